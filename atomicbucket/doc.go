@@ -1,0 +1,48 @@
+// Package atomicbucket holds the two things of weir that are a matter of one
+// 64-bit word: the state word that owns a slot of the table, and the bucket
+// that lives in its payload. It knows numbers and ticks. It knows no key, no
+// hash, no table and no clock.
+//
+// # The state word
+//
+//	 63  61 60      54 53                                             0
+//	+------+----------+-----------------------------------------------+
+//	| tag  | version  | payload                                       |
+//	+------+----------+-----------------------------------------------+
+//
+// tag says who may do what with the slot (see [Tag]). It is the only field
+// that ever decides ownership.
+//
+// version is the number of the slot's tenure, modulo 128. It changes at one
+// arrow only, [Word.Claim], and always by one. A compare-and-swap that was
+// prepared against an earlier tenure therefore fails, even where tag and
+// payload look the same again. (It would take exactly 128, 256, ... claims
+// of one slot between a goroutine's load and its compare-and-swap, and the
+// same payload to the bit, to fool it.)
+//
+// payload is the bucket while the slot is live, and zero otherwise.
+//
+// # The arrows
+//
+// Every change of a state word is one of these methods; nothing else writes
+// one. C marks the arrow on which correctness rests, H a hint that could be
+// left out.
+//
+//	arrow    from             to               who
+//	Claim    never used, FREE CLAIM, version+1 anybody                  C
+//	Claim    LIVE             CLAIM, version+1 anybody, if idle, or by
+//	                                           eviction (counted)       C
+//	Publish  CLAIM            TENT             only the claimer         C
+//	Commit   TENT             LIVE             anybody, with its own take C
+//	Abort    TENT             FREE             anybody, after a scan    C
+//	Move     LIVE             LIVE             anybody: a take          C
+//	Free     LIVE             FREE             sweeper, if idle; Reset  H
+//
+// # The bucket
+//
+// [TokenBucket] is the token bucket in its virtual scheduling form, known as
+// the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are
+// one number, the theoretical arrival time: the instant at which the bucket
+// will be full again. Time is counted in token ticks, a fixed fraction of a
+// token, so that costs are whole numbers and no rounding ever accumulates.
+package atomicbucket

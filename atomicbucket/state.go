@@ -1,0 +1,86 @@
+package atomicbucket
+
+import "fmt"
+
+// Widths of the fields of a [State].
+const (
+	PayloadBits = 54
+	VersionBits = 7
+	TagBits     = 3
+)
+
+const (
+	payloadMask  = 1<<PayloadBits - 1
+	versionShift = PayloadBits
+	versionMask  = 1<<VersionBits - 1
+	tagShift     = PayloadBits + VersionBits
+)
+
+// A Tag says what a slot is and who may touch it.
+type Tag uint8
+
+const (
+	// NeverUsed is the tag of the word 0, the state of a slot since start. No
+	// arrow leads back here: that is why a search may stop at such a slot.
+	NeverUsed Tag = iota
+	// Free: the slot has no owner and its key word means nothing.
+	Free
+	// Claimed: one goroutine owns the slot and is writing the key word.
+	// Nobody else writes either word and nobody waits for it.
+	Claimed
+	// Tentative: the key word is valid, but it is not yet decided whether
+	// this is the key's only record.
+	Tentative
+	// Live: the slot belongs to its key; the payload is the key's bucket.
+	Live
+)
+
+// String returns the name that the protocol uses for the tag.
+func (t Tag) String() string {
+	switch t {
+	case NeverUsed:
+		return "0"
+	case Free:
+		return "FREE"
+	case Claimed:
+		return "CLAIM"
+	case Tentative:
+		return "TENT"
+	case Live:
+		return "LIVE"
+	}
+	return fmt.Sprintf("Tag(%d)", uint8(t))
+}
+
+// A State is the value of a state word: tag, version and payload. It is a
+// plain number; [Word] is the place in memory.
+type State uint64
+
+// NewState packs the three fields. Bits of version and payload above their
+// widths are dropped: both count in a circle.
+func NewState(t Tag, version, payload uint64) State {
+	return State(uint64(t)<<tagShift | version&versionMask<<versionShift | payload&payloadMask)
+}
+
+// Tag returns the owner field.
+func (s State) Tag() Tag { return Tag(s >> tagShift) }
+
+// Version returns the number of the tenure, 0 to 127.
+func (s State) Version() uint64 { return uint64(s>>versionShift) & versionMask }
+
+// Payload returns the bucket.
+func (s State) Payload() uint64 { return uint64(s) & payloadMask }
+
+// IsLive reports whether the tag is [Live]. Live is the highest tag, so one
+// comparison tells.
+func (s State) IsLive() bool { return s >= State(Live)<<tagShift }
+
+// String is for test failures: tag, version and payload.
+func (s State) String() string {
+	return fmt.Sprintf("%v v%d %#x", s.Tag(), s.Version(), s.Payload())
+}
+
+// with returns s in the same tenure with another tag and payload.
+func (s State) with(t Tag, payload uint64) State {
+	return State(uint64(t)<<tagShift | uint64(s)&(versionMask<<versionShift) | payload&payloadMask)
+}

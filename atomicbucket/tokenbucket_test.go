@@ -1,0 +1,284 @@
+package atomicbucket_test
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/fuzz/reference"
+)
+
+// policies are numbers from one end of the ranges to the other.
+var policies = []struct {
+	tokens float64
+	period time.Duration
+	burst  uint64
+}{
+	{1, time.Second, 1},
+	{1, time.Second, 5},
+	{100, time.Second, 200},
+	{10, 1500 * time.Millisecond, 10},
+	{1e7, time.Hour, 1e7},
+	{3e8, time.Second, 1000},
+	{1e9, time.Second, 1},
+	{1e9, time.Second, 1 << 32},
+	{1, 24 * time.Hour, 1},
+	{1, 24 * time.Hour, 1 << 32},
+	{0.1, time.Second, 3},
+	{7, 3 * time.Nanosecond * 1e6, 11},
+	{1.0 / 3, time.Minute, 2},
+	{1, math.MaxInt64, 4},
+	{999999937, time.Second, 4294967291},
+	{0.1, time.Second, 2},
+	{60, time.Second, 100},
+	{16, 15 * time.Nanosecond * 1e3, 3},
+	{17, 15 * time.Nanosecond * 1e3, 3},
+	{97, time.Second, 97},
+}
+
+func TestTokenBucketKnowsWhetherItIsExact(t *testing.T) {
+	for i, want := range []bool{true, true, true, true, true, true, true, true, true, false, true, true, false, false, false, true, true, true, false, false} {
+		p := policies[i]
+		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		require.NoError(t, err)
+		assert.Equal(t, want, rule.Exact(), "%v", p)
+		assert.Equal(t, p.burst, rule.Burst())
+	}
+}
+
+// A bucket as the table would use it: one word, forgotten when idle.
+type bucket struct {
+	rule  atomicbucket.TokenBucket
+	state atomicbucket.State
+	used  bool
+}
+
+func newBucket(t testing.TB, tokens float64, period time.Duration, burst uint64) *bucket {
+	rule, err := atomicbucket.NewTokenBucket(tokens, period, burst)
+	require.NoError(t, err)
+	return &bucket{rule: rule}
+}
+
+func (b *bucket) take(nanos int64, n uint64) bool {
+	now, cost := b.rule.Ticks(nanos), b.rule.Cost(n)
+	payload, ok := b.rule.Fresh(now, cost), true
+	if b.used {
+		payload, ok = b.rule.Take(b.state, now, cost)
+	}
+	if ok {
+		b.state, b.used = atomicbucket.NewState(atomicbucket.Live, 0, payload), true
+	}
+	return ok
+}
+
+// Never early (I1, I2), and late by nothing if the rule is exact and else by two
+// ticks at most: whatever the bucket admits, the exact bucket with the same history
+// admits, and what it refuses the exact bucket would refuse with so much less in it.
+func TestTokenBucketAgainstRationals(t *testing.T) {
+	for i, p := range policies {
+		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 40 {
+				checkAgainstRationals(t, newBucket(t, p.tokens, p.period, p.burst),
+					reference.NewTokenBucket(p.tokens, p.period, p.burst), random, p.burst)
+			}
+		})
+	}
+}
+
+func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket, random *rand.Rand, burst uint64) {
+	nanos := random.Int64N(math.MaxInt64 / 2)
+	// One token is Cost(1) ticks. The drift of a clock that is slow by one part in
+	// 2^63 is far below the thousandth of a tick that is added.
+	late := new(big.Rat).SetFrac(big.NewInt(2001), new(big.Int).Mul(big.NewInt(1000), new(big.Int).SetUint64(b.rule.Cost(1))))
+	if b.rule.Exact() {
+		late.SetInt64(0)
+	}
+	for range 100 {
+		n := 1 + random.Uint64N(burst)
+		if random.IntN(2) == 0 {
+			n = 1 + random.Uint64N(min(burst, 3))
+		}
+		before := exact.Tokens(nanos)
+		if b.take(nanos, n) {
+			require.True(t, exact.Take(nanos, n), "early: %d of %v tokens at %d", n, before, nanos)
+			require.LessOrEqual(t, b.rule.Remaining(b.state, b.rule.Ticks(nanos)), floor(exact.Tokens(nanos)))
+		} else {
+			less := new(big.Rat).Sub(before, late)
+			require.Negative(t, less.Cmp(new(big.Rat).SetInt(new(big.Int).SetUint64(n))), "late: %d of %v tokens at %d", n, before, nanos)
+		}
+		// To the edge of the next admission, near it, or far away.
+		now := b.rule.Ticks(nanos)
+		wait := b.rule.Wait(nanos, b.rule.Lack(b.state, now, b.rule.Cost(n)))
+		switch step := random.IntN(6); {
+		case step == 0:
+			wait /= 2
+		case step == 1:
+			wait += time.Duration(random.Int64N(5)) - 2
+		case step == 2:
+			wait = time.Duration(random.Int64N(1e6))
+		case step == 3:
+			wait = time.Duration(random.Int64N(int64(week)))
+		}
+		nanos += min(max(int64(wait), 0), int64(week))
+		if b.rule.Idle(b.state, b.rule.Ticks(nanos)) {
+			b.used = false // as the table forgets it: unobservable (I7)
+		}
+	}
+}
+
+// week is a time in which no record comes round.
+const week = 7 * 24 * time.Hour
+
+func floor(r *big.Rat) uint64 { return new(big.Int).Quo(r.Num(), r.Denom()).Uint64() }
+
+// RetryAfter is exact: waiting that long passes, one nanosecond less does not. And
+// so is the time until the bucket is full.
+func TestTokenBucketWaitIsExact(t *testing.T) {
+	for i, p := range policies {
+		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(2, uint64(i)))
+			for range 1000 {
+				b := newBucket(t, p.tokens, p.period, p.burst)
+				nanos := random.Int64N(math.MaxInt64 / 2)
+				require.True(t, b.take(nanos, p.burst-random.Uint64N(min(p.burst, 7))))
+				now, n := b.rule.Ticks(nanos), 1+random.Uint64N(p.burst)
+
+				wait := b.rule.Wait(nanos, b.rule.Lack(b.state, now, b.rule.Cost(n)))
+				if at := nanos + int64(wait); wait > 0 && wait < week {
+					_, ok := b.rule.Take(b.state, b.rule.Ticks(at), b.rule.Cost(n))
+					require.True(t, ok, "%d tokens after %v", n, wait)
+					_, ok = b.rule.Take(b.state, b.rule.Ticks(at-1), b.rule.Cost(n))
+					require.False(t, ok, "%d tokens 1ns before %v", n, wait)
+				}
+				full := b.rule.Wait(nanos, b.rule.Debt(b.state, now))
+				if at := nanos + int64(full); full < week {
+					require.True(t, b.rule.Idle(b.state, b.rule.Ticks(at)))
+					require.False(t, b.rule.Idle(b.state, b.rule.Ticks(at-1)))
+				}
+			}
+		})
+	}
+}
+
+// Ticks and Wait against rationals, up to the end of the timeline.
+func TestTokenBucketTicksAndWait(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	for _, p := range policies {
+		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		require.NoError(t, err)
+		exact := reference.NewTokenBucket(p.tokens, p.period, p.burst).Rate()
+		exact.Mul(exact, new(big.Rat).SetInt(new(big.Int).SetUint64(rule.Cost(1))))
+		for range 2000 {
+			nanos := random.Int64N(math.MaxInt64) >> random.IntN(40)
+			tick := rule.Ticks(nanos)
+			want := new(big.Rat).Mul(exact, new(big.Rat).SetInt64(nanos))
+			off := want.Sub(want, new(big.Rat).SetInt(new(big.Int).SetUint64(tick)))
+			if rule.Exact() { // modulo 2^64
+				circle := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64))
+				require.True(t, off.Quo(off, circle).IsInt())
+			} else {
+				require.GreaterOrEqual(t, off.Sign(), 0, "fast at %d", nanos)
+				require.Negative(t, off.Cmp(big.NewRat(2, 1)), "more than a tick and the drift slow at %d", nanos)
+			}
+
+			// Wait is enough and a nanosecond less is not.
+			ticks := random.Uint64N(1<<51) >> random.IntN(51)
+			wait := rule.Wait(nanos, ticks)
+			if wait < math.MaxInt64-time.Duration(nanos) {
+				require.GreaterOrEqual(t, rule.Ticks(nanos+int64(wait))-tick, ticks)
+			}
+			if wait > 0 && wait < week {
+				require.Less(t, rule.Ticks(nanos+int64(wait)-1)-tick, ticks)
+			}
+		}
+		assert.Zero(t, rule.Wait(1e18, 0))
+	}
+	rule, err := atomicbucket.NewTokenBucket(1.0/3, 1e9*time.Second, 1<<32)
+	require.NoError(t, err)
+	assert.Equal(t, time.Duration(math.MaxInt64), rule.Wait(1e18, 1<<51), "beyond the end of the timeline")
+}
+
+// The skew that a rule bears is 39 hours at the least.
+func TestTokenBucketMaxSkew(t *testing.T) {
+	for _, p := range policies {
+		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, rule.MaxSkew(), 39*time.Hour)
+		assert.LessOrEqual(t, rule.Ticks(int64(rule.MaxSkew())), uint64(1)<<51)
+	}
+}
+
+// The fault of other implementations: polling faster than a token comes back must
+// not keep the bucket empty.
+func TestTokenBucketPollingKeepsTheRemainder(t *testing.T) {
+	b := newBucket(t, 10, time.Second, 1)
+	nanos, admitted := int64(1e17), 0
+	for range 1000 { // a second, at a thousand polls
+		if b.take(nanos, 1) {
+			admitted++
+		}
+		nanos += 1e6
+	}
+	assert.Equal(t, 10, admitted)
+}
+
+// The fault of x/time/rate and others: a time in the past rewinds the clock and
+// mints tokens (I8).
+func TestTokenBucketLateTimeMintsNothing(t *testing.T) {
+	b := newBucket(t, 1000, time.Second, 1)
+	now, admitted := int64(1e17), 0
+	for i := range int64(2000) {
+		if b.take(now-i%2*1e9, 1) {
+			admitted++
+		}
+	}
+	assert.Equal(t, 1, admitted)
+}
+
+func TestTokenBucketRefusesNumbersOutOfRange(t *testing.T) {
+	for _, c := range []struct {
+		tokens float64
+		period time.Duration
+		burst  uint64
+		want   string
+	}{
+		{0, time.Second, 1, "rate of 0 tokens every 1s: the number of tokens must be above 0 and finite"},
+		{-1, time.Second, 1, "rate of -1 tokens"},
+		{math.NaN(), time.Second, 1, "rate of NaN tokens"},
+		{math.Inf(1), time.Second, 1, "rate of +Inf tokens"},
+		{1, 0, 1, "the period must be at least 1ns"},
+		{1, -time.Second, 1, "the period must be at least 1ns"},
+		{1e9 + 1, time.Second, 1, "want at most 1000000000 tokens a second"},
+		{math.MaxFloat64, time.Nanosecond, 1, "want at most"},
+		{0.5, math.MaxInt64, 1, "want at least one token in 2562047h47m16.854775807s (292 years)"},
+		{math.SmallestNonzeroFloat64, time.Second, 1, "want at least one token"},
+		{1, time.Second, 0, "burst of 0 tokens: want 1 to 4294967296"},
+		{1, time.Second, 1<<32 + 1, "burst of 4294967297 tokens: want 1 to 4294967296"},
+	} {
+		_, err := atomicbucket.NewTokenBucket(c.tokens, c.period, c.burst)
+		assert.ErrorContains(t, err, c.want)
+	}
+}
+
+// FuzzTokenBucket holds any numbers against the rationals.
+func FuzzTokenBucket(f *testing.F) {
+	for _, p := range policies {
+		f.Add(p.tokens, int64(p.period), p.burst, uint64(1))
+	}
+	f.Fuzz(func(t *testing.T, tokens float64, period int64, burst, seed uint64) {
+		rule, err := atomicbucket.NewTokenBucket(tokens, time.Duration(period), burst)
+		if err != nil {
+			return
+		}
+		checkAgainstRationals(t, &bucket{rule: rule}, reference.NewTokenBucket(tokens, time.Duration(period), burst),
+			rand.New(rand.NewPCG(seed, 0)), burst)
+	})
+}

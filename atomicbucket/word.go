@@ -1,0 +1,56 @@
+package atomicbucket
+
+import "github.com/weir-go/weir/internal/word"
+
+// A Word is a state word in memory. Its methods are the arrows of the state
+// diagram in the package comment. Each arrow that others may race for takes
+// the state it starts from and reports whether it was this call that
+// took it; on false nothing was written. The zero Word is a slot that was
+// never used.
+type Word struct{ w word.Word }
+
+// Load returns the state.
+func (w *Word) Load() State { return State(w.w.Load()) }
+
+// Claim takes the slot for a new tenure: version+1, CLAIM. It is the only
+// arrow that changes the version. The caller has a reason why from may be
+// taken: it was never used, is free, is idle, or is being evicted.
+func (w *Word) Claim(from State) (State, bool) {
+	to := NewState(Claimed, from.Version()+1, 0)
+	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
+}
+
+// Publish makes the claimed slot visible to other takers of its key. The key
+// word has been written before. Only the claimer may call it, and nobody else
+// writes a slot in CLAIM, so it is a plain store.
+func (w *Word) Publish(from State) State {
+	to := from.with(Tentative, 0)
+	w.w.Store(uint64(to))
+	return to
+}
+
+// Commit decides that the tentative record is the key's only one, with
+// payload as its bucket after the caller's take. Because the take is in the
+// commit, exactly one goroutine is admitted by it, whoever claimed the slot.
+func (w *Word) Commit(from State, payload uint64) (State, bool) {
+	to := from.with(Live, payload)
+	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
+}
+
+// Abort decides that the tentative record is not the key's only one. Nothing
+// was charged to it. The name covers both an abort by its claimer and a kill
+// by another taker of the key: the arrow is the same.
+func (w *Word) Abort(from State) bool {
+	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
+}
+
+// Move changes the bucket of a live record within its tenure.
+func (w *Word) Move(from State, payload uint64) (State, bool) {
+	to := from&^payloadMask | State(payload&payloadMask)
+	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
+}
+
+// Free ends the tenure of a live record without starting another.
+func (w *Word) Free(from State) bool {
+	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
+}

@@ -1,0 +1,61 @@
+// Package reference holds the algorithms as one would write them on paper: exact,
+// slow, obvious. They use rational numbers and wall-to-wall arithmetic, share no code
+// with the engine, and are what the engine is compared with.
+package reference
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"time"
+)
+
+// A TokenBucket is one key's bucket. It starts full.
+type TokenBucket struct {
+	perNano *big.Rat // tokens that come back in a nanosecond
+	burst   *big.Rat
+	tokens  *big.Rat // at the instant last
+	last    int64
+}
+
+// NewTokenBucket returns a full bucket that gets tokens every period and holds
+// burst. tokens is taken as the decimal number that it prints as.
+func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
+	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
+	if !ok {
+		panic(fmt.Sprintf("reference: %v tokens", tokens))
+	}
+	full := new(big.Rat).SetInt(new(big.Int).SetUint64(burst))
+	return &TokenBucket{
+		perNano: rate.Quo(rate, new(big.Rat).SetInt64(int64(period))),
+		burst:   full,
+		tokens:  full,
+	}
+}
+
+// Tokens returns what is in the bucket at an instant, which must not be earlier
+// than the last.
+func (b *TokenBucket) Tokens(nanos int64) *big.Rat {
+	back := new(big.Rat).SetInt64(nanos - b.last)
+	now := back.Mul(back, b.perNano)
+	now.Add(now, b.tokens)
+	if now.Cmp(b.burst) > 0 {
+		now.Set(b.burst)
+	}
+	return now
+}
+
+// Take takes n tokens at an instant if they are there. A refused take changes
+// nothing.
+func (b *TokenBucket) Take(nanos int64, n uint64) bool {
+	now := b.Tokens(nanos)
+	cost := new(big.Rat).SetInt(new(big.Int).SetUint64(n))
+	if now.Cmp(cost) < 0 {
+		return false
+	}
+	b.tokens, b.last = now.Sub(now, cost), nanos
+	return true
+}
+
+// Rate returns how many tokens come back in a nanosecond.
+func (b *TokenBucket) Rate() *big.Rat { return new(big.Rat).Set(b.perNano) }
