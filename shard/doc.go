@@ -1,0 +1,148 @@
+// Package shard holds the table: where a key's bucket is, how it gets a slot and
+// how it loses it. It knows fingerprints and state words. It knows no key text,
+// no policy, no clock.
+//
+// This comment is the protocol. The code refers to its rules by number.
+//
+// # Words
+//
+// A slot is one record of two words, key and state. A line is a cache line, four
+// slots. A shard is an array of lines. The home of a key is a line; its window is
+// the slots from there on, 32 of them (eight lines), in the order in which they
+// are searched; there is no wrap-around, a shard simply ends with one window more
+// than it has homes. A record is a slot that holds a key's bucket. A tenure is the
+// time from one claim of a slot to the next. A key is idle when its bucket is full.
+// Debt is what a bucket lacks to be full.
+//
+// # Why it can be this simple
+//
+// For a limiter an idle bucket and no bucket are the same thing. So a slot whose
+// record is idle may be given to another key in place: nothing is lost, nothing
+// needs to be copied, the table never grows, and no memory is freed while somebody
+// reads it. All that is needed is that the word which is compared and swapped says
+// whose tenure it is.
+//
+// # The words of a slot
+//
+// key is the fingerprint, a 64-bit hash. It is only a label. It is written by the
+// goroutine that claimed the slot, while the state is CLAIM, and by nobody else at
+// no other time.
+//
+// state owns the slot: tag, version, payload (see package atomicbucket).
+//
+//	0      never used since New. A search ends here.
+//	FREE   no owner. The key word means nothing.
+//	CLAIM  one goroutine owns the slot and is writing the key word.
+//	TENT   tentative: the key word is valid; whether this is the key's only
+//	       record is not yet decided. No take is charged to it.
+//	LIVE   the key's record. payload = the bucket.
+//
+//	           claim                publish          commit, with a take
+//	0, FREE ------------> CLAIM ------------> TENT ----------------------> LIVE --.
+//	  ^                     ^                   |                          |  ^   | move:
+//	  |                     '-------------------|--------------------------'  '---' a take
+//	  |                          claim: idle, or evicted                   |
+//	  '-----------------------------------------'--------------------------'
+//	                     abort                        free: idle, or reset
+//
+// # A take
+//
+//	hit     Search the window for the key's LIVE record. Found: refuse (write
+//	        nothing), or move the bucket by one compare-and-swap.
+//	insert  None: claim the first slot of the window that is free, idle or never
+//	        used; write the key; publish it as TENT; settle.
+//	settle  Search the window for other records of the same key. None: commit,
+//	        which charges the take. Otherwise abort, and begin again.
+//	        Whoever meets a TENT of its own key settles it the same way, with its
+//	        own take.
+//
+// A window with no slot to claim is the business of the overflow policy.
+//
+// # The rules, each with what breaks without it
+//
+// R1. A state is read before the key that belongs to it. A compare-and-swap that
+// succeeds from that state proves that the slot did not change hands in between,
+// so the key read is the key charged. The other way round, the key could be the
+// last owner's and the state the next one's: a take charged to a stranger.
+//
+// R2. A refusal reads the state once more, and stands only if it has not changed.
+// That read is the moment of the refusal. Without it the state may be one tenure's
+// and the key another's: a key refused on a stranger's bucket.
+//
+// R3. The version changes at every claim, and the key is written under CLAIM only,
+// before TENT. Without the version, a compare-and-swap prepared in an earlier
+// tenure could succeed in a later one. With the key written after TENT, a record
+// could be found, and settled, under the label of the slot's last owner.
+//
+// R4. Publish, then search. Two goroutines that insert one key at once both
+// publish before they search, and Go's atomics are sequentially consistent, so at
+// least one sees the other. If both searched first, neither would: two records,
+// twice the burst.
+//
+// R5. A search ends at a slot that was never used, and at no other. A claim takes
+// the first slot that may be taken up to there, and a used slot is never unused
+// again, so no record of the key is further on. FREE slots, and slots of others,
+// are passed: a record behind one of them would be lost from sight, and inserted
+// twice.
+//
+// R6. Of two records of one key the LIVE one stays, and of two TENT ones the one
+// with the lower index. The one that must go is aborted by its own goroutine or
+// killed by the other's; commit, abort and kill are compare-and-swaps from the same
+// word, so each tentative record has one fate. A kill that fails has met a record
+// that was decided meanwhile, so the search begins again. CLAIM is passed: whoever
+// claims will publish, then search, and see us (R4). If the lower one did not kill
+// the higher one, the higher could have searched before the lower was published,
+// and both would commit.
+//
+// R7. Forgetting follows the mark. The mark is a time that has certainly been
+// reached; it only grows. A record is forgotten as idle (by a claim or by a sweep)
+// only if it is idle at the mark. A commit starts the new bucket full at the mark
+// or at the take's own time, whichever is later, and reads the mark after the search
+// that found no record. A take whose time is before the mark is decided at the
+// mark. Without this a goroutine whose clock is late could find a record forgotten
+// which at its own time was not yet idle, and start a full bucket in the past: it
+// would be refilled twice for the same stretch of time. (Clocks do differ: a
+// goroutine can be suspended between its clock and its search.) The mark also bounds how far apart two ticks can be that meet in
+// a subtraction modulo 2^54: a take further ahead of it than the skew first moves
+// the mark, and sweeps.
+//
+// R8. Who commits is charged. The commit writes LIVE together with the bucket after
+// the committer's take. If it wrote a full bucket, to be charged by a second
+// compare-and-swap, others could drain it in between for ever; if it charged the
+// claimer's take, a claimer that finds its record committed could not know whether
+// it was admitted.
+//
+// # Why it is right
+//
+// One record a key (I3). A record becomes LIVE only by a commit. Let two commits of
+// one key come from slots a and b, a published first. The commit of b searched
+// after b was published (R4), hence after a was. If a was decided by then, it
+// was LIVE and b aborts, unless it had been forgotten, and then there is one record.
+// If a was TENT, b is aborted if it is the higher; if it is the lower it kills a, or
+// fails to and finds it LIVE (R6).
+//
+// Charged once, to its own key (I2). A hit is one compare-and-swap from a state read
+// before the key (R1). A commit is one compare-and-swap and is its own take (R8).
+//
+// Never above the limit (I1). Within a tenure the payload only moves by takes that
+// the bucket allows, and it does not fall. Between two tenures of a key the record
+// was idle at the mark, and the next starts no earlier than the mark (R7): the
+// payload is what it would have been had the record stayed. Evictions are the
+// exception, and counted.
+//
+// A refusal writes nothing (I4): R2 is a read, and a key that is refused has a
+// record already, since a full bucket admits every cost up to the burst.
+//
+// Lock-free (I5). Nobody waits for CLAIM: it is passed. Anybody can settle TENT.
+// Every other compare-and-swap that fails has met one that succeeded: a take, a
+// commit, an abort in favour of a record that stays, or a claim. A goroutine that
+// is stopped for ever inside a claim costs one slot.
+//
+// # Time and memory
+//
+// A hit costs one line in the common case, 1.34 lines on average in a table that
+// is 0.6 full of live records. An insert searches the window twice more. Nothing
+// is allocated after New, the slots hold no pointers, and large tables lie outside
+// the Go heap. The sweeper (Sweep) is never waited for; it counts, and keeps idle
+// records from growing older than the payload's circle.
+package shard

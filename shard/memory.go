@@ -1,0 +1,63 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+const (
+	// maxBytes is the largest table that the address space can hold.
+	maxBytes = math.MaxInt / 2
+	// mapFrom is the size from which a table gets memory of its own instead
+	// of Go heap: 64 MiB. Smaller tables gain little from huge pages.
+	mapFrom = 64 << 20
+)
+
+// memory holds the slots of a table. They contain no pointers: the garbage
+// collector never looks inside.
+type memory struct {
+	slots  []slot
+	mapped uint64 // bytes outside the Go heap
+	heap   uint64 // bytes on the Go heap
+}
+
+// allocate returns n zeroed slots that begin on a cache line. Large tables live
+// outside the Go heap, in huge pages where the system has them; that memory
+// goes back to the system when the memory value is collected.
+func allocate(n uint64, prefault bool) (*memory, error) {
+	if have := physicalMemory(); n*slotBytes > have {
+		return nil, fmt.Errorf("shard: %d slots need %d bytes: this machine has %d bytes of memory", n, n*slotBytes, have)
+	}
+	if n*slotBytes >= mapFrom {
+		m, err := mapSlots(n)
+		if err != nil || m != nil {
+			if err == nil && prefault {
+				touch(m.slots)
+			}
+			return m, err
+		}
+	}
+	// Three slots more than needed, to begin at the next multiple of a line.
+	room := make([]slot, n+lineSlots-1)
+	m := &memory{heap: uint64(len(room)) * slotBytes}
+	skip := -uintptr(unsafe.Pointer(&room[0])) % lineBytes / slotBytes
+	m.slots = room[skip:][:n:n]
+	if prefault {
+		touch(m.slots)
+	}
+	return m, nil
+}
+
+// touch makes the system provide every page now.
+func touch(slots []slot) {
+	const step = 4096 / slotBytes
+	for i := 0; i < len(slots); i += step {
+		slots[i].key.Store(0)
+	}
+}
+
+// bytes is everything a table holds.
+func (t *Table) bytes() uint64 {
+	return uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped + t.memory.heap
+}

@@ -1,0 +1,51 @@
+package shard
+
+import "sync/atomic"
+
+// counters are the statistics of one shard. All of them count rare events:
+// a take that finds its record alone touches none.
+type counters struct {
+	evictions  atomic.Uint64
+	forgiven   atomic.Uint64
+	noRoom     atomic.Uint64
+	unrecorded atomic.Uint64
+	retries    atomic.Uint64
+	_          [lineBytes - 5*8]byte
+}
+
+// Stats is a snapshot of a table. The numbers are each exact, but not taken at
+// one instant.
+type Stats struct {
+	Slots      uint64 // slots in all shards
+	Shards     int    // shards
+	Bytes      uint64 // memory held for slots, shards and counters; fixed by New
+	Live       uint64 // live records met by the last complete sweep
+	Epoch      uint64 // complete sweeps
+	Reclaimed  uint64 // idle records freed by sweeps
+	Evictions  uint64 // records forgotten although they were not idle
+	Forgiven   uint64 // tokens those still owed, each record rounded up
+	NoRoom     uint64 // requests refused because their window was full
+	Unrecorded uint64 // requests admitted without a record for the same reason
+	Retries    uint64 // searches begun again because another call had succeeded
+}
+
+// Stats returns the table's statistics.
+func (t *Table) Stats() Stats {
+	s := Stats{
+		Shards:    len(t.shards),
+		Bytes:     t.bytes(),
+		Live:      t.live.Load(),
+		Epoch:     t.epoch.Load(),
+		Reclaimed: t.reclaimed.Load(),
+	}
+	for i := range t.shards {
+		sh := &t.shards[i]
+		s.Slots += uint64(len(sh.slots))
+		s.Evictions += sh.evictions.Load()
+		s.Forgiven += sh.forgiven.Load()
+		s.NoRoom += sh.noRoom.Load()
+		s.Unrecorded += sh.unrecorded.Load()
+		s.Retries += sh.retries.Load()
+	}
+	return s
+}

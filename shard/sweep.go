@@ -1,0 +1,88 @@
+package shard
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/word"
+)
+
+// sweepChunk is how many slots a sweep visits between two rests: 8,192 slots,
+// 128 KiB, take some tens of microseconds.
+const sweepChunk = 8192
+
+// sweeps is what sweeping leaves behind.
+type sweeps struct {
+	swept     word.Word     // time of the last complete pass: nothing idle then is left
+	epoch     atomic.Uint64 // number of complete passes
+	live      atomic.Uint64 // live records that the last complete pass met
+	reclaimed atomic.Uint64 // records freed by sweeping, in all
+}
+
+// Sweep frees every record that is idle at the time now, shard after shard, and
+// when it has visited all of them advances the epoch. After every 8,192 slots
+// it calls rest, if not nil, and gives up when that returns false. It reports
+// whether the pass was complete.
+//
+// Takers reclaim idle records themselves, so nothing waits for a sweep. Any
+// number of sweeps may run beside each other and beside anything else.
+func (t *Table) Sweep(now int64, rest func() bool) bool {
+	defer runtime.KeepAlive(t)
+	now = t.catchUp(now)
+	t.lift(now)
+	return t.pass(now, rest)
+}
+
+// pass is Sweep at a time that the mark has reached (R7) and is not more than
+// the skew ahead of.
+func (t *Table) pass(now int64, rest func() bool) bool {
+	live, reclaimed := uint64(0), uint64(0)
+	defer func() { t.reclaimed.Add(reclaimed) }()
+	for i := range t.shards {
+		slots := t.shards[i].slots
+		for len(slots) > 0 {
+			chunk := slots[:min(sweepChunk, len(slots))]
+			slots = slots[len(chunk):]
+			l, r, ok := t.sweepChunk(chunk, now)
+			live, reclaimed = live+l, reclaimed+r
+			if !ok || rest != nil && !rest() {
+				return false
+			}
+		}
+	}
+	t.live.Store(live)
+	t.epoch.Add(1)
+	for {
+		swept := t.swept.Load()
+		if uint64(now) <= swept || t.swept.CompareAndSwap(swept, uint64(now)) {
+			return true
+		}
+	}
+}
+
+// sweepChunk frees what is idle in slots and counts it and what stays live. It
+// reports false, and stops, when the mark has run away from now by more than
+// the skew: then now is too old to judge by.
+func (t *Table) sweepChunk(slots []slot, now int64) (live, reclaimed uint64, ok bool) {
+	tick := t.rule.Ticks(now)
+	for i := range slots {
+		sl := &slots[i]
+		s := sl.state.Load()
+		if !s.IsLive() {
+			continue
+		}
+		if !t.rule.Idle(s, tick) {
+			live++
+			continue
+		}
+		if t.Mark()-now > int64(t.skew) {
+			return live, reclaimed, false
+		}
+		if sl.state.Free(s) {
+			reclaimed++
+		} else {
+			live++ // taken this moment
+		}
+	}
+	return live, reclaimed, true
+}

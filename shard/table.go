@@ -1,0 +1,156 @@
+package shard
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+)
+
+const (
+	lineBytes = 64
+	slotBytes = 16
+	lineSlots = lineBytes / slotBytes
+
+	// DefaultWindow is the window in slots: eight cache lines.
+	DefaultWindow = 32
+	// MaxShards bounds Config.Shards.
+	MaxShards = 1 << 12
+)
+
+// A slot is one record. The state word owns it; see doc.go.
+type slot struct {
+	state atomicbucket.Word
+	key   word.Word // fingerprint; written only under CLAIM
+}
+
+// An Overflow says what happens to a new key when its whole window is taken by
+// keys that are not idle.
+type Overflow uint8
+
+const (
+	// Evict forgets the record with the least debt in the window, counts it
+	// and the tokens thereby forgiven, and takes its slot.
+	Evict Overflow = iota
+	// Refuse refuses the new key and counts it.
+	Refuse
+	// Admit admits the new key without recording it and counts it.
+	Admit
+)
+
+// Config is what [New] needs to know.
+type Config struct {
+	Rule     atomicbucket.TokenBucket
+	Slots    uint64   // at least this many slots in all
+	Shards   int      // 1 to MaxShards, a power of two
+	Window   int      // slots per window; 0 means DefaultWindow
+	Overflow Overflow // what to do when a window is full
+	Start    int64    // the time at which the table is made, in nanoseconds
+	Prefault bool     // touch every page now, not at first use
+}
+
+// A Table is the whole table: its shards, and the mark that orders forgetting
+// and time (rule R7). Its methods may be called from any goroutine at any time.
+type Table struct {
+	// What a take reads, constant since New.
+	first  *slot  // of shard 0
+	mask   uint64 // number of shards, a power of two, less one
+	lines  uint64 // lines in a shard
+	homes  uint64 // lines in a shard that are a home: those with a window behind them
+	window uint64 // slots in a window
+	skew   uint64 // how far a call may be ahead of the mark, in nanoseconds
+	rule   atomicbucket.TokenBucket
+
+	overflow Overflow
+	shards   []shard
+	memory   *memory
+
+	_    [lineBytes]byte // the words below are written while the table is used
+	mark word.Word
+	_    [lineBytes - 8]byte
+	sweeps
+}
+
+// A shard is one open-addressed array of slots with its own counters.
+type shard struct {
+	slots []slot
+	_     [lineBytes - unsafe.Sizeof([]slot{})%lineBytes]byte
+	counters
+}
+
+// New returns a table of cfg.Slots slots, rounded up to whole lines per shard.
+// All memory it will ever hold is allocated here.
+func New(cfg Config) (*Table, error) {
+	if cfg.Window == 0 {
+		cfg.Window = DefaultWindow
+	}
+	if cfg.Start < 0 || cfg.Slots < 1 || cfg.Shards < 1 || cfg.Shards > MaxShards || cfg.Shards&(cfg.Shards-1) != 0 || cfg.Window < 1 || cfg.Overflow > Admit {
+		return nil, fmt.Errorf("shard: %d slots in %d shards with windows of %d slots and overflow policy %d, started at %d: want at least 1 slot, a power of two up to %d shards, a window of at least 1, a known policy and a time from 0",
+			cfg.Slots, cfg.Shards, cfg.Window, cfg.Overflow, cfg.Start, MaxShards)
+	}
+	shards := uint64(cfg.Shards)
+	homes := ceilDiv(ceilDiv(cfg.Slots, shards), lineSlots)
+	// The last home needs a whole window behind it; shards start on a line.
+	perShard := ceilDiv((homes-1)*lineSlots+uint64(cfg.Window), lineSlots) * lineSlots
+	if hi, total := bits.Mul64(perShard, shards); hi != 0 || total > maxBytes/slotBytes {
+		return nil, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, maxBytes/slotBytes)
+	}
+	memory, err := allocate(perShard*shards, cfg.Prefault)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{
+		first:    &memory.slots[0],
+		mask:     shards - 1,
+		lines:    perShard / lineSlots,
+		homes:    homes,
+		window:   uint64(cfg.Window),
+		skew:     uint64(cfg.Rule.MaxSkew()),
+		rule:     cfg.Rule,
+		overflow: cfg.Overflow,
+		shards:   make([]shard, shards),
+		memory:   memory,
+	}
+	for i := range t.shards {
+		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]
+	}
+	t.mark.Store(uint64(cfg.Start))
+	t.swept.Store(uint64(cfg.Start))
+	return t, nil
+}
+
+// A Place is where a key's record is, if it has one: the window of slots that
+// begins at its home line. It is worth nothing to any other table.
+type Place struct {
+	fingerprint uint64
+	home        *slot
+}
+
+// Find returns the place of a key. The fingerprint is a 64-bit hash of the key,
+// uniform in all its bits: the low ones choose the shard, the high ones the home
+// line, and all of them are the record's label.
+func (t *Table) Find(fingerprint uint64) Place {
+	home, _ := bits.Mul64(fingerprint, t.homes)
+	line := (fingerprint&t.mask)*t.lines + home
+	return Place{fingerprint, (*slot)(unsafe.Add(unsafe.Pointer(t.first), line*lineBytes))}
+}
+
+// Touch starts the home line on its way from memory and does not wait for it, so
+// that the caller can read its clock meanwhile.
+func (p Place) Touch() { p.home.state.Load() }
+
+// at returns slot i of the window, which has t.window slots. New laid the shards
+// out so that every home has a whole window behind it, so nothing is checked.
+func (p Place) at(i uint64) *slot {
+	return (*slot)(unsafe.Add(unsafe.Pointer(p.home), i*slotBytes))
+}
+
+// shard returns the shard that p is in.
+func (t *Table) shard(p Place) *shard { return &t.shards[p.fingerprint&t.mask] }
+
+// Rule returns the rule that the table's buckets follow.
+func (t *Table) Rule() *atomicbucket.TokenBucket { return &t.rule }
+
+func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }

@@ -1,0 +1,348 @@
+package shard
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// start is the time at which test tables are made. At 1/s a tick is a nanosecond.
+const (
+	start  = 1 << 60
+	second = int64(time.Second)
+)
+
+// perSecond is a bucket of so many tokens a second and so large a burst.
+func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucket {
+	rule, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
+	require.NoError(t, err)
+	return rule
+}
+
+// newTable returns a table of one window, burst 5 at 1/s, changed by edit.
+func newTable(t testing.TB, slots, window int, edit func(*Config)) *Table {
+	c := Config{Rule: perSecond(t, 1, 5), Slots: uint64(slots), Shards: 1, Window: window, Start: start}
+	if edit != nil {
+		edit(&c)
+	}
+	table, err := New(c)
+	require.NoError(t, err)
+	return table
+}
+
+// take takes n tokens and reports the verdict.
+func take(t *Table, key uint64, now int64, n uint64) Verdict {
+	_, _, v := t.Take(t.Find(key), now, t.rule.Cost(n))
+	return v
+}
+
+// records counts the live records of a key.
+func records(t *Table, key uint64) int {
+	n := 0
+	for i := range t.shards {
+		for j := range t.shards[i].slots {
+			sl := &t.shards[i].slots[j]
+			if sl.state.Load().IsLive() && sl.key.Load() == key {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestSlotIsSixteenBytesFourToALine(t *testing.T) {
+	assert.EqualValues(t, slotBytes, unsafe.Sizeof(slot{}))
+	assert.Zero(t, unsafe.Sizeof(shard{})%lineBytes, "shards do not share a line")
+	for _, slots := range []int{1, 5, 4096, mapFrom/slotBytes + 1} {
+		table := newTable(t, slots, 0, nil)
+		for i := range table.shards {
+			assert.Zero(t, uintptr(unsafe.Pointer(&table.shards[i].slots[0]))%lineBytes, "homes begin lines")
+		}
+	}
+}
+
+func TestNewRefusesWhatItCannotHold(t *testing.T) {
+	for _, c := range []Config{
+		{Slots: 0, Shards: 1},
+		{Slots: 1, Shards: 0},
+		{Slots: 1, Shards: 3},
+		{Slots: 1, Shards: 2 * MaxShards},
+		{Slots: 1, Shards: 1, Window: -1},
+		{Slots: 1, Shards: 1, Overflow: 9},
+		{Slots: math.MaxUint64 / 2, Shards: 1},
+		{Slots: maxBytes / slotBytes, Shards: 1},
+		{Slots: 1, Shards: 1, Start: -1},
+	} {
+		_, err := New(c)
+		assert.ErrorContains(t, err, "shard: ", "%+v", c)
+	}
+}
+
+// Every window lies within its shard, and the homes are used evenly.
+func TestFindStaysInsideTheShard(t *testing.T) {
+	table := newTable(t, 1000, 0, func(c *Config) { c.Shards = 4 })
+	homes := map[*slot]int{}
+	for range 20_000 {
+		p := table.Find(rand.Uint64())
+		homes[p.home]++
+		slots := table.shard(p).slots
+		require.GreaterOrEqual(t, uintptr(unsafe.Pointer(p.home)), uintptr(unsafe.Pointer(&slots[0])))
+		require.LessOrEqual(t, uintptr(unsafe.Pointer(p.at(table.window-1))), uintptr(unsafe.Pointer(&slots[len(slots)-1])))
+	}
+	assert.Len(t, homes, 4*int(table.homes))
+	for _, p := range []uint64{0, math.MaxUint64} {
+		table.Find(p).Touch()
+	}
+}
+
+func TestTakeChargesEachKeyItsOwnBurst(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	for _, key := range []uint64{0, 1, 7} { // 0 is a fingerprint like any other
+		for range 5 {
+			require.Equal(t, Admitted, take(table, key, start, 1))
+		}
+		require.Equal(t, Refused, take(table, key, start, 1))
+		require.Equal(t, 1, records(table, key))
+	}
+	now := start + second + 1
+	assert.Equal(t, Admitted, take(table, 7, now, 1))
+	assert.Equal(t, Refused, take(table, 7, now, 1))
+}
+
+// An idle record is claimed in place; a fresh claim starts another tenure.
+func TestInsertReclaimsIdleRecords(t *testing.T) {
+	table := newTable(t, 2, 2, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	require.Equal(t, Admitted, take(table, 2, start, 5))
+	later := start + 2*second
+	require.Equal(t, Admitted, take(table, 3, later, 1), "key 1 is idle after a second")
+	assert.Zero(t, records(table, 1))
+	assert.Equal(t, 1, records(table, 3))
+	s := table.Find(3).at(0).state.Load()
+	assert.EqualValues(t, 2, s.Version())
+	assert.Zero(t, table.Stats().Evictions, "forgetting an idle key is no eviction (I7)")
+}
+
+func TestOverflowEvictsTheLeastDebtAndCountsIt(t *testing.T) {
+	table := newTable(t, 3, 3, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 5)) // drained
+	require.Equal(t, Admitted, take(table, 2, start, 2))
+	require.Equal(t, Admitted, take(table, 3, start, 3))
+	require.Equal(t, Admitted, take(table, 4, start, 1))
+	assert.Equal(t, []int{1, 0, 1, 1}, []int{records(table, 1), records(table, 2), records(table, 3), records(table, 4)})
+	stats := table.Stats()
+	assert.EqualValues(t, 1, stats.Evictions)
+	assert.EqualValues(t, 2, stats.Forgiven)
+}
+
+// The fault of LRU: an attacker who cycles keys gets a drained key forgotten. Here
+// the drained key is the last to go.
+func TestCyclingKeysDoesNotRefillADrainedKey(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 5))
+	for key := range uint64(10_000) {
+		require.Equal(t, Admitted, take(table, 100+key, start, 1))
+		require.Equal(t, Refused, take(table, 1, start, 1))
+	}
+	assert.EqualValues(t, 10_000-3, table.Stats().Evictions)
+}
+
+func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
+	for policy, want := range map[Overflow]Verdict{Refuse: NoRoom, Admit: Unrecorded} {
+		table := newTable(t, 2, 2, func(c *Config) { c.Overflow = policy })
+		take(table, 1, start, 2)
+		take(table, 2, start, 1)
+		before := dump(table)
+		for range 3 {
+			require.Equal(t, want, take(table, 3, start, 1))
+		}
+		assert.Equal(t, before, dump(table))
+		assert.EqualValues(t, 3, table.Stats().NoRoom+table.Stats().Unrecorded)
+		assert.Equal(t, want == Unrecorded, want.Admits())
+		// What is returned for a refusal is when the first of them is idle.
+		s, _, _ := table.Take(table.Find(3), start, table.rule.Cost(1))
+		if policy == Refuse {
+			assert.Equal(t, table.rule.Debt(table.Find(2).at(1).state.Load(), start), table.rule.Debt(s, start))
+		}
+		require.Equal(t, Admitted, take(table, 3, start+2*second, 1), "room again")
+	}
+}
+
+func dump(t *Table) (words []uint64) {
+	for i := range t.shards {
+		for j := range t.shards[i].slots {
+			sl := &t.shards[i].slots[j]
+			words = append(words, uint64(sl.state.Load()), sl.key.Load())
+		}
+	}
+	return words
+}
+
+// I4: a refused call changes no word.
+func TestRefusedTakeWritesNothing(t *testing.T) {
+	table := newTable(t, 8, 8, nil)
+	take(table, 1, start, 5)
+	before := append(dump(table), table.mark.Load(), table.swept.Load())
+	for i := range uint64(100) {
+		require.Equal(t, Refused, take(table, 1, start+int64(i), 1))
+	}
+	assert.Equal(t, before, append(dump(table), table.mark.Load(), table.swept.Load()))
+}
+
+func TestResetForgetsOneKey(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	take(table, 1, start, 5)
+	take(table, 2, start, 5)
+	assert.True(t, table.Reset(table.Find(1)))
+	assert.False(t, table.Reset(table.Find(1)), "no record is left")
+	assert.Equal(t, Admitted, take(table, 1, start, 5))
+	assert.Equal(t, Refused, take(table, 2, start, 1))
+}
+
+func TestLook(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	s, at := table.Look(table.Find(1), start)
+	assert.EqualValues(t, start, at)
+	assert.True(t, table.rule.Idle(s, table.rule.Ticks(at)), "a key without a record has a full bucket")
+	take(table, 1, start, 2)
+	s, _ = table.Look(table.Find(1), start)
+	assert.Equal(t, table.rule.Cost(2), table.rule.Debt(s, start))
+}
+
+// R7: a sweep at a later time forgets a record; a take with an earlier clock must
+// not find a full bucket in the past.
+func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 5))
+	full := start + 5*second + 1
+	require.True(t, table.Sweep(full, nil))
+	require.Zero(t, records(table, 1))
+	require.Equal(t, Admitted, take(table, 1, start+1, 5), "decided at the mark, where the bucket is full")
+	assert.Equal(t, Refused, take(table, 1, full, 1), "or this would be the third burst in the time of one")
+	assert.Equal(t, Refused, take(table, 1, start+2, 1))
+}
+
+// The same when a claim forgets it instead of a sweep.
+func TestLateTakeAfterReclaimMintsNothing(t *testing.T) {
+	table := newTable(t, 1, 1, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 5))
+	full := start + 5*second + 1
+	require.Equal(t, Admitted, take(table, 2, full, 1))
+	require.Equal(t, Admitted, take(table, 1, full+3*second, 5))
+	require.Equal(t, Refused, take(table, 1, start, 1))
+	assert.GreaterOrEqual(t, table.Mark(), full)
+}
+
+func TestSweep(t *testing.T) {
+	table := newTable(t, 40_000, 0, func(c *Config) { c.Shards = 4 })
+	for key := range uint64(10_000) {
+		require.Equal(t, Admitted, take(table, key<<50|key, start, 1+key%2*4))
+	}
+	rests := 0
+	require.True(t, table.Sweep(start+2*second, func() bool { rests++; return true }))
+	stats := table.Stats()
+	assert.EqualValues(t, 5_000, stats.Live)
+	assert.EqualValues(t, 5_000, stats.Reclaimed)
+	assert.EqualValues(t, 1, stats.Epoch)
+	assert.Equal(t, 4*ceilDiv(uint64(len(table.shards[0].slots)), sweepChunk), uint64(rests))
+	require.False(t, table.Sweep(start+9*second, func() bool { return false }), "told to stop")
+	assert.EqualValues(t, 1, table.Stats().Epoch)
+	require.True(t, table.Sweep(start+9*second, nil))
+	assert.Zero(t, table.Stats().Live)
+}
+
+// A time that leaps by more than the payload's circle frees every record, and late
+// times after it are decided at the mark.
+func TestTimeMayLeap(t *testing.T) {
+	for _, leap := range []int64{1 << 49, 1<<50 + 1, 1<<51 + 1, 1 << 52, 3 << 52, 1 << 54, 1<<54 + 7, 5 << 58} {
+		table := newTable(t, 4, 4, nil)
+		require.Equal(t, Admitted, take(table, 1, start, 5))
+		require.Equal(t, Admitted, take(table, 2, start, 1))
+		now := start + leap
+		for range 5 {
+			require.Equal(t, Admitted, take(table, 1, now, 1), "after %dns", leap)
+		}
+		require.Equal(t, Refused, take(table, 1, now, 1))
+		require.Equal(t, Refused, take(table, 1, start, 1), "late by %dns", leap)
+		require.Equal(t, Refused, take(table, 1, 0, 1), "late by all there is")
+		require.Equal(t, 1, records(table, 1))
+	}
+}
+
+// A record that is left alone for as long as the circle goes round does not look
+// indebted again: sweeps see to that, the sweeper's or the takers' own.
+func TestIdleRecordNeverComesRound(t *testing.T) {
+	table := newTable(t, 8, 8, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 5))
+	for now := int64(start); now < start+1<<55; now += 1 << 49 {
+		require.Equal(t, Admitted, take(table, 2, now, 1))
+	}
+	require.Equal(t, Admitted, take(table, 1, start+1<<54, 1))
+	require.Equal(t, 1, records(table, 1))
+}
+
+// At MaxKeys keys, 0.6 of the slots, about one insert in 1,600 finds no room.
+func TestLoadOfSixTenths(t *testing.T) {
+	const keys = 300_000
+	table := newTable(t, keys*10/6, 0, func(c *Config) { c.Shards = 8; c.Overflow = Refuse })
+	random := rand.New(rand.NewPCG(1, 1))
+	lines, hits := 0, 0
+	for range keys {
+		key := random.Uint64()
+		if take(table, key, start, 1) == Admitted {
+			p := table.Find(key)
+			for i := uint64(0); p.at(i).key.Load() != key; i++ {
+				if i%lineSlots == lineSlots-1 {
+					lines++
+				}
+			}
+			lines++
+			hits++
+		}
+	}
+	noRoom := table.Stats().NoRoom
+	t.Logf("%d keys in %d slots: no room for %d (1 in %d), %.2f lines a hit", keys, table.Stats().Slots, noRoom, keys/max(noRoom, 1), float64(lines)/float64(hits))
+	assert.Less(t, noRoom, uint64(keys/1000))
+	assert.Less(t, float64(lines)/float64(hits), 1.5)
+}
+
+// I6: what is held is what New computed, and Stats says it.
+func TestBytes(t *testing.T) {
+	for _, slots := range []uint64{1, 1_666_667, mapFrom / slotBytes} {
+		table := newTable(t, int(slots), 0, nil)
+		stats := table.Stats()
+		assert.GreaterOrEqual(t, stats.Slots, slots)
+		assert.GreaterOrEqual(t, stats.Bytes, stats.Slots*slotBytes)
+		assert.LessOrEqual(t, stats.Bytes, (slots+2*DefaultWindow)*slotBytes+hugePage+1024)
+	}
+}
+
+func TestMapSlots(t *testing.T) {
+	m, err := mapSlots(mapFrom / slotBytes)
+	require.NoError(t, err)
+	if m == nil {
+		return // this system has nothing but the Go heap, which the other tests use
+	}
+	touch(m.slots)
+	assert.Zero(t, uintptr(unsafe.Pointer(&m.slots[0]))%hugePage)
+	last := &m.slots[len(m.slots)-1]
+	last.key.Store(7)
+	assert.EqualValues(t, 7, last.key.Load())
+
+	_, err = mapSlots(math.MaxInt / slotBytes)
+	assert.ErrorContains(t, err, "shard: map ")
+}
+
+func TestPrefault(t *testing.T) {
+	for _, slots := range []int{100, mapFrom / slotBytes} {
+		table := newTable(t, slots, 0, func(c *Config) { c.Prefault = true })
+		assert.Equal(t, Admitted, take(table, 1, start, 1))
+	}
+}
