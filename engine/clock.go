@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/internal/tsc"
+)
+
+// clockKind says where a limiter's time comes from.
+type clockKind uint8
+
+const (
+	clockTSC clockKind = iota // the default; clockPrecise where it cannot be had
+	clockPrecise
+	clockCoarse
+	clockFunc
+)
+
+// A clock counts nanoseconds on the limiter's timeline: Unix time when the clock was
+// made, and from then on whatever its source counts. A wall clock that is set does
+// not move it. The timeline has no negative times: it begins in 1970 and ends in 2262.
+type clock struct {
+	kind   clockKind
+	base   time.Time        // an instant, with its monotonic reading if it has one
+	origin int64            // the same instant on the timeline
+	read   func() time.Time // of clockFunc
+	// counter is the calibrated time stamp counter, or nil without one.
+	counter *counterClock
+	// line is the counter's current calibration if the kind is clockTSC, and else
+	// a pointer that is always nil.
+	line *atomic.Pointer[calibration]
+
+	_      [64]byte
+	coarse atomic.Int64 // of clockCoarse; 0 when nobody renews it
+	_      [56]byte
+}
+
+// newClock returns a clock of the kind, or of the one that it falls back to.
+func newClock(kind clockKind, read func() time.Time) *clock {
+	c := &clock{kind: kind, read: read, base: time.Now(), line: new(atomic.Pointer[calibration])}
+	if kind == clockFunc {
+		if c.base = read(); c.base.Year() < 1970 || c.base.Year() > 2261 {
+			c.base = time.Unix(0, 0)
+		}
+	} else if c.counter = sharedCounter(c.base); c.counter != nil {
+		c.base = c.counter.base
+	} else if kind == clockTSC {
+		c.kind = clockPrecise
+	}
+	if c.kind == clockTSC {
+		c.line = &c.counter.current
+	}
+	c.origin = c.base.UnixNano()
+	return c
+}
+
+// nanos returns the time.
+func (c *clock) nanos() int64 {
+	if line := c.line.Load(); line != nil {
+		return line.nanosAt(tsc.Read())
+	}
+	switch c.kind {
+	case clockTSC: // the counter was given up
+		return c.counter.nanos()
+	case clockPrecise:
+		return c.precise()
+	case clockCoarse:
+		if n := c.coarse.Load(); n != 0 {
+			return n
+		}
+		return c.exact()
+	}
+	return c.instant(c.read())
+}
+
+// precise returns the time by Go's monotonic clock.
+func (c *clock) precise() int64 { return c.origin + int64(time.Since(c.base)) }
+
+// exact returns the time by the cheapest clock that is never late.
+func (c *clock) exact() int64 {
+	if c.counter != nil {
+		return c.counter.nanos()
+	}
+	return c.precise()
+}
+
+// instant puts t on the timeline. What lies before its beginning or after its end
+// counts as that.
+func (c *clock) instant(t time.Time) int64 {
+	d := int64(t.Sub(c.base)) // saturates at 292 years
+	if d > math.MaxInt64-c.origin {
+		return math.MaxInt64
+	}
+	return max(c.origin+d, 0)
+}

@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/internal/tsc"
+)
+
+// A counterClock turns the time stamp counter into nanoseconds. There is one per
+// process.
+type counterClock struct {
+	base    time.Time                   // when it was made
+	origin  int64                       // base on the timeline
+	current atomic.Pointer[calibration] // nil: the counter was given up
+
+	mu   sync.Mutex // guards last
+	last sample     // at the latest calibration
+	// Once the counter was given up, Go's clock counts on from here.
+	left      int64
+	leftSince time.Time
+}
+
+// A calibration is a straight line from counts to nanoseconds. It is immutable;
+// recalibrating publishes another.
+type calibration struct {
+	count uint64 // the counter where the line begins
+	nanos int64  // the time there
+	mul   uint64 // nanoseconds per count, as mul / 2^58
+}
+
+// nanosAt returns the time at a reading of the counter.
+func (c *calibration) nanosAt(count uint64) int64 {
+	d := count - c.count
+	if int64(d) < 0 {
+		d = 0 // another processor published the line a moment ago
+	}
+	hi, _ := bits.Mul64(d<<counterScale, c.mul)
+	return c.nanos + int64(hi)
+}
+
+// counterScale makes nanoseconds per count a fraction below 1, for counters of
+// 16 MHz and more. The line then holds for 2^58 counts, three years at 2.5 GHz.
+const counterScale = 6
+
+// shared is the process's counter clock, made when a limiter first wants it.
+var shared struct {
+	sync.Mutex
+	clock *counterClock
+}
+
+// sharedCounter returns the process's counter clock, or nil if the kernel does not
+// trust the counter, or if now, a reading of Go's clock, is not the counter's
+// time: in a testing/synctest bubble Go's clock is another one.
+func sharedCounter(now time.Time) *counterClock {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.clock == nil {
+		shared.clock = makeCounter()
+	}
+	c := shared.clock
+	if c == nil {
+		return nil
+	}
+	elapsed := now.Sub(c.base)
+	if !tolerable(elapsed-time.Duration(c.nanos()-c.origin), elapsed) {
+		return nil
+	}
+	return c
+}
+
+func makeCounter() *counterClock {
+	if !tsc.Trusted() {
+		return nil
+	}
+	first := takeSample()
+	// The bound ends the spin where Go's clock stands still.
+	for i := 0; i < 1<<20 && time.Since(first.at) < calibrationTime; i++ {
+	}
+	second := takeSample()
+	mul, ok := slope(first, second)
+	if !ok {
+		return nil
+	}
+	c := &counterClock{base: first.at, origin: first.at.UnixNano(), last: second}
+	c.current.Store(&calibration{count: first.count, nanos: c.origin, mul: mul})
+	return c
+}
+
+const (
+	// calibrationTime is how long the first calibration spins. A sample is good
+	// to some tens of nanoseconds, so the first line is good to some 20 parts in
+	// a million; recalibrating refines it.
+	calibrationTime = 2 * time.Millisecond
+	// recalibrateEvery is the usual time between two calibrations, and
+	// slewTime the least in which an error is worked off.
+	recalibrateEvery = 10 * time.Second
+	slewTime         = time.Minute
+)
+
+// tolerable reports whether the counter may have come off Go's clock by that much
+// in the time elapsed: more than 10ms and 500 parts in a million, which is as
+// fast as clocks are ever disciplined, means that it stopped, or was set, or that
+// Go's clock is another one.
+func tolerable(off, elapsed time.Duration) bool {
+	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
+}
+
+// nanos returns the time. It costs the reading and one multiplication.
+func (c *counterClock) nanos() int64 {
+	if line := c.current.Load(); line != nil {
+		return line.nanosAt(tsc.Read())
+	}
+	return c.left + int64(time.Since(c.leftSince))
+}
+
+// recalibrate compares the counter with Go's clock and bends the line so that the
+// two meet again, without a jump. If the counter is off by more than is tolerable
+// it is never used again: from then on Go's clock counts on, from the reading that
+// the counter had, so that time does not fall. Calls within a second of another
+// do nothing.
+func (c *counterClock) recalibrate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := takeSample()
+	elapsed := next.at.Sub(c.last.at)
+	if c.current.Load() == nil || elapsed < time.Second {
+		return
+	}
+	nanos := c.nanos()
+	late := next.at.Sub(c.base) - time.Duration(nanos-c.origin)
+	mul, ok := slope(c.last, next)
+	c.last = next
+	if !ok || !tolerable(late, elapsed) {
+		c.left, c.leftSince = nanos, time.Now() // published by the store below
+		c.current.Store(nil)
+		return
+	}
+	// The next calibration comes in about as long as this one did, so that is
+	// the time to work the error off in: sooner would overshoot.
+	step := mul / uint64(max(elapsed, slewTime))
+	c.current.Store(&calibration{count: next.count, nanos: nanos, mul: mul + step*uint64(late)})
+}
+
+// A sample is one instant on both clocks.
+type sample struct {
+	count uint64
+	at    time.Time
+}
+
+// takeSample reads the counter on both sides of Go's clock, several times, and
+// keeps the tightest.
+func takeSample() sample {
+	best, width := sample{}, uint64(1<<63)
+	for range 16 {
+		before := tsc.Read()
+		at := time.Now()
+		after := tsc.Read()
+		if w := after - before; w < width {
+			best, width = sample{before + w/2, at}, w
+		}
+	}
+	return best
+}
+
+// slope returns nanoseconds per count between two samples, as a calibration holds
+// them, and false if no counter in working order could give that.
+func slope(a, b sample) (uint64, bool) {
+	nanos, counts := uint64(b.at.Sub(a.at)), b.count-a.count
+	if int64(nanos) <= 0 || int64(counts) <= 0 || nanos>>counterScale >= counts {
+		return 0, false
+	}
+	mul, _ := bits.Div64(nanos>>counterScale, nanos<<(64-counterScale), counts)
+	return mul, true
+}

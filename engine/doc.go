@@ -1,0 +1,33 @@
+// Package engine is weir's rate limiter: a [Limiter] applies one [Policy] to each of
+// any number of keys.
+//
+//	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(100), 200))
+//	...
+//	if !limiter.Allow(clientIP) {
+//		// 429
+//	}
+//
+// [Limiter.Allow] is the cheapest question. [Limiter.Take] takes several tokens at
+// once, all or none, and answers with a [Decision]: what is left, and exactly how
+// long to wait. [Limiter.Peek] only looks. Each has a form that takes a [Key], for a
+// key that is hashed once and used often.
+//
+// # What it promises
+//
+// Exact keys: every key has a bucket of its own, found by a 64-bit hash with a secret
+// seed. Two of a million keys share one with a probability of 3 in 100 million, and
+// nobody can arrange it.
+//
+// Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys]. Keys
+// whose bucket is full are forgotten, which nobody can notice. If ever there are more
+// that are not, [Overflow] says what happens, and [Stats] says how often.
+//
+// Lock-free: no decision waits for another goroutine, whatever that one is doing, and
+// none allocates. Decisions are linearizable, key by key.
+//
+// Honest time: a key gets at most burst + rate*t through in any time t of the
+// limiter's clock. A clock that reads late can refuse early; nothing is admitted
+// early. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
+//
+// Errors come from New and ParseRate only. They name the value and the range.
+package engine

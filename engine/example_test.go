@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+func Example() {
+	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(100), 200), engine.MaxKeys(1_000_000))
+	if err != nil {
+		panic(err)
+	}
+	defer limiter.Close()
+
+	if !limiter.Allow("203.0.113.7") {
+		fmt.Println("too many requests")
+		return
+	}
+	fmt.Println("served")
+	// Output: served
+}
+
+// A cost other than one, and everything that an answer to the client needs.
+func ExampleLimiter_Take() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(60), 10), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	fmt.Println("allowed:", limiter.Take("key_live_42", 8).Allowed)
+	d := limiter.Take("key_live_42", 8)
+	fmt.Printf("allowed: %v, %d of %d left, retry in %v\n", d.Allowed, d.Remaining, d.Limit, d.RetryAfter.Round(time.Second))
+	fmt.Println("never:", limiter.Take("key_live_42", 11).RetryAfter == engine.Never)
+	// Output:
+	// allowed: true
+	// allowed: false, 2 of 10 left, retry in 6s
+	// never: true
+}
+
+// An address is hashed without making a string of it, and the key is used twice.
+func ExampleLimiter_KeyAddr() {
+	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 5), engine.MaxKeys(1000))
+	perDay, _ := engine.New(engine.TokenBucket(engine.Per(1000, 24*time.Hour), 1000), engine.MaxKeys(1000))
+	defer perSecond.Close()
+	defer perDay.Close()
+
+	key := perSecond.KeyAddr(netip.MustParseAddr("2001:db8::1"))
+	fmt.Println(perSecond.AllowKey(key) && perDay.AllowKey(key))
+	// Output: true
+}
+
+// Time from elsewhere: a log is replayed.
+func ExampleLimiter_TakeAt() {
+	start := time.Date(2015, 5, 17, 10, 5, 3, 0, time.UTC)
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), engine.MaxKeys(1000),
+		engine.ClockFunc(func() time.Time { return start }))
+	defer limiter.Close()
+
+	key := limiter.Key("83.149.9.216")
+	for _, after := range []time.Duration{0, 0, 0, time.Second, time.Second} {
+		fmt.Println(after, limiter.TakeAt(key, 1, start.Add(after)).Allowed)
+	}
+	// Output:
+	// 0s true
+	// 0s true
+	// 0s false
+	// 1s true
+	// 1s false
+}
+
+func ExampleParseRate() {
+	for _, s := range []string{"100/s", "10/1500ms", "10/fortnight"} {
+		rate, err := engine.ParseRate(s)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(rate)
+	}
+	// Output:
+	// 100/s
+	// 10/1.5s
+	// engine: rate "10/fortnight": "fortnight" is not a period: want ms, s, m, h, d or a duration such as 1500ms
+}

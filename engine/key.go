@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"net/netip"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A Key is a hashed key: hash once with [Limiter.Key] or its siblings, then use
+// it for as many decisions as you like. With the default hash a Key is good for
+// every limiter of this process (and for no other process); with [HashStable] for
+// every limiter that has that option.
+//
+// The three kinds of key, text, address and number, are hashed apart: an address
+// never meets a text that has the same bytes.
+type Key struct{ hash uint64 }
+
+// seeds are secret and drawn once per process, one for each kind of key.
+var seeds = struct{ text, addr, number maphash.Seed }{
+	maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed(),
+}
+
+// The stable hash has no seeds; these set the kinds apart.
+const (
+	stableAddr   = 0x9e37_79b9_7f4a_7c15
+	stableNumber = 0xd1b5_4a32_d192_ed03
+)
+
+// Key returns the key of a text, of any length; the empty text is a key like any
+// other. It does not allocate.
+func (l *Limiter) Key(text string) Key {
+	if l.stable {
+		return Key{xxhash.Sum64String(text)}
+	}
+	return Key{maphash.String(seeds.text, text)}
+}
+
+// KeyBytes returns the same key as Key(string(text)). It does not allocate and
+// does not keep text.
+func (l *Limiter) KeyBytes(text []byte) Key {
+	if l.stable {
+		return Key{xxhash.Sum64(text)}
+	}
+	return Key{maphash.Bytes(seeds.text, text)}
+}
+
+// KeyAddr returns the key of an address. An IPv4 address and the same address
+// mapped into IPv6 are one key. The zone is not looked at, and the zero Addr has
+// the key of the address ::. It does not allocate.
+func (l *Limiter) KeyAddr(addr netip.Addr) Key {
+	b := addr.As16()
+	if l.stable {
+		return Key{xxhash.Sum64(b[:]) ^ stableAddr}
+	}
+	return Key{maphash.Bytes(seeds.addr, b[:])}
+}
+
+// KeyUint64 returns the key of a number, such as a user's id. It does not
+// allocate.
+func (l *Limiter) KeyUint64(n uint64) Key {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	if l.stable {
+		return Key{xxhash.Sum64(b[:]) ^ stableNumber}
+	}
+	return Key{maphash.Bytes(seeds.number, b[:])}
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// A Limiter applies one [Policy] to each of any number of keys. Make one with
+// [New]. All its methods may be called from any goroutine at any time; those that
+// decide are lock-free and do not allocate.
+type Limiter struct {
+	table *shard.Table
+	clock *clock
+	rule  atomicbucket.TokenBucket
+	one   uint64 // the cost of one token, in ticks
+	limit uint64 // the burst, in tokens
+	// doubt is how long, in ticks, a wait may be for a refusal to be checked with
+	// the exact clock; 0 unless the clock is coarse.
+	doubt      uint64
+	stable     bool
+	background *background
+}
+
+// New returns a limiter of the policy. Every bucket is full. All memory is
+// allocated here, and nothing is allocated later; [Stats] tells how much it is.
+//
+// A limiter sweeps in the background. Close stops that. One that is dropped
+// without Close stops by itself when the garbage collector finds it.
+//
+// Numbers out of range, a nil option, and a table that the machine's memory cannot
+// hold are errors that name the value and the range.
+func New(policy Policy, options ...Option) (*Limiter, error) {
+	rule, err := policy.rule()
+	if err != nil {
+		return nil, err
+	}
+	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
+	for i, option := range options {
+		if option == nil {
+			return nil, fmt.Errorf("engine: option %d of %d is nil", i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return nil, err
+		}
+	}
+	clock := newClock(c.clock, c.read)
+	table, err := shard.New(shard.Config{
+		Rule:     rule,
+		Slots:    c.slots(),
+		Shards:   c.shardCount(),
+		Overflow: c.overflow,
+		Start:    clock.nanos(),
+		Prefault: c.prefault,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
+	}
+	l := &Limiter{
+		table:      table,
+		clock:      clock,
+		rule:       rule,
+		one:        rule.Cost(1),
+		limit:      rule.Burst(),
+		stable:     c.stable,
+		background: &background{table: table, clock: clock, interval: c.interval},
+	}
+	if clock.kind == clockCoarse {
+		l.doubt = rule.Ticks(int64(coarseDoubt))
+	}
+	l.background.start()
+	runtime.AddCleanup(l, (*background).halt, l.background)
+	return l, nil
+}
+
+// Close stops the sweeper and waits until it has stopped. The limiter still
+// decides correctly afterwards, but counts no live keys any more and, with a
+// coarse clock, asks the exact one. Closing twice is harmless. The error is always
+// nil; it is there for io.Closer.
+func (l *Limiter) Close() error {
+	l.background.halt()
+	l.background.running.Wait()
+	return nil
+}
+
+// Sweep forgets, now and in the caller's goroutine, every key whose bucket is
+// full, and brings [Stats] up to date. The background sweeper does the same; call
+// Sweep when you want the numbers at once. It takes about a nanosecond a slot.
+func (l *Limiter) Sweep() {
+	l.table.Sweep(l.clock.nanos(), nil)
+}

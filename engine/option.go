@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// An Option changes one thing about a limiter at [New].
+type Option func(*config) error
+
+// config is what the options fill in.
+type config struct {
+	maxKeys  int
+	shards   int // 0: by size and GOMAXPROCS
+	overflow shard.Overflow
+	stable   bool
+	prefault bool
+	interval time.Duration
+	clock    clockKind
+	read     func() time.Time
+}
+
+const (
+	// DefaultMaxKeys is the capacity without [MaxKeys].
+	DefaultMaxKeys = 1_000_000
+	// DefaultSweepInterval is the time between sweeps without [SweepInterval].
+	DefaultSweepInterval = 10 * time.Second
+)
+
+// MaxKeys sets how many keys that are not idle the limiter is made for; 1,000,000
+// without it. Memory is 16 bytes for each slot and 1/0.6 slots for each key, 26.7
+// bytes a key, allocated by [New] and constant from then on. A key whose bucket is
+// full costs nothing: it is forgotten.
+//
+// More keys than that fit until their neighbourhood of 32 slots is full; then
+// [Overflow] decides. At MaxKeys keys that happens to about one new key in 1,600.
+//
+// n is at least 1; what the machine's memory cannot hold is refused by New.
+func MaxKeys(n int) Option {
+	return func(c *config) error {
+		// The upper bound only keeps the slots countable; memory decides before.
+		if n < 1 || uint64(n) > 1<<56 {
+			return fmt.Errorf("engine: MaxKeys(%d): want at least 1 and what memory can hold, at 27 bytes a key", n)
+		}
+		c.maxKeys = n
+		return nil
+	}
+}
+
+// Shards sets the number of shards, a power of two up to 4,096. Without it New
+// chooses by capacity and GOMAXPROCS. More shards spread the counters of rare
+// events; there is no lock that they would divide.
+func Shards(n int) Option {
+	return func(c *config) error {
+		if n < 1 || n > shard.MaxShards || n&(n-1) != 0 {
+			return fmt.Errorf("engine: Shards(%d): want a power of two from 1 to %d", n, shard.MaxShards)
+		}
+		c.shards = n
+		return nil
+	}
+}
+
+// An OverflowPolicy says what happens to a new key when all slots in which its
+// record could be are taken by keys that are not idle.
+type OverflowPolicy = shard.Overflow
+
+const (
+	// Evict forgets the key of the neighbourhood whose bucket is nearest to full
+	// and counts it, with the tokens thereby forgiven, in [Stats]. A drained key
+	// is the last to go. This is the default.
+	Evict = shard.Evict
+	// Refuse refuses the new key, and counts it.
+	Refuse = shard.Refuse
+	// Admit admits the new key without keeping a record of it, and counts it.
+	Admit = shard.Admit
+)
+
+// Overflow sets what happens to a new key that finds no room: [Evict], [Refuse] or
+// [Admit].
+func Overflow(p OverflowPolicy) Option {
+	return func(c *config) error {
+		if p > Admit {
+			return fmt.Errorf("engine: Overflow(%d): want engine.Evict, engine.Refuse or engine.Admit", p)
+		}
+		c.overflow = p
+		return nil
+	}
+}
+
+// HashStable makes keys by xxHash64 instead of by a hash with a secret seed. Keys
+// then mean the same in every process and on every machine. Use it only for keys
+// that come from people you trust: texts that collide under xxHash64 are easy to
+// write down, and who can choose a key can then drain another's bucket.
+func HashStable() Option {
+	return func(c *config) error {
+		c.stable = true
+		return nil
+	}
+}
+
+// SweepInterval sets the time between two sweeps, 1ms to 24h; 10s without it. A
+// sweep walks the table in steps of some tens of microseconds with a millisecond
+// of rest between them. Takers reclaim idle slots by themselves, so the interval
+// matters for [Stats] and for little else.
+func SweepInterval(d time.Duration) Option {
+	return func(c *config) error {
+		if d < time.Millisecond || d > 24*time.Hour {
+			return fmt.Errorf("engine: SweepInterval(%v): want 1ms to 24h", d)
+		}
+		c.interval = d
+		return nil
+	}
+}
+
+// Prefault makes [New] touch the whole table, so that the first requests do not
+// wait for the system to provide its pages.
+func Prefault() Option {
+	return func(c *config) error {
+		c.prefault = true
+		return nil
+	}
+}
+
+// ClockTSC reads the processor's time stamp counter, calibrated against the
+// system's monotonic clock and checked against it by every sweep. It is the
+// fastest exact clock and the default where Linux itself trusts the counter. Where
+// it does not, and under testing/synctest, whose time is not the processor's, the
+// limiter falls back to [ClockPrecise].
+func ClockTSC() Option { return useClock(clockTSC, nil) }
+
+// ClockPrecise reads Go's monotonic clock for every decision. It is the clock for
+// testing/synctest.
+func ClockPrecise() Option { return useClock(clockPrecise, nil) }
+
+// ClockCoarse reads a word in memory that a goroutine renews every millisecond.
+// It is the cheapest clock and may be late, by a millisecond or two on an idle
+// machine and by tens of milliseconds when every processor is busy. A late clock
+// can refuse early, never admit early: so a refusal whose wait is within 100ms is
+// checked with the exact clock before it stands, and the word renewed by that.
+func ClockCoarse() Option { return useClock(clockCoarse, nil) }
+
+// ClockFunc makes the limiter ask now for the time. now must be safe for
+// concurrent use: every decision and the sweeper call it. A reading earlier than
+// the latest is harmless: it counts as late. Use it in tests and for replaying.
+func ClockFunc(now func() time.Time) Option {
+	return func(c *config) error {
+		if now == nil {
+			return errors.New("engine: ClockFunc(nil): want a function that returns the time")
+		}
+		return useClock(clockFunc, now)(c)
+	}
+}
+
+func useClock(kind clockKind, read func() time.Time) Option {
+	return func(c *config) error {
+		c.clock, c.read = kind, read
+		return nil
+	}
+}
+
+// slots returns how many slots hold maxKeys keys at a load of 0.6.
+func (c *config) slots() uint64 {
+	n := uint64(c.maxKeys)
+	return n + n/3*2 + (n%3*2+2)/3
+}
+
+// shardCount returns the number of shards asked for, or the largest power of two
+// with at most four shards for each processor and at least 4,096 slots in each.
+func (c *config) shardCount() int {
+	if c.shards > 0 {
+		return c.shards
+	}
+	n := 1
+	for n < 4*runtime.GOMAXPROCS(0) && n < shard.MaxShards && c.slots() >= uint64(n)*2*4096 {
+		n *= 2
+	}
+	return n
+}

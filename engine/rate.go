@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// A Rate is how fast a limit gives tokens back: so many in a period, spread
+// evenly over it. The zero Rate gives none and no limiter accepts it.
+//
+// Rates lie between one token in 292 years (2^63-1 ns) and 1e9 a second. [New]
+// checks that, so that a Rate can be written down without an error to handle.
+type Rate struct {
+	tokens float64
+	period time.Duration
+}
+
+// Per returns the rate of that many tokens every period.
+func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period} }
+
+// PerSecond is shorthand for Per(tokens, time.Second).
+func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
+
+// PerMinute is shorthand for Per(tokens, time.Minute).
+func PerMinute(tokens float64) Rate { return Per(tokens, time.Minute) }
+
+// PerHour is shorthand for Per(tokens, time.Hour).
+func PerHour(tokens float64) Rate { return Per(tokens, time.Hour) }
+
+// units are the periods that may be written as a bare unit.
+var units = []struct {
+	name   string
+	period time.Duration
+}{
+	{"ms", time.Millisecond},
+	{"s", time.Second},
+	{"m", time.Minute},
+	{"h", time.Hour},
+	{"d", 24 * time.Hour},
+}
+
+// ParseRate reads a rate as people write it: a number of tokens, a slash and a
+// period. The period is a unit (ms, s, m, h, d), a number of days, or a duration
+// as [time.ParseDuration] reads it:
+//
+//	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
+//
+// Text in any other form, or a rate out of range, is an error that names it.
+func ParseRate(s string) (Rate, error) {
+	number, period, found := strings.Cut(s, "/")
+	if !found {
+		return Rate{}, fmt.Errorf("engine: rate %q: want tokens/period, such as 100/s or 10/1500ms", s)
+	}
+	// ParseFloat also knows hexadecimal, underscores, inf and nan.
+	tokens, err := strconv.ParseFloat(number, 64)
+	if err != nil || strings.Trim(number, "0123456789.eE+-") != "" {
+		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a number of tokens", s, number)
+	}
+	per, ok := parsePeriod(period)
+	if !ok {
+		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a period: want ms, s, m, h, d or a duration such as 1500ms", s, period)
+	}
+	if err := atomicbucket.CheckRate(tokens, per); err != nil {
+		return Rate{}, fmt.Errorf("engine: rate %q: %w", s, err)
+	}
+	return Per(tokens, per), nil
+}
+
+func parsePeriod(s string) (time.Duration, bool) {
+	for _, u := range units {
+		if s == u.name {
+			return u.period, true
+		}
+	}
+	if days, found := strings.CutSuffix(s, "d"); found {
+		n, err := strconv.ParseUint(days, 10, 16) // up to 65,535 days fit a Duration
+		return time.Duration(n) * 24 * time.Hour, err == nil
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil
+}
+
+// String writes the rate in the form that [ParseRate] reads.
+func (r Rate) String() string {
+	tokens := strconv.FormatFloat(r.tokens, 'g', -1, 64)
+	for _, u := range units {
+		if r.period == u.period {
+			return tokens + "/" + u.name
+		}
+	}
+	return tokens + "/" + r.period.String()
+}

@@ -1,0 +1,37 @@
+package engine
+
+// Stats is a snapshot of a limiter. Each number is exact, but they are not all
+// taken at one instant. What one decision costs is not counted: a counter that
+// every request writes is a bottleneck that the table avoids.
+type Stats struct {
+	Keys      uint64 // keys that were not idle at the last sweep
+	Sweeps    uint64 // complete sweeps: the epoch
+	Reclaimed uint64 // idle keys forgotten by sweeps
+	Slots     uint64 // slots of the table
+	Shards    int    // shards
+	Bytes     uint64 // memory of the table; constant since New
+
+	Evictions  uint64 // keys forgotten although they were not idle (Evict)
+	Forgiven   uint64 // tokens that those still owed, each key's rounded up
+	NoRoom     uint64 // requests refused because there was no slot (Refuse)
+	Unrecorded uint64 // requests admitted without a record (Admit)
+	Retries    uint64 // searches begun again because another call had succeeded
+}
+
+// Stats returns the limiter's statistics. It reads a few words for each shard.
+func (l *Limiter) Stats() Stats {
+	s := l.table.Stats()
+	return Stats{
+		Keys:       s.Live,
+		Sweeps:     s.Epoch,
+		Reclaimed:  s.Reclaimed,
+		Slots:      s.Slots,
+		Shards:     s.Shards,
+		Bytes:      s.Bytes,
+		Evictions:  s.Evictions,
+		Forgiven:   s.Forgiven,
+		NoRoom:     s.NoRoom,
+		Unrecorded: s.Unrecorded,
+		Retries:    s.Retries,
+	}
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// sweepRest is how long a background sweep rests after every step.
+const sweepRest = time.Millisecond
+
+// background is what runs beside a limiter. It holds the table and the clock, but
+// not the limiter: a limiter that is forgotten without Close is collected, and
+// its cleanup stops these goroutines.
+type background struct {
+	table    *shard.Table
+	clock    *clock
+	interval time.Duration
+
+	stop     chan struct{}
+	stopOnce sync.Once
+	running  sync.WaitGroup
+}
+
+// start begins sweeping and, for a coarse clock, renewing its word.
+func (b *background) start() {
+	b.stop = make(chan struct{})
+	if b.clock.kind == clockCoarse {
+		b.clock.coarse.Store(b.clock.exact())
+		b.running.Go(func() { b.clock.runCoarse(b.stop) })
+	}
+	b.running.Go(b.sweep)
+}
+
+// halt makes the goroutines stop and does not wait for them.
+func (b *background) halt() { b.stopOnce.Do(func() { close(b.stop) }) }
+
+// sweep makes a pass over the table every interval.
+func (b *background) sweep() {
+	ticker := time.NewTicker(b.interval)
+	defer ticker.Stop()
+	recalibrate := time.NewTicker(recalibrateEvery)
+	defer recalibrate.Stop()
+	rest := time.NewTimer(sweepRest)
+	defer rest.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-recalibrate.C:
+			if b.clock.counter != nil {
+				b.clock.counter.recalibrate()
+			}
+			continue
+		case <-b.stop:
+			return
+		}
+		b.table.Sweep(b.clock.nanos(), func() bool {
+			rest.Reset(sweepRest)
+			select {
+			case <-rest.C:
+				return true
+			case <-b.stop:
+				return false
+			}
+		})
+	}
+}
