@@ -1,0 +1,242 @@
+package fuzz
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// start is the time at which test tables are made.
+const start = 1 << 50
+
+// rounds calls round for some rounds, or for as long as WEIR_STRESS says (make soak).
+func rounds(t *testing.T, n int, round func(seed uint64)) {
+	long, err := time.ParseDuration(os.Getenv("WEIR_STRESS"))
+	if err != nil && os.Getenv("WEIR_STRESS") != "" {
+		t.Fatalf("WEIR_STRESS=%q: want a duration such as 1h", os.Getenv("WEIR_STRESS"))
+	}
+	until := time.Now().Add(long)
+	for seed := uint64(0); seed < uint64(n) || time.Now().Before(until); seed++ {
+		round(seed)
+	}
+}
+
+// together runs f on several goroutines, more than there are processors, and waits.
+func together(f func(g uint64)) {
+	var all sync.WaitGroup
+	for g := range uint64(2*runtime.GOMAXPROCS(0) + 2) {
+		all.Go(func() { f(g) })
+	}
+	all.Wait()
+}
+
+// until runs f beside body until body returns.
+func beside(f func(random *rand.Rand), body func()) {
+	var stop atomic.Bool
+	var done sync.WaitGroup
+	done.Go(func() {
+		random := rand.New(rand.NewPCG(99, 99))
+		for !stop.Load() {
+			f(random)
+			runtime.Gosched()
+		}
+	})
+	body()
+	stop.Store(true)
+	done.Wait()
+}
+
+func table(t *testing.T, rate float64, burst uint64, slots uint64, window int, overflow shard.Overflow) *shard.Table {
+	rule, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
+	require.NoError(t, err)
+	tb, err := shard.New(shard.Config{Rule: rule, Slots: slots, Shards: 1, Window: window, Overflow: overflow, Start: start})
+	require.NoError(t, err)
+	return tb
+}
+
+// TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): with the clock standing
+// still every key gets exactly its burst, from whichever goroutines, while sweeps run
+// and while other keys come, are reset, and leave their slots to be claimed again.
+func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) {
+	const keys, passing, burst = 12, 4, 7
+	rounds(t, 300, func(seed uint64) {
+		tb := table(t, 1, burst, 16, 16, shard.Refuse)
+		var admitted [keys]atomic.Uint64
+		together(func(g uint64) {
+			random := rand.New(rand.NewPCG(seed, g))
+			for range 400 {
+				key := random.Uint64N(keys + passing)
+				n := 1 + random.Uint64N(3)
+				_, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(n))
+				switch {
+				case key >= keys && random.IntN(2) == 0:
+					tb.Reset(tb.Find(key))
+				case key < keys && v == shard.Admitted:
+					admitted[key].Add(n)
+				}
+				if random.IntN(100) == 0 {
+					tb.Sweep(start, nil)
+				}
+			}
+			for key := range uint64(keys) { // take what is left, one by one
+				for {
+					if _, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(1)); v != shard.Admitted {
+						require.Equal(t, shard.Refused, v)
+						break
+					}
+					admitted[key].Add(1)
+				}
+			}
+		})
+		for key := range uint64(keys) {
+			require.EqualValues(t, burst, admitted[key].Load(), "key %d, round %d", key, seed)
+			s, at := tb.Look(tb.Find(key), start)
+			require.Equal(t, tb.Rule().Cost(burst), tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+		}
+		require.Zero(t, tb.Stats().Evictions)
+	})
+}
+
+// TestStressTokensAreConserved (I2, I7): with the clock standing still and keys being
+// evicted by the thousand, the tokens admitted are those that are owed in the table
+// and those that Stats says were forgiven, to the last one.
+func TestStressTokensAreConserved(t *testing.T) {
+	const keys, burst = 60, 5
+	rounds(t, 150, func(seed uint64) {
+		tb := table(t, 1, burst, 8, 8, shard.Evict)
+		var admitted atomic.Uint64
+		together(func(g uint64) {
+			random := rand.New(rand.NewPCG(seed, g))
+			for range 500 {
+				n := 1 + random.Uint64N(burst)
+				if _, _, v := tb.Take(tb.Find(random.Uint64N(keys)), start, tb.Rule().Cost(n)); v == shard.Admitted {
+					admitted.Add(n)
+				}
+				if random.IntN(50) == 0 {
+					tb.Sweep(start, nil)
+				}
+			}
+		})
+		owed := uint64(0)
+		for key := range uint64(keys) {
+			s, at := tb.Look(tb.Find(key), start)
+			owed += tb.Rule().Tokens(tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+		}
+		stats := tb.Stats()
+		require.Equal(t, admitted.Load(), owed+stats.Forgiven, "round %d: %+v", seed, stats)
+		require.Positive(t, stats.Evictions)
+	})
+}
+
+// An admission is one admitted take.
+type admission struct{ at, cost int64 } // in ticks
+
+// TestStressMovingClock (I1): with clocks that run, and that are late by as much as
+// goroutines are suspended, for every two admissions of a key what was admitted from
+// the one to the other is at most burst + rate * t. Records are recycled all the
+// time: the keys are more than the slots and become idle within microseconds.
+func TestStressMovingClock(t *testing.T) {
+	const keys, burst = 24, 3
+	rounds(t, 60, func(seed uint64) {
+		tb := table(t, 1e6, burst, 16, 16, shard.Refuse)
+		begin := time.Now()
+		now := func() int64 { return start + int64(time.Since(begin)) }
+		var mu sync.Mutex
+		all := map[uint64][]admission{}
+		together(func(g uint64) {
+			random := rand.New(rand.NewPCG(seed, g))
+			mine := map[uint64][]admission{}
+			for range 3000 {
+				key, cost := random.Uint64N(keys), tb.Rule().Cost(1+random.Uint64N(2))
+				at := now()
+				switch random.IntN(20) {
+				case 0:
+					runtime.Gosched() // late
+				case 1:
+					at -= random.Int64N(100_000)
+				case 2:
+					tb.Sweep(at, nil)
+				}
+				if _, at, v := tb.Take(tb.Find(key), at, cost); v == shard.Admitted {
+					mine[key] = append(mine[key], admission{int64(tb.Rule().Ticks(at)), int64(cost)})
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for key, list := range mine {
+				all[key] = append(all[key], list...)
+			}
+		})
+		total := 0
+		for key, list := range all {
+			total += len(list)
+			requireWithinLimit(t, list, tb.Rule().Cost(burst), key)
+		}
+		require.Greater(t, total, keys*burst, "the clock ran")
+	})
+}
+
+// requireWithinLimit checks every pair: the cost from admission i to admission j is
+// at most the burst and the ticks between them. One pass suffices: the sum up to j
+// less its tick, against the least such number before i.
+func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64) {
+	slices.SortFunc(list, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
+	sum, least := int64(0), int64(1<<62)
+	for _, a := range list {
+		least = min(least, sum-a.at)
+		sum += a.cost
+		require.LessOrEqual(t, sum-a.at-least, int64(burst), "key %d", key)
+	}
+}
+
+// TestStressFlood (I6, I7): ten times the capacity in new keys. Memory does not
+// change, the drained key stays drained, the paying key is not disturbed, and what was
+// forgiven is what was admitted and is no longer owed.
+func TestStressFlood(t *testing.T) {
+	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
+	const drained, paying = 1 << 62, 3 << 61
+	bytes := tb.Stats().Bytes
+	one := tb.Rule().Cost(1)
+	_, _, v := tb.Take(tb.Find(drained), start, tb.Rule().Cost(5))
+	require.Equal(t, shard.Admitted, v)
+	_, _, v = tb.Take(tb.Find(paying), start, tb.Rule().Cost(3))
+	require.Equal(t, shard.Admitted, v)
+
+	var admitted, again atomic.Uint64
+	beside(func(*rand.Rand) {
+		if _, _, v := tb.Take(tb.Find(drained), start, one); v != shard.Refused {
+			again.Add(1)
+		}
+		s, at := tb.Look(tb.Find(paying), start)
+		if tb.Rule().Remaining(s, tb.Rule().Ticks(at)) != 2 {
+			again.Add(1)
+		}
+	}, func() {
+		together(func(g uint64) {
+			random := rand.New(rand.NewPCG(7, g))
+			for range 50_000 {
+				if _, _, v := tb.Take(tb.Find(random.Uint64()), start, one); v == shard.Admitted {
+					admitted.Add(1)
+				}
+			}
+		})
+	})
+	assert.Zero(t, again.Load(), "a drained key was let through, or a paying key lost its record")
+	stats := tb.Stats()
+	assert.Equal(t, bytes, stats.Bytes)
+	tb.Sweep(start, nil)
+	assert.Equal(t, admitted.Load()+2, tb.Stats().Live+stats.Evictions)
+	assert.Equal(t, admitted.Load()+8, tb.Stats().Live-2+8+stats.Forgiven, "each of the flood owes one token")
+}
