@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// These tests drive the program as people do: built, and by its exit status and
+// what it prints. The details are tested where they are made.
+
+const excerpt = "internal/replay/testdata/apache_access_excerpt.log"
+
+// build returns the path of the program, built for this test.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+func run(t *testing.T, program, stdin string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	// A program that should have refused and works on must not hang the test.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		require.ErrorAs(t, err, new(*exec.ExitError))
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+func TestProgramReplays(t *testing.T) {
+	program := build(t)
+	log, err := os.ReadFile(excerpt)
+	require.NoError(t, err)
+
+	fromFile := run(t, program, "", "replay", "--json", "--limit", "1/s", "--burst", "5", excerpt)
+	assert.Equal(t, 0, fromFile.status)
+	assert.Empty(t, fromFile.stderr)
+	var report struct {
+		Requests, Skipped, Keys, Allowed, Refused int
+		RefusedKeys                               []json.RawMessage `json:"refused_keys"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(fromFile.stdout), &report))
+	assert.Equal(t, 500, report.Requests)
+	assert.Equal(t, 0, report.Skipped)
+	assert.Equal(t, 109, report.Keys)
+	assert.Equal(t, 350, report.Allowed)
+	assert.Equal(t, 150, report.Refused)
+	assert.NotEmpty(t, report.RefusedKeys)
+
+	t.Run("standard input gives the same", func(t *testing.T) {
+		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "-"))
+	})
+	t.Run("table, without a bar where nobody looks", func(t *testing.T) {
+		table := run(t, program, string(log), "replay", "--top", "1", "-")
+		assert.Equal(t, 0, table.status)
+		assert.Empty(t, table.stderr)
+		assert.Regexp(t, `^standard input at 1/s, burst 5, by ip\n\nrequests +500\n`, table.stdout)
+		assert.Contains(t, table.stdout, "most refused")
+	})
+	t.Run("doubts do not spoil the JSON", func(t *testing.T) {
+		doubtful := run(t, program, "nonsense\n"+string(log), "replay", "--json", "--limit", "1/d", "--max-keys", "1", "-")
+		assert.Equal(t, 0, doubtful.status)
+		assert.True(t, json.Valid([]byte(doubtful.stdout)))
+		assert.Contains(t, doubtful.stderr, `weir: lines skipped: 1, the first is line 1: no field after "nonsense"`)
+		assert.Contains(t, doubtful.stderr, "weir: The figures are approximate")
+	})
+}
+
+func TestProgramRefusesBadInput(t *testing.T) {
+	program := build(t)
+	dir := t.TempDir()
+	truncated := filepath.Join(dir, "truncated.gz")
+	require.NoError(t, os.WriteFile(truncated, []byte("\x1f\x8b\x08\x00\x00"), 0o600))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+
+	cases := map[string]struct {
+		args   string
+		status int
+		want   string
+	}{
+		"rate of zero":      {"serve --limit 0/s", 80, `"0/s"`},
+		"negative rate":     {"serve --limit=-1/s", 80, `"-1/s"`},
+		"rate above 1e9":    {"serve --limit 2000000000/s", 80, `2000000000/s`},
+		"rate not a number": {"replay --limit NaN/s x", 80, `"NaN/s"`},
+		"rate without unit": {"serve --limit 5", 80, `"5"`},
+		"burst of zero":     {"serve --burst 0", 80, "burst of 0 tokens"},
+		"burst too large":   {"replay --burst 4294967297 " + excerpt, 80, "burst of 4294967297 tokens"},
+		"negative burst":    {"serve --burst=-1", 80, `--burst: expected a valid 64 bit uint but got "-1"`},
+		"no keys":           {"serve --max-keys 0", 80, "MaxKeys(0)"},
+		"negative keys":     {"serve --max-keys=-1", 80, "MaxKeys(-1)"},
+		"beyond memory":     {"serve --max-keys 99999999999999", 80, "MaxKeys(99999999999999)"},
+		"key":               {"serve --key cookie", 80, `key "cookie": want ip, or header:NAME`},
+		"key of a replay":   {"replay --key header:X " + excerpt, 80, `--key must be one of "ip"`},
+		"listen address":    {"serve --listen 8080", 80, `listen address "8080": want host:port`},
+		"upstream":          {"serve --upstream localhost:9000", 80, `upstream "localhost:9000": want a URL that begins with http://`},
+		"command":           {"overflow", 80, "unexpected argument overflow"},
+		"no file":           {"replay", 80, "<file>"},
+		"port in use":       {"serve --listen " + taken.Addr().String(), 1, "the port is in use"},
+		"missing file":      {"replay missing.log", 1, "there is no file missing.log"},
+		"directory":         {"replay " + dir, 1, "is a directory"},
+		"truncated gzip":    {"replay " + truncated, 1, "truncated.gz: the gzip data breaks off after line 0"},
+		"empty input":       {"replay -", 1, "standard input: the log is empty"},
+		"another file":      {"replay go.mod", 1, "is it an access log?"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, program, "", strings.Fields(c.args)...)
+			assert.Equal(t, c.status, got.status)
+			assert.Empty(t, got.stdout)
+			assert.True(t, strings.HasPrefix(got.stderr, "weir: error: "), got.stderr)
+			assert.Contains(t, got.stderr, c.want)
+			assert.NotContains(t, got.stderr, "panic")
+		})
+	}
+}
+
+func TestProgramServesUntilItIsTold(t *testing.T) {
+	cmd := exec.Command(build(t), "serve", "--listen", "127.0.0.1:0", "--limit", "1/h")
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(stderr)
+	require.True(t, lines.Scan(), "no start line")
+	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) .* limit=1/h burst=5 key=ip`).FindStringSubmatch(lines.Text())
+	require.Len(t, url, 2, lines.Text())
+
+	var got []int
+	for range 7 {
+		resp, err := http.Get(url[1])
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		got = append(got, resp.StatusCode)
+	}
+	assert.Equal(t, []int{200, 200, 200, 200, 200, 429, 429}, got)
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	var last string
+	for lines.Scan() {
+		last = lines.Text()
+	}
+	assert.NoError(t, cmd.Wait(), "a signal is a normal end")
+	assert.Contains(t, last, "msg=stopped requests=7 allowed=5 refused=2 upstream_failures=0")
+}
+
+func TestProgramExplainsItself(t *testing.T) {
+	program := build(t)
+	alone := run(t, program, "")
+	assert.Equal(t, 0, alone.status)
+	assert.Equal(t, alone, run(t, program, "", "--help"), "alone it prints the help")
+	for _, word := range []string{"serve", "replay", "version", "Exit status"} {
+		assert.Contains(t, alone.stdout, word)
+	}
+	assert.Contains(t, run(t, program, "", "serve", "--help").stdout, "No X-Forwarded-For or other header is")
+	version := run(t, program, "", "version")
+	assert.Equal(t, 0, version.status)
+	assert.Regexp(t, `^weir \S+\n(commit .*\n)?go\S+ \w+/\w+\n$`, version.stdout)
+}

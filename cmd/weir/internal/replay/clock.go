@@ -1,0 +1,27 @@
+package replay
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A clock is the time of the log: the latest stamp seen so far. The engine runs
+// on it, so that what it does in the background, such as sweeping, lives in the
+// log's time as well and not in today's: hence the atomic.
+//
+// The zero clock stands at the beginning of 1970, before any log.
+type clock struct{ unixNanos atomic.Int64 }
+
+// now returns the latest stamp seen so far.
+func (c *clock) now() time.Time { return time.Unix(0, c.unixNanos.Load()) }
+
+// advance moves the clock forward to stamp and returns its time and how far
+// stamp lies behind it. Only the replay itself calls it.
+func (c *clock) advance(stamp time.Time) (now time.Time, behind time.Duration) {
+	now = c.now()
+	if stamp.After(now) {
+		c.unixNanos.Store(stamp.UnixNano())
+		return stamp, 0
+	}
+	return now, now.Sub(stamp)
+}

@@ -1,0 +1,74 @@
+package replay
+
+import (
+	"bufio"
+	"compress/gzip"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/fuzz/reference"
+)
+
+// exactReport is what a limit does to a log by exact rational arithmetic: its own
+// reading of the lines and a map of the reference's buckets, so that it can be
+// trusted by looking at it.
+func exactReport(t *testing.T, log string, tokens float64, period time.Duration, burst uint64) *Report {
+	t.Helper()
+	type client struct {
+		bucket *reference.TokenBucket
+		key    Key
+	}
+	clients := map[string]*client{}
+	report := &Report{}
+	var now time.Time
+	for _, line := range strings.Split(strings.TrimSuffix(log, "\n"), "\n") {
+		host, rest, _ := strings.Cut(line, " - - [")
+		stamp, err := time.Parse("02/Jan/2006:15:04:05 -0700", rest[:26])
+		require.NoError(t, err)
+		if stamp.After(now) {
+			now = stamp
+		}
+		c := clients[host]
+		if c == nil {
+			c = &client{bucket: reference.NewTokenBucket(tokens, period, burst), key: Key{Name: host}}
+			clients[host] = c
+		}
+		report.Requests++
+		c.key.Requests++
+		if c.bucket.Take(now.UnixNano(), 1) {
+			report.Allowed++
+		} else {
+			report.Refused++
+			c.key.Refused++
+		}
+	}
+	report.Keys = uint64(len(clients))
+	for _, c := range clients {
+		if c.key.Refused > 0 {
+			report.RefusedKeys = append(report.RefusedKeys, c.key)
+		}
+	}
+	return report
+}
+
+// readLog returns the text of a log, plain or gzip.
+func readLog(t *testing.T, path string) string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	buffered := bufio.NewReader(file)
+	var r io.Reader = buffered
+	if strings.HasSuffix(path, ".gz") {
+		r, err = gzip.NewReader(buffered)
+		require.NoError(t, err)
+	}
+	text, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return string(text)
+}

@@ -1,0 +1,42 @@
+// Command weir limits the rate of HTTP requests in front of a server, and tells
+// from an access log whom a limit would have refused.
+//
+//	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
+//	weir replay --limit 10/s --burst 20 access.log.gz
+//
+// Its exit status is 0 when the work is done, 80 when the command line is wrong
+// and nothing was done, and 1 when the work failed.
+package main
+
+import (
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line. A new command is one field here and one file
+// beside this one.
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
+	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
+	Version versionCommand `cmd:"" help:"Print the version and exit."`
+}
+
+const description = `weir is a rate limiter.
+
+Exit status: 0 done, 80 the command line is wrong, 1 the work failed.`
+
+func main() {
+	parser := kong.Must(&commands{},
+		kong.Name("weir"),
+		kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+	)
+	args := os.Args[1:]
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	chosen, err := parser.Parse(args)
+	parser.FatalIfErrorf(err)
+	chosen.FatalIfErrorf(chosen.Run())
+}
