@@ -1,0 +1,67 @@
+# weir: every command a person needs. `make` lists them.
+
+MODULES   := . cmd/weir
+BIN       := bin
+ADDRESS   := 127.0.0.1:8080
+FUZZTIME  := 10s
+SOAKTIME  := 1h
+BENCHTIME := 0.2s
+ROUNDS    := 6
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+
+# A command for every module in turn.
+each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-race test-386 cross check vulncheck bench fuzz soak clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## start the limiting proxy on 127.0.0.1:8080 (1/s, burst 5; ADDRESS=... to change)
+	$(BIN)/weir serve --listen $(ADDRESS)
+
+build: ## build the program into bin/
+	cd cmd/weir && go build -o ../../$(BIN)/weir .
+
+test: ## every test: plain, under the race detector, as 32 bits, and the cross builds
+	$(call each,go test ./...)
+	@$(MAKE) --no-print-directory test-race test-386 cross
+
+test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
+	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev
+	$(call each,CGO_ENABLED=1 go test -race ./...)
+
+# 32-bit programs run on a 64-bit kernel unless that was built without them.
+test-386: ## the tests as a 32-bit program, or vet and build where the kernel cannot run one
+	@if GOARCH=386 CGO_ENABLED=0 go test -run '^$$' ./atomicbucket >/dev/null 2>&1; \
+	then echo "GOARCH=386 go test ./..."; GOARCH=386 CGO_ENABLED=0 go test ./...; \
+	else echo "this kernel runs no 32-bit programs: vet and build only"; GOARCH=386 CGO_ENABLED=0 go vet ./... && GOARCH=386 CGO_ENABLED=0 go build ./...; fi
+
+cross: ## build for other systems
+	$(call each,GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go vet ./... && GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build ./... && GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build ./...)
+
+check: ## what every commit passes: format, vet, staticcheck, tidy modules
+	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+	$(call each,go vet ./...)
+	$(call each,go run $(STATICCHECK) ./...)
+	$(call each,go mod tidy -diff)
+
+vulncheck: ## known vulnerabilities of dependencies (needs the network)
+	$(call each,go run $(GOVULNCHECK) ./...)
+
+bench: ## the engine's benchmarks, ROUNDS interleaved rounds, and the ratios to the floor
+	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz $(MODULES)
+
+soak: ## the stress tests for SOAKTIME
+	WEIR_STRESS=$(SOAKTIME) go test -run Stress -count 1 -timeout 0 -v ./fuzz/...
+
+clean: ## remove what was built
+	rm -rf $(BIN)
+	go clean -testcache
