@@ -33,7 +33,7 @@ test: ## every test: plain, under the race detector, as 32 bits, and the cross b
 
 test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
 	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev
-	$(call each,CGO_ENABLED=1 go test -race ./...)
+	$(call each,CGO_ENABLED=1 go test -race -short ./...)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
 test-386: ## the tests as a 32-bit program, or vet and build where the kernel cannot run one

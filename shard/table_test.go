@@ -15,7 +15,7 @@ import (
 
 // start is the time at which test tables are made. At 1/s a tick is a nanosecond.
 const (
-	start  = 1 << 60
+	start  = int64(1 << 60)
 	second = int64(time.Second)
 )
 
@@ -169,7 +169,7 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		// What is returned for a refusal is when the first of them is idle.
 		s, _, _ := table.Take(table.Find(3), start, table.rule.Cost(1))
 		if policy == Refuse {
-			assert.Equal(t, table.rule.Debt(table.Find(2).at(1).state.Load(), start), table.rule.Debt(s, start))
+			assert.Equal(t, table.rule.Debt(table.Find(2).at(1).state.Load(), table.rule.Ticks(start)), table.rule.Debt(s, table.rule.Ticks(start)))
 		}
 		require.Equal(t, Admitted, take(table, 3, start+2*second, 1), "room again")
 	}
@@ -213,7 +213,7 @@ func TestLook(t *testing.T) {
 	assert.True(t, table.rule.Idle(s, table.rule.Ticks(at)), "a key without a record has a full bucket")
 	take(table, 1, start, 2)
 	s, _ = table.Look(table.Find(1), start)
-	assert.Equal(t, table.rule.Cost(2), table.rule.Debt(s, start))
+	assert.Equal(t, table.rule.Cost(2), table.rule.Debt(s, table.rule.Ticks(start)))
 }
 
 // R7: a sweep at a later time forgets a record; a take with an earlier clock must
@@ -256,6 +256,25 @@ func TestSweep(t *testing.T) {
 	assert.EqualValues(t, 1, table.Stats().Epoch)
 	require.True(t, table.Sweep(start+9*second, nil))
 	assert.Zero(t, table.Stats().Live)
+}
+
+// A sweep that is overtaken by a leap of time must not judge the records of the new
+// time by its own.
+func TestSweepOvertakenByALeap(t *testing.T) {
+	table := newTable(t, 2*sweepChunk, 0, nil)
+	last := uint64(math.MaxUint64) // its home is in the last chunk
+	later := start + 1<<55 + 1<<53 // half way round the circle
+	leapt := false
+	complete := table.Sweep(start, func() bool {
+		if !leapt {
+			leapt = true
+			require.Equal(t, Admitted, take(table, last, later, 5))
+		}
+		return true
+	})
+	require.True(t, leapt)
+	assert.False(t, complete)
+	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
 }
 
 // A time that leaps by more than the payload's circle frees every record, and late

@@ -1,0 +1,60 @@
+package fuzz
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// TestFloodOfTenMillionKeys (I6): a limiter for a million keys holds 27 bytes for each,
+// before, during and after ten million keys that it has never seen, none of them
+// idle. A drained key stays drained throughout.
+func TestFloodOfTenMillionKeys(t *testing.T) {
+	flood := uint64(10_000_000)
+	if testing.Short() {
+		flood = 2_000_000 // under the race detector, twice the capacity
+	}
+	before := heap()
+	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 5))
+	require.NoError(t, err)
+	defer l.Close()
+	held := l.Stats().Bytes
+	require.LessOrEqual(t, held, uint64(27_000_000))
+	l.Take("drained", 5)
+
+	var part, largest, through atomic.Uint64
+	together(func(uint64) {
+		const parts = 1000
+		for p := part.Add(1); p <= parts; p = part.Add(1) {
+			for i := range flood / parts {
+				l.AllowKey(l.KeyUint64(p*flood + i))
+			}
+			if l.Allow("drained") {
+				through.Add(1)
+			}
+			if p%100 == 0 {
+				largest.Store(max(largest.Load(), heap()-before))
+			}
+		}
+	})
+	assert.Zero(t, through.Load(), "a drained key was let through")
+	// Half a megabyte for the test itself.
+	assert.LessOrEqual(t, largest.Load(), uint64(27_500_000))
+	assert.Equal(t, held, l.Stats().Bytes)
+	assert.Positive(t, l.Stats().Evictions)
+	l.Sweep()
+	assert.LessOrEqual(t, l.Stats().Keys, l.Stats().Slots)
+}
+
+// heap returns the bytes on the heap that are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
