@@ -15,11 +15,12 @@ func (l *Limiter) Allow(key string) bool {
 	if l.stable {
 		return l.AllowKey(l.Key(key))
 	}
-	// AllowKey(l.Key(key)), written out: the two calls were a tenth of the whole.
+	// AllowKey(l.Key(key)), written out: the calls were a tenth of the whole.
 	place := l.table.Find(maphash.String(seeds.text, key))
 	place.Touch()
-	s, at, v := l.table.Take(place, l.clock.nanos(), l.one)
-	return v.Admits() || v == shard.Refused && l.reconsider(place, s, at)
+	now := l.clock.nanos()
+	s, v := l.table.Hit(place, now, l.one)
+	return v == shard.Admitted || l.allow(place, now, s, v)
 }
 
 // AllowKey is [Limiter.Allow] for a key that is hashed already.
@@ -27,24 +28,27 @@ func (l *Limiter) AllowKey(k Key) bool {
 	// The cache line is on its way while the clock is read.
 	place := l.table.Find(k.hash)
 	place.Touch()
-	s, at, v := l.table.Take(place, l.clock.nanos(), l.one)
-	return v.Admits() || v == shard.Refused && l.reconsider(place, s, at)
+	now := l.clock.nanos()
+	s, v := l.table.Hit(place, now, l.one)
+	return v == shard.Admitted || l.allow(place, now, s, v)
 }
 
-// reconsider asks once more, by the exact clock, if a refusal of one token rests on a
-// coarse one.
-func (l *Limiter) reconsider(place shard.Place, s atomicbucket.State, at int64) bool {
-	if l.doubt == 0 || !l.doubtful(s, at, l.one) {
-		return false
+// allow is the rest of AllowKey when its hit did not admit: the key may have no record
+// yet, and a refusal may rest on a coarse clock.
+func (l *Limiter) allow(place shard.Place, now int64, s atomicbucket.State, v shard.Verdict) bool {
+	if v == shard.Undecided {
+		s, now, v = l.table.Miss(place, now, l.one)
 	}
-	_, _, v := l.table.Take(place, l.clock.renew(coarseTick), l.one)
+	if v == shard.Refused && l.doubtful(s, now, l.one) {
+		_, _, v = l.table.Take(place, l.clock.renew(coarseTick), l.one)
+	}
 	return v.Admits()
 }
 
 // doubtful reports whether a refusal rests on a coarse clock, and on so short a
 // wait that the clock may be to blame.
 func (l *Limiter) doubtful(s atomicbucket.State, at int64, cost uint64) bool {
-	return l.rule.Lack(s, l.rule.Ticks(at), cost) < l.doubt
+	return l.doubt > 0 && l.rule.Lack(s, l.rule.Ticks(at), cost) < l.doubt
 }
 
 // Take takes n tokens from the key, all or none, and returns the decision with

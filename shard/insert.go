@@ -13,7 +13,7 @@ func (t *Table) insert(p Place, now int64, cost uint64) (atomicbucket.State, int
 		s := sl.state.Load() // before the key: R1
 		if sl.key.Load() == p.fingerprint && s.Tag() >= atomicbucket.Tentative {
 			if s.IsLive() {
-				return 0, 0, undecided
+				return 0, 0, Undecided
 			}
 			return t.settle(p, sl, s, now, cost)
 		}
@@ -26,7 +26,7 @@ func (t *Table) insert(p Place, now int64, cost uint64) (atomicbucket.State, int
 	}
 	mark := t.mark.Load()
 	if uint64(now)-mark > t.skew { // what was read above may be misjudged: R7
-		return 0, 0, undecided
+		return 0, 0, Undecided
 	}
 	if room == nil {
 		return t.overflowed(p, now, cost)
@@ -36,7 +36,7 @@ func (t *Table) insert(p Place, now int64, cost uint64) (atomicbucket.State, int
 	}
 	claimed, ok := room.state.Claim(from)
 	if !ok {
-		return 0, 0, undecided
+		return 0, 0, Undecided
 	}
 	return t.publish(p, room, claimed, now, cost)
 }
@@ -78,7 +78,7 @@ search:
 		}
 		if s.IsLive() || lower {
 			mine.state.Abort(tentative) // R6: the live one stays, else the lower one
-			return 0, 0, undecided
+			return 0, 0, Undecided
 		}
 		if !other.state.Abort(s) { // R6: kill the higher one
 			goto search // it changed: it may be live now
@@ -89,7 +89,7 @@ search:
 	now = max(now, t.Mark())
 	s, ok := mine.state.Commit(tentative, t.rule.Fresh(t.rule.Ticks(now), cost))
 	if !ok {
-		return 0, 0, undecided
+		return 0, 0, Undecided
 	}
 	return s, now, Admitted
 }

@@ -8,7 +8,7 @@ func (t *Table) overflowed(p Place, now int64, cost uint64) (atomicbucket.State,
 	tick := t.rule.Ticks(now)
 	sl, victim := t.leastDebt(p, tick)
 	if sl != nil && (sl.key.Load() == p.fingerprint || t.rule.Idle(victim, tick)) {
-		return 0, 0, undecided // no longer so: it has a record, or there is room
+		return 0, 0, Undecided // no longer so: it has a record, or there is room
 	}
 	if t.overflow == Admit {
 		t.shard(p).unrecorded.Add(1)
@@ -23,7 +23,7 @@ func (t *Table) overflowed(p Place, now int64, cost uint64) (atomicbucket.State,
 	}
 	claimed, ok := sl.state.Claim(victim)
 	if !ok {
-		return 0, 0, undecided
+		return 0, 0, Undecided
 	}
 	t.shard(p).evictions.Add(1)
 	t.shard(p).forgiven.Add(t.rule.Tokens(t.rule.Debt(victim, tick)))

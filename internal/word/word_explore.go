@@ -1,0 +1,71 @@
+//go:build explore
+
+package word
+
+// An Op is one of the operations of a [Word].
+type Op uint8
+
+// The operations.
+const (
+	Load Op = iota
+	Store
+	CompareAndSwap
+	Add
+)
+
+// An Access is an operation that is about to happen. Old is what CompareAndSwap
+// expects, New what Store and CompareAndSwap write, or what Add adds.
+type Access struct {
+	Word     *Word
+	Op       Op
+	Old, New uint64
+}
+
+// Before is called before every operation of every word, unless it is nil. A
+// scheduler puts itself here and returns when it is this operation's turn.
+var Before func(Access)
+
+// A Word stands in for sync/atomic.Uint64. It is not atomic: whoever uses it lets one
+// operation happen at a time, and thereby decides the order.
+type Word struct{ value uint64 }
+
+// Load returns the value.
+func (w *Word) Load() uint64 {
+	before(Access{w, Load, 0, 0})
+	return w.value
+}
+
+// Store writes the value.
+func (w *Word) Store(value uint64) {
+	before(Access{w, Store, 0, value})
+	w.value = value
+}
+
+// CompareAndSwap writes to if the value is from, and reports whether it was.
+func (w *Word) CompareAndSwap(from, to uint64) bool {
+	before(Access{w, CompareAndSwap, from, to})
+	if w.value != from {
+		return false
+	}
+	w.value = to
+	return true
+}
+
+// Add adds delta and returns the sum.
+func (w *Word) Add(delta uint64) uint64 {
+	before(Access{w, Add, 0, delta})
+	w.value += delta
+	return w.value
+}
+
+// Peek returns the value to the scheduler, which is no operation.
+func (w *Word) Peek() uint64 { return w.value }
+
+// Poke sets the value for the scheduler, which is no operation.
+func (w *Word) Poke(value uint64) { w.value = value }
+
+func before(a Access) {
+	if Before != nil {
+		Before(a)
+	}
+}

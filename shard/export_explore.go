@@ -1,0 +1,24 @@
+//go:build explore
+
+package shard
+
+import (
+	"unsafe"
+
+	"github.com/weir-go/weir/internal/word"
+)
+
+// Words returns every word that calls of t share, for the explorer of interleavings:
+// the state and the key of each slot in turn, then the mark and the time of the last
+// sweep.
+func (t *Table) Words() []*word.Word {
+	var words []*word.Word
+	for i := range t.shards {
+		for j := range t.shards[i].slots {
+			sl := &t.shards[i].slots[j]
+			// A state word is a word.Word and nothing else.
+			words = append(words, (*word.Word)(unsafe.Pointer(&sl.state)), &sl.key)
+		}
+	}
+	return append(words, &t.mark, &t.swept)
+}
