@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,7 +65,9 @@ var clocks = []struct {
 }
 
 // run calls decide for every key in turn, on as many goroutines as -cpu says, and
-// fails unless exactly the share that the row's name promises was allowed.
+// fails unless the decisions are what the row's name promises. One in a thousand may
+// differ, because a table with as many keys as it is made for has no room for one in
+// 1,600.
 func run(b *testing.B, keys []string, want bool, decide func(key string) bool) {
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -81,7 +84,7 @@ func run(b *testing.B, keys []string, want bool, decide func(key string) bool) {
 		}
 		wrong.Add(bad)
 	})
-	if n := wrong.Load(); n > 0 {
+	if n := wrong.Load(); n > uint64(b.N)/1000 {
 		b.Fatalf("%d of %d decisions were not %v", n, b.N, want)
 	}
 }
@@ -137,10 +140,8 @@ func BenchmarkDenied(b *testing.B) {
 			b.Run(name+"/of=weir", func(b *testing.B) {
 				keys := keysOf(n)
 				l := benchLimiter(b, TokenBucket(PerHour(1), 1), c.option)
-				for range 2 { // the second time for the one in 1,600 that was evicted
-					for _, key := range keys {
-						l.Allow(key)
-					}
+				for _, key := range keys {
+					l.Allow(key)
 				}
 				run(b, keys, false, l.Allow)
 			})
@@ -202,8 +203,8 @@ func BenchmarkTake(b *testing.B) {
 		"rule=rounded": TokenBucket(PerSecond(999_999_937), 1<<32),
 	} {
 		l := benchLimiter(b, policy)
-		b.Run(name+"/of=Allow", func(b *testing.B) { run(b, keys, true, l.Allow) })
-		b.Run(name+"/of=Take", func(b *testing.B) {
+		b.Run(name+"/call=Allow", func(b *testing.B) { run(b, keys, true, l.Allow) })
+		b.Run(name+"/call=Take", func(b *testing.B) {
 			run(b, keys, true, func(key string) bool { return l.Take(key, 1).Allowed })
 		})
 	}
@@ -220,6 +221,30 @@ func BenchmarkSweep(b *testing.B) {
 		l.Sweep()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
+}
+
+// BenchmarkCoarseLateness is how late the word of a coarse clock is while every
+// processor is busy and nobody refuses anything, which would renew it. The figure in
+// ns/op means nothing here; the metrics do.
+func BenchmarkCoarseLateness(b *testing.B) {
+	l := benchLimiter(b, TokenBucket(PerSecond(1), 1), ClockCoarse(), MaxKeys(1))
+	var stop atomic.Bool
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer stop.Store(true)
+	for range 2 * runtime.GOMAXPROCS(0) {
+		busy.Go(func() {
+			for !stop.Load() {
+			}
+		})
+	}
+	worst, sum := int64(0), int64(0)
+	for b.Loop() {
+		late := l.clock.exact() - l.clock.coarse.Load()
+		worst, sum = max(worst, late), sum+late
+	}
+	b.ReportMetric(float64(worst)/1e6, "ms-late-worst")
+	b.ReportMetric(float64(sum)/float64(b.N)/1e6, "ms-late-mean")
 }
 
 // benchLimiter returns a limiter for a million keys.

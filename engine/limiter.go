@@ -87,7 +87,7 @@ func (l *Limiter) Close() error {
 
 // Sweep forgets, now and in the caller's goroutine, every key whose bucket is
 // full, and brings [Stats] up to date. The background sweeper does the same; call
-// Sweep when you want the numbers at once. It takes about a nanosecond a slot.
+// Sweep when you want the numbers at once. It takes some nanoseconds a slot.
 func (l *Limiter) Sweep() {
 	l.table.Sweep(l.clock.nanos(), nil)
 }
