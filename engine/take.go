@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/tsc"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -15,27 +16,29 @@ func (l *Limiter) Allow(key string) bool {
 	if l.stable {
 		return l.AllowKey(l.Key(key))
 	}
-	// AllowKey(l.Key(key)), written out: the calls were a tenth of the whole.
-	place := l.table.Find(maphash.String(seeds.text, key))
-	place.Touch()
-	now := l.clock.nanos()
-	s, v := l.table.Hit(place, now, l.one)
-	return v == shard.Admitted || l.allow(place, now, s, v)
+	return l.allow(maphash.String(seeds.text, key)) // as Key does, a call less
 }
 
 // AllowKey is [Limiter.Allow] for a key that is hashed already.
-func (l *Limiter) AllowKey(k Key) bool {
+func (l *Limiter) AllowKey(k Key) bool { return l.allow(k.hash) }
+
+func (l *Limiter) allow(hash uint64) bool {
 	// The cache line is on its way while the clock is read.
-	place := l.table.Find(k.hash)
+	place := l.table.Find(hash)
 	place.Touch()
-	now := l.clock.nanos()
+	var now int64
+	if line := l.clock.line.Load(); line != nil { // as nanos does, a call less
+		now = line.nanosAt(tsc.Read())
+	} else {
+		now = l.clock.nanos()
+	}
 	s, v := l.table.Hit(place, now, l.one)
-	return v == shard.Admitted || l.allow(place, now, s, v)
+	return v == shard.Admitted || l.allowSlowly(place, now, s, v)
 }
 
-// allow is the rest of AllowKey when its hit did not admit: the key may have no record
-// yet, and a refusal may rest on a coarse clock.
-func (l *Limiter) allow(place shard.Place, now int64, s atomicbucket.State, v shard.Verdict) bool {
+// allowSlowly is the rest of allow when its hit did not admit: the key may have no
+// record yet, and a refusal may rest on a coarse clock.
+func (l *Limiter) allowSlowly(place shard.Place, now int64, s atomicbucket.State, v shard.Verdict) bool {
 	if v == shard.Undecided {
 		s, now, v = l.table.Miss(place, now, l.one)
 	}
