@@ -16,9 +16,10 @@
 // version is the number of the slot's tenure, modulo 128. It changes at one
 // arrow only, [Word.Claim], and always by one. A compare-and-swap that was
 // prepared against an earlier tenure therefore fails, even where tag and
-// payload look the same again. (It would take exactly 128, 256, ... claims
-// of one slot between a goroutine's load and its compare-and-swap, and the
-// same payload to the bit, to fool it.)
+// payload look the same again. (To fool it, a goroutine would have to be held up
+// between its load and its compare-and-swap for exactly 128, 256, ... claims of that
+// slot, and find the same payload again to the bit; of a tentative record, whose
+// payload is zero, the first alone.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //

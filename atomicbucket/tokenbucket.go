@@ -131,13 +131,18 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 
 // Wait returns the time from the instant nanos until so many ticks have passed: the
 // exact inverse of [TokenBucket.Ticks]. Waiting that long is enough and one nanosecond
-// less is not. A wait that ends 2^63 ns or more after the origin is reported as the
-// longest Duration, about 292 years. It costs a division.
+// less is not. A wait longer than the longest Duration, about 292 years, and for a rule
+// that rounds also one that ends 2^63 ns or more after the origin, is reported as
+// that. It costs a division.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if b.exact != 0 {
 		return time.Duration(ticks/b.exact + min(ticks%b.exact, 1))
 	}
-	at := b.nanos(b.Ticks(nanos) + ticks)
+	tick, carry := bits.Add64(b.Ticks(nanos), ticks, 0)
+	if carry != 0 {
+		return math.MaxInt64
+	}
+	at := b.nanos(tick)
 	if at > math.MaxInt64 {
 		return math.MaxInt64
 	}

@@ -204,6 +204,10 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 	rule, err := atomicbucket.NewTokenBucket(1.0/3, 1e9*time.Second, 1<<32)
 	require.NoError(t, err)
 	assert.Equal(t, time.Duration(math.MaxInt64), rule.Wait(1e18, 1<<51), "beyond the end of the timeline")
+
+	rule, err = atomicbucket.NewTokenBucket(476.8371582031, time.Second, 5) // almost two ticks a nanosecond
+	require.NoError(t, err)
+	assert.Equal(t, time.Duration(math.MaxInt64), rule.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
 }
 
 // The skew that a rule bears is 39 hours at the least.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -38,22 +39,23 @@ type clock struct {
 }
 
 // newClock returns a clock of the kind, or of the one that it falls back to.
-func newClock(kind clockKind, read func() time.Time) *clock {
+func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	c := &clock{kind: kind, read: read, base: time.Now(), line: new(atomic.Pointer[calibration])}
 	if kind == clockFunc {
-		if c.base = read(); c.base.Year() < 1970 || c.base.Year() > 2261 {
-			c.base = time.Unix(0, 0)
-		}
-	} else if c.counter = sharedCounter(c.base); c.counter != nil {
+		c.base = read()
+	} else if c.counter = sharedCounter(); c.counter != nil {
 		c.base = c.counter.base
 	} else if kind == clockTSC {
 		c.kind = clockPrecise
+	}
+	if y := c.base.UTC().Year(); y < 1970 || y > 2261 {
+		return nil, fmt.Errorf("engine: the clock reads %v: want a time from 1970 to 2261", c.base)
 	}
 	if c.kind == clockTSC {
 		c.line = &c.counter.current
 	}
 	c.origin = c.base.UnixNano()
-	return c
+	return c, nil
 }
 
 // nanos returns the time.

@@ -52,9 +52,9 @@ var shared struct {
 }
 
 // sharedCounter returns the process's counter clock, or nil if the kernel does not
-// trust the counter, or if now, a reading of Go's clock, is not the counter's
-// time: in a testing/synctest bubble Go's clock is another one.
-func sharedCounter(now time.Time) *counterClock {
+// trust the counter, or if Go's clock does not show the counter's time: in a
+// testing/synctest bubble it is another one.
+func sharedCounter() *counterClock {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.clock == nil {
@@ -64,11 +64,13 @@ func sharedCounter(now time.Time) *counterClock {
 	if c == nil {
 		return nil
 	}
-	elapsed := now.Sub(c.base)
-	if !tolerable(elapsed-time.Duration(c.nanos()-c.origin), elapsed) {
-		return nil
+	for range 3 { // this goroutine may be suspended between the two readings
+		elapsed := time.Since(c.base)
+		if tolerable(elapsed-time.Duration(c.nanos()-c.origin), elapsed) {
+			return c
+		}
 	}
-	return c
+	return nil
 }
 
 func makeCounter() *counterClock {
@@ -118,30 +120,30 @@ func (c *counterClock) nanos() int64 {
 
 // recalibrate compares the counter with Go's clock and bends the line so that the
 // two meet again, without a jump. If the counter is off by more than is tolerable
-// it is never used again: from then on Go's clock counts on, from the reading that
-// the counter had, so that time does not fall. Calls within a second of another
-// do nothing.
+// it is never used again: from then on Go's clock counts on from the reading that the
+// counter had. Calls within a second of another do nothing.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := takeSample()
+	line, next := c.current.Load(), takeSample()
 	elapsed := next.at.Sub(c.last.at)
-	if c.current.Load() == nil || elapsed < time.Second {
+	if line == nil || elapsed < time.Second {
 		return
 	}
-	nanos := c.nanos()
-	late := next.at.Sub(c.base) - time.Duration(nanos-c.origin)
+	// Everything is taken at the sample: this goroutine may be suspended after it.
+	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
 	if !ok || !tolerable(late, elapsed) {
-		c.left, c.leftSince = nanos, time.Now() // published by the store below
+		c.left, c.leftSince = line.nanosAt(next.count), next.at // published by the store below
 		c.current.Store(nil)
 		return
 	}
+	begin := tsc.Read()
 	// The next calibration comes in about as long as this one did, so that is
 	// the time to work the error off in: sooner would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
-	c.current.Store(&calibration{count: next.count, nanos: nanos, mul: mul + step*uint64(late)})
+	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }
 
 // A sample is one instant on both clocks.

@@ -28,7 +28,8 @@ type Limiter struct {
 // allocated here, and nothing is allocated later; [Stats] tells how much it is.
 //
 // A limiter sweeps in the background. Close stops that. One that is dropped
-// without Close stops by itself when the garbage collector finds it.
+// without Close stops by itself when the garbage collector finds it. (In a
+// testing/synctest bubble, Close it before the bubble ends.)
 //
 // Numbers out of range, a nil option, and a table that the machine's memory cannot
 // hold are errors that name the value and the range.
@@ -46,7 +47,10 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 			return nil, err
 		}
 	}
-	clock := newClock(c.clock, c.read)
+	clock, err := newClock(c.clock, c.read)
+	if err != nil {
+		return nil, err
+	}
 	table, err := shard.New(shard.Config{
 		Rule:     rule,
 		Slots:    c.slots(),
@@ -68,7 +72,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		background: &background{table: table, clock: clock, interval: c.interval},
 	}
 	if clock.kind == clockCoarse {
-		l.doubt = rule.Ticks(int64(coarseDoubt))
+		l.doubt = rule.Ticks(int64(coarseDoubt)) + 2 // ticks may be long: at least one
 	}
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)

@@ -213,6 +213,8 @@ func TestNewRefuses(t *testing.T) {
 		{good, SweepInterval(0), "engine: SweepInterval(0s): want 1ms to 24h"},
 		{good, SweepInterval(25 * time.Hour), "engine: SweepInterval(25h0m0s)"},
 		{good, ClockFunc(nil), "engine: ClockFunc(nil)"},
+		{good, ClockFunc(func() time.Time { return time.Time{} }), "engine: the clock reads 0001-01-01 00:00:00 +0000 UTC: want a time from 1970 to 2261"},
+		{good, ClockFunc(func() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.FixedZone("east", 3600)) }), "engine: the clock reads 1970-01-01"},
 	} {
 		l, err := New(c.policy, c.option)
 		assert.ErrorContains(t, err, c.want)

@@ -126,7 +126,7 @@ func Prefault() Option {
 }
 
 // ClockTSC reads the processor's time stamp counter, calibrated against the
-// system's monotonic clock and checked against it by every sweep. It is the
+// system's monotonic clock and checked against it every ten seconds. It is the
 // fastest exact clock and the default where Linux itself trusts the counter. Where
 // it does not, and under testing/synctest, whose time is not the processor's, the
 // limiter falls back to [ClockPrecise].
@@ -139,13 +139,14 @@ func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 // ClockCoarse reads a word in memory that a goroutine renews every millisecond.
 // It is the cheapest clock and may be late, by a millisecond or two on an idle
 // machine and by tens of milliseconds when every processor is busy. A late clock
-// can refuse early, never admit early: so a refusal whose wait is within 100ms is
-// checked with the exact clock before it stands, and the word renewed by that.
+// can refuse early, never admit early: so a refusal for want of tokens whose wait is
+// within 100ms is checked with the exact clock before it stands, and the word renewed by that.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
 // ClockFunc makes the limiter ask now for the time. now must be safe for
-// concurrent use: every decision and the sweeper call it. A reading earlier than
-// the latest is harmless: it counts as late. Use it in tests and for replaying.
+// concurrent use: every decision and the sweeper call it. Its first reading must lie
+// between 1970 and 2261. A reading earlier than the latest is harmless: it counts as
+// late. Use it in tests and for replaying.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

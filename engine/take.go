@@ -59,7 +59,7 @@ func (l *Limiter) doubtful(s atomicbucket.State, at int64, cost uint64) bool {
 // TakeKey(l.Key(key), n).
 //
 // n = 0 takes nothing and is always allowed; n above the limit is never allowed
-// (see [Never]). Neither writes anything. To take an int, convert it: a negative
+// (see [Never]). Neither takes anything. To take an int, convert it: a negative
 // one becomes a number above every limit.
 func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(key), n) }
 

@@ -7,16 +7,20 @@ import (
 )
 
 // Look returns the record of the key at p and the time to judge it by: now, or
-// the mark if now is late. Of a key without a record it returns a full bucket.
-// It writes no slot.
+// the mark if now is late. Of a key without a record it returns a full bucket. It takes
+// nothing; but a leap of time is believed, as in Take.
 func (t *Table) Look(p Place, now int64) (atomicbucket.State, int64) {
 	defer runtime.KeepAlive(t)
-	s, _ := t.record(p)
-	now = t.catchUp(now)
-	if s == 0 {
-		s = atomicbucket.NewState(atomicbucket.Live, 0, t.rule.Ticks(now))
+	for at := t.catchUp(now); ; {
+		s, _ := t.record(p)
+		if s == 0 {
+			s = atomicbucket.NewState(atomicbucket.Live, 0, t.rule.Ticks(at))
+		}
+		before := at
+		if at = t.catchUp(now); at-before <= int64(t.skew) {
+			return s, at
+		} // time leapt while the record was looked for: it may be too old to judge
 	}
-	return s, now
 }
 
 // Reset makes the bucket of the key at p full, by forgetting its record. A take

@@ -7,7 +7,7 @@ import "github.com/weir-go/weir/atomicbucket"
 func (t *Table) overflowed(p Place, now int64, cost uint64) (atomicbucket.State, int64, Verdict) {
 	tick := t.rule.Ticks(now)
 	sl, victim := t.leastDebt(p, tick)
-	if sl != nil && (sl.key.Load() == p.fingerprint || t.rule.Idle(victim, tick)) {
+	if sl != nil && (!victim.IsLive() || sl.key.Load() == p.fingerprint || t.rule.Idle(victim, tick)) {
 		return 0, 0, Undecided // no longer so: it has a record, or there is room
 	}
 	if t.overflow == Admit {
@@ -31,17 +31,17 @@ func (t *Table) overflowed(p Place, now int64, cost uint64) (atomicbucket.State,
 }
 
 // leastDebt returns the live record of p's window with the least debt, which is
-// also the first to be idle; the key's own record if it has got one meanwhile;
-// and nil with an idle state when no record is live.
+// also the first to be idle; the key's own record, or a free slot, if there is one
+// meanwhile; and nil with an idle state when no record is live.
 func (t *Table) leastDebt(p Place, tick uint64) (*slot, atomicbucket.State) {
 	found, least := (*slot)(nil), atomicbucket.NewState(atomicbucket.Live, 0, tick)
 	for i := uint64(0); i < t.window; i++ {
 		sl := p.at(i)
 		s := sl.state.Load()
-		if !s.IsLive() {
+		if s.Tag() == atomicbucket.Claimed || s.Tag() == atomicbucket.Tentative {
 			continue
 		}
-		if sl.key.Load() == p.fingerprint {
+		if !s.IsLive() || sl.key.Load() == p.fingerprint {
 			return sl, s
 		}
 		if found == nil || t.rule.Debt(s, tick) < t.rule.Debt(least, tick) {

@@ -13,7 +13,7 @@ const sweepChunk = 8192
 
 // sweeps is what sweeping leaves behind.
 type sweeps struct {
-	swept     word.Word     // time of the last complete pass: nothing idle then is left
+	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
 	live      atomic.Uint64 // live records that the last complete pass met
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
@@ -75,8 +75,13 @@ func (t *Table) sweepChunk(slots []slot, now int64) (live, reclaimed uint64, ok 
 			live++
 			continue
 		}
-		if t.Mark()-now > int64(t.skew) {
+		// Read after the state: what wrote it is less than maxDebt ahead of this mark,
+		// though perhaps not of now, so by this mark it is judged aright.
+		if mark := t.Mark(); mark-now > int64(t.skew) {
 			return live, reclaimed, false
+		} else if mark > now && !t.rule.Idle(s, t.rule.Ticks(mark)) {
+			live++
+			continue
 		}
 		if sl.state.Free(s) {
 			reclaimed++

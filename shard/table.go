@@ -90,12 +90,15 @@ func New(cfg Config) (*Table, error) {
 		return nil, fmt.Errorf("shard: %d slots in %d shards with windows of %d slots and overflow policy %d, started at %d: want at least 1 slot, a power of two up to %d shards, a window of at least 1, a known policy and a time from 0",
 			cfg.Slots, cfg.Shards, cfg.Window, cfg.Overflow, cfg.Start, MaxShards)
 	}
+	if cfg.Slots > maxBytes/slotBytes || cfg.Window > maxBytes/slotBytes {
+		return nil, fmt.Errorf("shard: %d slots of %d bytes with windows of %d slots: want at most %d slots", cfg.Slots, slotBytes, cfg.Window, uint64(maxBytes/slotBytes))
+	}
 	shards := uint64(cfg.Shards)
 	homes := ceilDiv(ceilDiv(cfg.Slots, shards), lineSlots)
 	// The last home needs a whole window behind it; shards start on a line.
 	perShard := ceilDiv((homes-1)*lineSlots+uint64(cfg.Window), lineSlots) * lineSlots
 	if hi, total := bits.Mul64(perShard, shards); hi != 0 || total > maxBytes/slotBytes {
-		return nil, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, maxBytes/slotBytes)
+		return nil, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, uint64(maxBytes/slotBytes))
 	}
 	memory, err := allocate(perShard*shards, cfg.Prefault)
 	if err != nil {

@@ -79,6 +79,8 @@ func TestNewRefusesWhatItCannotHold(t *testing.T) {
 		{Slots: math.MaxUint64 / 2, Shards: 1},
 		{Slots: maxBytes / slotBytes, Shards: 1},
 		{Slots: 1, Shards: 1, Start: -1},
+		{Slots: math.MaxUint64, Shards: 1},
+		{Slots: 1, Shards: 1, Window: math.MaxInt},
 	} {
 		_, err := New(c)
 		assert.ErrorContains(t, err, "shard: ", "%+v", c)
@@ -275,6 +277,37 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	require.True(t, leapt)
 	assert.False(t, complete)
 	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
+}
+
+// A sweep that is overtaken by a leap of less than the check above notices must judge
+// by the mark what its own time is too old to judge.
+func TestSweepOvertakenByASmallerLeap(t *testing.T) {
+	rule, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
+	require.NoError(t, err)
+	table := newTable(t, 2*sweepChunk, 0, func(c *Config) { c.Rule = rule })
+	last, later, leapt := uint64(math.MaxUint64), start+2*int64(table.skew), false
+	table.Sweep(start, func() bool {
+		if !leapt {
+			leapt = true
+			require.Equal(t, Admitted, take(table, last, later, 5))
+			require.Equal(t, Refused, take(table, last, later, 1))
+		}
+		return true
+	})
+	require.True(t, leapt)
+	assert.Equal(t, Refused, take(table, last, later, 1), "an indebted record was swept away")
+}
+
+// A look after a leap of most of the circle does not take an old record for an
+// indebted one.
+func TestLookAfterALeap(t *testing.T) {
+	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
+		table := newTable(t, 4, 4, nil)
+		require.Equal(t, Admitted, take(table, 1, start, 5))
+		s, at := table.Look(table.Find(1), start+leap)
+		require.EqualValues(t, start+leap, at)
+		require.True(t, table.rule.Idle(s, table.rule.Ticks(at)), "after %dns", leap)
+	}
 }
 
 // A time that leaps by more than the payload's circle frees every record, and late
