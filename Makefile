@@ -16,7 +16,7 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-race test-386 cross check vulncheck bench fuzz soak clean
+.PHONY: help run build test test-race test-386 cross check vulncheck bench explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,9 @@ run: build ## start the limiting proxy on 127.0.0.1:8080 (1/s, burst 5; ADDRESS=
 build: ## build the program into bin/
 	cd cmd/weir && go build -o ../../$(BIN)/weir .
 
-test: ## every test: plain, under the race detector, as 32 bits, and the cross builds
+test: ## every test: plain, all interleavings of small scenarios, under the race detector, as 32 bits, and the cross builds
 	$(call each,go test ./...)
+	go test -tags explore ./fuzz/explore
 	@$(MAKE) --no-print-directory test-race test-386 cross
 
 test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
@@ -47,6 +48,7 @@ cross: ## build for other systems
 check: ## what every commit passes: format, vet, staticcheck, tidy modules
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(call each,go vet ./...)
+	go vet -tags explore ./fuzz/explore ./shard ./internal/word
 	$(call each,go run $(STATICCHECK) ./...)
 	$(call each,go mod tidy -diff)
 
@@ -55,6 +57,9 @@ vulncheck: ## known vulnerabilities of dependencies (needs the network)
 
 bench: ## the engine's benchmarks, ROUNDS interleaved rounds, and the ratios to the floor
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
+
+explore: ## every interleaving of a few calls, larger scenarios too (minutes)
+	go test -tags explore -count 1 -timeout 0 -v ./fuzz/explore -explore.large
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz $(MODULES)

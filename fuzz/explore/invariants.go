@@ -1,0 +1,135 @@
+//go:build explore
+
+package explore
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// checkSlots checks what must hold after every change of a slot.
+func (w *world) checkSlots() error {
+	held, calls := 0, 0
+	var live [16]uint64
+	labels := live[:0]
+	for i := range w.slots {
+		s, label := atomicbucket.State(w.words[2*i].Peek()), w.words[2*i+1].Peek()
+		if tag := s.Tag(); tag == atomicbucket.Claimed || tag == atomicbucket.Tentative {
+			held++
+		}
+		if !s.IsLive() {
+			continue
+		}
+		for _, other := range labels {
+			if other == label {
+				return fmt.Errorf("I3: key %d has two live records", label)
+			}
+		}
+		labels = append(labels, label)
+		if full := payload(w.shadow.full[w.shadow.index(label)]); s.Payload() != full {
+			return fmt.Errorf("I2: the record of key %d says %#x, want %#x", label, s.Payload(), full)
+		}
+	}
+	for _, th := range w.threads {
+		calls += int(1 - bit(th.finished()))
+	}
+	if held > calls {
+		return fmt.Errorf("I5: %d slots are in CLAIM or TENT, and %d calls are under way", held, calls)
+	}
+	return nil
+}
+
+// checkCall checks what a call returned.
+func (w *world) checkCall(th *thread, o outcome) error {
+	c := th.call()
+	if c.verb == look {
+		tick := w.shadow.rule.Ticks(o.at)
+		if owed := w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, tick)); th.debts&(1<<owed) == 0 {
+			return fmt.Errorf("I9: %v saw a debt of %d tokens, which it never had meanwhile", c, owed)
+		}
+	}
+	if c.verb != take {
+		return nil
+	}
+	switch o.verdict {
+	case shard.Admitted:
+		if th.charged != 1 {
+			return fmt.Errorf("I2: %v was admitted and charged %d times", c, th.charged)
+		}
+		return nil
+	case shard.Refused:
+		if !th.refusable {
+			return fmt.Errorf("I9: %v was refused, and at no moment meanwhile had its bucket less", c)
+		}
+	case shard.NoRoom:
+		w.shadow.noRoom++
+	case shard.Unrecorded:
+		w.shadow.unrecorded++
+	}
+	if th.charged > 0 {
+		return fmt.Errorf("I4: %v was refused and wrote a bucket", c)
+	}
+	// A call that loses the race for a key's record may have claimed a slot by then.
+	if th.wrote && !th.disturbed {
+		return fmt.Errorf("I4: %v was refused and wrote a slot, though it was alone", c)
+	}
+	return nil
+}
+
+// checkEnd checks the world when every thread has finished.
+func (w *world) checkEnd() error {
+	stats := w.table.Stats()
+	counted := counts{
+		evictions:  stats.Evictions - w.stats.Evictions + w.origin.counts.evictions,
+		forgiven:   stats.Forgiven - w.stats.Forgiven + w.origin.counts.forgiven,
+		noRoom:     stats.NoRoom - w.stats.NoRoom + w.origin.counts.noRoom,
+		unrecorded: stats.Unrecorded - w.stats.Unrecorded + w.origin.counts.unrecorded,
+	}
+	if counted != w.shadow.counts {
+		return fmt.Errorf("I7: counted %+v, want %+v", counted, w.shadow.counts)
+	}
+	// Every record is found where a search looks for it.
+	for i, key := range w.shadow.keys {
+		s, at := w.table.Look(w.table.Find(key), w.table.Mark())
+		owed := w.shadow.owes(key, w.shadow.rule.Ticks(at))
+		if found := w.shadow.rule.Debt(s, w.shadow.rule.Ticks(at)); found != owed {
+			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key, found, owed, w.shadow.full[i])
+		}
+	}
+	return w.checkExact()
+}
+
+// checkExact checks, where clocks stand still and nothing is forgotten, that every key
+// was admitted exactly what it asked for, or its burst: what was admitted is what it owes
+// (checkSlots), so that is what is compared.
+func (w *world) checkExact() error {
+	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
+	for i, full := range w.origin.full {
+		if full > start {
+			asked[i] = w.shadow.rule.Tokens(full - start)
+		}
+	}
+	for _, program := range w.scenario.threads {
+		for _, c := range program {
+			if c.late != 0 || c.verb == reset || c.verb == take && c.n != 1 {
+				return nil
+			}
+			if c.verb == take {
+				asked[w.shadow.index(c.key)]++
+			}
+		}
+	}
+	if w.shadow.evictions+w.shadow.unrecorded > 0 || w.shadow.round > 0 {
+		return nil
+	}
+	for i, key := range w.shadow.keys {
+		want := min(asked[i], w.shadow.rule.Burst())
+		got := w.shadow.rule.Tokens(w.shadow.owes(key, w.shadow.rule.Ticks(start)))
+		if got > want || got+refused < want {
+			return fmt.Errorf("I1: key %d was admitted %d times, want %d", key, got, want)
+		}
+	}
+	return nil
+}

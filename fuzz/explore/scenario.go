@@ -1,0 +1,93 @@
+//go:build explore
+
+package explore
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// A scenario is what the explorer explores: a table, the calls that are made on it one
+// by one before, and the threads whose calls are then interleaved in every way.
+//
+// Unless the rate says otherwise a token is a nanosecond is a tick, so that a clock
+// can be read in tokens.
+type scenario struct {
+	name     string
+	rate     float64 // tokens a second; 0 means 1e9
+	burst    uint64  // 0 means 1
+	window   int     // slots in the window
+	slots    uint64  // slots in the table; 0 means one window
+	overflow shard.Overflow
+	before   []call
+	threads  [][]call
+	large    bool // explored with -explore.large only
+}
+
+// start is the time at which the tables are made.
+const start = 1000
+
+// A verb is what a call does.
+type verb uint8
+
+const (
+	take verb = iota
+	look
+	reset
+	sweep
+)
+
+// A call is one call of the table's interface. Its clock reads start+late.
+type call struct {
+	verb verb
+	key  uint64
+	late int64
+	n    uint64
+}
+
+func (c call) now() int64 { return start + c.late }
+
+func (c call) String() string {
+	switch c.verb {
+	case take:
+		return fmt.Sprintf("take %d of key %d at %d", c.n, c.key, c.late)
+	case look:
+		return fmt.Sprintf("look at key %d at %d", c.key, c.late)
+	case reset:
+		return fmt.Sprintf("reset key %d", c.key)
+	}
+	return fmt.Sprintf("sweep at %d", c.late)
+}
+
+// at returns the call made by a clock that reads late nanoseconds after the start.
+func (c call) at(late int64) call { c.late = late; return c }
+
+func takes(key, n uint64) call { return call{verb: take, key: key, n: n} }
+func looks(key uint64) call    { return call{verb: look, key: key} }
+func resets(key uint64) call   { return call{verb: reset, key: key} }
+func sweeps() call             { return call{verb: sweep} }
+
+// An outcome is what a call returned.
+type outcome struct {
+	verdict shard.Verdict
+	state   atomicbucket.State
+	at      int64
+}
+
+// perform makes the call.
+func (c call) perform(t *shard.Table) (o outcome) {
+	p := t.Find(c.key)
+	switch c.verb {
+	case take:
+		o.state, o.at, o.verdict = t.Take(p, c.now(), t.Rule().Cost(c.n))
+	case look:
+		o.state, o.at = t.Look(p, c.now())
+	case reset:
+		t.Reset(p)
+	case sweep:
+		t.Sweep(c.now(), nil)
+	}
+	return o
+}

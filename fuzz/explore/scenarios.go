@@ -1,0 +1,96 @@
+//go:build explore
+
+package explore
+
+import "github.com/weir-go/weir/shard"
+
+// key1 and key2 are the keys that are fought for, others only fill slots. other0 is a
+// fingerprint that looks like the key word of a slot that was never used.
+const (
+	other0 = iota
+	key1
+	key2
+	other3
+	other4
+)
+
+// together makes a thread of every call.
+func together(calls ...call) (threads [][]call) {
+	for _, c := range calls {
+		threads = append(threads, []call{c})
+	}
+	return threads
+}
+
+var (
+	one  = takes(key1, 1)
+	both = takes(key1, 2)
+
+	// Others that have records before the threads begin; at 10 these are idle.
+	idle3, idle4 = takes(other3, 1), takes(other4, 1)
+	past         = int64(10)
+)
+
+var scenarios = []scenario{
+	// A key without a record.
+	{name: "one taker", window: 3, threads: together(one)},
+	{name: "two takers, one slot", window: 1, threads: together(one, one)},
+	{name: "two takers, two slots", window: 2, threads: together(one, one)},
+	{name: "two takers, three slots", window: 3, threads: together(one, one)},
+	{name: "two takers, four slots, fingerprint 0", window: 4, threads: together(takes(other0, 1), takes(other0, 1))},
+	{name: "two takers of 2 and 1, burst 2", window: 2, burst: 2, threads: together(both, one)},
+	{name: "two takers twice, burst 3", window: 2, burst: 3, threads: [][]call{{one, one}, {one, one}}},
+	{name: "three takers, one slot", window: 1, threads: together(one, one, one)},
+	{name: "three takers, one slot, burst 2", window: 1, burst: 2, threads: together(one, one, one)},
+	{name: "three takers, two slots", window: 2, threads: together(one, one, one), large: true},
+
+	// A key with a record.
+	{name: "three takers of a record, burst 3", window: 2, burst: 3, before: []call{one}, threads: together(one, one, one)},
+	{name: "three takers of a record, last token", window: 2, burst: 2, before: []call{one}, threads: together(one, one, one)},
+	{name: "two takers of a record behind a freed slot", window: 3, burst: 2, before: []call{idle3, one, resets(other3)}, threads: together(one, one)},
+	{name: "two takers of an idle record", window: 2, burst: 2, before: []call{both}, threads: together(both.at(past), one.at(past))},
+	{name: "two takers, rounded ticks", rate: 3e8, window: 2, burst: 3, before: []call{one}, threads: together(one, one)},
+
+	// A window of other keys.
+	{name: "two takers, idle window", window: 2, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
+	{name: "two takers, half idle window", window: 2, before: []call{idle3, idle4.at(past)}, threads: together(one.at(past), one.at(past))},
+	{name: "two takers, freed slots", window: 3, before: []call{idle3, idle4, resets(other3), resets(other4)}, threads: together(one, one)},
+	{name: "two takers, full window, refuse", window: 2, overflow: shard.Refuse, before: []call{idle3, idle4}, threads: together(one, one)},
+	{name: "two takers, full window, admit", window: 2, overflow: shard.Admit, before: []call{idle3, idle4}, threads: together(one, one)},
+	{name: "two takers, full window, evict", window: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: together(one, one)},
+
+	// Two keys and too few slots.
+	{name: "two keys, one slot, evict", window: 1, threads: together(one, takes(key2, 1))},
+	{name: "two keys, one slot, refuse", window: 1, overflow: shard.Refuse, threads: together(one, takes(key2, 1))},
+	{name: "two keys, one slot, admit", window: 1, overflow: shard.Admit, threads: together(one, takes(key2, 1))},
+	{name: "two keys, one idle slot", window: 1, before: []call{idle3}, threads: together(one.at(past), takes(key2, 1).at(past))},
+	{name: "two keys twice, one slot, evict", window: 1, burst: 2, threads: [][]call{{one, one}, {takes(key2, 1), takes(key2, 1)}}},
+	{name: "two keys, two slots", window: 2, threads: [][]call{{one, takes(key2, 1)}, {takes(key2, 1), one}}, large: true},
+	{name: "two keys, two slots, crossed evictions", window: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: [][]call{{one, one}, {takes(key2, 2)}}},
+
+	// A slot that changes hands, and comes back.
+	{name: "a key comes back", window: 1, burst: 2, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
+	{name: "a key comes back twice", window: 1, burst: 2, before: []call{one}, threads: [][]call{{one}, {resets(key1), takes(key2, 2), resets(key2), one}}},
+	{name: "a key comes back elsewhere", window: 2, burst: 2, before: []call{idle3, one, resets(other3)}, threads: [][]call{{one}, {resets(key1), one, takes(key2, 2)}}},
+
+	// Reset, Sweep and Look beside takers.
+	{name: "reset beside two takers", window: 2, burst: 2, before: []call{one}, threads: together(one, both, resets(key1))},
+	{name: "reset beside two inserts", window: 2, threads: together(one, one, resets(key1))},
+	{name: "two resets of a stranger's slot", window: 1, burst: 2, before: []call{one}, threads: [][]call{{resets(key1)}, {resets(key1), takes(key2, 1), one}}},
+	{name: "look beside two takers", window: 2, burst: 3, before: []call{one}, threads: together(one, one, looks(key1))},
+	{name: "look beside an insert", window: 2, burst: 2, threads: together(one, one, looks(key1))},
+	{name: "look at a slot that changes hands", window: 1, burst: 3, before: []call{one, resets(key1)}, threads: [][]call{{looks(key1)}, {takes(key2, 3), resets(key2), one}}},
+	{name: "sweep beside two takers of an idle record", window: 2, burst: 2, before: []call{both}, threads: together(both.at(past), one.at(past), sweeps().at(past)), large: true},
+	{name: "sweep beside an insert", window: 2, before: []call{idle3, idle4}, threads: together(one.at(past), sweeps().at(past))},
+	{name: "two sweeps", window: 2, before: []call{idle3, idle4.at(past)}, threads: together(sweeps().at(past), sweeps().at(1)), large: true},
+
+	// Clocks that differ. At 10 the bucket of 4 that was drained at 0 is full again,
+	// and half full at 2.
+	{name: "a late and an early taker", window: 2, burst: 4, before: []call{takes(key1, 4)}, threads: together(both.at(2), both.at(past))},
+	{name: "a late taker of a record that a sweep forgets", window: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {sweeps().at(past), takes(key1, 4).at(past)}}},
+	{name: "a late taker of a record that another key replaces", window: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past), takes(key1, 4).at(past + 1)}}},
+
+	// Clocks that leap, by the skew and by the payload's circle and more. Ticks are half
+	// a nanosecond, which is the rule for which the skew is largest.
+	{name: "time leaps twice while a sweep is under way", rate: 4e8, window: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
+}

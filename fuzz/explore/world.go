@@ -1,0 +1,280 @@
+//go:build explore
+
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+	"github.com/weir-go/weir/shard"
+)
+
+// A world is everything that an execution changes.
+type world struct {
+	scenario scenario
+	table    *shard.Table
+	words    []*word.Word // state and key of each slot in turn, then mark and swept
+	slots    int
+	threads  []*thread
+	running  *thread
+	still    bool // nobody writes the mark or swept, so reading them is no step
+	shadow   shadow
+	trace    func(line string) // told about every step, if not nil
+
+	origin struct { // where every execution begins
+		words  []uint64
+		full   []uint64
+		counts counts
+	}
+	retries uint64      // that the table has counted
+	stats   shard.Stats // when this execution began
+}
+
+// newWorld returns the world of a scenario, its calls of before made.
+func newWorld(s scenario, still bool) (*world, error) {
+	rule, err := atomicbucket.NewTokenBucket(cmpOr(s.rate, 1e9), 1e9, cmpOr(s.burst, 1))
+	if err != nil {
+		return nil, err
+	}
+	table, err := shard.New(shard.Config{
+		Rule: rule, Slots: cmpOr(s.slots, 1), Shards: 1, Window: s.window, Overflow: s.overflow, Start: start,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &world{scenario: s, table: table, words: table.Words()}
+	w.slots = len(w.words)/2 - 1
+	w.shadow = shadow{rule: table.Rule(), round: 1 - bit(rule.Exact()), overflow: s.overflow}
+	word.Before = func(a word.Access) {
+		if w.running != nil && !(w.still && a.Op == word.Load && w.isTime(a.Word)) {
+			w.running.pause(a)
+		}
+	}
+	for _, program := range append(s.threads, s.before) {
+		for _, c := range program {
+			if c.verb != sweep {
+				w.shadow.index(c.key)
+			}
+		}
+	}
+	w.keep()
+	w.threads = []*thread{newThread(0, s.before, table)}
+	w.restart()
+	for !w.threads[0].finished() {
+		if err := w.step(0); err != nil {
+			return nil, fmt.Errorf("before the threads: %w", err)
+		}
+	}
+	w.keep()
+	w.threads, w.still = nil, still
+	for i, program := range s.threads {
+		w.threads = append(w.threads, newThread(i, program, table))
+	}
+	return w, nil
+}
+
+func cmpOr[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// keep makes the present state the one where executions begin.
+func (w *world) keep() {
+	w.origin.words = w.origin.words[:0]
+	for _, word := range w.words {
+		w.origin.words = append(w.origin.words, word.Peek())
+	}
+	w.origin.full = slices.Clone(w.shadow.full)
+	w.origin.counts = w.shadow.counts
+}
+
+// restart begins an execution: every thread stands before its first operation.
+func (w *world) restart() {
+	for _, th := range w.threads {
+		w.running = th
+		th.rewind()
+	}
+	for i, word := range w.words {
+		word.Poke(w.origin.words[i])
+	}
+	copy(w.shadow.full, w.origin.full)
+	w.shadow.counts = w.origin.counts
+	w.stats = w.table.Stats()
+	w.retries = w.stats.Retries
+	for _, th := range w.threads {
+		if !th.finished() {
+			w.resume(th)
+			th.begin(w.table.Mark())
+			w.observe(th)
+		}
+	}
+}
+
+// resume lets the thread go on until it stands before its next operation.
+func (w *world) resume(th *thread) {
+	w.running = th
+	th.resume()
+	w.running = nil
+}
+
+// isTime reports whether a word is the mark or swept.
+func (w *world) isTime(a *word.Word) bool {
+	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
+}
+
+// errNotStill means that the world was not still after all.
+var errNotStill = errors.New("the mark was written")
+
+// step lets a thread do its next operation, and checks everything.
+func (w *world) step(thread int) error {
+	th := w.threads[thread]
+	a := th.pending
+	i := slices.Index(w.words, a.Word)
+	from := a.Word.Peek()
+	w.resume(th)
+	to := a.Word.Peek()
+
+	result := from // what the operation told the thread
+	switch a.Op {
+	case word.Store:
+		result = 0
+	case word.CompareAndSwap:
+		result = bit(from == a.Old)
+	case word.Add:
+		result = to
+	}
+	th.history = mix(th.history, result)
+	if i == 2*w.slots && a.Op == word.Load {
+		th.mark = int64(from)
+	}
+
+	returned := th.returned
+	if returned != nil { // the operation still belongs to that call
+		th.made--
+	} else {
+		w.beginAgain(th)
+	}
+	if w.still && from != to && w.isTime(a.Word) {
+		return errNotStill
+	}
+	if w.trace != nil {
+		w.trace(w.describe(th, a, i, from, to))
+	}
+	if from != to {
+		if err := w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to)); err != nil {
+			return err
+		}
+	}
+	if returned == nil {
+		return nil
+	}
+	if w.trace != nil {
+		w.trace(fmt.Sprintf("  t%d: %v -> verdict %d, %v", th.name, th.call(), returned.verdict, returned.state))
+	}
+	if err := w.checkCall(th, *returned); err != nil {
+		return err
+	}
+	th.made++
+	th.before = mix(th.before, uint64(returned.verdict))
+	th.begin(int64(w.words[2*w.slots].Peek()))
+	if !th.finished() {
+		w.observe(th)
+	}
+	return nil
+}
+
+// beginAgain forgets what the thread knows when its call searches from the start
+// again, which the table counts, because it carries nothing over: an insert first reads
+// the mark, and then, like a reset, the first state. (A hit begins with the first key,
+// and is not meant.) Without this no two rounds would be the same state, and a circle would
+// look like a spiral.
+func (w *world) beginAgain(th *thread) {
+	retries := w.table.Stats().Retries
+	if retries != w.retries && (w.isTime(th.pending.Word) || th.pending.Word == w.words[0]) {
+		th.history = mix(th.before, 1)
+	}
+	w.retries = retries
+}
+
+// changed enters a change of word i in the shadow, checks the invariants, and tells
+// every call.
+func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
+	if i < 2*w.slots {
+		th.wrote = true
+		if label := w.words[i|1].Peek(); i&1 == 1 {
+			// the key: checkSlots will tell
+		} else if to.IsLive() {
+			err = w.shadow.charge(th, label, to)
+		} else if from.IsLive() {
+			err = w.shadow.forget(th, label, to)
+		}
+		if err == nil {
+			err = w.checkSlots()
+		}
+	}
+	for _, other := range w.threads {
+		if other.finished() {
+			continue
+		}
+		other.disturbed = other.disturbed || other != th
+		w.observe(other)
+	}
+	return err
+}
+
+// observe notes what the thread's call could have seen at this moment.
+func (w *world) observe(th *thread) {
+	switch c := th.call(); c.verb {
+	case take:
+		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), th.floor)))
+		if owed+w.shadow.rule.Cost(c.n) > w.shadow.rule.Cost(w.shadow.rule.Burst()) {
+			th.refusable = true
+		}
+	case look:
+		mark := int64(w.words[2*w.slots].Peek())
+		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), mark)))
+		th.debts |= 1 << (w.shadow.rule.Tokens(owed) & 63)
+	}
+}
+
+// hash stands for the state of the world. Two states that differ have the same hash
+// with a probability of 2^-64.
+func (w *world) hash() (h uint64) {
+	for i, word := range w.words {
+		h += mix(uint64(i)+1, word.Peek())
+	}
+	for i, full := range w.shadow.full {
+		h += mix(uint64(i)+1<<32, full)
+	}
+	h += mix(mix(1<<40, w.shadow.evictions), w.shadow.forgiven)
+	for _, th := range w.threads {
+		h += mix(1<<48, th.hash())
+	}
+	return h
+}
+
+// describe is a line of a schedule.
+func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) string {
+	name := fmt.Sprintf("state[%d]", i/2)
+	show := func(v uint64) string { return atomicbucket.State(v).String() }
+	if i&1 == 1 || i >= 2*w.slots {
+		name = fmt.Sprintf("key[%d]", i/2)
+		show = func(v uint64) string { return fmt.Sprint(v) }
+	}
+	if i >= 2*w.slots {
+		name = []string{"mark", "swept"}[i-2*w.slots]
+	}
+	switch {
+	case a.Op == word.Load:
+		return fmt.Sprintf("t%d  %s is %s", th.name, name, show(from))
+	case a.Op == word.CompareAndSwap && from != a.Old:
+		return fmt.Sprintf("t%d  %s is %s, not %s", th.name, name, show(from), show(a.Old))
+	}
+	return fmt.Sprintf("t%d  %s = %s (was %s)", th.name, name, show(to), show(from))
+}
