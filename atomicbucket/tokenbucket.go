@@ -39,8 +39,8 @@ import (
 //
 // The circle of the payload is 13 days long, or longer. On it the future is narrow:
 // a TAT cannot honestly be further ahead of now than the burst and the skew between
-// two clocks, so everything beyond 2^52+1 ticks is read as past. That leaves three
-// quarters of the circle, 9 days, in which an idle record must be forgotten or used
+// two clocks, so everything beyond 2^51 + 2^50 + 1 ticks is read as past. That leaves
+// 13/16 of the circle, 10 days, in which an idle record must be forgotten or used
 // before it would look indebted again. The owner of the record sees to that.
 type TokenBucket struct {
 	exact uint64 // ticks in a nanosecond of an exact rule, else 0
@@ -52,8 +52,9 @@ type TokenBucket struct {
 }
 
 // maxSkew is how far apart, in ticks, two instants that meet in one call may be
-// without a difference being misread.
-const maxSkew = 1 << 51
+// without a difference being misread: a sixteenth of the circle, half of the largest
+// burst.
+const maxSkew = 1 << 50
 
 // maxDebt is the narrow future: the largest burst, the tick by which charging an idle
 // bucket may exceed it, and the skew.
@@ -70,8 +71,14 @@ func (b *TokenBucket) Ticks(nanos int64) uint64 {
 }
 
 // MaxSkew is how far apart two instants that meet in one call may be without a
-// difference being misread: 39 hours or more.
-func (b *TokenBucket) MaxSkew() time.Duration { return maxSkew / time.Duration(max(b.exact, 2)) }
+// difference being misread: 19 hours or more, and 18 years (2^59 ns) at most. It is a
+// sixteenth of the payload's circle, unless that is longer than the timeline.
+func (b *TokenBucket) MaxSkew() time.Duration {
+	if b.exact != 0 {
+		return time.Duration(maxSkew / b.exact)
+	}
+	return time.Duration(min(b.nanos(maxSkew), 1<<59))
+}
 
 // Exact reports whether the rule never rounds.
 func (b *TokenBucket) Exact() bool { return b.exact != 0 }

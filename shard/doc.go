@@ -79,7 +79,8 @@
 // least one sees the other. If both searched first, neither would: two records,
 // twice the burst.
 //
-// R5. A search ends at a slot that was never used, and at no other. A claim takes
+// R5. A search ends at a slot that was never used, and a search for the key's own record
+// at no other. A claim takes
 // the first slot that may be taken up to there, and a used slot is never unused
 // again, so no record of the key is further on. FREE slots, and slots of others,
 // are passed: a record behind one of them would be lost from sight, and inserted
@@ -102,9 +103,18 @@
 // mark. Without this a goroutine whose clock is late could find a record forgotten
 // which at its own time was not yet idle, and start a full bucket in the past: it
 // would be refilled twice for the same stretch of time. (Clocks do differ: a
-// goroutine can be suspended between its clock and its search.) The mark also bounds how far apart two ticks can be that meet in
-// a subtraction modulo 2^54: a take further ahead of it than the skew first moves
-// the mark, and sweeps.
+// goroutine can be suspended between its clock and its search.)
+//
+// The mark also bounds how far apart two ticks can be that meet in a subtraction modulo
+// 2^54, the payload's circle. A call whose clock is further ahead of it than the
+// skew, a sixteenth of the circle, first moves the mark there. Before the mark moves
+// on from where it is more than a skew ahead of the last complete sweep, somebody
+// sweeps. A leap of more than four skews is made in steps of four and any
+// number of whole turns, which makes idle on the circle what is idle in truth. A
+// sweep reads the mark after each state, so it judges by a time that the record's last
+// take cannot have been far ahead of. And who commits looks at the mark once more: if it
+// has moved on by three skews, the sweep may have passed the slot before the commit, so
+// the committer frees the record, which is idle by then.
 //
 // R8. Who commits is charged. The commit writes LIVE together with the bucket after
 // the committer's take. If it wrote a full bucket, to be charged by a second

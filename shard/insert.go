@@ -71,9 +71,10 @@ search:
 			continue
 		}
 		// CLAIM and FREE are passed over: who claims publishes later, and will
-		// see this record.
+		// see this record. The key need not be read again: if the slot has another
+		// owner by now, what follows costs one of the two another round, no more.
 		s := other.state.Load()
-		if s.Tag() < atomicbucket.Tentative || other.key.Load() != p.fingerprint {
+		if s.Tag() < atomicbucket.Tentative {
 			continue
 		}
 		if s.IsLive() || lower {
@@ -90,6 +91,9 @@ search:
 	s, ok := mine.state.Commit(tentative, t.rule.Fresh(t.rule.Ticks(now), cost))
 	if !ok {
 		return 0, 0, Undecided
+	}
+	if t.Mark()-now >= overtook*int64(t.skew) { // time leapt meanwhile: R7
+		mine.state.Free(s)
 	}
 	return s, now, Admitted
 }

@@ -6,53 +6,70 @@ package shard
 //   - A record is forgotten as idle only if it is idle at the mark, and a new
 //     record starts full at the mark or later. So forgetting is unobservable even
 //     to a call whose clock is late.
-//   - Two times that meet in one call are never more than the skew apart, so that
-//     differences on the payload's circle mean what they say.
+//   - Two times that meet in one call are never so far apart that their difference
+//     on the payload's circle would mean something else.
 //
 // Ordinary calls read it and compare. It is written by the sweeper, by an insert
 // that reclaims a record which became idle after the mark, and when time has
 // leapt.
+
+// Distances on the payload's circle, in skews. A bucket owes at most two, and was
+// charged at most one ahead of the mark.
+const (
+	circle   = 16
+	leapStep = 4 // all that was indebted before the step is idle after it
+	overtook = 3 // a bucket charged at a time so far back is idle
+)
 
 // Mark returns the mark.
 func (t *Table) Mark() int64 { return int64(t.mark.Load()) }
 
 // catchUp returns the time at which a call whose clock reads now is to be
 // decided: the mark if now is late. If now is further ahead of the mark than the
-// skew, which takes days without a sweep or a leap in the caller's time, the
-// mark follows it, with as many sweeps as the circle needs.
+// skew, which takes most of a day without a sweep or a leap in the caller's time, the
+// mark follows it.
 func (t *Table) catchUp(now int64) int64 {
-	// No record can owe anything three skews after the mark: one for the clock that
-	// wrote it, one for the burst, one for what is left over. So four steps free every
-	// record, and the rest of the way is empty.
-	for range 4 {
-		mark := t.Mark()
-		if now <= mark {
-			return mark
-		}
-		if now-mark <= int64(t.skew) {
-			return now
-		}
-		t.raise(mark + int64(t.skew))
-	}
-	t.raise(now)
-	return max(now, t.Mark())
-}
-
-// raise lifts the mark to now and sees to it that no idle record stays behind
-// long enough to look indebted again.
-func (t *Table) raise(now int64) {
-	t.lift(now)
-	if now-int64(t.swept.Load()) > int64(t.skew) {
-		t.pass(now, nil)
-	}
-}
-
-// lift makes the mark at least now.
-func (t *Table) lift(now int64) {
 	for {
 		mark := t.mark.Load()
-		if uint64(now) <= mark || t.mark.CompareAndSwap(mark, uint64(now)) {
+		if now <= int64(mark) {
+			return int64(mark)
+		}
+		ahead := uint64(now) - mark
+		if ahead <= t.skew {
+			return now
+		}
+		t.advance(mark, mark+t.leap(ahead))
+	}
+}
+
+// leap returns how far the mark goes in one step towards a time so far ahead. Whole
+// turns of the circle come with the first step, and cost nothing: a record stays at
+// the same distance, and the rest of the step makes it idle. What then remains is less
+// than a turn, four steps more.
+func (t *Table) leap(ahead uint64) uint64 {
+	if ahead <= leapStep*t.skew {
+		return ahead
+	}
+	return ahead - (ahead-leapStep*t.skew)%(circle*t.skew)
+}
+
+// raise makes the mark at least now, which is not further ahead of it than the skew.
+func (t *Table) raise(now int64) {
+	for {
+		mark := t.mark.Load()
+		if uint64(now) <= mark || t.advance(mark, uint64(now)) {
 			return
 		}
 	}
+}
+
+// advance moves the mark and reports whether it did. Before the mark moves on, the
+// last leap's sweep has to be made, by whoever comes first: or idle records would stay
+// behind long enough to look indebted again.
+func (t *Table) advance(mark, to uint64) bool {
+	if swept := t.swept.Load(); mark > swept && mark-swept > t.skew {
+		t.pass(int64(mark), nil)
+		return false
+	}
+	return t.mark.CompareAndSwap(mark, to)
 }

@@ -29,12 +29,11 @@ type sweeps struct {
 func (t *Table) Sweep(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.catchUp(now)
-	t.lift(now)
+	t.raise(now)
 	return t.pass(now, rest)
 }
 
-// pass is Sweep at a time that the mark has reached (R7) and is not more than
-// the skew ahead of.
+// pass is Sweep at a time that the mark has reached (R7).
 func (t *Table) pass(now int64, rest func() bool) bool {
 	live, reclaimed := uint64(0), uint64(0)
 	defer func() { t.reclaimed.Add(reclaimed) }()
@@ -43,9 +42,9 @@ func (t *Table) pass(now int64, rest func() bool) bool {
 		for len(slots) > 0 {
 			chunk := slots[:min(sweepChunk, len(slots))]
 			slots = slots[len(chunk):]
-			l, r, ok := t.sweepChunk(chunk, now)
+			l, r := t.sweepChunk(chunk)
 			live, reclaimed = live+l, reclaimed+r
-			if !ok || rest != nil && !rest() {
+			if rest != nil && !rest() {
 				return false
 			}
 		}
@@ -60,34 +59,21 @@ func (t *Table) pass(now int64, rest func() bool) bool {
 	}
 }
 
-// sweepChunk frees what is idle in slots and counts it and what stays live. It
-// reports false, and stops, when the mark has run away from now by more than
-// the skew: then now is too old to judge by.
-func (t *Table) sweepChunk(slots []slot, now int64) (live, reclaimed uint64, ok bool) {
-	tick := t.rule.Ticks(now)
+// sweepChunk frees what is idle in slots and counts it and what stays live.
+func (t *Table) sweepChunk(slots []slot) (live, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
 		s := sl.state.Load()
 		if !s.IsLive() {
 			continue
 		}
-		if !t.rule.Idle(s, tick) {
-			live++
-			continue
-		}
-		// Read after the state: what wrote it is less than maxDebt ahead of this mark,
-		// though perhaps not of now, so by this mark it is judged aright.
-		if mark := t.Mark(); mark-now > int64(t.skew) {
-			return live, reclaimed, false
-		} else if mark > now && !t.rule.Idle(s, t.rule.Ticks(mark)) {
-			live++
-			continue
-		}
-		if sl.state.Free(s) {
+		// The mark is read after the state, so that it is not behind the call that
+		// wrote it by more than the skew: R7.
+		if t.rule.Idle(s, t.rule.Ticks(t.Mark())) && sl.state.Free(s) {
 			reclaimed++
 		} else {
-			live++ // taken this moment
+			live++ // or taken this moment
 		}
 	}
-	return live, reclaimed, true
+	return live, reclaimed
 }
