@@ -9,13 +9,15 @@ import (
 )
 
 // stepBound is how many steps an execution may have: several times what the longest
-// one has. One that has more is a livelock (I5). With every thread stopped anywhere and
-// for ever in some schedule, this is also what shows that the others finish.
+// one has. One that has more is a livelock (I5). Every thread is stopped anywhere, and for
+// ever, in some schedule: that of running the others only. So this is also what shows
+// that the others finish; the report counts the states in which they have.
 const stepBound = 600
 
 // A report is what exploring a scenario has shown.
 type report struct {
 	states    int // different states met
+	stops     int // of these, states in which one thread is stopped and the others have finished
 	schedules int // executions, each to its end or to a state met before
 	steps     int // operations, with those that were repeated to get back to a state
 	longest   int // steps of the longest execution
@@ -85,6 +87,9 @@ func search(s scenario, still bool) (report, error) {
 				break
 			}
 			seen[step.state] = true
+			if todo := w.unfinished(); len(w.threads) > 1 && todo != 0 && todo&(todo-1) == 0 {
+				r.stops++
+			}
 			if depth == stepBound {
 				err = fmt.Errorf("I5: no end after %d steps", depth)
 				break

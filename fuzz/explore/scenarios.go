@@ -43,6 +43,7 @@ var scenarios = []scenario{
 	{name: "three takers, one slot", window: 1, threads: together(one, one, one)},
 	{name: "three takers, one slot, burst 2", window: 1, burst: 2, threads: together(one, one, one)},
 	{name: "three takers, two slots", window: 2, threads: together(one, one, one), large: true},
+	{name: "three takers, three slots", window: 3, threads: together(one, one, one), large: true},
 
 	// A key with a record.
 	{name: "three takers of a record, burst 3", window: 2, burst: 3, before: []call{one}, threads: together(one, one, one)},
@@ -65,6 +66,7 @@ var scenarios = []scenario{
 	{name: "two keys, one slot, admit", window: 1, overflow: shard.Admit, threads: together(one, takes(key2, 1))},
 	{name: "two keys, one idle slot", window: 1, before: []call{idle3}, threads: together(one.at(past), takes(key2, 1).at(past))},
 	{name: "two keys twice, one slot, evict", window: 1, burst: 2, threads: [][]call{{one, one}, {takes(key2, 1), takes(key2, 1)}}},
+	{name: "two takers and another key, two slots", window: 2, threads: together(one, one, takes(key2, 1)), large: true},
 	{name: "two keys, two slots", window: 2, threads: [][]call{{one, takes(key2, 1)}, {takes(key2, 1), one}}, large: true},
 	{name: "two keys, two slots, crossed evictions", window: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: [][]call{{one, one}, {takes(key2, 2)}}},
 
@@ -76,6 +78,7 @@ var scenarios = []scenario{
 	// Reset, Sweep and Look beside takers.
 	{name: "reset beside two takers", window: 2, burst: 2, before: []call{one}, threads: together(one, both, resets(key1))},
 	{name: "reset beside two inserts", window: 2, threads: together(one, one, resets(key1))},
+	{name: "reset of the slot before two inserts", window: 3, before: []call{idle3}, threads: together(one, one, resets(other3))},
 	{name: "two resets of a stranger's slot", window: 1, burst: 2, before: []call{one}, threads: [][]call{{resets(key1)}, {resets(key1), takes(key2, 1), one}}},
 	{name: "look beside two takers", window: 2, burst: 3, before: []call{one}, threads: together(one, one, looks(key1))},
 	{name: "look beside an insert", window: 2, burst: 2, threads: together(one, one, looks(key1))},
@@ -90,7 +93,15 @@ var scenarios = []scenario{
 	{name: "a late taker of a record that a sweep forgets", window: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {sweeps().at(past), takes(key1, 4).at(past)}}},
 	{name: "a late taker of a record that another key replaces", window: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past), takes(key1, 4).at(past + 1)}}},
 
-	// Clocks that leap, by the skew and by the payload's circle and more. Ticks are half
-	// a nanosecond, which is the rule for which the skew is largest.
+	{name: "a late taker of a record that another key claims", window: 2, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past)}}},
+	{name: "a late taker that a take and a sweep overtake", window: 2, burst: 4, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key1, 4).at(5), sweeps().at(past)}}},
+	{name: "two takers that are behind the mark", window: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(both.at(2), one.at(3))},
+
+	// Clocks that leap, by the skew and by the payload's circle and more. A tick is half
+	// a nanosecond here, the circle 2^53 ns.
+	{name: "a taker after a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(one.at(1 << 53))},
+	{name: "two takers after a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(one.at(1<<53), one.at(1<<53)), large: true},
+	{name: "a taker that a leap of a circle overtakes", rate: 4e8, window: 1, threads: together(one, sweeps().at(1<<53))},
+	{name: "look beside a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(looks(key1), sweeps().at(1<<53-2))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, window: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 }

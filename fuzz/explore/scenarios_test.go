@@ -12,7 +12,8 @@ import (
 
 var large = flag.Bool("explore.large", false, "explore the larger scenarios too")
 
-// TestScenarios explores every scenario and prints what was explored.
+// TestScenarios (I1, I2, I3, I4, I5, I7, I9) explores every scenario and prints what was
+// explored.
 func TestScenarios(t *testing.T) {
 	for _, s := range scenarios {
 		if s.large && !*large {
@@ -21,8 +22,12 @@ func TestScenarios(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			begin := time.Now()
 			r, err := explore(s)
-			t.Logf("%9d states %10d schedules %11d steps, the longest %3d, in %v",
-				r.states, r.schedules, r.steps, r.longest, time.Since(begin).Round(time.Millisecond))
+			result := "ok"
+			if err != nil {
+				result = "BROKEN"
+			}
+			t.Logf("%-6s %-55s %9d states %9d stops %9d schedules, the longest %3d steps, %v",
+				result, s.name, r.states, r.stops, r.schedules, r.longest, time.Since(begin).Round(time.Millisecond))
 			if err == nil {
 				return
 			}

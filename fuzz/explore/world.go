@@ -155,38 +155,42 @@ func (w *world) step(thread int) error {
 	}
 
 	returned := th.returned
-	if returned != nil { // the operation still belongs to that call
-		th.made--
-	} else {
-		w.beginAgain(th)
-	}
-	if w.still && from != to && w.isTime(a.Word) {
-		return errNotStill
-	}
-	if w.trace != nil {
-		w.trace(w.describe(th, a, i, from, to))
-	}
-	if from != to {
-		if err := w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to)); err != nil {
-			return err
-		}
-	}
 	if returned == nil {
-		return nil
+		w.beginAgain(th)
+		return w.account(th, a, i, from, to)
 	}
-	if w.trace != nil {
-		w.trace(fmt.Sprintf("  t%d: %v -> verdict %d, %v", th.name, th.call(), returned.verdict, returned.state))
-	}
-	if err := w.checkCall(th, *returned); err != nil {
-		return err
+	th.made-- // the operation still belongs to that call
+	err := w.account(th, a, i, from, to)
+	if err == nil {
+		if w.trace != nil {
+			w.trace(fmt.Sprintf("  t%d: %v -> verdict %d, %v", th.name, th.call(), returned.verdict, returned.state))
+		}
+		err = w.checkCall(th, *returned)
 	}
 	th.made++
+	if err != nil {
+		return err
+	}
 	th.before = mix(th.before, uint64(returned.verdict))
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
 		w.observe(th)
 	}
 	return nil
+}
+
+// account writes down what an operation did.
+func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error {
+	if w.still && from != to && w.isTime(a.Word) {
+		return errNotStill
+	}
+	if w.trace != nil {
+		w.trace(w.describe(th, a, i, from, to))
+	}
+	if from == to {
+		return nil
+	}
+	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
 // beginAgain forgets what the thread knows when its call searches from the start

@@ -1,0 +1,186 @@
+//go:build explore
+
+package explore
+
+// A mutant is the code with one rule of shard/doc.go broken, by edits to its text.
+type mutant struct {
+	rule, name string
+	scenario   string // that catches it
+	invariant  string // that it breaks there
+	edits      []edit
+}
+
+type edit struct{ file, old, new string }
+
+const (
+	takeGo   = "shard/take.go"
+	insertGo = "shard/insert.go"
+	lookGo   = "shard/look.go"
+	markGo   = "shard/mark.go"
+	sweepGo  = "shard/sweep.go"
+	evictGo  = "shard/overflow.go"
+	wordGo   = "atomicbucket/word.go"
+)
+
+var mutants = []mutant{
+	{"R1", "hit reads the key only before the state", "two keys twice, one slot, evict", "I2", []edit{
+		{takeGo, "!s.IsLive() || sl.key.Load() != p.fingerprint {", "!s.IsLive() {"},
+	}},
+	{"R1", "insert reads the key before the state", "two keys twice, one slot, evict", "I2", []edit{
+		{insertGo, "s := sl.state.Load() // before the key: R1\n\t\tif sl.key.Load() == p.fingerprint &&",
+			"key := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key == p.fingerprint &&"},
+	}},
+	{"R1", "look and reset read the key before the state", "two resets of a stranger's slot", "I7", []edit{
+		{lookGo, "s := sl.state.Load() // R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
+		{lookGo, "!s.IsLive() || sl.key.Load() != p.fingerprint", "!s.IsLive() || key != p.fingerprint"},
+	}},
+	{"R2", "hit does not read a refusing state again", "a key comes back", "I9", []edit{
+		{takeGo, "if sl.state.Load() == s {", "if true {"},
+	}},
+	{"R2", "look does not read the state again", "look at a slot that changes hands", "I9", []edit{
+		{lookGo, "if sl.state.Load() == s {", "if true {"},
+	}},
+	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
+		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
+	}},
+	{"R3", "the key is written after TENT", "a key comes back", "I2", []edit{
+		{insertGo, "sl.key.Store(p.fingerprint)            // under CLAIM: R3\n", ""},
+		{insertGo, "\treturn t.settle(p, sl, tentative, now, cost)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, now, cost)\n"},
+	}},
+	{"R3", "the key is written before the claim", "two keys, one slot, evict", "I2", []edit{
+		{insertGo, "claimed, ok := room.state.Claim(from)", "room.key.Store(p.fingerprint)\n\tclaimed, ok := room.state.Claim(from)"},
+	}},
+	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
+		{insertGo, "\treturn t.settle(p, sl, tentative, now, cost)\n}",
+			"\ts, ok := sl.state.Commit(tentative, t.rule.Fresh(t.rule.Ticks(max(now, t.Mark())), cost))\n\tif !ok {\n\t\treturn 0, 0, Undecided\n\t}\n\treturn s, now, Admitted\n}"},
+		{insertGo, "\ttentative := sl.state.Publish(claimed)",
+			"\tfor i := range t.window {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn 0, 0, Undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
+	}},
+	{"R5", "hit stops at a freed slot", "two takers of a record behind a freed slot", "I5", []edit{
+		{takeGo, "if key == 0 && sl.state.Load() == 0 {", "if sl.state.Load().Tag() <= atomicbucket.Free {"},
+	}},
+	{"R5", "settle stops at a freed slot", "reset of the slot before two inserts", "I1", []edit{
+		{insertGo, "if key == 0 && other.state.Load() == 0 {", "if other.state.Load().Tag() <= atomicbucket.Free {"},
+	}},
+	{"R5", "look and reset stop at a freed slot", "two takers of a record behind a freed slot", "I2", []edit{
+		{lookGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
+	}},
+	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
+		{insertGo, "if room == nil && (s.Tag()", "if (s.Tag()"},
+		{insertGo, "if s == 0 {", "if false {"},
+	}},
+	{"R5", "a freed slot is as if it was never used", "two takers of a record behind a freed slot", "I2", []edit{
+		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
+			"func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), 0)"},
+	}},
+	{"R6", "the higher tentative record is not killed", "two takers, two slots", "I1", []edit{
+		{insertGo, "if !other.state.Abort(s) {", "if false {"},
+	}},
+	{"R6", "a kill that fails is taken for one that did not", "two takers, two slots", "I1", []edit{
+		{insertGo, "if !other.state.Abort(s) {", "if !other.state.Abort(s) && false {"},
+	}},
+	{"R6", "the live record is killed", "two takers, two slots", "I7", []edit{
+		{insertGo, "if s.IsLive() || lower {", "if lower {"},
+	}},
+	{"R6", "the lower tentative record is killed too", "two takers, two slots", "I5", []edit{
+		{insertGo, "if s.IsLive() || lower {", "if s.IsLive() || lower && !other.state.Abort(s) {"},
+	}},
+	{"R6", "the higher tentative record goes on as well", "two takers, two slots", "I1", []edit{
+		{insertGo, "if s.IsLive() || lower {", "if lower && !s.IsLive() {\n\t\t\tcontinue\n\t\t}\n\t\tif s.IsLive() {"},
+	}},
+	{"R6", "nobody aborts", "a key comes back elsewhere", "I5", []edit{
+		{insertGo, "mine.state.Abort(tentative)", "_ = 0"},
+	}},
+	{"R6", "a commit does not compare", "two takers, one slot", "I2", []edit{
+		{wordGo, "to := from.with(Live, payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+			"to := from.with(Live, payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
+	}},
+	{"R6", "settle waits for CLAIM", "two takers, two slots", "I5", []edit{
+		{insertGo, "if s.Tag() < atomicbucket.Tentative {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\tgoto search\n\t\t}\n\t\tif s.Tag() < atomicbucket.Tentative {"},
+	}},
+	{"R6", "insert waits for CLAIM", "two takers, one slot", "I5", []edit{
+		{insertGo, "if room == nil && (s.Tag()", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn 0, 0, Undecided\n\t\t}\n\t\tif room == nil && (s.Tag()"},
+	}},
+	{"R7", "a claim does not raise the mark", "a late taker of a record that another key claims", "I2", []edit{
+		{insertGo, "t.raise(now) // R7", "// R7"},
+	}},
+	{"R7", "a claim raises the mark too late", "a late taker of a record that another key claims", "I1", []edit{
+		{insertGo, "t.raise(now) // R7", "// R7"},
+		{insertGo, "return t.publish(p, room, claimed, now, cost)", "t.raise(now)\n\treturn t.publish(p, room, claimed, now, cost)"},
+	}},
+	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
+		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
+		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, t.rule.Ticks(now))"},
+		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, tick uint64)"},
+		{sweepGo, "t.rule.Idle(s, t.rule.Ticks(t.Mark()))", "t.rule.Idle(s, tick)"},
+	}},
+	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
+		{insertGo, "now = max(now, t.Mark())", "now = max(now, 0)"},
+	}},
+	{"R7", "a commit reads the mark before the search", "a late taker that a take and a sweep overtake", "I1", []edit{
+		{insertGo, "search:\n", "mark := t.Mark()\nsearch:\n"},
+		{insertGo, "now = max(now, t.Mark())", "now = max(now, mark)"},
+	}},
+	{"R7", "a late hit is decided at its own time", "two takers that are behind the mark", "I9", []edit{
+		{takeGo, "uint64(now)-t.mark.Load() > t.skew", "now-t.Mark() > int64(t.skew)"},
+	}},
+	{"R7", "a hit far ahead does not move the mark", "a taker after a leap of a circle", "I9", []edit{
+		{takeGo, "uint64(now)-t.mark.Load() > t.skew", "now < t.Mark()"},
+	}},
+	{"R7", "insert does not look at the mark", "a late taker of a record that another key replaces", "I7", []edit{
+		{insertGo, "uint64(now)-mark > t.skew", "false"},
+	}},
+	{"R7", "a late take does not catch up", "two takers that are behind the mark", "I5", []edit{
+		{markGo, "return int64(mark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
+	}},
+	{"R7", "a leap is one step", "a taker after a leap of a circle", "I9", []edit{
+		{markGo, "if ahead <= leapStep*t.skew {", "if true {"},
+	}},
+	{"R7", "the mark does not wait for the sweep", "a taker after a leap of a circle", "I9", []edit{
+		{markGo, "mark > swept && mark-swept > t.skew", "mark < swept"},
+	}},
+	{"R7", "the mark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
+		{markGo, "uint64(now) <= mark || ", ""},
+	}},
+	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
+		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, t.rule.Ticks(now))"},
+		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, tick uint64)"},
+		{sweepGo, "t.rule.Idle(s, t.rule.Ticks(t.Mark()))", "t.rule.Idle(s, tick)"},
+	}},
+	{"R7", "a sweep reads the mark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
+		{sweepGo, "s := sl.state.Load()", "tick := t.rule.Ticks(t.Mark())\n\t\ts := sl.state.Load()"},
+		{sweepGo, "t.rule.Idle(s, t.rule.Ticks(t.Mark()))", "t.rule.Idle(s, tick)"},
+	}},
+	{"R7", "a commit that a leap overtook stays", "a taker that a leap of a circle overtakes", "I2", []edit{
+		{insertGo, "t.Mark()-now >= overtook*int64(t.skew)", "false"},
+	}},
+	{"R7", "look judges by its own time", "look beside a leap of a circle", "I9", []edit{
+		{lookGo, "if at = t.catchUp(now); at-before <= int64(t.skew) {", "if at = t.catchUp(now); at >= before {"},
+	}},
+	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
+		{insertGo, "t.rule.Fresh(t.rule.Ticks(now), cost))\n\tif !ok {", "t.rule.Fresh(t.rule.Ticks(now), 0))\n\tif true || !ok {"},
+	}},
+	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
+		{insertGo, "cost))\n\tif !ok {\n\t\treturn 0, 0, Undecided", "cost))\n\tif !ok {\n\t\treturn tentative, now, Admitted"},
+	}},
+	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
+		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+			"to := from&^payloadMask | State(payload&payloadMask)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
+	}},
+	{"words", "a claim does not compare", "two takers, one slot", "I7", []edit{
+		{wordGo, "return to, w.w.CompareAndSwap(uint64(from), uint64(to))\n}\n\n// Publish", "w.w.Store(uint64(to))\n\treturn to, true\n}\n\n// Publish"},
+	}},
+	{"words", "a record is freed without a look at it", "two resets of a stranger's slot", "I7", []edit{
+		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
+			"func (w *Word) Free(from State) bool {\n\tw.w.Store(uint64(from.with(Free, 0)))\n\treturn true"},
+	}},
+	{"overflow", "an eviction is not counted", "two keys, one slot, evict", "I7", []edit{
+		{evictGo, "t.shard(p).evictions.Add(1)\n", ""},
+	}},
+	{"overflow", "a key evicts its own record", "two takers, one slot", "I7", []edit{
+		{evictGo, "!victim.IsLive() || sl.key.Load() == p.fingerprint ||", "!victim.IsLive() ||"},
+	}},
+	{"overflow", "what is admitted without a record is charged", "two keys, one slot, admit", "I7", []edit{
+		{evictGo, "if t.overflow == Admit {", "if t.overflow == Admit && sl == nil {"},
+	}},
+}
