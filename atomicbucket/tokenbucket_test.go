@@ -219,7 +219,7 @@ func TestTokenBucketMaxSkew(t *testing.T) {
 		assert.GreaterOrEqual(t, rule.MaxSkew(), 19*time.Hour)
 		assert.LessOrEqual(t, rule.MaxSkew(), time.Duration(1<<59))
 		if rule.MaxSkew() < 1<<59 {
-			assert.InDelta(t, 1<<50, rule.Ticks(int64(rule.MaxSkew())), 16, "the ticks of a nanosecond")
+			assert.InDelta(t, float64(1<<50), float64(rule.Ticks(int64(rule.MaxSkew()))), 16, "the ticks of a nanosecond")
 		}
 	}
 }

@@ -1,0 +1,377 @@
+package fuzz
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// The calls of a history.
+const (
+	callTake = iota
+	callReset
+	callLook
+)
+
+// A call is what a goroutine asked, and of which key.
+type call struct {
+	what int
+	key  uint64
+	now  uint64 // in ticks, which in these tests are nanoseconds
+	cost uint64 // in ticks
+}
+
+// An answer is what it was told.
+type answer struct {
+	verdict shard.Verdict // of a take
+	at      uint64        // the time at which a take or a look was decided
+	debt    uint64        // of the record that the call returned, at that time, in ticks
+	had     bool          // what a reset said
+	mark    uint64        // the mark after a reset
+}
+
+// bucketModel is what one key's bucket is to all who use it one after the other: the
+// instant at which it is full, and nothing else. Every call must be possible at one
+// instant between its call and its return, refusals too.
+func bucketModel(burst uint64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return uint64(0) },
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			parts, of := [][]porcupine.Operation{}, map[uint64]int{}
+			for _, op := range history {
+				key := op.Input.(call).key
+				i, ok := of[key]
+				if !ok {
+					i = len(parts)
+					of[key], parts = i, append(parts, nil)
+				}
+				parts[i] = append(parts[i], op)
+			}
+			return parts
+		},
+		Step: func(state, input, output any) (bool, any) {
+			full, in, out := state.(uint64), input.(call), output.(answer)
+			debt := max(full, out.at) - out.at
+			switch in.what {
+			case callLook:
+				return out.debt == debt, full
+			case callReset:
+				if out.had {
+					return full > 0, uint64(0)
+				}
+				// There is no record if nothing was taken, or if it was forgotten
+				// when it was idle, which was at the mark.
+				return full <= out.mark, full
+			}
+			switch out.verdict {
+			case shard.Admitted:
+				return debt+in.cost <= burst && out.debt == debt+in.cost, out.at + debt + in.cost
+			case shard.Refused:
+				return debt+in.cost > burst && out.debt == debt, full
+			case shard.NoRoom:
+				// It has taken nothing. But it has seen that the key has no record, and
+				// that is no news of a bucket that is not full.
+				return debt == 0, full
+			}
+			return false, full
+		},
+		DescribeOperation: func(input, output any) string {
+			return fmt.Sprintf("%+v: %+v", input, output)
+		},
+	}
+}
+
+// A recorder makes calls on a table and writes the history. Its stamps come from a
+// counter: of two calls that do not overlap, the first to return has the smaller one.
+type recorder struct {
+	table *shard.Table
+	stamp atomic.Int64
+	clock atomic.Int64 // the latest time given to a call
+}
+
+func (r *recorder) make(c call, client int) porcupine.Operation {
+	rule, place := r.table.Rule(), r.table.Find(c.key)
+	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
+	switch c.what {
+	case callTake:
+		s, at, v := r.table.Take(place, int64(c.now), c.cost)
+		a = answer{verdict: v, at: uint64(at), debt: rule.Debt(s, rule.Ticks(at))}
+	case callLook:
+		s, at := r.table.Look(place, int64(c.now))
+		a = answer{at: uint64(at), debt: rule.Debt(s, rule.Ticks(at))}
+	case callReset:
+		a = answer{had: r.table.Reset(place), mark: uint64(r.table.Mark())}
+	}
+	op.Output, op.Return = a, r.stamp.Add(1)
+	return op
+}
+
+// A scene is what the goroutines of a history do.
+type scene struct {
+	keys, slots uint64
+	window      int
+	burst       uint64
+	step        int64 // by how much each call moves the clock, at most; 0 for a clock that stands
+	costs       uint64
+	resets      bool
+	noRoom      bool // whether there is not room for all keys
+}
+
+const (
+	historyClients = 4
+	historyCalls   = 7 // of each
+)
+
+// history plays a scene once: real goroutines, real table.
+func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Operation) {
+	rule := numbers{1, time.Second, s.burst}.rule(t)
+	tb, err := shard.New(shard.Config{Rule: rule, Slots: s.slots, Shards: 1, Window: s.window, Overflow: shard.Refuse, Start: start})
+	require.NoError(t, err)
+	r := &recorder{table: tb}
+	r.clock.Store(start)
+	cost := r.table.Rule().Cost(1)
+	var histories [historyClients][]porcupine.Operation
+	var all sync.WaitGroup
+	var ready atomic.Int32
+	for client := range historyClients {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(client)))
+			calls := make([]porcupine.Operation, 0, historyCalls)
+			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+				runtime.Gosched()
+			}
+			for range historyCalls {
+				c := call{key: random.Uint64N(s.keys), cost: cost * (1 + random.Uint64N(s.costs))}
+				now := int64(start)
+				if s.step > 0 {
+					now = r.clock.Add(random.Int64N(s.step))
+				}
+				switch random.IntN(12) {
+				case 0, 1:
+					c.what = callLook
+				case 2:
+					if s.resets {
+						c.what = callReset
+					}
+				case 3:
+					now -= random.Int64N(3*s.step + 1) // later than others would have it
+				case 4:
+					r.table.Sweep(now, nil)
+				}
+				if random.IntN(3) == 0 {
+					runtime.Gosched()
+				}
+				c.now = uint64(now)
+				calls = append(calls, r.make(c, client))
+			}
+			histories[client] = calls
+		})
+	}
+	all.Wait()
+	var history []porcupine.Operation
+	for _, calls := range histories {
+		history = append(history, calls...)
+	}
+	return r.table, history
+}
+
+// requireLinearizable checks one history, and that no call was decided before the time
+// that it was given, or later than any that was.
+func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table, history []porcupine.Operation) (admitted, refused, noRoom int) {
+	latest := uint64(start)
+	for _, op := range history {
+		latest = max(latest, op.Input.(call).now)
+	}
+	for _, op := range history {
+		in, out := op.Input.(call), op.Output.(answer)
+		if in.what == callReset {
+			continue
+		}
+		require.GreaterOrEqual(t, out.at, in.now, "round %d: %+v", seed, op)
+		if in.now < latest {
+			require.LessOrEqual(t, out.at, latest, "round %d: %+v", seed, op)
+		}
+		if in.what == callTake {
+			switch out.verdict {
+			case shard.Admitted:
+				admitted++
+			case shard.Refused:
+				refused++
+			case shard.NoRoom:
+				noRoom++
+			}
+		}
+	}
+	model := bucketModel(table.Rule().Cost(s.burst))
+	if !porcupine.CheckOperations(model, history) {
+		for _, op := range history {
+			t.Logf("%d: %2d-%2d %s", op.ClientId, op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
+		}
+		require.Failf(t, "I9", "round %d: no order of these calls explains their answers", seed)
+	}
+	return admitted, refused, noRoom
+}
+
+const second = 1_000_000_000 // ticks of a token in these tests
+
+var scenes = map[string]scene{
+	// Everything that was admitted stays.
+	"the clock stands": {keys: 3, slots: 8, window: 8, burst: 4, costs: 3, resets: true},
+	// Records are idle, and forgotten, after some calls.
+	"the clock runs": {keys: 3, slots: 8, window: 8, burst: 3, costs: 2, resets: true, step: second / 2},
+	// And faster than keys can spend: most records that are met are idle.
+	"idle records": {keys: 4, slots: 4, window: 4, burst: 2, costs: 2, step: 3 * second},
+	// Three keys take turns in two slots.
+	"recycled slots": {keys: 3, slots: 2, window: 2, burst: 2, costs: 2, resets: true, step: second, noRoom: true},
+	// Two keys, one slot, a burst of one: every take is a first or a last one.
+	"one slot": {keys: 2, slots: 1, window: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
+}
+
+// TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by
+// takes, looks and resets of a few keys, while sweeps run and their slots are given to
+// one another, is what they could have been told one after the other, in an order
+// that respects what had returned before what began. That includes refusals, the debt
+// that every answer shows, and, with a clock that runs and calls that are late, the time
+// at which each was decided.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	n := 1500
+	if testing.Short() {
+		n = 250
+	}
+	for name, s := range scenes {
+		t.Run(name, func(t *testing.T) {
+			admitted, refused, noRoom := 0, 0, 0
+			for seed := range uint64(n) {
+				table, history := s.history(t, seed)
+				a, r, none := requireLinearizable(t, s, seed, table, history)
+				admitted, refused, noRoom = admitted+a, refused+r, noRoom+none
+				require.Zero(t, table.Stats().Evictions)
+			}
+			t.Logf("%d admitted, %d refused, %d without room", admitted, refused, noRoom)
+			assert.Positive(t, admitted)
+			assert.Positive(t, refused)
+			if s.noRoom {
+				assert.Positive(t, noRoom)
+			}
+		})
+	}
+}
+
+// TestBrokenHistoriesAreFound (I9): the check above can fail. Each of these histories
+// has one thing in it that no table may do, beside one in which it is allowed.
+func TestBrokenHistoriesAreFound(t *testing.T) {
+	const burst = 2 * second
+	take := func(from, to int64, now, at, cost uint64, v shard.Verdict, debt uint64) porcupine.Operation {
+		return porcupine.Operation{
+			Call: from, Return: to,
+			Input:  call{what: callTake, key: 1, now: now, cost: cost},
+			Output: answer{verdict: v, at: at, debt: debt},
+		}
+	}
+	look := func(from, to int64, at, debt uint64) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: call{what: callLook, key: 1, now: at}, Output: answer{at: at, debt: debt}}
+	}
+	reset := func(from, to int64, had bool, mark uint64) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: call{what: callReset, key: 1}, Output: answer{had: had, mark: mark}}
+	}
+	for name, c := range map[string]struct {
+		want    bool
+		history []porcupine.Operation
+	}{
+		"two at once within the burst": {true, []porcupine.Operation{
+			take(1, 3, start, start, second, shard.Admitted, burst),
+			take(2, 4, start, start, second, shard.Admitted, second),
+		}},
+		"two at once that both saw the other's tokens": {false, []porcupine.Operation{
+			take(1, 3, start, start, burst, shard.Admitted, burst),
+			take(2, 4, start, start, burst, shard.Admitted, burst),
+		}},
+		"two charges that show as one": {false, []porcupine.Operation{
+			take(1, 3, start, start, second, shard.Admitted, second),
+			take(2, 4, start, start, second, shard.Admitted, second),
+		}},
+		"refused beside the take that drained it": {true, []porcupine.Operation{
+			take(1, 3, start, start, burst, shard.Admitted, burst),
+			take(2, 4, start, start, second, shard.Refused, burst),
+		}},
+		"refused before the take that drained it": {false, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Refused, burst),
+			take(3, 4, start, start, burst, shard.Admitted, burst),
+		}},
+		"refused after the reset": {false, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			reset(3, 4, true, start),
+			take(5, 6, start, start, second, shard.Refused, burst),
+		}},
+		"refused beside the reset": {true, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			reset(3, 6, true, start),
+			take(4, 5, start, start, second, shard.Refused, burst),
+		}},
+		"charged twice": {false, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Admitted, second),
+			look(3, 4, start, burst),
+		}},
+		"a look at what was there before": {false, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Admitted, second),
+			look(3, 4, start, 0),
+		}},
+		"a look at what was there a moment later": {true, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Admitted, second),
+			look(3, 4, start+second/2, second/2),
+		}},
+		"a record forgotten too soon": {false, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Admitted, second),
+			reset(3, 4, false, start+second-1),
+		}},
+		"a record forgotten in time": {true, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Admitted, second),
+			reset(3, 4, false, start+second),
+		}},
+		"a full bucket in the past": {false, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			take(3, 4, start+1, start+1, burst, shard.Admitted, burst),
+		}},
+		"a full bucket at the mark": {true, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			take(3, 4, start+1, start+burst, burst, shard.Admitted, burst),
+		}},
+		"no room although there is a record": {false, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			take(3, 4, start, start, second, shard.NoRoom, second),
+		}},
+		"no room": {true, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.NoRoom, second),
+			take(3, 4, start+burst, start+burst, burst, shard.Admitted, burst),
+		}},
+	} {
+		assert.Equal(t, c.want, porcupine.CheckOperations(bucketModel(burst), c.history), name)
+	}
+
+	// A history of the real table, with one refusal more than there was.
+	s := scenes["the clock stands"]
+	table, history := s.history(t, 1)
+	s.resets = false
+	requireLinearizable(t, s, 1, table, history)
+	last := history[0].Return
+	for _, op := range history {
+		last = max(last, op.Return)
+	}
+	fresh := uint64(99)
+	history = append(history, porcupine.Operation{
+		Call: last + 1, Return: last + 2,
+		Input:  call{key: fresh, now: start, cost: second},
+		Output: answer{verdict: shard.Refused, at: start, debt: 4 * second},
+	})
+	assert.False(t, porcupine.CheckOperations(bucketModel(table.Rule().Cost(s.burst)), history))
+}

@@ -1,0 +1,77 @@
+package reference
+
+import (
+	"math/big"
+	"time"
+)
+
+// A Table is a limiter as one would write it on paper: a map with an exact bucket for
+// every key that was ever taken from. It never forgets one by itself, and has room
+// for all.
+type Table[K comparable] struct {
+	full    *TokenBucket
+	buckets map[K]*TokenBucket
+}
+
+// NewTable returns a table of full buckets that get tokens every period and hold burst.
+func NewTable[K comparable](tokens float64, period time.Duration, burst uint64) *Table[K] {
+	return &Table[K]{NewTokenBucket(tokens, period, burst), map[K]*TokenBucket{}}
+}
+
+// bucket returns the key's bucket, or a full one that is nobody's.
+func (t *Table[K]) bucket(key K) *TokenBucket {
+	if b := t.buckets[key]; b != nil {
+		return b
+	}
+	return t.full
+}
+
+// Tokens returns what is in the key's bucket at an instant. The instant may be before
+// that of the last take: then it is what there is at the last take less what comes back
+// between the two, perhaps below zero. So whoever is late has no advantage by it.
+func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
+
+// Debt returns what the key's bucket lacks to be full at an instant.
+func (t *Table[K]) Debt(key K, nanos int64) *big.Rat {
+	b := t.bucket(key)
+	return new(big.Rat).Sub(b.burst, b.Tokens(nanos))
+}
+
+// Take takes n tokens from the key's bucket at an instant, if they are there.
+func (t *Table[K]) Take(key K, nanos int64, n uint64) bool {
+	b := *t.bucket(key)
+	if !b.Take(nanos, n) {
+		return false
+	}
+	t.buckets[key] = &b
+	return true
+}
+
+// Forget makes the key's bucket full.
+func (t *Table[K]) Forget(key K) { delete(t.buckets, key) }
+
+// Known reports whether anything was taken from the key since it was last forgotten.
+func (t *Table[K]) Known(key K) bool { return t.buckets[key] != nil }
+
+// FullAt returns the instant from which on the key's bucket is full, which is at or
+// before the timeline's beginning for a key that is not known.
+func (t *Table[K]) FullAt(key K) *big.Rat {
+	b := t.bucket(key)
+	lack := new(big.Rat).Sub(b.burst, b.tokens)
+	lack.Quo(lack, b.perNano)
+	return lack.Add(lack, new(big.Rat).SetInt64(b.last))
+}
+
+// Indebted returns the known keys whose buckets are not full at an instant.
+func (t *Table[K]) Indebted(nanos int64) []K {
+	var keys []K
+	for key := range t.buckets {
+		if t.Debt(key, nanos).Sign() > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Rate returns how many tokens come back in a nanosecond.
+func (t *Table[K]) Rate() *big.Rat { return t.full.Rate() }

@@ -1,0 +1,546 @@
+package fuzz
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/shard"
+)
+
+// numbers are those of one policy.
+type numbers struct {
+	tokens float64
+	period time.Duration
+	burst  uint64
+}
+
+func (n numbers) String() string {
+	return fmt.Sprintf("%v per %v burst %d", n.tokens, n.period, n.burst)
+}
+
+var (
+	// whole are exact policies whose tokens are whole numbers of nanoseconds apart.
+	whole = []numbers{
+		{1, time.Second, 5},
+		{1000, time.Second, 1},
+		{10, 1500 * time.Millisecond, 10},
+		{1e9, time.Second, 4},
+		{1, time.Hour, 600}, // a burst of almost as many ticks as there may be
+	}
+	// broken are exact too, but their tokens are fractions of nanoseconds apart.
+	broken = []numbers{
+		{3e8, time.Second, 4},
+		{60, time.Second, 100},
+		{16, 15 * time.Microsecond, 3},
+		{16, time.Microsecond, 7},
+	}
+	// rounded are never early and up to two ticks late.
+	rounded = []numbers{
+		{97, time.Second, 97},
+		{1.0 / 3, time.Minute, 2},
+		{999999937, time.Second, 5},
+		{1, 24 * time.Hour, 1000}, // long ticks
+		{1, math.MaxInt64, 4},     // the longest
+	}
+)
+
+func (n numbers) rule(t require.TestingT) atomicbucket.TokenBucket {
+	rule, err := atomicbucket.NewTokenBucket(n.tokens, n.period, n.burst)
+	require.NoError(t, err)
+	return rule
+}
+
+// slack is how many tokens less than the exact bucket one that follows the rule may
+// show: none if the rule is exact, else those of two ticks. (The thousandth is for the
+// clock of such a rule, which is slow by one part in 2^63.)
+func slack(rule *atomicbucket.TokenBucket) *big.Rat {
+	if rule.Exact() {
+		return new(big.Rat)
+	}
+	return new(big.Rat).Quo(big.NewRat(2001, 1000), rat(rule.Cost(1)))
+}
+
+func rat(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
+
+// floor and ceil round a number that is not negative; one that is counts as 0.
+func floor(r *big.Rat) uint64 {
+	if r.Sign() < 0 {
+		return 0
+	}
+	return new(big.Int).Quo(r.Num(), r.Denom()).Uint64()
+}
+
+func ceil(r *big.Rat) uint64 {
+	n := floor(r)
+	if r.Cmp(rat(n)) > 0 {
+		n++
+	}
+	return n
+}
+
+// requireBetween checks that low <= got <= high.
+func requireBetween(t require.TestingT, low, got, high *big.Rat, what string, args ...any) {
+	if got.Cmp(low) < 0 || got.Cmp(high) > 0 {
+		require.Failf(t, "out of range", "%s: %s is not from %s to %s", fmt.Sprintf(what, args...), got.FloatString(12), low.FloatString(12), high.FloatString(12))
+	}
+}
+
+// A spend is an admitted take and the time at which it was decided.
+type spend struct {
+	at int64
+	n  uint64
+}
+
+// requirePairsWithin (I1): from any spend to any other, tokens <= burst + rate * time.
+// One pass suffices: what was spent up to one less what came back by then, against the
+// least such number before it.
+func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst uint64) {
+	slices.SortStableFunc(spends, func(a, b spend) int { return int(min(max(a.at-b.at, -1), 1)) })
+	sum, least := new(big.Rat), (*big.Rat)(nil)
+	for _, s := range spends {
+		back := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(s.at))
+		if before := new(big.Rat).Sub(sum, back); least == nil || before.Cmp(least) < 0 {
+			least = before
+		}
+		sum.Add(sum, rat(s.n))
+		between := new(big.Rat).Sub(sum, back)
+		between.Sub(between, least)
+		require.LessOrEqual(t, between.Cmp(rat(burst)), 0, "I1: %s tokens more than came back, until %d", between.FloatString(3), s.at)
+	}
+}
+
+// drawWait draws a time to wait: around a token, around a burst, and, rarely, a leap
+// that goes round the circle of the payload.
+func drawWait(t *rapid.T, p numbers) int64 {
+	token := float64(p.period) / p.tokens
+	scale := rapid.SampledFrom([]float64{0, 0, token / 3, token, token, 2 * token, token * float64(p.burst), token * float64(p.burst) / 2}).Draw(t, "scale")
+	if rapid.IntRange(0, 39).Draw(t, "leap") == 39 {
+		scale = math.Ldexp(1, rapid.IntRange(45, 60).Draw(t, "leap bits"))
+	}
+	return max(int64(min(scale, 1<<62))+rapid.Int64Range(-2, 2).Draw(t, "off"), 0)
+}
+
+// after returns the time that much later, or the last one.
+func after(nanos, wait int64) int64 {
+	if wait > math.MaxInt64-nanos {
+		return math.MaxInt64
+	}
+	return nanos + wait
+}
+
+// A tableMachine makes calls, one after the other, on a small table and on a map.
+type tableMachine struct {
+	numbers  numbers
+	table    *shard.Table
+	rule     *atomicbucket.TokenBucket
+	slack    *big.Rat
+	overflow shard.Overflow
+	model    *reference.Table[uint64]
+	windows  map[uint64]int // the window of every key
+	keys     []uint64
+	clock    int64 // moves forwards
+	used     int64 // the latest time that was used
+	mark     int64 // after the last call
+	want     shard.Stats
+	spends   map[uint64][]spend
+}
+
+const machineWindow = 4
+
+// newTableMachine makes a table of 16 slots whose windows of one line each do not
+// overlap, and perWindow keys for every window, among them the key 0.
+func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
+	const slots = 16
+	table, err := shard.New(shard.Config{Rule: p.rule(t), Slots: slots, Shards: shards, Window: machineWindow, Overflow: overflow, Start: start})
+	require.NoError(t, err)
+	m := &tableMachine{
+		numbers:  p,
+		table:    table,
+		rule:     table.Rule(),
+		slack:    slack(table.Rule()),
+		overflow: overflow,
+		model:    reference.NewTable[uint64](p.tokens, p.period, p.burst),
+		windows:  map[uint64]int{},
+		clock:    start,
+		used:     start,
+		mark:     start,
+		spends:   map[uint64][]spend{},
+	}
+	// The low bits of a key choose the shard, the high ones the line in it.
+	lines := slots / machineWindow / shards
+	for s := range shards {
+		for line := range lines {
+			for i := range perWindow {
+				key := uint64(math.MaxUint64)/uint64(lines)*uint64(line) + uint64(line)
+				key += uint64(i)<<16 | uint64(s)
+				key &^= 0xff &^ uint64(s)
+				m.keys = append(m.keys, key)
+				m.windows[key] = s*lines + line
+			}
+		}
+	}
+	m.want = table.Stats()
+	return m
+}
+
+// at is the time at which a call is decided: its own, or the mark if that is later.
+func (m *tableMachine) at(now int64) int64 {
+	m.used = max(m.used, now)
+	return max(now, m.mark)
+}
+
+// debt returns what a record owes at a time, in tokens.
+func (m *tableMachine) debt(s atomicbucket.State, at int64) *big.Rat {
+	d := rat(m.rule.Debt(s, m.rule.Ticks(at)))
+	return d.Quo(d, rat(m.rule.Cost(1)))
+}
+
+// requireDebt compares a record with the key's exact bucket.
+func (m *tableMachine) requireDebt(t *rapid.T, s atomicbucket.State, key uint64, at int64, what string) {
+	exact := m.model.Debt(key, at)
+	requireBetween(t, exact, m.debt(s, at), new(big.Rat).Add(exact, m.slack), "I2: %s, key %#x, debt at %d", what, key, at)
+}
+
+// rivals are the other keys of the key's window that are not idle.
+func (m *tableMachine) rivals(key uint64, at int64) []uint64 {
+	return slices.DeleteFunc(m.model.Indebted(at), func(k uint64) bool { return k == key || m.windows[k] != m.windows[key] })
+}
+
+func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
+	at := m.at(now)
+	tokens, rivals := m.model.Tokens(key, at), m.rivals(key, at)
+	indebted := m.model.Debt(key, at).Sign() > 0
+	s, got, verdict := m.table.Take(m.table.Find(key), now, m.rule.Cost(n))
+	require.Equal(t, at, got, "the time of a take at %d with the mark at %d", now, m.mark)
+
+	if !indebted && len(rivals) == machineWindow {
+		if m.overflowed(t, key, at, n, s, verdict, rivals) {
+			return
+		}
+	} else if tokens.Cmp(rat(n)) < 0 {
+		require.Equal(t, shard.Refused, verdict, "early (I1, I8): %d of %s tokens", n, tokens.FloatString(9))
+	} else if tokens.Sub(tokens, m.slack).Cmp(rat(n)) >= 0 {
+		require.Equal(t, shard.Admitted, verdict, "late, or a bucket that did not fill: %d of %s tokens", n, tokens.FloatString(9))
+	}
+	if verdict == shard.Admitted {
+		require.True(t, m.model.Take(key, at, n))
+		m.spends[key] = append(m.spends[key], spend{at, n})
+		requirePairsWithin(t, m.spends[key], m.model.Rate(), m.numbers.burst)
+	} else {
+		require.Equal(t, shard.Refused, verdict)
+	}
+	m.requireDebt(t, s, key, at, "take")
+}
+
+// overflowed checks what became of a key without a record in a window in which four
+// others are not idle. It reports whether the model's bucket stays as it is.
+func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s atomicbucket.State, verdict shard.Verdict, rivals []uint64) bool {
+	least := m.model.Debt(rivals[0], at)
+	for _, k := range rivals {
+		if d := m.model.Debt(k, at); d.Cmp(least) < 0 {
+			least = d
+		}
+	}
+	switch m.overflow {
+	case shard.Refuse:
+		require.Equal(t, shard.NoRoom, verdict)
+		require.Zero(t, least.Cmp(m.debt(s, at)), "the record that is idle first")
+		m.want.NoRoom++
+		return true
+	case shard.Admit:
+		require.Equal(t, shard.Unrecorded, verdict)
+		require.Zero(t, rat(n).Cmp(m.debt(s, at)), "what the record would be")
+		m.want.Unrecorded++
+		return true
+	}
+	require.Equal(t, shard.Admitted, verdict)
+	var gone []uint64
+	for _, k := range rivals {
+		s, _ := m.table.Look(m.table.Find(k), at)
+		if m.rule.Idle(s, m.rule.Ticks(at)) {
+			gone = append(gone, k)
+		}
+	}
+	require.Len(t, gone, 1, "I7: one of the four was forgotten")
+	require.Zero(t, least.Cmp(m.model.Debt(gone[0], at)), "the one with the least debt")
+	m.want.Evictions++
+	m.want.Forgiven += ceil(least)
+	m.forget(gone[0])
+	return false
+}
+
+func (m *tableMachine) forget(key uint64) {
+	m.model.Forget(key)
+	delete(m.spends, key)
+}
+
+// reset: a record may be missing only if nothing was taken, or if it was idle at the
+// mark.
+func (m *tableMachine) reset(t *rapid.T, key uint64) {
+	had := m.table.Reset(m.table.Find(key))
+	if had {
+		require.True(t, m.model.Known(key), "a record of a key from which nothing was taken")
+	} else {
+		require.LessOrEqual(t, m.model.Debt(key, m.mark).Sign(), 0, "I7: a record was forgotten that was not idle")
+	}
+	m.forget(key)
+}
+
+// sweep: what is left is one record for each key that is not idle, and no other (I3).
+func (m *tableMachine) sweep(t *rapid.T, now int64) {
+	at := m.at(now)
+	epoch := m.table.Stats().Epoch
+	require.True(t, m.table.Sweep(now, nil))
+	require.Equal(t, at, m.table.Mark())
+	stats := m.table.Stats()
+	require.Greater(t, stats.Epoch, epoch)
+	fewest := len(m.model.Indebted(at))
+	most := fewest
+	if !m.rule.Exact() { // some that have just become idle
+		most = len(m.model.Indebted(max(at-int64(ceil(new(big.Rat).Quo(m.slack, m.model.Rate()))), 0)))
+	}
+	require.GreaterOrEqual(t, stats.Live, uint64(fewest), "I7: records that were not idle are gone")
+	require.LessOrEqual(t, stats.Live, uint64(most), "I3: records that are idle, or a second one of a key")
+}
+
+// check holds every bucket of the table against the model's, and the counters.
+func (m *tableMachine) check(t *rapid.T) {
+	require.GreaterOrEqual(t, m.table.Mark(), m.mark, "the mark never falls")
+	for _, key := range m.keys {
+		s, at := m.table.Look(m.table.Find(key), m.used)
+		require.Equal(t, m.used, at)
+		m.requireDebt(t, s, key, at, "look")
+	}
+	m.mark = m.table.Mark()
+	require.LessOrEqual(t, m.mark, m.used, "the mark has been reached")
+	got := m.table.Stats()
+	// Without another goroutine the only call that a take can meet is the sweep that
+	// it makes itself when time has leapt.
+	require.LessOrEqual(t, got.Retries-m.want.Retries, got.Epoch-m.want.Epoch)
+	m.want.Live, m.want.Epoch, m.want.Reclaimed, m.want.Retries = got.Live, got.Epoch, got.Reclaimed, got.Retries
+	require.Equal(t, m.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
+}
+
+// drawNow draws the time of a call: the clock's, or a late one.
+func (m *tableMachine) drawNow(t *rapid.T) int64 {
+	switch rapid.IntRange(0, 7).Draw(t, "late") {
+	case 5:
+		return max(m.clock-drawWait(t, m.numbers), 0)
+	case 6:
+		return max(m.mark+rapid.Int64Range(-1, 1).Draw(t, "around the mark"), 0)
+	case 7:
+		return 0
+	}
+	return m.clock
+}
+
+// advance moves the clock: by some time, or to where a key is just full, or just has
+// so many tokens.
+func (m *tableMachine) advance(t *rapid.T) {
+	if rapid.Bool().Draw(t, "to an edge") {
+		key := rapid.SampledFrom(m.keys).Draw(t, "key")
+		edge := m.model.FullAt(key)
+		edge.Sub(edge, new(big.Rat).Quo(rat(rapid.Uint64Range(0, m.numbers.burst).Draw(t, "tokens less")), m.model.Rate()))
+		if edge.Cmp(new(big.Rat).SetInt64(m.clock)) > 0 && edge.Cmp(new(big.Rat).SetInt64(math.MaxInt64-2)) < 0 {
+			m.clock = max(m.clock, int64(ceil(edge))+rapid.Int64Range(-1, 1).Draw(t, "off"))
+			return
+		}
+	}
+	m.clock = after(m.clock, drawWait(t, m.numbers))
+}
+
+// drawCost draws what a take costs: little, or what a bucket may have, or all.
+func drawCost(t *rapid.T, burst uint64) uint64 {
+	switch rapid.IntRange(0, 3).Draw(t, "cost kind") {
+	case 0:
+		return burst
+	case 1:
+		return rapid.Uint64Range(1, burst).Draw(t, "cost")
+	}
+	return rapid.Uint64Range(1, min(burst, 3)).Draw(t, "small cost")
+}
+
+// TestTableAgainstAMap (I1, I2, I3, I7, I8): whatever is called on a small table, one
+// call after the other, at times that run, leap and are late, its buckets are those of
+// a map that keeps every key, except where it had no room, and then what happens is
+// what the overflow policy says and is counted. Seven keys share a window of four. If
+// the rule is exact, then equality is exact; else the table is never early and at most
+// two ticks late (and only as many keys as there is room for, so that it is always
+// certain whether there is).
+func TestTableAgainstAMap(t *testing.T) {
+	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
+		for _, shards := range []int{1, 4} {
+			t.Run(fmt.Sprintf("overflow %d, %d shards", overflow, shards), rapid.MakeCheck(func(t *rapid.T) {
+				p := rapid.SampledFrom(slices.Concat(whole, broken)).Draw(t, "numbers")
+				runTable(t, newTableMachine(t, p, shards, overflow, machineWindow+3))
+			}))
+		}
+	}
+	for _, p := range rounded {
+		t.Run(p.String(), rapid.MakeCheck(func(t *rapid.T) {
+			shards := rapid.SampledFrom([]int{1, 4}).Draw(t, "shards")
+			runTable(t, newTableMachine(t, p, shards, shard.Evict, machineWindow))
+		}))
+	}
+}
+
+func runTable(t *rapid.T, m *tableMachine) {
+	// Most calls are about a few keys of one window.
+	anyKey := rapid.SampledFrom(m.keys)
+	few := rapid.SampledFrom(m.keys[:min(len(m.keys), machineWindow+3)])
+	take := func(t *rapid.T) {
+		key := few.Draw(t, "key")
+		m.take(t, key, m.drawNow(t), drawCost(t, m.numbers.burst))
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"take":  take,
+		"take2": take,
+		"take3": take,
+		"take from anybody": func(t *rapid.T) {
+			m.take(t, anyKey.Draw(t, "key"), m.clock, drawCost(t, m.numbers.burst))
+		},
+		"fill a window": func(t *rapid.T) {
+			for _, key := range m.keys[:machineWindow] {
+				m.take(t, key, m.clock, drawCost(t, m.numbers.burst))
+				m.mark = m.table.Mark()
+			}
+		},
+		"look": func(t *rapid.T) {
+			key, now := few.Draw(t, "key"), m.drawNow(t)
+			want := m.at(now)
+			s, at := m.table.Look(m.table.Find(key), now)
+			require.Equal(t, want, at)
+			m.requireDebt(t, s, key, at, "look")
+		},
+		"reset":   func(t *rapid.T) { m.reset(t, few.Draw(t, "key")) },
+		"sweep":   func(t *rapid.T) { m.sweep(t, m.drawNow(t)) },
+		"advance": m.advance,
+		"wait":    m.advance,
+		"":        m.check,
+	})
+}
+
+// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the same one storey up. Whatever is
+// asked of a limiter, every field of every answer is that of a map of exact buckets,
+// with times to the nanosecond (or two ticks later if the rule rounds). One
+// half of the limiters has 32 slots for 40 keys.
+func TestLimiterAgainstAMap(t *testing.T) {
+	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
+		t.Run(fmt.Sprintf("32 slots, overflow %d", overflow), rapid.MakeCheck(func(t *rapid.T) {
+			p := rapid.SampledFrom(whole).Draw(t, "numbers")
+			runLimiter(t, newWitness(t, p, true, overflow))
+		}))
+	}
+	for name, list := range map[string][]numbers{"exact": slices.Concat(whole, broken), "rounded": rounded} {
+		t.Run("room for all, "+name, rapid.MakeCheck(func(t *rapid.T) {
+			p := rapid.SampledFrom(list).Draw(t, "numbers")
+			runLimiter(t, newWitness(t, p, false, engine.Evict))
+		}))
+	}
+}
+
+func runLimiter(t *rapid.T, w *witness) {
+	defer w.limiter.Close()
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("client %d", i))
+	}
+	few, anybody := rapid.SampledFrom(names[:4]), rapid.SampledFrom(names)
+	cost := func(t *rapid.T) uint64 {
+		switch rapid.IntRange(0, 15).Draw(t, "odd cost") {
+		case 14:
+			return 0
+		case 15:
+			return w.numbers.burst + rapid.SampledFrom([]uint64{1, 2, math.MaxUint64 - 1<<33}).Draw(t, "above the burst")
+		}
+		return drawCost(t, w.numbers.burst)
+	}
+	advance := func(t *rapid.T, key string) {
+		now := w.clock.nanos.Load()
+		if rapid.Bool().Draw(t, "to an edge") {
+			edge := w.model.FullAt(key)
+			edge.Sub(edge, new(big.Rat).Quo(rat(rapid.Uint64Range(0, w.numbers.burst).Draw(t, "tokens less")), w.rate))
+			if edge.Cmp(new(big.Rat).SetInt64(now)) > 0 && edge.Cmp(new(big.Rat).SetInt64(math.MaxInt64-2)) < 0 {
+				w.clock.nanos.Store(max(now, int64(ceil(edge))+rapid.Int64Range(-1, 1).Draw(t, "off")))
+				return
+			}
+		}
+		w.clock.nanos.Store(after(now, drawWait(t, w.numbers)))
+	}
+	take := func(t *rapid.T) { w.take(t, few.Draw(t, "key"), cost(t)) }
+	t.Repeat(map[string]func(*rapid.T){
+		"take":  take,
+		"take2": take,
+		"allow": func(t *rapid.T) { w.allow(t, anybody.Draw(t, "key")) },
+		"take at": func(t *rapid.T) {
+			at := w.clock.nanos.Load()
+			switch rapid.IntRange(0, 5).Draw(t, "when") {
+			case 0:
+				at = after(at, drawWait(t, w.numbers))
+			case 1:
+				at = w.seen
+			case 2:
+				at = 0
+			default:
+				at = max(at-drawWait(t, w.numbers), 0)
+			}
+			w.takeAt(t, few.Draw(t, "key"), cost(t), time.Unix(0, at))
+		},
+		"peek":  func(t *rapid.T) { w.peek(t, few.Draw(t, "key"), cost(t)) },
+		"reset": func(t *rapid.T) { w.reset(few.Draw(t, "key")) },
+		"sweep": w1(w.sweep),
+		"flood": func(t *rapid.T) {
+			for _, name := range names[:rapid.IntRange(20, 40).Draw(t, "keys")] {
+				w.take(t, name, drawCost(t, w.numbers.burst))
+			}
+		},
+		"everybody": func(t *rapid.T) {
+			for _, name := range names {
+				w.peek(t, name, 1)
+			}
+		},
+		"advance": func(t *rapid.T) { advance(t, few.Draw(t, "key")) },
+		"wait":    func(t *rapid.T) { waitAsTold(t, w, few.Draw(t, "key"), drawCost(t, w.numbers.burst)) },
+		"":        func(t *rapid.T) { w.stats(t) },
+	})
+}
+
+// w1 is for methods that take any kind of t.
+func w1(f func(require.TestingT)) func(*rapid.T) { return func(t *rapid.T) { f(t) } }
+
+// waitAsTold asks until it is refused, and then believes the answer: it asks again at
+// fractions of the promised wait, and one nanosecond before its end, and is refused,
+// with the rest of the wait promised; and at the end it passes.
+func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
+	if w.late() {
+		w.clock.nanos.Store(w.seen)
+	}
+	var d engine.Decision
+	for range 12 { // a rule that rounds keeps the last token back for a tick or two
+		if d = w.take(t, key, n); !d.Allowed {
+			break
+		}
+	}
+	now := w.clock.nanos.Load()
+	if d.Allowed || d.RetryAfter <= 0 || int64(d.RetryAfter) > math.MaxInt64-now {
+		return // no room, or the end of time
+	}
+	for _, part := range []int64{int64(d.RetryAfter) / 4, int64(d.RetryAfter) / 2, int64(d.RetryAfter) / 4 * 3, int64(d.RetryAfter) - 1} {
+		w.clock.nanos.Store(now + part)
+		again := w.take(t, key, n)
+		require.False(t, again.Allowed, "%v after being told to wait %v", time.Duration(part), d.RetryAfter)
+		require.Equal(t, d.RetryAfter-time.Duration(part), again.RetryAfter)
+	}
+	w.clock.nanos.Store(now + int64(d.RetryAfter))
+	require.True(t, w.take(t, key, n).Allowed, "after waiting %v, as told", d.RetryAfter)
+}

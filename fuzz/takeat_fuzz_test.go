@@ -1,0 +1,88 @@
+package fuzz
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// tape is what a fuzzer wrote, read from the front; after its end come zeros.
+type tape []byte
+
+func (b *tape) take(n int) []byte {
+	out := make([]byte, n)
+	*b = (*b)[copy(out, *b):]
+	return out
+}
+
+func (b *tape) byte() byte   { return b.take(1)[0] }
+func (b *tape) int64() int64 { return int64(binary.LittleEndian.Uint64(b.take(8))) }
+
+// FuzzTakeAt (I1, I2, I3, I7, I8): calls in any order, at any times, at any cost. The
+// first byte chooses the numbers; each call is a byte for what and which key, a byte for
+// the cost, and a time: a byte for its kind and what that needs.
+func FuzzTakeAt(f *testing.F) {
+	all := slices.Concat(whole, broken, rounded)
+	f.Add([]byte{0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := tape(data)
+		p := all[int(b.byte())%len(all)]
+		w := newWitness(t, p, false, engine.Evict)
+		defer w.limiter.Close()
+		keys := []string{"", "a", "b", "c"}
+		for calls := 0; len(b) > 0 && calls < 200; calls++ {
+			what := b.byte()
+			key := keys[what&3]
+			n := uint64(b.byte())
+			if n == math.MaxUint8 {
+				n = math.MaxUint64
+			}
+			at := drawTime(&b, w)
+			switch what >> 2 & 7 {
+			default:
+				w.takeAt(t, key, n, at)
+			case 3:
+				w.clock.nanos.Store(timeline(at))
+				w.take(t, key, n)
+			case 4:
+				w.clock.nanos.Store(timeline(at))
+				w.peek(t, key, n)
+			case 5:
+				w.clock.nanos.Store(timeline(at))
+				w.sweep(t)
+			case 6:
+				w.reset(key)
+			case 7:
+				w.clock.nanos.Store(timeline(at))
+				w.allow(t, key)
+			}
+			w.stats(t)
+		}
+	})
+}
+
+// drawTime reads a time of one of the kinds that matter.
+func drawTime(b *tape, w *witness) time.Time {
+	token := max(int64(float64(w.numbers.period)/w.numbers.tokens), 1)
+	switch b.byte() % 8 {
+	case 0: // the latest so far, give or take some nanoseconds
+		return time.Unix(0, after(max(w.seen-128, 0), int64(b.byte())))
+	case 1: // some tokens later
+		return time.Unix(0, after(w.seen, token*min(int64(b.byte()), math.MaxInt64/token)))
+	case 2: // some tokens earlier
+		return time.Unix(0, max(w.seen-token*min(int64(b.byte()), math.MaxInt64/token), 0))
+	case 3: // eighths of a token
+		return time.Unix(0, after(w.seen, token/8*int64(b.byte())))
+	case 4: // a leap
+		return time.Unix(0, after(w.seen, 1<<(b.byte()&63)&math.MaxInt64))
+	case 5: // any nanosecond of the timeline, or a little before it
+		return time.Unix(0, b.int64())
+	case 6: // any second that can be written down
+		return time.Unix(b.int64(), int64(b.byte()))
+	}
+	return time.Time{}
+}

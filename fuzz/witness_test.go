@@ -1,0 +1,352 @@
+package fuzz
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/fuzz/reference"
+)
+
+// hand is a clock that a test sets, in nanoseconds since 1970.
+type hand struct{ nanos atomic.Int64 }
+
+func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
+
+// noon is when test limiters are made: in 2023.
+const noon = 1_700_000_000_000_000_000
+
+// A witness makes calls on a limiter, one after the other, and holds every answer
+// against a map of exact buckets.
+//
+// A call whose time is the latest so far is decided at that time, and everything in the
+// answer is certain. A late one is decided at a time that the limiter chooses: from its
+// own, or what the limiter has certainly reached (the latest sweep), to the latest
+// time that it has acted on. So what is let through must be there at the latest time
+// (I8), what is refused must be missing at the earliest, and the time that was
+// chosen is read off the answer.
+type witness struct {
+	numbers  numbers
+	limiter  *engine.Limiter
+	clock    *hand
+	exact    bool
+	slack    *big.Rat // in tokens
+	rate     *big.Rat // tokens a nanosecond
+	token    int64    // nanoseconds of a token if that is a whole number, else 0
+	overflow engine.OverflowPolicy
+	window   int // slots that all keys share, or 0 if there is room for all
+	model    *reference.Table[string]
+	swept    int64 // the limiter has reached this
+	seen     int64 // and has acted on nothing later than this
+	want     engine.Stats
+	spends   map[string][]spend
+}
+
+// newWitness makes a limiter. With a window it has one neighbourhood of 32 slots
+// and no more.
+func newWitness(t require.TestingT, p numbers, window bool, overflow engine.OverflowPolicy) *witness {
+	rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+	require.NoError(t, err)
+	w := &witness{
+		numbers:  p,
+		clock:    new(hand),
+		exact:    rule.Exact(),
+		slack:    slack(&rule),
+		overflow: overflow,
+		model:    reference.NewTable[string](p.tokens, p.period, p.burst),
+		swept:    noon,
+		seen:     noon,
+		spends:   map[string][]spend{},
+	}
+	w.rate = w.model.Rate()
+	if token := new(big.Rat).Inv(w.rate); w.exact && token.IsInt() {
+		w.token = token.Num().Int64()
+	}
+	w.clock.nanos.Store(noon)
+	keys := 1000
+	if window {
+		keys, w.window = 1, 32
+	}
+	w.limiter, err = engine.New(engine.TokenBucket(engine.Per(p.tokens, p.period), p.burst), engine.MaxKeys(keys), engine.Shards(1),
+		engine.Overflow(overflow), engine.ClockFunc(w.clock.now), engine.SweepInterval(24*time.Hour))
+	require.NoError(t, err)
+	w.want = w.limiter.Stats()
+	if window {
+		require.EqualValues(t, w.window, w.want.Slots)
+	}
+	return w
+}
+
+// timeline is where an instant lies on the limiter's timeline, from 1970 to 2262.
+func timeline(at time.Time) int64 {
+	if at.Before(time.Unix(0, 0)) {
+		return 0
+	}
+	if at.After(time.Unix(0, math.MaxInt64)) {
+		return math.MaxInt64
+	}
+	return at.UnixNano()
+}
+
+// takeAt is TakeAt.
+func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
+	return w.decide(t, key, n, timeline(at), true, func() engine.Decision { return w.limiter.TakeAt(w.limiter.Key(key), n, at) })
+}
+
+// take is Take, at the clock's time.
+func (w *witness) take(t require.TestingT, key string, n uint64) engine.Decision {
+	return w.decide(t, key, n, w.clock.nanos.Load(), true, func() engine.Decision { return w.limiter.Take(key, n) })
+}
+
+// allow is Allow, of whose answer the rest is what Peek says.
+func (w *witness) allow(t require.TestingT, key string) {
+	if w.late() && w.swept < w.seen {
+		w.sync(t)
+	}
+	w.decide(t, key, 1, w.clock.nanos.Load(), true, func() engine.Decision {
+		before := w.limiter.Peek(key, 1)
+		stats := w.limiter.Stats()
+		d := w.limiter.Peek(key, 1)
+		d.Allowed = w.limiter.Allow(key)
+		after := w.limiter.Peek(key, 1)
+		if now := w.limiter.Stats(); now.NoRoom > stats.NoRoom {
+			// There is nothing to be seen of the record that will make room.
+			require.False(t, d.Allowed)
+			d.Remaining, d.RetryAfter = 0, w.untilRoom(w.clock.nanos.Load())
+			d.ResetAfter = d.RetryAfter
+			return d
+		} else if now.Unrecorded > stats.Unrecorded {
+			require.True(t, d.Allowed)
+			d.Remaining, d.ResetAfter = w.numbers.burst-1, time.Duration(w.seen-w.clock.nanos.Load()+w.token)
+			return d
+		}
+		require.Equal(t, before.Allowed, d.Allowed, "Allow says what Peek has said")
+		d.Remaining, d.ResetAfter = after.Remaining, after.ResetAfter
+		return d
+	})
+}
+
+// peek is Peek, at the clock's time.
+func (w *witness) peek(t require.TestingT, key string, n uint64) engine.Decision {
+	return w.decide(t, key, n, w.clock.nanos.Load(), false, func() engine.Decision { return w.limiter.Peek(key, n) })
+}
+
+func (w *witness) late() bool { return w.clock.nanos.Load() < w.seen }
+
+// sync makes the limiter reach the latest time that it has seen, so that late calls are
+// decided at that and at no other.
+func (w *witness) sync(t require.TestingT) {
+	was := w.clock.nanos.Swap(w.seen)
+	w.sweep(t)
+	w.clock.nanos.Store(was)
+}
+
+// sweep is Sweep. What is left is one record for each key that is not idle (I3).
+func (w *witness) sweep(t require.TestingT) {
+	now := w.clock.nanos.Load()
+	w.seen = max(w.seen, now)
+	w.swept = max(w.swept, now)
+	w.limiter.Sweep()
+	got := w.limiter.Stats()
+	require.Greater(t, got.Sweeps, w.want.Sweeps)
+	fewest, most := len(w.model.Indebted(w.seen)), len(w.model.Indebted(w.swept))
+	if !w.exact {
+		most = max(most, len(w.model.Indebted(max(w.swept-w.slackNanos(), 0))))
+	}
+	require.GreaterOrEqual(t, got.Keys, uint64(fewest), "I7: keys that were not idle are gone")
+	require.LessOrEqual(t, got.Keys, uint64(most), "I3: keys that are idle, or a second record of one")
+}
+
+// slackNanos is the slack as a time, rounded up.
+func (w *witness) slackNanos() int64 {
+	return int64(min(ceil(new(big.Rat).Quo(w.slack, w.rate)), math.MaxInt64))
+}
+
+// reset is Reset.
+func (w *witness) reset(key string) {
+	w.limiter.Reset(key)
+	w.forget(key)
+}
+
+func (w *witness) forget(key string) {
+	w.model.Forget(key)
+	delete(w.spends, key)
+}
+
+// stats is Stats: what was forgotten, or had no room, was counted.
+func (w *witness) stats(t require.TestingT) {
+	got := w.limiter.Stats()
+	// A take that makes a sweep itself, when time has leapt, may have to search again.
+	require.LessOrEqual(t, got.Retries-w.want.Retries, got.Sweeps-w.want.Sweeps)
+	w.want.Keys, w.want.Sweeps, w.want.Reclaimed, w.want.Retries = got.Keys, got.Sweeps, got.Reclaimed, got.Retries
+	require.Equal(t, w.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
+}
+
+// decide makes a call at a time and checks its answer.
+func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, takes bool, call func() engine.Decision) engine.Decision {
+	takes = takes && n > 0 && n <= w.numbers.burst
+	from, to := max(now, w.swept), max(now, w.seen)
+	if takes && from < to && (w.token == 0 || to-now > 1<<62 || w.window > 0 && len(w.model.Indebted(from)) >= w.window) {
+		w.sync(t) // the time could not be read off the answer
+		from = to
+	}
+	w.seen = to
+	if takes && w.window > 0 && w.model.Debt(key, to).Sign() <= 0 {
+		rivals := slices.DeleteFunc(w.model.Indebted(to), func(k string) bool { return k == key })
+		if len(rivals) == w.window && w.overflowed(t, n, now, to, rivals, call) {
+			return engine.Decision{}
+		} else if len(rivals) == w.window {
+			require.True(t, w.model.Take(key, to, n))
+			return engine.Decision{Allowed: true}
+		}
+	}
+	fullAt := w.model.FullAt(key)
+	d := call()
+	require.Equal(t, w.numbers.burst, d.Limit)
+
+	// Whether, and how long until it does.
+	switch {
+	case n == 0:
+		require.True(t, d.Allowed, "nothing costs nothing")
+	case n > w.numbers.burst:
+		require.False(t, d.Allowed)
+	case d.Allowed:
+		tokens := w.model.Tokens(key, to)
+		require.GreaterOrEqual(t, tokens.Cmp(rat(n)), 0, "early (I1, I8): %d of %s tokens", n, tokens.FloatString(9))
+	default:
+		tokens := w.model.Tokens(key, from)
+		require.Negative(t, new(big.Rat).Sub(tokens, w.slack).Cmp(rat(n)), "late, or a bucket that did not fill: %d of %s tokens", n, tokens.FloatString(9))
+		lack := new(big.Rat).Sub(rat(n), tokens)
+		lack.Quo(lack, w.rate)
+		w.requireWait(t, d.RetryAfter, now, lack.Add(lack, new(big.Rat).SetInt64(from)), "RetryAfter")
+	}
+	switch {
+	case d.Allowed:
+		require.Zero(t, d.RetryAfter)
+	case n > w.numbers.burst:
+		require.Equal(t, engine.Never, d.RetryAfter)
+	default:
+		require.Positive(t, d.RetryAfter)
+	}
+
+	if takes && d.Allowed {
+		w.spend(t, key, n, now, from, to, fullAt, d.ResetAfter)
+	}
+	// What is there now, and how long until it is full.
+	less := new(big.Rat).Sub(w.model.Tokens(key, from), w.slack)
+	require.LessOrEqual(t, floor(less), d.Remaining, "tokens remaining: %+v at %d, from %d to %d, full at %s, then %s", d, now, from, to, fullAt, w.model.FullAt(key))
+	require.GreaterOrEqual(t, floor(w.model.Tokens(key, to)), d.Remaining, "tokens remaining")
+	full := w.model.FullAt(key)
+	if d.ResetAfter == 0 {
+		require.LessOrEqual(t, w.model.Debt(key, to).Sign(), 0, "not full yet")
+	} else {
+		w.requireWait(t, d.ResetAfter, now, full, "ResetAfter")
+		later := new(big.Rat).Add(full, new(big.Rat).Quo(w.slack, w.rate))
+		require.Positive(t, later.Cmp(new(big.Rat).SetInt64(from)), "it is full")
+	}
+	return d
+}
+
+// requireWait checks that a wait from now on ends at an instant, rounded up to a
+// nanosecond (and, by a rule that rounds, up to two ticks later).
+func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
+	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
+	latest.Add(latest, big.NewRat(1, 1))
+	if wait == math.MaxInt64 { // or longer; or, by a rule that rounds, to the timeline's end
+		if w.exact {
+			latest.Sub(latest, new(big.Rat).SetInt64(now))
+		}
+		require.Positive(t, latest.Cmp(new(big.Rat).SetInt64(math.MaxInt64)), "%s: %v from %d is too long for %s", what, wait, now, ends.FloatString(3))
+		return
+	}
+	end := new(big.Rat).SetInt64(now)
+	end.Add(end, new(big.Rat).SetInt64(int64(wait)))
+	require.True(t, end.Cmp(ends) >= 0 && end.Cmp(latest) < 0, "%s: %v from %d is not until %s, at most %s", what, wait, now, ends.FloatString(3), latest.FloatString(3))
+}
+
+// spend charges an admitted take to the model, at the time at which it was decided.
+func (w *witness) spend(t require.TestingT, key string, n uint64, now, from, to int64, fullAt *big.Rat, reset time.Duration) {
+	at, certain := to, from == to
+	if !certain {
+		// Full again is max(at, fullAt) and what n tokens take.
+		began := new(big.Rat).SetInt64(now)
+		began.Add(began, new(big.Rat).SetInt64(int64(reset)))
+		began.Sub(began, new(big.Rat).Quo(rat(n), w.rate))
+		earliest, latest := new(big.Rat).SetInt64(from), new(big.Rat).SetInt64(to)
+		if fullAt.Cmp(earliest) > 0 {
+			earliest = fullAt
+		}
+		if fullAt.Cmp(latest) > 0 {
+			latest = fullAt
+		}
+		requireBetween(t, earliest, began, latest, "the time at which a late take was decided")
+		if began.Cmp(new(big.Rat).SetInt64(to)) < 0 {
+			at = began.Num().Int64()
+			certain = began.Cmp(fullAt) > 0
+		}
+		if certain && at > now { // it was not the call's own
+			w.swept = max(w.swept, at)
+		}
+	}
+	require.True(t, w.model.Take(key, at, n))
+	if certain {
+		w.spends[key] = append(w.spends[key], spend{at, n})
+		requirePairsWithin(t, w.spends[key], w.rate, w.numbers.burst)
+	}
+}
+
+// untilRoom is how long it is until the first key is idle.
+func (w *witness) untilRoom(now int64) time.Duration {
+	first := new(big.Rat).SetInt64(math.MaxInt64)
+	for _, key := range w.model.Indebted(w.seen) {
+		if full := w.model.FullAt(key); full.Cmp(first) < 0 {
+			first = full
+		}
+	}
+	return time.Duration(ceil(first) - uint64(now))
+}
+
+// overflowed makes a call by a key for which there is no slot. It reports whether the
+// model's bucket stays as it is.
+func (w *witness) overflowed(t require.TestingT, n uint64, now, at int64, rivals []string, call func() engine.Decision) bool {
+	room := w.untilRoom(now)
+	d := call()
+	switch w.overflow {
+	case engine.Refuse:
+		w.want.NoRoom++
+		require.Equal(t, engine.Decision{Limit: w.numbers.burst, RetryAfter: room, ResetAfter: room}, d)
+		return true
+	case engine.Admit:
+		w.want.Unrecorded++
+		require.Equal(t, engine.Decision{
+			Allowed: true, Limit: w.numbers.burst, Remaining: w.numbers.burst - n,
+			ResetAfter: time.Duration(at-now) + time.Duration(n)*time.Duration(w.token),
+		}, d)
+		return true
+	}
+	require.True(t, d.Allowed)
+	require.Equal(t, w.numbers.burst-n, d.Remaining)
+	was := w.clock.nanos.Swap(at)
+	var gone []string
+	for _, key := range rivals {
+		if w.limiter.Peek(key, 0).ResetAfter == 0 {
+			gone = append(gone, key)
+		}
+	}
+	w.clock.nanos.Store(was)
+	require.Len(t, gone, 1, "I7: one was forgotten")
+	least := w.model.Debt(gone[0], at)
+	for _, key := range rivals {
+		require.LessOrEqual(t, least.Cmp(w.model.Debt(key, at)), 0, "%s has less debt", key)
+	}
+	w.want.Evictions++
+	w.want.Forgiven += ceil(least)
+	w.forget(gone[0])
+	return false
+}
