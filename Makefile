@@ -12,11 +12,15 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
+# A target is one bash script that stops at the first command that fails.
+SHELL       := bash
+.SHELLFLAGS := -o pipefail -c
+
 # A command for every module in turn.
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-race test-386 cross check vulncheck bench explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-race test-386 cross check vulncheck bench explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,8 +33,17 @@ build: ## build the program into bin/
 
 test: ## every test: plain, all interleavings of small scenarios, under the race detector, as 32 bits, and the cross builds
 	$(call each,go test ./...)
-	go test -tags explore ./fuzz/explore
-	@$(MAKE) --no-print-directory test-race test-386 cross
+	@$(MAKE) --no-print-directory test-explore test-stress test-race test-386 cross
+
+# -v prints what was explored, a line for each; the rest of its lines say nothing.
+EXPLORE = go test -tags explore -timeout 0 -v ./fuzz/explore ./fuzz/model
+
+test-explore: ## every interleaving of small scenarios, every mutant, the Spin model (installed when missing and root)
+	@command -v spin >/dev/null && command -v gcc >/dev/null || .ci/install spin gcc libc6-dev
+	$(EXPLORE) | grep -Ev '^(===|    ---|--- PASS)'
+
+test-stress: ## the stress tests, goroutines suspended between any two atomic steps
+	go test -tags stress -run Stress ./fuzz
 
 test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
 	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev
@@ -48,7 +61,8 @@ cross: ## build for other systems
 check: ## what every commit passes: format, vet, staticcheck, tidy modules
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(call each,go vet ./...)
-	go vet -tags explore ./fuzz/explore ./shard ./internal/word
+	go vet -tags explore ./fuzz/explore ./fuzz/model ./shard ./internal/word
+	go vet -tags stress ./...
 	$(call each,go run $(STATICCHECK) ./...)
 	$(call each,go mod tidy -diff)
 
@@ -59,13 +73,14 @@ bench: ## the engine's benchmarks, ROUNDS interleaved rounds, and the ratios to 
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
 
 explore: ## every interleaving of a few calls, larger scenarios too (minutes)
-	go test -tags explore -count 1 -timeout 0 -v ./fuzz/explore -explore.large
+	@command -v spin >/dev/null && command -v gcc >/dev/null || .ci/install spin gcc libc6-dev
+	$(EXPLORE) -count 1 -large
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz $(MODULES)
 
-soak: ## the stress tests for SOAKTIME
-	WEIR_STRESS=$(SOAKTIME) go test -run Stress -count 1 -timeout 0 -v ./fuzz/...
+soak: ## the stress tests for SOAKTIME, goroutines suspended between any two atomic steps
+	WEIR_STRESS=$(SOAKTIME) go test -tags stress -run Stress -count 1 -timeout 0 -v ./fuzz
 
 clean: ## remove what was built
 	rm -rf $(BIN)

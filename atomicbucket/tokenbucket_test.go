@@ -78,7 +78,7 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 	return ok
 }
 
-// Never early (I1, I2), and late by nothing if the rule is exact and else by two
+// TestTokenBucketAgainstRationals (I1, I2): never early, and late by nothing if the rule is exact and else by two
 // ticks at most: whatever the bucket admits, the exact bucket with the same history
 // admits, and what it refuses the exact bucket would refuse with so much less in it.
 func TestTokenBucketAgainstRationals(t *testing.T) {

@@ -97,7 +97,7 @@ func TestReset(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// I8: a time in the past never lets through what the latest would refuse.
+// TestTakeAtLateTimes (I8): a time in the past never lets through what the latest would refuse.
 func TestTakeAtLateTimes(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1000), 1))
 	k, base := l.Key("k"), time.Unix(1_700_000_000, 0)
@@ -232,7 +232,7 @@ func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	assert.ErrorContains(t, err, "bytes")
 }
 
-// 27 bytes a key at a million keys, by Stats, by the formula, and as the heap grows.
+// TestMemoryForAMillionKeys (I6): 27 bytes a key at a million keys, by Stats, by the formula, and as the heap grows.
 func TestMemoryForAMillionKeys(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -71,7 +71,8 @@ type OverflowPolicy = shard.Overflow
 const (
 	// Evict forgets the key of the neighbourhood whose bucket is nearest to full
 	// and counts it, with the tokens thereby forgiven, in [Stats]. A drained key
-	// is the last to go. This is the default.
+	// is the last to go. (Slots in which other goroutines insert a key at that very moment
+	// do not count.) This is the default.
 	Evict = shard.Evict
 	// Refuse refuses the new key, and counts it.
 	Refuse = shard.Refuse

@@ -3,7 +3,6 @@ package fuzz
 import (
 	"cmp"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -21,15 +20,13 @@ import (
 // start is the time at which test tables are made.
 const start = 1 << 50
 
-// rounds calls round for some rounds, or for as long as WEIR_STRESS says (make soak).
-func rounds(t *testing.T, n int, round func(seed uint64)) {
-	long, err := time.ParseDuration(os.Getenv("WEIR_STRESS"))
-	if err != nil && os.Getenv("WEIR_STRESS") != "" {
-		t.Fatalf("WEIR_STRESS=%q: want a duration such as 1h", os.Getenv("WEIR_STRESS"))
-	}
-	until := time.Now().Add(long)
-	for seed := uint64(0); seed < uint64(n) || time.Now().Before(until); seed++ {
-		round(seed)
+// A round is one run of a stress test on a table of its own. The tests do some of
+// each; TestStressSoak goes on with all of them for as long as it is told.
+type round func(t *testing.T, seed uint64)
+
+func rounds(t *testing.T, n uint64, f round) {
+	for seed := range n {
+		f(t, seed)
 	}
 }
 
@@ -42,7 +39,7 @@ func together(f func(g uint64)) {
 	all.Wait()
 }
 
-// until runs f beside body until body returns.
+// beside runs f beside body until body returns.
 func beside(f func(random *rand.Rand), body func()) {
 	var stop atomic.Bool
 	var done sync.WaitGroup
@@ -69,75 +66,75 @@ func table(t *testing.T, rate float64, burst uint64, slots uint64, window int, o
 // TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): with the clock standing
 // still every key gets exactly its burst, from whichever goroutines, while sweeps run
 // and while other keys come, are reset, and leave their slots to be claimed again.
-func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) {
+func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) { rounds(t, 300, frozenRound) }
+
+func frozenRound(t *testing.T, seed uint64) {
 	const keys, passing, burst = 12, 4, 7
-	rounds(t, 300, func(seed uint64) {
-		tb := table(t, 1, burst, 16, 16, shard.Refuse)
-		var admitted [keys]atomic.Uint64
-		together(func(g uint64) {
-			random := rand.New(rand.NewPCG(seed, g))
-			for range 400 {
-				key := random.Uint64N(keys + passing)
-				n := 1 + random.Uint64N(3)
-				_, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(n))
-				switch {
-				case key >= keys && random.IntN(2) == 0:
-					tb.Reset(tb.Find(key))
-				case key < keys && v == shard.Admitted:
-					admitted[key].Add(n)
-				}
-				if random.IntN(100) == 0 {
-					tb.Sweep(start, nil)
-				}
+	tb := table(t, 1, burst, 16, 16, shard.Refuse)
+	var admitted [keys]atomic.Uint64
+	together(func(g uint64) {
+		random := rand.New(rand.NewPCG(seed, g))
+		for range 400 {
+			key := random.Uint64N(keys + passing)
+			n := 1 + random.Uint64N(3)
+			_, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(n))
+			switch {
+			case key >= keys && random.IntN(2) == 0:
+				tb.Reset(tb.Find(key))
+			case key < keys && v == shard.Admitted:
+				admitted[key].Add(n)
 			}
-			for key := range uint64(keys) { // take what is left, one by one
-				for {
-					if _, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(1)); v != shard.Admitted {
-						require.Equal(t, shard.Refused, v)
-						break
-					}
-					admitted[key].Add(1)
-				}
+			if random.IntN(100) == 0 {
+				tb.Sweep(start, nil)
 			}
-		})
-		for key := range uint64(keys) {
-			require.EqualValues(t, burst, admitted[key].Load(), "key %d, round %d", key, seed)
-			s, at := tb.Look(tb.Find(key), start)
-			require.Equal(t, tb.Rule().Cost(burst), tb.Rule().Debt(s, tb.Rule().Ticks(at)))
 		}
-		require.Zero(t, tb.Stats().Evictions)
+		for key := range uint64(keys) { // take what is left, one by one
+			for {
+				if _, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(1)); v != shard.Admitted {
+					assert.Equal(t, shard.Refused, v)
+					break
+				}
+				admitted[key].Add(1)
+			}
+		}
 	})
+	for key := range uint64(keys) {
+		require.EqualValues(t, burst, admitted[key].Load(), "key %d, round %d", key, seed)
+		s, at := tb.Look(tb.Find(key), start)
+		require.Equal(t, tb.Rule().Cost(burst), tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+	}
+	require.Zero(t, tb.Stats().Evictions)
 }
 
 // TestStressTokensAreConserved (I2, I7): with the clock standing still and keys being
 // evicted by the thousand, the tokens admitted are those that are owed in the table
 // and those that Stats says were forgiven, to the last one.
-func TestStressTokensAreConserved(t *testing.T) {
+func TestStressTokensAreConserved(t *testing.T) { rounds(t, 150, conservedRound) }
+
+func conservedRound(t *testing.T, seed uint64) {
 	const keys, burst = 60, 5
-	rounds(t, 150, func(seed uint64) {
-		tb := table(t, 1, burst, 8, 8, shard.Evict)
-		var admitted atomic.Uint64
-		together(func(g uint64) {
-			random := rand.New(rand.NewPCG(seed, g))
-			for range 500 {
-				n := 1 + random.Uint64N(burst)
-				if _, _, v := tb.Take(tb.Find(random.Uint64N(keys)), start, tb.Rule().Cost(n)); v == shard.Admitted {
-					admitted.Add(n)
-				}
-				if random.IntN(50) == 0 {
-					tb.Sweep(start, nil)
-				}
+	tb := table(t, 1, burst, 8, 8, shard.Evict)
+	var admitted atomic.Uint64
+	together(func(g uint64) {
+		random := rand.New(rand.NewPCG(seed, g))
+		for range 500 {
+			n := 1 + random.Uint64N(burst)
+			if _, _, v := tb.Take(tb.Find(random.Uint64N(keys)), start, tb.Rule().Cost(n)); v == shard.Admitted {
+				admitted.Add(n)
 			}
-		})
-		owed := uint64(0)
-		for key := range uint64(keys) {
-			s, at := tb.Look(tb.Find(key), start)
-			owed += tb.Rule().Tokens(tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+			if random.IntN(50) == 0 {
+				tb.Sweep(start, nil)
+			}
 		}
-		stats := tb.Stats()
-		require.Equal(t, admitted.Load(), owed+stats.Forgiven, "round %d: %+v", seed, stats)
-		require.Positive(t, stats.Evictions)
 	})
+	owed := uint64(0)
+	for key := range uint64(keys) {
+		s, at := tb.Look(tb.Find(key), start)
+		owed += tb.Rule().Tokens(tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+	}
+	stats := tb.Stats()
+	require.Equal(t, admitted.Load(), owed+stats.Forgiven, "round %d: %+v", seed, stats)
+	require.Positive(t, stats.Evictions)
 }
 
 // An admission is one admitted take.
@@ -146,46 +143,56 @@ type admission struct{ at, cost int64 } // in ticks
 // TestStressMovingClock (I1): with clocks that run, and that are late by as much as
 // goroutines are suspended, for every two admissions of a key what was admitted from
 // the one to the other is at most burst + rate * t. Records are recycled all the
-// time: the keys are more than the slots and become idle within microseconds.
-func TestStressMovingClock(t *testing.T) {
-	const keys, burst = 24, 3
-	rounds(t, 60, func(seed uint64) {
-		tb := table(t, 1e6, burst, 16, 16, shard.Refuse)
-		begin := time.Now()
-		now := func() int64 { return start + int64(time.Since(begin)) }
-		var mu sync.Mutex
-		all := map[uint64][]admission{}
-		together(func(g uint64) {
-			random := rand.New(rand.NewPCG(seed, g))
-			mine := map[uint64][]admission{}
-			for range 3000 {
-				key, cost := random.Uint64N(keys), tb.Rule().Cost(1+random.Uint64N(2))
-				at := now()
-				switch random.IntN(20) {
-				case 0:
-					runtime.Gosched() // late
-				case 1:
-					at -= random.Int64N(100_000)
-				case 2:
-					tb.Sweep(at, nil)
-				}
-				if _, at, v := tb.Take(tb.Find(key), at, cost); v == shard.Admitted {
-					mine[key] = append(mine[key], admission{int64(tb.Rule().Ticks(at)), int64(cost)})
-				}
+// time: they become idle within microseconds and are claimed, because the keys are more
+// than the slots. In every other round each key has a window of its own and is used for a
+// short time, so that nobody but a sweep forgets it.
+func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
+
+func movingRound(t *testing.T, seed uint64) {
+	const burst, many, few = 3, 24, 8
+	tb, sweepOneIn := table(t, 1e6, burst, 16, 16, shard.Refuse), 20
+	swept := seed%2 == 1
+	if swept {
+		tb, sweepOneIn = table(t, 1e5, burst, few*4, 4, shard.Refuse), 3
+	}
+	begin := time.Now()
+	now := func() int64 { return start + int64(time.Since(begin)) }
+	var mu sync.Mutex
+	all := map[uint64][]admission{}
+	together(func(g uint64) {
+		random := rand.New(rand.NewPCG(seed, g))
+		mine := map[uint64][]admission{}
+		for range 3000 {
+			at := now()
+			if random.IntN(sweepOneIn) == 0 {
+				tb.Sweep(at, nil)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			for key, list := range mine {
-				all[key] = append(all[key], list...)
+			switch random.IntN(20) {
+			case 0:
+				runtime.Gosched() // late
+			case 1:
+				at -= random.Int64N(100_000)
 			}
-		})
-		total := 0
-		for key, list := range all {
-			total += len(list)
-			requireWithinLimit(t, list, tb.Rule().Cost(burst), key)
+			key, cost := random.Uint64N(many), tb.Rule().Cost(1+random.Uint64N(2))
+			if swept {
+				key = uint64(at) / 50_000 % few << 61 // whose home is a line of its own
+			}
+			if _, at, v := tb.Take(tb.Find(key), at, cost); v == shard.Admitted {
+				mine[key] = append(mine[key], admission{int64(tb.Rule().Ticks(at)), int64(cost)})
+			}
 		}
-		require.Greater(t, total, keys*burst, "the clock ran")
+		mu.Lock()
+		defer mu.Unlock()
+		for key, list := range mine {
+			all[key] = append(all[key], list...)
+		}
 	})
+	total := 0
+	for key, list := range all {
+		total += len(list)
+		requireWithinLimit(t, list, tb.Rule().Cost(burst), key)
+	}
+	require.Greater(t, total, few*burst, "the clock ran")
 }
 
 // requireWithinLimit checks every pair: the cost from admission i to admission j is

@@ -145,7 +145,8 @@
 //
 // Lock-free (I5). Nobody waits for CLAIM: it is passed. Anybody can settle TENT.
 // Every other compare-and-swap that fails has met one that succeeded: a take, a
-// commit, an abort in favour of a record that stays, or a claim. A goroutine that
+// commit, an abort in favour of a record that stays or of a stranger's that has just
+// taken the slot, or a claim. A goroutine that
 // is stopped for ever inside a claim costs one slot.
 //
 // # Time and memory

@@ -118,7 +118,7 @@ func TestTakeChargesEachKeyItsOwnBurst(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 7, now, 1))
 }
 
-// An idle record is claimed in place; a fresh claim starts another tenure.
+// TestInsertReclaimsIdleRecords (I7): an idle record is claimed in place; a fresh claim starts another tenure.
 func TestInsertReclaimsIdleRecords(t *testing.T) {
 	table := newTable(t, 2, 2, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -187,7 +187,7 @@ func dump(t *Table) (words []uint64) {
 	return words
 }
 
-// I4: a refused call changes no word.
+// TestRefusedTakeWritesNothing (I4): a refused call changes no word.
 func TestRefusedTakeWritesNothing(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	take(table, 1, start, 5)
@@ -218,7 +218,7 @@ func TestLook(t *testing.T) {
 	assert.Equal(t, table.rule.Cost(2), table.rule.Debt(s, table.rule.Ticks(start)))
 }
 
-// R7: a sweep at a later time forgets a record; a take with an earlier clock must
+// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an earlier clock must
 // not find a full bucket in the past.
 func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
@@ -231,7 +231,7 @@ func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 1, start+2, 1))
 }
 
-// The same when a claim forgets it instead of a sweep.
+// TestLateTakeAfterReclaimMintsNothing (I7, I8): the same when a claim forgets it instead of a sweep.
 func TestLateTakeAfterReclaimMintsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -350,7 +350,7 @@ func TestLookAfterALeap(t *testing.T) {
 	}
 }
 
-// A time that leaps by more than the payload's circle frees every record, and late
+// TestTimeMayLeap (I7, I8): a time that leaps by more than the payload's circle frees every record, and late
 // times after it are decided at the mark.
 func TestTimeMayLeap(t *testing.T) {
 	for _, leap := range []int64{1 << 49, 1<<50 + 1, 1<<51 + 1, 1 << 52, 3 << 52, 1 << 54, 1<<54 + 7, 5 << 58} {
@@ -405,7 +405,7 @@ func TestLoadOfSixTenths(t *testing.T) {
 	assert.Less(t, float64(lines)/float64(hits), 1.5)
 }
 
-// I6: what is held is what New computed, and Stats says it.
+// TestBytes (I6): what is held is what New computed, and Stats says it.
 func TestBytes(t *testing.T) {
 	for _, slots := range []uint64{1, 1_666_667, mapFrom / slotBytes} {
 		table := newTable(t, int(slots), 0, nil)

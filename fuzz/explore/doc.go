@@ -21,5 +21,5 @@
 // The package is built with the tag only:
 //
 //	go test -tags explore -v ./fuzz/explore                  the quick scenarios
-//	go test -tags explore -v ./fuzz/explore -explore.large   all of them (make explore)
+//	go test -tags explore -v ./fuzz/explore -large   all of them (make explore)
 package explore

@@ -25,7 +25,7 @@ func TestMutants(t *testing.T) {
 			t.Parallel()
 			binary := build(t, m.overlay(t))
 			run := "^TestScenarios$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.scenario, " ", "_")) + "$"
-			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-explore.large", "-test.run", run).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-large", "-test.run", run).CombinedOutput()
 			require.Error(t, err, "the mutant survives:\n%s", out)
 			caught := broken.FindStringSubmatch(string(out))
 			require.NotNil(t, caught, "no invariant was broken:\n%s", out)

@@ -23,7 +23,7 @@ type scenario struct {
 	overflow shard.Overflow
 	before   []call
 	threads  [][]call
-	large    bool // explored with -explore.large only
+	large    bool // explored with -large only
 }
 
 // start is the time at which the tables are made.

@@ -43,7 +43,6 @@ var scenarios = []scenario{
 	{name: "three takers, one slot", window: 1, threads: together(one, one, one)},
 	{name: "three takers, one slot, burst 2", window: 1, burst: 2, threads: together(one, one, one)},
 	{name: "three takers, two slots", window: 2, threads: together(one, one, one), large: true},
-	{name: "three takers, three slots", window: 3, threads: together(one, one, one), large: true},
 
 	// A key with a record.
 	{name: "three takers of a record, burst 3", window: 2, burst: 3, before: []call{one}, threads: together(one, one, one)},

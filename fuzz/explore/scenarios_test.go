@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var large = flag.Bool("explore.large", false, "explore the larger scenarios too")
+var large = flag.Bool("large", false, "explore the larger scenarios too")
 
 // TestScenarios (I1, I2, I3, I4, I5, I7, I9) explores every scenario and prints what was
 // explored.

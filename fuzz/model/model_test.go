@@ -1,0 +1,209 @@
+//go:build explore
+
+package model
+
+import (
+	_ "embed"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var large = flag.Bool("large", false, "check the larger configurations too")
+
+//go:embed table.pml
+var table []byte
+
+// A configuration is one run of the checker: the model with these bounds.
+type configuration struct {
+	name     string
+	bounds   string // macros of table.pml
+	progress bool   // that there is no cycle, too
+}
+
+var quick = []configuration{
+	{"one taker", "TAKERS=1 TAKES=2 SLOTS=3 FIRST=31 KEYS=2 BURST=2 COSTS=2", true},
+	{"two takers, three slots", "TAKERS=2 SLOTS=3 FIRST=31 BURST=2 COSTS=2", true},
+	{"two takers of keys 0 and 1, three slots", "TAKERS=2 SLOTS=3 FIRST=31 KEY=0 KEYS=2", true},
+	{"two takers twice, two keys", "TAKERS=2 TAKES=2 SLOTS=2 FIRST=31 KEYS=2 BURST=2", true},
+	{"three takers, two keys, one slot", "TAKERS=3 SLOTS=1 FIRST=31 KEYS=2", true},
+	{"three takers, two slots", "TAKERS=3 SLOTS=2 FIRST=31", true},
+	{"three takers, two keys, refuse", "TAKERS=3 SLOTS=2 FIRST=31 KEYS=2 EVICTS=0", false},
+	{"three takers, one may stop", "TAKERS=3 SLOTS=2 FIRST=31 STOPS=1", false},
+	{"three takers, three unused slots", "TAKERS=3 SLOTS=3", true},
+	{"four takers, one slot", "TAKERS=4 SLOTS=1 FIRST=31 BURST=3", true},
+	{"two takers, reset and sweep", "TAKERS=2 SLOTS=2 FIRST=31 RESETTERS=1 SWEEPERS=1 BURST=2", true},
+	{"two takers and a sweep, three times", "TAKERS=2 SLOTS=2 FIRST=31 SWEEPERS=1 TIMES=3 BURST=2", false},
+}
+
+var larger = []configuration{
+	{"three takers, two keys, one slot, two times", "TAKERS=3 SLOTS=1 FIRST=31 KEYS=2 TIMES=2", true},
+	{"three takers, two keys, two slots", "TAKERS=3 SLOTS=2 FIRST=31 KEYS=2", true},
+	{"three takers, two keys, one may stop", "TAKERS=3 SLOTS=2 FIRST=31 KEYS=2 STOPS=1", false},
+	{"three takers, four slots", "TAKERS=3 SLOTS=4 FIRST=31", false},
+	{"three takers twice, two slots", "TAKERS=3 TAKES=2 SLOTS=2 BURST=3", true},
+	{"three takers and a reset, three slots", "TAKERS=3 SLOTS=3 FIRST=31 RESETTERS=1", false},
+	{"four takers, two slots", "TAKERS=4 SLOTS=2", true},
+	{"four takers, three slots", "TAKERS=4 SLOTS=3", false},
+	{"two takers twice, three times", "TAKERS=2 TAKES=2 SLOTS=2 FIRST=31 TIMES=3 BURST=2 COSTS=2", true},
+	{"two takers, two keys, reset and sweep", "TAKERS=2 SLOTS=2 FIRST=31 KEYS=2 RESETTERS=1 SWEEPERS=1", true},
+	{"two takers, two keys and a sweep, three times", "TAKERS=2 SLOTS=2 FIRST=31 KEYS=2 SWEEPERS=1 TIMES=3 BURST=2 COSTS=2", false},
+}
+
+// A mutant is the model with one rule broken, with bounds in which it shows.
+type mutant struct {
+	macro  string
+	want   string // the assertion that fails
+	bounds string
+}
+
+const livelock = "non-progress cycle"
+
+var mutants = []mutant{
+	{"KEY_BEFORE_STATE", "I2_charged_to_the_own_key", "SLOTS=1 KEYS=2 BURST=2 FIRST=16"},                // R1
+	{"REFUSE_WITHOUT_REREAD", "I2_refused_on_the_own_bucket", "SLOTS=1 TAKES=2 KEYS=2 BURST=2 COSTS=2"}, // R2
+	{"NO_VERSION", "I2_charged_to_the_own_key", "SLOTS=1 TAKES=2 KEYS=2 BURST=2"},                       // R3
+	{"KEY_AFTER_TENT", "I2_charged_to_the_own_key", "SLOTS=2 KEYS=2 FIRST=2"},                           // R3
+	{"SEARCH_BEFORE_PUBLISH", "I3_one_live_record", "SLOTS=2"},                                          // R4
+	{"STOP_AT_FREE", "I3_one_live_record", "SLOTS=3 FIRST=18 VERSIONS=4 WRAPS=1"},                       // R5
+	{"NO_KILL", "I3_one_live_record", "SLOTS=2"},                                                        // R6
+	{"IGNORE_FAILED_KILL", "I3_one_live_record", "SLOTS=2"},                                             // R6
+	{"BOTH_ABORT", livelock, "SLOTS=2 VERSIONS=4 WRAPS=1"},                                              // R6
+	{"WAIT_FOR_CLAIM", livelock, "SLOTS=1"},                                                             // R6
+	{"NO_MARK", "I1_admitted_to_a_bucket_that_has_it", "SLOTS=1 TAKERS=3 KEYS=2 TIMES=2"},               // R7
+	{"NO_RAISE", "I2_debts_have_a_record", "SLOTS=1 TAKERS=3 KEYS=2 TIMES=3"},                           // R7
+	{"MARK_BEFORE_SEARCH", "I1_admitted_to_a_bucket_that_has_it", "SLOTS=2 SWEEPERS=1 TIMES=2"},         // R7
+	{"FULL_COMMIT", livelock, "SLOTS=1 KEYS=2 VERSIONS=4 WRAPS=1"},                                      // R8
+	{"NO_HELP", livelock, "SLOTS=1"},                                                                    // I5
+}
+
+// two keeps the runs that go at once to two.
+var two = make(chan struct{}, 2)
+
+// TestModel (I1, I2, I3, I5, I7): every configuration, searched to the end.
+func TestModel(t *testing.T) {
+	tools(t)
+	if *large {
+		for _, c := range larger { // one by one: they need memory
+			t.Run(c.name, func(t *testing.T) { sound(t, c, "-O2") })
+		}
+	}
+	for _, c := range quick {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			sound(t, c, "-O1")
+		})
+	}
+}
+
+// TestMutants checks that every broken rule is found out.
+func TestMutants(t *testing.T) {
+	tools(t)
+	for _, m := range mutants {
+		t.Run(m.macro, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, m.macro+" "+m.bounds, m.want == livelock, "-O0")
+			assert.Equal(t, 1, r.errors)
+			require.Equal(t, m.want, r.broken)
+			t.Logf("caught: %-28s %s, after %v", m.macro, r.broken, r)
+		})
+	}
+}
+
+// tools fails the test where the checker cannot run.
+func tools(t *testing.T) {
+	for _, tool := range []string{"spin", "gcc"} {
+		_, err := exec.LookPath(tool)
+		require.NoError(t, err, "this test needs Spin and a C compiler: .ci/install spin gcc libc6-dev")
+	}
+}
+
+// sound checks that nothing is wrong with the model and that all of it was searched.
+func sound(t *testing.T, c configuration, optimize string) {
+	r := run(t, c.bounds, c.progress, optimize)
+	t.Logf("ok     %-60s %v", c.bounds, r)
+	assert.Empty(t, r.broken, "the schedule:\n%s", r.schedule)
+	assert.Zero(t, r.errors)
+	assert.Empty(t, r.truncated, "not all states were searched")
+}
+
+// A result is what a run of the checker said.
+type result struct {
+	progress            bool
+	states, transitions int
+	depth, errors       int
+	broken              string // the assertion that failed, or livelock
+	schedule            string // that led there
+	truncated           string // why there is more than was searched
+	took                time.Duration
+}
+
+func (r result) String() string {
+	checked := "assertions"
+	if r.progress {
+		checked = "assertions and progress"
+	}
+	return strconv.Itoa(r.states) + " states, " + strconv.Itoa(r.transitions) + " transitions, depth " + strconv.Itoa(r.depth) +
+		", errors " + strconv.Itoa(r.errors) + ", " + checked + ", " + strconv.FormatFloat(r.took.Seconds(), 'f', 1, 64) + " s"
+}
+
+// run checks the model with these macros. With progress it is checked as well that no
+// process can go on for ever; that doubles the states. The compiler often takes longer
+// than the search, so it is told how much to optimize.
+func run(t *testing.T, macros string, progress bool, optimize string) result {
+	two <- struct{}{}
+	defer func() { <-two }()
+	begin, dir := time.Now(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "table.pml"), table, 0o600))
+	defines := strings.Fields("-D" + strings.ReplaceAll(macros, " ", " -D"))
+	mode, search := "-DSAFETY", []string{"-m20000", "-w20"} // -w: the hash table grows as needed
+	if progress {
+		mode, search = "-DNP", append(search, "-l")
+	}
+	tool(t, dir, "spin", append(append([]string{"-a"}, defines...), "table.pml")...)
+	// MEMLIM is in MiB. Spin's own code has warnings.
+	tool(t, dir, "gcc", optimize, "-w", mode, "-DCOLLAPSE", "-DMEMLIM=6000", "-o", "pan", "pan.c")
+	out := tool(t, dir, "./pan", search...)
+
+	r := result{
+		progress:    progress,
+		states:      number(t, out, ` (\S+) states, stored`),
+		transitions: number(t, out, ` (\S+) transitions`),
+		depth:       number(t, out, `depth reached (\d+)`),
+		errors:      number(t, out, `errors: (\d+)`),
+		truncated:   regexp.MustCompile(`(?m)^.*(too small|not completed|out of memory|memory limit|aborted).*$`).FindString(out),
+		took:        time.Since(begin),
+	}
+	if m := regexp.MustCompile(`(?m)^pan:1: (?:assertion violated )?(.*) \(at depth`).FindStringSubmatch(out); m != nil {
+		r.broken = m[1]
+		r.schedule = tool(t, dir, "spin", append(append([]string{"-t"}, defines...), "table.pml")...)
+	}
+	return r
+}
+
+// tool runs a program in dir and returns what it printed.
+func tool(t *testing.T, dir, name string, args ...string) string {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%v\n%s\nIf something is missing: .ci/install spin gcc libc6-dev", cmd, out)
+	return string(out)
+}
+
+// number returns the number that the pattern finds in what the checker printed.
+func number(t *testing.T, out, pattern string) int {
+	m := regexp.MustCompile(pattern).FindStringSubmatch(out)
+	require.NotNil(t, m, "no %q in\n%s", pattern, out)
+	n, err := strconv.ParseFloat(m[1], 64) // large ones have an exponent
+	require.NoError(t, err)
+	return int(n)
+}

@@ -1,0 +1,461 @@
+package fuzz
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// TestStressSoak (I1, I2, I6, I7): everything at once, for as long as WEIR_STRESS says
+// (make soak), or 3s. One limiter after the other, with every clock, every overflow
+// policy, and a sweeper that hardly rests, is used by goroutines that take, take late,
+// peek, reset, sweep and ask for statistics, and open and close, or drop, limiters of
+// their own; and beside them the other stress tests go on.
+//
+// For every two admissions of a key what was admitted from the one to the other is at
+// most burst + rate * t. Memory and goroutines are after each limiter what they were
+// after the first.
+func TestStressSoak(t *testing.T) {
+	long := 3 * time.Second
+	if text := os.Getenv("WEIR_STRESS"); text != "" {
+		var err error
+		long, err = time.ParseDuration(text)
+		require.NoError(t, err, "WEIR_STRESS=%q: want a duration such as 1h", text)
+	}
+	const kinds = 12 // of limiters: three policies, four clocks
+	each := min(max(long/kinds, 250*time.Millisecond), 6*time.Second)
+
+	gauge := newGauge(t)
+	begin, said, total := time.Now(), time.Now(), soakTotals{}
+	heapAfterFirst, goroutinesAfterFirst := uint64(0), 0
+	for n := uint64(0); n < kinds || time.Since(begin) < long; n++ {
+		soakLimiter(t, n, each, gauge, &total)
+		if n == 0 {
+			heapAfterFirst, goroutinesAfterFirst = settle(math.MaxUint64, math.MaxInt)
+		}
+		// A quarter of a megabyte for what the runtime itself keeps.
+		inUse, goroutines := settle(heapAfterFirst+256<<10, goroutinesAfterFirst)
+		require.LessOrEqual(t, inUse, heapAfterFirst+256<<10, "bytes in use after limiter %d", n)
+		require.LessOrEqual(t, goroutines, goroutinesAfterFirst, "goroutines after limiter %d", n)
+		if time.Since(said) >= 30*time.Second {
+			said = time.Now()
+			t.Logf("%v of %v: %d limiters, %v, heap %d KiB (%d after the first), %d goroutines",
+				time.Since(begin).Round(time.Second), long, n+1, &total, inUse>>10, heapAfterFirst>>10, goroutines)
+		}
+	}
+	t.Log(&total)
+	assert.Positive(t, total.admitted)
+	assert.Positive(t, total.refused)
+	assert.Positive(t, total.opened)
+}
+
+// settle collects garbage until no more is in use than that, or until it is clear that
+// it will not happen, and returns what is in use. What is dropped goes in steps: the
+// limiter, then its goroutines, then what they held.
+func settle(bytes uint64, goroutines int) (uint64, int) {
+	for i := 0; ; i++ {
+		b, g := heap(), runtime.NumGoroutine()
+		if i >= 3 && b <= bytes && g <= goroutines || i == 300 {
+			return b, g
+		}
+		runtime.Gosched()
+	}
+}
+
+// soakTotals are what a soak did.
+type soakTotals struct {
+	admitted, refused, opened, rounds uint64
+	inexact                           int // roomy limiters that had to forget or to guess
+}
+
+func (s *soakTotals) String() string {
+	return fmt.Sprintf("%d admitted, %d refused, %d limiters opened beside, %d rounds beside, %d inexact",
+		s.admitted, s.refused, s.opened, s.rounds, s.inexact)
+}
+
+const (
+	soakWorkers = 8
+	soakBurst   = 8
+	soakCost    = 3                     // the largest
+	soakLate    = time.Millisecond      // TakeAt's times are late by up to so much
+	funcLate    = 50 * time.Microsecond // readings of the ClockFunc likewise
+	coarseStep  = time.Millisecond      // a coarse clock may be renewed no more often
+)
+
+// A soaked is a limiter under audit. Times are nanoseconds of Go's clock since begin.
+type soaked struct {
+	*engine.Limiter
+	begin    time.Time
+	clock    int // 0 counter, 1 precise, 2 coarse, 3 ClockFunc
+	perToken int64
+	keys     []string
+	bytes    uint64
+	fresh    atomic.Int64 // a time that the coarse clock has certainly reached, and a step
+	opened   atomic.Uint64
+}
+
+func (s *soaked) now() int64 { return int64(time.Since(s.begin)) }
+
+func soakClock(kind int) engine.Option {
+	switch kind {
+	case 0:
+		return engine.ClockTSC()
+	case 1:
+		return engine.ClockPrecise()
+	case 2:
+		return engine.ClockCoarse()
+	}
+	return engine.ClockFunc(func() time.Time {
+		return time.Now().Add(-rand.N(funcLate))
+	})
+}
+
+// soakLimiter uses and audits one limiter, the n-th.
+//
+// When records are evicted, or requests admitted without one, the bound does not hold, and
+// all that can be said is by how much not: see check. So where the policy may do that
+// there are mostly fewer keys, and goroutines that hold a slot for a moment, than the
+// 32 slots of a window; then there is room, and nothing is forgotten.
+func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total *soakTotals) {
+	cycle := n / 12
+	overflow, clock := engine.OverflowPolicy(n%3), int(n/3%4)
+	perToken := []time.Duration{time.Millisecond, 10 * time.Microsecond}[(n+cycle)%2]
+	crowded := overflow == engine.Refuse || (n/3+cycle/2)%2 == 1
+	random := rand.New(rand.NewPCG(n, 0))
+
+	options := []engine.Option{
+		soakClock(clock), engine.Overflow(overflow), engine.SweepInterval(time.Millisecond), engine.Shards(1 << random.IntN(2)),
+		engine.MaxKeys([]int{1, 1, 1, 1, 500, 3_000_000}[random.IntN(6)]),
+	}
+	if random.IntN(2) == 0 {
+		options = append(options, engine.Prefault())
+	}
+	s := &soaked{begin: time.Now(), clock: clock, perToken: int64(perToken)}
+	var err error
+	s.Limiter, err = engine.New(engine.TokenBucket(engine.Per(1, perToken), soakBurst), options...)
+	require.NoError(t, err)
+	defer s.Close()
+	s.bytes = s.Stats().Bytes
+	s.keys = make([]string, 12)
+	if crowded {
+		s.keys = make([]string, 48)
+	}
+	for i := range s.keys {
+		s.keys[i] = fmt.Sprintf("limiter %d key %d", n, i)
+	}
+
+	audits := make([]soakAudit, len(s.keys))
+	cost := int64(0)
+	for segment := uint64(0); s.now() < int64(long); segment++ {
+		ahead := gauge.ahead(t)
+		end := s.now() + int64(min(100*time.Millisecond, long/2))
+		results := make([]soakResult, soakWorkers)
+		var working sync.WaitGroup
+		for g := range results {
+			working.Go(func() { results[g] = s.work(rand.New(rand.NewPCG(n<<32|segment, uint64(g))), end) })
+		}
+		func() {
+			defer working.Wait()
+			for s.now() < end {
+				[]round{frozenRound, conservedRound, movingRound}[total.rounds%3](t, 1000+total.rounds)
+				total.rounds++
+			}
+		}()
+		ahead = max(ahead, gauge.ahead(t))
+
+		lists := make([][]soakAdmission, len(s.keys))
+		for _, r := range results {
+			require.Empty(t, r.wrong)
+			total.refused += r.refused
+			for i, list := range r.admissions {
+				total.admitted += uint64(len(list))
+				lists[i] = append(lists[i], list...)
+			}
+		}
+		// What is admitted above the limit was forgiven or never charged, and counted.
+		stats := s.Stats()
+		counted := int64(stats.Forgiven+soakCost*stats.Unrecorded) * s.perToken
+		burst := soakBurst * s.perToken
+		for i := range lists {
+			for _, a := range lists[i] {
+				cost += a.cost
+			}
+			// Both ends of an interval may be off by what the clock is.
+			excess := audits[i].excess(lists[i]) - 2*ahead
+			require.LessOrEqual(t, excess, burst+counted, "%s: %v too many tokens; limiter %d, segment %d, its clock %dns off, %+v",
+				s.keys[i], float64(excess-burst-counted)/float64(s.perToken), n, segment, ahead, stats)
+		}
+		require.LessOrEqual(t, cost, int64(len(s.keys))*(burst+s.now()+2*ahead+int64(soakLate+coarseStep))+counted, "limiter %d in all", n)
+	}
+	if stats := s.Stats(); !crowded && stats.Forgiven+stats.Unrecorded > 0 {
+		total.inexact++
+	}
+	total.opened += s.opened.Load()
+}
+
+// A soakResult is what one goroutine did in a segment.
+type soakResult struct {
+	admissions [][]soakAdmission // by key
+	refused    uint64
+	wrong      []string
+}
+
+// work uses the limiter until the time end.
+func (s *soaked) work(random *rand.Rand, end int64) soakResult {
+	r := soakResult{admissions: make([][]soakAdmission, len(s.keys))}
+	for {
+		before := s.now()
+		if before >= end {
+			return r
+		}
+		// Four keys are in use, for as long as it takes to fill two buckets. Meanwhile
+		// the records of the others become idle and are forgotten.
+		i := (int(before/(2*soakBurst*s.perToken))*3 + random.IntN(4)) % len(s.keys)
+		key, cost := s.keys[i], 1+random.Uint64N(soakCost)
+		from, allowed := s.earliest(before), false
+		switch op := random.IntN(1000); {
+		case op < 350:
+			allowed, cost = s.Allow(key), 1
+		case op < 600:
+			d := s.Take(key, cost)
+			allowed = d.Allowed
+			if !allowed && d.RetryAfter < d.ResetAfter {
+				s.refreshed(before) // it was refused for want of tokens, not of room
+			}
+		case op < 800:
+			from = before - random.Int64N(int64(soakLate))
+			allowed = s.TakeAt(s.Key(key), cost, s.begin.Add(time.Duration(from))).Allowed
+		case op < 850:
+			if d := s.Peek(key, cost); d.Limit != soakBurst || d.Remaining > soakBurst || d.Allowed != (d.RetryAfter == 0) {
+				r.wrong = append(r.wrong, fmt.Sprintf("peek: %+v", d))
+			}
+			continue
+		case op < 980: // keys that pass by: at most one record for each goroutine
+			k := s.KeyUint64(random.Uint64())
+			s.AllowKey(k)
+			s.ResetKey(k)
+			continue
+		case op < 990:
+			s.Sweep()
+			continue
+		case op < 999:
+			if st := s.Stats(); st.Bytes != s.bytes {
+				r.wrong = append(r.wrong, fmt.Sprintf("bytes held: %d, and %d at first", st.Bytes, s.bytes))
+			}
+			continue
+		default:
+			if err := openAnother(random); err != nil {
+				r.wrong = append(r.wrong, err.Error())
+			}
+			s.opened.Add(1)
+			continue
+		}
+		if allowed {
+			r.admissions[i] = append(r.admissions[i], soakAdmission{from, s.now(), int64(cost) * s.perToken})
+		} else {
+			r.refused++
+		}
+	}
+}
+
+// earliest returns the earliest time at which a call that begins now can be decided: the
+// limiter does not tell the time at which it decided.
+func (s *soaked) earliest(now int64) int64 {
+	switch s.clock {
+	case 2:
+		// It may be late by any time for which nobody ran who renews it. But who
+		// refuses has renewed it.
+		return min(now, s.fresh.Load()) - int64(coarseStep)
+	case 3:
+		return now - int64(funcLate)
+	}
+	return now
+}
+
+// refreshed notes that a call that began at that time has made a coarse clock read that
+// time, or a step less.
+func (s *soaked) refreshed(before int64) {
+	for {
+		fresh := s.fresh.Load()
+		if before <= fresh || s.fresh.CompareAndSwap(fresh, before) {
+			return
+		}
+	}
+}
+
+// openAnother opens a limiter, drains a key, and closes or forgets the limiter.
+func openAnother(random *rand.Rand) error {
+	clock := random.IntN(4)
+	options := []engine.Option{
+		engine.MaxKeys(1 + random.IntN(300)), soakClock(clock), engine.Overflow(engine.OverflowPolicy(random.IntN(3))),
+		engine.SweepInterval(time.Duration(1+random.IntN(20)) * time.Millisecond), engine.Prefault(),
+	}
+	if random.IntN(2) == 0 {
+		options = append(options, engine.HashStable())
+	}
+	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 3), options...)
+	if err != nil {
+		return err
+	}
+	admitted := 0
+	for range 5 {
+		if l.Allow("key") {
+			admitted++
+		}
+	}
+	if random.IntN(2) == 0 {
+		err = l.Close()
+	}
+	if l.Allow("key") {
+		admitted++
+	}
+	// A clock that goes back may refuse early, but never admits more.
+	if admitted > 3 || admitted < 3 && clock != 3 || err != nil {
+		return fmt.Errorf("a new limiter with clock %d admitted %d of its burst of 3; closed: %v", clock, admitted, err)
+	}
+	return nil
+}
+
+// A soakAdmission is one admitted take: it was decided at some time from the first to
+// the last, both included. The cost is the time that it takes to come back.
+type soakAdmission struct{ first, last, cost int64 }
+
+// A soakAudit follows one key through the segments of a soak and keeps three numbers.
+type soakAudit struct {
+	seen   bool
+	latest int64 // the latest X so far
+	most   int64 // the greatest X + (what was certainly admitted since X)
+}
+
+// excess takes the admissions of a segment, in any order, and returns by how much what
+// was admitted within an interval exceeds the length of the interval, at most: over
+// every interval [X, Y] of this and the earlier segments where X is the first time of an
+// admission and Y the last time of one of this segment. Admitted within it is what was
+// certainly decided within it: from X or later to Y or sooner. It must not exceed the
+// burst. (Only these intervals matter: any other can be shortened.)
+//
+// Of a later segment the part that may reach back into an earlier one is left out of the
+// intervals that begin there.
+func (a *soakAudit) excess(list []soakAdmission) int64 {
+	const none = math.MinInt64 / 2
+	if len(list) == 0 {
+		return none
+	}
+	// A tree over the admissions in the order of their first times. They enter it in the
+	// order of their last times. Each node holds the cost of those below it that have
+	// entered, and the most of X + (cost from X on within the node).
+	slices.SortFunc(list, func(a, b soakAdmission) int { return cmp.Compare(a.first, b.first) })
+	size := 1
+	for size < len(list) {
+		size *= 2
+	}
+	type node struct{ cost, most int64 }
+	tree := slices.Repeat([]node{{0, none}}, 2*size)
+	entering := make([]int, len(list))
+	for i := range list {
+		entering[i] = i
+	}
+	slices.SortFunc(entering, func(i, j int) int { return cmp.Compare(list[i].last, list[j].last) })
+	if !a.seen {
+		a.seen, a.latest, a.most = true, math.MinInt64, none
+	}
+	worst := int64(none)
+	for _, i := range entering {
+		in := list[i]
+		tree[size+i] = node{in.cost, in.first + in.cost}
+		for j := (size + i) / 2; j > 0; j /= 2 {
+			l, r := tree[2*j], tree[2*j+1]
+			tree[j] = node{l.cost + r.cost, max(r.most, l.most+r.cost)}
+		}
+		if in.first >= a.latest {
+			a.most += in.cost
+		}
+		worst = max(worst, max(tree[1].most, a.most)-in.last)
+	}
+	a.most, a.latest = max(a.most, tree[1].most), max(a.latest, list[len(list)-1].first)
+	return worst
+}
+
+// TestSoakAudit: the audit finds what trying every interval finds, and a burst too many.
+func TestSoakAudit(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	for range 2000 {
+		var all []soakAdmission
+		var audit soakAudit
+		for base := int64(0); base < 300; base += 100 {
+			var list []soakAdmission
+			for range random.IntN(8) {
+				first := base + random.Int64N(100)
+				last := first + random.Int64N(100-first%100)
+				list = append(list, soakAdmission{first, last, 1 + random.Int64N(30)})
+			}
+			all = append(all, list...)
+			want := int64(math.MinInt64 / 2)
+			for _, y := range list {
+				for _, x := range all {
+					sum := int64(0)
+					for _, a := range all {
+						if a.first >= x.first && a.last <= y.last {
+							sum += a.cost
+						}
+					}
+					if x.last <= y.last {
+						want = max(want, sum-(y.last-x.first))
+					}
+				}
+			}
+			require.Equal(t, want, audit.excess(list))
+		}
+	}
+	var audit soakAudit
+	require.EqualValues(t, 5, audit.excess([]soakAdmission{{0, 0, 3}, {0, 0, 2}, {100, 100, 5}}))
+	require.EqualValues(t, 9, audit.excess([]soakAdmission{{101, 101, 5}}), "a burst twice, across the segments")
+}
+
+// A gauge says how far the clock of limiters, which may be the processor's counter, is
+// from Go's, by which the test goes. It also is the one limiter that lives all through
+// the soak, and keeps the counter calibrated.
+type gauge struct {
+	*engine.Limiter
+	key engine.Key
+}
+
+func newGauge(t *testing.T) gauge {
+	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 100), engine.MaxKeys(1))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return gauge{l, l.Key("gauge")}
+}
+
+// ahead returns the distance of the two clocks in nanoseconds, at least: the nearest of
+// some measurements, each of them an upper bound.
+func (g gauge) ahead(t *testing.T) int64 {
+	nearest := int64(math.MaxInt64)
+	for range 10 {
+		g.ResetKey(g.key)
+		at := time.Now()
+		d := g.TakeAt(g.key, 100, at)
+		require.True(t, d.Allowed)
+		// The bucket is full at this time, by the limiter's clock.
+		full := at.Add(d.ResetAfter)
+		before := time.Now()
+		left := g.PeekKey(g.key, 0).ResetAfter
+		after := time.Now()
+		reads := full.Add(-left)
+		nearest = min(nearest, int64(max(reads.Sub(before).Abs(), reads.Sub(after).Abs())))
+	}
+	return nearest
+}

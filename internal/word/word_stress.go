@@ -1,0 +1,55 @@
+//go:build stress && !explore
+
+package word
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+)
+
+// A Word is a 64-bit word that is only ever touched by atomic operations, like
+// sync/atomic.Uint64, and as large. Before an operation it now and then lets other
+// goroutines run, so that goroutines are suspended between two operations all the
+// time, and not once in ten milliseconds.
+type Word struct{ value atomic.Uint64 }
+
+// Load returns the value.
+func (w *Word) Load() uint64 {
+	pause()
+	return w.value.Load()
+}
+
+// Store writes the value.
+func (w *Word) Store(value uint64) {
+	pause()
+	w.value.Store(value)
+}
+
+// CompareAndSwap writes to if the value is from, and reports whether it was.
+func (w *Word) CompareAndSwap(from, to uint64) bool {
+	pause()
+	return w.value.CompareAndSwap(from, to)
+}
+
+// Add adds delta and returns the sum.
+func (w *Word) Add(delta uint64) uint64 {
+	pause()
+	return w.value.Add(delta)
+}
+
+// pause suspends the goroutine before one operation in 32: mostly for a turn of the
+// others, rarely for up to 64 of them, for what goes wrong only when a slot changes
+// hands several times meanwhile. The random numbers are each thread's own, so nothing is shared
+// that would order the goroutines.
+func pause() {
+	const oneIn, longest = 32, 64
+	n := rand.Uint32()
+	if n%oneIn != 0 {
+		return
+	}
+	for range 1 << bits.TrailingZeros32(n/oneIn|longest) {
+		runtime.Gosched()
+	}
+}
