@@ -33,6 +33,9 @@ const (
 	Tentative
 	// Live: the slot belongs to its key; the payload is the key's bucket.
 	Live
+	// Second is Live too. The table's plan may be changed while it is used; this
+	// is how a record says which of two plans its payload follows.
+	Second
 )
 
 // String returns the name that the protocol uses for the tag.
@@ -48,6 +51,8 @@ func (t Tag) String() string {
 		return "TENT"
 	case Live:
 		return "LIVE"
+	case Second:
+		return "LIVE'"
 	}
 	return fmt.Sprintf("Tag(%d)", uint8(t))
 }
@@ -71,8 +76,8 @@ func (s State) Version() uint64 { return uint64(s>>versionShift) & versionMask }
 // Payload returns the bucket.
 func (s State) Payload() uint64 { return uint64(s) & payloadMask }
 
-// IsLive reports whether the tag is [Live]. Live is the highest tag, so one
-// comparison tells.
+// IsLive reports whether the tag is [Live] or [Second]. They are the highest tags, so
+// one comparison tells.
 func (s State) IsLive() bool { return s >= State(Live)<<tagShift }
 
 // String is for test failures: tag, version and payload.

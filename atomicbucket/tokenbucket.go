@@ -1,10 +1,6 @@
 package atomicbucket
 
-import (
-	"math"
-	"math/bits"
-	"time"
-)
+import "time"
 
 // A TokenBucket is the rule of a token bucket: how fast tokens come back and
 // how many fit. It is immutable and holds no key's state; that is the payload
@@ -42,13 +38,20 @@ import (
 // two clocks, so everything beyond 2^51 + 2^50 + 1 ticks is read as past. That leaves
 // 13/16 of the circle, 10 days, in which an idle record must be forgotten or used
 // before it would look indebted again. The owner of the record sees to that.
+//
+// # Batches
+//
+// A bucket that is refilled in batches, some tokens at once every interval of the
+// clock, is the same rule with a clock that goes in steps: a tick is a token, and time
+// stands still from one refill to the next. The remainder of an interval cannot be
+// lost, because nothing but the clock knows of intervals.
 type TokenBucket struct {
 	exact uint64 // ticks in a nanosecond of an exact rule, else 0
 	burst uint64 // in ticks
 	token uint64 // ticks in a token
-	round uint64 // 0 for an exact rule, else 1
-	mul   uint64 // ticks in a nanosecond, as mul / 2^(63+shift), if not exact
-	shift uint8
+	round uint64 // 0 for a rule that never rounds, else 1
+	clock divider
+	step  uint64 // ticks for each count of the clock: the refill of a batch, else 1
 }
 
 // maxSkew is how far apart, in ticks, two instants that meet in one call may be
@@ -66,8 +69,7 @@ func (b *TokenBucket) Ticks(nanos int64) uint64 {
 	if b.exact != 0 {
 		return uint64(nanos) * b.exact
 	}
-	hi, _ := bits.Mul64(uint64(nanos)<<1, b.mul)
-	return hi >> (b.shift & 63)
+	return b.clock.quo(nanos) * b.step
 }
 
 // MaxSkew is how far apart two instants that meet in one call may be without a
@@ -77,17 +79,17 @@ func (b *TokenBucket) MaxSkew() time.Duration {
 	if b.exact != 0 {
 		return time.Duration(maxSkew / b.exact)
 	}
-	return time.Duration(min(b.nanos(maxSkew), 1<<59))
+	return time.Duration(min(b.clock.first(maxSkew/b.step), 1<<59))
 }
 
 // Exact reports whether the rule never rounds.
 func (b *TokenBucket) Exact() bool { return b.exact != 0 }
 
-// Cost returns n tokens in ticks. n must not exceed [TokenBucket.Burst].
+// Cost returns n tokens in ticks.
 func (b *TokenBucket) Cost(n uint64) uint64 { return n * b.token }
 
-// Burst returns how many tokens a full bucket holds.
-func (b *TokenBucket) Burst() uint64 { return b.burst / b.token }
+// Quota returns what the rule grants.
+func (b *TokenBucket) Quota() Quota { return Quota{b.token, b.burst / b.token} }
 
 // debt returns the ticks from now until the bucket is full, zero for a full
 // one. Tag and version of s, and the bits of now above the payload, fall out of
@@ -100,16 +102,22 @@ func debt(s State, now uint64) uint64 {
 	return d
 }
 
-// Take returns the payload after taking cost from a live record at the tick
-// now, and whether the bucket had that much.
-func (b *TokenBucket) Take(s State, now, cost uint64) (payload uint64, ok bool) {
-	d := debt(s, now)
-	return now + max(d, b.round) + cost, d+cost <= b.burst
+// Take returns the payload after a take from a live record at the tick now, and
+// whether the bucket had that much.
+func (b *TokenBucket) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
+	owed := debt(s, now)
+	return now + max(owed, b.round) + d.Cost, owed+d.Cost <= d.Limit
 }
 
-// Fresh returns the payload after taking cost from a full bucket at the tick
-// now. A full bucket holds any cost up to the burst, so it cannot refuse.
-func (b *TokenBucket) Fresh(now, cost uint64) (payload uint64) { return now + b.round + cost }
+// Full returns the payload of a full bucket.
+func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
+
+// Refund returns the payload after giving cost back at the tick now. A bucket holds no
+// more than all of it: what is given back beyond that is dropped.
+func (b *TokenBucket) Refund(s State, now, cost uint64) (payload uint64) {
+	owed := debt(s, now)
+	return now + owed - min(owed, cost)
+}
 
 // Idle reports whether the bucket is full at the tick now. Having no record
 // and having an idle one are the same thing.
@@ -118,17 +126,32 @@ func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 
 // Debt returns how many ticks the bucket is from full, zero for an idle one.
 func (b *TokenBucket) Debt(s State, now uint64) uint64 { return debt(s, now) }
 
-// Remaining returns the whole tokens in the bucket at the tick now.
-func (b *TokenBucket) Remaining(s State, now uint64) uint64 {
-	// Rounding can put the debt one tick above the burst.
-	return (b.burst - min(debt(s, now), b.burst)) / b.token
+// Rest returns how many ticks the bucket is from idle: its debt.
+func (b *TokenBucket) Rest(s State, now uint64) uint64 { return debt(s, now) }
+
+// Lack returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (b *TokenBucket) Lack(s State, now uint64, d Demand) uint64 {
+	if d.Cost == 0 {
+		return 0
+	}
+	need := debt(s, now) + d.Cost
+	return need - min(need, d.Limit)
 }
 
-// Lack returns how many ticks must pass before a take of cost is admitted, if
-// nothing else is taken: zero if it would be now.
-func (b *TokenBucket) Lack(s State, now, cost uint64) uint64 {
-	need := debt(s, now) + cost
-	return need - min(need, b.burst)
+// Read returns what there is to say about a record at an instant, to somebody who
+// asks for d.
+func (b *TokenBucket) Read(s State, nanos int64, d Demand) Reading {
+	now := b.Ticks(nanos)
+	owed := debt(s, now)
+	r := Reading{
+		// Rounding, a reservation or a lower tier can put the debt above the limit.
+		Remaining:  (d.Limit - min(owed, d.Limit)) / d.Token,
+		ResetAfter: b.Wait(nanos, owed),
+	}
+	if lack := b.Lack(s, now, d); lack > 0 {
+		r.RetryAfter = b.Wait(nanos, lack)
+	}
+	return r
 }
 
 // Tokens returns ticks in whole tokens, rounded up.
@@ -142,34 +165,14 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 // that rounds also one that ends 2^63 ns or more after the origin, is reported as
 // that. It costs a division.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
+	if ticks == 0 {
+		return 0
+	}
 	if b.exact != 0 {
-		return time.Duration(ticks/b.exact + min(ticks%b.exact, 1))
+		return time.Duration(ceilDiv(ticks, b.exact))
 	}
-	tick, carry := bits.Add64(b.Ticks(nanos), ticks, 0)
-	if carry != 0 {
-		return math.MaxInt64
+	if b.step > 1 {
+		ticks = ceilDiv(ticks, b.step)
 	}
-	at := b.nanos(tick)
-	if at > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(max(int64(at)-nanos, 0))
-}
-
-// nanos returns the first instant of a tick of a rule that is not exact: the
-// quotient of tick * 2^(63+shift) by mul, rounded up. 2^63 ns is less than
-// 2^(64-shift) ticks, so a tick that loses bits here lies beyond that.
-func (b *TokenBucket) nanos(tick uint64) uint64 {
-	hi, lo := tick>>1, tick<<63
-	if b.shift > 0 {
-		hi, lo = tick<<(b.shift-1), 0
-		if hi>>(b.shift-1) != tick {
-			return math.MaxUint64
-		}
-	}
-	if hi >= b.mul {
-		return math.MaxUint64
-	}
-	at, rem := bits.Div64(hi, lo, b.mul)
-	return at + min(rem, 1)
+	return b.clock.wait(nanos, ticks)
 }

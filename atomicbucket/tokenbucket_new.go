@@ -73,15 +73,56 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 	token := uint64(1) << frac
 
-	shift := 0
-	for one := big.NewRat(1, 1); perNano.Cmp(one) < 0; shift++ {
-		perNano = shifted(perNano, 1)
+	return TokenBucket{burst: burst * token, token: token, round: 1, clock: newClock(perNano), step: 1}
+}
+
+// NewBatchBucket returns the rule of a bucket that holds at most burst and gets refill
+// tokens at once at every multiple of interval.
+//
+// refill is 1 to [MaxBurst] and at most one token a nanosecond, burst 1 to [MaxBurst],
+// the interval at least a nanosecond; anything else is an error that names the value
+// and the range.
+func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenBucket, error) {
+	if interval < 1 || refill < 1 || refill > MaxBurst || refill > uint64(interval) {
+		return TokenBucket{}, fmt.Errorf("refill of %d tokens every %v: want 1 to %d tokens, and at most one for each nanosecond of the interval", refill, interval, uint64(MaxBurst))
 	}
-	// Rounding mul down makes the clock of this bucket slow by less than one
-	// part in 2^63: late, never early.
-	fixed := shifted(perNano, 63)
-	mul := new(big.Int).Quo(fixed.Num(), fixed.Denom()).Uint64()
-	return TokenBucket{burst: burst * token, token: token, round: 1, mul: mul, shift: uint8(shift)}
+	if burst < 1 || burst > MaxBurst {
+		return TokenBucket{}, fmt.Errorf("burst of %d tokens: want 1 to %d", burst, uint64(MaxBurst))
+	}
+	return TokenBucket{burst: burst, token: 1, clock: newDivider(uint64(interval)), step: refill}, nil
+}
+
+// Share returns what another rate and burst grant when they share this rule's clock and
+// buckets: the quota of another plan. A token is rounded up to whole ticks of this
+// rule; a rate that would become slower by more than a millionth is an error.
+func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
+	other, err := NewTokenBucket(tokens, period, burst)
+	if err != nil {
+		return Quota{}, err
+	}
+	ticks := b.ticksPerNano()
+	exact := ticks.Quo(ticks, exactRate(tokens, period))
+	token := new(big.Int).Quo(exact.Num(), exact.Denom())
+	if !exact.IsInt() {
+		token.Add(token, big.NewInt(1))
+	}
+	slower := new(big.Rat).Quo(new(big.Rat).SetInt(token), exact)
+	if !token.IsUint64() || slower.Cmp(big.NewRat(1_000_001, 1_000_000)) > 0 {
+		return Quota{}, fmt.Errorf("rate of %v tokens every %v: it would be slower by more than a millionth on the first rate's clock, whose tick is %s ns",
+			tokens, period, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3))
+	}
+	if hi, all := bits.Mul64(token.Uint64(), burst); hi > 0 || all > maxBurstTicks {
+		return Quota{}, fmt.Errorf("burst of %d tokens at %v tokens every %v: on the first rate's clock want at most %d", burst, tokens, period, maxBurstTicks/token.Uint64())
+	}
+	return Quota{token.Uint64(), other.Quota().Tokens}, nil
+}
+
+// ticksPerNano returns how fast the rule's clock goes.
+func (b *TokenBucket) ticksPerNano() *big.Rat {
+	if b.exact != 0 {
+		return new(big.Rat).SetInt64(int64(b.exact))
+	}
+	return b.clock.rate()
 }
 
 // CheckRate reports whether tokens every period is a rate that

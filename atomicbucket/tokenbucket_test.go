@@ -49,7 +49,7 @@ func TestTokenBucketKnowsWhetherItIsExact(t *testing.T) {
 		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
 		assert.Equal(t, want, rule.Exact(), "%v", p)
-		assert.Equal(t, p.burst, rule.Burst())
+		assert.Equal(t, p.burst, rule.Quota().Tokens)
 	}
 }
 
@@ -67,11 +67,11 @@ func newBucket(t testing.TB, tokens float64, period time.Duration, burst uint64)
 }
 
 func (b *bucket) take(nanos int64, n uint64) bool {
-	now, cost := b.rule.Ticks(nanos), b.rule.Cost(n)
-	payload, ok := b.rule.Fresh(now, cost), true
-	if b.used {
-		payload, ok = b.rule.Take(b.state, now, cost)
+	now := b.rule.Ticks(nanos)
+	if !b.used {
+		b.state = atomicbucket.NewState(atomicbucket.Live, 0, b.rule.Full(now))
 	}
+	payload, ok := b.rule.Take(b.state, now, b.rule.Quota().Demand(n))
 	if ok {
 		b.state, b.used = atomicbucket.NewState(atomicbucket.Live, 0, payload), true
 	}
@@ -109,14 +109,13 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 		before := exact.Tokens(nanos)
 		if b.take(nanos, n) {
 			require.True(t, exact.Take(nanos, n), "early: %d of %v tokens at %d", n, before, nanos)
-			require.LessOrEqual(t, b.rule.Remaining(b.state, b.rule.Ticks(nanos)), floor(exact.Tokens(nanos)))
+			require.LessOrEqual(t, b.rule.Read(b.state, nanos, b.rule.Quota().Demand(0)).Remaining, floor(exact.Tokens(nanos)))
 		} else {
 			less := new(big.Rat).Sub(before, late)
 			require.Negative(t, less.Cmp(new(big.Rat).SetInt(new(big.Int).SetUint64(n))), "late: %d of %v tokens at %d", n, before, nanos)
 		}
 		// To the edge of the next admission, near it, or far away.
-		now := b.rule.Ticks(nanos)
-		wait := b.rule.Wait(nanos, b.rule.Lack(b.state, now, b.rule.Cost(n)))
+		wait := b.rule.Read(b.state, nanos, b.rule.Quota().Demand(n)).RetryAfter
 		switch step := random.IntN(6); {
 		case step == 0:
 			wait /= 2
@@ -149,16 +148,16 @@ func TestTokenBucketWaitIsExact(t *testing.T) {
 				b := newBucket(t, p.tokens, p.period, p.burst)
 				nanos := random.Int64N(math.MaxInt64 / 2)
 				require.True(t, b.take(nanos, p.burst-random.Uint64N(min(p.burst, 7))))
-				now, n := b.rule.Ticks(nanos), 1+random.Uint64N(p.burst)
+				n := 1 + random.Uint64N(p.burst)
 
-				wait := b.rule.Wait(nanos, b.rule.Lack(b.state, now, b.rule.Cost(n)))
+				wait := b.rule.Read(b.state, nanos, b.rule.Quota().Demand(n)).RetryAfter
 				if at := nanos + int64(wait); wait > 0 && wait < week {
-					_, ok := b.rule.Take(b.state, b.rule.Ticks(at), b.rule.Cost(n))
+					_, ok := b.rule.Take(b.state, b.rule.Ticks(at), b.rule.Quota().Demand(n))
 					require.True(t, ok, "%d tokens after %v", n, wait)
-					_, ok = b.rule.Take(b.state, b.rule.Ticks(at-1), b.rule.Cost(n))
+					_, ok = b.rule.Take(b.state, b.rule.Ticks(at-1), b.rule.Quota().Demand(n))
 					require.False(t, ok, "%d tokens 1ns before %v", n, wait)
 				}
-				full := b.rule.Wait(nanos, b.rule.Debt(b.state, now))
+				full := b.rule.Read(b.state, nanos, b.rule.Quota().Demand(n)).ResetAfter
 				if at := nanos + int64(full); full < week {
 					require.True(t, b.rule.Idle(b.state, b.rule.Ticks(at)))
 					require.False(t, b.rule.Idle(b.state, b.rule.Ticks(at-1)))

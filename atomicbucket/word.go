@@ -12,8 +12,7 @@ type Word struct{ w word.Word }
 // Load returns the state.
 func (w *Word) Load() State { return State(w.w.Load()) }
 
-// Claim takes the slot for a new tenure: version+1, CLAIM. It is the only
-// arrow that changes the version. The caller has a reason why from may be
+// Claim takes the slot for a new tenure: version+1, CLAIM. The caller has a reason why from may be
 // taken: it was never used, is free, is idle, or is being evicted.
 func (w *Word) Claim(from State) (State, bool) {
 	to := NewState(Claimed, from.Version()+1, 0)
@@ -32,8 +31,9 @@ func (w *Word) Publish(from State) State {
 // Commit decides that the tentative record is the key's only one, with
 // payload as its bucket after the caller's take. Because the take is in the
 // commit, exactly one goroutine is admitted by it, whoever claimed the slot.
-func (w *Word) Commit(from State, payload uint64) (State, bool) {
-	to := from.with(Live, payload)
+// live is Live or Second.
+func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
+	to := from.with(live, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
@@ -47,6 +47,14 @@ func (w *Word) Abort(from State) bool {
 // Move changes the bucket of a live record within its tenure.
 func (w *Word) Move(from State, payload uint64) (State, bool) {
 	to := from&^payloadMask | State(payload&payloadMask)
+	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
+}
+
+// Convert changes which of two plans a live record follows, and its bucket with it. It
+// changes the version too: a plan may be changed and changed back, and the record be to the
+// bit what it was.
+func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
+	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 

@@ -20,7 +20,7 @@ func TestWordArrows(t *testing.T) {
 	tentative := w.Publish(claimed)
 	assert.Equal(t, NewState(Tentative, 1, 0), tentative)
 
-	live, ok := w.Commit(tentative, 100)
+	live, ok := w.Commit(tentative, Live, 100)
 	require.True(t, ok)
 	assert.Equal(t, NewState(Live, 1, 100), live)
 
@@ -44,11 +44,11 @@ func TestWordArrowsFromAStaleState(t *testing.T) {
 	var w Word
 	claimed, _ := w.Claim(0)
 	tentative := w.Publish(claimed)
-	live, _ := w.Commit(tentative, 1)
+	live, _ := w.Commit(tentative, Live, 1)
 
 	_, ok := w.Claim(0)
 	assert.False(t, ok)
-	_, ok = w.Commit(tentative, 2)
+	_, ok = w.Commit(tentative, Live, 2)
 	assert.False(t, ok, "a tentative record has one fate")
 	assert.False(t, w.Abort(tentative))
 	_, ok = w.Move(NewState(Live, 2, 1), 2)

@@ -88,6 +88,22 @@ func (c *clock) exact() int64 {
 	return c.precise()
 }
 
+// surely returns the time by a clock that is never late.
+func (c *clock) surely() int64 {
+	if c.kind == clockCoarse {
+		return c.exact()
+	}
+	return c.nanos()
+}
+
+// lateness returns how late the clock may be, 0 if it never is.
+func (c *clock) lateness() time.Duration {
+	if c.kind == clockCoarse {
+		return coarseDoubt
+	}
+	return 0
+}
+
 // instant puts t on the timeline. What lies before its beginning or after its end
 // counts as that.
 func (c *clock) instant(t time.Time) int64 {

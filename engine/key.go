@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-go/weir/shard"
 )
 
 // A Key is a hashed key: hash once with [Limiter.Key] or its siblings, then use
@@ -15,7 +17,21 @@ import (
 //
 // The three kinds of key, text, address and number, are hashed apart: an address
 // never meets a text that has the same bytes.
-type Key struct{ hash uint64 }
+type Key struct {
+	hash uint64
+	tier uint8
+}
+
+// Tier returns the same key in another tier of the limiter: see [Tiers]. A tier that the
+// limiter does not have grants nothing: every request is refused, and RetryAfter is
+// [Never].
+func (k Key) Tier(tier int) Key {
+	if tier < 0 || tier >= shard.MaxTiers {
+		tier = shard.MaxTiers - 1
+	}
+	k.tier = uint8(tier)
+	return k
+}
 
 // seeds are secret and drawn once per process, one for each kind of key.
 var seeds = struct{ text, addr, number maphash.Seed }{
@@ -32,18 +48,18 @@ const (
 // other. It does not allocate.
 func (l *Limiter) Key(text string) Key {
 	if l.stable {
-		return Key{xxhash.Sum64String(text)}
+		return Key{hash: xxhash.Sum64String(text)}
 	}
-	return Key{maphash.String(seeds.text, text)}
+	return Key{hash: maphash.String(seeds.text, text)}
 }
 
 // KeyBytes returns the same key as Key(string(text)). It does not allocate and
 // does not keep text.
 func (l *Limiter) KeyBytes(text []byte) Key {
 	if l.stable {
-		return Key{xxhash.Sum64(text)}
+		return Key{hash: xxhash.Sum64(text)}
 	}
-	return Key{maphash.Bytes(seeds.text, text)}
+	return Key{hash: maphash.Bytes(seeds.text, text)}
 }
 
 // KeyAddr returns the key of an address. An IPv4 address and the same address
@@ -52,9 +68,9 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	b := addr.As16()
 	if l.stable {
-		return Key{xxhash.Sum64(b[:]) ^ stableAddr}
+		return Key{hash: xxhash.Sum64(b[:]) ^ stableAddr}
 	}
-	return Key{maphash.Bytes(seeds.addr, b[:])}
+	return Key{hash: maphash.Bytes(seeds.addr, b[:])}
 }
 
 // KeyUint64 returns the key of a number, such as a user's id. It does not
@@ -63,7 +79,7 @@ func (l *Limiter) KeyUint64(n uint64) Key {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], n)
 	if l.stable {
-		return Key{xxhash.Sum64(b[:]) ^ stableNumber}
+		return Key{hash: xxhash.Sum64(b[:]) ^ stableNumber}
 	}
-	return Key{maphash.Bytes(seeds.number, b[:])}
+	return Key{hash: maphash.Bytes(seeds.number, b[:])}
 }

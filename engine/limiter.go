@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 	"runtime"
+	"sync"
 
-	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -14,13 +14,12 @@ import (
 type Limiter struct {
 	table *shard.Table
 	clock *clock
-	rule  atomicbucket.TokenBucket
-	one   uint64 // the cost of one token, in ticks
-	limit uint64 // the burst, in tokens
-	// doubt is how long, in ticks, a wait may be for a refusal to be checked with
-	// the exact clock; 0 unless the clock is coarse.
-	doubt      uint64
+
 	stable     bool
+	observer   *observer // nil for none
+	setting    sync.Mutex
+	policy     Policy // guarded by setting
+	tiers      int    // beside the policy
 	background *background
 }
 
@@ -34,10 +33,6 @@ type Limiter struct {
 // Numbers out of range, a nil option, and a table that the machine's memory cannot
 // hold are errors that name the value and the range.
 func New(policy Policy, options ...Option) (*Limiter, error) {
-	rule, err := policy.rule()
-	if err != nil {
-		return nil, err
-	}
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
 		if option == nil {
@@ -51,8 +46,12 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan, err := plan(policy, c.tiers, clock.lateness())
+	if err != nil {
+		return nil, err
+	}
 	table, err := shard.New(shard.Config{
-		Rule:     rule,
+		Plan:     plan,
 		Slots:    c.slots(),
 		Shards:   c.shardCount(),
 		Overflow: c.overflow,
@@ -65,14 +64,11 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		rule:       rule,
-		one:        rule.Cost(1),
-		limit:      rule.Burst(),
 		stable:     c.stable,
+		observer:   c.observer,
+		policy:     policy,
+		tiers:      len(c.tiers),
 		background: &background{table: table, clock: clock, interval: c.interval},
-	}
-	if clock.kind == clockCoarse {
-		l.doubt = rule.Ticks(int64(coarseDoubt)) + 2 // ticks may be long: at least one
 	}
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/shard"
@@ -22,6 +23,8 @@ type config struct {
 	interval time.Duration
 	clock    clockKind
 	read     func() time.Time
+	tiers    []Policy
+	observer *observer
 }
 
 const (
@@ -99,6 +102,25 @@ func Overflow(p OverflowPolicy) Option {
 func HashStable() Option {
 	return func(c *config) error {
 		c.stable = true
+		return nil
+	}
+}
+
+// Tiers adds quotas beside the limiter's policy: a plan for paying users, say, and one for
+// partners. A key is asked for under one of them by [Key.Tier]; the first of tiers is
+// tier 1, the limiter's own policy is tier 0. Up to 15 more.
+//
+// All tiers share the table, the algorithm, and each key's record: a key that moves to
+// another tier keeps what it owes, as time until it is full for a token bucket, as requests
+// for the others. Tiers of a token bucket may differ in rate and burst (the rate is
+// rounded down, by less than a millionth, if it does not go into the first one's clock), of the
+// others in the limit only.
+func Tiers(tiers ...Policy) Option {
+	return func(c *config) error {
+		if len(tiers) >= shard.MaxTiers {
+			return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-1)
+		}
+		c.tiers = slices.Clone(tiers)
 		return nil
 	}
 }

@@ -3,16 +3,32 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
 )
 
 // A Policy is an algorithm with its numbers. [New] checks them. The zero Policy
 // is none.
 type Policy struct {
-	rate  Rate
-	burst uint64
+	algorithm algorithm
+	rate      Rate          // of a token bucket
+	limit     uint64        // or burst
+	refill    uint64        // of a batch
+	window    time.Duration // or interval
+	aligned   bool
 }
+
+type algorithm uint8
+
+const (
+	noAlgorithm algorithm = iota
+	tokenBucket
+	batchRefill
+	fixedWindow
+	slidingWindow
+)
 
 // TokenBucket limits each key to the rate in the long run and to burst at once.
 // A key's bucket starts full, a request of cost n is admitted if n tokens are in
@@ -28,24 +44,134 @@ type Policy struct {
 // with a burst up to what comes back in 39 hours at the least: 100/s, 10/m and 60/s
 // are such rates, 97/s is not. All others are never early and late by at most two
 // nanoseconds, or by one 2^18th of a token where that is longer.
-func TokenBucket(rate Rate, burst uint64) Policy { return Policy{rate, burst} }
+func TokenBucket(rate Rate, burst uint64) Policy {
+	return Policy{algorithm: tokenBucket, rate: rate, limit: burst}
+}
+
+// BatchRefill is a token bucket that gets refill tokens at once every interval, at the
+// multiples of the interval since 1970, and holds burst. Over any time a key
+// gets at most burst + refill * (the refills in it) through. Nothing of an interval
+// that has begun is lost, however often a client asks.
+//
+// refill is 1 to 2^32 and at most a token a nanosecond, burst 1 to 2^32.
+func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
+	return Policy{algorithm: batchRefill, refill: refill, window: interval, limit: burst}
+}
+
+// FixedWindow limits each key to so many tokens in a window, which begins with the key's
+// first request and is followed by another one that begins with the first request
+// after it has ended. Two windows may meet: at worst twice the limit gets
+// through in a moment at the edge. 16 bytes a key.
+//
+// limit is 1 to 2^32 and window 1µs to 365 days; a limit in the millions needs a window
+// of a second or more, and an error says so. A window is exact to the nanosecond where the
+// limit and the window are not both very large, and else longer by less than a millionth.
+func FixedWindow(limit uint64, window time.Duration) Policy {
+	return Policy{algorithm: fixedWindow, limit: limit, window: window}
+}
+
+// Aligned makes the windows of [FixedWindow] begin at multiples of their length since 1970,
+// for all keys at once: on the minute, on the hour (UTC).
+func (p Policy) Aligned() Policy {
+	p.aligned = true
+	return p
+}
+
+// SlidingWindow limits each key to so many tokens in the last window, by two counters:
+// what was taken in the present window of the clock, and in the one before, which counts
+// for the share of it that the last window still covers:
+//
+//	floor(previous * share) + current + n <= limit
+//
+// It is an estimate, because it takes the previous window's requests for evenly
+// spread. Refused requests count for nothing. docs/algorithms.md says how far off it can
+// be. 16 bytes a key.
+//
+// limit is 1 to 2^24-1 and window 1µs to 365 days; a limit above 2^20 needs a window of
+// seconds or more, and an error says so.
+func SlidingWindow(limit uint64, window time.Duration) Policy {
+	return Policy{algorithm: slidingWindow, limit: limit, window: window}
+}
 
 // String returns the policy's name and numbers.
 func (p Policy) String() string {
-	if p == (Policy{}) {
-		return "no policy"
+	aligned := ""
+	if p.aligned {
+		aligned = ", aligned"
 	}
-	return fmt.Sprintf("token bucket %v burst %d", p.rate, p.burst)
+	switch p.algorithm {
+	case tokenBucket:
+		return fmt.Sprintf("token bucket %v burst %d%s", p.rate, p.limit, aligned)
+	case batchRefill:
+		return fmt.Sprintf("batch refill %d/%v burst %d%s", p.refill, p.window, p.limit, aligned)
+	case fixedWindow:
+		return fmt.Sprintf("fixed window %d/%v%s", p.limit, p.window, aligned)
+	case slidingWindow:
+		return fmt.Sprintf("sliding window %d/%v%s", p.limit, p.window, aligned)
+	}
+	return "no policy"
 }
 
-// rule checks the numbers and makes of them what the table needs.
-func (p Policy) rule() (atomicbucket.TokenBucket, error) {
-	if p == (Policy{}) {
-		return atomicbucket.TokenBucket{}, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst)")
+// rule checks the numbers and makes of them what the table needs. The rule has room for
+// limits up to most.
+func (p Policy) rule(most uint64) (rule atomicbucket.Rule, err error) {
+	if p.aligned && p.algorithm != fixedWindow {
+		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
-	rule, err := atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.burst)
+	switch p.algorithm {
+	case tokenBucket:
+		rule, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
+	case batchRefill:
+		rule, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
+	case fixedWindow:
+		rule, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
+	case slidingWindow:
+		rule, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
+	default:
+		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
+	}
 	if err != nil {
-		return rule, fmt.Errorf("engine: %v: %w", p, err)
+		return nil, fmt.Errorf("engine: %v: %w", p, err)
 	}
 	return rule, nil
+}
+
+func boxed[T any, P interface {
+	*T
+	atomicbucket.Rule
+}](rule T, err error) (atomicbucket.Rule, error) {
+	return P(&rule), err
+}
+
+// plan checks a policy and those of further tiers, and makes a plan of them.
+func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error) {
+	most := p.limit
+	for _, tier := range tiers {
+		most = max(most, tier.limit)
+	}
+	rule, err := p.rule(most)
+	if err != nil {
+		return nil, err
+	}
+	quotas := make([]atomicbucket.Quota, len(tiers))
+	for i, tier := range tiers {
+		if quotas[i], err = p.tier(rule, tier); err != nil {
+			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
+		}
+	}
+	return shard.NewPlan(rule, lateness, quotas...)
+}
+
+// tier returns what a tier grants under the rule of p.
+func (p Policy) tier(rule atomicbucket.Rule, tier Policy) (atomicbucket.Quota, error) {
+	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok && p.algorithm == tokenBucket && tier.algorithm == tokenBucket {
+		return bucket.Share(tier.rate.tokens, tier.rate.period, tier.limit)
+	}
+	same := p
+	same.limit = tier.limit
+	if tier != same || tier.algorithm == tokenBucket {
+		return atomicbucket.Quota{}, fmt.Errorf("want %v with another limit", p)
+	}
+	_, err := tier.rule(max(p.limit, tier.limit))
+	return atomicbucket.Quota{Token: 1, Tokens: tier.limit}, err
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/tsc"
 	"github.com/weir-go/weir/shard"
 )
@@ -16,15 +15,13 @@ func (l *Limiter) Allow(key string) bool {
 	if l.stable {
 		return l.AllowKey(l.Key(key))
 	}
-	return l.allow(maphash.String(seeds.text, key)) // as Key does, a call less
+	return l.AllowKey(Key{hash: maphash.String(seeds.text, key)}) // as Key does, a call less
 }
 
 // AllowKey is [Limiter.Allow] for a key that is hashed already.
-func (l *Limiter) AllowKey(k Key) bool { return l.allow(k.hash) }
-
-func (l *Limiter) allow(hash uint64) bool {
+func (l *Limiter) AllowKey(k Key) bool {
 	// The cache line is on its way while the clock is read.
-	place := l.table.Find(hash)
+	place := l.table.Find(k.hash)
 	place.Touch()
 	var now int64
 	if line := l.clock.line.Load(); line != nil { // as nanos does, a call less
@@ -32,26 +29,26 @@ func (l *Limiter) allow(hash uint64) bool {
 	} else {
 		now = l.clock.nanos()
 	}
-	s, v := l.table.Hit(place, now, l.one)
-	return v == shard.Admitted || l.allowSlowly(place, now, s, v)
+	s, plan, v := l.table.Hit(place, now, 1, k.tier)
+	return v == shard.Admitted || l.allowSlowly(k, place, shard.Outcome{State: s, Plan: plan, At: now, Verdict: v})
 }
 
-// allowSlowly is the rest of allow when its hit did not admit: the key may have no
+// allowSlowly is the rest of AllowKey when its hit did not admit: the key may have no
 // record yet, and a refusal may rest on a coarse clock.
-func (l *Limiter) allowSlowly(place shard.Place, now int64, s atomicbucket.State, v shard.Verdict) bool {
-	if v == shard.Undecided {
-		s, now, v = l.table.Miss(place, now, l.one)
+func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
+	if o.Verdict == shard.Undecided {
+		o = l.table.Miss(place, o.At, 1, k.tier)
 	}
-	if v == shard.Refused && l.doubtful(s, now, l.one) {
-		_, _, v = l.table.Take(place, l.clock.renew(coarseTick), l.one)
+	if o.Doubtful(1, k.tier) {
+		o = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier)
 	}
-	return v.Admits()
-}
-
-// doubtful reports whether a refusal rests on a coarse clock, and on so short a
-// wait that the clock may be to blame.
-func (l *Limiter) doubtful(s atomicbucket.State, at int64, cost uint64) bool {
-	return l.doubt > 0 && l.rule.Lack(s, l.rule.Ticks(at), cost) < l.doubt
+	if o.Verdict.Admits() {
+		return true
+	}
+	if l.observer != nil {
+		l.observer.refused(k, 1)
+	}
+	return false
 }
 
 // Take takes n tokens from the key, all or none, and returns the decision with
@@ -65,11 +62,23 @@ func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(k
 
 // TakeKey is [Limiter.Take] for a key that is hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) Decision {
-	if n == 0 || n > l.limit {
+	if n == 0 {
 		return l.PeekKey(k, n)
 	}
-	cost := l.rule.Cost(n)
-	return l.decide(l.take(k, cost), cost)
+	o, nanos := l.take(k, n)
+	return l.decide(k, &o, nanos, n)
+}
+
+// take takes n tokens at the clock's time, which it returns.
+func (l *Limiter) take(k Key, n uint64) (o shard.Outcome, nanos int64) {
+	place := l.table.Find(k.hash)
+	place.Touch()
+	nanos = l.clock.nanos()
+	if o = l.table.Take(place, nanos, n, k.tier); o.Doubtful(n, k.tier) {
+		nanos = l.clock.renew(coarseTick)
+		o = l.table.Take(place, nanos, n, k.tier)
+	}
+	return o, nanos
 }
 
 // TakeAt is TakeKey at a time that the caller supplies: the fastest way when one
@@ -80,70 +89,59 @@ func (l *Limiter) TakeKey(k Key, n uint64) Decision {
 // the latest would refuse, and one in the future is believed. What lies before 1970
 // or after April 2262 counts as that.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) Decision {
-	nanos := l.clock.instant(now)
-	place := l.table.Find(k.hash)
-	if n == 0 || n > l.limit {
-		return l.peek(place, n, nanos)
+	return l.takeAt(k, n, l.clock.instant(now))
+}
+
+func (l *Limiter) takeAt(k Key, n uint64, nanos int64) Decision {
+	if n == 0 {
+		return l.peek(k, n, nanos)
 	}
-	cost := l.rule.Cost(n)
-	return l.decide(l.takeAt(place, cost, nanos), cost)
+	o := l.table.Take(l.table.Find(k.hash), nanos, n, k.tier)
+	return l.decide(k, &o, nanos, n)
 }
 
-// An outcome is what the table said to a take.
-type outcome struct {
-	nanos   int64              // the clock's reading
-	at      int64              // the time at which it was decided: later if the clock is late
-	state   atomicbucket.State // the record that decided
-	verdict shard.Verdict
-}
-
-// take takes a cost in ticks, at the clock's time.
-func (l *Limiter) take(k Key, cost uint64) outcome {
-	place := l.table.Find(k.hash)
-	place.Touch()
-	o := l.takeAt(place, cost, l.clock.nanos())
-	if o.verdict == shard.Refused && l.doubtful(o.state, o.at, cost) {
-		o = l.takeAt(place, cost, l.clock.renew(coarseTick))
-	}
-	return o
-}
-
-// takeAt takes a cost in ticks, at a given time.
-func (l *Limiter) takeAt(place shard.Place, cost uint64, nanos int64) outcome {
-	o := outcome{nanos: nanos}
-	o.state, o.at, o.verdict = l.table.Take(place, nanos, cost)
-	return o
-}
-
-// decide puts an outcome into the caller's terms.
-func (l *Limiter) decide(o outcome, cost uint64) Decision {
-	tick := l.rule.Ticks(o.at)
-	d := Decision{
-		Allowed:    o.verdict.Admits(),
-		Limit:      l.limit,
-		ResetAfter: l.wait(o.nanos, o.at, l.rule.Debt(o.state, tick)),
-	}
-	if o.verdict == shard.NoRoom {
-		// The first record of the neighbourhood to be idle makes room.
-		d.RetryAfter = d.ResetAfter
+// decide puts an outcome into the terms of a caller whose clock read nanos.
+func (l *Limiter) decide(k Key, o *shard.Outcome, nanos int64, n uint64) Decision {
+	if o.Verdict.Admits() {
+		d := read(o, nanos, k, 0)
+		d.Allowed = true
 		return d
 	}
-	d.Remaining = l.rule.Remaining(o.state, tick)
-	if !d.Allowed {
-		d.RetryAfter = l.wait(o.nanos, o.at, l.rule.Lack(o.state, tick, cost))
+	if l.observer != nil {
+		l.observer.refused(k, n)
 	}
-	return d
+	switch o.Verdict {
+	case shard.TooMuch:
+		return l.peek(k, n, nanos)
+	case shard.NoRoom:
+		// The first record of the neighbourhood to be idle makes room.
+		rule := o.Plan.Rule()
+		wait := later(o.At-nanos, rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))))
+		return Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
+	}
+	return read(o, nanos, k, n)
 }
 
-// wait returns the time from nanos until so many ticks have passed since at, which is
-// not earlier.
-func (l *Limiter) wait(nanos, at int64, ticks uint64) time.Duration {
-	if ticks == 0 {
+// read returns what there is to say about a record to a caller whose clock read nanos and
+// who asks for n tokens. Whether they are granted is not said.
+func read(o *shard.Outcome, nanos int64, k Key, n uint64) Decision {
+	r := o.Read(n, k.tier)
+	return Decision{
+		Limit:      o.Plan.Quota(k.tier).Tokens,
+		Remaining:  r.Remaining,
+		RetryAfter: later(o.At-nanos, r.RetryAfter),
+		ResetAfter: later(o.At-nanos, r.ResetAfter),
+	}
+}
+
+// later returns a wait as a clock sees it that is so many nanoseconds late. No wait stays
+// none.
+func later(late int64, wait time.Duration) time.Duration {
+	if wait == 0 {
 		return 0
 	}
-	late, wait := time.Duration(at-nanos), l.rule.Wait(at, ticks)
-	if wait > math.MaxInt64-late {
+	if wait > math.MaxInt64-time.Duration(late) {
 		return math.MaxInt64
 	}
-	return late + wait
+	return wait + time.Duration(late)
 }

@@ -100,14 +100,16 @@ type recorder struct {
 }
 
 func (r *recorder) make(c call, client int) porcupine.Operation {
-	rule, place := r.table.Rule(), r.table.Find(c.key)
+	rule, place := bucketOf(r.table), r.table.Find(c.key)
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
 	switch c.what {
 	case callTake:
-		s, at, v := r.table.Take(place, int64(c.now), c.cost)
+		o := r.table.Take(place, int64(c.now), c.cost/rule.Cost(1), 0)
+		s, at, v := o.State, o.At, o.Verdict
 		a = answer{verdict: v, at: uint64(at), debt: rule.Debt(s, rule.Ticks(at))}
 	case callLook:
-		s, at := r.table.Look(place, int64(c.now))
+		o := r.table.Look(place, int64(c.now))
+		s, at := o.State, o.At
 		a = answer{at: uint64(at), debt: rule.Debt(s, rule.Ticks(at))}
 	case callReset:
 		a = answer{had: r.table.Reset(place), mark: uint64(r.table.Mark())}
@@ -135,11 +137,11 @@ const (
 // history plays a scene once: real goroutines, real table.
 func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Operation) {
 	rule := numbers{1, time.Second, s.burst}.rule(t)
-	tb, err := shard.New(shard.Config{Rule: rule, Slots: s.slots, Shards: 1, Window: s.window, Overflow: shard.Refuse, Start: start})
+	tb, err := shard.New(shard.Config{Plan: planOf(t, rule), Slots: s.slots, Shards: 1, Window: s.window, Overflow: shard.Refuse, Start: start})
 	require.NoError(t, err)
 	r := &recorder{table: tb}
 	r.clock.Store(start)
-	cost := r.table.Rule().Cost(1)
+	cost := bucketOf(r.table).Cost(1)
 	var histories [historyClients][]porcupine.Operation
 	var all sync.WaitGroup
 	var ready atomic.Int32
@@ -212,7 +214,7 @@ func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table,
 			}
 		}
 	}
-	model := bucketModel(table.Rule().Cost(s.burst))
+	model := bucketModel(bucketOf(table).Cost(s.burst))
 	if !porcupine.CheckOperations(model, history) {
 		for _, op := range history {
 			t.Logf("%d: %2d-%2d %s", op.ClientId, op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
@@ -373,5 +375,5 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 		Input:  call{key: fresh, now: start, cost: second},
 		Output: answer{verdict: shard.Refused, at: start, debt: 4 * second},
 	})
-	assert.False(t, porcupine.CheckOperations(bucketModel(table.Rule().Cost(s.burst)), history))
+	assert.False(t, porcupine.CheckOperations(bucketModel(bucketOf(table).Cost(s.burst)), history))
 }

@@ -277,10 +277,11 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 					return s.Evictions + s.Forgiven + s.NoRoom + s.Unrecorded
 				}
 				c.take = func(key uint64, at int64, tokens uint64) (bool, time.Duration) {
-					s, decided, v := tb.Take(tb.Find(key), at, tb.Rule().Cost(tokens))
+					o := tb.Take(tb.Find(key), at, tokens, 0)
+					s, decided, v := o.State, o.At, o.Verdict
 					if v == shard.Admitted {
-						debt := tb.Rule().Debt(s, tb.Rule().Ticks(decided))
-						return true, time.Duration(decided-at) + tb.Rule().Wait(decided, debt)
+						debt := bucketOf(tb).Debt(s, bucketOf(tb).Ticks(decided))
+						return true, time.Duration(decided-at) + bucketOf(tb).Wait(decided, debt)
 					}
 					require.Equal(t, shard.Refused, v)
 					return false, 0
@@ -346,8 +347,9 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 		debts := func(keys map[uint64]uint64) map[uint64]uint64 {
 			all := map[uint64]uint64{}
 			for key := range keys {
-				s, at := tb.Look(tb.Find(key), now)
-				if d := tb.Rule().Debt(s, tb.Rule().Ticks(at)); d > 0 {
+				o := tb.Look(tb.Find(key), now)
+				s, at := o.State, o.At
+				if d := bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)); d > 0 {
 					all[key] = d
 				}
 			}
@@ -359,7 +361,7 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 			now += random.Int64N(int64(time.Second) / 4)
 			before := debts(known)
 			evictions := tb.Stats().Evictions
-			_, _, v := tb.Take(tb.Find(key), now, tb.Rule().Cost(1+random.Uint64N(burst)))
+			v := tb.Take(tb.Find(key), now, 1+random.Uint64N(burst), 0).Verdict
 			require.Equal(t, shard.Admitted, v)
 			after := debts(before)
 			known = maps.Clone(after)
@@ -372,7 +374,7 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 			require.Len(t, after, window-1)
 			for victim, debt := range before {
 				if after[victim] == 0 {
-					forgiven += tb.Rule().Tokens(debt)
+					forgiven += bucketOf(tb).Tokens(debt)
 					for other := range maps.Values(after) {
 						require.GreaterOrEqual(t, other, debt, "window %d, key %d", window, key)
 					}
@@ -398,9 +400,8 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 		keys = 800
 	}
 	tb := table(t, 1, burst, 1, shard.DefaultWindow, shard.Evict)
-	one := tb.Rule().Cost(1)
 	const drained = 0
-	_, _, v := tb.Take(tb.Find(drained), start, burst*one)
+	v := tb.Take(tb.Find(drained), start, burst, 0).Verdict
 	require.Equal(t, shard.Admitted, v)
 	for half := range int64(times) {
 		now := start + half*int64(time.Second)/2
@@ -408,10 +409,10 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 		fresh.Store(uint64(half+1) << 32)
 		togetherN(goroutines, func() {
 			for range keys / goroutines {
-				if _, _, v := tb.Take(tb.Find(fresh.Add(1)), now, one); v == shard.Admitted {
+				if v := tb.Take(tb.Find(fresh.Add(1)), now, 1, 0).Verdict; v == shard.Admitted {
 					admitted.Add(1)
 				}
-				if _, _, v := tb.Take(tb.Find(drained), now, one); v == shard.Admitted {
+				if v := tb.Take(tb.Find(drained), now, 1, 0).Verdict; v == shard.Admitted {
 					again.Add(1)
 				}
 			}

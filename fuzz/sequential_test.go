@@ -161,13 +161,13 @@ const machineWindow = 4
 // overlap, and perWindow keys for every window, among them the key 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
-	table, err := shard.New(shard.Config{Rule: p.rule(t), Slots: slots, Shards: shards, Window: machineWindow, Overflow: overflow, Start: start})
+	table, err := shard.New(shard.Config{Plan: planOf(t, p.rule(t)), Slots: slots, Shards: shards, Window: machineWindow, Overflow: overflow, Start: start})
 	require.NoError(t, err)
 	m := &tableMachine{
 		numbers:  p,
 		table:    table,
-		rule:     table.Rule(),
-		slack:    slack(table.Rule()),
+		rule:     bucketOf(table),
+		slack:    slack(bucketOf(table)),
 		overflow: overflow,
 		model:    reference.NewTable[uint64](p.tokens, p.period, p.burst),
 		windows:  map[uint64]int{},
@@ -220,7 +220,8 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	at := m.at(now)
 	tokens, rivals := m.model.Tokens(key, at), m.rivals(key, at)
 	indebted := m.model.Debt(key, at).Sign() > 0
-	s, got, verdict := m.table.Take(m.table.Find(key), now, m.rule.Cost(n))
+	o := m.table.Take(m.table.Find(key), now, n, 0)
+	s, got, verdict := o.State, o.At, o.Verdict
 	require.Equal(t, at, got, "the time of a take at %d with the mark at %d", now, m.mark)
 
 	if !indebted && len(rivals) == machineWindow {
@@ -266,7 +267,7 @@ func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s 
 	require.Equal(t, shard.Admitted, verdict)
 	var gone []uint64
 	for _, k := range rivals {
-		s, _ := m.table.Look(m.table.Find(k), at)
+		s := m.table.Look(m.table.Find(k), at).State
 		if m.rule.Idle(s, m.rule.Ticks(at)) {
 			gone = append(gone, k)
 		}
@@ -317,7 +318,8 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 func (m *tableMachine) check(t *rapid.T) {
 	require.GreaterOrEqual(t, m.table.Mark(), m.mark, "the mark never falls")
 	for _, key := range m.keys {
-		s, at := m.table.Look(m.table.Find(key), m.used)
+		o := m.table.Look(m.table.Find(key), m.used)
+		s, at := o.State, o.At
 		require.Equal(t, m.used, at)
 		m.requireDebt(t, s, key, at, "look")
 	}
@@ -418,7 +420,8 @@ func runTable(t *rapid.T, m *tableMachine) {
 		"look": func(t *rapid.T) {
 			key, now := few.Draw(t, "key"), m.drawNow(t)
 			want := m.at(now)
-			s, at := m.table.Look(m.table.Find(key), now)
+			o := m.table.Look(m.table.Find(key), now)
+			s, at := o.State, o.At
 			require.Equal(t, want, at)
 			m.requireDebt(t, s, key, at, "look")
 		},

@@ -55,10 +55,22 @@ func beside(f func(random *rand.Rand), body func()) {
 	done.Wait()
 }
 
+// planOf returns the plan of a token bucket.
+func planOf(t require.TestingT, rule atomicbucket.TokenBucket) *shard.Plan {
+	plan, err := shard.NewPlan(&rule, 0)
+	require.NoError(t, err)
+	return plan
+}
+
+// bucketOf returns the rule of a table of token buckets.
+func bucketOf(tb *shard.Table) *atomicbucket.TokenBucket {
+	return tb.Plan().Rule().(*atomicbucket.TokenBucket)
+}
+
 func table(t *testing.T, rate float64, burst uint64, slots uint64, window int, overflow shard.Overflow) *shard.Table {
 	rule, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
 	require.NoError(t, err)
-	tb, err := shard.New(shard.Config{Rule: rule, Slots: slots, Shards: 1, Window: window, Overflow: overflow, Start: start})
+	tb, err := shard.New(shard.Config{Plan: planOf(t, rule), Slots: slots, Shards: 1, Window: window, Overflow: overflow, Start: start})
 	require.NoError(t, err)
 	return tb
 }
@@ -77,7 +89,7 @@ func frozenRound(t *testing.T, seed uint64) {
 		for range 400 {
 			key := random.Uint64N(keys + passing)
 			n := 1 + random.Uint64N(3)
-			_, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(n))
+			v := tb.Take(tb.Find(key), start, n, 0).Verdict
 			switch {
 			case key >= keys && random.IntN(2) == 0:
 				tb.Reset(tb.Find(key))
@@ -90,7 +102,7 @@ func frozenRound(t *testing.T, seed uint64) {
 		}
 		for key := range uint64(keys) { // take what is left, one by one
 			for {
-				if _, _, v := tb.Take(tb.Find(key), start, tb.Rule().Cost(1)); v != shard.Admitted {
+				if v := tb.Take(tb.Find(key), start, 1, 0).Verdict; v != shard.Admitted {
 					assert.Equal(t, shard.Refused, v)
 					break
 				}
@@ -100,8 +112,9 @@ func frozenRound(t *testing.T, seed uint64) {
 	})
 	for key := range uint64(keys) {
 		require.EqualValues(t, burst, admitted[key].Load(), "key %d, round %d", key, seed)
-		s, at := tb.Look(tb.Find(key), start)
-		require.Equal(t, tb.Rule().Cost(burst), tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+		o := tb.Look(tb.Find(key), start)
+		s, at := o.State, o.At
+		require.Equal(t, bucketOf(tb).Cost(burst), bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)))
 	}
 	require.Zero(t, tb.Stats().Evictions)
 }
@@ -119,7 +132,7 @@ func conservedRound(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, g))
 		for range 500 {
 			n := 1 + random.Uint64N(burst)
-			if _, _, v := tb.Take(tb.Find(random.Uint64N(keys)), start, tb.Rule().Cost(n)); v == shard.Admitted {
+			if v := tb.Take(tb.Find(random.Uint64N(keys)), start, n, 0).Verdict; v == shard.Admitted {
 				admitted.Add(n)
 			}
 			if random.IntN(50) == 0 {
@@ -129,8 +142,9 @@ func conservedRound(t *testing.T, seed uint64) {
 	})
 	owed := uint64(0)
 	for key := range uint64(keys) {
-		s, at := tb.Look(tb.Find(key), start)
-		owed += tb.Rule().Tokens(tb.Rule().Debt(s, tb.Rule().Ticks(at)))
+		o := tb.Look(tb.Find(key), start)
+		s, at := o.State, o.At
+		owed += bucketOf(tb).Tokens(bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)))
 	}
 	stats := tb.Stats()
 	require.Equal(t, admitted.Load(), owed+stats.Forgiven, "round %d: %+v", seed, stats)
@@ -173,12 +187,12 @@ func movingRound(t *testing.T, seed uint64) {
 			case 1:
 				at -= random.Int64N(100_000)
 			}
-			key, cost := random.Uint64N(many), tb.Rule().Cost(1+random.Uint64N(2))
+			key, n := random.Uint64N(many), 1+random.Uint64N(2)
 			if swept {
 				key = uint64(at) / 50_000 % few << 61 // whose home is a line of its own
 			}
-			if _, at, v := tb.Take(tb.Find(key), at, cost); v == shard.Admitted {
-				mine[key] = append(mine[key], admission{int64(tb.Rule().Ticks(at)), int64(cost)})
+			if o := tb.Take(tb.Find(key), at, n, 0); o.Verdict == shard.Admitted {
+				mine[key] = append(mine[key], admission{int64(bucketOf(tb).Ticks(o.At)), int64(bucketOf(tb).Cost(n))})
 			}
 		}
 		mu.Lock()
@@ -190,7 +204,7 @@ func movingRound(t *testing.T, seed uint64) {
 	total := 0
 	for key, list := range all {
 		total += len(list)
-		requireWithinLimit(t, list, tb.Rule().Cost(burst), key)
+		requireWithinLimit(t, list, bucketOf(tb).Cost(burst), key)
 	}
 	require.Greater(t, total, few*burst, "the clock ran")
 }
@@ -215,26 +229,26 @@ func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61
 	bytes := tb.Stats().Bytes
-	one := tb.Rule().Cost(1)
-	_, _, v := tb.Take(tb.Find(drained), start, tb.Rule().Cost(5))
+	v := tb.Take(tb.Find(drained), start, 5, 0).Verdict
 	require.Equal(t, shard.Admitted, v)
-	_, _, v = tb.Take(tb.Find(paying), start, tb.Rule().Cost(3))
+	v = tb.Take(tb.Find(paying), start, 3, 0).Verdict
 	require.Equal(t, shard.Admitted, v)
 
 	var admitted, again atomic.Uint64
 	beside(func(*rand.Rand) {
-		if _, _, v := tb.Take(tb.Find(drained), start, one); v != shard.Refused {
+		if v := tb.Take(tb.Find(drained), start, 1, 0).Verdict; v != shard.Refused {
 			again.Add(1)
 		}
-		s, at := tb.Look(tb.Find(paying), start)
-		if tb.Rule().Remaining(s, tb.Rule().Ticks(at)) != 2 {
+		o := tb.Look(tb.Find(paying), start)
+		s, at := o.State, o.At
+		if bucketOf(tb).Read(s, at, bucketOf(tb).Quota().Demand(0)).Remaining != 2 {
 			again.Add(1)
 		}
 	}, func() {
 		together(func(g uint64) {
 			random := rand.New(rand.NewPCG(7, g))
 			for range 50_000 {
-				if _, _, v := tb.Take(tb.Find(random.Uint64()), start, one); v == shard.Admitted {
+				if v := tb.Take(tb.Find(random.Uint64()), start, 1, 0).Verdict; v == shard.Admitted {
 					admitted.Add(1)
 				}
 			}

@@ -35,7 +35,7 @@
 //	CLAIM  one goroutine owns the slot and is writing the key word.
 //	TENT   tentative: the key word is valid; whether this is the key's only
 //	       record is not yet decided. No take is charged to it.
-//	LIVE   the key's record. payload = the bucket.
+//	LIVE   the key's record. payload = the bucket. LIVE' is the same under another plan.
 //
 //	           claim                publish          commit, with a take
 //	0, FREE ------------> CLAIM ------------> TENT ----------------------> LIVE --.
@@ -69,7 +69,7 @@
 // That read is the moment of the refusal. Without it the state may be one tenure's
 // and the key another's: a key refused on a stranger's bucket.
 //
-// R3. The version changes at every claim, and the key is written under CLAIM only,
+// R3. The version changes at every claim (and conversion, R9), and the key is written under CLAIM only,
 // before TENT. Without the version, a compare-and-swap prepared in an earlier
 // tenure could succeed in a later one. With the key written after TENT, a record
 // could be found, and settled, under the label of the slot's last owner.
@@ -121,6 +121,17 @@
 // compare-and-swap, others could drain it in between for ever; if it charged the
 // claimer's take, a claimer that finds its record committed could not know whether
 // it was admitted.
+//
+// R9. A plan is read after the state that it is applied to. The plan, the rule with its
+// quotas, may be replaced while the table is used. Records say by their tag (LIVE or
+// LIVE') which of two plans they follow, the present one or the one before; there are never
+// three, because one replacement ends before the next begins. Whoever meets a record that
+// follows the one before converts it; the replacement converts all, and aborts what
+// is tentative, so that nobody can commit by a plan that it read before. A state and a
+// plan that was read after it, and that agree, are right for each other, or else the state is
+// no longer what the slot holds, and the compare-and-swap fails: a conversion changes the
+// version as a claim does, since a plan may be changed and changed back. Without this a
+// bucket would be read by another plan's numbers: as more tokens than it has, or fewer.
 //
 // # Why it is right
 //

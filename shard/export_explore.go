@@ -9,8 +9,8 @@ import (
 )
 
 // Words returns every word that calls of t share, for the explorer of interleavings:
-// the state and the key of each slot in turn, then the mark and the time of the last
-// sweep.
+// the state and the key of each slot in turn, then the mark, the time of the last
+// sweep, the plan, and the one before.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -20,5 +20,9 @@ func (t *Table) Words() []*word.Word {
 			words = append(words, (*word.Word)(unsafe.Pointer(&sl.state)), &sl.key)
 		}
 	}
-	return append(words, &t.mark, &t.swept)
+	return append(words, &t.mark, &t.swept, &t.plan.Word, &t.before.Word)
 }
+
+// Before returns the plan before the present one, while there may be records that follow
+// it.
+func (t *Table) Before() *Plan { return t.before.Load() }

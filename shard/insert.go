@@ -2,60 +2,67 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// insert gives the key at p a record with cost taken from it, if it has none. It is
-// undecided when the key has a live record, and when another call changed the
+// insert gives the key at p a record with the request's tokens taken from it, if it has
+// none. It is undecided when the key has a live record, and when another call changed the
 // window meanwhile.
-func (t *Table) insert(p Place, now int64, cost uint64) (atomicbucket.State, int64, Verdict) {
-	tick := t.rule.Ticks(now)
-	room, from := (*slot)(nil), atomicbucket.State(0)
+func (t *Table) insert(p Place, r request) Outcome {
+	if plan := t.plan.Load(); r.n > plan.Quota(r.tier).Tokens {
+		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
+	}
+	room, from, idleAtMark := (*slot)(nil), atomicbucket.State(0), true
 	for i := uint64(0); i < t.window; i++ {
 		sl := p.at(i)
-		s := sl.state.Load() // before the key: R1
+		s := sl.state.Load()  // before the key: R1
+		plan := t.plan.Load() // after the state: R9
+		if s.IsLive() && s.Tag() != plan.live {
+			t.convert(sl, s)
+			return undecided
+		}
 		if sl.key.Load() == p.fingerprint && s.Tag() >= atomicbucket.Tentative {
 			if s.IsLive() {
-				return 0, 0, Undecided
+				return undecided
 			}
-			return t.settle(p, sl, s, now, cost)
+			return t.settle(p, sl, s, r)
 		}
-		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && t.rule.Idle(s, tick)) {
+		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, r.now)) {
 			room, from = sl, s
+			idleAtMark = !s.IsLive() || plan.idle(s, t.Mark())
 		}
 		if s == 0 {
 			break // R5
 		}
 	}
-	mark := t.mark.Load()
-	if uint64(now)-mark > t.skew { // what was read above may be misjudged: R7
-		return 0, 0, Undecided
+	if uint64(r.now)-t.mark.Load() > t.plan.Load().skew { // what was read above may be misjudged: R7
+		return undecided
 	}
 	if room == nil {
-		return t.overflowed(p, now, cost)
+		return t.overflowed(p, r)
 	}
-	if from.IsLive() && !t.rule.Idle(from, t.rule.Ticks(int64(mark))) {
-		t.raise(now) // R7: forget nothing that is not idle at the mark
+	if !idleAtMark {
+		t.raise(r.now) // R7: forget nothing that is not idle at the mark
 	}
 	claimed, ok := room.state.Claim(from)
 	if !ok {
-		return 0, 0, Undecided
+		return undecided
 	}
-	return t.publish(p, room, claimed, now, cost)
+	return t.publish(p, room, claimed, r)
 }
 
 // publish writes the key into the claimed slot and settles the record.
-func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, now int64, cost uint64) (atomicbucket.State, int64, Verdict) {
+func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request) Outcome {
 	sl.key.Store(p.fingerprint)            // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
-	return t.settle(p, sl, tentative, now, cost)
+	return t.settle(p, sl, tentative, r)
 }
 
 // settle decides the tentative record in the slot mine: is it the key's
-// only one? If so it commits the record together with the take of cost. It is
+// only one? If so it commits the record together with the request's take. It is
 // undecided, and nothing is taken, when it is not, or when another call decided
 // first.
 //
 // Anybody who meets a tentative record of its own key settles it, each with its
 // own take: nobody waits for the goroutine that claimed it.
-func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, now int64, cost uint64) (atomicbucket.State, int64, Verdict) {
+func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r request) Outcome {
 search:
 	lower := true // whether other is before mine
 	for i := uint64(0); i < t.window; i++ {
@@ -79,21 +86,27 @@ search:
 		}
 		if s.IsLive() || lower {
 			mine.state.Abort(tentative) // R6: the live one stays, else the lower one
-			return 0, 0, Undecided
+			return undecided
 		}
 		if !other.state.Abort(s) { // R6: kill the higher one
 			goto search // it changed: it may be live now
 		}
 	}
+	plan := t.plan.Load() // after the tentative state: R9
+	quota := plan.Quota(r.tier)
+	if r.n > quota.Tokens {
+		mine.state.Abort(tentative)
+		return undecided
+	}
 	// R7: a new bucket is full at the mark or later, and the mark is read after
 	// the search.
-	now = max(now, t.Mark())
-	s, ok := mine.state.Commit(tentative, t.rule.Fresh(t.rule.Ticks(now), cost))
+	now := max(r.now, t.Mark())
+	s, ok := mine.state.Commit(tentative, plan.live, plan.first(now, quota.Demand(r.n)))
 	if !ok {
-		return 0, 0, Undecided
+		return undecided
 	}
-	if t.Mark()-now >= overtook*int64(t.skew) { // time leapt meanwhile: R7
+	if t.Mark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
 		mine.state.Free(s)
 	}
-	return s, now, Admitted
+	return Outcome{s, plan, now, Admitted}
 }

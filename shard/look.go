@@ -6,20 +6,43 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Look returns the record of the key at p and the time to judge it by: now, or
-// the mark if now is late. Of a key without a record it returns a full bucket. It takes
-// nothing; but a leap of time is believed, as in Take.
-func (t *Table) Look(p Place, now int64) (atomicbucket.State, int64) {
+// Look returns the record of the key at p, the plan it follows, and the time to judge it
+// by: now, or the mark if now is late. Of a key without a record it returns a full one.
+// It takes nothing; but a leap of time is believed, as in Take.
+func (t *Table) Look(p Place, now int64) Outcome {
 	defer runtime.KeepAlive(t)
 	for at := t.catchUp(now); ; {
-		s, _ := t.record(p)
-		if s == 0 {
-			s = atomicbucket.NewState(atomicbucket.Live, 0, t.rule.Ticks(at))
-		}
+		s, plan, _ := t.record(p)
 		before := at
-		if at = t.catchUp(now); at-before <= int64(t.skew) {
-			return s, at
+		if s == 0 {
+			s = plan.full(at)
+		}
+		if at = t.catchUp(now); at-before <= int64(plan.skew) {
+			return Outcome{State: s, Plan: plan, At: at}
 		} // time leapt while the record was looked for: it may be too old to judge
+	}
+}
+
+// Refund gives n tokens back to the key at p, at the time now. What was not taken is
+// not given: a bucket holds no more than all of it. A key without a record has
+// all of it.
+func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
+	defer runtime.KeepAlive(t)
+	for {
+		at := t.catchUp(now)
+		s, plan, sl := t.record(p)
+		if sl == nil || uint64(at)-t.mark.Load() > plan.skew {
+			if sl == nil {
+				return Outcome{State: plan.full(at), Plan: plan, At: at}
+			}
+			continue // time has leapt: R7
+		}
+		rule, quota := plan.rule, plan.Quota(tier)
+		payload := rule.Refund(s, rule.Ticks(at), quota.Demand(min(n, quota.Tokens)).Cost)
+		if s, ok := sl.state.Move(s, payload); ok {
+			return Outcome{s, plan, at, Admitted}
+		}
+		t.shard(p).retries.Add(1)
 	}
 }
 
@@ -29,7 +52,7 @@ func (t *Table) Look(p Place, now int64) (atomicbucket.State, int64) {
 func (t *Table) Reset(p Place) bool {
 	defer runtime.KeepAlive(t)
 	for {
-		s, sl := t.record(p)
+		s, _, sl := t.record(p)
 		if sl == nil {
 			return false
 		}
@@ -40,9 +63,10 @@ func (t *Table) Reset(p Place) bool {
 	}
 }
 
-// record returns the live record of the key at p and its slot, or 0 and nil. A
-// tentative record is none yet: nothing has been admitted by it.
-func (t *Table) record(p Place) (atomicbucket.State, *slot) {
+// record returns the live record of the key at p, the plan that it follows, and its
+// slot; or 0, the present plan, and nil. A tentative record is none yet: nothing has been
+// admitted by it.
+func (t *Table) record(p Place) (atomicbucket.State, *Plan, *slot) {
 	for i := uint64(0); i < t.window; i++ {
 		sl := p.at(i)
 		s := sl.state.Load() // R1
@@ -52,10 +76,13 @@ func (t *Table) record(p Place) (atomicbucket.State, *slot) {
 		if !s.IsLive() || sl.key.Load() != p.fingerprint {
 			continue
 		}
-		if sl.state.Load() == s { // R2
-			return s, sl
+		plan := t.plan.Load() // R9
+		if s.Tag() != plan.live {
+			t.convert(sl, s)
+		} else if sl.state.Load() == s { // R2
+			return s, plan, sl
 		}
 		i = ^uint64(0) // it changed: search again from home
 	}
-	return 0, nil
+	return 0, t.plan.Load(), nil
 }

@@ -34,11 +34,11 @@ func (t *Table) catchUp(now int64) int64 {
 		if now <= int64(mark) {
 			return int64(mark)
 		}
-		ahead := uint64(now) - mark
-		if ahead <= t.skew {
+		ahead, skew := uint64(now)-mark, t.plan.Load().skew
+		if ahead <= skew {
 			return now
 		}
-		t.advance(mark, mark+t.leap(ahead))
+		t.advance(mark, mark+leap(ahead, skew))
 	}
 }
 
@@ -46,11 +46,11 @@ func (t *Table) catchUp(now int64) int64 {
 // turns of the circle come with the first step, and cost nothing: a record stays at
 // the same distance, and the rest of the step makes it idle. What then remains is less
 // than a turn, four steps more.
-func (t *Table) leap(ahead uint64) uint64 {
-	if ahead <= leapStep*t.skew {
+func leap(ahead, skew uint64) uint64 {
+	if ahead <= leapStep*skew {
 		return ahead
 	}
-	return ahead - (ahead-leapStep*t.skew)%(circle*t.skew)
+	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
 // raise makes the mark at least now, which is not further ahead of it than the skew.
@@ -67,7 +67,7 @@ func (t *Table) raise(now int64) {
 // last leap's sweep has to be made, by whoever comes first: or idle records would stay
 // behind long enough to look indebted again.
 func (t *Table) advance(mark, to uint64) bool {
-	if swept := t.swept.Load(); mark > swept && mark-swept > t.skew {
+	if swept := t.swept.Load(); mark > swept && mark-swept > t.plan.Load().skew {
 		t.pass(int64(mark), nil)
 		return false
 	}

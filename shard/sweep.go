@@ -68,8 +68,10 @@ func (t *Table) sweepChunk(slots []slot) (live, reclaimed uint64) {
 			continue
 		}
 		// The mark is read after the state, so that it is not behind the call that
-		// wrote it by more than the skew: R7.
-		if t.rule.Idle(s, t.rule.Ticks(t.Mark())) && sl.state.Free(s) {
+		// wrote it by more than the skew: R7. The plan likewise: R9. A record that
+		// follows another is left for the next sweep.
+		plan := t.plan.Load()
+		if s.Tag() == plan.live && plan.idle(s, t.Mark()) && sl.state.Free(s) {
 			reclaimed++
 		} else {
 			live++ // or taken this moment

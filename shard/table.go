@@ -42,7 +42,7 @@ const (
 
 // Config is what [New] needs to know.
 type Config struct {
-	Rule     atomicbucket.TokenBucket
+	Plan     *Plan
 	Slots    uint64   // at least this many slots in all
 	Shards   int      // 1 to MaxShards, a power of two
 	Window   int      // slots per window; 0 means DefaultWindow
@@ -54,14 +54,15 @@ type Config struct {
 // A Table is the whole table: its shards, and the mark that orders forgetting
 // and time (rule R7). Its methods may be called from any goroutine at any time.
 type Table struct {
-	// What a take reads, constant since New.
-	first  *slot  // of shard 0
-	mask   uint64 // number of shards, a power of two, less one
-	lines  uint64 // lines in a shard
-	homes  uint64 // lines in a shard that are a home: those with a window behind them
-	window uint64 // slots in a window
-	skew   uint64 // how far a call may be ahead of the mark, in nanoseconds
-	rule   atomicbucket.TokenBucket
+	// What a take reads; but for the plan constant since New.
+	first   *slot  // of shard 0
+	mask    uint64 // number of shards, a power of two, less one
+	lines   uint64 // lines in a shard
+	homes   uint64 // lines in a shard that are a home: those with a window behind them
+	window  uint64 // slots in a window
+	buckets bool   // token buckets, of whatever plan
+	plan    word.Pointer[Plan]
+	before  word.Pointer[Plan] // the plan before, while there may be records that follow it
 
 	overflow Overflow
 	shards   []shard
@@ -110,8 +111,6 @@ func New(cfg Config) (*Table, error) {
 		lines:    perShard / lineSlots,
 		homes:    homes,
 		window:   uint64(cfg.Window),
-		skew:     uint64(cfg.Rule.MaxSkew()),
-		rule:     cfg.Rule,
 		overflow: cfg.Overflow,
 		shards:   make([]shard, shards),
 		memory:   memory,
@@ -119,6 +118,8 @@ func New(cfg Config) (*Table, error) {
 	for i := range t.shards {
 		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]
 	}
+	t.buckets = cfg.Plan.isBucket
+	t.plan.Store(cfg.Plan)
 	t.mark.Store(uint64(cfg.Start))
 	t.swept.Store(uint64(cfg.Start))
 	return t, nil
@@ -153,7 +154,7 @@ func (p Place) at(i uint64) *slot {
 // shard returns the shard that p is in.
 func (t *Table) shard(p Place) *shard { return &t.shards[p.fingerprint&t.mask] }
 
-// Rule returns the rule that the table's buckets follow.
-func (t *Table) Rule() *atomicbucket.TokenBucket { return &t.rule }
+// Plan returns the present plan.
+func (t *Table) Plan() *Plan { return t.plan.Load() }
 
 func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }

@@ -26,9 +26,19 @@ func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucke
 	return rule
 }
 
+// planOf returns the plan of a token bucket.
+func planOf(t testing.TB, rule atomicbucket.TokenBucket) *Plan {
+	plan, err := NewPlan(&rule, 0)
+	require.NoError(t, err)
+	return plan
+}
+
+// bucketOf returns the rule of a table of token buckets.
+func bucketOf(t *Table) *atomicbucket.TokenBucket { return &t.Plan().bucket }
+
 // newTable returns a table of one window, burst 5 at 1/s, changed by edit.
 func newTable(t testing.TB, slots, window int, edit func(*Config)) *Table {
-	c := Config{Rule: perSecond(t, 1, 5), Slots: uint64(slots), Shards: 1, Window: window, Start: start}
+	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: uint64(slots), Shards: 1, Window: window, Start: start}
 	if edit != nil {
 		edit(&c)
 	}
@@ -39,8 +49,7 @@ func newTable(t testing.TB, slots, window int, edit func(*Config)) *Table {
 
 // take takes n tokens and reports the verdict.
 func take(t *Table, key uint64, now int64, n uint64) Verdict {
-	_, _, v := t.Take(t.Find(key), now, t.rule.Cost(n))
-	return v
+	return t.Take(t.Find(key), now, n, 0).Verdict
 }
 
 // records counts the live records of a key.
@@ -169,9 +178,9 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		assert.EqualValues(t, 3, table.Stats().NoRoom+table.Stats().Unrecorded)
 		assert.Equal(t, want == Unrecorded, want.Admits())
 		// What is returned for a refusal is when the first of them is idle.
-		s, _, _ := table.Take(table.Find(3), start, table.rule.Cost(1))
+		s := table.Take(table.Find(3), start, 1, 0).State
 		if policy == Refuse {
-			assert.Equal(t, table.rule.Debt(table.Find(2).at(1).state.Load(), table.rule.Ticks(start)), table.rule.Debt(s, table.rule.Ticks(start)))
+			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s, bucketOf(table).Ticks(start)))
 		}
 		require.Equal(t, Admitted, take(table, 3, start+2*second, 1), "room again")
 	}
@@ -210,12 +219,13 @@ func TestResetForgetsOneKey(t *testing.T) {
 
 func TestLook(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
-	s, at := table.Look(table.Find(1), start)
+	o := table.Look(table.Find(1), start)
+	s, at := o.State, o.At
 	assert.EqualValues(t, start, at)
-	assert.True(t, table.rule.Idle(s, table.rule.Ticks(at)), "a key without a record has a full bucket")
+	assert.True(t, bucketOf(table).Idle(s, bucketOf(table).Ticks(at)), "a key without a record has a full bucket")
 	take(table, 1, start, 2)
-	s, _ = table.Look(table.Find(1), start)
-	assert.Equal(t, table.rule.Cost(2), table.rule.Debt(s, table.rule.Ticks(start)))
+	s = table.Look(table.Find(1), start).State
+	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(s, bucketOf(table).Ticks(start)))
 }
 
 // TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an earlier clock must
@@ -260,6 +270,45 @@ func TestSweep(t *testing.T) {
 	assert.Zero(t, table.Stats().Live)
 }
 
+// R9: a sweep does not judge a record by another plan than it follows. (The plans of the
+// explorer differ in the burst only, so there nothing would come of it.)
+func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	now := start + 1<<40
+	require.Equal(t, Admitted, take(table, 1, now, 5))
+	slower := planOf(t, perSecond(t, 0.4e9, 5)) // two ticks a nanosecond
+	slower.live = atomicbucket.Second
+	table.plan.Store(slower) // as in the middle of Adopt
+	require.True(t, slower.idle(table.Find(1).at(0).state.Load(), now), "by the other plan it would be idle")
+	table.Sweep(now, nil)
+	assert.Equal(t, 1, records(table, 1))
+}
+
+// TestAdopt (I1, I7): a new plan leaves every key the share of its limit that is used up,
+// and what is granted from then on is the new plan's.
+func TestAdopt(t *testing.T) {
+	table := newTable(t, 64, 0, nil)
+	for key := range uint64(6) {
+		if key > 0 {
+			require.Equal(t, Admitted, take(table, key, start, key))
+		}
+	}
+	table.Adopt(planOf(t, perSecond(t, 100, 50)), start)
+	for key := range uint64(6) {
+		o := table.Look(table.Find(key), start)
+		assert.Equal(t, bucketOf(table).Cost(key*10), bucketOf(table).Debt(o.State, bucketOf(table).Ticks(start)), "%d of 5 taken", key)
+	}
+	require.Equal(t, TooMuch, take(table, 1, start, 51))
+	require.Equal(t, Admitted, take(table, 1, start, 40))
+	require.Equal(t, Refused, take(table, 1, start, 1))
+	require.Equal(t, Admitted, take(table, 1, start+second/100, 1))
+	table.Adopt(planOf(t, perSecond(t, 1, 3)), start+second/100)
+	require.Equal(t, Refused, take(table, 1, start+second/100, 1))
+	require.Equal(t, Refused, take(table, 5, start+second/100, 1), "no fresh bucket")
+	require.Equal(t, Admitted, take(table, 5, start+second, 1), "three tokens less a fiftieth of them, and a second later")
+	require.Zero(t, table.Stats().Evictions)
+}
+
 // TestALeapIsNeverMisread (I1, I7): a drained bucket is full again when its time has come
 // and not before, however far the clock leaps meanwhile: from a part of the payload's
 // circle to any number of turns.
@@ -289,7 +338,7 @@ func TestALeapIsNeverMisread(t *testing.T) {
 				if ahead < 0 || ahead > math.MaxInt64/2 || max(ahead-full, full-ahead) < 10 {
 					continue // so close that rounding decides
 				}
-				table := newTable(t, 4, 1, func(c *Config) { c.Rule = rule })
+				table := newTable(t, 4, 1, func(c *Config) { c.Plan = planOf(t, rule) })
 				require.Equal(t, Admitted, take(table, 1, start, p.burst))
 				want := Refused
 				if ahead >= full {
@@ -324,8 +373,8 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	rule, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
 	require.NoError(t, err)
-	table := newTable(t, 2*sweepChunk, 0, func(c *Config) { c.Rule = rule })
-	last, later, leapt := uint64(math.MaxUint64), start+2*int64(table.skew), false
+	table := newTable(t, 2*sweepChunk, 0, func(c *Config) { c.Plan = planOf(t, rule) })
+	last, later, leapt := uint64(math.MaxUint64), start+2*int64((table.Plan().skew)), false
 	table.Sweep(start, func() bool {
 		if !leapt {
 			leapt = true
@@ -344,9 +393,10 @@ func TestLookAfterALeap(t *testing.T) {
 	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
 		table := newTable(t, 4, 4, nil)
 		require.Equal(t, Admitted, take(table, 1, start, 5))
-		s, at := table.Look(table.Find(1), start+leap)
+		o := table.Look(table.Find(1), start+leap)
+		s, at := o.State, o.At
 		require.EqualValues(t, start+leap, at)
-		require.True(t, table.rule.Idle(s, table.rule.Ticks(at)), "after %dns", leap)
+		require.True(t, bucketOf(table).Idle(s, bucketOf(table).Ticks(at)), "after %dns", leap)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 type Verdict uint8
 
 const (
-	// Refused: the bucket has less than the cost. Nothing was written.
+	// Refused: the record has not the tokens. Nothing was written.
 	Refused Verdict = iota
-	// Admitted: the cost was charged to the key's record.
+	// Admitted: the tokens were charged to the key's record.
 	Admitted
 	// NoRoom: the key has no record, its window is full and the policy
 	// refuses. The state returned is the record of the window that will be
@@ -21,35 +21,66 @@ const (
 	// Unrecorded: as NoRoom, but the policy admits. The state returned is
 	// what the key's record would be.
 	Unrecorded
+	// TooMuch: more tokens were asked for than the limit. Nothing was looked at.
+	TooMuch
 	// Undecided: nothing was taken; the caller has to go on.
 	Undecided
 )
 
 // Admits reports whether the verdict lets the request pass.
-func (v Verdict) Admits() bool { return v&1 != 0 }
+func (v Verdict) Admits() bool { return v == Admitted || v == Unrecorded }
 
-// Take takes cost from the bucket of the key at p, at the time now. It returns
-// the state that decided, the record after the take or, when refused, the record
-// that refuses; and the time at which it was decided: now, or the mark if that is later.
-// Times are nanoseconds from any fixed origin and not negative. The cost is in
-// ticks, above 0, and at most the burst.
-//
-// It is lock-free: a retry means that another call on this window succeeded.
-func (t *Table) Take(p Place, now int64, cost uint64) (s atomicbucket.State, at int64, v Verdict) {
-	if s, v = t.Hit(p, now, cost); v == Undecided {
-		return t.Miss(p, now, cost)
-	}
-	return s, now, v
+// An Outcome is what [Table.Take] has decided.
+type Outcome struct {
+	State   atomicbucket.State // that decided: the record after the take, or the one that refuses
+	Plan    *Plan              // that the state follows
+	At      int64              // when it was decided: the time given, or the mark if that is later
+	Verdict Verdict
 }
 
-// Hit is the common case of [Table.Take]: it takes from the key's live record. Without
-// one, or if now is out of step with the mark, it is undecided, and [Table.Miss] is
-// the rest.
+// Take takes n tokens, from 1 on, from the key at p, at the time now: nanoseconds from any
+// fixed origin, not negative. The key has the quota of a tier, below [MaxTiers], of the
+// present plan.
+//
+// It is lock-free: a retry means that another call on this window succeeded.
+func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
+	if s, plan, v := t.hit(p, now, n, tier); v != Undecided {
+		return Outcome{s, plan, now, v}
+	}
+	return t.Miss(p, now, n, tier)
+}
+
+// hit is the common case of [Table.Take]: it takes from the key's live record. Without
+// one, or if now is out of step with the mark, or the record with the plan, it is
+// undecided.
+func (t *Table) hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
+	if t.buckets {
+		return t.Hit(p, now, n, tier)
+	}
+	for {
+		s, plan, sl := t.record(p)
+		if sl == nil || n > plan.Quota(tier).Tokens || uint64(now)-t.mark.Load() > plan.skew { // R7
+			return 0, nil, Undecided
+		}
+		payload, ok := plan.take(s, now, plan.Quota(tier).Demand(n))
+		if !ok {
+			if sl.state.Load() == s { // R2
+				return s, plan, Refused
+			}
+		} else if s, ok = sl.state.Move(s, payload); ok {
+			return s, plan, Admitted
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// Hit is the common case of a table of token buckets: of any other it is undecided. When
+// it is, [Table.Miss] is the rest.
 //
 // It calls nothing, so that everything stays in registers, and is a step of its own so
 // that callers who count nanoseconds can save a call.
-func (t *Table) Hit(p Place, now int64, cost uint64) (atomicbucket.State, Verdict) {
-	for i := uint64(0); i < t.window; i++ {
+func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
+	for i := uint64(0); i < t.window && t.buckets; i++ {
 		sl := p.at(i)
 		if key := sl.key.Load(); key != p.fingerprint {
 			if key == 0 && sl.state.Load() == 0 {
@@ -61,39 +92,73 @@ func (t *Table) Hit(p Place, now int64, cost uint64) (atomicbucket.State, Verdic
 		if !s.IsLive() || sl.key.Load() != p.fingerprint { // the key after the state: R1
 			continue
 		}
-		if uint64(now)-t.mark.Load() > t.skew { // late, or far ahead: R7
+		plan := t.plan.Load() // after the state: R9
+		quota := &plan.quotas[tier%MaxTiers]
+		if s.Tag() != plan.live || n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew { // late, or far ahead: R7
 			break
 		}
-		payload, ok := t.rule.Take(s, t.rule.Ticks(now), cost)
+		payload, ok := plan.bucket.Take(s, plan.bucket.Ticks(now), quota.Demand(n))
 		if !ok {
 			if sl.state.Load() == s { // R2
 				runtime.KeepAlive(t) // its slots may lie outside the Go heap
-				return s, Refused
+				return s, plan, Refused
 			}
 		} else if s, ok = sl.state.Move(s, payload); ok {
 			runtime.KeepAlive(t)
-			return s, Admitted
+			return s, plan, Admitted
 		}
 		t.shard(p).retries.Add(1)
 		i = ^uint64(0) // another call succeeded here: search again from home
 	}
-	return 0, Undecided
+	return 0, nil, Undecided
 }
 
 // Miss is [Table.Take] after [Table.Hit] was undecided: it gives the key a record, or
 // settles one that is tentative, or tells why it cannot.
-func (t *Table) Miss(p Place, now int64, cost uint64) (atomicbucket.State, int64, Verdict) {
+func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
 	for {
-		now = t.catchUp(now)
-		s, at, v := t.insert(p, now, cost)
-		if v == Undecided {
-			s, v = t.Hit(p, now, cost)
-			at = now
+		r := request{now: t.catchUp(now), n: n, tier: tier}
+		o := t.insert(p, r)
+		if o.Verdict == Undecided {
+			o.State, o.Plan, o.Verdict = t.hit(p, r.now, n, tier)
+			o.At = r.now
 		}
-		if v != Undecided {
+		if o.Verdict != Undecided {
 			runtime.KeepAlive(t)
-			return s, at, v
+			return o
 		}
 		t.shard(p).retries.Add(1)
 	}
 }
+
+// Doubtful reports whether the outcome is a refusal of n tokens that rests on so short a
+// wait that a late clock may be to blame.
+func (o *Outcome) Doubtful(n uint64, tier uint8) bool {
+	if o.Verdict != Refused || o.Plan.doubt == 0 {
+		return false
+	}
+	d := o.Plan.quotas[tier%MaxTiers].Demand(n)
+	if o.Plan.isBucket {
+		return o.Plan.bucket.Lack(o.State, o.Plan.bucket.Ticks(o.At), d) < o.Plan.doubt
+	}
+	return o.Plan.rule.Lack(o.State, o.Plan.rule.Ticks(o.At), d) < o.Plan.doubt
+}
+
+// Read returns what there is to say about the record that decided, to somebody in a tier
+// who asks for n tokens.
+func (o *Outcome) Read(n uint64, tier uint8) atomicbucket.Reading {
+	d := o.Plan.quotas[tier%MaxTiers].Demand(n)
+	if o.Plan.isBucket {
+		return o.Plan.bucket.Read(o.State, o.At, d) // without an indirect call
+	}
+	return o.Plan.rule.Read(o.State, o.At, d)
+}
+
+// A request is what a take asks for, and when.
+type request struct {
+	now  int64
+	n    uint64
+	tier uint8
+}
+
+var undecided = Outcome{Verdict: Undecided}

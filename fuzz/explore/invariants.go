@@ -4,6 +4,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
@@ -28,7 +29,7 @@ func (w *world) checkSlots() error {
 			}
 		}
 		labels = append(labels, label)
-		if full := payload(w.shadow.full[w.shadow.index(label)]); s.Payload() != full {
+		if full := payload(w.shadow.owner(label).full); s.Payload() != full {
 			return fmt.Errorf("I2: the record of key %d says %#x, want %#x", label, s.Payload(), full)
 		}
 	}
@@ -44,6 +45,9 @@ func (w *world) checkSlots() error {
 // checkCall checks what a call returned.
 func (w *world) checkCall(th *thread, o outcome) error {
 	c := th.call()
+	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {
+		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
+	}
 	if c.verb == look {
 		tick := w.shadow.rule.Ticks(o.at)
 		if owed := w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, tick)); th.debts&(1<<owed) == 0 {
@@ -91,11 +95,17 @@ func (w *world) checkEnd() error {
 		return fmt.Errorf("I7: counted %+v, want %+v", counted, w.shadow.counts)
 	}
 	// Every record is found where a search looks for it.
-	for i, key := range w.shadow.keys {
-		s, at := w.table.Look(w.table.Find(key), w.table.Mark())
-		owed := w.shadow.owes(key, w.shadow.rule.Ticks(at))
+	for i := range w.slots {
+		if s := atomicbucket.State(w.words[2*i].Peek()); s.IsLive() && s.Tag() != w.table.Plan().Live() {
+			return fmt.Errorf("R9: slot %d is %v at the end, and follows a plan that is not the present one", i, s)
+		}
+	}
+	for _, key := range w.shadow.keys {
+		o := w.table.Look(w.table.Find(key.key), w.table.Mark())
+		s, at := o.State, o.At
+		owed := w.shadow.owes(key.key, w.shadow.rule.Ticks(at))
 		if found := w.shadow.rule.Debt(s, w.shadow.rule.Ticks(at)); found != owed {
-			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key, found, owed, w.shadow.full[i])
+			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key.key, found, owed, key.full)
 		}
 	}
 	return w.checkExact()
@@ -106,18 +116,18 @@ func (w *world) checkEnd() error {
 // (checkSlots), so that is what is compared.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
-	for i, full := range w.origin.full {
-		if full > start {
-			asked[i] = w.shadow.rule.Tokens(full - start)
+	for i, key := range w.origin.keys {
+		if key.full > start {
+			asked[i] = w.shadow.rule.Tokens(key.full - start)
 		}
 	}
 	for _, program := range w.scenario.threads {
 		for _, c := range program {
-			if c.late != 0 || c.verb == reset || c.verb == take && c.n != 1 {
+			if c.late != 0 || c.verb == reset || c.verb == refund || c.verb == adopt || c.verb == take && c.n != 1 {
 				return nil
 			}
 			if c.verb == take {
-				asked[w.shadow.index(c.key)]++
+				asked[w.position(c.key)]++
 			}
 		}
 	}
@@ -125,11 +135,16 @@ func (w *world) checkExact() error {
 		return nil
 	}
 	for i, key := range w.shadow.keys {
-		want := min(asked[i], w.shadow.rule.Burst())
-		got := w.shadow.rule.Tokens(w.shadow.owes(key, w.shadow.rule.Ticks(start)))
+		want := min(asked[i], w.shadow.rule.Quota().Tokens)
+		got := w.shadow.rule.Tokens(w.shadow.owes(key.key, w.shadow.rule.Ticks(start)))
 		if got > want || got+refused < want {
-			return fmt.Errorf("I1: key %d was admitted %d times, want %d", key, got, want)
+			return fmt.Errorf("I1: key %d was admitted %d times, want %d", key.key, got, want)
 		}
 	}
 	return nil
+}
+
+// position returns which of the keys this is.
+func (w *world) position(key uint64) int {
+	return slices.IndexFunc(w.shadow.keys, func(o owner) bool { return o.key == key })
 }

@@ -19,6 +19,7 @@ const (
 	markGo   = "shard/mark.go"
 	sweepGo  = "shard/sweep.go"
 	evictGo  = "shard/overflow.go"
+	adoptGo  = "shard/adopt.go"
 	wordGo   = "atomicbucket/word.go"
 )
 
@@ -27,15 +28,15 @@ var mutants = []mutant{
 		{takeGo, "!s.IsLive() || sl.key.Load() != p.fingerprint {", "!s.IsLive() {"},
 	}},
 	{"R1", "insert reads the key before the state", "two keys twice, one slot, evict", "I2", []edit{
-		{insertGo, "s := sl.state.Load() // before the key: R1\n\t\tif sl.key.Load() == p.fingerprint &&",
-			"key := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key == p.fingerprint &&"},
+		{insertGo, "s := sl.state.Load()  // before the key: R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
+		{insertGo, "if sl.key.Load() == p.fingerprint && s.Tag()", "if key == p.fingerprint && s.Tag()"},
 	}},
 	{"R1", "look and reset read the key before the state", "two resets of a stranger's slot", "I7", []edit{
 		{lookGo, "s := sl.state.Load() // R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
 		{lookGo, "!s.IsLive() || sl.key.Load() != p.fingerprint", "!s.IsLive() || key != p.fingerprint"},
 	}},
 	{"R2", "hit does not read a refusing state again", "a key comes back", "I9", []edit{
-		{takeGo, "if sl.state.Load() == s {", "if true {"},
+		{takeGo, "if sl.state.Load() == s { // R2\n\t\t\t\truntime", "if true {\n\t\t\t\truntime"},
 	}},
 	{"R2", "look does not read the state again", "look at a slot that changes hands", "I9", []edit{
 		{lookGo, "if sl.state.Load() == s {", "if true {"},
@@ -45,16 +46,16 @@ var mutants = []mutant{
 	}},
 	{"R3", "the key is written after TENT", "a key comes back", "I2", []edit{
 		{insertGo, "sl.key.Store(p.fingerprint)            // under CLAIM: R3\n", ""},
-		{insertGo, "\treturn t.settle(p, sl, tentative, now, cost)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, now, cost)\n"},
+		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, r)\n"},
 	}},
 	{"R3", "the key is written before the claim", "two keys, one slot, evict", "I2", []edit{
 		{insertGo, "claimed, ok := room.state.Claim(from)", "room.key.Store(p.fingerprint)\n\tclaimed, ok := room.state.Claim(from)"},
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
-		{insertGo, "\treturn t.settle(p, sl, tentative, now, cost)\n}",
-			"\ts, ok := sl.state.Commit(tentative, t.rule.Fresh(t.rule.Ticks(max(now, t.Mark())), cost))\n\tif !ok {\n\t\treturn 0, 0, Undecided\n\t}\n\treturn s, now, Admitted\n}"},
+		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
+			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Mark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{s, plan, r.now, Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
-			"\tfor i := range t.window {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn 0, 0, Undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
+			"\tfor i := range t.window {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R5", "hit stops at a freed slot", "two takers of a record behind a freed slot", "I5", []edit{
 		{takeGo, "if key == 0 && sl.state.Load() == 0 {", "if sl.state.Load().Tag() <= atomicbucket.Free {"},
@@ -89,79 +90,111 @@ var mutants = []mutant{
 		{insertGo, "if s.IsLive() || lower {", "if lower && !s.IsLive() {\n\t\t\tcontinue\n\t\t}\n\t\tif s.IsLive() {"},
 	}},
 	{"R6", "nobody aborts", "a key comes back elsewhere", "I5", []edit{
-		{insertGo, "mine.state.Abort(tentative)", "_ = 0"},
+		{insertGo, "mine.state.Abort(tentative) // R6", "_ = 0 // R6"},
 	}},
 	{"R6", "a commit does not compare", "two takers, one slot", "I2", []edit{
-		{wordGo, "to := from.with(Live, payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
-			"to := from.with(Live, payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
+		{wordGo, "// live is Live or Second.\nfunc (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {\n\tto := from.with(live, payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+			"func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {\n\tto := from.with(live, payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
 	}},
 	{"R6", "settle waits for CLAIM", "two takers, two slots", "I5", []edit{
 		{insertGo, "if s.Tag() < atomicbucket.Tentative {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\tgoto search\n\t\t}\n\t\tif s.Tag() < atomicbucket.Tentative {"},
 	}},
 	{"R6", "insert waits for CLAIM", "two takers, one slot", "I5", []edit{
-		{insertGo, "if room == nil && (s.Tag()", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn 0, 0, Undecided\n\t\t}\n\t\tif room == nil && (s.Tag()"},
+		{insertGo, "if room == nil && (s.Tag()", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif room == nil && (s.Tag()"},
 	}},
 	{"R7", "a claim does not raise the mark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raise(now) // R7", "// R7"},
+		{insertGo, "t.raise(r.now) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the mark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raise(now) // R7", "// R7"},
-		{insertGo, "return t.publish(p, room, claimed, now, cost)", "t.raise(now)\n\treturn t.publish(p, room, claimed, now, cost)"},
+		{insertGo, "t.raise(r.now) // R7", "// R7"},
+		{insertGo, "return t.publish(p, room, claimed, r)", "t.raise(r.now)\n\treturn t.publish(p, room, claimed, r)"},
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
 		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
-		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, t.rule.Ticks(now))"},
-		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, tick uint64)"},
-		{sweepGo, "t.rule.Idle(s, t.rule.Ticks(t.Mark()))", "t.rule.Idle(s, tick)"},
+		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, now)"},
+		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, now int64)"},
+		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
-		{insertGo, "now = max(now, t.Mark())", "now = max(now, 0)"},
+		{insertGo, "now := max(r.now, t.Mark())", "now := max(r.now, 0)"},
 	}},
 	{"R7", "a commit reads the mark before the search", "a late taker that a take and a sweep overtake", "I1", []edit{
 		{insertGo, "search:\n", "mark := t.Mark()\nsearch:\n"},
-		{insertGo, "now = max(now, t.Mark())", "now = max(now, mark)"},
+		{insertGo, "now := max(r.now, t.Mark())", "now := max(r.now, mark)"},
 	}},
 	{"R7", "a late hit is decided at its own time", "two takers that are behind the mark", "I9", []edit{
-		{takeGo, "uint64(now)-t.mark.Load() > t.skew", "now-t.Mark() > int64(t.skew)"},
+		{takeGo, "n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew", "n > quota.Tokens || now-t.Mark() > int64(plan.skew)"},
 	}},
 	{"R7", "a hit far ahead does not move the mark", "a taker after a leap of a circle", "I9", []edit{
-		{takeGo, "uint64(now)-t.mark.Load() > t.skew", "now < t.Mark()"},
+		{takeGo, "n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew", "n > quota.Tokens || now < t.Mark()"},
 	}},
-	{"R7", "insert does not look at the mark", "a late taker of a record that another key replaces", "I7", []edit{
-		{insertGo, "uint64(now)-mark > t.skew", "false"},
+	{"R7", "insert does not look at the mark", "time leaps while an insert is under way", "I7", []edit{
+		{insertGo, "uint64(r.now)-t.mark.Load() > t.plan.Load().skew", "false"},
 	}},
 	{"R7", "a late take does not catch up", "two takers that are behind the mark", "I5", []edit{
 		{markGo, "return int64(mark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
 	}},
 	{"R7", "a leap is one step", "a taker after a leap of a circle", "I9", []edit{
-		{markGo, "if ahead <= leapStep*t.skew {", "if true {"},
+		{markGo, "if ahead <= leapStep*skew {", "if true {"},
 	}},
 	{"R7", "the mark does not wait for the sweep", "a taker after a leap of a circle", "I9", []edit{
-		{markGo, "mark > swept && mark-swept > t.skew", "mark < swept"},
+		{markGo, "mark > swept && mark-swept > t.plan.Load().skew", "mark < swept"},
 	}},
 	{"R7", "the mark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
 		{markGo, "uint64(now) <= mark || ", ""},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
-		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, t.rule.Ticks(now))"},
-		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, tick uint64)"},
-		{sweepGo, "t.rule.Idle(s, t.rule.Ticks(t.Mark()))", "t.rule.Idle(s, tick)"},
+		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, now)"},
+		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, now int64)"},
+		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a sweep reads the mark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
-		{sweepGo, "s := sl.state.Load()", "tick := t.rule.Ticks(t.Mark())\n\t\ts := sl.state.Load()"},
-		{sweepGo, "t.rule.Idle(s, t.rule.Ticks(t.Mark()))", "t.rule.Idle(s, tick)"},
+		{sweepGo, "s := sl.state.Load()", "now := t.Mark()\n\t\ts := sl.state.Load()"},
+		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a commit that a leap overtook stays", "a taker that a leap of a circle overtakes", "I2", []edit{
-		{insertGo, "t.Mark()-now >= overtook*int64(t.skew)", "false"},
+		{insertGo, "t.Mark()-now >= overtook*int64(plan.skew)", "false"},
 	}},
 	{"R7", "look judges by its own time", "look beside a leap of a circle", "I9", []edit{
-		{lookGo, "if at = t.catchUp(now); at-before <= int64(t.skew) {", "if at = t.catchUp(now); at >= before {"},
+		{lookGo, "if at = t.catchUp(now); at-before <= int64(plan.skew) {", "if at = t.catchUp(now); at >= before {"},
 	}},
 	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
-		{insertGo, "t.rule.Fresh(t.rule.Ticks(now), cost))\n\tif !ok {", "t.rule.Fresh(t.rule.Ticks(now), 0))\n\tif true || !ok {"},
+		{insertGo, "plan.first(now, quota.Demand(r.n)))\n\tif !ok {", "plan.rule.Full(plan.rule.Ticks(now)))\n\tif true || !ok {"},
 	}},
 	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
-		{insertGo, "cost))\n\tif !ok {\n\t\treturn 0, 0, Undecided", "cost))\n\tif !ok {\n\t\treturn tentative, now, Admitted"},
+		{insertGo, "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn undecided", "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
+	}},
+	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
+		{takeGo, "\tfor i := uint64(0); i < t.window && t.buckets; i++ {", "\tplan := t.plan.Load()\n\tfor i := uint64(0); i < t.window; i++ {"},
+		{takeGo, "plan := t.plan.Load() // after", "// after"},
+	}},
+	{"R9", "hit does not look which plan a record follows", "the limit grows beside two takers", "I1", []edit{
+		{takeGo, "s.Tag() != plan.live || n > quota.Tokens", "n > quota.Tokens"},
+	}},
+	{"R9", "look and reset do not look which plan a record follows", "the limit grows beside a reset and a look", "R9", []edit{
+		{lookGo, "if s.Tag() != plan.live {", "if false {"},
+	}},
+	{"R9", "insert does not look which plan a record follows", "the limit grows beside another key", "I5", []edit{
+		{insertGo, "s.IsLive() && s.Tag() != plan.live", "false"},
+	}},
+	{"R9", "settle reads the plan before the tentative state", "the limit shrinks beside an insert", "R9", []edit{
+		{insertGo, "tentative := sl.state.Publish(claimed) // before the search in settle: R4", "plan := t.plan.Load()\n\ttentative := sl.state.Publish(claimed)"},
+		{insertGo, "return t.settle(p, sl, tentative, r)\n}", "return t.settle(p, sl, tentative, r, plan)\n}"},
+		{insertGo, "return t.settle(p, sl, s, r)\n", "return t.settle(p, sl, s, r, plan)\n"},
+		{insertGo, "tentative atomicbucket.State, r request) Outcome {", "tentative atomicbucket.State, r request, plan *Plan) Outcome {"},
+		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", ""},
+	}},
+	{"R9", "a change of plan leaves tentative records", "the limit shrinks beside an insert", "R9", []edit{
+		{adoptGo, "if sl.state.Abort(s) {", "if true {"},
+	}},
+	{"R9", "a change of plan leaves live records", "the limit shrinks beside an insert", "R9", []edit{
+		{adoptGo, "t.adopt(&t.shards[i].slots[j])", "_ = j"},
+	}},
+	{"R9", "records are told apart by two plans that look the same", "the limit grows beside two takers", "I1", []edit{
+		{adoptGo, "plan.live = atomicbucket.Live + atomicbucket.Second - before.live", "plan.live = before.live"},
+	}},
+	{"R9", "a change of plan does not change the version", "the limit grows and shrinks beside a taker", "I5", []edit{
+		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
@@ -178,7 +211,7 @@ var mutants = []mutant{
 		{evictGo, "t.shard(p).evictions.Add(1)\n", ""},
 	}},
 	{"overflow", "a key evicts its own record", "two takers, one slot", "I7", []edit{
-		{evictGo, "!victim.IsLive() || sl.key.Load() == p.fingerprint ||", "!victim.IsLive() ||"},
+		{evictGo, "s.Tag() != follows.live || sl.key.Load() == p.fingerprint ||", "s.Tag() != follows.live ||"},
 	}},
 	{"overflow", "what is admitted without a record is charged", "two keys, one slot, admit", "I7", []edit{
 		{evictGo, "if t.overflow == Admit {", "if t.overflow == Admit && sl == nil {"},

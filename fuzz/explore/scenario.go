@@ -16,10 +16,11 @@ import (
 // can be read in tokens.
 type scenario struct {
 	name     string
-	rate     float64 // tokens a second; 0 means 1e9
-	burst    uint64  // 0 means 1
-	window   int     // slots in the window
-	slots    uint64  // slots in the table; 0 means one window
+	rate     float64   // tokens a second; 0 means 1e9
+	burst    uint64    // 0 means 1
+	plans    [2]uint64 // the bursts of the second and third plan, if there are any
+	window   int       // slots in the window
+	slots    uint64    // slots in the table; 0 means one window
 	overflow shard.Overflow
 	before   []call
 	threads  [][]call
@@ -37,6 +38,8 @@ const (
 	look
 	reset
 	sweep
+	refund
+	adopt
 )
 
 // A call is one call of the table's interface. Its clock reads start+late.
@@ -57,6 +60,10 @@ func (c call) String() string {
 		return fmt.Sprintf("look at key %d at %d", c.key, c.late)
 	case reset:
 		return fmt.Sprintf("reset key %d", c.key)
+	case refund:
+		return fmt.Sprintf("refund %d to key %d at %d", c.n, c.key, c.late)
+	case adopt:
+		return fmt.Sprintf("adopt plan %d at %d", c.n, c.late)
 	}
 	return fmt.Sprintf("sweep at %d", c.late)
 }
@@ -68,26 +75,40 @@ func takes(key, n uint64) call { return call{verb: take, key: key, n: n} }
 func looks(key uint64) call    { return call{verb: look, key: key} }
 func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
+func refunds(key, n uint64) call {
+	return call{verb: refund, key: key, n: n}
+}
+
+// adopts changes to another of the scenario's plans, whose burst is another.
+func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
 // An outcome is what a call returned.
 type outcome struct {
 	verdict shard.Verdict
 	state   atomicbucket.State
 	at      int64
+	plan    *shard.Plan
 }
 
 // perform makes the call.
-func (c call) perform(t *shard.Table) (o outcome) {
+func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
 	case take:
-		o.state, o.at, o.verdict = t.Take(p, c.now(), t.Rule().Cost(c.n))
+		out := t.Take(p, c.now(), c.n, 0)
+		o = outcome{out.Verdict, out.State, out.At, out.Plan}
 	case look:
-		o.state, o.at = t.Look(p, c.now())
+		out := t.Look(p, c.now())
+		o = outcome{out.Verdict, out.State, out.At, out.Plan}
 	case reset:
 		t.Reset(p)
 	case sweep:
 		t.Sweep(c.now(), nil)
+	case refund:
+		out := t.Refund(p, c.now(), c.n, 0)
+		o = outcome{out.Verdict, out.State, out.At, out.Plan}
+	case adopt:
+		t.Adopt(plans[c.n], c.now())
 	}
 	return o
 }

@@ -86,6 +86,27 @@ var scenarios = []scenario{
 	{name: "sweep beside an insert", window: 2, before: []call{idle3, idle4}, threads: together(one.at(past), sweeps().at(past))},
 	{name: "two sweeps", window: 2, before: []call{idle3, idle4.at(past)}, threads: together(sweeps().at(past), sweeps().at(1)), large: true},
 
+	// Refunds.
+	{name: "refund beside two takers", window: 2, burst: 3, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
+	{name: "refund beside an insert", window: 2, burst: 2, threads: together(both, one, refunds(key1, 1))},
+	{name: "refund to a slot that changes hands", window: 1, burst: 2, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {resets(key1), takes(key2, 2)}}},
+	{name: "two refunds of more than was taken", window: 1, burst: 3, before: []call{one}, threads: together(refunds(key1, 2), refunds(key1, 1), both)},
+
+	// A change of plan. The burst becomes another, and what is owed the same share of it.
+	{name: "the limit grows beside two takers", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
+	{name: "the limit shrinks beside two takers", window: 1, burst: 4, plans: [2]uint64{2}, before: []call{both}, threads: together(one, one, adopts(1))},
+	{name: "the limit grows beside two inserts", window: 1, burst: 1, plans: [2]uint64{2}, threads: together(one, one, adopts(1)), large: true},
+	{name: "the limit shrinks beside an insert", window: 2, burst: 4, plans: [2]uint64{2}, threads: together(both, adopts(1))},
+	{name: "the limit shrinks and grows beside an insert", window: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both}, {adopts(1), adopts(0)}}},
+	{name: "the limit grows and shrinks beside a taker", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: [][]call{{both}, {adopts(1), adopts(0)}}},
+	{name: "the limit grows and shrinks beside a refusal", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{both}, threads: [][]call{{one}, {adopts(1), resets(key1), one, adopts(0)}}},
+	{name: "the limit grows twice beside a taker", window: 1, burst: 2, plans: [2]uint64{4, 8}, before: []call{one}, threads: [][]call{{one}, {adopts(1), adopts(2)}}},
+	{name: "the limit grows beside another key", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: together(both, adopts(1))},
+	{name: "the limit grows beside an idle slot", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: together(both.at(past), adopts(1).at(past))},
+	{name: "the limit grows beside a reset and a look", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(resets(key1), looks(key1), adopts(1))},
+	{name: "the limit grows beside a sweep", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: [][]call{{sweeps().at(past)}, {adopts(1)}}},
+	{name: "the limit grows beside a refund", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{both}, threads: together(refunds(key1, 1), one, adopts(1))},
+
 	// Clocks that differ. At 10 the bucket of 4 that was drained at 0 is full again,
 	// and half full at 2.
 	{name: "a late and an early taker", window: 2, burst: 4, before: []call{takes(key1, 4)}, threads: together(both.at(2), both.at(past))},
@@ -102,5 +123,6 @@ var scenarios = []scenario{
 	{name: "two takers after a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(one.at(1<<53), one.at(1<<53)), large: true},
 	{name: "a taker that a leap of a circle overtakes", rate: 4e8, window: 1, threads: together(one, sweeps().at(1<<53))},
 	{name: "look beside a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(looks(key1), sweeps().at(1<<53-2))},
+	{name: "time leaps while an insert is under way", rate: 4e8, window: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, window: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 }

@@ -16,30 +16,57 @@ import (
 // its burst and what time brings (I1), and that forgetting an idle key is
 // unobservable (I7).
 type shadow struct {
-	rule     *atomicbucket.TokenBucket
+	rule     *atomicbucket.TokenBucket // of any of the plans; they differ in the burst only
+	table    *shard.Table
 	round    uint64 // an idle bucket is charged from so many ticks on
 	overflow shard.Overflow
-	keys     []uint64 // that occur
-	full     []uint64 // for each the tick at which it is full; 0: it always was
+	keys     []owner // that occur
 	counts
+}
+
+// An owner is a key that occurs.
+type owner struct {
+	key   uint64
+	full  uint64 // the tick at which its bucket is full; 0: it always was
+	burst uint64 // in ticks, by the plan that its record follows; 0: it has none
 }
 
 // counts are what the table's own statistics must say.
 type counts struct{ evictions, forgiven, noRoom, unrecorded uint64 }
 
-func (s *shadow) index(key uint64) int {
-	for i, k := range s.keys {
-		if k == key {
-			return i
+// owner returns what is known of a key.
+func (s *shadow) owner(key uint64) *owner {
+	for i := range s.keys {
+		if s.keys[i].key == key {
+			return &s.keys[i]
 		}
 	}
-	s.keys, s.full = append(s.keys, key), append(s.full, 0)
-	return len(s.keys) - 1
+	s.keys = append(s.keys, owner{key: key})
+	return &s.keys[len(s.keys)-1]
+}
+
+// burst returns the burst of the plan that a live record follows, in ticks: the present
+// plan or the one before.
+func (s *shadow) burst(record atomicbucket.State) uint64 {
+	plan := s.table.Plan()
+	if before := s.table.Before(); before != nil && record.Tag() == before.Live() {
+		plan = before
+	}
+	return s.rule.Cost(plan.Quota(0).Tokens)
+}
+
+// limit returns the most that a key may owe, in ticks. Without a record it may have any
+// plan.
+func (s *shadow) limit(key uint64) uint64 {
+	if burst := s.owner(key).burst; burst > 0 {
+		return burst
+	}
+	return s.rule.Cost(1 << 10)
 }
 
 // owes returns the debt of a key in ticks.
 func (s *shadow) owes(key, tick uint64) uint64 {
-	if full := s.full[s.index(key)]; full > tick {
+	if full := s.owner(key).full; full > tick {
 		return full - tick
 	}
 	return 0
@@ -50,26 +77,44 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 func (s *shadow) tick(th *thread) uint64 { return s.rule.Ticks(max(th.call().now(), th.mark)) }
 
 // charge enters that a call wrote a bucket.
-func (s *shadow) charge(th *thread, label uint64, to atomicbucket.State) error {
-	c, tick := th.call(), s.tick(th)
-	full := &s.full[s.index(label)]
-	if c.verb != take || label != c.key {
+func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
+	c, tick, key := th.call(), s.tick(th), s.owner(label)
+	if from.IsLive() && from.Tag() != to.Tag() {
+		return s.convert(th, key, to)
+	}
+	if c.verb != take && c.verb != refund || label != c.key {
 		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
 	}
-	if s.owes(label, tick) == 0 && to.Payload() == payload(tick+s.round) {
-		*full = tick + s.round // a full bucket: nothing was taken
+	key.burst = s.burst(to)
+	cost, owed := s.rule.Cost(c.n), s.owes(label, tick)
+	if c.verb == refund {
+		key.full = tick + owed - min(owed, cost)
+	} else if owed == 0 && to.Payload() == payload(tick+s.round) {
+		key.full = tick + s.round // a full bucket: nothing was taken
 		return nil
+	} else if owed+cost > key.burst {
+		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
+	} else {
+		key.full = max(key.full, tick+s.round) + cost
 	}
 	if th.charged++; th.charged > 1 {
 		return fmt.Errorf("I2: %v was charged twice", c)
 	}
-	cost := s.rule.Cost(c.n)
-	if owed := s.owes(label, tick); owed+cost > s.rule.Cost(s.rule.Burst()) {
-		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
+	if to.Payload() != payload(key.full) {
+		return fmt.Errorf("I2: %v was charged to %#x, want %#x", c, to.Payload(), payload(key.full))
 	}
-	*full = max(*full, tick+s.round) + cost
-	if to.Payload() != payload(*full) {
-		return fmt.Errorf("I2: %v was charged to %#x, want %#x", c, to.Payload(), payload(*full))
+	return nil
+}
+
+// convert enters that a call made a record follow another plan: what it owes is the same
+// share of the burst as before, rounded up.
+func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
+	mark := s.rule.Ticks(th.mark)
+	before := max(key.burst, 1)
+	key.burst = s.burst(to)
+	key.full = mark + (s.owes(key.key, mark)*key.burst+before-1)/before
+	if to.Payload() != payload(key.full) {
+		return fmt.Errorf("I2: %v converted key %d to %#x, want %#x", th.call(), key.key, to.Payload(), payload(key.full))
 	}
 	return nil
 }
@@ -77,15 +122,16 @@ func (s *shadow) charge(th *thread, label uint64, to atomicbucket.State) error {
 // forget enters that a call took the record of a key away.
 func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	c := th.call()
-	full := &s.full[s.index(label)]
+	key := s.owner(label)
+	key.burst = 0
 	switch owed := s.owes(label, s.tick(th)); {
 	case c.verb == reset && label == c.key:
-		*full = 0
-	case owed == 0 && (c.verb == take || c.verb == sweep):
+		key.full = 0
+	case owed == 0 && (c.verb == take || c.verb == sweep || c.verb == adopt):
 	case c.verb == take && s.overflow == shard.Evict && label != c.key && to.Tag() == atomicbucket.Claimed:
 		s.evictions++
 		s.forgiven += s.rule.Tokens(owed)
-		*full = 0
+		key.full = 0
 	default:
 		return fmt.Errorf("I7: %v forgot key %d, which owed %d ticks", c, label, owed)
 	}

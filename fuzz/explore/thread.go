@@ -40,12 +40,12 @@ type thread struct {
 
 // newThread returns a thread that has not begun. Its coroutine lives as long as the
 // test does.
-func newThread(name int, program []call, table *shard.Table) *thread {
+func newThread(name int, program []call, table *shard.Table, plans [3]*shard.Plan) *thread {
 	th := &thread{name: name, program: program}
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
 		th.yield = yield
 		for {
-			th.run(table)
+			th.run(table, plans)
 			yield(struct{}{})
 		}
 	})
@@ -56,14 +56,14 @@ func newThread(name int, program []call, table *shard.Table) *thread {
 type unwound struct{}
 
 // run makes the calls.
-func (th *thread) run(table *shard.Table) {
+func (th *thread) run(table *shard.Table, plans [3]*shard.Plan) {
 	defer func() {
 		if r := recover(); r != nil && r != any(unwound{}) {
 			panic(r)
 		}
 	}()
 	for _, c := range th.program {
-		o := c.perform(table)
+		o := c.perform(table, plans)
 		th.returned = &o
 		th.made++
 	}

@@ -16,17 +16,19 @@ import (
 type world struct {
 	scenario scenario
 	table    *shard.Table
+	plans    [3]*shard.Plan
 	words    []*word.Word // state and key of each slot in turn, then mark and swept
 	slots    int
 	threads  []*thread
 	running  *thread
 	still    bool // nobody writes the mark or swept, so reading them is no step
+	planned  bool // somebody changes the plan
 	shadow   shadow
 	trace    func(line string) // told about every step, if not nil
 
 	origin struct { // where every execution begins
 		words  []uint64
-		full   []uint64
+		keys   []owner
 		counts counts
 	}
 	retries uint64      // that the table has counted
@@ -35,33 +37,45 @@ type world struct {
 
 // newWorld returns the world of a scenario, its calls of before made.
 func newWorld(s scenario, still bool) (*world, error) {
-	rule, err := atomicbucket.NewTokenBucket(cmpOr(s.rate, 1e9), 1e9, cmpOr(s.burst, 1))
-	if err != nil {
-		return nil, err
+	w := &world{scenario: s}
+	for i, burst := range []uint64{cmpOr(s.burst, 1), cmpOr(s.plans[0], 1), cmpOr(s.plans[1], 1)} {
+		rule, err := atomicbucket.NewTokenBucket(cmpOr(s.rate, 1e9), 1e9, burst)
+		if err != nil {
+			return nil, err
+		}
+		if w.plans[i], err = shard.NewPlan(&rule, 0); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			w.shadow.rule = &rule
+		}
 	}
 	table, err := shard.New(shard.Config{
-		Rule: rule, Slots: cmpOr(s.slots, 1), Shards: 1, Window: s.window, Overflow: s.overflow, Start: start,
+		Plan: w.plans[0], Slots: cmpOr(s.slots, 1), Shards: 1, Window: s.window, Overflow: s.overflow, Start: start,
 	})
 	if err != nil {
 		return nil, err
 	}
-	w := &world{scenario: s, table: table, words: table.Words()}
-	w.slots = len(w.words)/2 - 1
-	w.shadow = shadow{rule: table.Rule(), round: 1 - bit(rule.Exact()), overflow: s.overflow}
+	w.table, w.words, w.shadow.table = table, table.Words(), table
+	w.slots = (len(w.words) - 4) / 2
+	w.shadow.round, w.shadow.overflow = 1-bit(w.shadow.rule.Exact()), s.overflow
 	word.Before = func(a word.Access) {
-		if w.running != nil && !(w.still && a.Op == word.Load && w.isTime(a.Word)) {
-			w.running.pause(a)
+		if w.running == nil || a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word)) {
+			return
 		}
+		w.running.pause(a)
 	}
 	for _, program := range append(s.threads, s.before) {
 		for _, c := range program {
-			if c.verb != sweep {
-				w.shadow.index(c.key)
+			if c.verb == adopt {
+				w.planned = true
+			} else if c.verb != sweep {
+				w.shadow.owner(c.key)
 			}
 		}
 	}
 	w.keep()
-	w.threads = []*thread{newThread(0, s.before, table)}
+	w.threads = []*thread{newThread(0, s.before, table, w.plans)}
 	w.restart()
 	for !w.threads[0].finished() {
 		if err := w.step(0); err != nil {
@@ -71,7 +85,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 	w.keep()
 	w.threads, w.still = nil, still
 	for i, program := range s.threads {
-		w.threads = append(w.threads, newThread(i, program, table))
+		w.threads = append(w.threads, newThread(i, program, table, w.plans))
 	}
 	return w, nil
 }
@@ -90,7 +104,7 @@ func (w *world) keep() {
 	for _, word := range w.words {
 		w.origin.words = append(w.origin.words, word.Peek())
 	}
-	w.origin.full = slices.Clone(w.shadow.full)
+	w.origin.keys = slices.Clone(w.shadow.keys)
 	w.origin.counts = w.shadow.counts
 }
 
@@ -103,7 +117,7 @@ func (w *world) restart() {
 	for i, word := range w.words {
 		word.Poke(w.origin.words[i])
 	}
-	copy(w.shadow.full, w.origin.full)
+	w.shadow.keys = append(w.shadow.keys[:0], w.origin.keys...)
 	w.shadow.counts = w.origin.counts
 	w.stats = w.table.Stats()
 	w.retries = w.stats.Retries
@@ -126,6 +140,11 @@ func (w *world) resume(th *thread) {
 // isTime reports whether a word is the mark or swept.
 func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
+}
+
+// isPlan reports whether a word says which is the present plan or the one before.
+func (w *world) isPlan(a *word.Word) bool {
+	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
 
 // errNotStill means that the world was not still after all.
@@ -214,7 +233,7 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			// the key: checkSlots will tell
 		} else if to.IsLive() {
-			err = w.shadow.charge(th, label, to)
+			err = w.shadow.charge(th, label, from, to)
 		} else if from.IsLive() {
 			err = w.shadow.forget(th, label, to)
 		}
@@ -237,7 +256,7 @@ func (w *world) observe(th *thread) {
 	switch c := th.call(); c.verb {
 	case take:
 		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), th.floor)))
-		if owed+w.shadow.rule.Cost(c.n) > w.shadow.rule.Cost(w.shadow.rule.Burst()) {
+		if owed+w.shadow.rule.Cost(c.n) > w.shadow.limit(c.key) {
 			th.refusable = true
 		}
 	case look:
@@ -253,8 +272,8 @@ func (w *world) hash() (h uint64) {
 	for i, word := range w.words {
 		h += mix(uint64(i)+1, word.Peek())
 	}
-	for i, full := range w.shadow.full {
-		h += mix(uint64(i)+1<<32, full)
+	for _, key := range w.shadow.keys {
+		h += mix(mix(key.key+1<<32, key.full), key.burst)
 	}
 	h += mix(mix(1<<40, w.shadow.evictions), w.shadow.forgiven)
 	for _, th := range w.threads {
@@ -272,7 +291,7 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		show = func(v uint64) string { return fmt.Sprint(v) }
 	}
 	if i >= 2*w.slots {
-		name = []string{"mark", "swept"}[i-2*w.slots]
+		name = []string{"mark", "swept", "plan", "plan before"}[i-2*w.slots]
 	}
 	switch {
 	case a.Op == word.Load:

@@ -176,8 +176,8 @@ func run(t *testing.T, macros string, progress bool, optimize string) result {
 
 	r := result{
 		progress:    progress,
-		states:      number(t, out, ` (\S+) states, stored`),
-		transitions: number(t, out, ` (\S+) transitions`),
+		states:      number(t, out, `(\S+) states, stored`),
+		transitions: number(t, out, `(\S+) transitions`),
 		depth:       number(t, out, `depth reached (\d+)`),
 		errors:      number(t, out, `errors: (\d+)`),
 		truncated:   regexp.MustCompile(`(?m)^.*(too small|not completed|out of memory|memory limit|aborted).*$`).FindString(out),

@@ -2,6 +2,8 @@
 
 package word
 
+import "slices"
+
 // An Op is one of the operations of a [Word].
 type Op uint8
 
@@ -68,4 +70,33 @@ func before(a Access) {
 	if Before != nil {
 		Before(a)
 	}
+}
+
+// A Pointer stands in for sync/atomic.Pointer: a word that holds the number of the value
+// pointed at, and 0 for nil.
+type Pointer[T any] struct {
+	Word
+	values []*T
+}
+
+// Load returns the pointer.
+func (p *Pointer[T]) Load() *T {
+	if number := p.Word.Load(); number > 0 {
+		return p.values[number-1]
+	}
+	return nil
+}
+
+// Store writes the pointer.
+func (p *Pointer[T]) Store(value *T) {
+	if value == nil {
+		p.Word.Store(0)
+		return
+	}
+	number := slices.Index(p.values, value)
+	if number < 0 {
+		number = len(p.values)
+		p.values = append(p.values, value)
+	}
+	p.Word.Store(uint64(number) + 1)
 }

@@ -1,0 +1,56 @@
+package atomicbucket
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Convert returns the payload of a record of one rule under another of the same
+// algorithm, at an instant: the share of the limit that is used up stays what it
+// is, rounded up to whole units.
+func Convert(from, to Rule, s State, nanos int64) (payload uint64) {
+	switch to := to.(type) {
+	case *TokenBucket:
+		return to.convert(from.(*TokenBucket), s, nanos)
+	case *FixedWindow:
+		return to.convert(from.(*FixedWindow), s, nanos)
+	case *SlidingWindow:
+		return to.convert(from.(*SlidingWindow), s, nanos)
+	}
+	panic(fmt.Sprintf("atomicbucket: no rule of type %T", to))
+}
+
+// share returns part * to / from, rounded up: no more than to, since part is no more than
+// from.
+func share(part, from, to uint64) uint64 {
+	hi, lo := bits.Mul64(min(part, from), to)
+	share, rem := bits.Div64(hi, lo, from)
+	return share + min(rem, 1)
+}
+
+func (b *TokenBucket) convert(from *TokenBucket, s State, nanos int64) uint64 {
+	return b.Ticks(nanos) + share(from.Debt(s, from.Ticks(nanos)), from.burst, b.burst)
+}
+
+// A window that has begun ends when it would have, or when one that begins now would end,
+// whichever is sooner.
+func (w *FixedWindow) convert(from *FixedWindow, s State, nanos int64) uint64 {
+	left, taken := from.read(s, from.Ticks(nanos))
+	now := w.Ticks(nanos)
+	if left == 0 {
+		return w.pack(now, 0)
+	}
+	end := w.Ticks(nanos+int64(from.Wait(nanos, left))-1) + 1
+	return w.pack(min(end, now+w.length), share(taken, from.tokens, w.tokens))
+}
+
+// Windows of the same length keep both counts. Else the estimate becomes the count of the
+// present window.
+func (w *SlidingWindow) convert(from *SlidingWindow, s State, nanos int64) uint64 {
+	c := from.read(s, uint64(nanos))
+	if from.window != w.window {
+		c = counts{index: w.clock.quo(nanos), current: from.estimate(c)}
+	}
+	c.previous, c.current = share(c.previous, from.tokens, w.tokens), share(c.current, from.tokens, w.tokens)
+	return w.pack(c)
+}

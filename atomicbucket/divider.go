@@ -1,0 +1,84 @@
+package atomicbucket
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"time"
+)
+
+// A divider turns an instant into a count of something that takes time, without a
+// division: the count is floor(nanos * mul / 2^(63+shift)), a multiplication and a
+// shift. mul has its highest bit set.
+type divider struct {
+	mul   uint64
+	shift uint8
+}
+
+// newDivider returns the divider that counts whole periods of d nanoseconds, from 1 on.
+// With the least mul that is not too small the quotient is exact for every instant:
+// see Granlund and Montgomery, Division by Invariant Integers using Multiplication
+// (1994), theorem 4.2, with N = 63.
+func newDivider(d uint64) divider {
+	shift := bits.Len64(d - 1) // the least with d <= 2^shift
+	hi, lo := uint64(0), uint64(1)<<63
+	if shift > 0 {
+		hi, lo = 1<<(shift-1), 0
+	}
+	mul, rem := bits.Div64(hi, lo, d)
+	return divider{mul + min(rem, 1), uint8(shift)}
+}
+
+// newClock returns the divider that counts so many ticks in a nanosecond, below 2.
+// Rounding mul down makes it slow by less than one part in 2^63: late, never early.
+func newClock(perNano *big.Rat) divider {
+	shift := 0
+	for one := big.NewRat(1, 1); perNano.Cmp(one) < 0; shift++ {
+		perNano = shifted(perNano, 1)
+	}
+	fixed := shifted(perNano, 63)
+	return divider{new(big.Int).Quo(fixed.Num(), fixed.Denom()).Uint64(), uint8(shift)}
+}
+
+// quo returns the count at an instant that is not negative.
+func (d divider) quo(nanos int64) uint64 {
+	hi, _ := bits.Mul64(uint64(nanos)<<1, d.mul)
+	return hi >> (d.shift & 63)
+}
+
+// first returns the first instant of a count: the quotient of count * 2^(63+shift) by
+// mul, rounded up. 2^63 ns is less than 2^(64-shift) counts, so a count that loses bits
+// here lies beyond that.
+func (d divider) first(count uint64) uint64 {
+	hi, lo := count>>1, count<<63
+	if d.shift > 0 {
+		hi, lo = count<<(d.shift-1), 0
+		if hi>>(d.shift-1) != count {
+			return math.MaxUint64
+		}
+	}
+	if hi >= d.mul {
+		return math.MaxUint64
+	}
+	at, rem := bits.Div64(hi, lo, d.mul)
+	return at + min(rem, 1)
+}
+
+// wait returns the time from an instant until so many counts have passed. What ends
+// 2^63 ns or more after the origin is the longest Duration.
+func (d divider) wait(nanos int64, counts uint64) time.Duration {
+	count, carry := bits.Add64(d.quo(nanos), counts, 0)
+	if carry != 0 {
+		return math.MaxInt64
+	}
+	at := d.first(count)
+	if at > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(max(int64(at)-nanos, 0))
+}
+
+// rate returns how many counts there are in a nanosecond.
+func (d divider) rate() *big.Rat {
+	return shifted(new(big.Rat).SetInt(new(big.Int).SetUint64(d.mul)), -63-int(d.shift))
+}

@@ -1,0 +1,194 @@
+package atomicbucket
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// A FixedWindow is the rule of a fixed window: so many tokens in a window, which begins
+// with a key's first request, or at multiples of its length. The payload is packed
+// {end of the window, tokens taken in it}.
+//
+// A tick of a window that begins with the first request is a power of two of
+// nanoseconds: one, unless the two fields would need more than 54 bits. Where it is more
+// than one the window is up to two ticks longer than asked for, never shorter, and by
+// less than a millionth. A tick of an aligned window is a window.
+type FixedWindow struct {
+	clock  divider
+	length uint64 // ticks from the first request's to the end
+	tokens uint64
+	bits   uint   // of the tokens
+	narrow uint64 // how many ticks ahead the end may be
+	skew   time.Duration
+}
+
+const (
+	// MaxWindow is the longest window: a year of 365 days.
+	MaxWindow = 365 * 24 * time.Hour
+	// MaxLimit is the highest limit of a fixed window.
+	MaxLimit = 1 << 32
+	// minSkew is the least skew of a rule: a table whose mark is that old has to sweep.
+	minSkew = time.Minute
+)
+
+// NewFixedWindow returns the rule of limit tokens a window, with room for counts up to
+// most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the count and the end of so
+// short a window must fit into 54 bits. Anything else is an error that names the value and
+// the range.
+func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
+	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
+		return FixedWindow{}, err
+	}
+	fits := func(limit uint64) (period uint64, ok bool) {
+		skew := circleOf(limit) / circleSkews
+		for period = 1; ceilDiv(uint64(window), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
+			if period*2_000_000 > uint64(window) {
+				return 0, false
+			}
+		}
+		return period, true
+	}
+	if aligned {
+		fits = func(limit uint64) (period uint64, ok bool) {
+			return uint64(window), skewOf(circleOf(limit)/circleSkews, uint64(window)) >= minSkew
+		}
+	}
+	period, ok := fits(most)
+	if !ok {
+		return FixedWindow{}, tooLarge(most, window, fits)
+	}
+	w := FixedWindow{clock: newDivider(period), length: ceilDiv(uint64(window), period), tokens: limit, bits: uint(bits.Len64(most))}
+	if period > 1 && !aligned {
+		w.length++ // the first request's tick began before it
+	}
+	skew := circleOf(most) / circleSkews
+	w.narrow, w.skew = w.length+skew, skewOf(skew, period)
+	return w, nil
+}
+
+// circleOf returns how many ticks go round in the bits that a count up to limit leaves of
+// the payload.
+func circleOf(limit uint64) uint64 { return 1 << (PayloadBits - bits.Len64(limit)) }
+
+// circleSkews is how many skews the payload's circle has: two for the largest debt,
+// one for the clock that wrote it, and 13 in which it may be seen to be past.
+const circleSkews = 16
+
+// skewOf returns a skew of so many ticks of a period as a duration, 2^59 ns at most.
+func skewOf(ticks, period uint64) time.Duration {
+	hi, nanos := bits.Mul64(ticks, period)
+	if hi > 0 || nanos > 1<<59 {
+		return 1 << 59
+	}
+	return time.Duration(nanos)
+}
+
+// tooLarge returns the error for a limit that leaves too few bits to tell windows so short
+// apart; fits tells which would.
+func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
+	most := uint64(1)
+	for _, ok := fits(2*most + 1); ok && 2*most+1 < limit; _, ok = fits(2*most + 1) {
+		most = 2*most + 1
+	}
+	return fmt.Errorf("limit of %d tokens every %v: so large a count does not fit into a word beside so short a window; want at most %d tokens", limit, window, most)
+}
+
+func checkWindow(limit, most uint64, window time.Duration, highest uint64) error {
+	if limit < 1 || limit > most || most > highest {
+		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, min(most, highest))
+	}
+	if window < time.Microsecond || window > MaxWindow {
+		return fmt.Errorf("limit of %d tokens every %v: want a window of 1µs to %v", limit, window, MaxWindow)
+	}
+	return nil
+}
+
+func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }
+
+// Ticks returns the tick of an instant, rounded down.
+func (w *FixedWindow) Ticks(nanos int64) uint64 { return w.clock.quo(nanos) }
+
+// MaxSkew is how far apart two instants that meet in one call may be.
+func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
+
+// Quota returns what the rule grants.
+func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
+
+// read returns the ticks that are left of the window and the tokens taken in it, both zero
+// when it is over.
+func (w *FixedWindow) read(s State, now uint64) (left, taken uint64) {
+	left = (uint64(s)>>w.bits - now) & (payloadMask >> w.bits)
+	if left == 0 || left > w.narrow {
+		return 0, 0
+	}
+	return left, uint64(s) & (1<<w.bits - 1)
+}
+
+func (w *FixedWindow) pack(end, taken uint64) uint64 { return end<<w.bits | taken }
+
+// Take returns the payload after a take at the tick now, and whether the window has that
+// much.
+func (w *FixedWindow) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
+	left, taken := w.read(s, now)
+	if left == 0 {
+		left = w.length
+	}
+	return w.pack(now+left, taken+d.Cost), taken+d.Cost <= d.Limit
+}
+
+// Full returns the payload of a window that is over.
+func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) }
+
+// Refund returns the payload after giving cost back to the present window.
+func (w *FixedWindow) Refund(s State, now, cost uint64) (payload uint64) {
+	left, taken := w.read(s, now)
+	return w.pack(now+left, taken-min(taken, cost))
+}
+
+// Idle reports whether the window is over.
+func (w *FixedWindow) Idle(s State, now uint64) bool { return w.Rest(s, now) == 0 }
+
+// Rest returns how many ticks are left of the window.
+func (w *FixedWindow) Rest(s State, now uint64) uint64 {
+	left, _ := w.read(s, now)
+	return left
+}
+
+// Debt returns how many tokens were taken in the present window.
+func (w *FixedWindow) Debt(s State, now uint64) uint64 {
+	_, taken := w.read(s, now)
+	return taken
+}
+
+// Tokens returns a debt in tokens.
+func (w *FixedWindow) Tokens(debt uint64) uint64 { return debt }
+
+// Wait returns the time from an instant until so many ticks have passed.
+func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
+	if ticks == 0 {
+		return 0
+	}
+	return w.clock.wait(nanos, ticks)
+}
+
+// Lack returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (w *FixedWindow) Lack(s State, now uint64, d Demand) uint64 {
+	left, taken := w.read(s, now)
+	if d.Cost == 0 || taken+d.Cost <= d.Limit {
+		return 0
+	}
+	return left
+}
+
+// Read returns what there is to say about a record at an instant, to somebody who asks
+// for d.
+func (w *FixedWindow) Read(s State, nanos int64, d Demand) Reading {
+	now := w.Ticks(nanos)
+	left, taken := w.read(s, now)
+	return Reading{
+		Remaining:  d.Limit - min(taken, d.Limit), // a lower tier may be below what was taken
+		RetryAfter: w.Wait(nanos, w.Lack(s, now, d)),
+		ResetAfter: w.Wait(nanos, left),
+	}
+}

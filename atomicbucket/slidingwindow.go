@@ -1,0 +1,198 @@
+package atomicbucket
+
+import (
+	"math/bits"
+	"time"
+)
+
+// A SlidingWindow is the rule of a sliding window counter: the tokens of the last window
+// are estimated from two counts, that of the present window of the clock and that of the
+// one before, as if the latter had been spread evenly:
+//
+//	estimate = floor(previous * share of the previous window that is still inside) + current
+//
+// The payload is packed {index of the window, previous, current}. A tick is a nanosecond.
+type SlidingWindow struct {
+	clock  divider
+	window uint64 // in nanoseconds
+	tokens uint64
+	bits   uint   // of each count
+	late   uint64 // how many windows ahead of now a record may be
+	skew   time.Duration
+}
+
+// MaxCount is the highest limit of a sliding window counter.
+const MaxCount = 1<<24 - 1
+
+// NewSlidingWindow returns the rule of limit tokens in any window, with room for counts up
+// to most, which is not below the limit. Both are 1 to [MaxCount] and the window a microsecond to [MaxWindow], and both counts and the index of
+// the window must fit into 54 bits, with an index that goes round once in 16 minutes at
+// the most. Anything else is an error that names the value and the range.
+func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
+	if err := checkWindow(limit, most, window, MaxCount); err != nil {
+		return SlidingWindow{}, err
+	}
+	fits := func(limit uint64) (late uint64, ok bool) {
+		late = 1 << (PayloadBits - 2*bits.Len64(limit)) / circleSkews
+		return late, skewOf(late, uint64(window)) >= minSkew
+	}
+	late, ok := fits(most)
+	if !ok {
+		return SlidingWindow{}, tooLarge(most, window, fits)
+	}
+	return SlidingWindow{
+		clock: newDivider(uint64(window)), window: uint64(window), tokens: limit, bits: uint(bits.Len64(most)),
+		late: late, skew: skewOf(late, uint64(window)),
+	}, nil
+}
+
+// Ticks returns the tick of an instant: a nanosecond.
+func (w *SlidingWindow) Ticks(nanos int64) uint64 { return uint64(nanos) }
+
+// MaxSkew is how far apart two instants that meet in one call may be.
+func (w *SlidingWindow) MaxSkew() time.Duration { return w.skew }
+
+// Quota returns what the rule grants.
+func (w *SlidingWindow) Quota() Quota { return Quota{1, w.tokens} }
+
+// counts is a payload, seen from an instant.
+type counts struct {
+	index             uint64 // of the window
+	left              uint64 // nanoseconds of it that are left: 1 to all of it
+	previous, current uint64
+}
+
+// read returns the record as it is at the tick now. A time before the record's window
+// counts as its beginning, when the most of the previous one is still inside.
+func (w *SlidingWindow) read(s State, now uint64) counts {
+	c := counts{index: w.clock.quo(int64(now))}
+	c.left = (c.index+1)*w.window - now
+	was := uint64(s) & payloadMask >> (2 * w.bits)
+	circle := uint64(payloadMask) >> (2 * w.bits)
+	switch passed := (c.index - was) & circle; {
+	case passed == 0:
+		c.previous, c.current = w.unpack(s)
+	case passed == 1:
+		c.previous = uint64(s) & (1<<w.bits - 1)
+	case circle-passed < w.late: // now is late
+		c.index += circle + 1 - passed
+		c.left = w.window
+		c.previous, c.current = w.unpack(s)
+	}
+	return c
+}
+
+func (w *SlidingWindow) unpack(s State) (previous, current uint64) {
+	return uint64(s) >> w.bits & (1<<w.bits - 1), uint64(s) & (1<<w.bits - 1)
+}
+
+func (w *SlidingWindow) pack(c counts) uint64 {
+	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
+}
+
+// below reports whether the estimate is at most so many tokens: whether what the previous
+// window counts for, floor(previous * left / window), is at most what is over.
+func (w *SlidingWindow) below(c counts, tokens uint64) bool {
+	if c.current > tokens {
+		return false
+	}
+	hi, lo := bits.Mul64(c.previous, c.left)
+	overHi, overLo := bits.Mul64(tokens-c.current+1, w.window)
+	return hi < overHi || hi == overHi && lo < overLo
+}
+
+// estimate returns the tokens of the last window, in the rule's own reckoning.
+func (w *SlidingWindow) estimate(c counts) uint64 {
+	hi, lo := bits.Mul64(c.previous, c.left)
+	share, _ := bits.Div64(hi, lo, w.window) // left <= window and previous < 2^24, so hi < window
+	return share + c.current
+}
+
+// Take returns the payload after a take at the tick now, and whether the estimate leaves
+// room for that much.
+func (w *SlidingWindow) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
+	c := w.read(s, now)
+	ok = w.below(c, d.Limit-d.Cost)
+	c.current += d.Cost
+	return w.pack(c), ok
+}
+
+// Full returns the payload of a key that has taken nothing.
+func (w *SlidingWindow) Full(now uint64) (payload uint64) {
+	return w.pack(counts{index: w.clock.quo(int64(now))})
+}
+
+// Refund returns the payload after giving cost back, to the present window first and what
+// is more to the previous one.
+func (w *SlidingWindow) Refund(s State, now, cost uint64) (payload uint64) {
+	c := w.read(s, now)
+	first := min(cost, c.current)
+	c.current -= first
+	c.previous -= min(cost-first, c.previous)
+	return w.pack(c)
+}
+
+// Idle reports whether the estimate is 0, and stays 0.
+func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
+
+// Rest returns how many nanoseconds it is until the estimate is 0.
+func (w *SlidingWindow) Rest(s State, now uint64) uint64 {
+	return w.until(w.read(s, now), 0)
+}
+
+// until returns the nanoseconds until the estimate is at most so many tokens: the first
+// moment, to the nanosecond.
+func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
+	if w.below(c, tokens) {
+		return 0
+	}
+	// In this window, if its own count allows it at all; else in the next one, whose
+	// previous count is this one's.
+	if c.current <= tokens {
+		return c.left - w.leftFor(c.previous, tokens-c.current)
+	}
+	return c.left + w.window - w.leftFor(c.current, tokens)
+}
+
+// leftFor returns the most that may be left of a window for a previous count to weigh at
+// most so many tokens: the largest left with previous * left < (tokens+1) * window.
+func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
+	hi, lo := bits.Mul64(tokens+1, w.window)
+	if lo == 0 {
+		hi--
+	}
+	lo--
+	if hi >= previous {
+		return w.window
+	}
+	left, _ := bits.Div64(hi, lo, previous)
+	return left
+}
+
+// Debt returns the estimate.
+func (w *SlidingWindow) Debt(s State, now uint64) uint64 { return w.estimate(w.read(s, now)) }
+
+// Tokens returns a debt in tokens.
+func (w *SlidingWindow) Tokens(debt uint64) uint64 { return debt }
+
+// Wait returns the time from an instant until so many ticks have passed.
+func (w *SlidingWindow) Wait(_ int64, ticks uint64) time.Duration { return time.Duration(ticks) }
+
+// Lack returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (w *SlidingWindow) Lack(s State, now uint64, d Demand) uint64 {
+	if d.Cost == 0 {
+		return 0
+	}
+	return w.until(w.read(s, now), d.Limit-d.Cost)
+}
+
+// Read returns what there is to say about a record at an instant, to somebody who asks
+// for d.
+func (w *SlidingWindow) Read(s State, nanos int64, d Demand) Reading {
+	c := w.read(s, uint64(nanos))
+	r := Reading{Remaining: d.Limit - min(w.estimate(c), d.Limit), RetryAfter: time.Duration(w.Lack(s, uint64(nanos), d))}
+	if c.current > 0 || c.previous > 0 {
+		r.ResetAfter = time.Duration(c.left)
+	}
+	return r
+}

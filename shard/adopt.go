@@ -1,0 +1,58 @@
+package shard
+
+import "github.com/weir-go/weir/atomicbucket"
+
+// Adopt replaces the plan, at the time now, while the table is used. Records keep the
+// share of their limit that is used up: who has had half of it before has had half of it
+// after. The new plan must be of the same algorithm as the old one; it must not be in use,
+// and only one call of Adopt may be under way.
+//
+// Calls that are under way decide by the one plan or the other; when Adopt returns every
+// record follows the new one. It takes some nanoseconds a slot.
+func (t *Table) Adopt(plan *Plan, now int64) {
+	t.raise(t.catchUp(now)) // records are converted at the mark
+	before := t.plan.Load()
+	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
+	t.before.Store(before)
+	t.plan.Store(plan)
+	for i := range t.shards {
+		for j := range t.shards[i].slots {
+			t.adopt(&t.shards[i].slots[j])
+		}
+	}
+	t.before.Store(nil)
+}
+
+// adopt makes a slot follow the present plan: R9.
+func (t *Table) adopt(sl *slot) {
+	for {
+		s := sl.state.Load()
+		switch {
+		case s.IsLive():
+			if s.Tag() == t.plan.Load().live || t.convert(sl, s) {
+				return
+			}
+		case s.Tag() == atomicbucket.Tentative:
+			// Who is about to commit it may have read the plan before. It will begin
+			// again.
+			if sl.state.Abort(s) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// convert makes a live record follow the present plan, if it follows the one before. It
+// reports whether it was this call that did.
+func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
+	plan := t.plan.Load()
+	before := t.before.Load()
+	if before == nil || s.Tag() != before.live || s.Tag() == plan.live {
+		return false // s is no longer what the slot holds
+	}
+	payload := atomicbucket.Convert(before.rule, plan.rule, s, t.Mark())
+	_, ok := sl.state.Convert(s, plan.live, payload)
+	return ok
+}

@@ -1,0 +1,98 @@
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// MaxTiers is how many quotas a plan may have.
+const MaxTiers = 16
+
+// A Plan is what a table decides by: a rule, and the quotas that it grants. It is
+// immutable. A table's plan may be replaced by another of the same algorithm while it is
+// used: [Table.Adopt].
+type Plan struct {
+	bucket   atomicbucket.TokenBucket // the rule, if it is a token bucket
+	isBucket bool
+	live     atomicbucket.Tag // of the records that follow this plan
+	skew     uint64           // how far a call may be ahead of the mark, in nanoseconds
+	doubt    uint64           // how many ticks a late clock may be behind, 0 if it never is
+	quotas   [MaxTiers]quota
+	rule     atomicbucket.Rule
+}
+
+// NewPlan returns the plan of a rule whose quota is that of tier 0, and of further tiers.
+// lateness is how far the clock may be behind that the calls are made by: see
+// [Outcome.Doubtful].
+func NewPlan(rule atomicbucket.Rule, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
+	if len(tiers) >= MaxTiers {
+		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, MaxTiers)
+	}
+	p := &Plan{rule: rule, live: atomicbucket.Live, skew: uint64(rule.MaxSkew())}
+	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok {
+		p.bucket, p.isBucket = *bucket, true
+	}
+	if lateness > 0 {
+		p.doubt = rule.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
+	}
+	p.quotas[0] = quotaOf(rule.Quota())
+	for i := range p.quotas[1:] {
+		p.quotas[i+1] = quota{Token: p.quotas[0].Token}
+		if i < len(tiers) {
+			p.quotas[i+1] = quotaOf(tiers[i])
+		}
+	}
+	return p, nil
+}
+
+// A quota is an [atomicbucket.Quota] with its limit in units of the rule.
+type quota struct{ Token, Tokens, limit uint64 }
+
+func quotaOf(q atomicbucket.Quota) quota { return quota{q.Token, q.Tokens, q.Token * q.Tokens} }
+
+// Demand returns what it takes to get n tokens, which must not be more than the limit.
+func (q *quota) Demand(n uint64) atomicbucket.Demand {
+	return atomicbucket.Demand{Cost: n * q.Token, Limit: q.limit, Token: q.Token}
+}
+
+// Rule returns the rule.
+func (p *Plan) Rule() atomicbucket.Rule { return p.rule }
+
+// Live returns the tag of records that follow the plan.
+func (p *Plan) Live() atomicbucket.Tag { return p.live }
+
+// Quota returns what the plan grants to a tier. A tier that does not exist is granted
+// nothing.
+func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
+	q := &p.quotas[tier%MaxTiers]
+	return atomicbucket.Quota{Token: q.Token, Tokens: q.Tokens}
+}
+
+// take is the rule's Take, without an indirect call.
+func (p *Plan) take(s atomicbucket.State, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
+	switch rule := p.rule.(type) {
+	case *atomicbucket.FixedWindow:
+		return rule.Take(s, rule.Ticks(now), d)
+	case *atomicbucket.SlidingWindow:
+		return rule.Take(s, rule.Ticks(now), d)
+	}
+	return p.rule.Take(s, p.rule.Ticks(now), d)
+}
+
+// idle reports whether a record that follows the plan is idle at an instant.
+func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
+	return p.rule.Idle(s, p.rule.Ticks(nanos))
+}
+
+// full returns the record of a key that has taken nothing.
+func (p *Plan) full(nanos int64) atomicbucket.State {
+	return atomicbucket.NewState(p.live, 0, p.rule.Full(p.rule.Ticks(nanos)))
+}
+
+// first returns the payload after the first take of a key.
+func (p *Plan) first(nanos int64, d atomicbucket.Demand) (payload uint64) {
+	payload, _ = p.rule.Take(p.full(nanos), p.rule.Ticks(nanos), d)
+	return payload
+}
