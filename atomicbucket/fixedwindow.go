@@ -29,7 +29,7 @@ const (
 	// MaxLimit is the highest limit of a fixed window.
 	MaxLimit = 1 << 32
 	// minSkew is the least skew of a rule: a table whose mark is that old has to sweep.
-	minSkew = time.Minute
+	minSkew = 30 * time.Second
 )
 
 // NewFixedWindow returns the rule of limit tokens a window, with room for counts up to
@@ -41,13 +41,7 @@ func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (Fix
 		return FixedWindow{}, err
 	}
 	fits := func(limit uint64) (period uint64, ok bool) {
-		skew := circleOf(limit) / circleSkews
-		for period = 1; ceilDiv(uint64(window), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
-			if period*2_000_000 > uint64(window) {
-				return 0, false
-			}
-		}
-		return period, true
+		return finest(circleOf(limit)/circleSkews, window)
 	}
 	if aligned {
 		fits = func(limit uint64) (period uint64, ok bool) {
@@ -65,6 +59,18 @@ func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (Fix
 	skew := circleOf(most) / circleSkews
 	w.narrow, w.skew = w.length+skew, skewOf(skew, period)
 	return w, nil
+}
+
+// finest returns the length of the finest tick, a power of two of nanoseconds, of which two
+// skews of so many ticks hold a window, and one at least the least skew; if two ticks
+// are not more than a millionth of the window.
+func finest(skew uint64, window time.Duration) (period uint64, ok bool) {
+	for period = 1; ceilDiv(uint64(window), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
+		if period*4_000_000 > uint64(window) {
+			return 0, false
+		}
+	}
+	return period, true
 }
 
 // circleOf returns how many ticks go round in the bits that a count up to limit leaves of

@@ -15,6 +15,7 @@ type Limiter struct {
 	table *shard.Table
 	clock *clock
 
+	logs       bool // the algorithm is the sliding log
 	stable     bool
 	observer   *observer // nil for none
 	setting    sync.Mutex
@@ -64,6 +65,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
+		logs:       policy.algorithm == slidingLog,
 		stable:     c.stable,
 		observer:   c.observer,
 		policy:     policy,

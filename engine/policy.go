@@ -28,6 +28,7 @@ const (
 	batchRefill
 	fixedWindow
 	slidingWindow
+	slidingLog
 )
 
 // TokenBucket limits each key to the rate in the long run and to burst at once.
@@ -93,6 +94,23 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: slidingWindow, limit: limit, window: window}
 }
 
+// SlidingLog limits each key to so many tokens in any window, exactly: it keeps the time of
+// every token that it granted in the last window. What that costs is memory, 16 + 8*limit
+// bytes a slot, allocated by [New] as everything is ([MaxKeys]; [Stats] tells how much), and
+// a search by halves through the times where a [Decision] is asked for.
+//
+// limit is 1 to 4,096, and what the machine's memory can hold for that many keys; window
+// 1µs to 365 days; a limit above some hundreds needs a window of a second or more, and an
+// error says so. A time is exact to the nanosecond where the limit and the window are not
+// both large, and else a request leaves the window late by less than a millionth of it.
+//
+// [Limiter.SetPolicy] may change the limit to any that is not above the largest at New, of
+// all tiers, and the window, if it is not much longer than at New. The requests in the log stay
+// what they are.
+func SlidingLog(limit uint64, window time.Duration) Policy {
+	return Policy{algorithm: slidingLog, limit: limit, window: window}
+}
+
 // String returns the policy's name and numbers.
 func (p Policy) String() string {
 	aligned := ""
@@ -108,6 +126,8 @@ func (p Policy) String() string {
 		return fmt.Sprintf("fixed window %d/%v%s", p.limit, p.window, aligned)
 	case slidingWindow:
 		return fmt.Sprintf("sliding window %d/%v%s", p.limit, p.window, aligned)
+	case slidingLog:
+		return fmt.Sprintf("sliding log %d/%v%s", p.limit, p.window, aligned)
 	}
 	return "no policy"
 }
@@ -127,6 +147,8 @@ func (p Policy) rule(most uint64) (rule atomicbucket.Rule, err error) {
 		rule, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
 	case slidingWindow:
 		rule, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
+	case slidingLog:
+		rule, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
 	default:
 		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	}

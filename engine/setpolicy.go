@@ -1,6 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
 
 // SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
 // which there must be as many as before. The algorithm stays.
@@ -22,11 +27,30 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	if len(tiers) != l.tiers {
 		return fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), l.tiers)
 	}
-	plan, err := plan(policy, tiers, l.clock.lateness())
+	plan, err := l.replan(policy, tiers)
 	if err != nil {
 		return err
 	}
 	l.table.Adopt(plan, l.clock.surely())
 	l.policy = policy
 	return nil
+}
+
+// replan makes the plan of new numbers.
+func (l *Limiter) replan(policy Policy, tiers []Policy) (*shard.Plan, error) {
+	if !l.logs {
+		return plan(policy, tiers, l.clock.lateness())
+	}
+	// The rings stay, and so does what their times mean.
+	log := l.table.Plan().Rule().(*atomicbucket.SlidingLog)
+	rule, ok := log.With(policy.limit, policy.window)
+	quotas := make([]atomicbucket.Quota, len(tiers))
+	for i, tier := range tiers {
+		quotas[i] = atomicbucket.Quota{Token: 1, Tokens: tier.limit}
+		ok = ok && tier.algorithm == slidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
+	}
+	if !ok {
+		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of 1µs to %v", policy, tiers, log.Size(), log.Longest())
+	}
+	return shard.NewPlan(&rule, l.clock.lateness(), quotas...)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/tsc"
 	"github.com/weir-go/weir/shard"
 )
@@ -36,6 +37,9 @@ func (l *Limiter) AllowKey(k Key) bool {
 // allowSlowly is the rest of AllowKey when its hit did not admit: the key may have no
 // record yet, and a refusal may rest on a coarse clock.
 func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
+	if l.logs {
+		return l.TakeKey(k, 1).Allowed
+	}
 	if o.Verdict == shard.Undecided {
 		o = l.table.Miss(place, o.At, 1, k.tier)
 	}
@@ -64,6 +68,13 @@ func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(k
 func (l *Limiter) TakeKey(k Key, n uint64) Decision {
 	if n == 0 {
 		return l.PeekKey(k, n)
+	}
+	if l.logs {
+		d := l.takeLog(k, n, l.clock.nanos())
+		if !d.Allowed && d.RetryAfter < l.clock.lateness() { // as Doubtful
+			d = l.takeLog(k, n, l.clock.renew(coarseTick))
+		}
+		return l.observed(k, n, d)
 	}
 	o, nanos := l.take(k, n)
 	return l.decide(k, &o, nanos, n)
@@ -96,42 +107,68 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) Decision {
 	if n == 0 {
 		return l.peek(k, n, nanos)
 	}
+	if l.logs {
+		return l.observed(k, n, l.takeLog(k, n, nanos))
+	}
 	o := l.table.Take(l.table.Find(k.hash), nanos, n, k.tier)
 	return l.decide(k, &o, nanos, n)
+}
+
+// takeLog is a take from a sliding log, whose record alone does not say what there is to
+// say.
+func (l *Limiter) takeLog(k Key, n uint64, nanos int64) Decision {
+	o, r := l.table.TakeLog(l.table.Find(k.hash), nanos, n, k.tier)
+	if o.Verdict == shard.Refused {
+		return answer(&o, nanos, k, r, false)
+	} else if o.Verdict.Admits() {
+		return answer(&o, nanos, k, r, true)
+	}
+	return l.unmet(k, &o, nanos, n)
 }
 
 // decide puts an outcome into the terms of a caller whose clock read nanos.
 func (l *Limiter) decide(k Key, o *shard.Outcome, nanos int64, n uint64) Decision {
 	if o.Verdict.Admits() {
-		d := read(o, nanos, k, 0)
-		d.Allowed = true
-		return d
+		return answer(o, nanos, k, o.Read(0, k.tier), true)
 	}
-	if l.observer != nil {
-		l.observer.refused(k, n)
+	if o.Verdict == shard.Refused {
+		return l.observed(k, n, answer(o, nanos, k, o.Read(n, k.tier), false))
 	}
-	switch o.Verdict {
-	case shard.TooMuch:
-		return l.peek(k, n, nanos)
-	case shard.NoRoom:
-		// The first record of the neighbourhood to be idle makes room.
-		rule := o.Plan.Rule()
-		wait := later(o.At-nanos, rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))))
-		return Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
-	}
-	return read(o, nanos, k, n)
+	return l.observed(k, n, l.unmet(k, o, nanos, n))
 }
 
-// read returns what there is to say about a record to a caller whose clock read nanos and
-// who asks for n tokens. Whether they are granted is not said.
-func read(o *shard.Outcome, nanos int64, k Key, n uint64) Decision {
-	r := o.Read(n, k.tier)
-	return Decision{
+// unmet is the decision of a request that was refused without a look at a record.
+func (l *Limiter) unmet(k Key, o *shard.Outcome, nanos int64, n uint64) Decision {
+	if o.Verdict == shard.TooMuch {
+		return l.peek(k, n, nanos)
+	}
+	// The first record of the neighbourhood to be idle makes room.
+	rule := o.Plan.Rule()
+	wait := later(o.At-nanos, rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))))
+	return Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
+}
+
+// observed returns the decision, and tells the observer of it if it is a refusal.
+func (l *Limiter) observed(k Key, n uint64, d Decision) Decision {
+	if l.observer != nil && !d.Allowed {
+		l.observer.refused(k, n)
+	}
+	return d
+}
+
+// answer makes a decision of what there is to say about a record, to a caller whose clock
+// read nanos.
+func answer(o *shard.Outcome, nanos int64, k Key, r atomicbucket.Reading, allowed bool) Decision {
+	d := Decision{
+		Allowed:    allowed,
 		Limit:      o.Plan.Quota(k.tier).Tokens,
 		Remaining:  r.Remaining,
-		RetryAfter: later(o.At-nanos, r.RetryAfter),
 		ResetAfter: later(o.At-nanos, r.ResetAfter),
 	}
+	if !allowed {
+		d.RetryAfter = later(o.At-nanos, r.RetryAfter)
+	}
+	return d
 }
 
 // later returns a wait as a clock sees it that is so many nanoseconds late. No wait stays

@@ -10,8 +10,14 @@ import "github.com/weir-go/weir/atomicbucket"
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
 // record follows the new one. It takes some nanoseconds a slot.
 func (t *Table) Adopt(plan *Plan, now int64) {
-	t.raise(t.catchUp(now)) // records are converted at the mark
 	before := t.plan.Load()
+	if plan.log != nil {
+		// Records of a log mean the same under both plans, if their rings are of a size.
+		plan.live = before.live
+		t.plan.Store(plan)
+		return
+	}
+	t.raise(t.catchUp(now)) // records are converted at the mark
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
 	t.before.Store(before)
 	t.plan.Store(plan)

@@ -28,6 +28,9 @@ func (t *Table) Look(p Place, now int64) Outcome {
 // all of it.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
+	if t.rings != nil {
+		return t.refundLog(p, now, n, tier)
+	}
 	for {
 		at := t.catchUp(now)
 		s, plan, sl := t.record(p)

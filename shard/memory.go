@@ -59,5 +59,9 @@ func touch(slots []slot) {
 
 // bytes is everything a table holds.
 func (t *Table) bytes() uint64 {
-	return uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped + t.memory.heap
+	bytes := uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped + t.memory.heap
+	if t.rings != nil {
+		bytes += t.rings.mapped + t.rings.heap
+	}
+	return bytes
 }

@@ -21,12 +21,13 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 		t.shard(p).noRoom.Add(1)
 		return Outcome{victim, plan, r.now, NoRoom}
 	}
-	claimed, ok := sl.state.Claim(victim)
+	debt := t.debt(sl, victim, plan, r.now)
+	claimed, ok := sl.state.Claim(victim) // so debt was the victim's
 	if !ok {
 		return undecided
 	}
 	t.shard(p).evictions.Add(1)
-	t.shard(p).forgiven.Add(plan.rule.Tokens(plan.rule.Debt(victim, plan.rule.Ticks(r.now))))
+	t.shard(p).forgiven.Add(plan.rule.Tokens(debt))
 	return t.publish(p, sl, claimed, r)
 }
 
@@ -46,11 +47,11 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 		if s.Tag() != follows.live || sl.key.Load() == p.fingerprint || follows.idle(s, now) {
 			return nil, 0, nil, false
 		}
-		measure := follows.rule.Debt
-		if t.overflow != Evict {
-			measure = follows.rule.Rest
+		m := follows.rule.Rest(s, follows.rule.Ticks(now))
+		if t.overflow == Evict {
+			m = t.debt(sl, s, follows, now)
 		}
-		if m := measure(s, follows.rule.Ticks(now)); found == nil || m < least {
+		if found == nil || m < least {
 			found, state, plan, least = sl, s, follows, m
 		}
 	}
@@ -59,4 +60,14 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 		state = plan.full(now)
 	}
 	return found, state, plan, true
+}
+
+// debt returns how much of its limit a record has used up.
+func (t *Table) debt(sl *slot, s atomicbucket.State, plan *Plan, now int64) uint64 {
+	tick := plan.rule.Ticks(now)
+	if plan.log != nil {
+		r := t.ring(sl, plan.log, s, tick)
+		return r.used(tick)
+	}
+	return plan.rule.Debt(s, tick)
 }

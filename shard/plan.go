@@ -21,6 +21,7 @@ type Plan struct {
 	doubt    uint64           // how many ticks a late clock may be behind, 0 if it never is
 	quotas   [MaxTiers]quota
 	rule     atomicbucket.Rule
+	log      *atomicbucket.SlidingLog // the rule, if it is a sliding log
 }
 
 // NewPlan returns the plan of a rule whose quota is that of tier 0, and of further tiers.
@@ -34,6 +35,7 @@ func NewPlan(rule atomicbucket.Rule, lateness time.Duration, tiers ...atomicbuck
 	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok {
 		p.bucket, p.isBucket = *bucket, true
 	}
+	p.log, _ = rule.(*atomicbucket.SlidingLog)
 	if lateness > 0 {
 		p.doubt = rule.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
 	}

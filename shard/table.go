@@ -64,9 +64,12 @@ type Table struct {
 	plan    word.Pointer[Plan]
 	before  word.Pointer[Plan] // the plan before, while there may be records that follow it
 
-	overflow Overflow
-	shards   []shard
-	memory   *memory
+	overflow  Overflow
+	shards    []shard
+	memory    *memory
+	rings     *memory // of sliding logs, else nil
+	ringSize  uint64  // entries of a ring
+	ringWords uint64  // and the words that it takes
 
 	_    [lineBytes]byte // the words below are written while the table is used
 	mark word.Word
@@ -114,6 +117,17 @@ func New(cfg Config) (*Table, error) {
 		overflow: cfg.Overflow,
 		shards:   make([]shard, shards),
 		memory:   memory,
+	}
+	if log := cfg.Plan.log; log != nil {
+		// Two words to a slot's worth of memory.
+		t.ringSize = log.Size()
+		t.ringWords = ceilDiv(t.ringSize, 2) * 2
+		if hi, all := bits.Mul64(perShard*shards, t.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
+			return nil, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", perShard*shards, t.ringSize)
+		}
+		if t.rings, err = allocate(perShard*shards*t.ringWords/2, cfg.Prefault); err != nil {
+			return nil, err
+		}
 	}
 	for i := range t.shards {
 		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]

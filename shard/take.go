@@ -44,34 +44,10 @@ type Outcome struct {
 //
 // It is lock-free: a retry means that another call on this window succeeded.
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
-	if s, plan, v := t.hit(p, now, n, tier); v != Undecided {
+	if s, plan, v := t.Hit(p, now, n, tier); v != Undecided {
 		return Outcome{s, plan, now, v}
 	}
 	return t.Miss(p, now, n, tier)
-}
-
-// hit is the common case of [Table.Take]: it takes from the key's live record. Without
-// one, or if now is out of step with the mark, or the record with the plan, it is
-// undecided.
-func (t *Table) hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
-	if t.buckets {
-		return t.Hit(p, now, n, tier)
-	}
-	for {
-		s, plan, sl := t.record(p)
-		if sl == nil || n > plan.Quota(tier).Tokens || uint64(now)-t.mark.Load() > plan.skew { // R7
-			return 0, nil, Undecided
-		}
-		payload, ok := plan.take(s, now, plan.Quota(tier).Demand(n))
-		if !ok {
-			if sl.state.Load() == s { // R2
-				return s, plan, Refused
-			}
-		} else if s, ok = sl.state.Move(s, payload); ok {
-			return s, plan, Admitted
-		}
-		t.shard(p).retries.Add(1)
-	}
 }
 
 // Hit is the common case of a table of token buckets: of any other it is undecided. When
@@ -116,16 +92,47 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 // Miss is [Table.Take] after [Table.Hit] was undecided: it gives the key a record, or
 // settles one that is tentative, or tells why it cannot.
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
-	for {
-		r := request{now: t.catchUp(now), n: n, tier: tier}
-		o := t.insert(p, r)
-		if o.Verdict == Undecided {
-			o.State, o.Plan, o.Verdict = t.hit(p, r.now, n, tier)
-			o.At = r.now
-		}
-		if o.Verdict != Undecided {
-			runtime.KeepAlive(t)
+	defer runtime.KeepAlive(t)
+	if t.rings != nil {
+		o, _ := t.TakeLog(p, now, n, tier)
+		return o
+	}
+	r := request{now, n, tier}
+	if !t.buckets { // then Hit has not looked
+		if o := t.hit(p, r); o.Verdict != Undecided {
 			return o
+		}
+	}
+	for {
+		r.now = t.catchUp(now)
+		if o := t.insert(p, r); o.Verdict != Undecided {
+			return o
+		}
+		if o := t.hit(p, r); o.Verdict != Undecided {
+			return o
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// hit takes from the key's live record, whatever the rule.
+func (t *Table) hit(p Place, r request) Outcome {
+	if t.buckets {
+		s, plan, v := t.Hit(p, r.now, r.n, r.tier)
+		return Outcome{s, plan, r.now, v}
+	}
+	for {
+		s, plan, sl := t.record(p)
+		if sl == nil || r.n > plan.Quota(r.tier).Tokens || uint64(r.now)-t.mark.Load() > plan.skew { // R7
+			return undecided
+		}
+		payload, ok := plan.take(s, r.now, plan.Quota(r.tier).Demand(r.n))
+		if !ok {
+			if sl.state.Load() == s { // R2
+				return Outcome{s, plan, r.now, Refused}
+			}
+		} else if s, ok = sl.state.Move(s, payload); ok {
+			return Outcome{s, plan, r.now, Admitted}
 		}
 		t.shard(p).retries.Add(1)
 	}

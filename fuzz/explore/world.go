@@ -57,7 +57,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 		return nil, err
 	}
 	w.table, w.words, w.shadow.table = table, table.Words(), table
-	w.slots = (len(w.words) - 4) / 2
+	w.slots = int(table.Stats().Slots)
 	w.shadow.round, w.shadow.overflow = 1-bit(w.shadow.rule.Exact()), s.overflow
 	word.Before = func(a word.Access) {
 		if w.running == nil || a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word)) {

@@ -1,0 +1,118 @@
+package shard
+
+import (
+	"runtime"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TakeLog is [Table.Take] of a table of sliding logs. It returns also what there is to say
+// about the record after the take, or when it was refused.
+func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
+	defer runtime.KeepAlive(t)
+	for {
+		o, reading := t.hitLog(p, now, n, tier)
+		if o.Verdict != Undecided {
+			return o, reading
+		}
+		at := t.catchUp(now)
+		if o = t.insert(p, request{at, n, tier}); o.Verdict != Undecided {
+			return o, o.Read(0, tier) // a record of one request, or none
+		}
+		now = at
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// hitLog takes from the key's live record.
+func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
+	for {
+		s, plan, sl := t.record(p)
+		if sl == nil || n > plan.Quota(tier).Tokens || uint64(now)-t.mark.Load() > plan.skew { // R7
+			return undecided, atomicbucket.Reading{}
+		}
+		rule, tick, d := plan.log, plan.log.Ticks(now), plan.Quota(tier).Demand(n)
+		r := t.ring(sl, rule, s, tick)
+		if !r.fill(sl) {
+			t.shard(p).retries.Add(1)
+			continue
+		}
+		// No more than the limit with this request: the one that would be one too many
+		// has left the window.
+		if r.left(d.Limit-d.Cost, tick) > 0 {
+			reading := r.read(now, tick, d)
+			if sl.state.Load() == s { // R2
+				return Outcome{s, plan, now, Refused}, reading
+			}
+		} else {
+			reading := r.read(now, tick, d)
+			reading.Remaining -= n
+			if reading.ResetAfter == 0 {
+				reading.ResetAfter = rule.Wait(now, rule.Left(max(tick, r.log.Newest), tick))
+			}
+			if after, ok := sl.state.Move(s, rule.Push(s, tick, n)); ok {
+				// Best entered while it is at hand; if not, the next request does it.
+				r = t.ring(sl, rule, after, tick)
+				r.fill(sl)
+				return Outcome{after, plan, now, Admitted}, reading
+			}
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// LookLog is [Table.Look] of a table of sliding logs, for somebody in a tier who asks for n
+// tokens.
+func (t *Table) LookLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
+	defer runtime.KeepAlive(t)
+	for {
+		at := t.catchUp(now)
+		s, plan, sl := t.record(p)
+		d := plan.Quota(tier).Demand(n)
+		if sl == nil {
+			o := Outcome{State: plan.full(at), Plan: plan, At: at}
+			return o, o.Read(n, tier)
+		}
+		tick := plan.log.Ticks(at)
+		r := t.ring(sl, plan.log, s, tick)
+		reading := r.read(at, tick, d)
+		if uint64(at)-t.mark.Load() <= plan.skew && sl.state.Load() == s { // R7, R2
+			return Outcome{State: s, Plan: plan, At: at}, reading
+		}
+	}
+}
+
+// refundLog is [Table.Refund] of a table of sliding logs: it forgets the newest n tokens'
+// requests.
+func (t *Table) refundLog(p Place, now int64, n uint64, tier uint8) Outcome {
+	for {
+		at := t.catchUp(now)
+		s, plan, sl := t.record(p)
+		if sl == nil {
+			return Outcome{State: plan.full(at), Plan: plan, At: at}
+		}
+		tick := plan.log.Ticks(at)
+		r := t.ring(sl, plan.log, s, tick)
+		if uint64(at)-t.mark.Load() > plan.skew || !r.fill(sl) { // R7
+			continue
+		}
+		n := min(n, r.used(tick))
+		newest, ok := uint64(0), false
+		if n < uint64(len(r.words)) {
+			newest, ok = r.time(n)
+		}
+		if !ok { // nothing is left
+			newest = plan.log.Unpack(plan.full(at), tick).Newest
+		}
+		if n == 0 {
+			return Outcome{s, plan, at, Admitted}
+		}
+		payload := plan.log.Pack(atomicbucket.Log{Newest: newest, Head: r.position(n), Pending: n, Emptied: true})
+		if after, ok := sl.state.Move(s, payload); ok {
+			r = t.ring(sl, plan.log, after, tick)
+			r.fill(sl)
+			return Outcome{after, plan, at, Admitted}
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
