@@ -92,7 +92,7 @@ func (l *SlidingLog) Quota() Quota { return Quota{1, l.tokens} }
 
 // A Log is a payload of a sliding log, unpacked.
 type Log struct {
-	Newest  uint64 // tick of the newest request, in full
+	Newest  uint64 // tick of the newest request, in full; also if that was refunded
 	Head    uint64 // its position
 	Pending uint64 // entries that are not in the ring yet
 	Emptied bool   // they are to be emptied
@@ -132,9 +132,14 @@ func (l *SlidingLog) Idle(s State, now uint64) bool { return l.Rest(s, now) == 0
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.Pack(Log{Newest: now - l.length}) }
 
-// Push returns the payload after a request of n tokens.
+// Push returns the payload after a request of n tokens. The first one after a refund counts
+// as later than the newest before, by a tick at least: else it could make the payload what
+// it was, to the bit, with another ring behind it.
 func (l *SlidingLog) Push(s State, now, n uint64) (payload uint64) {
 	g := l.Unpack(s, now)
+	if g.Emptied {
+		g.Newest++
+	}
 	return l.Pack(Log{Newest: max(now, g.Newest), Head: (g.Head + n) % l.size, Pending: n})
 }
 

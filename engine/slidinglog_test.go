@@ -15,6 +15,7 @@ type logModel struct {
 	limit  uint64
 	window time.Duration
 	times  []time.Time
+	floor  time.Time // a request after a refund counts as later than what was refunded
 }
 
 func (m *logModel) used(now time.Time) (used uint64) {
@@ -30,6 +31,9 @@ func (m *logModel) take(now time.Time, n uint64) bool {
 	if m.used(now)+n > m.limit {
 		return false
 	}
+	if now.Before(m.floor) {
+		now = m.floor
+	}
 	for range n {
 		m.times = append(m.times, now)
 	}
@@ -37,7 +41,12 @@ func (m *logModel) take(now time.Time, n uint64) bool {
 }
 
 func (m *logModel) refund(now time.Time, n uint64) {
-	m.times = m.times[:len(m.times)-int(min(n, m.used(now)))]
+	if n = min(n, m.used(now)); n > 0 {
+		if last := m.times[len(m.times)-1].Add(1); m.floor.Before(last) {
+			m.floor = last
+		}
+		m.times = m.times[:len(m.times)-int(n)]
+	}
 }
 
 // retry is when n tokens will be granted, found by trying.
@@ -86,7 +95,7 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 				case 1:
 					if random.IntN(5) == 0 {
 						l.Reset("k")
-						m.times = nil
+						m.times, m.floor = nil, time.Time{}
 					}
 				case 2:
 					l.Sweep()

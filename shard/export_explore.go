@@ -37,3 +37,6 @@ func (t *Table) Words() []*word.Word {
 // Before returns the plan before the present one, while there may be records that follow
 // it.
 func (t *Table) Before() *Plan { return t.before.Load() }
+
+// Logs reports whether the records are sliding logs.
+func (t *Table) Logs() bool { return t.rings != nil }

@@ -33,10 +33,6 @@ func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomi
 		}
 		rule, tick, d := plan.log, plan.log.Ticks(now), plan.Quota(tier).Demand(n)
 		r := t.ring(sl, rule, s, tick)
-		if !r.fill(sl) {
-			t.shard(p).retries.Add(1)
-			continue
-		}
 		// No more than the limit with this request: the one that would be one too many
 		// has left the window.
 		if r.left(d.Limit-d.Cost, tick) > 0 {
@@ -47,14 +43,13 @@ func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomi
 		} else {
 			reading := r.read(now, tick, d)
 			reading.Remaining -= n
-			if reading.ResetAfter == 0 {
-				reading.ResetAfter = rule.Wait(now, rule.Left(max(tick, r.log.Newest), tick))
-			}
-			if after, ok := sl.state.Move(s, rule.Push(s, tick, n)); ok {
-				// Best entered while it is at hand; if not, the next request does it.
-				r = t.ring(sl, rule, after, tick)
-				r.fill(sl)
-				return Outcome{after, plan, now, Admitted}, reading
+			if r.fill(sl) { // the last change, before this one takes its place: R10
+				if after, ok := sl.state.Move(s, rule.Push(s, tick, n)); ok {
+					if reading.ResetAfter == 0 { // it is the only one
+						reading.ResetAfter = rule.Wait(now, rule.Rest(after, tick))
+					}
+					return Outcome{after, plan, now, Admitted}, reading
+				}
 			}
 		}
 		t.shard(p).retries.Add(1)
@@ -97,20 +92,11 @@ func (t *Table) refundLog(p Place, now int64, n uint64, tier uint8) Outcome {
 			continue
 		}
 		n := min(n, r.used(tick))
-		newest, ok := uint64(0), false
-		if n < uint64(len(r.words)) {
-			newest, ok = r.time(n)
-		}
-		if !ok { // nothing is left
-			newest = plan.log.Unpack(plan.full(at), tick).Newest
-		}
 		if n == 0 {
 			return Outcome{s, plan, at, Admitted}
 		}
-		payload := plan.log.Pack(atomicbucket.Log{Newest: newest, Head: r.position(n), Pending: n, Emptied: true})
+		payload := plan.log.Pack(atomicbucket.Log{Newest: r.log.Newest, Head: r.position(n), Pending: n, Emptied: true})
 		if after, ok := sl.state.Move(s, payload); ok {
-			r = t.ring(sl, plan.log, after, tick)
-			r.fill(sl)
 			return Outcome{after, plan, at, Admitted}
 		}
 		t.shard(p).retries.Add(1)

@@ -8,19 +8,12 @@ import (
 )
 
 // A ring is the times of the last requests of a record with a sliding log. It belongs to
-// its slot as the payload does: an entry bears the version of the tenure in which it was
-// written, and one of another tenure is empty.
+// its slot as the payload does, and is changed by the rule R10 of doc.go.
 //
 //	 63    57  56   55                              0
 //	+---------+----+---------------------------------+
 //	| version |gone| tick, modulo 2^56               |
 //	+---------+----+---------------------------------+
-//
-// The last change of a record is in its state alone ([atomicbucket.Log]); who makes the
-// next enters it in the ring first (fill). An entry is changed by a compare-and-swap
-// from what was read before the state was seen once more. So when it succeeds the entry
-// is as the state wants it, whoever else fills it; and nobody can change it later, because
-// by then the state has moved on, and with it the entry.
 type ring struct {
 	rule  *atomicbucket.SlidingLog
 	state atomicbucket.State
@@ -73,7 +66,7 @@ func (r *ring) time(behind uint64) (tick uint64, ok bool) {
 		return 0, false
 	}
 	e := r.words[r.position(behind)].Load()
-	if e&entryGone != 0 || e>>(entryBits+1) != r.state.Version() {
+	if e&entryGone != 0 {
 		return 0, false
 	}
 	return r.log.Newest - (r.log.Newest-e)&(entryGone-1), true

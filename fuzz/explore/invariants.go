@@ -29,7 +29,7 @@ func (w *world) checkSlots() error {
 			}
 		}
 		labels = append(labels, label)
-		if full := payload(w.shadow.owner(label).full); s.Payload() != full {
+		if full := payload(w.shadow.owner(label).full); w.shadow.limited == 0 && s.Payload() != full {
 			return fmt.Errorf("I2: the record of key %d says %#x, want %#x", label, s.Payload(), full)
 		}
 	}
@@ -50,7 +50,11 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	}
 	if c.verb == look {
 		tick := w.shadow.rule.Ticks(o.at)
-		if owed := w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, tick)); th.debts&(1<<owed) == 0 {
+		owed := w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, tick))
+		if w.shadow.limited > 0 {
+			owed = o.used
+		}
+		if th.debts&(1<<owed) == 0 {
 			return fmt.Errorf("I9: %v saw a debt of %d tokens, which it never had meanwhile", c, owed)
 		}
 	}
@@ -100,7 +104,21 @@ func (w *world) checkEnd() error {
 			return fmt.Errorf("R9: slot %d is %v at the end, and follows a plan that is not the present one", i, s)
 		}
 	}
-	for _, key := range w.shadow.keys {
+	for i := range w.shadow.keys {
+		key := &w.shadow.keys[i]
+		if w.shadow.limited > 0 {
+			end := w.table.Mark()
+			for _, program := range w.scenario.threads {
+				for _, c := range program {
+					end = max(end, c.now())
+				}
+			}
+			_, reading := w.table.LookLog(w.table.Find(key.key), end, 0, 0)
+			if used := w.shadow.used(key, uint64(end)); w.shadow.limited-reading.Remaining != used {
+				return fmt.Errorf("I2: the log of key %d has %d at the end, want %d", key.key, w.shadow.limited-reading.Remaining, used)
+			}
+			continue
+		}
 		o := w.table.Look(w.table.Find(key.key), w.table.Mark())
 		s, at := o.State, o.At
 		owed := w.shadow.owes(key.key, w.shadow.rule.Ticks(at))
@@ -131,7 +149,7 @@ func (w *world) checkExact() error {
 			}
 		}
 	}
-	if w.shadow.evictions+w.shadow.unrecorded > 0 || w.shadow.round > 0 {
+	if w.shadow.evictions+w.shadow.unrecorded > 0 || w.shadow.round > 0 || w.shadow.limited > 0 {
 		return nil
 	}
 	for i, key := range w.shadow.keys {

@@ -19,7 +19,7 @@ import (
 // there. A mutant is made by the build's overlay, so the code itself knows nothing of
 // mutants: production builds hold no trace of them because there is none to hold.
 func TestMutants(t *testing.T) {
-	broken := regexp.MustCompile(`broken: (([IR]\d): .*)`)
+	broken := regexp.MustCompile(`broken: (([IR]\d+): .*)`)
 	for _, m := range mutants {
 		t.Run(m.rule+" "+m.name, func(t *testing.T) {
 			t.Parallel()

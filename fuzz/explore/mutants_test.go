@@ -13,14 +13,17 @@ type mutant struct {
 type edit struct{ file, old, new string }
 
 const (
-	takeGo   = "shard/take.go"
-	insertGo = "shard/insert.go"
-	lookGo   = "shard/look.go"
-	markGo   = "shard/mark.go"
-	sweepGo  = "shard/sweep.go"
-	evictGo  = "shard/overflow.go"
-	adoptGo  = "shard/adopt.go"
-	wordGo   = "atomicbucket/word.go"
+	takeGo       = "shard/take.go"
+	insertGo     = "shard/insert.go"
+	lookGo       = "shard/look.go"
+	markGo       = "shard/mark.go"
+	sweepGo      = "shard/sweep.go"
+	evictGo      = "shard/overflow.go"
+	adoptGo      = "shard/adopt.go"
+	logGo        = "shard/log.go"
+	ringGo       = "shard/ring.go"
+	slidingLogGo = "atomicbucket/slidinglog.go"
+	wordGo       = "atomicbucket/word.go"
 )
 
 var mutants = []mutant{
@@ -195,6 +198,31 @@ var mutants = []mutant{
 	}},
 	{"R9", "a change of plan does not change the version", "the limit grows and shrinks beside a taker", "I5", []edit{
 		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
+	}},
+	{"R10", "the last change is not entered before the next", "log: two takers of a record", "I1", []edit{
+		{logGo, "if r.fill(sl) { // the last change", "if true { // the last change"},
+	}},
+	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
+		{ringGo, "if sl.state.Load() != r.state {", "if false {"},
+	}},
+	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
+		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
+	}},
+	{"R10", "a ring is not cleared for a new tenure", "log: a slot with a past", "I9", []edit{
+		{insertGo, "t.clear(sl, claimed)\n", ""},
+	}},
+	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
+		{ringGo, "entries[i].Store(claimed.Version()<<(entryBits+1) | entryGone)", "entries[i].Store(entryGone)"},
+		{ringGo, "want := r.state.Version()<<(entryBits+1) | r.log", "want := r.log"},
+	}},
+	{"R10", "a request after a refund may have the same time", "log: refund beside two takers", "I2", []edit{
+		{slidingLogGo, "g.Newest++", "_ = g"},
+	}},
+	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
+		{logGo, "if sl.state.Load() == s { // R2", "if true { // R2"},
+	}},
+	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
+		{logGo, "if r.left(d.Limit-d.Cost, tick) > 0 {", "if r.fill(sl) && r.left(d.Limit-d.Cost, tick) > 0 {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",

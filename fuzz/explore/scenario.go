@@ -19,6 +19,7 @@ type scenario struct {
 	rate     float64   // tokens a second; 0 means 1e9
 	burst    uint64    // 0 means 1
 	plans    [2]uint64 // the bursts of the second and third plan, if there are any
+	log      uint64    // the limit of a sliding log with a window of logWindow; 0 means a token bucket
 	window   int       // slots in the window
 	slots    uint64    // slots in the table; 0 means one window
 	overflow shard.Overflow
@@ -26,6 +27,9 @@ type scenario struct {
 	threads  [][]call
 	large    bool // explored with -large only
 }
+
+// logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
+const logWindow = 1000
 
 // start is the time at which the tables are made.
 const start = 1000
@@ -88,6 +92,7 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
+	used    uint64 // of a log, as a look has seen it
 }
 
 // perform makes the call.
@@ -96,17 +101,21 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
 	switch c.verb {
 	case take:
 		out := t.Take(p, c.now(), c.n, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan}
+		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
 	case look:
+		if quota := t.Plan().Quota(0); t.Logs() {
+			out, reading := t.LookLog(p, c.now(), 0, 0)
+			return outcome{out.Verdict, out.State, out.At, out.Plan, quota.Tokens - reading.Remaining}
+		}
 		out := t.Look(p, c.now())
-		o = outcome{out.Verdict, out.State, out.At, out.Plan}
+		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
 	case reset:
 		t.Reset(p)
 	case sweep:
 		t.Sweep(c.now(), nil)
 	case refund:
 		out := t.Refund(p, c.now(), c.n, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan}
+		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
 	case adopt:
 		t.Adopt(plans[c.n], c.now())
 	}

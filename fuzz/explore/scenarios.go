@@ -107,6 +107,27 @@ var scenarios = []scenario{
 	{name: "the limit grows beside a sweep", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: [][]call{{sweeps().at(past)}, {adopts(1)}}},
 	{name: "the limit grows beside a refund", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{both}, threads: together(refunds(key1, 1), one, adopts(1))},
 
+	// Sliding logs.
+	{name: "log: two takers of a record", log: 2, window: 1, before: []call{one}, threads: together(one, one)},
+	{name: "log: three takers of a record", log: 3, window: 1, before: []call{one}, threads: together(one, one, one)},
+	{name: "log: takers of 2 and 1", log: 3, window: 1, before: []call{one}, threads: [][]call{{both}, {one, one}}},
+	{name: "log: two takers, one slot", log: 1, window: 1, threads: together(one, one)},
+	{name: "log: two takers, two slots", log: 2, window: 2, threads: together(both, one)},
+	{name: "log: one request leaves the window", log: 2, window: 1, before: []call{one, one.at(500)}, threads: together(one.at(1000), one.at(1200))},
+	{name: "log: a late and an early taker", log: 2, window: 1, before: []call{one, one.at(500)}, threads: together(one.at(600), one.at(1100), one.at(1600))},
+	{name: "log: two takers of an idle record", log: 2, window: 1, before: []call{both}, threads: together(both.at(3000), one.at(3000))},
+	{name: "log: a key comes back", log: 2, window: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
+	{name: "log: a slot that changes hands, a taker in between", log: 2, window: 1, before: []call{one}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
+	{name: "log: two keys, one slot, evict", log: 2, window: 1, threads: [][]call{{one, one}, {takes(key2, 2)}}},
+	{name: "log: refund beside two takers", log: 2, window: 1, before: []call{one}, threads: together(one, one, refunds(key1, 1))},
+	{name: "log: refund of more than one", log: 3, window: 1, before: []call{one, both}, threads: together(refunds(key1, 2), one, one)},
+	{name: "log: refund and request beside a taker", log: 2, window: 1, before: []call{one}, threads: [][]call{{one}, {refunds(key1, 1), one}}},
+	{name: "log: a slot with a past", log: 3, window: 1, before: []call{one, one, one, resets(key1)}, threads: [][]call{{takes(key2, 1), takes(key2, 1), takes(key2, 1)}}},
+	{name: "log: a taker left behind by a ring", log: 2, window: 1, before: []call{one}, threads: [][]call{{one.at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
+	{name: "log: a taker left behind by a tenure", log: 3, window: 1, before: []call{one, one}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
+	{name: "log: look beside two takers", log: 3, window: 1, before: []call{one}, threads: together(one, both, looks(key1))},
+	{name: "log: sweep beside two takers", log: 2, window: 1, before: []call{both}, threads: together(both.at(3000), one.at(3000), sweeps().at(3000))},
+
 	// Clocks that differ. At 10 the bucket of 4 that was drained at 0 is full again,
 	// and half full at 2.
 	{name: "a late and an early taker", window: 2, burst: 4, before: []call{takes(key1, 4)}, threads: together(both.at(2), both.at(past))},

@@ -20,6 +20,7 @@ type shadow struct {
 	table    *shard.Table
 	round    uint64 // an idle bucket is charged from so many ticks on
 	overflow shard.Overflow
+	limited  uint64  // the limit of a sliding log; 0 for token buckets
 	keys     []owner // that occur
 	counts
 }
@@ -27,8 +28,9 @@ type shadow struct {
 // An owner is a key that occurs.
 type owner struct {
 	key   uint64
-	full  uint64 // the tick at which its bucket is full; 0: it always was
-	burst uint64 // in ticks, by the plan that its record follows; 0: it has none
+	full  uint64   // the tick at which its bucket is full; 0: it always was
+	burst uint64   // in ticks, by the plan that its record follows; 0: it has none
+	times []uint64 // of a log: the tick of every token
 }
 
 // counts are what the table's own statistics must say.
@@ -72,12 +74,51 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 	return 0
 }
 
+// used returns how many tokens of a log are in the window.
+func (s *shadow) used(key *owner, tick uint64) (used uint64) {
+	for _, at := range key.times {
+		if at+logWindow > tick {
+			used++
+		}
+	}
+	return used
+}
+
+// enter enters that a call wrote a log.
+func (s *shadow) enter(th *thread, label uint64) error {
+	c, tick, key := th.call(), s.tick(th), s.owner(label)
+	if c.verb != take && c.verb != refund || label != c.key {
+		return fmt.Errorf("I2: %v wrote the log of key %d", c, label)
+	}
+	if th.charged++; th.charged > 1 {
+		return fmt.Errorf("I2: %v was charged twice", c)
+	}
+	used := s.used(key, tick)
+	if c.verb == refund {
+		key.times = key.times[:len(key.times)-int(min(used, c.n))]
+		return nil
+	}
+	if used+c.n > s.limited {
+		return fmt.Errorf("I1: %v was admitted to a log of %d", c, used)
+	}
+	for range c.n {
+		if last := len(key.times) - 1; last >= 0 {
+			tick = max(tick, key.times[last])
+		}
+		key.times = append(key.times, tick)
+	}
+	return nil
+}
+
 // tick returns the time at which the thread's call is decided: its own, or the mark if
 // that is later.
 func (s *shadow) tick(th *thread) uint64 { return s.rule.Ticks(max(th.call().now(), th.mark)) }
 
 // charge enters that a call wrote a bucket.
 func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
+	if s.limited > 0 {
+		return s.enter(th, label)
+	}
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
 	if from.IsLive() && from.Tag() != to.Tag() {
 		return s.convert(th, key, to)
@@ -124,7 +165,12 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	c := th.call()
 	key := s.owner(label)
 	key.burst = 0
-	switch owed := s.owes(label, s.tick(th)); {
+	owed := s.owes(label, s.tick(th))
+	if s.limited > 0 {
+		owed = s.used(key, s.tick(th))
+		key.times = key.times[:0]
+	}
+	switch {
 	case c.verb == reset && label == c.key:
 		key.full = 0
 	case owed == 0 && (c.verb == take || c.verb == sweep || c.verb == adopt):

@@ -46,6 +46,16 @@ func newWorld(s scenario, still bool) (*world, error) {
 		if w.plans[i], err = shard.NewPlan(&rule, 0); err != nil {
 			return nil, err
 		}
+		if s.log > 0 {
+			log, err := atomicbucket.NewSlidingLog(s.log, s.log, logWindow)
+			if err != nil {
+				return nil, err
+			}
+			if w.plans[i], err = shard.NewPlan(&log, 0); err != nil {
+				return nil, err
+			}
+			w.shadow.limited = s.log
+		}
 		if i == 0 {
 			w.shadow.rule = &rule
 		}
@@ -104,7 +114,11 @@ func (w *world) keep() {
 	for _, word := range w.words {
 		w.origin.words = append(w.origin.words, word.Peek())
 	}
-	w.origin.keys = slices.Clone(w.shadow.keys)
+	w.origin.keys = nil
+	for _, key := range w.shadow.keys {
+		key.times = slices.Clone(key.times)
+		w.origin.keys = append(w.origin.keys, key)
+	}
 	w.origin.counts = w.shadow.counts
 }
 
@@ -117,7 +131,12 @@ func (w *world) restart() {
 	for i, word := range w.words {
 		word.Poke(w.origin.words[i])
 	}
-	w.shadow.keys = append(w.shadow.keys[:0], w.origin.keys...)
+	w.shadow.keys = w.shadow.keys[:len(w.origin.keys)]
+	for i, key := range w.origin.keys {
+		times := append(w.shadow.keys[i].times[:0], key.times...)
+		w.shadow.keys[i] = key
+		w.shadow.keys[i].times = times
+	}
 	w.shadow.counts = w.origin.counts
 	w.stats = w.table.Stats()
 	w.retries = w.stats.Retries
@@ -228,8 +247,8 @@ func (w *world) beginAgain(th *thread) {
 // changed enters a change of word i in the shadow, checks the invariants, and tells
 // every call.
 func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
+	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4
 	if i < 2*w.slots {
-		th.wrote = true
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			// the key: checkSlots will tell
 		} else if to.IsLive() {
@@ -255,12 +274,21 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 func (w *world) observe(th *thread) {
 	switch c := th.call(); c.verb {
 	case take:
+		if w.shadow.limited > 0 {
+			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.rule.Ticks(max(c.now(), th.floor)))
+			th.refusable = th.refusable || used+c.n > w.shadow.limited
+			return
+		}
 		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), th.floor)))
 		if owed+w.shadow.rule.Cost(c.n) > w.shadow.limit(c.key) {
 			th.refusable = true
 		}
 	case look:
 		mark := int64(w.words[2*w.slots].Peek())
+		if w.shadow.limited > 0 {
+			th.debts |= 1 << w.shadow.used(w.shadow.owner(c.key), w.shadow.rule.Ticks(max(c.now(), mark)))
+			return
+		}
 		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), mark)))
 		th.debts |= 1 << (w.shadow.rule.Tokens(owed) & 63)
 	}
@@ -273,7 +301,11 @@ func (w *world) hash() (h uint64) {
 		h += mix(uint64(i)+1, word.Peek())
 	}
 	for _, key := range w.shadow.keys {
-		h += mix(mix(key.key+1<<32, key.full), key.burst)
+		own := mix(mix(key.key+1<<32, key.full), key.burst)
+		for _, tick := range key.times {
+			own = mix(own, tick)
+		}
+		h += own
 	}
 	h += mix(mix(1<<40, w.shadow.evictions), w.shadow.forgiven)
 	for _, th := range w.threads {
@@ -291,7 +323,7 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		show = func(v uint64) string { return fmt.Sprint(v) }
 	}
 	if i >= 2*w.slots {
-		name = []string{"mark", "swept", "plan", "plan before"}[i-2*w.slots]
+		name = append([]string{"mark", "swept", "plan", "plan before"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
 	}
 	switch {
 	case a.Op == word.Load:
