@@ -2,6 +2,7 @@ package atomicbucket
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 )
 
@@ -20,16 +21,19 @@ func Convert(from, to Rule, s State, nanos int64) (payload uint64) {
 	panic(fmt.Sprintf("atomicbucket: no rule of type %T", to))
 }
 
-// share returns part * to / from, rounded up: no more than to, since part is no more than
-// from.
+// share returns part * to / from, rounded up.
 func share(part, from, to uint64) uint64 {
-	hi, lo := bits.Mul64(min(part, from), to)
+	hi, lo := bits.Mul64(part, to)
+	if hi >= from {
+		return math.MaxUint64
+	}
 	share, rem := bits.Div64(hi, lo, from)
 	return share + min(rem, 1)
 }
 
+// Who has taken ahead owes more than the burst, and goes on to.
 func (b *TokenBucket) convert(from *TokenBucket, s State, nanos int64) uint64 {
-	return b.Ticks(nanos) + share(from.Debt(s, from.Ticks(nanos)), from.burst, b.burst)
+	return b.Ticks(nanos) + min(share(from.Debt(s, from.Ticks(nanos)), from.burst, b.burst), maxBurstTicks)
 }
 
 // A window that has begun ends when it would have, or when one that begins now would end,
@@ -41,7 +45,7 @@ func (w *FixedWindow) convert(from *FixedWindow, s State, nanos int64) uint64 {
 		return w.pack(now, 0)
 	}
 	end := w.Ticks(nanos+int64(from.Wait(nanos, left))-1) + 1
-	return w.pack(min(end, now+w.length), share(taken, from.tokens, w.tokens))
+	return w.pack(min(end, now+w.length), min(share(taken, from.tokens, w.tokens), 1<<w.bits-1))
 }
 
 // Windows of the same length keep both counts. Else the estimate becomes the count of the
@@ -51,6 +55,8 @@ func (w *SlidingWindow) convert(from *SlidingWindow, s State, nanos int64) uint6
 	if from.window != w.window {
 		c = counts{index: w.clock.quo(nanos), current: from.estimate(c)}
 	}
-	c.previous, c.current = share(c.previous, from.tokens, w.tokens), share(c.current, from.tokens, w.tokens)
+	// A higher tier may have taken more than the limit.
+	most := uint64(1)<<w.bits - 1
+	c.previous, c.current = min(share(c.previous, from.tokens, w.tokens), most), min(share(c.current, from.tokens, w.tokens), most)
 	return w.pack(c)
 }

@@ -1,6 +1,9 @@
 package atomicbucket
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A TokenBucket is the rule of a token bucket: how fast tokens come back and
 // how many fit. It is immutable and holds no key's state; that is the payload
@@ -136,6 +139,22 @@ func (b *TokenBucket) Lack(s State, now uint64, d Demand) uint64 {
 	}
 	need := debt(s, now) + d.Cost
 	return need - min(need, d.Limit)
+}
+
+// Ahead returns d with its limit raised by what comes back from an instant on within a
+// wait: what may be taken now by somebody who then waits. No bucket ever owes more than 2^51
+// ticks.
+func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
+	end := nanos + min(int64(wait), math.MaxInt64-nanos)
+	d.Limit = min(d.Limit+b.Ticks(end)-b.Ticks(nanos), maxBurstTicks)
+	return d
+}
+
+// Over returns the time from an instant until the debt is not above the limit: how long
+// who has taken ahead has to wait.
+func (b *TokenBucket) Over(s State, nanos int64, limit uint64) time.Duration {
+	owed := debt(s, b.Ticks(nanos))
+	return b.Wait(nanos, owed-min(owed, limit))
 }
 
 // Read returns what there is to say about a record at an instant, to somebody who

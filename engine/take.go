@@ -66,18 +66,25 @@ func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(k
 
 // TakeKey is [Limiter.Take] for a key that is hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) Decision {
+	d, _ := l.takeKey(k, n)
+	return d
+}
+
+// takeKey is TakeKey, and reports whether there is a record of what was taken.
+func (l *Limiter) takeKey(k Key, n uint64) (d Decision, recorded bool) {
 	if n == 0 {
-		return l.PeekKey(k, n)
+		return l.PeekKey(k, n), false
 	}
 	if l.logs {
-		d := l.takeLog(k, n, l.clock.nanos())
+		nanos := l.clock.nanos()
+		d, recorded = l.takeLog(k, n, nanos)
 		if !d.Allowed && d.RetryAfter < l.clock.lateness() { // as Doubtful
-			d = l.takeLog(k, n, l.clock.renew(coarseTick))
+			d, recorded = l.takeLog(k, n, l.clock.renew(coarseTick))
 		}
-		return l.observed(k, n, d)
+		return l.observed(k, n, d), recorded
 	}
 	o, nanos := l.take(k, n)
-	return l.decide(k, &o, nanos, n)
+	return l.decide(k, &o, nanos, n), o.Verdict == shard.Admitted
 }
 
 // take takes n tokens at the clock's time, which it returns.
@@ -108,7 +115,8 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) Decision {
 		return l.peek(k, n, nanos)
 	}
 	if l.logs {
-		return l.observed(k, n, l.takeLog(k, n, nanos))
+		d, _ := l.takeLog(k, n, nanos)
+		return l.observed(k, n, d)
 	}
 	o := l.table.Take(l.table.Find(k.hash), nanos, n, k.tier)
 	return l.decide(k, &o, nanos, n)
@@ -116,14 +124,14 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) Decision {
 
 // takeLog is a take from a sliding log, whose record alone does not say what there is to
 // say.
-func (l *Limiter) takeLog(k Key, n uint64, nanos int64) Decision {
+func (l *Limiter) takeLog(k Key, n uint64, nanos int64) (d Decision, recorded bool) {
 	o, r := l.table.TakeLog(l.table.Find(k.hash), nanos, n, k.tier)
 	if o.Verdict == shard.Refused {
-		return answer(&o, nanos, k, r, false)
+		return answer(&o, nanos, k, r, false), false
 	} else if o.Verdict.Admits() {
-		return answer(&o, nanos, k, r, true)
+		return answer(&o, nanos, k, r, true), o.Verdict == shard.Admitted
 	}
-	return l.unmet(k, &o, nanos, n)
+	return l.unmet(k, &o, nanos, n), false
 }
 
 // decide puts an outcome into the terms of a caller whose clock read nanos.

@@ -27,7 +27,7 @@ type memory struct {
 // goes back to the system when the memory value is collected.
 func allocate(n uint64, prefault bool) (*memory, error) {
 	if have := physicalMemory(); n*slotBytes > have {
-		return nil, fmt.Errorf("shard: %d slots need %d bytes: this machine has %d bytes of memory", n, n*slotBytes, have)
+		return nil, fmt.Errorf("%d bytes are needed: this machine has %d bytes of memory", n*slotBytes, have)
 	}
 	if n*slotBytes >= mapFrom {
 		m, err := mapSlots(n)

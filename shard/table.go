@@ -106,7 +106,7 @@ func New(cfg Config) (*Table, error) {
 	}
 	memory, err := allocate(perShard*shards, cfg.Prefault)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("shard: %d slots: %w", perShard*shards, err)
 	}
 	t := &Table{
 		first:    &memory.slots[0],
@@ -126,7 +126,7 @@ func New(cfg Config) (*Table, error) {
 			return nil, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", perShard*shards, t.ringSize)
 		}
 		if t.rings, err = allocate(perShard*shards*t.ringWords/2, cfg.Prefault); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("shard: %d slots with %d times each: %w", perShard*shards, t.ringSize, err)
 		}
 	}
 	for i := range t.shards {

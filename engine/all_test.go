@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pinned returns a limiter whose clock the test moves.
+func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Limiter {
+	l, err := New(policy, append(options, MaxKeys(1000), ClockFunc(func() time.Time { return *now }))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// All takes from every limit or from none. The decision is the tightest, or else that with the
+// longest wait.
+func TestAllOrNothing(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
+	everybody := pinned(t, &now, SlidingLog(100, time.Minute))
+	ask := func(n uint64) Decision {
+		d, err := All(Request{second, second.Key("ann"), n}, Request{hour, hour.Key("ann"), n}, Request{everybody, everybody.Key(""), 1})
+		require.NoError(t, err)
+		return d
+	}
+	require.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 0, ResetAfter: time.Second}, ask(10))
+	require.Equal(t, Decision{Limit: 10, RetryAfter: 100 * time.Millisecond, ResetAfter: time.Second}, ask(1))
+	require.Equal(t, uint64(15), hour.Peek("ann", 1).Remaining, "given back")
+	require.Equal(t, uint64(99), everybody.Peek("", 1).Remaining, "not asked")
+	now = now.Add(time.Second)
+	require.True(t, ask(10).Allowed)
+	d := ask(10) // refused by both: the hour is the longer
+	require.False(t, d.Allowed)
+	require.Equal(t, time.Hour-time.Second, d.RetryAfter)
+	require.Equal(t, uint64(25), d.Limit)
+	now = now.Add(time.Second)
+	d = ask(6) // the first would allow it
+	require.False(t, d.Allowed)
+	require.Equal(t, time.Hour-2*time.Second, d.RetryAfter)
+	require.Equal(t, uint64(10), second.Peek("ann", 1).Remaining, "given back")
+	require.Equal(t, Never, ask(26).RetryAfter)
+	require.Equal(t, uint64(98), everybody.Peek("", 1).Remaining)
+}
+
+// What was let through without a record was not taken, and is not given back: another's
+// tokens would be.
+func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	full := pinned(t, &now, TokenBucket(PerHour(1), 5), Overflow(Admit))
+	for i := range uint64(100_000) { // until there is no room
+		full.TakeKey(full.KeyUint64(i), 1)
+	}
+	require.Positive(t, full.Stats().Unrecorded)
+	empty := pinned(t, &now, TokenBucket(PerHour(1), 1))
+	require.True(t, empty.Allow("k"))
+	for i := range uint64(1000) {
+		before := full.PeekKey(full.KeyUint64(i), 1).Remaining
+		d, err := All(Request{full, full.KeyUint64(i), 1}, Request{empty, empty.Key("k"), 1})
+		require.NoError(t, err)
+		require.False(t, d.Allowed)
+		require.Equal(t, before, full.PeekKey(full.KeyUint64(i), 1).Remaining)
+	}
+}
+
+// The same key of the same limiter twice, no request, no limiter: errors that say which.
+func TestAllRefuses(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l, m := pinned(t, &now, TokenBucket(PerSecond(1), 5)), pinned(t, &now, TokenBucket(PerSecond(1), 5))
+	_, err := All()
+	require.ErrorContains(t, err, "0 requests")
+	_, err = All(make([]Request, 65)...)
+	require.ErrorContains(t, err, "65 requests")
+	_, err = All(Request{l, l.Key("k"), 1}, Request{nil, l.Key("k"), 1})
+	require.ErrorContains(t, err, "request 2 of 2 has no limiter")
+	_, err = All(Request{l, l.Key("k"), 1}, Request{m, l.Key("k"), 1}, Request{l, l.Key("k").Tier(1), 1})
+	require.ErrorContains(t, err, "requests 1 and 3 of 3 are for the same key")
+	require.Equal(t, uint64(5), l.Peek("k", 1).Remaining)
+	_, err = All(Request{l, l.Key("k"), 1}, Request{m, l.Key("k"), 1}, Request{l, l.Key("j"), 1})
+	require.NoError(t, err)
+}
+
+// Two limits taken in opposite order by goroutines at the same time: nobody hangs, and no
+// more than the limit of either gets through.
+func TestAllInOppositeOrders(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for range 50 {
+		a, b := pinned(t, &now, TokenBucket(PerHour(1), 50)), pinned(t, &now, SlidingLog(30, time.Hour))
+		var passed atomic.Uint64
+		var all sync.WaitGroup
+		for g := range 8 {
+			all.Go(func() {
+				requests := []Request{{a, a.Key("k"), 1}, {b, b.Key("k"), 1}}
+				if g%2 == 1 {
+					requests[0], requests[1] = requests[1], requests[0]
+				}
+				for range 20 {
+					if d, err := All(requests...); err == nil && d.Allowed {
+						passed.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.LessOrEqual(t, passed.Load(), uint64(30))
+		assert.Equal(t, 50-passed.Load(), a.Peek("k", 1).Remaining)
+		assert.Equal(t, 30-passed.Load(), b.Peek("k", 1).Remaining)
+	}
+}
+
+// A batch is the same as a loop.
+func TestTakeBatch(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for _, policy := range []Policy{TokenBucket(PerSecond(1), 3), SlidingLog(3, time.Minute), FixedWindow(3, time.Minute)} {
+		batch, loop := pinned(t, &now, policy, HashStable()), pinned(t, &now, policy, HashStable())
+		var keys []Key
+		for i := range 500 {
+			keys = append(keys, batch.Key(fmt.Sprint(i%130)))
+		}
+		decisions := make([]Decision, len(keys)+1)
+		require.NoError(t, batch.TakeBatch(keys, 1, decisions))
+		for i, k := range keys {
+			require.Equal(t, loop.TakeKey(k, 1), decisions[i])
+		}
+		require.Zero(t, decisions[len(keys)])
+		require.NoError(t, batch.TakeBatch(nil, 1, nil))
+		require.ErrorContains(t, batch.TakeBatch(keys, 1, decisions[:9]), "500 keys and room for 9")
+		require.Zero(t, testing.AllocsPerRun(10, func() { _ = batch.TakeBatch(keys, 1, decisions) }))
+	}
+}

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// inBubble runs f with a limiter of the policy where time is synctest's.
+func inBubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter)) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(policy, MaxKeys(100), ClockPrecise())
+		require.NoError(t, err)
+		defer l.Close()
+		f(t, l)
+	})
+}
+
+// Waiters of a token bucket are served in the order in which they came, each at the very
+// moment at which its tokens are there.
+func TestWaitServesInOrder(t *testing.T) {
+	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
+		require.True(t, l.Take("k", 2).Allowed)
+		begin, served := time.Now(), make(chan int, 9)
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				assert.NoError(t, l.Wait(t.Context(), "k", 1))
+				assert.Equal(t, time.Duration(i+1)*time.Second, time.Since(begin))
+				served <- i
+			})
+			synctest.Wait()
+		}
+		require.False(t, l.Allow("k"), "who does not wait is behind those who do")
+		all.Wait()
+		for i := range 5 {
+			require.Equal(t, i, <-served)
+		}
+	})
+}
+
+// A wait that would pass the deadline fails at once, and takes nothing.
+func TestWaitFailsAtOnceBeyondTheDeadline(t *testing.T) {
+	for _, policy := range []Policy{
+		TokenBucket(PerSecond(1), 5), BatchRefill(5, 5*time.Second, 5), FixedWindow(5, 5*time.Second),
+		SlidingWindow(5, 5*time.Second), SlidingLog(5, 5*time.Second),
+	} {
+		t.Run(policy.String(), func(t *testing.T) {
+			inBubble(t, policy, func(t *testing.T, l *Limiter) {
+				require.True(t, l.Take("k", 5).Allowed)
+				before := l.Peek("k", 5)
+				ctx, cancel := context.WithTimeout(t.Context(), before.RetryAfter-1)
+				defer cancel()
+				begin := time.Now()
+				require.ErrorIs(t, l.Wait(ctx, "k", 5), ErrTooLong)
+				require.ErrorIs(t, l.Wait(ctx, "k", 6), ErrNever)
+				require.Zero(t, time.Since(begin))
+				require.Equal(t, before, l.Peek("k", 5), "nothing was taken")
+				ctx2, cancel2 := context.WithTimeout(t.Context(), before.RetryAfter)
+				defer cancel2()
+				require.NoError(t, l.Wait(ctx2, "k", 5), "exactly at the deadline")
+				require.Equal(t, before.RetryAfter, time.Since(begin))
+				done, stop := context.WithCancel(t.Context())
+				stop()
+				require.ErrorIs(t, l.Wait(done, "k", 1), context.Canceled)
+				require.NoError(t, l.Wait(t.Context(), "k", 0))
+			})
+		})
+	}
+}
+
+// A waiter that gives up gives its tokens back, unless their time had come.
+func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
+	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
+		require.True(t, l.Take("k", 2).Allowed)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { assert.ErrorIs(t, l.Wait(ctx, "k", 2), context.Canceled) })
+		synctest.Wait()
+		require.Equal(t, 3*time.Second, l.Peek("k", 1).RetryAfter)
+		cancel()
+		all.Wait()
+		require.Equal(t, time.Second, l.Peek("k", 1).RetryAfter)
+
+		r, err := l.Reserve("k", 1, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, time.Second, r.Delay())
+		time.Sleep(time.Second)
+		r.Cancel()
+		require.Equal(t, time.Second, l.Peek("k", 1).RetryAfter, "too late to cancel: the token was there")
+		r, err = l.Reserve("k", 1, time.Minute)
+		require.NoError(t, err)
+		r.Cancel()
+		r.Cancel()
+		require.Equal(t, time.Second, l.Peek("k", 1).RetryAfter)
+	})
+}
+
+// The line has an end, and says so.
+func TestReserveHasAnEnd(t *testing.T) {
+	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
+		_, err := l.Reserve("k", 3, time.Hour)
+		require.ErrorIs(t, err, ErrNever)
+		r, err := l.Reserve("k", 2, 0)
+		require.NoError(t, err)
+		require.Zero(t, r.Delay())
+		_, err = l.Reserve("k", 1, time.Second-1)
+		require.ErrorIs(t, err, ErrTooLong)
+		require.ErrorContains(t, err, "1s, and 999.999999ms is the longest")
+		r, err = l.Reserve("k", 1, time.Second)
+		require.NoError(t, err)
+		require.Equal(t, time.Second, r.Delay())
+		for err == nil {
+			_, err = l.Reserve("k", 2, Never)
+			if l.Peek("k", 1).ResetAfter < 25*24*time.Hour {
+				_, _ = l.Reserve("k", 2, Never)
+			}
+		}
+		require.ErrorIs(t, err, ErrTooLong, "2^51 ns")
+		assert.InDelta(t, float64(1<<51), float64(l.Peek("k", 1).ResetAfter), 3e9)
+	})
+	inBubble(t, FixedWindow(1, time.Second), func(t *testing.T, l *Limiter) {
+		_, err := l.Reserve("k", 1, time.Hour)
+		require.ErrorIs(t, err, ErrNotTokenBucket)
+	})
+}
+
+// What was taken ahead is not forgiven by a change of policy.
+func TestSetPolicyKeepsReservations(t *testing.T) {
+	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
+		for range 3 {
+			_, err := l.Reserve("k", 2, time.Minute)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 6*time.Second, l.Peek("k", 1).ResetAfter)
+		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(10), 4)))
+		require.Equal(t, 1200*time.Millisecond, l.Peek("k", 1).ResetAfter, "three bursts are owed, as before")
+	})
+}
+
+func ExampleLimiter_Wait() {
+	limiter, err := New(TokenBucket(PerSecond(1000), 1))
+	if err != nil {
+		panic(err)
+	}
+	defer limiter.Close()
+	for page := range 3 {
+		if err := limiter.Wait(context.Background(), "crawler", 1); err != nil {
+			panic(err)
+		}
+		fmt.Println("fetch page", page)
+	}
+	// Output:
+	// fetch page 0
+	// fetch page 1
+	// fetch page 2
+}

@@ -1,0 +1,42 @@
+package shard
+
+import (
+	"runtime"
+	"time"
+)
+
+// Reserve is [Table.Take] from a table of token buckets by somebody who is ready to wait: if the
+// tokens are not there but will be within that time, they are taken ahead. Outcome.Over
+// then says how long to wait. Whoever asks next waits behind: a bucket knows one line.
+func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
+	defer runtime.KeepAlive(t)
+	for {
+		o := t.Take(p, now, n, tier)
+		if o.Verdict != Refused {
+			return o
+		}
+		s, plan, sl := t.record(p)
+		if sl == nil || uint64(o.At)-t.mark.Load() > plan.skew { // R7
+			continue
+		}
+		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))
+		payload, ok := plan.bucket.Take(s, plan.bucket.Ticks(o.At), demand)
+		if !ok {
+			if sl.state.Load() == s { // R2
+				return Outcome{s, plan, o.At, Refused}
+			}
+		} else if after, ok := sl.state.Move(s, payload); ok {
+			return Outcome{after, plan, o.At, Admitted}
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// Over returns how long somebody has to wait who has taken ahead: 0 if the tokens were
+// there.
+func (o *Outcome) Over(tier uint8) time.Duration {
+	return o.Plan.bucket.Over(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
+}
+
+// Buckets reports whether the records are token buckets.
+func (t *Table) Buckets() bool { return t.buckets }
