@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,12 +27,35 @@ import (
 
 const excerpt = "internal/replay/testdata/apache_access_excerpt.log"
 
-// build returns the path of the program, built for this test.
+// directory is where the program is built.
+var directory string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if directory, err = os.MkdirTemp("", "weir"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(directory)
+		return m.Run()
+	}())
+}
+
+// builtOnce builds the program the first time that it is asked for.
+var builtOnce = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(directory, "weir")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+// build returns the path of the program, built for these tests.
 func build(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "weir")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	path, err := builtOnce()
+	require.NoError(t, err)
 	return path
 }
 
@@ -80,7 +105,7 @@ func TestProgramReplays(t *testing.T) {
 		table := run(t, program, string(log), "replay", "--top", "1", "-")
 		assert.Equal(t, 0, table.status)
 		assert.Empty(t, table.stderr)
-		assert.Regexp(t, `^standard input at 1/s, burst 5, by ip\n\nrequests +500\n`, table.stdout)
+		assert.Regexp(t, `^standard input at token bucket 1/s burst 5, by ip\n\nrequests +500\n`, table.stdout)
 		assert.Contains(t, table.stdout, "most refused")
 	})
 	t.Run("doubts do not spoil the JSON", func(t *testing.T) {
@@ -90,6 +115,45 @@ func TestProgramReplays(t *testing.T) {
 		assert.Contains(t, doubtful.stderr, `weir: lines skipped: 1, the first is line 1: no field after "nonsense"`)
 		assert.Contains(t, doubtful.stderr, "weir: The figures are approximate")
 	})
+}
+
+func TestProgramReplaysByAnyAlgorithm(t *testing.T) {
+	program := build(t)
+	for args, want := range map[string]string{
+		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","requests":500,"skipped":0,"keys":109,"allowed":363,"refused":137,`,
+		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+	} {
+		got := run(t, program, "", append(strings.Fields("replay --json --limit 6/15s "+args), excerpt)...)
+		assert.Equal(t, 0, got.status, got.stderr)
+		assert.True(t, strings.HasPrefix(got.stdout, want), got.stdout)
+	}
+}
+
+func TestProgramCompares(t *testing.T) {
+	program := build(t)
+	table := run(t, program, "", "replay", "--compare", "--limit", "6/15s", excerpt)
+	assert.Equal(t, 0, table.status)
+	assert.Empty(t, table.stderr)
+	assert.True(t, strings.HasPrefix(table.stdout, excerpt+" at 6/15s, by ip\n"), table.stdout)
+	for _, row := range []string{
+		`token bucket 6/15s burst 6 +365 +135 +27\.00 % +12 +5 +27`,
+		`fixed window 6/15s +363 +137 +27\.40 % +12 +5 +27`,
+		`sliding window 6/15s +356 +144 +28\.80 % +12 +1 +27`,
+		`sliding log 6/15s +356 +144 +28\.80 % +12 +0 +1\d\d`,
+	} {
+		assert.Regexp(t, "(?m)^"+row+"$", table.stdout)
+	}
+
+	log, err := os.ReadFile(excerpt)
+	require.NoError(t, err)
+	doubtful := run(t, program, "nonsense\n"+string(log), "replay", "--compare", "--json", "--limit", "4/d", "--max-keys", "1", "-")
+	assert.Equal(t, 0, doubtful.status)
+	assert.True(t, json.Valid([]byte(doubtful.stdout)))
+	assert.Contains(t, doubtful.stderr, "weir: lines skipped: 1, the first is line 1")
+	assert.Contains(t, doubtful.stderr, "weir: The figures are approximate")
 }
 
 func TestProgramRefusesBadInput(t *testing.T) {
@@ -114,6 +178,15 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"burst of zero":     {"serve --burst 0", 80, "burst of 0 tokens"},
 		"burst too large":   {"replay --burst 4294967297 " + excerpt, 80, "burst of 4294967297 tokens"},
 		"negative burst":    {"serve --burst=-1", 80, `--burst: expected a valid 64 bit uint but got "-1"`},
+		"no such algorithm": {"serve --algorithm leaky", 80, `algorithm "leaky": want token-bucket, batch-refill, fixed-window`},
+		"burst of a window": {"serve --algorithm fixed-window --limit 10/m --burst 10", 80, "--burst 10: a fixed-window has no burst"},
+		"half a request":    {"serve --algorithm sliding-log --limit 0.5/m", 80, "such as 1/2m0s"},
+		"too long a log":    {"replay --algorithm sliding-log --limit 5000/h " + excerpt, 80, "limit of 5000 tokens every 1h0m0s: want 1 to 4096"},
+		"aligned bucket":    {"replay --aligned x", 80, "--aligned is for fixed windows"},
+		"compared one":      {"replay --compare --algorithm sliding-log x", 80, "--algorithm sliding-log: --compare runs"},
+		"compared burst":    {"replay --compare --burst 5 x", 80, "--burst 5: --compare gives"},
+		"compared keys":     {"replay --compare --top 5 x", 80, "--top 5: --compare shows no keys"},
+		"compared empty":    {"replay --compare -", 1, "standard input: the log is empty"},
 		"no keys":           {"serve --max-keys 0", 80, "MaxKeys(0)"},
 		"negative keys":     {"serve --max-keys=-1", 80, "MaxKeys(-1)"},
 		"beyond memory":     {"serve --max-keys 99999999999999", 80, "MaxKeys(99999999999999)"},
@@ -143,13 +216,28 @@ func TestProgramRefusesBadInput(t *testing.T) {
 }
 
 func TestProgramServesUntilItIsTold(t *testing.T) {
-	cmd := exec.Command(build(t), "serve", "--listen", "127.0.0.1:0", "--limit", "1/h")
+	for args, policy := range map[string]string{
+		"--limit 1/h": "token bucket 1/h burst 5",
+		"--algorithm batch-refill --limit 5/365d":           "batch refill 5/8760h0m0s burst 5",
+		"--algorithm fixed-window --limit 5/h":              "fixed window 5/1h0m0s",
+		"--algorithm fixed-window --aligned --limit 5/365d": "fixed window 5/8760h0m0s, aligned",
+		"--algorithm sliding-window --limit 5/365d":         "sliding window 5/8760h0m0s",
+		"--algorithm sliding-log --limit 5/h":               "sliding log 5/1h0m0s",
+	} {
+		t.Run(policy, func(t *testing.T) { serves(t, strings.Fields(args), policy) })
+	}
+}
+
+// serves starts the program under a limit of five and ends it.
+func serves(t *testing.T, args []string, policy string) {
+	t.Helper()
+	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(stderr)
 	require.True(t, lines.Scan(), "no start line")
-	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) .* limit=1/h burst=5 key=ip`).FindStringSubmatch(lines.Text())
+	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) .* policy="` + policy + `" key=ip`).FindStringSubmatch(lines.Text())
 	require.Len(t, url, 2, lines.Text())
 
 	var got []int

@@ -3,6 +3,7 @@
 //
 //	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
 //	weir replay --limit 10/s --burst 20 access.log.gz
+//	weir replay --limit 10/m --compare access.log.gz
 //
 // Its exit status is 0 when the work is done, 80 when the command line is wrong
 // and nothing was done, and 1 when the work failed.
@@ -12,6 +13,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
 )
 
 // commands is the command line. A new command is one field here and one file
@@ -30,6 +33,7 @@ func main() {
 	parser := kong.Must(&commands{},
 		kong.Name("weir"),
 		kong.Description(description),
+		kong.Vars{"algorithms": limit.Names(), "compared": limit.Compared()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
 	args := os.Args[1:]

@@ -6,15 +6,17 @@ import (
 	"os"
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
 )
 
 type replayCommand struct {
-	limitFlags
-	Key  string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only (default: ${default})."`
-	Top  uint   `default:"10" placeholder:"N" help:"Most refused keys to show (default: ${default})."`
-	JSON bool   `name:"json" help:"Print one JSON object, with all refused keys, instead of a table."`
-	File string `arg:"" help:"The access log, plain or gzip; - for standard input."`
+	limit.Flags
+	Compare bool   `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
+	Key     string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only (default: ${default})."`
+	Top     *uint  `placeholder:"N" help:"Most refused keys to show (default: 10)."`
+	JSON    bool   `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
+	File    string `arg:"" help:"The access log, plain or gzip; - for standard input."`
 }
 
 // Help is what "weir replay --help" says beyond the flags.
@@ -27,11 +29,32 @@ the reason. A log without any request, and one that breaks off, is an error.
 
 Try it:
 
-    weir replay --limit 10/m --burst 10 /var/log/nginx/access.log`
+    weir replay --limit 10/m --burst 10 /var/log/nginx/access.log
+    weir replay --limit 10/m --algorithm sliding-window /var/log/nginx/access.log
+    weir replay --limit 10/m --compare /var/log/nginx/access.log`
+}
+
+// defaultTop is how many refused keys are shown where nothing is said.
+const defaultTop = 10
+
+// replayed is what there is to print about a log.
+type replayed struct {
+	limit       string // that it was held against
+	log         *replay.Log
+	note        string // doubts about the figures
+	table, json func(io.Writer) error
 }
 
 // Run implements the command.
 func (c *replayCommand) Run() error {
+	work := c.one
+	if c.Compare {
+		work = c.all
+	}
+	run, err := work()
+	if err != nil {
+		return err
+	}
 	source, err := accesslog.Open(c.File)
 	if err != nil {
 		return err
@@ -42,28 +65,69 @@ func (c *replayCommand) Run() error {
 	if !c.JSON {
 		input, done = withProgress(source, os.Stderr)
 	}
-	report, err := replay.Run(c.limiter, accesslog.NewLines(input))
+	got, err := run(accesslog.NewLines(input))
 	done()
 	if err != nil {
 		return fmt.Errorf("%s: %w", source.Name, err)
 	}
-	return c.write(source.Name, report, os.Stdout, os.Stderr)
+	return c.write(source.Name, got, os.Stdout, os.Stderr)
 }
 
-// write prints the report on the log of that name. The JSON has no place for doubts about its figures,
-// so they go to notes.
-func (c *replayCommand) write(name string, report *replay.Report, out, notes io.Writer) error {
+// work is a replay that only waits for its log.
+type work func(*accesslog.Lines) (replayed, error)
+
+// one returns the replay through one algorithm.
+func (c *replayCommand) one() (work, error) {
+	policy, err := c.Policy()
+	if err != nil {
+		return nil, err
+	}
+	top := uint(defaultTop)
+	if c.Top != nil {
+		top = min(*c.Top, 1<<31-1)
+	}
+	return func(lines *accesslog.Lines) (replayed, error) {
+		r, err := replay.Run(policy, c.Limiter, lines)
+		if err != nil {
+			return replayed{}, err
+		}
+		table := func(w io.Writer) error { return r.WriteTable(w, int(top)) }
+		return replayed{policy.String(), &r.Log, r.EvictionNote(), table, r.WriteJSON}, nil
+	}, nil
+}
+
+// all returns the replay through all of them.
+func (c *replayCommand) all() (work, error) {
+	if c.Top != nil {
+		return nil, limit.Misuse("--top %d: --compare shows no keys: leave one of the two out", *c.Top)
+	}
+	contest, err := c.Comparison()
+	if err != nil {
+		return nil, err
+	}
+	return func(lines *accesslog.Lines) (replayed, error) {
+		r, err := replay.Compare(contest, c.Limiter, lines)
+		if err != nil {
+			return replayed{}, err
+		}
+		return replayed{c.Limit.String(), &r.Log, r.EvictionNote(), r.WriteTable, r.WriteJSON}, nil
+	}, nil
+}
+
+// write prints the result for the log of that name. The JSON has no place for doubts about its
+// figures, so they go to notes.
+func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
 	if !c.JSON {
-		if _, err := fmt.Fprintf(out, "%s at %s, burst %d, by %s\n\n", name, c.Limit, c.Burst, c.Key); err != nil {
+		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {
 			return err
 		}
-		return report.WriteTable(out, int(min(c.Top, 1<<31-1)))
+		return r.table(out)
 	}
-	if report.Skipped > 0 {
-		fmt.Fprintf(notes, "weir: lines skipped: %d, the first is %s\n", report.Skipped, report.Reasons[0])
+	if r.log.Skipped > 0 {
+		fmt.Fprintf(notes, "weir: lines skipped: %d, the first is %s\n", r.log.Skipped, r.log.Reasons[0])
 	}
-	if note := report.EvictionNote(); note != "" {
-		fmt.Fprintf(notes, "weir: %s\n", note)
+	if r.note != "" {
+		fmt.Fprintf(notes, "weir: %s\n", r.note)
 	}
-	return report.WriteJSON(out)
+	return r.json(out)
 }

@@ -7,6 +7,7 @@ import (
 
 // jsonReport fixes names and order of the fields that WriteJSON promises.
 type jsonReport struct {
+	Policy      string    `json:"policy"`
 	Requests    uint64    `json:"requests"`
 	Skipped     uint64    `json:"skipped"`
 	Keys        uint64    `json:"keys"`
@@ -25,9 +26,50 @@ type jsonKey struct {
 // refused keys in the report's order; the list is [], never null, if there are
 // none.
 func (r *Report) WriteJSON(w io.Writer) error {
-	out := jsonReport{r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, make([]jsonKey, len(r.RefusedKeys))}
+	out := jsonReport{r.Policy.String(), r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, make([]jsonKey, len(r.RefusedKeys))}
 	for i, k := range r.RefusedKeys {
 		out.RefusedKeys[i] = jsonKey{k.Name, k.Requests, k.Refused}
+	}
+	return json.NewEncoder(w).Encode(out)
+}
+
+// jsonComparison is the same for a comparison.
+type jsonComparison struct {
+	Requests      uint64        `json:"requests"`
+	Skipped       uint64        `json:"skipped"`
+	Keys          uint64        `json:"keys"`
+	Limit         uint64        `json:"limit"`
+	WindowSeconds float64       `json:"window_seconds"`
+	Policies      []jsonOutcome `json:"policies"`
+	LeftOut       []jsonLeftOut `json:"left_out"`
+}
+
+type jsonLeftOut struct {
+	Policy string `json:"policy"`
+	Reason string `json:"reason"`
+}
+
+type jsonOutcome struct {
+	Policy      string  `json:"policy"`
+	Allowed     uint64  `json:"allowed"`
+	Refused     uint64  `json:"refused"`
+	KeysRefused int     `json:"keys_refused"`
+	WorstExcess uint64  `json:"worst_excess"`
+	BytesPerKey float64 `json:"bytes_per_key"`
+}
+
+// WriteJSON writes the comparison as one line of JSON for other programs. What was left out is
+// [], never null, if nothing was.
+func (c *Comparison) WriteJSON(w io.Writer) error {
+	out := jsonComparison{
+		c.Requests, c.Skipped, c.Keys, c.Limit, c.Window.Seconds(),
+		make([]jsonOutcome, len(c.Outcomes)), make([]jsonLeftOut, len(c.LeftOut)),
+	}
+	for i, l := range c.LeftOut {
+		out.LeftOut[i] = jsonLeftOut{l.Policy.String(), l.Reason.Error()}
+	}
+	for i, o := range c.Outcomes {
+		out.Policies[i] = jsonOutcome{o.Policy.String(), o.Allowed, o.Refused, len(o.RefusedKeys), o.WorstExcess, o.BytesPerKey}
 	}
 	return json.NewEncoder(w).Encode(out)
 }

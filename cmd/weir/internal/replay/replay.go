@@ -4,61 +4,119 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter for a replay, with the options given.
-type NewLimiter func(...engine.Option) (*engine.Limiter, error)
+// NewLimiter makes the limiter of a policy, with the options given.
+type NewLimiter func(engine.Policy, ...engine.Option) (*engine.Limiter, error)
 
-// Run takes one token from a limiter for every request in lines and reports what
-// became of them. The limiter is made before anything is read.
+// Run takes one token from a limiter of the policy for every request in lines and reports
+// what became of them. The limiter is made before anything is read.
 //
 // A line that cannot be used is skipped and counted. The error is not nil if the
 // input breaks off, because the figures of half a log mislead, and if it holds
 // no request at all: a wrong file must not look like a limit that refuses
 // nobody.
-func Run(newLimiter NewLimiter, lines *accesslog.Lines) (*Report, error) {
-	var clock clock
-	limiter, err := newLimiter(engine.ClockFunc(clock.now))
-	if err != nil {
+func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*Report, error) {
+	r := newRun(0)
+	defer r.close()
+	if err := r.add(policy, newLimiter); err != nil {
 		return nil, err
 	}
-	defer limiter.Close()
-	clients, report := newClients(limiter), &Report{}
+	if err := r.read(lines, r.take); err != nil {
+		return nil, err
+	}
+	return &Report{Log: r.log, Outcome: r.outcome(0)}, nil
+}
+
+// A run is a log on its way through one limiter or several, side by side.
+type run struct {
+	log     Log
+	clock   clock
+	lanes   []*lane
+	clients *clients
+	window  time.Duration // in which what each key gets through is counted; 0 for nowhere
+}
+
+// A lane is one limiter and what it did.
+type lane struct {
+	limiter *engine.Limiter
+	outcome Outcome
+}
+
+func newRun(window time.Duration) *run {
+	return &run{clients: newClients(), window: window}
+}
+
+func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
+	limiter, err := newLimiter(policy, engine.ClockFunc(r.clock.now))
+	if err != nil {
+		return err
+	}
+	r.lanes = append(r.lanes, &lane{limiter, Outcome{Policy: policy}})
+	return nil
+}
+
+func (r *run) close() {
+	for _, l := range r.lanes {
+		_ = l.limiter.Close() // always nil
+	}
+}
+
+// read passes every request of the log on.
+func (r *run) read(lines *accesslog.Lines, request func(host []byte, now time.Time)) error {
 	for {
 		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil && !errors.Is(err, accesslog.ErrLineTooLong) {
-			return nil, err
+			return err
 		}
 		var entry accesslog.Entry
 		if err == nil {
 			entry, err = accesslog.ParseLine(line)
 		}
 		if err != nil {
-			report.skip(lines.Number(), err)
+			r.log.skip(lines.Number(), err)
 			continue
 		}
-		now, behind := clock.advance(entry.Time)
-		client := clients.of(entry.Host)
-		report.count(client, limiter.TakeAt(client.key, 1, now).Allowed)
-		report.stamp(entry.Time, behind)
+		now, behind := r.clock.advance(entry.Time)
+		request(entry.Host, now)
+		r.log.stamp(entry.Time, behind)
 	}
-	if report.Requests == 0 {
-		return nil, noRequest(report)
+	if r.log.Requests == 0 {
+		return r.log.noRequest()
 	}
-	report.finish(clients, limiter.Stats())
-	return report, nil
+	r.log.Keys = uint64(len(r.clients.byName))
+	return nil
+}
+
+// take asks every limiter for one token.
+func (r *run) take(host []byte, now time.Time) {
+	client := r.clients.of(host, r.lanes)
+	client.requests++
+	for i, l := range r.lanes {
+		c := &client.charges[i]
+		if !l.limiter.TakeAt(c.key, 1, now).Allowed {
+			l.outcome.Refused++
+			c.refused++
+			continue
+		}
+		l.outcome.Allowed++
+		if r.window > 0 {
+			c.through.add(now, r.window)
+		}
+	}
 }
 
 // noRequest says why there was nothing to replay.
-func noRequest(r *Report) error {
-	if r.Skipped == 0 {
+func (l *Log) noRequest() error {
+	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")
 	}
-	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?", r.Reasons[0])
+	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?", l.Reasons[0])
 }

@@ -20,8 +20,8 @@ import (
 // replay runs log through a limiter of its own.
 func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options ...engine.Option) (*Report, error) {
 	t.Helper()
-	return Run(func(more ...engine.Option) (*engine.Limiter, error) {
-		return engine.New(engine.TokenBucket(rate, burst), append(more, options...)...)
+	return Run(engine.TokenBucket(rate, burst), func(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
+		return engine.New(p, append(more, options...)...)
 	}, accesslog.NewLines(log))
 }
 

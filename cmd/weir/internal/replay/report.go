@@ -13,19 +13,30 @@ import (
 // to see what is wrong, without holding a whole wrong file.
 const maxReasons = 5
 
-// Report is what the limit would have done to the requests of a log.
+// Report is a log and what a limit would have done to its requests.
 type Report struct {
-	Requests, Allowed, Refused uint64
+	Log
+	Outcome
+}
+
+// Log is what a log holds, whatever the limit.
+type Log struct {
+	Requests uint64
+	Keys     uint64 // different keys that made a request
 
 	Skipped uint64   // lines that are not requests
 	Reasons []Reason // why, for the first few of them
 
-	Keys        uint64 // different keys that made a request
-	RefusedKeys []Key  // those refused at least once: most refused first, then by name
-
 	First, Last time.Time     // earliest and latest stamp
 	Late        uint64        // requests stamped earlier than one before them
 	MostLate    time.Duration // how much earlier, at most
+}
+
+// Outcome is what a limit would have done to the requests of a log.
+type Outcome struct {
+	Policy           engine.Policy
+	Allowed, Refused uint64
+	RefusedKeys      []Key // those refused at least once: most refused first, then by name
 
 	// Evictions and ForgivenTokens count the buckets that the limiter had to
 	// forget for want of room, and what was then missing in them. If not zero the
@@ -50,56 +61,49 @@ type Key struct {
 
 // EvictionNote says what evictions mean for the figures and what to do about
 // them; it is empty if there were none and the figures are exact.
-func (r *Report) EvictionNote() string {
-	if r.Evictions == 0 {
+func (o *Outcome) EvictionNote() string {
+	if o.Evictions == 0 {
 		return ""
 	}
 	return fmt.Sprintf("The figures are approximate, with too few refusals: the limiter had no room for all keys and\n"+
-		"forgot buckets that were not full (%d, short of %d tokens). Replay again with a larger --max-keys.",
-		r.Evictions, r.ForgivenTokens)
+		"forgot some that were not idle (%d, short of %d tokens). Replay again with a larger --max-keys.",
+		o.Evictions, o.ForgivenTokens)
 }
 
-func (r *Report) skip(line int, err error) {
-	r.Skipped++
-	if len(r.Reasons) < maxReasons {
-		r.Reasons = append(r.Reasons, Reason{line, err})
+func (l *Log) skip(line int, err error) {
+	l.Skipped++
+	if len(l.Reasons) < maxReasons {
+		l.Reasons = append(l.Reasons, Reason{line, err})
 	}
 }
 
-func (r *Report) count(c *client, allowed bool) {
-	r.Requests++
-	c.requests++
-	if allowed {
-		r.Allowed++
-		return
+// stamp counts a request of that time.
+func (l *Log) stamp(at time.Time, behind time.Duration) {
+	l.Requests++
+	if l.First.IsZero() || at.Before(l.First) {
+		l.First = at
 	}
-	r.Refused++
-	c.refused++
-}
-
-func (r *Report) stamp(at time.Time, behind time.Duration) {
-	if r.First.IsZero() || at.Before(r.First) {
-		r.First = at
-	}
-	if at.After(r.Last) {
-		r.Last = at
+	if at.After(l.Last) {
+		l.Last = at
 	}
 	if behind > 0 {
-		r.Late++
-		r.MostLate = max(r.MostLate, behind)
+		l.Late++
+		l.MostLate = max(l.MostLate, behind)
 	}
 }
 
-// finish fills in what is known only at the end.
-func (r *Report) finish(cs *clients, stats engine.Stats) {
-	r.Keys = uint64(len(cs.byName))
-	r.Evictions, r.ForgivenTokens = stats.Evictions, stats.Forgiven
-	for _, c := range cs.byName {
-		if c.refused > 0 {
-			r.RefusedKeys = append(r.RefusedKeys, Key{c.name, c.requests, c.refused})
+// outcome returns what the limiter of a lane did, with what is known only at the end.
+func (r *run) outcome(lane int) Outcome {
+	o := r.lanes[lane].outcome
+	stats := r.lanes[lane].limiter.Stats()
+	o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
+	for _, c := range r.clients.byName {
+		if refused := c.charges[lane].refused; refused > 0 {
+			o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, refused})
 		}
 	}
-	slices.SortFunc(r.RefusedKeys, func(a, b Key) int {
+	slices.SortFunc(o.RefusedKeys, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name))
 	})
+	return o
 }

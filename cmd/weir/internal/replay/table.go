@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,72 +16,97 @@ import (
 // are printable ASCII, as package accesslog checks, so none can steer a
 // terminal.
 func (r *Report) WriteTable(w io.Writer, top int) error {
-	t := table{report: r}
-	t.width = max(len("requests"), len(comma(max(r.Requests, r.Skipped))))
-	t.totals()
+	t := newTable(&r.Log)
+	refusedKeys := uint64(len(r.RefusedKeys))
+	t.totals(
+		row{"requests", r.Requests, ""},
+		row{"allowed", r.Allowed, share(r.Allowed, r.Requests)},
+		row{"refused", r.Refused, share(r.Refused, r.Requests)},
+		row{"keys", r.Keys, ""},
+		row{"keys refused", refusedKeys, share(refusedKeys, r.Keys)})
 	t.reasons()
-	t.mostRefused(top)
-	if note := r.EvictionNote(); note != "" {
-		fmt.Fprintf(&t.out, "\n%s\n", note)
-	}
-	_, err := t.out.WriteTo(w)
-	return err
+	t.mostRefused(r.RefusedKeys[:min(top, len(r.RefusedKeys))])
+	return t.write(w, r.EvictionNote())
+}
+
+// WriteTable writes the comparison for people.
+func (c *Comparison) WriteTable(w io.Writer) error {
+	t := newTable(&c.Log)
+	t.totals(
+		row{"requests", c.Requests, ""},
+		row{"keys", c.Keys, ""})
+	t.reasons()
+	t.outcomes(c.Outcomes)
+	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n", c.Window, comma(c.Limit))
+	t.leftOut(c.LeftOut)
+	return t.write(w, c.EvictionNote())
 }
 
 // table collects the text, so that only one write can fail. Width is that of
 // every column of numbers: tabwriter cannot align one column left and the next
 // right.
 type table struct {
-	report *Report
-	out    bytes.Buffer
-	width  int
+	log   *Log
+	out   bytes.Buffer
+	width int
+}
+
+func newTable(l *Log) *table {
+	return &table{log: l, width: max(len("requests"), len(comma(max(l.Requests, l.Skipped))))}
+}
+
+func (t *table) write(w io.Writer, note string) error {
+	if note != "" {
+		fmt.Fprintf(&t.out, "\n%s\n", note)
+	}
+	_, err := t.out.WriteTo(w)
+	return err
 }
 
 func (t *table) number(text string) string { return fmt.Sprintf("%*s", t.width, text) }
 
-func (t *table) totals() {
-	r := t.report
+// row is a total, with what there is to say about it.
+type row struct {
+	name string
+	n    uint64
+	note string
+}
+
+// totals writes rows, and then those that every log has.
+func (t *table) totals(rows ...row) {
+	l := t.log
+	late := ""
+	if l.Late > 0 {
+		late = "by at most " + days(l.MostLate)
+	}
+	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, ""})
 	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
-	row := func(name string, n uint64, note string) {
-		fmt.Fprintf(tw, "%s\t%s", name, t.number(comma(n)))
-		if note != "" {
-			fmt.Fprintf(tw, "\t%s", note)
+	for _, r := range rows {
+		fmt.Fprintf(tw, "%s\t%s", r.name, t.number(comma(r.n)))
+		if r.note != "" {
+			fmt.Fprintf(tw, "\t%s", r.note)
 		}
 		fmt.Fprintln(tw)
 	}
-	refusedKeys := uint64(len(r.RefusedKeys))
-	row("requests", r.Requests, "")
-	row("allowed", r.Allowed, share(r.Allowed, r.Requests))
-	row("refused", r.Refused, share(r.Refused, r.Requests))
-	row("keys", r.Keys, "")
-	row("keys refused", refusedKeys, share(refusedKeys, r.Keys))
-	late := ""
-	if r.Late > 0 {
-		late = "by at most " + span(r.MostLate)
-	}
-	row("out of order", r.Late, late)
-	row("lines skipped", r.Skipped, "")
 	tw.Flush()
-	fmt.Fprintf(&t.out, "\nfrom %s to %s (%s)\n", instant(r.First), instant(r.Last), span(r.Last.Sub(r.First)))
+	fmt.Fprintf(&t.out, "\nfrom %s to %s (%s)\n", instant(l.First), instant(l.Last), days(l.Last.Sub(l.First)))
 }
 
 func (t *table) reasons() {
-	r := t.report
-	if r.Skipped == 0 {
+	l := t.log
+	if l.Skipped == 0 {
 		return
 	}
 	fmt.Fprintln(&t.out, "\nSkipped:")
-	for _, reason := range r.Reasons {
+	for _, reason := range l.Reasons {
 		fmt.Fprintf(&t.out, "  %s\n", reason)
 	}
-	if more := r.Skipped - uint64(len(r.Reasons)); more > 0 {
+	if more := l.Skipped - uint64(len(l.Reasons)); more > 0 {
 		fmt.Fprintf(&t.out, "  and %s more\n", comma(more))
 	}
 }
 
-func (t *table) mostRefused(top int) {
-	keys := t.report.RefusedKeys
-	keys = keys[:min(top, len(keys))]
+func (t *table) mostRefused(keys []Key) {
 	if len(keys) == 0 {
 		return
 	}
@@ -93,6 +120,37 @@ func (t *table) mostRefused(top int) {
 	tw.Flush()
 }
 
+// outcomes writes a line for each policy. Each number stands under the end of its heading.
+func (t *table) outcomes(all []Compared) {
+	headings := []string{t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess", "bytes a key"}
+	fmt.Fprintln(&t.out)
+	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
+	line := func(name string, cells []string) {
+		for i := range cells {
+			cells[i] = fmt.Sprintf("%*s", len(headings[i]), cells[i])
+		}
+		fmt.Fprintf(tw, "%s\t%s\n", name, strings.Join(cells, "\t"))
+	}
+	line("policy", append([]string(nil), headings...))
+	for _, o := range all {
+		line(o.Policy.String(), []string{
+			comma(o.Allowed), comma(o.Refused), share(o.Refused, t.log.Requests),
+			comma(uint64(len(o.RefusedKeys))), comma(o.WorstExcess), comma(uint64(math.Round(o.BytesPerKey))),
+		})
+	}
+	tw.Flush()
+}
+
+func (t *table) leftOut(policies []LeftOut) {
+	if len(policies) == 0 {
+		return
+	}
+	fmt.Fprintln(&t.out, "\nLeft out (a smaller --max-keys needs less memory):")
+	for _, l := range policies {
+		fmt.Fprintf(&t.out, "  %s\n", l)
+	}
+}
+
 // comma writes 1234567 as 1,234,567.
 func comma(n uint64) string { return humanize.Comma(int64(n)) }
 
@@ -103,8 +161,8 @@ func share(part, whole uint64) string {
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// span writes a duration with its days apart, which time.Duration does not.
-func span(d time.Duration) string {
+// days writes a duration with its days apart, which time.Duration does not.
+func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < day {
 		return d.String()

@@ -51,7 +51,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// running is a server under test, on a real loopback port, at 1/s burst 5.
+// running is a server under test, on a real loopback port.
 type running struct {
 	*Server
 	t      *testing.T
@@ -61,10 +61,16 @@ type running struct {
 	stop   func() // ends Run and waits; may be called twice
 }
 
+// start starts one at 1/s burst 5.
 func start(t *testing.T, key, upstream string) *running {
 	t.Helper()
+	return startAt(t, engine.TokenBucket(engine.PerSecond(1), 5), key, upstream)
+}
+
+func startAt(t *testing.T, policy engine.Policy, key, upstream string) *running {
+	t.Helper()
 	r := &running{t: t, clock: newClock(), log: &journal{}}
-	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 5), engine.MaxKeys(100), engine.ClockFunc(r.clock.now))
+	limiter, err := engine.New(policy, engine.MaxKeys(100), engine.ClockFunc(r.clock.now))
 	require.NoError(t, err)
 
 	config := Config{Limiter: limiter, Log: slog.New(slog.NewTextHandler(r.log, nil))}

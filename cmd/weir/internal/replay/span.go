@@ -1,0 +1,34 @@
+package replay
+
+import "time"
+
+// A span is what one key got through in the last window, and the most that it got through
+// in any: a window is as long as is said, with its beginning and without its end, so that
+// two requests exactly one length apart are not in one. It holds the times of one window.
+type span struct {
+	runs       []same // in the order of time
+	held, most uint64 // requests in the last window; in the fullest
+}
+
+// same is requests of one time.
+type same struct {
+	at time.Time
+	n  uint64
+}
+
+// add counts a request that was let through. Time does not run backwards.
+func (s *span) add(now time.Time, window time.Duration) {
+	gone := 0
+	for gone < len(s.runs) && now.Sub(s.runs[gone].at) >= window {
+		s.held -= s.runs[gone].n
+		gone++
+	}
+	// What is cut off at the front is given back when append moves the rest.
+	if s.runs = s.runs[gone:]; len(s.runs) > 0 && s.runs[len(s.runs)-1].at.Equal(now) {
+		s.runs[len(s.runs)-1].n++
+	} else {
+		s.runs = append(s.runs, same{now, 1})
+	}
+	s.held++
+	s.most = max(s.most, s.held)
+}
