@@ -13,8 +13,8 @@
 // tag says who may do what with the slot (see [Tag]). It is the only field
 // that ever decides ownership.
 //
-// version is the number of the slot's tenure, modulo 128. It changes at one
-// arrow only, [Word.Claim], and always by one. A compare-and-swap that was
+// version is the number of the slot's tenure, modulo 128. It changes at the
+// arrows [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
 // prepared against an earlier tenure therefore fails, even where tag and
 // payload look the same again. (To fool it, a goroutine would have to be held up
 // between its load and its compare-and-swap for exactly 128, 256, ... claims of that
@@ -36,14 +36,19 @@
 //	Publish  CLAIM            TENT             only the claimer         C
 //	Commit   TENT             LIVE             anybody, with its own take C
 //	Abort    TENT             FREE             anybody, after a scan    C
-//	Move     LIVE             LIVE             anybody: a take          C
+//	Move     LIVE             LIVE             anybody: a take or refund C
+//	Convert  LIVE, LIVE'      the other one,   anybody, when the plan has
+//	                          version+1        been changed             C
 //	Free     LIVE             FREE             sweeper, if idle; Reset  H
 //
-// # The bucket
+// # The rules
 //
-// [TokenBucket] is the token bucket in its virtual scheduling form, known as
+// What the payload means, and how a take changes it, is a [Rule]. [TokenBucket] is the
+// token bucket in its virtual scheduling form, known as
 // the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are
 // one number, the theoretical arrival time: the instant at which the bucket
 // will be full again. Time is counted in token ticks, a fixed fraction of a
-// token, so that costs are whole numbers and no rounding ever accumulates.
+// token, so that costs are whole numbers and no rounding ever accumulates. A bucket that is
+// refilled in batches is the same with a clock that goes in steps. [FixedWindow],
+// [SlidingWindow] and [SlidingLog] pack a time and counts into the payload.
 package atomicbucket

@@ -210,6 +210,70 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
+// BenchmarkBatch is a batch of a thousand keys beside a loop over them, in a table of a
+// million keys that are all in use. A row is a thousand decisions.
+func BenchmarkBatch(b *testing.B) {
+	const size = 1000
+	l := benchLimiter(b, TokenBucket(PerSecond(1e9), 1<<32))
+	keys := make([]Key, 0, 1_000_000)
+	for _, key := range millionKeys() {
+		l.Allow(key)
+		keys = append(keys, l.Key(key))
+	}
+	decisions := make([]Decision, size)
+	rows := func(decide func(keys []Key)) func(b *testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			at, refused := 0, 0
+			for b.Loop() {
+				decide(keys[at : at+size])
+				for i := range decisions {
+					if !decisions[i].Allowed {
+						refused++
+					}
+				}
+				at = (at + size) % len(keys)
+			}
+			if refused > b.N {
+				b.Fatalf("%d of %d decisions were refused", refused, b.N*size)
+			}
+		}
+	}
+	b.Run("of=loop", rows(func(keys []Key) {
+		for i, k := range keys {
+			decisions[i] = l.TakeKey(k, 1)
+		}
+	}))
+	b.Run("of=batch", rows(func(keys []Key) {
+		if err := l.TakeBatch(keys, 1, decisions); err != nil {
+			b.Fatal(err)
+		}
+	}))
+}
+
+// nobody is an observer that does nothing.
+type nobody struct{}
+
+func (nobody) Refused(Refusal) {}
+
+// BenchmarkObserve is a refusal without an observer, and with one that is told of one in a
+// thousand and of all.
+func BenchmarkObserve(b *testing.B) {
+	keys := keysOf(1000)
+	for _, o := range []struct {
+		name    string
+		options []Option
+	}{{"of=none", nil}, {"of=1/1000", []Option{Observe(nobody{}, 1000)}}, {"of=all", []Option{Observe(nobody{}, 1)}}} {
+		b.Run(o.name, func(b *testing.B) {
+			l := benchLimiter(b, TokenBucket(PerHour(1), 1), o.options...)
+			for _, key := range keys {
+				l.Allow(key)
+			}
+			run(b, keys, false, l.Allow)
+		})
+	}
+}
+
 // BenchmarkSweep is one pass over a table of a million keys, half of them idle.
 func BenchmarkSweep(b *testing.B) {
 	l := benchLimiter(b, TokenBucket(PerHour(1), 1))

@@ -9,8 +9,14 @@
 //
 // [Limiter.Allow] is the cheapest question. [Limiter.Take] takes several tokens at
 // once, all or none, and answers with a [Decision]: what is left, and exactly how
-// long to wait. [Limiter.Peek] only looks. Each has a form that takes a [Key], for a
-// key that is hashed once and used often.
+// long to wait. [Limiter.Peek] only looks, [Limiter.Refund] gives back, [Limiter.Wait]
+// waits. Each has a form that takes a [Key], for a key that is hashed once and used often.
+// [All] asks several limiters at once, [Limiter.TakeBatch] one of them for many keys,
+// [Tiers] puts users of several plans into one, and [Limiter.SetPolicy] changes its
+// numbers under traffic.
+//
+// The algorithms are [TokenBucket], [BatchRefill], [FixedWindow], [SlidingWindow] and
+// [SlidingLog]. A Decision has the same meaning in each.
 //
 // # What it promises
 //
@@ -18,7 +24,8 @@
 // seed. Two of a million keys share one with a probability of 3 in 100 million, and
 // nobody can arrange it.
 //
-// Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys]. Keys
+// Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys] (and the
+// times, for a SlidingLog). Keys
 // whose bucket is full are forgotten, which nobody can notice. If ever there are more
 // that are not, [Overflow] says what happens, and [Stats] says how often.
 //
@@ -26,8 +33,9 @@
 // none allocates. Decisions are linearizable, key by key.
 //
 // Honest time: a key gets at most burst + rate*t through in any time t of the
-// limiter's clock. A clock that reads late can refuse early; nothing is admitted
+// limiter's clock, or what its window allows. A clock that reads late can refuse early; nothing is admitted
 // early. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
 //
-// Errors come from New and ParseRate only. They name the value and the range.
+// Errors come from what is set up and from what may wait, never from a decision. They name
+// the value and the range.
 package engine

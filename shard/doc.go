@@ -28,7 +28,8 @@
 // goroutine that claimed the slot, while the state is CLAIM, and by nobody else at
 // no other time.
 //
-// state owns the slot: tag, version, payload (see package atomicbucket).
+// state owns the slot: tag, version, payload (see package atomicbucket). What the payload
+// says is a matter of the plan, a rule with its quotas; "bucket" stands here for any of them.
 //
 //	0      never used since New. A search ends here.
 //	FREE   no owner. The key word means nothing.
