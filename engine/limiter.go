@@ -16,6 +16,7 @@ type Limiter struct {
 	clock *clock
 
 	logs       bool // the algorithm is the sliding log
+	careful    bool // a refusal is not the end of it: the clock is coarse, or somebody observes
 	stable     bool
 	observer   *observer // nil for none
 	setting    sync.Mutex
@@ -66,6 +67,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		table:      table,
 		clock:      clock,
 		logs:       policy.algorithm == slidingLog,
+		careful:    clock.kind == clockCoarse || c.observer != nil,
 		stable:     c.stable,
 		observer:   c.observer,
 		policy:     policy,

@@ -31,11 +31,17 @@ func (l *Limiter) AllowKey(k Key) bool {
 		now = l.clock.nanos()
 	}
 	s, plan, v := l.table.Hit(place, now, 1, k.tier)
-	return v == shard.Admitted || l.allowSlowly(k, place, shard.Outcome{State: s, Plan: plan, At: now, Verdict: v})
+	if v == shard.Admitted {
+		return true
+	}
+	if v == shard.Refused && !l.careful {
+		return false
+	}
+	return l.allowSlowly(k, place, shard.Outcome{State: s, Plan: plan, At: now, Verdict: v})
 }
 
-// allowSlowly is the rest of AllowKey when its hit did not admit: the key may have no
-// record yet, and a refusal may rest on a coarse clock.
+// allowSlowly is the rest of AllowKey when its hit did not decide: the key may have no
+// record yet, a refusal may rest on a coarse clock, and an observer may want to know of it.
 func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
 	if l.logs {
 		return l.TakeKey(k, 1).Allowed

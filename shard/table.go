@@ -55,15 +55,16 @@ type Config struct {
 // and time (rule R7). Its methods may be called from any goroutine at any time.
 type Table struct {
 	// What a take reads; but for the plan constant since New.
-	first   *slot  // of shard 0
-	mask    uint64 // number of shards, a power of two, less one
-	lines   uint64 // lines in a shard
-	homes   uint64 // lines in a shard that are a home: those with a window behind them
-	window  uint64 // slots in a window
-	buckets bool   // token buckets, of whatever plan
-	plan    word.Pointer[Plan]
-	before  word.Pointer[Plan] // the plan before, while there may be records that follow it
+	first  *slot  // of shard 0
+	mask   uint64 // number of shards, a power of two, less one
+	lines  uint64 // lines in a shard
+	homes  uint64 // lines in a shard that are a home: those with a window behind them
+	window uint64 // slots in a window
+	hits   uint64 // window, if the records are token buckets, else 0: what Hit searches
+	plan   word.Pointer[Plan]
+	before word.Pointer[Plan] // the plan before, while there may be records that follow it
 
+	buckets   bool // the records are token buckets, of whatever plan
 	overflow  Overflow
 	shards    []shard
 	memory    *memory
@@ -132,7 +133,9 @@ func New(cfg Config) (*Table, error) {
 	for i := range t.shards {
 		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]
 	}
-	t.buckets = cfg.Plan.isBucket
+	if t.buckets = cfg.Plan.isBucket; t.buckets {
+		t.hits = t.window
+	}
 	t.plan.Store(cfg.Plan)
 	t.mark.Store(uint64(cfg.Start))
 	t.swept.Store(uint64(cfg.Start))

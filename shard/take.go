@@ -56,7 +56,7 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 // It calls nothing, so that everything stays in registers, and is a step of its own so
 // that callers who count nanoseconds can save a call.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
-	for i := uint64(0); i < t.window && t.buckets; i++ {
+	for i := uint64(0); i < t.hits; i++ {
 		sl := p.at(i)
 		if key := sl.key.Load(); key != p.fingerprint {
 			if key == 0 && sl.state.Load() == 0 {

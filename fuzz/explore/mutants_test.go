@@ -168,7 +168,7 @@ var mutants = []mutant{
 		{insertGo, "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn undecided", "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
 	}},
 	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
-		{takeGo, "\tfor i := uint64(0); i < t.window && t.buckets; i++ {", "\tplan := t.plan.Load()\n\tfor i := uint64(0); i < t.window; i++ {"},
+		{takeGo, "\tfor i := uint64(0); i < t.hits; i++ {", "\tplan := t.plan.Load()\n\tfor i := uint64(0); i < t.hits; i++ {"},
 		{takeGo, "plan := t.plan.Load() // after", "// after"},
 	}},
 	{"R9", "hit does not look which plan a record follows", "the limit grows beside two takers", "I1", []edit{
