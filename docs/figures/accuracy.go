@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A tally is what the sliding window counter decided, beside what the exact log would have.
+type tally struct {
+	requests, clients int
+	admitted          int // by the counter
+	exact             int // by a log, with the history of its own
+
+	// The same traffic, and each has the history of what it admitted itself.
+	differ int
+
+	// What an exact log would have said, given what the counter had admitted by then.
+	wronglyAdmitted, wronglyRefused int
+	most                            int // in any one window, of any client
+
+	pressed int // requests of clients of whom one of the two refused something
+}
+
+// A measured is a client as it is measured.
+type measured struct {
+	key      engine.Key
+	counters exactLog // what the counter admitted
+	own      exactLog // what the log admitted
+	requests int
+	refused  bool
+}
+
+// measure asks the engine's sliding window counter and the exact log for one token each.
+func measure(limit int, window time.Duration, requests []request) (tally, error) {
+	clients := map[int]*measured{}
+	l, clock, err := limiter(engine.SlidingWindow(uint64(limit), window), 10_000)
+	if err != nil {
+		return tally{}, err
+	}
+	defer l.Close()
+	t := tally{requests: len(requests)}
+	for _, r := range requests {
+		c := clients[r.client]
+		if c == nil {
+			c = &measured{key: l.KeyUint64(uint64(r.client)), counters: exactLog{window: int64(window)}, own: exactLog{window: int64(window)}}
+			clients[r.client] = c
+		}
+		c.requests++
+		clock.set(time.Duration(r.at))
+		admits := l.AllowKey(c.key)
+
+		exact := c.own.count(r.at) < limit
+		if exact {
+			c.own.add(r.at)
+			t.exact++
+		}
+		if admits != exact {
+			t.differ++
+		}
+		room := c.counters.count(r.at) < limit
+		if admits {
+			t.admitted++
+			c.counters.add(r.at)
+			t.most = max(t.most, c.counters.count(r.at))
+		}
+		switch {
+		case admits && !room:
+			t.wronglyAdmitted++
+		case !admits && room:
+			t.wronglyRefused++
+		}
+		c.refused = c.refused || !admits || !exact
+	}
+	t.clients = len(clients)
+	for _, c := range clients {
+		if c.refused {
+			t.pressed += c.requests
+		}
+	}
+	if s := l.Stats(); s.Evictions > 0 {
+		return tally{}, fmt.Errorf("%d keys were evicted: the table is too small for this measurement", s.Evictions)
+	}
+	return t, nil
+}
+
+// percent writes a share of all in percent.
+func percent(part, all int) string {
+	if part == 0 {
+		return "0"
+	}
+	share := 100 * float64(part) / float64(all)
+	// Three digits are what the samples are good for.
+	return strconv.FormatFloat(share, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(share))))), 64) + " %"
+}
+
+const perLoad = 500_000
+
+var (
+	limits = []int{10, 100, 1000}
+	loads  = []float64{0.5, 0.8, 1, 1.5, 3}
+)
+
+// poissonTable writes the table of one client that asks at random.
+func poissonTable(out io.Writer) error {
+	fmt.Fprintln(out, "| limit in 60 s | load | counter admits | log admits | differ | wrongly admitted | wrongly refused | wrong | most in 60 s |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|")
+	for _, limit := range limits {
+		for i, load := range loads {
+			t, err := measure(limit, time.Minute, poisson(perLoad, limit, time.Minute, load, uint64(i)))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "| %d | %gx | %s | %s | %s | %s | %s | %s | %d |\n", limit, load,
+				percent(t.admitted, t.requests), percent(t.exact, t.requests), percent(t.differ, t.requests),
+				percent(t.wronglyAdmitted, t.requests), percent(t.wronglyRefused, t.requests), percent(t.wronglyAdmitted+t.wronglyRefused, t.requests), t.most)
+		}
+	}
+	return nil
+}
+
+var logLimits = []struct {
+	limit  int
+	window time.Duration
+	name   string
+}{
+	{5, 10 * time.Second, "5 in 10 s"},
+	{10, 10 * time.Second, "10 in 10 s"},
+	{10, 30 * time.Second, "10 in 30 s"},
+	{20, 30 * time.Second, "20 in 30 s"},
+	{20, time.Minute, "20 in 60 s"},
+	{50, time.Hour, "50 in 1 h"},
+	{100, time.Hour, "100 in 1 h"},
+	{100, day, "100 in 1 day"},
+}
+
+// logTable writes the table of an access log.
+func logTable(out io.Writer, requests []request) error {
+	fmt.Fprintln(out, "| limit | counter refuses | log refuses | differ | wrongly admitted | wrongly refused | wrong, of all | wrong, of pressed clients' | most in a window |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|")
+	for _, l := range logLimits {
+		t, err := measure(l.limit, l.window, requests)
+		if err != nil {
+			return err
+		}
+		wrong := t.wronglyAdmitted + t.wronglyRefused
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %s | %s | %d |\n", l.name, t.requests-t.admitted, t.requests-t.exact, t.differ,
+			t.wronglyAdmitted, t.wronglyRefused, percent(wrong, t.requests), percent(wrong, max(1, t.pressed)), t.most)
+	}
+	return nil
+}
+
+// printAccuracy prints both tables, the second if there is a log.
+func printAccuracy(out io.Writer, log string) error {
+	fmt.Fprintf(out, "One client that asks at random, %d requests a row:\n\n", perLoad)
+	if err := poissonTable(out); err != nil || log == "" {
+		return err
+	}
+	requests, err := readLog(log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s, %d requests:\n\n", log, len(requests))
+	return logTable(out, requests)
+}

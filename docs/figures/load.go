@@ -1,0 +1,119 @@
+package main
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+const (
+	limit  = 10
+	window = 10 * time.Second
+	// rush is half of the time in which the client asks fast, around the edge.
+	edge = 10 * time.Second
+	rush = 800 * time.Millisecond
+	// end is the end of the picture.
+	end = 25 * time.Second
+)
+
+// start is instant 0 of all that is shown and measured: an edge of all windows that are used here.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// load returns when the client of the pictures asks: never for a while, then the whole
+// limit in a moment just before an edge and again just after, and from then on three times
+// as often as the limit allows.
+func load() []time.Duration {
+	var asks []time.Duration
+	for n := range time.Duration(2 * limit) {
+		asks = append(asks, edge-rush+(2*n+1)*rush/(2*limit))
+	}
+	for n := time.Duration(3); ; n++ {
+		at := edge + 20*time.Millisecond + n*window/(3*limit)
+		if at >= end {
+			return asks
+		}
+		asks = append(asks, at)
+	}
+}
+
+// An answer is a request with the engine's decision.
+type answer struct {
+	at       time.Duration
+	admitted bool
+}
+
+// A hand is a clock that is moved from outside.
+type hand struct{ since atomic.Int64 }
+
+func (h *hand) now() time.Time { return start.Add(time.Duration(h.since.Load())) }
+
+// set moves the clock to so long after the start.
+func (h *hand) set(since time.Duration) { h.since.Store(int64(since)) }
+
+// limiter returns an engine of the policy for so many keys, and its clock.
+func limiter(p engine.Policy, keys int) (*engine.Limiter, *hand, error) {
+	h := new(hand)
+	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(h.now))
+	return l, h, err
+}
+
+// play asks the engine for one token at each of the instants.
+func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
+	l, clock, err := limiter(p, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	answers := make([]answer, len(asks))
+	for i, at := range asks {
+		clock.set(at)
+		answers[i] = answer{at, l.Allow("client")}
+	}
+	return answers, nil
+}
+
+// A step is an instant at which the number of requests that were admitted in the last
+// window changes.
+type step struct {
+	at    time.Duration
+	count int
+}
+
+// curve returns the number of requests that were admitted in the last window, as it changes.
+// A request has left the window when it is exactly as old as the window is long.
+func curve(answers []answer) []step {
+	var comes []time.Duration
+	for _, a := range answers {
+		if a.admitted {
+			comes = append(comes, a.at)
+		}
+	}
+	steps := []step{{0, 0}}
+	for come, gone := 0, 0; come < len(comes); {
+		at := comes[come]
+		if gone < come && comes[gone]+window <= at {
+			at = comes[gone] + window
+			gone++
+		} else {
+			come++
+		}
+		if last := &steps[len(steps)-1]; last.at == at {
+			last.count = come - gone
+			continue
+		}
+		steps = append(steps, step{at, come - gone})
+	}
+	return steps
+}
+
+// worst returns the first of the highest steps.
+func worst(steps []step) step {
+	high := steps[0]
+	for _, s := range steps {
+		if s.count > high.count {
+			high = s
+		}
+	}
+	return high
+}

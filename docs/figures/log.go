@@ -1,0 +1,24 @@
+package main
+
+// An exactLog is a key's sliding window log as one would write it down: the times of what
+// was admitted. It is the yardstick, and shares no code with the engine. A request has left
+// the window when it is exactly as old as the window is long.
+type exactLog struct {
+	window int64
+	times  []int64 // the oldest first
+	oldest int     // the first that is still in the window
+}
+
+// count returns how many requests are in the last window.
+func (l *exactLog) count(now int64) int {
+	for l.oldest < len(l.times) && now-l.times[l.oldest] >= l.window {
+		l.oldest++
+	}
+	if l.oldest > 1024 && l.oldest > len(l.times)/2 {
+		l.times, l.oldest = append(l.times[:0], l.times[l.oldest:]...), 0
+	}
+	return len(l.times) - l.oldest
+}
+
+// add enters a request.
+func (l *exactLog) add(now int64) { l.times = append(l.times, now) }

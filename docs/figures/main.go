@@ -1,0 +1,57 @@
+// Figures draws the pictures and prints the tables of docs/algorithms.md. Every decision
+// in them is the engine's own: nothing is drawn or reckoned by hand.
+//
+//	go run ./docs/figures             write the pictures to docs/figures
+//	go run ./docs/figures -numbers    print memory per key and the highest limits
+//	go run ./docs/figures -accuracy   print how often the sliding window counter is wrong
+//
+// -accuracy also reads an access log in common or combined format, plain or gzip, if
+// -log or the variable WEIR_ACCESS_LOG names one.
+//
+//	load.go      the requests of the pictures, and what the engine answers to them
+//	picture.go   a picture of that
+//	figures.go   the list of pictures
+//	log.go       the exact log, the yardstick
+//	accuracy.go  the counter against the yardstick
+//	traffic.go   the traffic for that: Poisson, or an access log
+//	numbers.go   memory and highest limits
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	numbers := flag.Bool("numbers", false, "print memory per key and the highest limits")
+	accuracy := flag.Bool("accuracy", false, "print how often the sliding window counter is wrong")
+	log := flag.String("log", os.Getenv("WEIR_ACCESS_LOG"), "an access log, for -accuracy")
+	folder := flag.String("dir", "docs/figures", "where the pictures go")
+	flag.Parse()
+	if err := run(os.Stdout, *numbers, *accuracy, *log, *folder); err != nil {
+		fmt.Fprintln(os.Stderr, "figures:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
+	switch {
+	case numbers:
+		return printNumbers(out)
+	case accuracy:
+		return printAccuracy(out, log)
+	}
+	for _, f := range figures {
+		svg, err := f.draw()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, f.file+".svg"), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
