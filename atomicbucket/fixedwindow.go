@@ -13,7 +13,7 @@ import (
 // A tick of a window that begins with the first request is a power of two of
 // nanoseconds: one, unless the two fields would need more than 54 bits. Where it is more
 // than one the window is up to two ticks longer than asked for, never shorter, and by
-// less than a millionth. A tick of an aligned window is a window.
+// less than a hundred-thousandth. A tick of an aligned window is a window.
 type FixedWindow struct {
 	clock  divider
 	length uint64 // ticks from the first request's to the end
@@ -63,10 +63,10 @@ func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (Fix
 
 // finest returns the length of the finest tick, a power of two of nanoseconds, of which two
 // skews of so many ticks hold a window, and one at least the least skew; if two ticks
-// are not more than a millionth of the window.
+// are not more than a hundred-thousandth of the window.
 func finest(skew uint64, window time.Duration) (period uint64, ok bool) {
 	for period = 1; ceilDiv(uint64(window), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
-		if period*4_000_000 > uint64(window) {
+		if period*400_000 > uint64(window) {
 			return 0, false
 		}
 	}

@@ -19,7 +19,7 @@ import (
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54
 // bits. Where it is more than one, a request leaves the window up to two ticks late, never
-// early, and by less than a millionth of the window.
+// early, and by less than a hundred-thousandth of the window.
 type SlidingLog struct {
 	clock  divider
 	length uint64 // ticks that a request stays in the window
@@ -140,7 +140,10 @@ func (l *SlidingLog) Push(s State, now, n uint64) (payload uint64) {
 	if g.Emptied {
 		g.Newest++
 	}
-	return l.Pack(Log{Newest: max(now, g.Newest), Head: (g.Head + n) % l.size, Pending: n})
+	if g.Head += n; g.Head >= l.size {
+		g.Head -= l.size
+	}
+	return l.Pack(Log{Newest: max(now, g.Newest), Head: g.Head, Pending: n})
 }
 
 // Take returns the payload after the first request of a log without requests; of another

@@ -61,12 +61,13 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 
 // FixedWindow limits each key to so many tokens in a window, which begins with the key's
 // first request and is followed by another one that begins with the first request
-// after it has ended. Two windows may meet: at worst twice the limit gets
-// through in a moment at the edge. 16 bytes a key.
+// after it has ended. Two windows may meet: at worst twice the limit less one gets
+// through in a moment at the edge (aligned: twice the limit). 16 bytes a key.
 //
 // limit is 1 to 2^32 and window 1µs to 365 days; a limit in the millions needs a window
-// of a second or more, and an error says so. A window is exact to the nanosecond where the
-// limit and the window are not both very large, and else longer by less than a millionth.
+// of seconds, one in the billions of a minute, and an error says so. A window is exact to the
+// nanosecond where the limit and the window are not both large, and else longer by less than
+// a hundred-thousandth.
 func FixedWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: fixedWindow, limit: limit, window: window}
 }
@@ -102,7 +103,7 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // limit is 1 to 4,096, and what the machine's memory can hold for that many keys; window
 // 1µs to 365 days; a limit above some hundreds needs a window of a second or more, and an
 // error says so. A time is exact to the nanosecond where the limit and the window are not
-// both large, and else a request leaves the window late by less than a millionth of it.
+// both large, and else a request leaves the window late by less than a hundred-thousandth of it.
 //
 // [Limiter.SetPolicy] may change the limit to any that is not above the largest at New, of
 // all tiers, and the window, if it is not much longer than at New. The requests in the log stay

@@ -13,7 +13,8 @@ import (
 // Each key keeps the share of its limit that is used up: who has had half has had half
 // afterwards, rounded up, so that no change ever hands out a fresh bucket. (With tiers
 // the share is that of tier 0.) A fixed window that has begun ends when it would have, or
-// when one that begins now would end, whichever is sooner.
+// when one that begins now would end, whichever is sooner. The requests in a sliding log stay
+// what they are.
 //
 // Requests that are under way are decided by the old numbers or the new ones; when
 // SetPolicy returns, all are by the new ones. It takes some nanoseconds a slot. On an error

@@ -124,7 +124,7 @@ func TestSlidingLogRefusesSillyLimits(t *testing.T) {
 	for _, policy := range []Policy{
 		SlidingLog(0, time.Minute), SlidingLog(4097, time.Minute), SlidingLog(1<<63, time.Minute),
 		SlidingLog(10, 0), SlidingLog(10, -time.Second), SlidingLog(10, 366*24*time.Hour),
-		SlidingLog(4096, time.Second),
+		SlidingLog(4096, 100*time.Millisecond),
 	} {
 		_, err := New(policy)
 		require.ErrorContains(t, err, policy.String())

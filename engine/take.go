@@ -43,13 +43,18 @@ func (l *Limiter) AllowKey(k Key) bool {
 // allowSlowly is the rest of AllowKey when its hit did not decide: the key may have no
 // record yet, a refusal may rest on a coarse clock, and an observer may want to know of it.
 func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
+	doubtful := false
 	if l.logs {
-		return l.TakeKey(k, 1).Allowed
+		var r atomicbucket.Reading
+		o, r = l.table.TakeLog(place, o.At, 1, k.tier, false)
+		doubtful = o.Verdict == shard.Refused && r.RetryAfter < l.clock.lateness()
+	} else {
+		if o.Verdict == shard.Undecided {
+			o = l.table.Miss(place, o.At, 1, k.tier)
+		}
+		doubtful = o.Doubtful(1, k.tier)
 	}
-	if o.Verdict == shard.Undecided {
-		o = l.table.Miss(place, o.At, 1, k.tier)
-	}
-	if o.Doubtful(1, k.tier) {
+	if doubtful {
 		o = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier)
 	}
 	if o.Verdict.Admits() {
@@ -131,7 +136,7 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) Decision {
 // takeLog is a take from a sliding log, whose record alone does not say what there is to
 // say.
 func (l *Limiter) takeLog(k Key, n uint64, nanos int64) (d Decision, recorded bool) {
-	o, r := l.table.TakeLog(l.table.Find(k.hash), nanos, n, k.tier)
+	o, r := l.table.TakeLog(l.table.Find(k.hash), nanos, n, k.tier, true)
 	if o.Verdict == shard.Refused {
 		return answer(&o, nanos, k, r, false), false
 	} else if o.Verdict.Admits() {

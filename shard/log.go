@@ -7,11 +7,12 @@ import (
 )
 
 // TakeLog is [Table.Take] of a table of sliding logs. It returns also what there is to say
-// about the record after the take, or when it was refused.
-func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
+// about the record after the take, or when it was refused; if not all is wanted, only how
+// long a refusal stands, which is no search.
+func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8, all bool) (Outcome, atomicbucket.Reading) {
 	defer runtime.KeepAlive(t)
 	for {
-		o, reading := t.hitLog(p, now, n, tier)
+		o, reading := t.hitLog(p, now, n, tier, all)
 		if o.Verdict != Undecided {
 			return o, reading
 		}
@@ -25,7 +26,7 @@ func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8) (Outcome, atom
 }
 
 // hitLog takes from the key's live record.
-func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
+func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8, all bool) (Outcome, atomicbucket.Reading) {
 	for {
 		s, plan, sl := t.record(p)
 		if sl == nil || n > plan.Quota(tier).Tokens || uint64(now)-t.mark.Load() > plan.skew { // R7
@@ -35,17 +36,23 @@ func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomi
 		r := t.ring(sl, rule, s, tick)
 		// No more than the limit with this request: the one that would be one too many
 		// has left the window.
-		if r.left(d.Limit-d.Cost, tick) > 0 {
-			reading := r.read(now, tick, d)
+		if lack := r.left(d.Limit-d.Cost, tick); lack > 0 {
+			reading := atomicbucket.Reading{RetryAfter: rule.Wait(now, lack)}
+			if all {
+				reading = r.read(now, tick, d)
+			}
 			if sl.state.Load() == s { // R2
 				return Outcome{s, plan, now, Refused}, reading
 			}
 		} else {
-			reading := r.read(now, tick, d)
-			reading.Remaining -= n
+			reading := atomicbucket.Reading{}
+			if all {
+				reading = r.read(now, tick, d)
+				reading.Remaining -= n
+			}
 			if r.fill(sl) { // the last change, before this one takes its place: R10
 				if after, ok := sl.state.Move(s, rule.Push(s, tick, n)); ok {
-					if reading.ResetAfter == 0 { // it is the only one
+					if all && reading.ResetAfter == 0 { // it is the only one
 						reading.ResetAfter = rule.Wait(now, rule.Rest(after, tick))
 					}
 					return Outcome{after, plan, now, Admitted}, reading

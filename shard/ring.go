@@ -52,8 +52,10 @@ func (t *Table) clear(sl *slot, claimed atomicbucket.State) {
 
 // position returns where the entry is that is so many behind the newest.
 func (r *ring) position(behind uint64) uint64 {
-	size := uint64(len(r.words))
-	return (r.log.Head + size - behind) % size
+	if behind > r.log.Head {
+		behind -= uint64(len(r.words))
+	}
+	return r.log.Head - behind
 }
 
 // time returns the tick of the request that is so many behind the newest, and whether

@@ -94,7 +94,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	if t.rings != nil {
-		o, _ := t.TakeLog(p, now, n, tier)
+		o, _ := t.TakeLog(p, now, n, tier, false)
 		return o
 	}
 	r := request{now, n, tier}

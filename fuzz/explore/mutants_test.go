@@ -222,7 +222,7 @@ var mutants = []mutant{
 		{logGo, "if sl.state.Load() == s { // R2", "if true { // R2"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
-		{logGo, "if r.left(d.Limit-d.Cost, tick) > 0 {", "if r.fill(sl) && r.left(d.Limit-d.Cost, tick) > 0 {"},
+		{logGo, "lack := r.left(d.Limit-d.Cost, tick); lack > 0 {", "lack := r.left(d.Limit-d.Cost, tick); r.fill(sl) && lack > 0 {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
