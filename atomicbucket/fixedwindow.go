@@ -149,6 +149,9 @@ func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) 
 // Refund returns the payload after giving cost back to the present window.
 func (w *FixedWindow) Refund(s State, now, cost uint64) (payload uint64) {
 	left, taken := w.read(s, now)
+	if left == 0 {
+		return s.Payload() // for a late call it still says more
+	}
 	return w.pack(now+left, taken-min(taken, cost))
 }
 

@@ -64,7 +64,7 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
 
 // With returns the rule of other numbers for the same rings, and whether they are possible:
-// a limit up to Size and a window up to Longest. Records mean the same under both.
+// a limit up to Size and a window from Shortest to Longest. Records mean the same under both.
 func (l *SlidingLog) With(limit uint64, window time.Duration) (SlidingLog, bool) {
 	period := l.clock.first(1)
 	to := *l
@@ -72,7 +72,15 @@ func (l *SlidingLog) With(limit uint64, window time.Duration) (SlidingLog, bool)
 	if period > 1 {
 		to.length++
 	}
-	return to, limit >= 1 && limit <= l.size && window >= time.Microsecond && window <= l.Longest()
+	return to, limit >= 1 && limit <= l.size && window >= l.Shortest() && window <= l.Longest()
+}
+
+// Shortest returns the shortest window for which the ticks of the rule are fine enough.
+func (l *SlidingLog) Shortest() time.Duration {
+	if period := time.Duration(l.clock.first(1)); period > 1 {
+		return max(period*200_000, time.Microsecond)
+	}
+	return time.Microsecond
 }
 
 // Longest returns the longest window that the records of the rule can tell from others.
@@ -132,18 +140,16 @@ func (l *SlidingLog) Idle(s State, now uint64) bool { return l.Rest(s, now) == 0
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.Pack(Log{Newest: now - l.length}) }
 
-// Push returns the payload after a request of n tokens. The first one after a refund counts
-// as later than the newest before, by a tick at least: else it could make the payload what
-// it was, to the bit, with another ring behind it.
+// Push returns the payload after a request of n tokens.
 func (l *SlidingLog) Push(s State, now, n uint64) (payload uint64) {
 	g := l.Unpack(s, now)
-	if g.Emptied {
-		g.Newest++
-	}
 	if g.Head += n; g.Head >= l.size {
 		g.Head -= l.size
 	}
-	return l.Pack(Log{Newest: max(now, g.Newest), Head: g.Head, Pending: n})
+	if int64(now-g.Newest) > 0 { // a log without requests may lie before the origin
+		g.Newest = now
+	}
+	return l.Pack(Log{Newest: g.Newest, Head: g.Head, Pending: n})
 }
 
 // Take returns the payload after the first request of a log without requests; of another

@@ -59,6 +59,7 @@ func (w *SlidingWindow) Quota() Quota { return Quota{1, w.tokens} }
 type counts struct {
 	index             uint64 // of the window
 	left              uint64 // nanoseconds of it that are left: 1 to all of it
+	ahead             uint64 // nanoseconds until it begins, if now is late
 	previous, current uint64
 }
 
@@ -76,7 +77,7 @@ func (w *SlidingWindow) read(s State, now uint64) counts {
 		c.previous = uint64(s) & (1<<w.bits - 1)
 	case circle-passed < w.late: // now is late
 		c.index += circle + 1 - passed
-		c.left = w.window
+		c.left, c.ahead = w.window, c.index*w.window-now
 		c.previous, c.current = w.unpack(s)
 	}
 	return c
@@ -126,6 +127,9 @@ func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 // is more to the previous one.
 func (w *SlidingWindow) Refund(s State, now, cost uint64) (payload uint64) {
 	c := w.read(s, now)
+	if c.current == 0 && c.previous == 0 {
+		return s.Payload() // for a late call it still says more
+	}
 	first := min(cost, c.current)
 	c.current -= first
 	c.previous -= min(cost-first, c.previous)
@@ -149,9 +153,9 @@ func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	// In this window, if its own count allows it at all; else in the next one, whose
 	// previous count is this one's.
 	if c.current <= tokens {
-		return c.left - w.leftFor(c.previous, tokens-c.current)
+		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
 	}
-	return c.left + w.window - w.leftFor(c.current, tokens)
+	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
 // leftFor returns the most that may be left of a window for a previous count to weigh at
@@ -190,9 +194,10 @@ func (w *SlidingWindow) Lack(s State, now uint64, d Demand) uint64 {
 // for d.
 func (w *SlidingWindow) Read(s State, nanos int64, d Demand) Reading {
 	c := w.read(s, uint64(nanos))
-	r := Reading{Remaining: d.Limit - min(w.estimate(c), d.Limit), RetryAfter: time.Duration(w.Lack(s, uint64(nanos), d))}
-	if c.current > 0 || c.previous > 0 {
-		r.ResetAfter = time.Duration(c.left)
+	used := w.estimate(c)
+	r := Reading{Remaining: d.Limit - min(used, d.Limit), RetryAfter: time.Duration(w.Lack(s, uint64(nanos), d))}
+	if used > 0 {
+		r.ResetAfter = time.Duration(c.ahead + c.left)
 	}
 	return r
 }

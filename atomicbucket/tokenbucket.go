@@ -82,8 +82,11 @@ func (b *TokenBucket) MaxSkew() time.Duration {
 	if b.exact != 0 {
 		return time.Duration(maxSkew / b.exact)
 	}
-	return time.Duration(min(b.clock.first(maxSkew/b.step), 1<<59))
+	return time.Duration(min(b.clock.first(maxSkew/b.step-2), 1<<59))
 }
+
+// Step returns how many ticks pass at once: the refill of a batch, else 1.
+func (b *TokenBucket) Step() uint64 { return max(b.step, 1) }
 
 // Exact reports whether the rule never rounds.
 func (b *TokenBucket) Exact() bool { return b.exact != 0 }
@@ -145,6 +148,9 @@ func (b *TokenBucket) Lack(s State, now uint64, d Demand) uint64 {
 // wait: what may be taken now by somebody who then waits. No bucket ever owes more than 2^51
 // ticks.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
+	if b.exact != 0 {
+		wait = min(wait, time.Duration(maxBurstTicks/b.exact+1)) // more would wrap
+	}
 	end := nanos + min(int64(wait), math.MaxInt64-nanos)
 	d.Limit = min(d.Limit+b.Ticks(end)-b.Ticks(nanos), maxBurstTicks)
 	return d

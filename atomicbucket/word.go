@@ -52,7 +52,7 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 
 // Convert changes which of two plans a live record follows, and its bucket with it. It
 // changes the version too: a plan may be changed and changed back, and the record be to the
-// bit what it was.
+// bit what it was. (So may a log that is refunded, which is why that is this arrow.)
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

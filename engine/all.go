@@ -15,9 +15,10 @@ type Request struct {
 // that with the longest RetryAfter: nothing passes sooner.
 //
 // The limits are taken from one after the other, and what was taken is given back when one
-// refuses. Nobody waits for anybody, so there is no order that could deadlock. Meanwhile another
-// request may be refused for tokens that are given back a moment later; more than the limit is
-// never let through.
+// refuses. Nobody waits for anybody, so there is no order that could deadlock. Two things come
+// of that. Another request may be refused for tokens that are given back a moment later. And
+// who is suspended between the two for as long as a window, or as tokens take to come back, gives
+// back what had come back already.
 //
 // No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
 // errors, and nothing is taken.

@@ -108,7 +108,7 @@ func HashStable() Option {
 
 // Tiers adds quotas beside the limiter's policy: a plan for paying users, say, and one for
 // partners. A key is asked for under one of them by [Key.Tier]; the first of tiers is
-// tier 1, the limiter's own policy is tier 0. Up to 15 more.
+// tier 1, the limiter's own policy is tier 0. Up to 14 more.
 //
 // All tiers share the table, the algorithm, and each key's record: a key that moves to
 // another tier keeps what it owes, as time until it is full for a token bucket, as requests
@@ -117,8 +117,8 @@ func HashStable() Option {
 // others in the limit only.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
-		if len(tiers) >= shard.MaxTiers {
-			return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-1)
+		if len(tiers) > shard.MaxTiers-2 { // the last one is what no limiter has
+			return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-2)
 		}
 		c.tiers = slices.Clone(tiers)
 		return nil

@@ -187,7 +187,7 @@ func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error)
 
 // tier returns what a tier grants under the rule of p.
 func (p Policy) tier(rule atomicbucket.Rule, tier Policy) (atomicbucket.Quota, error) {
-	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok && p.algorithm == tokenBucket && tier.algorithm == tokenBucket {
+	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok && p.algorithm == tokenBucket && tier.algorithm == tokenBucket && !tier.aligned {
 		return bucket.Share(tier.rate.tokens, tier.rate.period, tier.limit)
 	}
 	same := p

@@ -12,9 +12,11 @@ import (
 //
 // Each key keeps the share of its limit that is used up: who has had half has had half
 // afterwards, rounded up, so that no change ever hands out a fresh bucket. (With tiers
-// the share is that of tier 0.) A fixed window that has begun ends when it would have, or
-// when one that begins now would end, whichever is sooner. The requests in a sliding log stay
-// what they are.
+// the share is that of tier 0.) A fixed window that has begun ends when it would have; if
+// windows become shorter, when one that begins now would end, if that is sooner; an aligned
+// one with the clock's. The requests in a sliding log stay what they are; a longer window
+// counts those that are still there, which is none of a key that was idle by the
+// shorter one and has been forgotten.
 //
 // Requests that are under way are decided by the old numbers or the new ones; when
 // SetPolicy returns, all are by the new ones. It takes some nanoseconds a slot. On an error
@@ -51,7 +53,7 @@ func (l *Limiter) replan(policy Policy, tiers []Policy) (*shard.Plan, error) {
 		ok = ok && tier.algorithm == slidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
 	}
 	if !ok {
-		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of 1µs to %v", policy, tiers, log.Size(), log.Longest())
+		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of %v to %v", policy, tiers, log.Size(), log.Shortest(), log.Longest())
 	}
 	return shard.NewPlan(&rule, l.clock.lateness(), quotas...)
 }

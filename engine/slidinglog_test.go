@@ -15,7 +15,6 @@ type logModel struct {
 	limit  uint64
 	window time.Duration
 	times  []time.Time
-	floor  time.Time // a request after a refund counts as later than what was refunded
 }
 
 func (m *logModel) used(now time.Time) (used uint64) {
@@ -31,9 +30,6 @@ func (m *logModel) take(now time.Time, n uint64) bool {
 	if m.used(now)+n > m.limit {
 		return false
 	}
-	if now.Before(m.floor) {
-		now = m.floor
-	}
 	for range n {
 		m.times = append(m.times, now)
 	}
@@ -41,12 +37,7 @@ func (m *logModel) take(now time.Time, n uint64) bool {
 }
 
 func (m *logModel) refund(now time.Time, n uint64) {
-	if n = min(n, m.used(now)); n > 0 {
-		if last := m.times[len(m.times)-1].Add(1); m.floor.Before(last) {
-			m.floor = last
-		}
-		m.times = m.times[:len(m.times)-int(n)]
-	}
+	m.times = m.times[:len(m.times)-int(min(n, m.used(now)))]
 }
 
 // retry is when n tokens will be granted, found by trying.
@@ -95,7 +86,7 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 				case 1:
 					if random.IntN(5) == 0 {
 						l.Reset("k")
-						m.times, m.floor = nil, time.Time{}
+						m.times = nil
 					}
 				case 2:
 					l.Sweep()
@@ -156,4 +147,22 @@ func TestSlidingLogSetPolicy(t *testing.T) {
 	require.True(t, l.Take("k", 8).Allowed)
 	require.ErrorContains(t, l.SetPolicy(SlidingLog(11, time.Minute)), "11")
 	require.ErrorContains(t, l.SetPolicy(SlidingLog(10, 100*time.Hour)), "100h")
+}
+
+// A token that is taken and given back again and again, faster than ticks go by, leaves no
+// trace.
+func TestSlidingLogTakenAndGivenBack(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l, err := New(SlidingLog(4096, 24*time.Hour), MaxKeys(10), ClockFunc(func() time.Time { return now }))
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, l.Take("k", 4095).Allowed)
+	before := l.Peek("k", 2)
+	for range 100_000 {
+		require.True(t, l.Allow("k"))
+		l.Refund("k", 1)
+	}
+	require.Equal(t, before, l.Peek("k", 2))
+	l.RefundKey(l.Key("k").Tier(3), 5)
+	require.Equal(t, before, l.Peek("k", 2), "a tier that does not exist is given nothing")
 }

@@ -159,11 +159,13 @@ func (l *Limiter) decide(k Key, o *shard.Outcome, nanos int64, n uint64) Decisio
 // unmet is the decision of a request that was refused without a look at a record.
 func (l *Limiter) unmet(k Key, o *shard.Outcome, nanos int64, n uint64) Decision {
 	if o.Verdict == shard.TooMuch {
-		return l.peek(k, n, nanos)
+		d := l.peek(k, n, nanos)
+		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
+		return d
 	}
 	// The first record of the neighbourhood to be idle makes room.
 	rule := o.Plan.Rule()
-	wait := later(o.At-nanos, rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))))
+	wait := later(o.At-nanos, max(rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))), 1))
 	return Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
 }
 

@@ -137,9 +137,9 @@
 // R10. What the last change of a sliding log was is in the state alone, and whoever makes
 // the next change enters it in the ring first. An entry is changed by a compare-and-swap
 // from a value that was read before the state was read once more. The state cannot move on
-// before the entry is made, and an entry never comes back to a value that it had (a tenure
-// begins by clearing the ring under CLAIM, with its version; times only grow; a request
-// after a refund counts as later by a tick). So a compare-and-swap by somebody whose
+// before the entry is made, and an entry never comes back to a value that it had: a tenure
+// begins by clearing the ring under CLAIM, with its version; times only grow, until a refund, and
+// a refund changes the version. So a compare-and-swap by somebody whose
 // state is long gone fails, as does one of a state whose ring is another by now. With
 // the change entered after the next one, or by a plain store, a late helper would write an old
 // time over a new one: requests would leave the window before their time.

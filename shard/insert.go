@@ -101,7 +101,12 @@ search:
 	}
 	// R7: a new bucket is full at the mark or later, and the mark is read after
 	// the search.
-	now := max(r.now, t.Mark())
+	mark := t.Mark()
+	now := max(r.now, mark)
+	if uint64(now-mark) > plan.skew { // a new plan may have a smaller one
+		mine.state.Abort(tentative)
+		return undecided
+	}
 	s, ok := mine.state.Commit(tentative, plan.live, plan.first(now, quota.Demand(r.n)))
 	if !ok {
 		return undecided

@@ -98,12 +98,14 @@ func (t *Table) refundLog(p Place, now int64, n uint64, tier uint8) Outcome {
 		if uint64(at)-t.mark.Load() > plan.skew || !r.fill(sl) { // R7
 			continue
 		}
-		n := min(n, r.used(tick))
+		n := min(n, plan.Quota(tier).Tokens, r.used(tick))
 		if n == 0 {
 			return Outcome{s, plan, at, Admitted}
 		}
 		payload := plan.log.Pack(atomicbucket.Log{Newest: r.log.Newest, Head: r.position(n), Pending: n, Emptied: true})
-		if after, ok := sl.state.Move(s, payload); ok {
+		// With another version: a refund and a request could else make the state what it was,
+		// with another ring behind it (R10).
+		if after, ok := sl.state.Convert(s, plan.live, payload); ok {
 			return Outcome{after, plan, at, Admitted}
 		}
 		t.shard(p).retries.Add(1)

@@ -11,13 +11,13 @@ import (
 // It takes nothing; but a leap of time is believed, as in Take.
 func (t *Table) Look(p Place, now int64) Outcome {
 	defer runtime.KeepAlive(t)
-	for at := t.catchUp(now); ; {
+	for {
+		at := t.catchUp(now)
 		s, plan, _ := t.record(p)
-		before := at
 		if s == 0 {
 			s = plan.full(at)
 		}
-		if at = t.catchUp(now); at-before <= int64(plan.skew) {
+		if uint64(at)-t.mark.Load() <= plan.skew {
 			return Outcome{State: s, Plan: plan, At: at}
 		} // time leapt while the record was looked for: it may be too old to judge
 	}

@@ -38,6 +38,9 @@ func NewPlan(rule atomicbucket.Rule, lateness time.Duration, tiers ...atomicbuck
 	p.log, _ = rule.(*atomicbucket.SlidingLog)
 	if lateness > 0 {
 		p.doubt = rule.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
+		if p.isBucket {
+			p.doubt += 2 * (p.bucket.Step() - 1) // or come many at a time
+		}
 	}
 	p.quotas[0] = quotaOf(rule.Quota())
 	for i := range p.quotas[1:] {

@@ -16,7 +16,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 			return o
 		}
 		s, plan, sl := t.record(p)
-		if sl == nil || uint64(o.At)-t.mark.Load() > plan.skew { // R7
+		if sl == nil || n > plan.Quota(tier).Tokens || uint64(o.At)-t.mark.Load() > plan.skew { // R7
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))

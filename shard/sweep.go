@@ -69,9 +69,12 @@ func (t *Table) sweepChunk(slots []slot) (live, reclaimed uint64) {
 		}
 		// The mark is read after the state, so that it is not behind the call that
 		// wrote it by more than the skew: R7. The plan likewise: R9. A record that
-		// follows another is left for the next sweep.
+		// follows another is converted, so that none stays behind when time leaps.
 		plan := t.plan.Load()
-		if s.Tag() == plan.live && plan.idle(s, t.Mark()) && sl.state.Free(s) {
+		if s.Tag() != plan.live {
+			t.convert(sl, s)
+			live++
+		} else if plan.idle(s, t.Mark()) && sl.state.Free(s) {
 			reclaimed++
 		} else {
 			live++ // or taken this moment

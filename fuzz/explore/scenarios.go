@@ -143,6 +143,7 @@ var scenarios = []scenario{
 	{name: "a taker after a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(one.at(1 << 53))},
 	{name: "two takers after a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(one.at(1<<53), one.at(1<<53)), large: true},
 	{name: "a taker that a leap of a circle overtakes", rate: 4e8, window: 1, threads: together(one, sweeps().at(1<<53))},
+	{name: "look beside a leap of two skews", rate: 4e8, window: 1, before: []call{one}, threads: together(looks(key1), one.at(1<<50))},
 	{name: "look beside a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(looks(key1), sweeps().at(1<<53-2))},
 	{name: "time leaps while an insert is under way", rate: 4e8, window: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, window: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},

@@ -1,0 +1,293 @@
+package atomicbucket_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/fuzz/reference"
+)
+
+// converted returns the cell under another rule.
+func (c *cell) converted(to atomicbucket.Rule, nanos int64) *cell {
+	after := &cell{rule: to, since: nanos}
+	after.write(nanos, atomicbucket.Convert(c.rule, to, c.state, nanos))
+	return after
+}
+
+// requireShare checks that a cell keeps the share of its limit that is used up: rounded up
+// to a unit of the other rule, and never a larger share of tokens than before.
+func requireShare(t *testing.T, before, after *cell, nanos int64) {
+	t.Helper()
+	of := func(c *cell) (debt, limit *big.Int) {
+		q := c.rule.Quota()
+		all := q.Token * q.Tokens
+		return new(big.Int).SetUint64(min(c.rule.Debt(c.state, c.rule.Ticks(nanos)), all)), new(big.Int).SetUint64(all)
+	}
+	used, limit := of(before)
+	now, all := of(after)
+	// now / all >= used / limit, and (now-1) / all < used / limit.
+	exact := new(big.Int).Mul(used, all)
+	got := new(big.Int).Mul(now, limit)
+	require.GreaterOrEqual(t, got.Cmp(exact), 0, "%s of %s used becomes %s of %s: a gift", used, limit, now, all)
+	require.Negative(t, got.Sub(got, limit).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, limit, now, all)
+	had, has := before.rule.Read(before.state, nanos, before.rule.Quota().Demand(0)).Remaining, after.rule.Read(after.state, nanos, after.rule.Quota().Demand(0)).Remaining
+	share := func(n uint64, c *cell) *big.Rat {
+		return new(big.Rat).SetFrac(new(big.Int).SetUint64(n), new(big.Int).SetUint64(c.rule.Quota().Tokens))
+	}
+	// Whole tokens of a bucket that is refilled in smaller parts may hide a part of one.
+	room := big.NewRat(1, int64(before.rule.Quota().Tokens))
+	if before.rule.Quota().Token == 1 {
+		room.SetInt64(0)
+	}
+	require.LessOrEqual(t, share(has, after).Cmp(room.Add(room, share(had, before))), 0, "%d tokens become %d", had, has)
+}
+
+// drawn returns an element.
+func drawn[T any](random *rand.Rand, list []T) T { return list[random.IntN(len(list))] }
+
+// A token bucket that becomes another keeps its share, whatever the rates.
+func TestConvertTokenBucket(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 4))
+	for range trials(5000) {
+		p, q := drawn(random, policies), drawn(random, policies)
+		from, to := newBucket(t, p.tokens, p.period, p.burst).rule, newBucket(t, q.tokens, q.period, q.burst).rule
+		nanos := random.Int64N(math.MaxInt64 / 2)
+		c := newCell(&from, nanos)
+		c.take(nanos, 1+random.Uint64N(p.burst))
+		nanos += random.Int64N(int64(min(from.Wait(nanos, from.Rest(c.state, from.Ticks(nanos))), week)) + 2)
+		requireShare(t, c, c.converted(&to, nanos), nanos)
+	}
+}
+
+// A bucket that is refilled in batches becomes another, and goes on as the model does.
+func TestConvertBatchBucket(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 4))
+	for seed := range trials(1500) {
+		p, q := drawn(random, batches), drawn(random, batches)
+		r, after := batchTrial(t, p.refill, p.interval, p.burst, seed), batchTrial(t, q.refill, q.interval, q.burst, seed)
+		nanos := random.Int64N(1<<62) >> random.IntN(40)
+		r.run(t, nanos, 3)
+		nanos = r.wrote
+		before := *r.cell
+		after.cell = before.converted(after.rule, nanos)
+		requireShare(t, &before, after.cell, nanos)
+		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst)
+		after.model, after.idleAfter = model, model.ResetAfter
+		after.requireSame(t, nanos, 1+random.Uint64N(q.burst))
+		after.requireSame(t, nanos+random.Int64N(int64(min(q.interval, 1<<50))), 1)
+	}
+}
+
+// A fixed window that becomes another ends when it would have, or when one that begins now
+// would end; an aligned one, where such a window ends.
+func TestConvertFixedWindow(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	done := 0
+	for range trials(6000) {
+		p, q := drawn(random, windows), drawn(random, windows)
+		if random.IntN(3) == 0 {
+			q.window = p.window
+		}
+		aligned := random.IntN(2) == 0
+		from, err1 := atomicbucket.NewFixedWindow(p.limit, p.limit, p.window, aligned)
+		to, err2 := atomicbucket.NewFixedWindow(q.limit, q.limit, q.window, aligned)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		done++
+		nanos := random.Int64N(1<<61) >> random.IntN(30)
+		c, model := newCell(&from, nanos), reference.NewFixedWindow(p.limit, p.window, aligned)
+		n := 1 + random.Uint64N(p.limit)
+		require.True(t, c.take(nanos, n))
+		require.True(t, model.Take(nanos, n))
+		if random.IntN(10) == 0 { // over
+			nanos += int64(from.Wait(nanos, from.Rest(c.state, from.Ticks(nanos))))
+			model.Reset()
+		} else {
+			nanos += random.Int64N(int64(p.window))
+		}
+		after := c.converted(&to, nanos)
+		requireShare(t, c, after, nanos)
+		changed := model.Change(nanos, q.limit, q.window)
+		late := int64(0) // by which it ends later, because of long ticks
+		if !aligned {
+			late = 2 * max(tickOf(&from, p.limit)-1, 0)
+			late += 2 * max(tickOf(&to, q.limit)-1, 0)
+		}
+		end, want := int64(to.Read(after.state, nanos, to.Quota().Demand(1)).ResetAfter), changed.ResetAfter(nanos)
+		require.GreaterOrEqual(t, end, want, "it ends sooner")
+		require.LessOrEqual(t, end, want+late, "it ends later")
+		require.Equal(t, changed.Remaining(nanos), to.Read(after.state, nanos, to.Quota().Demand(1)).Remaining)
+		if want > 0 {
+			require.Equal(t, changed.Remaining(nanos) > 0, after.wouldTake(nanos+end-1, 1))
+		}
+		require.True(t, after.wouldTake(nanos+end, q.limit))
+	}
+	assert.Greater(t, done, int(trials(2000)))
+}
+
+// Two counters that become others of windows as long keep both counts; of others, the
+// estimate becomes the count of the present window; an idle one has taken nothing. Then
+// they go on as the model does.
+func TestConvertSlidingWindow(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	done, same := 0, 0
+	for seed := range trials(3000) {
+		p, q := drawn(random, windows), drawn(random, windows)
+		if random.IntN(2) == 0 {
+			q.window = p.window
+		}
+		from, err1 := atomicbucket.NewSlidingWindow(p.limit, p.limit, p.window)
+		to, err2 := atomicbucket.NewSlidingWindow(q.limit, q.limit, q.window)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		done++
+		r, after := slidingTrial(t, &from, p.limit, p.window, seed), slidingTrial(t, &to, q.limit, q.window, seed)
+		r.run(t, random.Int64N(1<<61)>>random.IntN(30)+int64(p.window), 6)
+		nanos := r.wrote
+		before := *r.cell
+		after.cell = before.converted(&to, nanos)
+		model := r.model.(*reference.SlidingWindow)
+		changed := model.Change(nanos, q.limit, q.window)
+		if p.window == q.window {
+			same++ // each count keeps its share, so their sum may be a token more
+			previous, current := changed.Counts(nanos)
+			was, is := model.Counts(nanos)
+			if model.Estimate(nanos) == 0 {
+				was, is = 0, 0 // idle, which is the same as no record
+			}
+			require.Equal(t, []uint64{shareUp(was, p.limit, q.limit), shareUp(is, p.limit, q.limit)}, []uint64{previous, current})
+		} else {
+			requireShare(t, &before, after.cell, nanos)
+		}
+		after.model = changed
+		after.idleAfter = func(nanos int64) int64 { return changed.RetryAfter(nanos, q.limit) }
+		for _, at := range []int64{nanos, nanos + random.Int64N(int64(q.window)), nanos + int64(q.window)} {
+			after.requireSame(t, at, 1+random.Uint64N(q.limit))
+		}
+	}
+	assert.Greater(t, done, int(trials(800)))
+	assert.Greater(t, same, int(trials(300)))
+}
+
+func shareUp(part, from, to uint64) uint64 {
+	n := new(big.Int).Mul(new(big.Int).SetUint64(part), new(big.Int).SetUint64(to))
+	n.Add(n, new(big.Int).SetUint64(from-1))
+	return n.Quo(n, new(big.Int).SetUint64(from)).Uint64()
+}
+
+// There is no gift in changing back and forth: what is left as a share never grows.
+func TestConvertBackAndForthGivesNothing(t *testing.T) {
+	small, err := atomicbucket.NewFixedWindow(7, 7, time.Minute, false)
+	require.NoError(t, err)
+	large, err := atomicbucket.NewFixedWindow(1000, 1000, time.Minute, false)
+	require.NoError(t, err)
+	for taken := uint64(1); taken <= 1000; taken++ {
+		const at = 1 << 60
+		c := newCell(&large, at)
+		require.True(t, c.take(at, taken))
+		last := c.converted(&small, at)
+		for range 3 {
+			last = last.converted(&large, at)
+			require.GreaterOrEqual(t, large.Debt(last.state, large.Ticks(at)), taken)
+			last = last.converted(&small, at)
+		}
+		require.GreaterOrEqual(t, small.Debt(last.state, small.Ticks(at)), shareUp(taken, 1000, 7))
+	}
+}
+
+// Two kinds of rule do not become each other.
+func TestConvertOfDifferentAlgorithms(t *testing.T) {
+	bucket := newBucket(t, 1, time.Second, 5).rule
+	window, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
+	require.NoError(t, err)
+	assert.Panics(t, func() { atomicbucket.Convert(&bucket, &window, 0, 0) })
+	assert.Panics(t, func() { atomicbucket.Convert(&window, &bucket, 0, 0) })
+	assert.Panics(t, func() { atomicbucket.Convert(&window, nil, 0, 0) })
+}
+
+// What another plan grants on a rule's clock is never faster than asked for, and slower
+// by a millionth at most. Else it is an error.
+func TestShare(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 4))
+	shared, refused := 0, 0
+	for range trials(12000) {
+		p, q := drawn(random, policies), drawn(random, policies)
+		if random.IntN(2) == 0 {
+			q.tokens, q.burst = math.Ceil(p.tokens*random.Float64()*8), 1+random.Uint64N(1000)
+			q.period = p.period
+		}
+		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		require.NoError(t, err)
+		_, impossible := atomicbucket.NewTokenBucket(q.tokens, q.period, q.burst)
+		quota, err := rule.Share(q.tokens, q.period, q.burst)
+		if impossible != nil {
+			require.EqualError(t, err, impossible.Error())
+			continue
+		}
+		// The exact number of ticks of a token, from the clock that the rule shows.
+		exact := new(big.Rat).Inv(reference.NewTokenBucket(q.tokens, q.period, 1).Rate())
+		perNano := reference.NewTokenBucket(p.tokens, p.period, 1).Rate()
+		perNano.Mul(perNano, new(big.Rat).SetInt(new(big.Int).SetUint64(rule.Cost(1))))
+		exact.Mul(exact, perNano)
+		if err != nil {
+			refused++
+			up := new(big.Int).Quo(exact.Num(), exact.Denom())
+			if !exact.IsInt() {
+				up.Add(up, big.NewInt(1))
+			}
+			slower := new(big.Rat).Quo(new(big.Rat).SetInt(up), exact)
+			all := up.Mul(up, new(big.Int).SetUint64(q.burst))
+			require.True(t, slower.Cmp(big.NewRat(1_000_000+1, 1_000_000)) > 0 || all.Cmp(big.NewInt(1<<51)) > 0, "%v on %v: %v", q, p, err)
+			continue
+		}
+		shared++
+		require.Equal(t, q.burst, quota.Tokens)
+		slower := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(quota.Token)), exact)
+		// (The clock of a rule that rounds is slow by one part in 2^63.)
+		require.GreaterOrEqual(t, slower.Cmp(new(big.Rat).Sub(big.NewRat(1, 1), big.NewRat(1, 1<<60))), 0, "%v on %v: faster than asked for", q, p)
+		require.LessOrEqual(t, slower.Cmp(big.NewRat(1_000_001, 1_000_000)), 0, "%v on %v: slower", q, p)
+		if exact.IsInt() && rule.Exact() {
+			require.Equal(t, exact.Num().Uint64(), quota.Token, "%v on %v", q, p)
+		}
+	}
+	assert.Greater(t, shared, int(trials(1500)))
+	assert.Greater(t, refused, int(trials(1500)))
+}
+
+func TestShareByHeart(t *testing.T) {
+	rule := newBucket(t, 1, time.Second, 5).rule
+	quota, err := rule.Share(100, time.Second, 200)
+	require.NoError(t, err)
+	assert.Equal(t, atomicbucket.Quota{Token: 1e7, Tokens: 200}, quota)
+	quota, err = rule.Share(3, time.Second, 9)
+	require.NoError(t, err)
+	assert.Equal(t, atomicbucket.Quota{Token: 333_333_334, Tokens: 9}, quota, "a third of a second, rounded up")
+
+	for _, c := range []struct {
+		tokens float64
+		period time.Duration
+		burst  uint64
+		want   string
+	}{
+		{0, time.Second, 1, "rate of 0 tokens every 1s"},
+		{2e9, time.Second, 1, "want at most 1000000000 tokens a second"},
+		{1, time.Second, 0, "burst of 0 tokens"},
+		{1, time.Second, 1<<32 + 1, "burst of 4294967297 tokens"},
+		{999_983, time.Microsecond * 1e3, 10, "rate of 999983 tokens every 1ms: it would be slower by more than a millionth on the first rate's clock, whose tick is 1.000 ns"},
+		{1, time.Hour, 626, "burst of 626 tokens at 1 tokens every 1h0m0s: on the first rate's clock want at most 625"},
+	} {
+		_, err := rule.Share(c.tokens, c.period, c.burst)
+		assert.ErrorContains(t, err, c.want)
+	}
+	_, err = rule.Share(1, time.Hour, 625)
+	assert.NoError(t, err, "the highest burst that was named")
+}

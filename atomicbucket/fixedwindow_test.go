@@ -1,0 +1,376 @@
+package atomicbucket_test
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/fuzz/reference"
+)
+
+const day = 24 * time.Hour
+
+// windows are numbers from one end of the ranges to the other. Which of them a fixed window
+// keeps to the nanosecond, tickOf tells.
+var windows = []struct {
+	limit  uint64
+	window time.Duration
+}{
+	{1, time.Microsecond},
+	{1, 999_983},
+	{1, 12 * day},
+	{1, atomicbucket.MaxWindow},
+	{2, time.Second},
+	{3, 365 * day / 7},
+	{5, 10 * time.Second},
+	{100, time.Minute},
+	{1000, time.Hour},
+	{4095, time.Microsecond},
+	{4095, 14 * time.Minute},
+	{16383, time.Minute},
+	{16384, time.Minute},
+	{1e6, time.Second},
+	{1e6, day},
+	{1<<23 - 1, time.Minute},
+	{1<<24 - 1, 15 * time.Second},
+	{1<<24 - 1, atomicbucket.MaxWindow},
+	{1e7, time.Hour},
+	{1<<30 - 1, 70 * time.Second},
+	{1<<30 - 1, atomicbucket.MaxWindow},
+	{1 << 32, time.Second},
+	{1 << 32, atomicbucket.MaxWindow},
+}
+
+// tickOf returns how long a tick of a fixed window is that begins with the first request.
+func tickOf(rule atomicbucket.Rule, limit uint64) int64 {
+	return int64(rule.MaxSkew()) >> (atomicbucket.PayloadBits - 4 - bits.Len64(limit))
+}
+
+func fixedTrial(t *testing.T, rule atomicbucket.Rule, limit uint64, window time.Duration, aligned bool, seed uint64) *trial {
+	model := reference.NewFixedWindow(limit, window, aligned)
+	return &trial{
+		cell: &cell{rule: rule}, model: model, limit: limit, length: int64(window),
+		random: rand.New(rand.NewPCG(seed, limit)), idleAfter: model.ResetAfter, lateWaits: always,
+	}
+}
+
+// TestFixedWindowAgainstTheModel (I1, I2, I8): to the nanosecond, where the limit and the
+// window are not both very large, and always if the windows are those of the clock.
+func TestFixedWindowAgainstTheModel(t *testing.T) {
+	exact := 0
+	for _, w := range windows {
+		for _, aligned := range []bool{false, true} {
+			rule, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, aligned)
+			if err != nil || !aligned && tickOf(&rule, w.limit) > 1 {
+				continue
+			}
+			exact++
+			t.Run(fmt.Sprintf("%d per %v, aligned %v", w.limit, w.window, aligned), func(t *testing.T) {
+				for seed := range trials(24) {
+					r := fixedTrial(t, &rule, w.limit, w.window, aligned, seed)
+					r.run(t, r.random.Int64N(1<<62)>>r.random.IntN(40), 60)
+				}
+			})
+		}
+	}
+	assert.Greater(t, exact, 20)
+}
+
+// A window that is kept in longer ticks is never shorter than asked for, and at most two
+// ticks longer; what it says of its end is exact.
+func TestFixedWindowInLongTicks(t *testing.T) {
+	rounded := 0
+	for _, w := range windows {
+		rule, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, false)
+		if err != nil || tickOf(&rule, w.limit) == 1 {
+			continue
+		}
+		rounded++
+		requireLongTicks(t, &rule, w.limit, w.window, 7)
+	}
+	assert.Greater(t, rounded, 5)
+}
+
+func requireLongTicks(t *testing.T, rule *atomicbucket.FixedWindow, limit uint64, window time.Duration, seed uint64) {
+	tick := tickOf(rule, limit)
+	require.Zero(t, tick&(tick-1), "a power of two")
+	require.LessOrEqual(t, tick, int64(window)/200_000, "two ticks are not more than a hundred-thousandth")
+	random := rand.New(rand.NewPCG(seed, limit))
+	longest := int64(0)
+	for range 200 {
+		at := random.Int64N(1<<62) >> random.IntN(40)
+		if random.IntN(3) == 0 {
+			at = at/tick*tick + []int64{0, 1, tick - 1}[random.IntN(3)]
+		}
+		c := newCell(rule, at)
+		n := 1 + random.Uint64N(limit)
+		require.True(t, c.take(at, n))
+		demand := rule.Quota().Demand(limit - n + 1)
+		r := rule.Read(c.state, at, demand)
+		require.Equal(t, limit-n, r.Remaining)
+		require.Equal(t, r.ResetAfter, r.RetryAfter)
+		require.GreaterOrEqual(t, r.ResetAfter, window, "shorter than asked for")
+		require.LessOrEqual(t, r.ResetAfter, window+2*time.Duration(tick), "more than two ticks longer")
+		longest = max(longest, int64(r.ResetAfter-window))
+
+		end := at + int64(r.ResetAfter)
+		require.False(t, c.wouldTake(end-1, demand.Cost))
+		require.False(t, rule.Idle(c.state, rule.Ticks(end-1)))
+		require.True(t, rule.Idle(c.state, rule.Ticks(end)))
+		if limit > n { // the rest of the window, which ends when it would have
+			require.True(t, c.take(end-1, limit-n))
+			require.EqualValues(t, 1, rule.Read(c.state, end-1, demand).ResetAfter)
+		}
+		require.True(t, c.take(end, limit))
+		require.False(t, c.wouldTake(max(end-int64(rule.MaxSkew()), 0), 1))
+	}
+	require.Positive(t, longest)
+}
+
+// A window begins with the key's first request, and the next one with the first request
+// after its end. Aligned ones begin on the clock.
+func TestFixedWindowByHeart(t *testing.T) {
+	rule, err := atomicbucket.NewFixedWindow(3, 3, time.Minute, false)
+	require.NoError(t, err)
+	const minute = int64(time.Minute)
+	at := 10*minute + 17
+	c := newCell(&rule, at)
+	require.True(t, c.take(at, 2))
+	assert.Equal(t, atomicbucket.Reading{Remaining: 1, RetryAfter: time.Minute - 5, ResetAfter: time.Minute - 5}, rule.Read(c.state, at+5, rule.Quota().Demand(2)))
+	assert.False(t, c.take(at+minute-1, 2))
+	assert.True(t, c.take(at+minute-1, 1))
+	assert.True(t, c.take(at+minute+7, 1), "the next one")
+	assert.Equal(t, atomicbucket.Reading{Remaining: 2, ResetAfter: time.Minute}, rule.Read(c.state, at+minute+7, rule.Quota().Demand(1)))
+	c.refund(at+minute+8, 3)
+	assert.Equal(t, atomicbucket.Reading{Remaining: 3, ResetAfter: time.Minute - 1}, rule.Read(c.state, at+minute+8, rule.Quota().Demand(3)), "its time runs on")
+
+	rule, err = atomicbucket.NewFixedWindow(3, 3, time.Minute, true)
+	require.NoError(t, err)
+	c = newCell(&rule, at)
+	require.True(t, c.take(at, 3))
+	assert.False(t, c.take(11*minute-1, 1))
+	assert.True(t, c.take(11*minute, 3))
+}
+
+// What ends after the last instant there is, takes the longest Duration.
+func TestWindowsAtTheEndOfTime(t *testing.T) {
+	fixed, err := atomicbucket.NewFixedWindow(3, 3, time.Hour, false)
+	require.NoError(t, err)
+	aligned, err := atomicbucket.NewFixedWindow(3, 3, time.Hour, true)
+	require.NoError(t, err)
+	batch, err := atomicbucket.NewBatchBucket(1, time.Hour, 3)
+	require.NoError(t, err)
+	for _, rule := range []atomicbucket.Rule{&fixed, &aligned, &batch} {
+		for _, at := range []int64{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - int64(time.Minute)} {
+			c := newCell(rule, at)
+			require.True(t, c.take(at, 3))
+			require.False(t, c.wouldTake(math.MaxInt64, 1))
+			require.Equal(t, atomicbucket.Reading{RetryAfter: math.MaxInt64, ResetAfter: math.MaxInt64}, rule.Read(c.state, at, rule.Quota().Demand(1)))
+		}
+	}
+	sliding, err := atomicbucket.NewSlidingWindow(3, 3, time.Hour)
+	require.NoError(t, err)
+	c := newCell(&sliding, math.MaxInt64)
+	require.True(t, c.take(math.MaxInt64, 3))
+	require.False(t, c.wouldTake(math.MaxInt64, 1))
+	r := sliding.Read(c.state, math.MaxInt64, sliding.Quota().Demand(1))
+	require.Less(t, time.Duration(0), r.ResetAfter)
+	require.Less(t, r.ResetAfter, r.RetryAfter)
+}
+
+func TestFixedWindowOnTheCircle(t *testing.T) {
+	for _, w := range windows {
+		for _, aligned := range []bool{false, true} {
+			if rule, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, aligned); err == nil {
+				requireCircle(t, &rule, w.limit, int64(w.window))
+			}
+		}
+	}
+}
+
+// A count has room for more than the limit: for those of other tiers.
+func TestFixedWindowHasRoomForTiers(t *testing.T) {
+	for _, aligned := range []bool{false, true} {
+		rule, err := atomicbucket.NewFixedWindow(3, 1000, time.Minute, aligned)
+		require.NoError(t, err)
+		c := newCell(&rule, 1e18)
+		paid := atomicbucket.Demand{Cost: 999, Limit: 1000, Token: 1}
+		payload, ok := rule.Take(c.state, rule.Ticks(1e18), paid)
+		require.True(t, ok)
+		c.write(1e18, payload)
+		assert.EqualValues(t, 999, rule.Debt(c.state, rule.Ticks(1e18)))
+		assert.EqualValues(t, 1, rule.Read(c.state, 1e18, paid).Remaining)
+		assert.Zero(t, rule.Read(c.state, 1e18, rule.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
+		assert.False(t, c.take(1e18, 1))
+	}
+}
+
+var mostInError = regexp.MustCompile(`want at most (\d+) tokens`)
+
+// requireStatedMost checks an error about a limit: the one that it says would do does.
+func requireStatedMost(t *testing.T, err error, limit uint64, accepts func(limit uint64) error) {
+	t.Helper()
+	stated := mostInError.FindStringSubmatch(err.Error())
+	require.NotNil(t, stated, "%v", err)
+	most, _ := strconv.ParseUint(stated[1], 10, 64)
+	require.Less(t, most, limit, "%v", err)
+	require.NoError(t, accepts(most), "said by: %v", err)
+	require.Error(t, accepts(most+1), "said by: %v", err)
+}
+
+func TestWindowsRefuseNumbersOutOfRange(t *testing.T) {
+	for _, c := range []struct {
+		limit, most uint64
+		window      time.Duration
+		want        string
+	}{
+		{0, 0, time.Second, "limit of 0 tokens every 1s: want 1 to "},
+		{0, 5, time.Second, "limit of 0 tokens every 1s: want 1 to "},
+		{6, 5, time.Second, "limit of 6 tokens every 1s: want 1 to 5 tokens"},
+		{1<<32 + 1, 1<<32 + 1, time.Hour, "limit of 4294967297 tokens every 1h0m0s: want 1 to "},
+		{math.MaxUint64, math.MaxUint64, time.Hour, "want 1 to "},
+		{5, 1<<32 + 1, time.Hour, "limit of 5 tokens every 1h0m0s: want 1 to "},
+		{5, 5, 0, "limit of 5 tokens every 0s: want a window of 1µs to 8760h0m0s"},
+		{5, 5, 999, "limit of 5 tokens every 999ns: want a window of 1µs to 8760h0m0s"},
+		{5, 5, -time.Second, "limit of 5 tokens every -1s: want a window of"},
+		{5, 5, atomicbucket.MaxWindow + 1, "limit of 5 tokens every 8760h0m0.000000001s: want a window of"},
+		{5, 5, math.MaxInt64, "want a window of"},
+		{5, 5, math.MinInt64, "want a window of"},
+	} {
+		for _, aligned := range []bool{false, true} {
+			_, err := atomicbucket.NewFixedWindow(c.limit, c.most, c.window, aligned)
+			assert.ErrorContains(t, err, c.want)
+		}
+		_, err := atomicbucket.NewSlidingWindow(c.limit, c.most, c.window)
+		assert.ErrorContains(t, err, c.want)
+	}
+	_, err := atomicbucket.NewSlidingWindow(1<<24, 1<<24, time.Hour)
+	assert.ErrorContains(t, err, "limit of 16777216 tokens every 1h0m0s: want 1 to 16777215 tokens")
+}
+
+// A limit that is too large beside so short a window is refused with the one that is not.
+func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
+	kinds := map[string]func(limit uint64, window time.Duration) error{
+		"fixed": func(limit uint64, window time.Duration) error {
+			_, err := atomicbucket.NewFixedWindow(limit, limit, window, false)
+			return err
+		},
+		"aligned": func(limit uint64, window time.Duration) error {
+			_, err := atomicbucket.NewFixedWindow(limit, limit, window, true)
+			return err
+		},
+		"sliding": func(limit uint64, window time.Duration) error {
+			_, err := atomicbucket.NewSlidingWindow(limit, limit, window)
+			return err
+		},
+	}
+	for name, accepts := range kinds {
+		random, highest := rand.New(rand.NewPCG(1, 2)), uint64(atomicbucket.MaxLimit)
+		if name == "sliding" {
+			highest = atomicbucket.MaxCount
+		}
+		refused := 0
+		for i := range 3000 {
+			window := time.Duration(random.Int64N(int64(atomicbucket.MaxWindow))>>random.IntN(40)) + time.Microsecond
+			limit := highest - random.Uint64N(highest)>>random.IntN(32)
+			if i < 24 {
+				window, limit = time.Microsecond<<(2*i), highest
+			}
+			if window > atomicbucket.MaxWindow {
+				continue
+			}
+			require.NoError(t, accepts(1, window), "a limit of 1 always is")
+			if err := accepts(limit, window); err != nil {
+				refused++
+				require.ErrorContains(t, err, fmt.Sprintf("limit of %d tokens every %v: ", limit, window))
+				requireStatedMost(t, err, limit, func(limit uint64) error { return accepts(limit, window) })
+			}
+		}
+		assert.Greater(t, refused, 10, name)
+	}
+	// What the documentation of the policies names.
+	assert.NoError(t, kinds["fixed"](1_000_000, time.Second))
+	assert.NoError(t, kinds["fixed"](8_000_000, time.Second))
+	assert.NoError(t, kinds["sliding"](1<<20-1, 100*time.Millisecond))
+	assert.NoError(t, kinds["sliding"](atomicbucket.MaxCount, 15*time.Second))
+	assert.NoError(t, kinds["aligned"](atomicbucket.MaxLimit, time.Millisecond))
+}
+
+// FuzzWindows holds batches and windows of any numbers against the models: they are refused
+// with a reason, or exact.
+func FuzzWindows(f *testing.F) {
+	f.Add(uint8(0), uint64(100), int64(time.Minute), uint64(1))
+	f.Fuzz(func(t *testing.T, kind uint8, limit uint64, window int64, seed uint64) {
+		length := time.Duration(window)
+		switch kind % 4 {
+		case 0, 1:
+			aligned := kind%4 == 1
+			rule, err := atomicbucket.NewFixedWindow(limit, limit, length, aligned)
+			if err != nil {
+				requireReason(t, err, limit, window, atomicbucket.MaxLimit, func(limit uint64) error {
+					_, err := atomicbucket.NewFixedWindow(limit, limit, length, aligned)
+					return err
+				})
+				return
+			}
+			if !aligned && tickOf(&rule, limit) > 1 {
+				requireLongTicks(t, &rule, limit, length, seed)
+			} else {
+				fixedTrial(t, &rule, limit, length, aligned, seed).run(t, int64(seed>>2), 60)
+			}
+			requireCircle(t, &rule, limit, window)
+		case 2:
+			rule, err := atomicbucket.NewSlidingWindow(limit, limit, length)
+			if err != nil {
+				requireReason(t, err, limit, window, atomicbucket.MaxCount, func(limit uint64) error {
+					_, err := atomicbucket.NewSlidingWindow(limit, limit, length)
+					return err
+				})
+				return
+			}
+			slidingTrial(t, &rule, limit, length, seed).run(t, int64(seed>>2), 60)
+			requireCircle(t, &rule, limit, window)
+		case 3:
+			burst := 1 + seed%atomicbucket.MaxBurst
+			rule, err := atomicbucket.NewBatchBucket(limit, length, burst)
+			if window < 1 || limit < 1 || limit > atomicbucket.MaxBurst || limit > uint64(window) {
+				require.ErrorContains(t, err, fmt.Sprintf("refill of %d tokens every %v: want", limit, length))
+				return
+			}
+			require.NoError(t, err)
+			batchTrial(t, limit, length, burst, seed).run(t, int64(seed>>2), 60)
+			requireCircle(t, &rule, burst, window)
+		}
+	})
+}
+
+// requireReason checks that numbers were refused for a reason, and that it was said.
+func requireReason(t *testing.T, err error, limit uint64, window int64, highest uint64, accepts func(limit uint64) error) {
+	require.ErrorContains(t, err, fmt.Sprintf("limit of %d tokens every %v: ", limit, time.Duration(window)))
+	switch {
+	case limit < 1 || limit > highest:
+		require.ErrorContains(t, err, "want 1 to ")
+	case window < 1000 || window > int64(atomicbucket.MaxWindow):
+		require.ErrorContains(t, err, "want a window of 1µs to 8760h0m0s")
+	default:
+		requireStatedMost(t, err, limit, accepts)
+	}
+}
+
+// The seeds of FuzzWindows are in the repository.
+func TestSeedsOfFuzzWindows(t *testing.T) {
+	seeds, err := os.ReadDir(filepath.Join("testdata", "fuzz", "FuzzWindows"))
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, len(seeds), 12)
+}

@@ -1,0 +1,688 @@
+package fuzz
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/shard"
+)
+
+// A plain policy is the numbers of one that has whole tokens.
+type plain struct {
+	limit  uint64
+	window time.Duration // or interval
+	refill uint64        // of a batch
+}
+
+// An algorithm, its reference, and numbers for which it is exact. SetPolicy changes from any
+// of the numbers to any other.
+type algorithm struct {
+	numbers []plain
+	policy  func(p plain) engine.Policy
+	model   func(p plain) reference.Limit
+	change  func(m reference.Limit, nanos int64, p plain) reference.Limit
+}
+
+var windowNumbers = []plain{
+	{5, 10 * time.Second, 0}, {1, time.Second, 0}, {3, time.Minute, 0}, {60, time.Minute, 0}, {7, 999_983, 0},
+	{1000, time.Microsecond, 0}, {100, time.Minute, 0},
+}
+
+func fixedOf(aligned bool) algorithm {
+	return algorithm{
+		numbers: windowNumbers,
+		policy: func(p plain) engine.Policy {
+			if aligned {
+				return engine.FixedWindow(p.limit, p.window).Aligned()
+			}
+			return engine.FixedWindow(p.limit, p.window)
+		},
+		model: func(p plain) reference.Limit { return reference.NewFixedWindow(p.limit, p.window, aligned) },
+		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+			return m.(*reference.FixedWindow).Change(nanos, p.limit, p.window)
+		},
+	}
+}
+
+var algorithmsOfLimits = map[string]algorithm{
+	"batch refill": {
+		numbers: []plain{{100, time.Second, 10}, {1, time.Second, 1}, {5, time.Minute, 5}, {4, 999_983, 3}, {1000, time.Microsecond, 1000}, {7, time.Hour, 2}},
+		policy:  func(p plain) engine.Policy { return engine.BatchRefill(p.refill, p.window, p.limit) },
+		model:   func(p plain) reference.Limit { return reference.NewBatchRefill(p.refill, p.window, p.limit) },
+		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+			return m.(*reference.BatchRefill).Change(nanos, p.refill, p.window, p.limit)
+		},
+	},
+	"fixed window":   fixedOf(false),
+	"aligned window": fixedOf(true),
+	"sliding window": {
+		numbers: append([]plain{{1 << 20, time.Hour, 0}, {9, 30 * 24 * time.Hour, 0}}, windowNumbers...),
+		policy:  func(p plain) engine.Policy { return engine.SlidingWindow(p.limit, p.window) },
+		model:   func(p plain) reference.Limit { return reference.NewSlidingWindow(p.limit, p.window) },
+		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+			return m.(*reference.SlidingWindow).Change(nanos, p.limit, p.window)
+		},
+	},
+	"sliding log": { // the largest first, and no window longer than one before
+		numbers: []plain{{60, time.Minute, 0}, {5, time.Minute, 0}, {60, time.Minute, 0}, {33, 10 * time.Second, 0}, {7, 10 * time.Second, 0}, {8, 999_983, 0}, {1, 999_983, 0}},
+		policy:  func(p plain) engine.Policy { return engine.SlidingLog(p.limit, p.window) },
+		model:   func(p plain) reference.Limit { return reference.NewSlidingLog(p.limit, p.window) },
+		change: func(m reference.Limit, _ int64, p plain) reference.Limit {
+			return m.(*reference.SlidingLog).Change(p.limit, p.window)
+		},
+	},
+}
+
+// A clerk makes calls on a limiter, one after the other, and holds every answer against a
+// model of each key. There is room for all keys.
+//
+// A call whose time is the latest so far is decided at that time. So is a late one after
+// a sweep at the latest. A late one without that is decided at a time that the limiter
+// chooses, and then its answer is held against what the model says of both ends.
+type clerk struct {
+	algorithm
+	at      int // of the numbers
+	present plain
+	limiter *engine.Limiter
+	clock   *hand
+	models  map[string]reference.Limit
+	seen    int64 // the latest time of a call
+	reached int64 // the limiter has certainly reached this
+	calls   map[string]int
+}
+
+var clients = []string{"ann", "bob", "cid", "dot", "eve", "fay"}
+
+func newClerk(t *rapid.T, a algorithm) *clerk {
+	c := &clerk{algorithm: a, clock: new(hand), models: map[string]reference.Limit{}, seen: noon, reached: noon, calls: map[string]int{}}
+	if !c.isLog() { // whose first limit is the largest that it may be changed to
+		c.at = rapid.IntRange(0, len(a.numbers)-1).Draw(t, "numbers")
+	}
+	c.present = a.numbers[c.at]
+	c.clock.nanos.Store(noon)
+	var err error
+	c.limiter, err = engine.New(a.policy(c.present), engine.MaxKeys(19), engine.Shards(1), engine.ClockFunc(c.clock.now), engine.SweepInterval(24*time.Hour))
+	require.NoError(t, err)
+	for _, key := range clients {
+		c.models[key] = a.model(c.present)
+	}
+	return c
+}
+
+func (c *clerk) isLog() bool {
+	_, ok := c.model(c.numbers[0]).(*reference.SlidingLog)
+	return ok
+}
+
+// sync makes the limiter reach the latest time. Every record that is idle is forgotten.
+func (c *clerk) sync(t *rapid.T) {
+	was := c.clock.nanos.Swap(c.seen)
+	c.sweep(t)
+	c.clock.nanos.Store(was)
+}
+
+// sweep (I3, I7): what is left is one record for each key that is not idle.
+func (c *clerk) sweep(t *rapid.T) {
+	now := c.clock.nanos.Load()
+	c.seen = max(c.seen, now)
+	c.reached = max(c.reached, now)
+	c.limiter.Sweep()
+	fewest, most := uint64(0), uint64(0)
+	for _, m := range c.models {
+		if !m.Idle(c.seen) {
+			fewest++
+		}
+		if !m.Idle(c.reached) || c.isLog() { // a log is kept as long as what was refunded would have been
+			most++
+		}
+	}
+	got := c.limiter.Stats()
+	require.GreaterOrEqual(t, got.Keys, fewest, "I7: keys that were not idle are gone")
+	require.LessOrEqual(t, got.Keys, most, "I3: keys that are idle, or a second record of one")
+	require.Zero(t, got.Evictions+got.NoRoom+got.Unrecorded)
+	if c.reached == c.seen {
+		for _, m := range c.models {
+			if m.Idle(c.seen) {
+				m.Reset()
+			}
+		}
+	}
+}
+
+// take is a take of n tokens at a time.
+func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
+	c.calls["take"]++
+	m := c.models[key]
+	if at < c.seen && c.reached < c.seen && n > 0 && n <= c.present.limit {
+		return c.lateTake(t, key, n, at, call)
+	}
+	if at < c.seen && c.reached < c.seen {
+		c.sync(t)
+	}
+	late := max(c.seen-at, 0)
+	c.seen = max(c.seen, at)
+	want := engine.Decision{Limit: c.present.limit}
+	if n == 0 {
+		want.Allowed = true
+	} else if n > c.present.limit {
+		want.RetryAfter = engine.Never
+	} else if want.Allowed = m.Take(c.seen, n); !want.Allowed {
+		want.RetryAfter = time.Duration(m.RetryAfter(c.seen, n) + late)
+		c.calls["refused"]++
+	}
+	d := call()
+	c.requireSame(t, key, want, d, late)
+	return d
+}
+
+// peek is a question at a time.
+func (c *clerk) peek(t *rapid.T, key string, n uint64) {
+	at := c.clock.nanos.Load()
+	if at < c.seen {
+		c.sync(t)
+	}
+	c.seen = max(c.seen, at)
+	m, late := c.models[key], c.seen-at
+	want := engine.Decision{Limit: c.present.limit, RetryAfter: engine.Never}
+	if n <= c.present.limit {
+		want.RetryAfter = time.Duration(m.RetryAfter(c.seen, n))
+		if n == 0 { // nothing costs nothing, also where a new limit is exceeded
+			want.RetryAfter = 0
+		}
+		want.Allowed = want.RetryAfter == 0
+		if !want.Allowed {
+			want.RetryAfter += time.Duration(late)
+		}
+	}
+	c.requireSame(t, key, want, c.limiter.Peek(key, n), late)
+}
+
+// requireSame fills in what is left and when that changes, and compares.
+func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
+	m := c.models[key]
+	want.Remaining = m.Remaining(c.seen)
+	if want.ResetAfter = time.Duration(m.ResetAfter(c.seen)); want.ResetAfter > 0 {
+		want.ResetAfter += time.Duration(late)
+		if m.Idle(c.seen) && got.ResetAfter == 0 {
+			want.ResetAfter = 0 // a counter that counts for nothing may be forgotten before its window is over
+		}
+	}
+	require.Equal(t, want, got, "%s at %d, %d ns late: I1, I2", key, c.seen, late)
+}
+
+// lateTake (I8): nothing is let through that the latest time would refuse, and nothing
+// refused that the call's own time would let through. After that nobody knows when
+// it was decided, so the key is reset.
+func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
+	c.calls["late take"]++
+	m := c.models[key]
+	d := call()
+	require.Equal(t, c.present.limit, d.Limit)
+	if d.Allowed {
+		require.LessOrEqual(t, n, m.Remaining(c.seen), "I8: %d tokens at %d", n, at)
+		c.reset(key)
+	} else {
+		require.Greater(t, n, m.Remaining(max(at, c.reached)), "late, at %d", at)
+		require.Positive(t, d.RetryAfter)
+	}
+	return d
+}
+
+func (c *clerk) reset(key string) {
+	c.limiter.Reset(key)
+	c.models[key].Reset()
+}
+
+func (c *clerk) refund(t *rapid.T, key string, n uint64) {
+	at := c.clock.nanos.Load()
+	if at < c.seen {
+		c.sync(t)
+	}
+	c.seen = max(c.seen, at)
+	c.models[key].Refund(c.seen, n)
+	c.limiter.Refund(key, n)
+	if c.isLog() { // the next request counts as later by a tick, which is a nanosecond here
+		c.clock.nanos.Store(c.seen + 1)
+		c.sweep(t)
+	}
+}
+
+// setPolicy changes the numbers at the latest time: every key keeps its share.
+func (c *clerk) setPolicy(t *rapid.T) {
+	next := rapid.IntRange(0, len(c.numbers)-1).Draw(t, "numbers")
+	if c.isLog() && next < c.at && c.numbers[next].window > c.present.window {
+		next = c.at
+	}
+	c.seen = max(c.seen, c.clock.nanos.Load())
+	c.sync(t)
+	c.at, c.present = next, c.numbers[next]
+	require.NoError(t, c.limiter.SetPolicy(c.policy(c.present)))
+	for key, m := range c.models {
+		c.models[key] = c.change(m, c.seen, c.present)
+	}
+	c.calls["set policy"]++
+}
+
+// drawCost draws what a take costs.
+func (c *clerk) drawCost(t *rapid.T) uint64 {
+	switch rapid.IntRange(0, 15).Draw(t, "odd cost") {
+	case 0:
+		return 0
+	case 1:
+		return c.present.limit + rapid.SampledFrom([]uint64{1, 2, math.MaxUint64 - 1<<33}).Draw(t, "above the limit")
+	}
+	return drawCost(t, c.present.limit)
+}
+
+// advance moves the clock: by a part of a window, to where something changes for a key, to the
+// edge of a window of the clock, or far away.
+func (c *clerk) advance(t *rapid.T) {
+	now, window := c.clock.nanos.Load(), int64(c.present.window)
+	m, off := c.models[rapid.SampledFrom(clients).Draw(t, "key")], rapid.Int64Range(-1, 1).Draw(t, "off")
+	wait := int64(0)
+	switch rapid.IntRange(0, 9).Draw(t, "wait") {
+	case 0, 1:
+		wait = rapid.Int64Range(0, window).Draw(t, "part")
+	case 2, 3:
+		wait = m.ResetAfter(max(now, c.seen)) + off
+	case 4, 5:
+		wait = m.RetryAfter(max(now, c.seen), rapid.Uint64Range(1, c.present.limit).Draw(t, "for")) + off
+	case 6, 7:
+		wait = window - now%window + off
+	case 8:
+		wait = rapid.Int64Range(0, window/5).Draw(t, "little")
+	case 9:
+		wait = window * rapid.Int64Range(1, 4).Draw(t, "windows")
+		if rapid.IntRange(0, 9).Draw(t, "leap") == 0 {
+			wait = int64(math.Ldexp(1, rapid.IntRange(36, 58).Draw(t, "leap bits"))) + off
+		}
+	}
+	c.move(now, max(wait, 0))
+}
+
+// move moves the clock, but not near the end of time.
+func (c *clerk) move(now, wait int64) {
+	if now+wait < 8e18 {
+		c.clock.nanos.Store(now + wait)
+	}
+}
+
+// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): whatever is asked of a limiter of each
+// algorithm, at times that run, leap and are late, while its numbers are changed, every
+// field of every answer is that of the models, to the nanosecond.
+func TestAlgorithmsAgainstTheirModels(t *testing.T) {
+	for name, a := range algorithmsOfLimits {
+		t.Run(name, func(t *testing.T) {
+			total, times := map[string]int{}, 30
+			if testing.Short() {
+				times = 4
+			}
+			for range times { // short histories: a check takes some milliseconds
+				rapid.Check(t, func(t *rapid.T) {
+					c := newClerk(t, a)
+					defer c.limiter.Close()
+					c.run(t)
+					for what, n := range c.calls {
+						total[what] += n
+					}
+				})
+			}
+			t.Logf("%v", total)
+			if testing.Short() {
+				return
+			}
+			for _, what := range []string{"take", "refused", "late take", "waited", "set policy"} {
+				assert.Positive(t, total[what], what)
+			}
+		})
+	}
+}
+
+func (c *clerk) run(t *rapid.T) {
+	client := rapid.SampledFrom(clients)
+	now := func() int64 { return c.clock.nanos.Load() }
+	take := func(t *rapid.T) {
+		key, n := client.Draw(t, "key"), c.drawCost(t)
+		if n <= c.present.limit || now() >= c.seen || c.reached == c.seen {
+			c.take(t, key, n, now(), func() engine.Decision { return c.limiter.Take(key, n) })
+		}
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"take":  take,
+		"take2": take,
+		"drain": func(t *rapid.T) {
+			key := client.Draw(t, "key")
+			n := max(c.models[key].Remaining(max(c.seen, now())), 1)
+			c.take(t, key, n, now(), func() engine.Decision { return c.limiter.Take(key, n) })
+		},
+		"allow": func(t *rapid.T) {
+			key := client.Draw(t, "key")
+			c.take(t, key, 1, now(), func() engine.Decision {
+				before := c.limiter.Peek(key, 1)
+				allowed := c.limiter.Allow(key)
+				if !allowed {
+					before.Allowed = false
+					return before
+				}
+				d := c.limiter.Peek(key, 0)
+				d.Allowed, d.RetryAfter = true, 0
+				return d
+			})
+		},
+		"take at": func(t *rapid.T) {
+			key, n, at := client.Draw(t, "key"), c.drawCost(t), now()
+			switch rapid.IntRange(0, 4).Draw(t, "when") {
+			case 0:
+				at = c.seen
+			case 1:
+				at = min(c.seen+rapid.Int64Range(0, int64(c.present.window)*2).Draw(t, "ahead"), 8e18)
+			case 2:
+				at = rapid.SampledFrom([]int64{0, noon - 1, noon, c.reached, c.reached - 1, c.reached + 1}).Draw(t, "at")
+			default:
+				at -= rapid.Int64Range(0, int64(c.present.window)*3).Draw(t, "late")
+			}
+			c.take(t, key, n, at, func() engine.Decision { return c.limiter.TakeAt(c.limiter.Key(key), n, time.Unix(0, at)) })
+		},
+		"peek":   func(t *rapid.T) { c.peek(t, client.Draw(t, "key"), c.drawCost(t)) },
+		"refund": func(t *rapid.T) { c.refund(t, client.Draw(t, "key"), drawCost(t, c.present.limit)) },
+		"reset":  func(t *rapid.T) { c.reset(client.Draw(t, "key")) },
+		"sweep":  c.sweep,
+		"set policy": func(t *rapid.T) {
+			if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
+				c.setPolicy(t)
+			}
+		},
+		"everybody": func(t *rapid.T) {
+			for _, key := range clients {
+				c.peek(t, key, 1)
+			}
+		},
+		"advance":  c.advance,
+		"advance2": c.advance,
+		"wait as told": func(t *rapid.T) {
+			key, n := client.Draw(t, "key"), drawCost(t, c.present.limit)
+			if now() < c.seen {
+				c.clock.nanos.Store(c.seen)
+			}
+			take := func() engine.Decision {
+				return c.take(t, key, n, now(), func() engine.Decision { return c.limiter.Take(key, n) })
+			}
+			d := take()
+			if d.Allowed {
+				d = take()
+			}
+			if d.Allowed || now()+int64(d.RetryAfter) > 8e18 {
+				return
+			}
+			c.calls["waited"]++
+			c.move(now(), int64(d.RetryAfter)-1)
+			require.False(t, take().Allowed, "1 ns before %v", d.RetryAfter)
+			c.move(now(), 1)
+			require.True(t, take().Allowed, "after %v, as told", d.RetryAfter)
+		},
+	})
+}
+
+// callRefund is one more call of a history: see callTake.
+const callRefund = callLook + 1
+
+// A windowScene is what the goroutines of a history do, with a rule that is not a token bucket.
+type windowScene struct {
+	scene
+	rule    func() (atomicbucket.Rule, error)
+	refunds bool
+}
+
+// A windowModel is a reference model that a history can be held against: a value, so that two
+// that are alike are equal.
+type windowModel[M any] interface {
+	*M
+	reference.Limit
+}
+
+// modelOf is what one key's window is to all who use it one after the other, as bucketModel
+// is for a bucket.
+func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
+	buckets := bucketModel(0)
+	used := func(m P, at uint64) uint64 { return limit - m.Remaining(int64(at)) }
+	return porcupine.Model{
+		Init:              func() any { return first },
+		Partition:         buckets.Partition,
+		DescribeOperation: buckets.DescribeOperation,
+		Step: func(state, input, output any) (bool, any) {
+			was := state.(M)
+			is, in, out := P(&was), input.(call), output.(answer)
+			switch in.what {
+			case callLook:
+				return out.debt == used(is, out.at), state
+			case callReset:
+				if out.had {
+					return was != first, first
+				}
+				return is.Idle(int64(out.mark)), state
+			case callRefund:
+				if out.verdict != shard.Admitted { // there was no record
+					return is.Idle(int64(out.at)), state
+				}
+				is.Refund(int64(out.at), in.cost)
+				return out.debt == used(is, out.at), was
+			}
+			switch ok := is.Take(int64(out.at), in.cost); out.verdict {
+			case shard.Admitted:
+				return ok && out.debt == used(is, out.at), was
+			case shard.Refused:
+				return !ok && out.debt == used(is, out.at), state
+			}
+			return false, state
+		},
+	}
+}
+
+// makeWindow is recorder.make for a rule that is not a token bucket.
+func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
+	rule, place := r.table.Plan().Rule(), r.table.Find(c.key)
+	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
+	of := func(o shard.Outcome) answer {
+		// To a late look a counter may show more than the limit.
+		return answer{verdict: o.Verdict, at: uint64(o.At), debt: min(rule.Debt(o.State, rule.Ticks(o.At)), rule.Quota().Tokens)}
+	}
+	switch c.what {
+	case callTake:
+		a = of(r.table.Take(place, int64(c.now), c.cost, 0))
+	case callLook:
+		a = of(r.table.Look(place, int64(c.now)))
+	case callRefund:
+		a = of(r.table.Refund(place, int64(c.now), c.cost, 0))
+	case callReset:
+		a = answer{had: r.table.Reset(place), mark: uint64(r.table.Mark())}
+	}
+	op.Output, op.Return = a, r.stamp.Add(1)
+	return op
+}
+
+// windowHistory plays a scene once, as scene.history does.
+func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operation {
+	rule, err := s.rule()
+	require.NoError(t, err)
+	plan, err := shard.NewPlan(rule, 0)
+	require.NoError(t, err)
+	tb, err := shard.New(shard.Config{Plan: plan, Slots: s.slots, Shards: 1, Window: s.window, Overflow: shard.Refuse, Start: start})
+	require.NoError(t, err)
+	r := &recorder{table: tb}
+	r.clock.Store(start)
+	var histories [historyClients][]porcupine.Operation
+	var all sync.WaitGroup
+	var ready atomic.Int32
+	for client := range historyClients {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(client)))
+			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+				runtime.Gosched()
+			}
+			for range historyCalls {
+				c, now := call{key: random.Uint64N(s.keys), cost: 1 + random.Uint64N(s.costs)}, int64(start)
+				if s.step > 0 {
+					now = r.clock.Add(random.Int64N(s.step))
+				}
+				switch random.IntN(12) {
+				case 0, 1:
+					c.what = callLook
+				case 2:
+					if s.resets {
+						c.what = callReset
+					}
+				case 3:
+					now -= random.Int64N(3*s.step + 1) // later than others would have it
+				case 4:
+					r.table.Sweep(now, nil)
+				case 5, 6:
+					if s.refunds {
+						c.what = callRefund
+					}
+				}
+				if random.IntN(3) == 0 {
+					runtime.Gosched()
+				}
+				c.now = uint64(now)
+				histories[client] = append(histories[client], r.makeWindow(c, client))
+			}
+		})
+	}
+	all.Wait()
+	require.Zero(t, tb.Stats().Evictions+tb.Stats().NoRoom)
+	var history []porcupine.Operation
+	for _, calls := range histories {
+		history = append(history, calls...)
+	}
+	return history
+}
+
+// windowScenes are those of histories with room for all keys.
+var windowScenes = map[string]windowScene{
+	"the clock stands": {scene: scene{keys: 3, slots: 8, window: 8, burst: 4, costs: 3, resets: true}, refunds: true},
+	"the clock runs":   {scene: scene{keys: 3, slots: 8, window: 8, burst: 3, costs: 2, resets: true, step: second / 2}},
+	"idle records":     {scene: scene{keys: 4, slots: 4, window: 4, burst: 2, costs: 2, step: 3 * second}},
+}
+
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by takes,
+// looks, refunds and resets of fixed windows and of sliding window counters is what they could
+// have been told one after the other: as TestHistoriesAreLinearizable, for other rules.
+func TestWindowHistoriesAreLinearizable(t *testing.T) {
+	n := uint64(1200)
+	if testing.Short() {
+		n = 150
+	}
+	const window = 2 * time.Second
+	for name, s := range windowScenes {
+		for kind, of := range map[string]struct {
+			rule  func() (atomicbucket.Rule, error)
+			model porcupine.Model
+		}{
+			"fixed": {func() (atomicbucket.Rule, error) {
+				rule, err := atomicbucket.NewFixedWindow(s.burst, s.burst, window, false)
+				return &rule, err
+			}, modelOf(*reference.NewFixedWindow(s.burst, window, false), s.burst)},
+			"aligned": {func() (atomicbucket.Rule, error) {
+				rule, err := atomicbucket.NewFixedWindow(s.burst, s.burst, window, true)
+				return &rule, err
+			}, modelOf(*reference.NewFixedWindow(s.burst, window, true), s.burst)},
+			"sliding": {func() (atomicbucket.Rule, error) {
+				rule, err := atomicbucket.NewSlidingWindow(s.burst, s.burst, window)
+				return &rule, err
+			}, modelOf(*reference.NewSlidingWindow(s.burst, window), s.burst)},
+		} {
+			t.Run(fmt.Sprintf("%s, %s", kind, name), func(t *testing.T) {
+				s.rule = of.rule
+				admitted, refused := 0, 0
+				for seed := range n {
+					history := s.windowHistory(t, seed)
+					for _, op := range history {
+						if in, out := op.Input.(call), op.Output.(answer); in.what == callTake && out.verdict == shard.Admitted {
+							admitted++
+						} else if in.what == callTake {
+							refused++
+						}
+					}
+					if !porcupine.CheckOperations(of.model, history) {
+						for _, op := range history {
+							t.Logf("%d: %2d-%2d %s", op.ClientId, op.Call, op.Return, of.model.DescribeOperation(op.Input, op.Output))
+						}
+						require.Failf(t, "I9", "round %d: no order of these calls explains their answers", seed)
+					}
+				}
+				t.Logf("%d admitted, %d refused", admitted, refused)
+				assert.Positive(t, admitted)
+				assert.Positive(t, refused)
+			})
+		}
+	}
+}
+
+// TestBrokenWindowHistoriesAreFound (I9): the check above can fail.
+func TestBrokenWindowHistoriesAreFound(t *testing.T) {
+	const window = 2 * second
+	const edge = start / window * window // of a window of the clock
+	op := func(from, to int64, what int, at, n uint64, a answer) porcupine.Operation {
+		a.at = at
+		return porcupine.Operation{Call: from, Return: to, Input: call{what: what, key: 1, now: at, cost: n}, Output: a}
+	}
+	admitted := func(debt uint64) answer { return answer{verdict: shard.Admitted, debt: debt} }
+	refused := func(debt uint64) answer { return answer{verdict: shard.Refused, debt: debt} }
+	fixed := modelOf(*reference.NewFixedWindow(4, window, false), 4)
+	sliding := modelOf(*reference.NewSlidingWindow(4, window), 4)
+	for name, c := range map[string]struct {
+		model   porcupine.Model
+		want    bool
+		history []porcupine.Operation
+	}{
+		"a window that begins with its first request": {fixed, true, []porcupine.Operation{
+			op(1, 2, callTake, edge+5, 4, admitted(4)),
+			op(3, 4, callTake, edge+5+window-1, 1, refused(4)),
+			op(5, 6, callTake, edge+5+window, 4, admitted(4)),
+		}},
+		"a window that began with the clock": {fixed, false, []porcupine.Operation{
+			op(1, 2, callTake, edge+5, 4, admitted(4)),
+			op(3, 4, callTake, edge+window, 4, admitted(4)),
+		}},
+		"two at once that both saw an empty window": {fixed, false, []porcupine.Operation{
+			op(1, 3, callTake, edge, 3, admitted(3)),
+			op(2, 4, callTake, edge, 3, admitted(3)),
+		}},
+		"refused requests that were counted": {sliding, false, []porcupine.Operation{
+			op(1, 2, callTake, edge, 4, admitted(4)),
+			op(3, 4, callTake, edge, 1, refused(4)),
+			op(5, 6, callLook, edge+window, 0, answer{debt: 5}),
+		}},
+		"the share of the previous window": {sliding, true, []porcupine.Operation{
+			op(1, 2, callTake, edge, 4, admitted(4)),
+			op(3, 4, callTake, edge+window*3/2, 2, admitted(4)),
+			op(5, 6, callTake, edge+window*3/2, 1, refused(4)),
+			op(7, 8, callRefund, edge+window*3/2, 3, admitted(1)),
+		}},
+		"a first write of a window that wiped another's": {sliding, false, []porcupine.Operation{
+			op(1, 2, callTake, edge, 4, admitted(4)),
+			op(3, 5, callTake, edge+window*3/2, 1, admitted(3)),
+			op(4, 6, callTake, edge+window*3/2, 1, admitted(3)),
+		}},
+		"a record forgotten too soon": {sliding, false, []porcupine.Operation{
+			op(1, 2, callTake, edge, 4, admitted(4)),
+			op(3, 4, callReset, edge, 0, answer{mark: edge + window}),
+		}},
+	} {
+		assert.Equal(t, c.want, porcupine.CheckOperations(c.model, c.history), name)
+	}
+}

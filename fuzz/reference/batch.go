@@ -1,0 +1,150 @@
+package reference
+
+import (
+	"math"
+	"math/big"
+	"time"
+)
+
+// A Limit is what one key has under an algorithm. Instants are nanoseconds since 1970.
+// A call may come later than others would have it: then it never finds more than it
+// would have found at the latest of them.
+type Limit interface {
+	// Take takes n tokens if they are there. A refused take changes nothing.
+	Take(nanos int64, n uint64) bool
+	// Remaining returns how many could be taken.
+	Remaining(nanos int64) uint64
+	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is
+	// taken meanwhile: math.MaxInt64 if that is never.
+	RetryAfter(nanos int64, n uint64) int64
+	// ResetAfter returns the nanoseconds until the bucket is full, the window over, or the
+	// oldest request out of the window.
+	ResetAfter(nanos int64) int64
+	// Refund gives n tokens back. What was not taken is not given.
+	Refund(nanos int64, n uint64)
+	// Reset makes it as if nothing had been taken.
+	Reset()
+	// Idle reports whether that makes no difference, from the instant on.
+	Idle(nanos int64) bool
+}
+
+// A BatchRefill is one key's bucket that gets some tokens at once at every multiple of an
+// interval. It starts full.
+type BatchRefill struct {
+	refill, burst *big.Int
+	interval      int64
+	tokens        *big.Int // after the last refill
+	last          int64    // how many refills there had been by then, since 1970
+}
+
+// NewBatchRefill returns a full bucket.
+func NewBatchRefill(refill uint64, interval time.Duration, burst uint64) *BatchRefill {
+	return &BatchRefill{integer(refill), integer(burst), int64(interval), integer(burst), 0}
+}
+
+// at returns what is in the bucket, below zero if the instant is so far before the last.
+func (b *BatchRefill) at(nanos int64) *big.Int {
+	tokens := big.NewInt(nanos/b.interval - b.last)
+	tokens.Mul(tokens, b.refill)
+	return least(tokens.Add(tokens, b.tokens), b.burst)
+}
+
+// set says what is in the bucket.
+func (b *BatchRefill) set(nanos int64, tokens *big.Int) {
+	b.tokens, b.last = least(tokens, b.burst), nanos/b.interval
+}
+
+// Take takes n tokens if they are there.
+func (b *BatchRefill) Take(nanos int64, n uint64) bool {
+	left := b.at(nanos)
+	if left.Sub(left, integer(n)).Sign() < 0 {
+		return false
+	}
+	b.set(nanos, left)
+	return true
+}
+
+// Remaining returns the tokens that are there.
+func (b *BatchRefill) Remaining(nanos int64) uint64 { return notNegative(b.at(nanos)) }
+
+// RetryAfter returns how long it is until the refill that brings the n-th token.
+func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
+	if n == 0 {
+		return 0
+	}
+	lack := integer(n)
+	if lack.Cmp(b.burst) > 0 {
+		return math.MaxInt64
+	}
+	if lack.Sub(lack, b.at(nanos)).Sign() <= 0 {
+		return 0
+	}
+	refills := quotientUp(lack, b.refill)
+	at := refills.Add(refills, big.NewInt(nanos/b.interval))
+	at.Mul(at, big.NewInt(b.interval))
+	if !at.IsInt64() {
+		return math.MaxInt64
+	}
+	return at.Int64() - nanos
+}
+
+// ResetAfter returns how long it is until the bucket is full.
+func (b *BatchRefill) ResetAfter(nanos int64) int64 { return b.RetryAfter(nanos, b.burst.Uint64()) }
+
+// Refund gives n tokens back.
+func (b *BatchRefill) Refund(nanos int64, n uint64) {
+	b.set(nanos, new(big.Int).Add(b.at(nanos), integer(n)))
+}
+
+// Reset fills the bucket.
+func (b *BatchRefill) Reset() { b.tokens = b.burst }
+
+// Idle reports whether the bucket is full.
+func (b *BatchRefill) Idle(nanos int64) bool { return b.at(nanos).Cmp(b.burst) == 0 }
+
+// Debt returns what the bucket lacks to be full.
+func (b *BatchRefill) Debt(nanos int64) uint64 {
+	return notNegative(new(big.Int).Sub(b.burst, b.at(nanos)))
+}
+
+// Change returns the bucket under other numbers: the share of it that was used stays,
+// rounded up to a token.
+func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64) *BatchRefill {
+	to := NewBatchRefill(refill, interval, burst)
+	used := shareUp(b.Debt(nanos), b.burst.Uint64(), burst)
+	to.set(nanos, new(big.Int).Sub(to.burst, integer(used)))
+	return to
+}
+
+func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
+
+// shareUp returns the share of to that part is of from, rounded up. A part may be more than all,
+// as far as there are bits to count it: as many as to has.
+func shareUp(part, from, to uint64) uint64 {
+	share := quotientUp(new(big.Int).Mul(integer(part), integer(to)), integer(from))
+	most := new(big.Int).Lsh(big.NewInt(1), uint(integer(to).BitLen()))
+	return least(share, most.Sub(most, big.NewInt(1))).Uint64()
+}
+
+// quotientUp returns a / b, rounded up. Neither is negative.
+func quotientUp(a, b *big.Int) *big.Int {
+	quotient, rest := new(big.Int).QuoRem(a, b, new(big.Int))
+	if rest.Sign() > 0 {
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	return quotient
+}
+
+func least(a, b *big.Int) *big.Int {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return new(big.Int).Set(b)
+}
+
+func notNegative(n *big.Int) uint64 {
+	if n.Sign() < 0 {
+		return 0
+	}
+	return n.Uint64()
+}

@@ -1,0 +1,97 @@
+package reference
+
+import (
+	"math"
+	"time"
+)
+
+// A FixedWindow is one key's window. It begins with the first request, or, if it is
+// aligned, at a multiple of its length since 1970.
+type FixedWindow struct {
+	limit   uint64
+	length  int64
+	aligned bool
+	end     int64 // of the window that began last
+	taken   uint64
+}
+
+// NewFixedWindow returns a window that has not begun.
+func NewFixedWindow(limit uint64, length time.Duration, aligned bool) *FixedWindow {
+	return &FixedWindow{limit: limit, length: int64(length), aligned: aligned}
+}
+
+// at returns the end and the count of the window that there is, and of the one that would
+// begin if there is none.
+func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
+	switch {
+	case nanos < w.end:
+		return w.end, w.taken
+	case w.aligned:
+		return nanos - nanos%w.length + w.length, 0
+	}
+	return nanos + w.length, 0
+}
+
+// Take takes n tokens if the window has them.
+func (w *FixedWindow) Take(nanos int64, n uint64) bool {
+	end, taken := w.at(nanos)
+	if taken > w.limit || n > w.limit-taken {
+		return false
+	}
+	w.end, w.taken = end, taken+n
+	return true
+}
+
+// Remaining returns the tokens that the window still has.
+func (w *FixedWindow) Remaining(nanos int64) uint64 {
+	_, taken := w.at(nanos)
+	return w.limit - min(taken, w.limit)
+}
+
+// RetryAfter returns how long it is until the window has n tokens, or the next one begins.
+func (w *FixedWindow) RetryAfter(nanos int64, n uint64) int64 {
+	switch {
+	case n > w.limit:
+		return math.MaxInt64
+	case n <= w.Remaining(nanos):
+		return 0
+	}
+	return w.ResetAfter(nanos)
+}
+
+// ResetAfter returns how long it is until the window is over.
+func (w *FixedWindow) ResetAfter(nanos int64) int64 {
+	if w.Idle(nanos) {
+		return 0
+	}
+	return w.end - nanos
+}
+
+// Refund gives n tokens back to the window that there is.
+func (w *FixedWindow) Refund(nanos int64, n uint64) {
+	if !w.Idle(nanos) {
+		w.taken -= min(n, w.taken)
+	}
+}
+
+// Reset makes it a window that has not begun.
+func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
+
+// Idle reports whether there is no window.
+func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
+
+// Change returns the window under other numbers: the share of the limit that was used
+// stays, rounded up. It ends when it would have, or when one that begins now would end,
+// whichever is sooner. (An aligned one has to end where such a window ends.)
+func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration) *FixedWindow {
+	to := NewFixedWindow(limit, length, w.aligned)
+	if w.Idle(nanos) {
+		return to
+	}
+	to.end, _ = to.at(nanos)
+	if !w.aligned {
+		to.end = min(to.end, w.end)
+	}
+	to.taken = shareUp(w.taken, w.limit, limit)
+	return to
+}

@@ -1,0 +1,124 @@
+package reference
+
+import (
+	"math"
+	"math/big"
+	"time"
+)
+
+// A SlidingWindow is one key's sliding window counter: what was taken in the present
+// window of the clock, and in the one before, which counts for the share of it that the
+// last window covers.
+type SlidingWindow struct {
+	limit             uint64
+	length            int64
+	index             int64 // of the window that was counted last, since 1970
+	previous, current uint64
+}
+
+// NewSlidingWindow returns counters that have counted nothing.
+func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
+	return &SlidingWindow{limit: limit, length: int64(length)}
+}
+
+// at returns the window in which an instant is, and its counts. An instant before the
+// window that was counted last is taken for its beginning.
+func (w *SlidingWindow) at(nanos int64) SlidingWindow {
+	now := *w
+	now.index = max(nanos/w.length, w.index)
+	switch now.index - w.index {
+	case 0:
+	case 1:
+		now.previous, now.current = w.current, 0
+	default:
+		now.previous, now.current = 0, 0
+	}
+	return now
+}
+
+// Estimate returns how many tokens were taken in the last window, by the counters.
+func (w *SlidingWindow) Estimate(nanos int64) uint64 {
+	now := w.at(nanos)
+	inside := big.NewInt((now.index+1)*w.length - max(nanos, now.index*w.length))
+	inside.Mul(inside, integer(now.previous))
+	return inside.Quo(inside, big.NewInt(w.length)).Uint64() + now.current
+}
+
+// Counts returns what was taken in the window of the clock before an instant's, and in its own.
+func (w *SlidingWindow) Counts(nanos int64) (previous, current uint64) {
+	now := w.at(nanos)
+	return now.previous, now.current
+}
+
+// Take takes n tokens if the estimate allows it.
+func (w *SlidingWindow) Take(nanos int64, n uint64) bool {
+	if n > w.Remaining(nanos) {
+		return false
+	}
+	*w = w.at(nanos)
+	w.current += n
+	return true
+}
+
+// Remaining returns the tokens that the estimate leaves.
+func (w *SlidingWindow) Remaining(nanos int64) uint64 {
+	return w.limit - min(w.Estimate(nanos), w.limit)
+}
+
+// RetryAfter searches for the first instant that admits n tokens. The estimate does not
+// grow by waiting, and when two windows are over nothing is left of it.
+func (w *SlidingWindow) RetryAfter(nanos int64, n uint64) int64 {
+	if n > w.limit {
+		return math.MaxInt64
+	}
+	no, yes := nanos-1, max(nanos, (w.index+2)*w.length)
+	for yes-no > 1 {
+		if middle := no + (yes-no)/2; w.Remaining(middle) >= n {
+			yes = middle
+		} else {
+			no = middle
+		}
+	}
+	return yes - nanos
+}
+
+// ResetAfter returns how long it is until the window of the clock is over, if the counters
+// count anything.
+func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
+	now := w.at(nanos)
+	if w.Estimate(nanos) == 0 {
+		return 0
+	}
+	return (now.index+1)*w.length - nanos
+}
+
+// Refund gives n tokens back, to the present window first.
+func (w *SlidingWindow) Refund(nanos int64, n uint64) {
+	now := w.at(nanos)
+	if now.previous == 0 && now.current == 0 {
+		return // nothing to give back; a late call may still see what there was
+	}
+	*w = now
+	first := min(n, w.current)
+	w.current -= first
+	w.previous -= min(n-first, w.previous)
+}
+
+// Reset forgets both counts.
+func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
+
+// Idle reports whether the estimate is 0.
+func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
+
+// Change returns the counters under other numbers: the share of the limit that was used
+// stays, rounded up. Both counts keep theirs if the window stays as long as it is; else the
+// estimate is what was taken in the present window.
+func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration) *SlidingWindow {
+	to := w.at(nanos)
+	if to.length != int64(length) || w.Estimate(nanos) == 0 { // an idle key has taken nothing
+		to = SlidingWindow{index: nanos / int64(length), current: w.Estimate(nanos)}
+	}
+	to.limit, to.length = limit, int64(length)
+	to.previous, to.current = shareUp(to.previous, w.limit, limit), shareUp(to.current, w.limit, limit)
+	return &to
+}
