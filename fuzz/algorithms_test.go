@@ -575,7 +575,8 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 var windowScenes = map[string]windowScene{
 	"the clock stands": {scene: scene{keys: 3, slots: 8, window: 8, burst: 4, costs: 3, resets: true}, refunds: true},
 	"the clock runs":   {scene: scene{keys: 3, slots: 8, window: 8, burst: 3, costs: 2, resets: true, step: second / 2}},
-	"idle records":     {scene: scene{keys: 4, slots: 4, window: 4, burst: 2, costs: 2, step: 3 * second}},
+	// A slot for each key, and one for each client that is just inserting.
+	"idle records": {scene: scene{keys: 4, slots: 8, window: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
 // TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by takes,

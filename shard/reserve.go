@@ -22,10 +22,9 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))
 		payload, ok := plan.bucket.Take(s, plan.bucket.Ticks(o.At), demand)
 		if !ok {
-			if sl.state.Load() == s { // R2
-				return Outcome{s, plan, o.At, Refused}
-			}
-		} else if after, ok := sl.state.Move(s, payload); ok {
+			return Outcome{s, plan, o.At, Refused} // record has read the state again: R2
+		}
+		if after, ok := sl.state.Move(s, payload); ok {
 			return Outcome{after, plan, o.At, Admitted}
 		}
 		t.shard(p).retries.Add(1)

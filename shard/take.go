@@ -128,10 +128,9 @@ func (t *Table) hit(p Place, r request) Outcome {
 		}
 		payload, ok := plan.take(s, r.now, plan.Quota(r.tier).Demand(r.n))
 		if !ok {
-			if sl.state.Load() == s { // R2
-				return Outcome{s, plan, r.now, Refused}
-			}
-		} else if s, ok = sl.state.Move(s, payload); ok {
+			return Outcome{s, plan, r.now, Refused} // record has read the state again: R2
+		}
+		if s, ok = sl.state.Move(s, payload); ok {
 			return Outcome{s, plan, r.now, Admitted}
 		}
 		t.shard(p).retries.Add(1)

@@ -113,9 +113,9 @@ func (w *world) checkEnd() error {
 					end = max(end, c.now())
 				}
 			}
-			_, reading := w.table.LookLog(w.table.Find(key.key), end, 0, 0)
-			if used := w.shadow.used(key, uint64(end)); w.shadow.limited-reading.Remaining != used {
-				return fmt.Errorf("I2: the log of key %d has %d at the end, want %d", key.key, w.shadow.limited-reading.Remaining, used)
+			o := looks(key.key).at(end-start).perform(w.table, w.plans)
+			if used := w.shadow.used(key, uint64(end)); o.used != used {
+				return fmt.Errorf("I2: key %d has used up %d at the end, want %d", key.key, o.used, used)
 			}
 			continue
 		}

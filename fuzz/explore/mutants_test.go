@@ -43,6 +43,9 @@ var mutants = []mutant{
 	{"R2", "look does not read the state again", "look at a slot that changes hands", "I9", []edit{
 		{lookGo, "if sl.state.Load() == s {", "if true {"},
 	}},
+	{"R2", "the search of a window does not read the state again", "fixed: a key comes back", "I9", []edit{
+		{lookGo, "if sl.state.Load() == s { // R2", "if true {"},
+	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
 		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
 	}},

@@ -19,7 +19,9 @@ type scenario struct {
 	rate     float64   // tokens a second; 0 means 1e9
 	burst    uint64    // 0 means 1
 	plans    [2]uint64 // the bursts of the second and third plan, if there are any
-	log      uint64    // the limit of a sliding log with a window of logWindow; 0 means a token bucket
+	log      uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
+	fixed    uint64    // the limit of a fixed window; its calls must be at one time
+	counter  uint64    // the limit of a sliding window counter; likewise
 	window   int       // slots in the window
 	slots    uint64    // slots in the table; 0 means one window
 	overflow shard.Overflow
@@ -92,7 +94,7 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // of a log, as a look has seen it
+	used    uint64 // of the limit, as a look has seen it
 }
 
 // perform makes the call.
@@ -108,7 +110,8 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
 			return outcome{out.Verdict, out.State, out.At, out.Plan, quota.Tokens - reading.Remaining}
 		}
 		out := t.Look(p, c.now())
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
+		reading := out.Read(0, 0)
+		o = outcome{out.Verdict, out.State, out.At, out.Plan, t.Plan().Quota(0).Tokens - reading.Remaining}
 	case reset:
 		t.Reset(p)
 	case sweep:

@@ -128,6 +128,17 @@ var scenarios = []scenario{
 	{name: "log: look beside two takers", log: 3, window: 1, before: []call{one}, threads: together(one, both, looks(key1))},
 	{name: "log: sweep beside two takers", log: 2, window: 1, before: []call{both}, threads: together(both.at(3000), one.at(3000), sweeps().at(3000))},
 
+	// Fixed windows and sliding window counters: another search, and other payloads.
+	{name: "fixed: three takers of a record", fixed: 3, window: 2, before: []call{one}, threads: together(one, both, looks(key1))},
+	{name: "fixed: two takers, two slots", fixed: 2, window: 2, threads: together(both, one)},
+	{name: "fixed: a key comes back", fixed: 2, window: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
+	{name: "fixed: two keys twice, one slot, evict", fixed: 2, window: 1, threads: [][]call{{one, one}, {takes(key2, 1), takes(key2, 1)}}},
+	{name: "fixed: refund beside two takers", fixed: 3, window: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
+	{name: "counter: three takers of a record", counter: 3, window: 2, before: []call{one}, threads: together(one, both, looks(key1))},
+	{name: "counter: two takers, two slots", counter: 2, window: 2, threads: together(both, one)},
+	{name: "counter: a key comes back", counter: 2, window: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
+	{name: "counter: refund beside two takers", counter: 3, window: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
+
 	// Clocks that differ. At 10 the bucket of 4 that was drained at 0 is full again,
 	// and half full at 2.
 	{name: "a late and an early taker", window: 2, burst: 4, before: []call{takes(key1, 4)}, threads: together(both.at(2), both.at(past))},

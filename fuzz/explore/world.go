@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/word"
@@ -46,15 +47,13 @@ func newWorld(s scenario, still bool) (*world, error) {
 		if w.plans[i], err = shard.NewPlan(&rule, 0); err != nil {
 			return nil, err
 		}
-		if s.log > 0 {
-			log, err := atomicbucket.NewSlidingLog(s.log, s.log, logWindow)
-			if err != nil {
+		if limited, limit, err := s.limited(); err != nil {
+			return nil, err
+		} else if limited != nil {
+			if w.plans[i], err = shard.NewPlan(limited, 0); err != nil {
 				return nil, err
 			}
-			if w.plans[i], err = shard.NewPlan(&log, 0); err != nil {
-				return nil, err
-			}
-			w.shadow.limited = s.log
+			w.shadow.limited = limit
 		}
 		if i == 0 {
 			w.shadow.rule = &rule
@@ -98,6 +97,22 @@ func newWorld(s scenario, still bool) (*world, error) {
 		w.threads = append(w.threads, newThread(i, program, table, w.plans))
 	}
 	return w, nil
+}
+
+// limited returns the rule and the limit of a scenario that is not about token buckets.
+func (s scenario) limited() (atomicbucket.Rule, uint64, error) {
+	switch {
+	case s.log > 0:
+		rule, err := atomicbucket.NewSlidingLog(s.log, s.log, logWindow)
+		return &rule, s.log, err
+	case s.fixed > 0:
+		rule, err := atomicbucket.NewFixedWindow(s.fixed, s.fixed, logWindow, false)
+		return &rule, s.fixed, err
+	case s.counter > 0:
+		rule, err := atomicbucket.NewSlidingWindow(s.counter, s.counter, time.Hour)
+		return &rule, s.counter, err
+	}
+	return nil, 0, nil
 }
 
 func cmpOr[T comparable](v, otherwise T) T {
