@@ -12,7 +12,17 @@ import (
 // shift. mul has its highest bit set.
 type divider struct {
 	mul   uint64
+	inv   uint64 // floor(2^127 / mul), or the largest number
 	shift uint8
+}
+
+// dividerOf returns the divider of a mul that has its highest bit set.
+func dividerOf(mul uint64, shift int) divider {
+	inv := uint64(math.MaxUint64)
+	if mul > 1<<63 {
+		inv, _ = bits.Div64(1<<63, 0, mul)
+	}
+	return divider{mul, inv, uint8(shift)}
 }
 
 // newDivider returns the divider that counts whole periods of d nanoseconds, from 1 on.
@@ -26,7 +36,7 @@ func newDivider(d uint64) divider {
 		hi, lo = 1<<(shift-1), 0
 	}
 	mul, rem := bits.Div64(hi, lo, d)
-	return divider{mul + min(rem, 1), uint8(shift)}
+	return dividerOf(mul+min(rem, 1), shift)
 }
 
 // newClock returns the divider that counts so many ticks in a nanosecond, below 2.
@@ -37,7 +47,7 @@ func newClock(perNano *big.Rat) divider {
 		perNano = shifted(perNano, 1)
 	}
 	fixed := shifted(perNano, 63)
-	return divider{new(big.Int).Quo(fixed.Num(), fixed.Denom()).Uint64(), uint8(shift)}
+	return dividerOf(new(big.Int).Quo(fixed.Num(), fixed.Denom()).Uint64(), shift)
 }
 
 // quo returns the count at an instant that is not negative.
@@ -46,22 +56,22 @@ func (d divider) quo(nanos int64) uint64 {
 	return hi >> (d.shift & 63)
 }
 
-// first returns the first instant of a count: the quotient of count * 2^(63+shift) by
-// mul, rounded up. 2^63 ns is less than 2^(64-shift) counts, so a count that loses bits
-// here lies beyond that.
+// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up; or,
+// of one that lies 2^63 ns or more after the origin, an instant there. 2^63 ns is less
+// than 2^(64-shift) counts, so a count that loses bits here lies beyond that.
+//
+// It does not divide. The product with inv is below the quotient by less than 1 for inv
+// and less than 1 for what is cut off, so at most two steps are to go.
 func (d divider) first(count uint64) uint64 {
-	hi, lo := count>>1, count<<63
-	if d.shift > 0 {
-		hi, lo = count<<(d.shift-1), 0
-		if hi>>(d.shift-1) != count {
-			return math.MaxUint64
-		}
-	}
-	if hi >= d.mul {
+	scaled := count << (d.shift & 63)
+	if scaled>>(d.shift&63) != count {
 		return math.MaxUint64
 	}
-	at, rem := bits.Div64(hi, lo, d.mul)
-	return at + min(rem, 1)
+	at, _ := bits.Mul64(scaled, d.inv)
+	for at <= math.MaxInt64 && d.quo(int64(at)) < count {
+		at++
+	}
+	return at
 }
 
 // wait returns the time from an instant until so many counts have passed. What ends

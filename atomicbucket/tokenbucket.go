@@ -53,8 +53,10 @@ type TokenBucket struct {
 	burst uint64 // in ticks
 	token uint64 // ticks in a token
 	round uint64 // 0 for a rule that never rounds, else 1
-	clock divider
 	step  uint64 // ticks for each count of the clock: the refill of a batch, else 1
+	// clock counts an instant in ticks, or steps of them; of an exact rule, ticks in nanoseconds.
+	clock  divider
+	tokens divider // counts ticks in tokens
 }
 
 // maxSkew is how far apart, in ticks, two instants that meet in one call may be
@@ -168,10 +170,13 @@ func (b *TokenBucket) Over(s State, nanos int64, limit uint64) time.Duration {
 func (b *TokenBucket) Read(s State, nanos int64, d Demand) Reading {
 	now := b.Ticks(nanos)
 	owed := debt(s, now)
-	r := Reading{
-		// Rounding, a reservation or a lower tier can put the debt above the limit.
-		Remaining:  (d.Limit - min(owed, d.Limit)) / d.Token,
-		ResetAfter: b.Wait(nanos, owed),
+	// Rounding, a reservation or a lower tier can put the debt above the limit.
+	left := d.Limit - min(owed, d.Limit)
+	r := Reading{ResetAfter: b.Wait(nanos, owed)}
+	if d.Token == b.token {
+		r.Remaining = b.tokens.quo(int64(left))
+	} else {
+		r.Remaining = left / d.Token
 	}
 	if lack := b.Lack(s, now, d); lack > 0 {
 		r.RetryAfter = b.Wait(nanos, lack)
@@ -194,7 +199,7 @@ func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 		return 0
 	}
 	if b.exact != 0 {
-		return time.Duration(ceilDiv(ticks, b.exact))
+		return time.Duration(b.clock.quo(int64(ticks + b.exact - 1)))
 	}
 	if b.step > 1 {
 		ticks = ceilDiv(ticks, b.step)

@@ -56,7 +56,10 @@ func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	if hi != 0 || ticks > maxBurstTicks {
 		return TokenBucket{}, false
 	}
-	return TokenBucket{exact: a.Uint64(), burst: ticks, token: b.Uint64()}, true
+	return TokenBucket{
+		exact: a.Uint64(), burst: ticks, token: b.Uint64(),
+		clock: newDivider(a.Uint64()), tokens: newDivider(b.Uint64()),
+	}, true
 }
 
 // roundedBucket returns the rule of a rate that is cut into binary ticks.
@@ -73,7 +76,10 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 	token := uint64(1) << frac
 
-	return TokenBucket{burst: burst * token, token: token, round: 1, clock: newClock(perNano), step: 1}
+	return TokenBucket{
+		burst: burst * token, token: token, round: 1, step: 1,
+		clock: newClock(perNano), tokens: newDivider(token),
+	}
 }
 
 // NewBatchBucket returns the rule of a bucket that holds at most burst and gets refill
@@ -89,7 +95,10 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 	if burst < 1 || burst > MaxBurst {
 		return TokenBucket{}, fmt.Errorf("burst of %d tokens: want 1 to %d", burst, uint64(MaxBurst))
 	}
-	return TokenBucket{burst: burst, token: 1, clock: newDivider(uint64(interval)), step: refill}, nil
+	return TokenBucket{
+		burst: burst, token: 1, step: refill,
+		clock: newDivider(uint64(interval)), tokens: newDivider(1),
+	}, nil
 }
 
 // Share returns what another rate and burst grant when they share this rule's clock and

@@ -29,7 +29,8 @@ func All(requests ...Request) (Decision, error) {
 	var tightest Decision
 	taken := uint64(0) // a bit for each; not those that were admitted without a record
 	for i, r := range requests {
-		d, recorded := r.Limiter.takeKey(r.Key, r.N)
+		var d Decision
+		recorded := r.Limiter.takeKey(&d, r.Key, r.N)
 		if !d.Allowed {
 			for j, r := range requests[:i] {
 				if taken>>j&1 == 1 {

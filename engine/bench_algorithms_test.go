@@ -2,9 +2,10 @@ package engine
 
 import (
 	"fmt"
-	"hash/maphash"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/keyhash"
 )
 
 // benchYear is a window of the clock that does not end during a benchmark.
@@ -89,7 +90,7 @@ func BenchmarkAlgorithmsAllowed(b *testing.B) {
 	benchEachAlgorithm(b, true, func(now func() uint64) func(key string) bool {
 		table, mask := floorTable()
 		return func(key string) bool {
-			w := &table[maphash.String(seeds.text, key)&mask].state
+			w := &table[keyhash.String(seeds.text, key)&mask].state
 			for {
 				s := w.Load()
 				if w.CompareAndSwap(s, s+now()|1) {
@@ -105,7 +106,7 @@ func BenchmarkAlgorithmsDenied(b *testing.B) {
 	benchEachAlgorithm(b, false, func(now func() uint64) func(key string) bool {
 		table, mask := floorTable()
 		return func(key string) bool {
-			return table[maphash.String(seeds.text, key)&mask].state.Load() > now()>>1|1<<62
+			return table[keyhash.String(seeds.text, key)&mask].state.Load() > now()>>1|1<<62
 		}
 	})
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/keyhash"
 	"github.com/weir-go/weir/internal/tsc"
 )
 
@@ -107,7 +107,7 @@ func BenchmarkAllowed(b *testing.B) {
 				keys, now := keysOf(n), c.floor()
 				table, mask := floorTable()
 				run(b, keys, true, func(key string) bool {
-					w := &table[maphash.String(seeds.text, key)&mask].state
+					w := &table[keyhash.String(seeds.text, key)&mask].state
 					for {
 						s := w.Load()
 						if w.CompareAndSwap(s, s+now()|1) {
@@ -134,7 +134,7 @@ func BenchmarkDenied(b *testing.B) {
 				keys, now := keysOf(n), c.floor()
 				table, mask := floorTable()
 				run(b, keys, false, func(key string) bool {
-					return table[maphash.String(seeds.text, key)&mask].state.Load() > now()>>1|1<<62
+					return table[keyhash.String(seeds.text, key)&mask].state.Load() > now()>>1|1<<62
 				})
 			})
 			b.Run(name+"/of=weir", func(b *testing.B) {

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"net/netip"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/weir-go/weir/internal/keyhash"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -34,8 +34,8 @@ func (k Key) Tier(tier int) Key {
 }
 
 // seeds are secret and drawn once per process, one for each kind of key.
-var seeds = struct{ text, addr, number maphash.Seed }{
-	maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed(),
+var seeds = struct{ text, addr, number keyhash.Seed }{
+	keyhash.NewSeed(), keyhash.NewSeed(), keyhash.NewSeed(),
 }
 
 // The stable hash has no seeds; these set the kinds apart.
@@ -50,7 +50,7 @@ func (l *Limiter) Key(text string) Key {
 	if l.stable {
 		return Key{hash: xxhash.Sum64String(text)}
 	}
-	return Key{hash: maphash.String(seeds.text, text)}
+	return Key{hash: keyhash.String(seeds.text, text)}
 }
 
 // KeyBytes returns the same key as Key(string(text)). It does not allocate and
@@ -59,7 +59,7 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 	if l.stable {
 		return Key{hash: xxhash.Sum64(text)}
 	}
-	return Key{hash: maphash.Bytes(seeds.text, text)}
+	return Key{hash: keyhash.Bytes(seeds.text, text)}
 }
 
 // KeyAddr returns the key of an address. An IPv4 address and the same address
@@ -70,7 +70,7 @@ func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	if l.stable {
 		return Key{hash: xxhash.Sum64(b[:]) ^ stableAddr}
 	}
-	return Key{hash: maphash.Bytes(seeds.addr, b[:])}
+	return Key{hash: keyhash.Bytes(seeds.addr, b[:])}
 }
 
 // KeyUint64 returns the key of a number, such as a user's id. It does not
@@ -81,5 +81,5 @@ func (l *Limiter) KeyUint64(n uint64) Key {
 	if l.stable {
 		return Key{hash: xxhash.Sum64(b[:]) ^ stableNumber}
 	}
-	return Key{hash: maphash.Bytes(seeds.number, b[:])}
+	return Key{hash: keyhash.Bytes(seeds.number, b[:])}
 }

@@ -16,7 +16,7 @@ func (l *Limiter) Peek(key string, n uint64) Decision { return l.PeekKey(l.Key(k
 // PeekKey is [Limiter.Peek] for a key that is hashed already.
 func (l *Limiter) PeekKey(k Key, n uint64) Decision { return l.peek(k, n, l.clock.surely()) }
 
-func (l *Limiter) peek(k Key, n uint64, nanos int64) Decision {
+func (l *Limiter) peek(k Key, n uint64, nanos int64) (d Decision) {
 	place := l.table.Find(k.hash)
 	ask := n
 	if ask > l.table.Plan().Quota(k.tier).Tokens {
@@ -31,9 +31,8 @@ func (l *Limiter) peek(k Key, n uint64, nanos int64) Decision {
 		r = o.Read(ask, k.tier)
 	}
 	if n > o.Plan.Quota(k.tier).Tokens {
-		d := answer(&o, nanos, k, r, false)
-		d.RetryAfter = Never
-		return d
+		r.RetryAfter = Never
 	}
-	return answer(&o, nanos, k, r, r.RetryAfter == 0)
+	answer(&d, o, nanos, k, r, r.RetryAfter == 0)
+	return d
 }

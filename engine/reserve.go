@@ -78,7 +78,8 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (Reservatio
 		r.n = 0 // nothing was taken
 		return r, nil
 	}
-	d := l.decide(k, &o, nanos, n)
+	var d Decision
+	l.decide(&d, k, o, nanos, n)
 	return r, fmt.Errorf("engine: Reserve(%d): %w: %v, and %v is the longest", n, ErrTooLong, d.RetryAfter, longest)
 }
 

@@ -1,11 +1,12 @@
 package engine
 
 import (
-	"hash/maphash"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/keyhash"
 	"github.com/weir-go/weir/internal/tsc"
 	"github.com/weir-go/weir/shard"
 )
@@ -16,7 +17,7 @@ func (l *Limiter) Allow(key string) bool {
 	if l.stable {
 		return l.AllowKey(l.Key(key))
 	}
-	return l.AllowKey(Key{hash: maphash.String(seeds.text, key)}) // as Key does, a call less
+	return l.AllowKey(Key{hash: keyhash.String(seeds.text, key)}) // as Key does, a call less
 }
 
 // AllowKey is [Limiter.Allow] for a key that is hashed already.
@@ -31,6 +32,7 @@ func (l *Limiter) AllowKey(k Key) bool {
 		now = l.clock.nanos()
 	}
 	s, plan, v := l.table.Hit(place, now, 1, k.tier)
+	runtime.KeepAlive(l) // and with it the table
 	if v == shard.Admitted {
 		return true
 	}
@@ -49,10 +51,10 @@ func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
 		o, r = l.table.TakeLog(place, o.At, 1, k.tier, false)
 		doubtful = o.Verdict == shard.Refused && r.RetryAfter < l.clock.lateness()
 	} else {
-		if o.Verdict == shard.Undecided {
-			o = l.table.Miss(place, o.At, 1, k.tier)
+		if o.Verdict != shard.Refused {
+			o = l.table.Miss(place, o.At, 1, k.tier, o.Verdict)
 		}
-		doubtful = o.Doubtful(1, k.tier)
+		doubtful = o.Verdict == shard.Refused && o.Doubtful(1, k.tier)
 	}
 	if doubtful {
 		o = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier)
@@ -76,38 +78,39 @@ func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
 func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(key), n) }
 
 // TakeKey is [Limiter.Take] for a key that is hashed already.
-func (l *Limiter) TakeKey(k Key, n uint64) Decision {
-	d, _ := l.takeKey(k, n)
+func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
+	l.takeKey(&d, k, n)
 	return d
 }
 
-// takeKey is TakeKey, and reports whether there is a record of what was taken.
-func (l *Limiter) takeKey(k Key, n uint64) (d Decision, recorded bool) {
+// takeKey is TakeKey into d, and reports whether there is a record of what was taken.
+func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 	if n == 0 {
-		return l.PeekKey(k, n), false
+		*d = l.PeekKey(k, n)
+		return false
 	}
-	if l.logs {
-		nanos := l.clock.nanos()
-		d, recorded = l.takeLog(k, n, nanos)
-		if !d.Allowed && d.RetryAfter < l.clock.lateness() { // as Doubtful
-			d, recorded = l.takeLog(k, n, l.clock.renew(coarseTick))
-		}
-		return l.observed(k, n, d), recorded
-	}
-	o, nanos := l.take(k, n)
-	return l.decide(k, &o, nanos, n), o.Verdict == shard.Admitted
-}
-
-// take takes n tokens at the clock's time, which it returns.
-func (l *Limiter) take(k Key, n uint64) (o shard.Outcome, nanos int64) {
 	place := l.table.Find(k.hash)
 	place.Touch()
-	nanos = l.clock.nanos()
-	if o = l.table.Take(place, nanos, n, k.tier); o.Doubtful(n, k.tier) {
+	nanos := l.clock.nanos()
+	s, plan, v := l.table.Hit(place, nanos, n, k.tier)
+	runtime.KeepAlive(l) // and with it the table
+	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
+	if v == shard.Admitted {
+		answer(d, o, nanos, k, o.Read(0, k.tier), true)
+		return true
+	}
+	if l.logs {
+		return l.takeLog(d, k, n, nanos, l.clock.lateness())
+	}
+	if v != shard.Refused {
+		o = l.table.Miss(place, nanos, n, k.tier, v)
+	}
+	if o.Doubtful(n, k.tier) {
 		nanos = l.clock.renew(coarseTick)
 		o = l.table.Take(place, nanos, n, k.tier)
 	}
-	return o, nanos
+	l.decide(d, k, o, nanos, n)
+	return o.Verdict == shard.Admitted
 }
 
 // TakeAt is TakeKey at a time that the caller supplies: the fastest way when one
@@ -121,75 +124,72 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) Decision {
 	return l.takeAt(k, n, l.clock.instant(now))
 }
 
-func (l *Limiter) takeAt(k Key, n uint64, nanos int64) Decision {
+func (l *Limiter) takeAt(k Key, n uint64, nanos int64) (d Decision) {
 	if n == 0 {
 		return l.peek(k, n, nanos)
 	}
 	if l.logs {
-		d, _ := l.takeLog(k, n, nanos)
-		return l.observed(k, n, d)
+		l.takeLog(&d, k, n, nanos, 0)
+		return d
 	}
-	o := l.table.Take(l.table.Find(k.hash), nanos, n, k.tier)
-	return l.decide(k, &o, nanos, n)
+	l.decide(&d, k, l.table.Take(l.table.Find(k.hash), nanos, n, k.tier), nanos, n)
+	return d
 }
 
 // takeLog is a take from a sliding log, whose record alone does not say what there is to
-// say.
-func (l *Limiter) takeLog(k Key, n uint64, nanos int64) (d Decision, recorded bool) {
-	o, r := l.table.TakeLog(l.table.Find(k.hash), nanos, n, k.tier, true)
-	if o.Verdict == shard.Refused {
-		return answer(&o, nanos, k, r, false), false
-	} else if o.Verdict.Admits() {
-		return answer(&o, nanos, k, r, true), o.Verdict == shard.Admitted
+// say, by a clock that may be so late.
+func (l *Limiter) takeLog(d *Decision, k Key, n uint64, nanos int64, late time.Duration) (recorded bool) {
+	place := l.table.Find(k.hash)
+	o, r := l.table.TakeLog(place, nanos, n, k.tier, true)
+	if o.Verdict == shard.Refused && r.RetryAfter < late { // as Doubtful
+		nanos = l.clock.renew(coarseTick)
+		o, r = l.table.TakeLog(place, nanos, n, k.tier, true)
 	}
-	return l.unmet(k, &o, nanos, n), false
+	if o.Verdict == shard.TooMuch || o.Verdict == shard.NoRoom {
+		l.decide(d, k, o, nanos, n)
+		return false
+	}
+	answer(d, o, nanos, k, r, o.Verdict.Admits())
+	l.observe(k, n, d)
+	return o.Verdict == shard.Admitted
 }
 
-// decide puts an outcome into the terms of a caller whose clock read nanos.
-func (l *Limiter) decide(k Key, o *shard.Outcome, nanos int64, n uint64) Decision {
-	if o.Verdict.Admits() {
-		return answer(o, nanos, k, o.Read(0, k.tier), true)
-	}
-	if o.Verdict == shard.Refused {
-		return l.observed(k, n, answer(o, nanos, k, o.Read(n, k.tier), false))
-	}
-	return l.observed(k, n, l.unmet(k, o, nanos, n))
-}
-
-// unmet is the decision of a request that was refused without a look at a record.
-func (l *Limiter) unmet(k Key, o *shard.Outcome, nanos int64, n uint64) Decision {
-	if o.Verdict == shard.TooMuch {
-		d := l.peek(k, n, nanos)
+// decide puts an outcome into the terms of a caller whose clock read nanos, and tells the
+// observer of a refusal.
+func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, nanos int64, n uint64) {
+	switch o.Verdict {
+	case shard.Admitted, shard.Unrecorded:
+		answer(d, o, nanos, k, o.Read(0, k.tier), true)
+	case shard.Refused:
+		answer(d, o, nanos, k, o.Read(n, k.tier), false)
+	case shard.TooMuch:
+		*d = l.peek(k, n, nanos)
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
-		return d
+	case shard.NoRoom:
+		// The first record of the neighbourhood to be idle makes room.
+		rule := o.Plan.Rule()
+		wait := later(o.At-nanos, max(rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))), 1))
+		*d = Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
 	}
-	// The first record of the neighbourhood to be idle makes room.
-	rule := o.Plan.Rule()
-	wait := later(o.At-nanos, max(rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))), 1))
-	return Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
+	l.observe(k, n, d)
 }
 
-// observed returns the decision, and tells the observer of it if it is a refusal.
-func (l *Limiter) observed(k Key, n uint64, d Decision) Decision {
+// observe tells the observer of the decision if it is a refusal.
+func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	if l.observer != nil && !d.Allowed {
 		l.observer.refused(k, n)
 	}
-	return d
 }
 
 // answer makes a decision of what there is to say about a record, to a caller whose clock
 // read nanos.
-func answer(o *shard.Outcome, nanos int64, k Key, r atomicbucket.Reading, allowed bool) Decision {
-	d := Decision{
-		Allowed:    allowed,
-		Limit:      o.Plan.Quota(k.tier).Tokens,
-		Remaining:  r.Remaining,
-		ResetAfter: later(o.At-nanos, r.ResetAfter),
-	}
-	if !allowed {
-		d.RetryAfter = later(o.At-nanos, r.RetryAfter)
-	}
-	return d
+func answer(d *Decision, o shard.Outcome, nanos int64, k Key, r atomicbucket.Reading, allowed bool) {
+	late := o.At - nanos
+	d.Allowed = allowed
+	d.Limit = o.Plan.Quota(k.tier).Tokens
+	d.Remaining = r.Remaining
+	d.RetryAfter = later(late, r.RetryAfter)
+	d.ResetAfter = later(late, r.ResetAfter)
 }
 
 // later returns a wait as a clock sees it that is so many nanoseconds late. No wait stays

@@ -81,7 +81,7 @@
 // twice the burst.
 //
 // R5. A search ends at a slot that was never used, and a search for the key's own record
-// at no other. A claim takes
+// at no other. (Hit, which decides only if it can, may end anywhere.) A claim takes
 // the first slot that may be taken up to there, and a used slot is never unused
 // again, so no record of the key is further on. FREE slots, and slots of others,
 // are passed: a record behind one of them would be lost from sight, and inserted

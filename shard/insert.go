@@ -12,6 +12,14 @@ func (t *Table) insert(p Place, r request) Outcome {
 	room, from, idleAtMark := (*slot)(nil), atomicbucket.State(0), true
 	for i := uint64(0); i < t.window; i++ {
 		sl := p.at(i)
+		if room != nil { // then only a record of the key matters
+			if key := sl.key.Load(); key != p.fingerprint {
+				if key == 0 && sl.state.Load() == 0 {
+					break // R5
+				}
+				continue
+			}
+		}
 		s := sl.state.Load()  // before the key: R1
 		plan := t.plan.Load() // after the state: R9
 		if s.IsLive() && s.Tag() != plan.live {

@@ -88,6 +88,9 @@ func (p *Plan) take(s atomicbucket.State, now int64, d atomicbucket.Demand) (pay
 
 // idle reports whether a record that follows the plan is idle at an instant.
 func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
+	if p.isBucket {
+		return p.bucket.Idle(s, p.bucket.Ticks(nanos)) // without an indirect call
+	}
 	return p.rule.Idle(s, p.rule.Ticks(nanos))
 }
 
@@ -98,6 +101,11 @@ func (p *Plan) full(nanos int64) atomicbucket.State {
 
 // first returns the payload after the first take of a key.
 func (p *Plan) first(nanos int64, d atomicbucket.Demand) (payload uint64) {
+	if p.isBucket {
+		now := p.bucket.Ticks(nanos)
+		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)), now, d) // it looks at the payload only
+		return payload
+	}
 	payload, _ = p.rule.Take(p.full(nanos), p.rule.Ticks(nanos), d)
 	return payload
 }

@@ -33,7 +33,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 
 // Over returns how long somebody has to wait who has taken ahead: 0 if the tokens were
 // there.
-func (o *Outcome) Over(tier uint8) time.Duration {
+func (o Outcome) Over(tier uint8) time.Duration {
 	return o.Plan.bucket.Over(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
 }
 

@@ -60,7 +60,7 @@ type Table struct {
 	lines  uint64 // lines in a shard
 	homes  uint64 // lines in a shard that are a home: those with a window behind them
 	window uint64 // slots in a window
-	hits   uint64 // window, if the records are token buckets, else 0: what Hit searches
+	hits   uint64 // slots that Hit searches: none, if the records are not token buckets
 	plan   word.Pointer[Plan]
 	before word.Pointer[Plan] // the plan before, while there may be records that follow it
 
@@ -134,7 +134,7 @@ func New(cfg Config) (*Table, error) {
 		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
-		t.hits = t.window
+		t.hits = min(t.window, hitLines*lineSlots)
 	}
 	t.plan.Store(cfg.Plan)
 	t.mark.Store(uint64(cfg.Start))

@@ -27,7 +27,7 @@ const (
 
 var mutants = []mutant{
 	{"R1", "hit reads the key only before the state", "two keys twice, one slot, evict", "I2", []edit{
-		{takeGo, "!s.IsLive() || sl.key.Load() != p.fingerprint {", "!s.IsLive() {"},
+		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
 	}},
 	{"R1", "insert reads the key before the state", "two keys twice, one slot, evict", "I2", []edit{
 		{insertGo, "s := sl.state.Load()  // before the key: R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
@@ -38,7 +38,7 @@ var mutants = []mutant{
 		{lookGo, "!s.IsLive() || sl.key.Load() != p.fingerprint", "!s.IsLive() || key != p.fingerprint"},
 	}},
 	{"R2", "hit does not read a refusing state again", "a key comes back", "I9", []edit{
-		{takeGo, "if sl.state.Load() == s { // R2\n\t\t\t\truntime", "if true {\n\t\t\t\truntime"},
+		{takeGo, "if sl.state.Load() == s { // R2", "if true {"},
 	}},
 	{"R2", "look does not read the state again", "look at a slot that changes hands", "I9", []edit{
 		{lookGo, "if sl.state.Load() == s {", "if true {"},
@@ -62,9 +62,6 @@ var mutants = []mutant{
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
 			"\tfor i := range t.window {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
-	{"R5", "hit stops at a freed slot", "two takers of a record behind a freed slot", "I5", []edit{
-		{takeGo, "if key == 0 && sl.state.Load() == 0 {", "if sl.state.Load().Tag() <= atomicbucket.Free {"},
-	}},
 	{"R5", "settle stops at a freed slot", "reset of the slot before two inserts", "I1", []edit{
 		{insertGo, "if key == 0 && other.state.Load() == 0 {", "if other.state.Load().Tag() <= atomicbucket.Free {"},
 	}},
@@ -72,10 +69,11 @@ var mutants = []mutant{
 		{lookGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
 	}},
 	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
+		{insertGo, "if room != nil {", "if false {"},
 		{insertGo, "if room == nil && (s.Tag()", "if (s.Tag()"},
 		{insertGo, "if s == 0 {", "if false {"},
 	}},
-	{"R5", "a freed slot is as if it was never used", "two takers of a record behind a freed slot", "I2", []edit{
+	{"R5", "a freed slot is as if it was never used", "two resets of a stranger's slot", "I7", []edit{
 		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
 			"func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), 0)"},
 	}},
@@ -174,7 +172,7 @@ var mutants = []mutant{
 		{takeGo, "plan := t.plan.Load() // after", "// after"},
 	}},
 	{"R9", "hit does not look which plan a record follows", "the limit grows beside two takers", "I1", []edit{
-		{takeGo, "s.Tag() != plan.live || n > quota.Tokens", "n > quota.Tokens"},
+		{takeGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
 	}},
 	{"R9", "look and reset do not look which plan a record follows", "the limit grows beside a reset and a look", "R9", []edit{
 		{lookGo, "if s.Tag() != plan.live {", "if false {"},

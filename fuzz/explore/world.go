@@ -248,12 +248,12 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 
 // beginAgain forgets what the thread knows when its call searches from the start
 // again, which the table counts, because it carries nothing over: an insert first reads
-// the mark, and then, like a reset, the first state. (A hit begins with the first key,
-// and is not meant.) Without this no two rounds would be the same state, and a circle would
-// look like a spiral.
+// the mark, and a reset or a refund the first state. (So does a hit, which is not meant: it
+// carries over what the mark was.) Without this no two rounds would be the same state, and a
+// circle would look like a spiral.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
-	if retries != w.retries && (w.isTime(th.pending.Word) || th.pending.Word == w.words[0]) {
+	if retries != w.retries && (w.isTime(th.pending.Word) || th.pending.Word == w.words[0] && th.call().verb != take) {
 		th.history = mix(th.before, 1)
 	}
 	w.retries = retries
