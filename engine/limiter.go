@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -20,8 +21,7 @@ type Limiter struct {
 	stable     bool
 	observer   *observer // nil for none
 	setting    sync.Mutex
-	policy     Policy // guarded by setting
-	tiers      int    // beside the policy
+	policies   atomic.Pointer[[]Policy] // the policy and its tiers, written under setting
 	background *background
 }
 
@@ -70,10 +70,9 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		careful:    clock.kind == clockCoarse || c.observer != nil,
 		stable:     c.stable,
 		observer:   c.observer,
-		policy:     policy,
-		tiers:      len(c.tiers),
 		background: &background{table: table, clock: clock, interval: c.interval},
 	}
+	l.publish(policy, c.tiers)
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
 	return l, nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -131,6 +132,50 @@ func (p Policy) String() string {
 		return fmt.Sprintf("sliding log %d/%v%s", p.limit, p.window, aligned)
 	}
 	return "no policy"
+}
+
+// Limit returns the most that a key can have: the burst of a bucket, the tokens of a window.
+func (p Policy) Limit() uint64 { return p.limit }
+
+// Window returns the time in which a key that has used up its whole limit gets it back: the
+// window, or the time that a bucket takes to fill. It is 0 for the zero Policy and ends at 292
+// years, the longest Duration there is.
+func (p Policy) Window() time.Duration {
+	switch p.algorithm {
+	case tokenBucket:
+		return duration(float64(p.limit) / p.rate.tokens * float64(p.rate.period))
+	case batchRefill:
+		if p.refill == 0 {
+			return 0
+		}
+		return duration(float64((p.limit-1)/p.refill+1) * float64(p.window))
+	}
+	return p.window
+}
+
+// duration returns so many nanoseconds, rounded to whole ones.
+func duration(nanos float64) time.Duration {
+	if !(nanos < math.MaxInt64) {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(nanos))
+}
+
+// Policy returns the policy of a tier, 0 for the limiter's own, as it was given to [New] or by the
+// latest [Limiter.SetPolicy]; the zero Policy for a tier that the limiter does not have. It is
+// lock-free and does not allocate.
+func (l *Limiter) Policy(tier int) Policy {
+	policies := *l.policies.Load()
+	if tier < 0 || tier >= len(policies) {
+		return Policy{}
+	}
+	return policies[tier]
+}
+
+// publish makes the policies what [Limiter.Policy] returns.
+func (l *Limiter) publish(policy Policy, tiers []Policy) {
+	policies := append([]Policy{policy}, tiers...)
+	l.policies.Store(&policies)
 }
 
 // rule checks the numbers and makes of them what the table needs. The rule has room for

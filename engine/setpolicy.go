@@ -24,18 +24,19 @@ import (
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	if policy.algorithm != l.policy.algorithm || policy.aligned != l.policy.aligned {
-		return fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", policy, l.policy)
+	before := *l.policies.Load()
+	if policy.algorithm != before[0].algorithm || policy.aligned != before[0].aligned {
+		return fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", policy, before[0])
 	}
-	if len(tiers) != l.tiers {
-		return fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), l.tiers)
+	if len(tiers) != len(before)-1 {
+		return fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
 	}
 	plan, err := l.replan(policy, tiers)
 	if err != nil {
 		return err
 	}
 	l.table.Adopt(plan, l.clock.surely())
-	l.policy = policy
+	l.publish(policy, tiers)
 	return nil
 }
 

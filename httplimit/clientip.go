@@ -1,0 +1,285 @@
+package httplimit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A ClientIP finds the address of the client of a request, and its key. Make one with
+// [NewClientIP]. It is safe for concurrent use and does not allocate, unless what it reads is
+// malformed.
+//
+// The address is the socket's, unless that belongs to a trusted proxy ([TrustProxies]). Then
+// the proxies' header is read from the right, all its lines together: trusted addresses are passed
+// over, and the first that is not trusted is the client. What cannot be read as an address
+// ends the walk at the last good address. So a client can put what it likes into the
+// header: only what trusted proxies wrote is read.
+//
+// Ports and zones are dropped, an IPv4 address mapped into IPv6 is the IPv4 address.
+type ClientIP struct {
+	trusted   []netip.Prefix
+	trustUnix bool
+	header    string // canonical name
+	forwarded bool   // the header is in the form of RFC 7239
+	bits4     int
+	bits6     int
+}
+
+// An IPOption changes one thing about a [ClientIP].
+type IPOption func(*ClientIP) error
+
+// NewClientIP returns a ClientIP. Without options it is the socket's address, to /32 or /64, and no
+// header is believed.
+func NewClientIP(options ...IPOption) (*ClientIP, error) {
+	c := &ClientIP{bits4: 32, bits6: 64}
+	for i, option := range options {
+		if option == nil {
+			return nil, fmt.Errorf("httplimit: NewClientIP: option %d of %d is nil", i+1, len(options))
+		}
+		if err := option(c); err != nil {
+			return nil, err
+		}
+	}
+	if c.header == "" {
+		c.header = "X-Forwarded-For"
+	} else if len(c.trusted) == 0 && !c.trustUnix {
+		return nil, fmt.Errorf("httplimit: IPHeader(%q): without TrustProxies no header is believed", c.header)
+	}
+	return c, nil
+}
+
+// TrustProxies names the proxies whose header is believed, as addresses and CIDR prefixes:
+// "10.0.0.0/8", "2001:db8::1". Several calls add up. It must not be a range in which clients
+// are, nor one through which they could reach the server directly.
+func TrustProxies(prefixes ...string) IPOption {
+	return func(c *ClientIP) error {
+		if len(prefixes) == 0 {
+			return errors.New("httplimit: TrustProxies(): want at least one address or CIDR prefix")
+		}
+		for _, text := range prefixes {
+			prefix, err := parsePrefix(text)
+			if err != nil {
+				return fmt.Errorf("httplimit: TrustProxies: %w", err)
+			}
+			c.trusted = append(c.trusted, prefix)
+		}
+		return nil
+	}
+}
+
+// TrustUnixSocket believes the header of peers that have no IP address, because they came over a
+// Unix socket. Without it these have one key together, that of the address "::".
+func TrustUnixSocket() IPOption {
+	return func(c *ClientIP) error {
+		c.trustUnix = true
+		return nil
+	}
+}
+
+// IPHeader names the header in which the proxies tell the client's address: X-Forwarded-For,
+// which is also the default, Forwarded (RFC 7239), or another that holds an address or a list of
+// them, such as CF-Connecting-IP or X-Real-IP. Choose the one that your proxies write, and
+// only that: another they pass on as the client sent it.
+func IPHeader(name string) IPOption {
+	return func(c *ClientIP) error {
+		if !isToken(name) {
+			return fmt.Errorf("httplimit: IPHeader(%q): want the name of an HTTP header, such as X-Forwarded-For", name)
+		}
+		c.header = http.CanonicalHeaderKey(name)
+		c.forwarded = c.header == "Forwarded"
+		return nil
+	}
+}
+
+// IPv6Prefix sets how many bits of an IPv6 address make the key, 1 to 128; 64 without it,
+// because one customer is given at least that many addresses.
+func IPv6Prefix(bits int) IPOption {
+	return func(c *ClientIP) error {
+		if bits < 1 || bits > 128 {
+			return fmt.Errorf("httplimit: IPv6Prefix(%d): want 1 to 128", bits)
+		}
+		c.bits6 = bits
+		return nil
+	}
+}
+
+// IPv4Prefix sets how many bits of an IPv4 address make the key, 1 to 32; 32 without it.
+func IPv4Prefix(bits int) IPOption {
+	return func(c *ClientIP) error {
+		if bits < 1 || bits > 32 {
+			return fmt.Errorf("httplimit: IPv4Prefix(%d): want 1 to 32", bits)
+		}
+		c.bits4 = bits
+		return nil
+	}
+}
+
+// remoteIP is what a [Limit] without a Key uses.
+var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
+
+// RemoteIP is the [KeyFunc] of the socket's address, IPv6 cut to /64: the client, where no proxy
+// is in between.
+func RemoteIP(h Hasher, r *http.Request) (engine.Key, bool) { return remoteIP.Key(h, r) }
+
+// Key is a [KeyFunc]: the client's address, cut to its prefix. Every request has one.
+func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
+	return h.KeyAddr(c.Prefix(r).Addr()), true
+}
+
+// Prefix returns the prefix that the client of a request is limited by; the zero Prefix where
+// the client has no address.
+func (c *ClientIP) Prefix(r *http.Request) netip.Prefix {
+	addr := c.Addr(r)
+	bits := c.bits6
+	if addr.Is4() {
+		bits = c.bits4
+	}
+	prefix, _ := addr.Prefix(bits) // fails for the zero Addr, and then it is zero too
+	return prefix
+}
+
+// Addr returns the address of the client of a request. It is the zero Addr if there is none: the
+// peer came over a Unix socket, or the server put into RemoteAddr what is no address.
+func (c *ClientIP) Addr(r *http.Request) netip.Addr {
+	client, _ := parseAddr(r.RemoteAddr, false)
+	if !c.trusts(client) {
+		return client
+	}
+	lines := r.Header[c.header]
+	for i := len(lines) - 1; i >= 0; i-- {
+		for rest, more := lines[i], true; more; {
+			var element string
+			rest, element, more = c.last(rest)
+			addr, ok := c.read(element)
+			if !ok {
+				return client
+			}
+			if client = addr; !c.trusts(addr) {
+				return client
+			}
+		}
+	}
+	return client
+}
+
+// trusts reports whether an address is that of a trusted proxy. The zero Addr is a peer's on a
+// Unix socket: nothing in a header is read as that.
+func (c *ClientIP) trusts(addr netip.Addr) bool {
+	if !addr.IsValid() {
+		return c.trustUnix
+	}
+	for _, prefix := range c.trusted {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// last cuts the last element off a list.
+func (c *ClientIP) last(list string) (rest, element string, more bool) {
+	comma := strings.LastIndexByte(list, ',')
+	if c.forwarded {
+		comma = lastComma(list)
+	}
+	if comma < 0 {
+		return "", list, false
+	}
+	return list[:comma], list[comma+1:], true
+}
+
+// read returns the address that an element of the list names.
+func (c *ClientIP) read(element string) (netip.Addr, bool) {
+	if !c.forwarded {
+		return parseAddr(strings.Trim(element, " \t"), false)
+	}
+	node, ok := forwardedFor(element)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return parseAddr(node, true)
+}
+
+// parseAddr reads an address that may have a port and a zone: 192.0.2.1, 192.0.2.1:80, 2001:db8::1,
+// [2001:db8::1], [2001:db8::1]:80. In RFC 7239 a port may also be a made-up name (_port).
+func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
+	host, port, bracketed := s, "", false
+	if strings.HasPrefix(s, "[") {
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return netip.Addr{}, false
+		}
+		host, port, bracketed = s[1:end], s[end+1:], true
+	} else if colon := strings.IndexByte(s, ':'); colon >= 0 && colon == strings.LastIndexByte(s, ':') {
+		host, port = s[:colon], s[colon:] // an IPv6 address has two colons or more
+	}
+	if port != "" && !isPort(port, namedPort) {
+		return netip.Addr{}, false
+	}
+	// The zone goes first: netip would allocate to keep it.
+	if i := strings.IndexByte(host, '%'); i > 0 && i < len(host)-1 && strings.IndexByte(host[:i], ':') >= 0 {
+		host = host[:i]
+	}
+	// ParseAddr allocates its error; nothing that short or that long is an address.
+	if len(host) < len("::") || len(host) > len("0000:0000:0000:0000:0000:ffff:255.255.255.255") {
+		return netip.Addr{}, false
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || bracketed && addr.Is4() {
+		return netip.Addr{}, false
+	}
+	return addr.Unmap(), true
+}
+
+// isPort reports whether s is a colon and a port.
+func isPort(s string, named bool) bool {
+	if s[0] != ':' || len(s) < 2 {
+		return false
+	}
+	s = s[1:]
+	if named && s[0] == '_' {
+		return len(s) > 1
+	}
+	if len(s) > 5 {
+		return false
+	}
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n <= 65535
+}
+
+// parsePrefix reads an address or a CIDR prefix.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a CIDR prefix such as 10.0.0.0/8", text)
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR prefix such as 10.0.0.0/8", text)
+	}
+	if prefix != prefix.Masked() {
+		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text, prefix.Masked())
+	}
+	if addr := prefix.Addr(); addr.Is4In6() {
+		if prefix.Bits() < 96 {
+			return netip.Prefix{}, fmt.Errorf("%q covers all of IPv4 and more: want IPv4 prefixes by themselves", text)
+		}
+		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
+	}
+	return prefix, nil
+}

@@ -1,0 +1,186 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Decide holds a request against the limits, without answering it: for callers that answer
+// by themselves. Whoever does writes an allowed request's headers by [Result.WriteHeaders] and, if
+// a limit has a Refund function, ends it by [Result.Settle]; or refuses it by [Result.Refuse].
+//
+// It does not allocate, as long as the limits' functions do not, no limit has a [Store], and at
+// most eight limits apply.
+func (m *Middleware) Decide(r *http.Request) Result {
+	res := Result{m: m, shown: -1}
+	if m.skip != nil && m.skip(r) {
+		return res
+	}
+	for _, l := range m.limits {
+		l.apply(r, &res)
+	}
+	if res.enforce(r) {
+		for i := range res.n {
+			if c := res.at(i); c.limit.Shadow {
+				c.take(r, m)
+				if c.outcome == Refused {
+					c.outcome = ShadowRefused
+				}
+			}
+		}
+	}
+	res.sum()
+	if m.metrics != nil || m.onLimited != nil {
+		m.report(r, &res)
+	}
+	return res
+}
+
+// apply adds a check to the result if the limit is for the request.
+func (l *limit) apply(r *http.Request, res *Result) {
+	if l.Match != nil && !l.Match(r) {
+		return
+	}
+	var key engine.Key
+	var text string
+	if l.Limiter != nil {
+		var isLimited bool
+		if key, isLimited = l.Key(Hasher{limiter: l.Limiter}, r); !isLimited {
+			return
+		}
+	}
+	if l.Store != nil || res.m.secret != nil {
+		var isLimited bool
+		if text, isLimited = l.Key.Text(r); !isLimited {
+			return
+		}
+	}
+	c := res.add()
+	c.limit, c.key, c.text, c.n = l, key, text, 1
+	if l.Tier != nil {
+		tier := l.Tier(r)
+		c.key = key.Tier(tier)
+		c.tier = uint8(min(uint(tier), uint(len(l.policies)-1))) // the last one is what no limiter has
+	}
+	if l.Cost != nil {
+		c.n = l.Cost(r)
+	}
+	res.refundable = res.refundable || l.Refund != nil
+}
+
+// enforce takes from the limits that are in force, one after the other, and reports whether all
+// of them admit the request. If one does not, what was taken is given back, and the others are
+// asked how things stand.
+//
+// This is engine.All, which cannot be used for it: it does not say whose its decision is, the
+// headers need every limit's, and some limits may be stores.
+func (res *Result) enforce(r *http.Request) bool {
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow {
+			continue
+		}
+		c.take(r, res.m)
+		if c.outcome == Refused {
+			res.verdict = limited
+		} else if c.outcome == StoreFailed && c.limit.OnError == FailClosed {
+			res.verdict = unavailable
+		}
+		if res.verdict != pass {
+			res.undo(r, i)
+			return false
+		}
+	}
+	return true
+}
+
+// undo gives back what was taken before check i refused, and looks at the others.
+func (res *Result) undo(r *http.Request, i int) {
+	for j := range res.n {
+		c := res.at(j)
+		if j == i || c.limit.Shadow {
+			continue
+		}
+		c.giveBack(r, res.m)
+		if c.outcome != StoreFailed {
+			c.outcome = NotTaken
+		}
+		if c.limit.Store != nil {
+			continue // a look costs as much as a take
+		}
+		c.decision = c.limit.Limiter.PeekKey(c.key, c.n)
+		if !c.decision.Allowed && res.verdict == limited {
+			c.outcome = Refused
+		}
+	}
+}
+
+// take takes from the limit.
+func (c *check) take(r *http.Request, m *Middleware) {
+	if c.limit.Store != nil {
+		d, err := c.limit.Store.Take(r.Context(), c.text, c.n)
+		if err == nil {
+			c.decided(d, remote)
+			return
+		}
+		m.failed(c.limit, err)
+		c.outcome = StoreFailed
+		if c.limit.OnError != FailLocal {
+			return
+		}
+	}
+	c.decided(c.limit.Limiter.TakeKey(c.key, c.n), local)
+}
+
+func (c *check) decided(d engine.Decision, by source) {
+	c.decision, c.outcome = d, Refused
+	if d.Allowed {
+		c.outcome, c.taken = Allowed, by
+	}
+}
+
+// giveBack gives back what the check has taken, once.
+func (c *check) giveBack(r *http.Request, m *Middleware) {
+	switch c.taken {
+	case local:
+		c.limit.Limiter.RefundKey(c.key, c.n)
+	case remote:
+		if err := c.limit.Store.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
+			m.failed(c.limit, err)
+		}
+	}
+	c.taken = nowhere
+}
+
+// sum chooses the check that the headers show, and the seconds to wait.
+func (res *Result) sum() {
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow || res.verdict == limited && c.outcome != Refused || res.verdict != limited && c.outcome != Allowed {
+			continue
+		}
+		if res.shown < 0 || c.tighter(res.at(res.shown), res.verdict) {
+			res.shown = i
+		}
+	}
+	if res.verdict != limited || res.never() {
+		return
+	}
+	res.retry = max(seconds(res.at(res.shown).decision.RetryAfter), 1)
+	if res.m.jitter > 0 {
+		res.retry += min(int64(res.m.random()*float64(res.m.jitter+1)), res.m.jitter)
+	}
+}
+
+// tighter reports whether the check has less to give than another.
+func (c *check) tighter(other *check, v verdict) bool {
+	if v == limited {
+		return c.decision.RetryAfter > other.decision.RetryAfter
+	}
+	if c.decision.Remaining != other.decision.Remaining {
+		return c.decision.Remaining < other.decision.Remaining
+	}
+	return c.decision.ResetAfter > other.decision.ResetAfter
+}

@@ -1,0 +1,49 @@
+/*
+Package httplimit limits HTTP requests by the limiters of package engine. A [Middleware] is made of
+one or several limits and fits net/http and every router that takes a func(http.Handler) http.Handler.
+
+	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 50))
+	...
+	m, err := httplimit.New([]httplimit.Limit{{Name: "default", Limiter: limiter}})
+	...
+	http.ListenAndServe(":8080", m.Handler(mux))
+
+Each client address has its bucket; IPv6 clients have one for their /64. Answers say how much is left,
+and a refusal, 429, when to come back:
+
+	RateLimit-Policy: "default";q=50;w=5
+	RateLimit: "default";r=49;t=1
+
+# Who is charged
+
+A [KeyFunc] says it: [RemoteIP] unless the limit has another. Behind proxies the socket's address is
+the proxy's, so say which proxies write the client's address into which header; nobody else
+is believed:
+
+	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
+	...
+	key, err := httplimit.Header("X-API-Key", ip.Key)
+
+[Join] makes one key of several.
+
+# Several limits
+
+A request is held against every limit that matches it, all or nothing: if one refuses, the
+others keep their tokens. The headers list them all and show the tightest; Retry-After is the
+longest. One middleware can so serve a whole program: give each limit a Match function.
+(Middlewares one inside the other work, too, but each takes by itself, and the headers are the
+inner one's.)
+
+# What else there is
+
+A limit can cost more for some requests (Cost), be tried out first (Shadow), count only failures
+(Refund), have plans (Tier), and keep its state in a [Store] that several processes share. [Skip] exempts
+requests, [OnLimited] and [ObserveWith] report, [RefuseWith] writes refusals your way, and
+[Middleware.Decide] decides without answering.
+
+# What it costs
+
+A decision with any key function of this package but [Cookie] does not allocate. Headers cost two allocations with the default
+style and one limit: a string, and the array of values that an http.Header is made of.
+*/
+package httplimit

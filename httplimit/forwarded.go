@@ -1,0 +1,103 @@
+package httplimit
+
+import "strings"
+
+// lastComma returns where the last element of a Forwarded header's value (RFC 7239) begins,
+// less one: the last comma that is not in a quoted string; -1 if there is none.
+//
+// It reads from the right, so that what a client wrote further left, an open quote say, cannot
+// swallow what a proxy appended.
+func lastComma(list string) int {
+	quoted := false
+	for i := len(list) - 1; i >= 0; i-- {
+		switch list[i] {
+		case '"':
+			quoted = quoted != !escaped(list, i)
+		case ',':
+			if !quoted {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// escaped reports whether the character at i has a backslash before it that counts.
+func escaped(s string, i int) bool {
+	n := 0
+	for i--; i >= 0 && s[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+// forwardedFor returns the node that an element of a Forwarded header names as "for": the
+// value without its quotes. It is not ok if the element is malformed or does not name one, or two.
+func forwardedFor(element string) (node string, ok bool) {
+	found := false
+	for more := true; more; {
+		var pair string
+		pair, element, more = cutPair(element)
+		name, value, isPair := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if !isPair {
+			if pair == "" && more { // RFC 7239 allows an empty pair
+				continue
+			}
+			return "", false
+		}
+		if value, isPair = unquote(value); !isPair {
+			return "", false
+		}
+		if strings.EqualFold(name, "for") {
+			if found {
+				return "", false
+			}
+			node, found = value, true
+		}
+	}
+	return node, found
+}
+
+// cutPair cuts the first pair off an element, at a semicolon that is not in a quoted string.
+func cutPair(element string) (pair, rest string, more bool) {
+	quoted := false
+	for i := 0; i < len(element); i++ {
+		switch c := element[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ';' && !quoted:
+			return element[:i], element[i+1:], true
+		}
+	}
+	return element, "", false
+}
+
+// unquote returns the text of a value, a token or a quoted string. A token may hold colons
+// and brackets here, because some proxies leave the quotes out.
+func unquote(value string) (string, bool) {
+	if !strings.HasPrefix(value, `"`) {
+		return value, value != "" && strings.IndexByte(value, '"') < 0
+	}
+	if len(value) < 2 || value[len(value)-1] != '"' {
+		return "", false
+	}
+	value = value[1 : len(value)-1]
+	if strings.IndexByte(value, '"') < 0 && strings.IndexByte(value, '\\') < 0 {
+		return value, true
+	}
+	text := make([]byte, 0, len(value))
+	for i := 0; i < len(value); i++ {
+		if value[i] == '"' {
+			return "", false
+		}
+		if value[i] == '\\' {
+			if i++; i == len(value) {
+				return "", false
+			}
+		}
+		text = append(text, value[i])
+	}
+	return string(text), true
+}

@@ -1,0 +1,215 @@
+package httplimit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A HeaderStyle is a set of headers that tell a client how much it has left. Styles are combined
+// by |.
+type HeaderStyle uint8
+
+const (
+	// IETF is the pair of draft-ietf-httpapi-ratelimit-headers since its 8th version, structured
+	// fields (RFC 9651):
+	//
+	//	RateLimit-Policy: "default";q=100;w=60
+	//	RateLimit: "default";r=50;t=30
+	//
+	// RateLimit-Policy lists every limit that applies and is in force: q is all that a key can
+	// have at once, w the seconds in which it comes back. RateLimit shows the tightest: r is
+	// what is left, t the seconds until all of it is back (of a window: until it ends), or, of a
+	// refusal, those until the request can pass.
+	IETF HeaderStyle = 1 << iota
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest
+	// limit. Reset is the time that t counts down to, in seconds since 1970, rounded up.
+	Legacy
+	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the tightest limit, as
+	// in the draft up to its 6th version. Reset is the t above.
+	Draft06
+
+	// NoHeaders is none of them.
+	NoHeaders HeaderStyle = 0
+)
+
+// The names are in the form of [http.CanonicalHeaderKey], because that is how [http.Header.Get] and
+// proxies look for them. HTTP/1 shows it as it is, and does not mind the case; HTTP/2 has
+// lower case only.
+const (
+	headerPolicy        = "Ratelimit-Policy"
+	headerRateLimit     = "Ratelimit"
+	headerXLimit        = "X-Ratelimit-Limit"
+	headerXRemaining    = "X-Ratelimit-Remaining"
+	headerXReset        = "X-Ratelimit-Reset"
+	header06Limit       = "Ratelimit-Limit"
+	header06Remaining   = "Ratelimit-Remaining"
+	header06Reset       = "Ratelimit-Reset"
+	headerRetryAfter    = "Retry-After"
+	headersOfAllStyles  = 9
+	longestItemOfPolicy = 64 // beside its name
+)
+
+// WriteHeaders sets the headers of the answer, refused or not. Those of the same name that are there
+// already, from a middleware further out say, are replaced.
+func (res *Result) WriteHeaders(h http.Header) {
+	if res.m == nil {
+		return
+	}
+	fields := fieldWriter{h: h}
+	styles := res.m.styles
+	if styles&IETF != 0 {
+		if policies := res.policies(); policies != "" {
+			fields.set(headerPolicy, policies)
+		}
+	}
+	if res.shown >= 0 && styles != NoHeaders {
+		c := res.at(res.shown)
+		if styles&IETF != 0 {
+			fields.set(headerRateLimit, res.rateLimit(c))
+		}
+		var limit, remaining string
+		if styles&(Legacy|Draft06) != 0 {
+			limit, remaining = integer(c.decision.Limit), integer(c.decision.Remaining)
+		}
+		if styles&Legacy != 0 {
+			fields.set(headerXLimit, limit)
+			fields.set(headerXRemaining, remaining)
+			fields.set(headerXReset, strconv.FormatInt(res.resetAt(c), 10))
+		}
+		if styles&Draft06 != 0 {
+			fields.set(header06Limit, limit)
+			fields.set(header06Remaining, remaining)
+			fields.set(header06Reset, strconv.FormatInt(seconds(c.reset()), 10))
+		}
+	}
+	if res.retry > 0 {
+		fields.set(headerRetryAfter, strconv.FormatInt(res.retry, 10))
+	}
+}
+
+// A fieldWriter sets headers whose names are in canonical form. All values are in one
+// array, where [http.Header.Set] would allocate one for each.
+type fieldWriter struct {
+	h      http.Header
+	values []string
+}
+
+func (f *fieldWriter) set(name, value string) {
+	if cap(f.values) == 0 {
+		f.values = make([]string, 0, headersOfAllStyles)
+	}
+	f.values = append(f.values, value)
+	last := len(f.values)
+	f.h[name] = f.values[last-1 : last : last] // full, so that who appends to it gets a copy
+}
+
+// policies returns the value of RateLimit-Policy.
+func (res *Result) policies() string {
+	var only string
+	var list []byte
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow {
+			continue
+		}
+		item := c.policy()
+		if res.m.secret != nil {
+			item += res.m.partition(c)
+		}
+		switch {
+		case only == "":
+			only = item
+		case list == nil:
+			list = append(append(append(make([]byte, 0, 4*(len(only)+longestItemOfPolicy)), only...), ", "...), item...)
+		default:
+			list = append(append(list, ", "...), item...)
+		}
+	}
+	if list != nil {
+		return string(list)
+	}
+	return only
+}
+
+// policy returns the check's item of RateLimit-Policy. It is made anew only when its numbers have
+// changed.
+func (c *check) policy() string {
+	quota, window := c.decision.Limit, c.limit.Window
+	if c.limit.Store == nil {
+		p := c.limit.Limiter.Policy(int(c.tier))
+		quota, window = p.Limit(), p.Window()
+	}
+	known := &c.limit.policies[c.tier]
+	if r := known.Load(); r != nil && r.quota == quota && r.window == window {
+		return r.text
+	}
+	b := append([]byte(c.limit.quoted), ";q="...)
+	b = appendInteger(b, quota)
+	b = append(b, c.limit.unit...)
+	if window > 0 {
+		b = appendInteger(append(b, ";w="...), uint64(seconds(window)))
+	}
+	r := &rendered{quota, window, string(b)}
+	known.Store(r)
+	return r.text
+}
+
+// rateLimit returns the value of RateLimit.
+func (res *Result) rateLimit(c *check) string {
+	var room [128]byte
+	b := append(append(room[:0], c.limit.quoted...), ";r="...)
+	b = appendInteger(b, c.decision.Remaining)
+	b = appendInteger(append(b, ";t="...), uint64(seconds(c.reset())))
+	if res.m.secret != nil {
+		b = append(b, res.m.partition(c)...)
+	}
+	return string(b)
+}
+
+// reset returns how long the client has to wait until it can go on as it pleases, or if it was
+// refused, at all.
+func (c *check) reset() time.Duration {
+	if c.decision.Allowed || c.decision.RetryAfter == engine.Never {
+		return c.decision.ResetAfter
+	}
+	return max(c.decision.RetryAfter, 1)
+}
+
+// resetAt returns the end of reset as seconds since 1970, rounded up.
+func (res *Result) resetAt(c *check) int64 {
+	now, wait := res.m.now(), c.reset()
+	at := now.Unix() + int64(wait/time.Second)
+	return at + seconds(time.Duration(now.Nanosecond())+wait%time.Second)
+}
+
+// partition returns the "pk" parameter of a check.
+func (m *Middleware) partition(c *check) string {
+	mac := hmac.New(sha256.New, m.secret)
+	mac.Write([]byte(c.limit.quoted))
+	mac.Write([]byte(c.text))
+	return ";pk=:" + base64.StdEncoding.EncodeToString(mac.Sum(nil)[:8]) + ":"
+}
+
+// seconds returns a time in seconds, rounded up.
+func seconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return s
+}
+
+// maxInteger is the largest integer of RFC 9651.
+const maxInteger = 999_999_999_999_999
+
+// integer writes a number that is an integer of RFC 9651. A limit that is larger is no limit that
+// anybody could tell from that.
+func integer(n uint64) string { return strconv.FormatUint(min(n, maxInteger), 10) }
+
+func appendInteger(b []byte, n uint64) []byte { return strconv.AppendUint(b, min(n, maxInteger), 10) }

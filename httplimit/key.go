@@ -1,0 +1,173 @@
+package httplimit
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A KeyFunc says whom a request is charged to; false means that the limit does not apply to
+// it. It makes the key with the [Hasher] and returns that key:
+//
+//	func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+//		user := userOf(r)
+//		return h.KeyUint64(user.ID), user != nil
+//	}
+//
+// It is called once a request for each limit, from any goroutine, and must not change the
+// request or read its body.
+type KeyFunc func(h Hasher, r *http.Request) (engine.Key, bool)
+
+// Text returns the key of a request in a form for people and for a [Store]: "ip:192.0.2.1",
+// "text:secret", "number:7". It allocates. It may hold what only the client should know, such
+// as an API key.
+func (f KeyFunc) Text(r *http.Request) (text string, limited bool) {
+	var rec record
+	_, limited = f(Hasher{record: &rec}, r)
+	if !limited {
+		return "", false
+	}
+	return string(rec.text), true
+}
+
+// Header returns the KeyFunc of a request header, such as X-API-Key, which falls back to
+// another where the header is absent or empty. A nil fallback leaves such requests unlimited by this
+// limit; whoever may send no header then has no limit, so give one, such as [ClientIP.Key].
+// Of several lines the first counts.
+//
+// Use a header that is checked in front of the limit: where the client can make up values, each is
+// a fresh bucket.
+//
+// An empty name, one that is not a header's, and one that net/http does not keep among the
+// headers (Host, Trailer, Transfer-Encoding) are errors.
+func Header(name string, fallback KeyFunc) (KeyFunc, error) {
+	if !isToken(name) {
+		return nil, fmt.Errorf("httplimit: Header(%q): want the name of an HTTP header, such as X-API-Key", name)
+	}
+	canonical := http.CanonicalHeaderKey(name)
+	switch canonical {
+	case "Host", "Trailer", "Transfer-Encoding":
+		return nil, fmt.Errorf("httplimit: Header(%q): net/http takes this header out of the request: want another", name)
+	}
+	return func(h Hasher, r *http.Request) (engine.Key, bool) {
+		if values := r.Header[canonical]; len(values) > 0 && values[0] != "" {
+			return h.Key(values[0]), true
+		}
+		return fallback.or(h, r)
+	}, nil
+}
+
+// Cookie returns the KeyFunc of a cookie's value, which falls back to another as that of
+// [Header] does. It costs what [http.Request.Cookie] costs. A name that cannot be a cookie's is
+// an error.
+func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
+	if !isToken(name) {
+		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
+	}
+	return func(h Hasher, r *http.Request) (engine.Key, bool) {
+		if cookie, err := r.Cookie(name); err == nil && cookie.Value != "" {
+			return h.Key(cookie.Value), true
+		}
+		return fallback.or(h, r)
+	}, nil
+}
+
+func (f KeyFunc) or(h Hasher, r *http.Request) (engine.Key, bool) {
+	if f == nil {
+		return engine.Key{}, false
+	}
+	return f(h, r)
+}
+
+// Everyone is the KeyFunc of a global limit: all requests have one key.
+func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
+
+// Path is the KeyFunc of the decoded path. Clients can make up paths, each a bucket of its own,
+// and write one in several ways ("/a", "/a/"); so limit by it only where the paths are few or
+// checked, and with [Join].
+func Path(h Hasher, r *http.Request) (engine.Key, bool) { return h.Key(r.URL.Path), true }
+
+// Method is the KeyFunc of the request method. All methods that net/http has no name for are
+// one, so that made-up ones have one bucket together.
+func Method(h Hasher, r *http.Request) (engine.Key, bool) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return h.Key(r.Method), true
+	case "":
+		return h.Key(http.MethodGet), true
+	}
+	return h.Key("other"), true
+}
+
+// Host is the KeyFunc of the host that was asked for, without its port, in lower case. A client can
+// ask for any host: check it first.
+func Host(h Hasher, r *http.Request) (engine.Key, bool) {
+	host := r.Host
+	if strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+	}
+	return h.Key(strings.ToLower(strings.TrimSuffix(host, "."))), true
+}
+
+// Join returns the KeyFunc of several parts together: a limit per user and path, say. Each part
+// goes in with its kind and length, so ("a", "bc") and ("ab", "c") differ. Where one of the
+// parts says that the limit does not apply, it does not. It does not allocate, beyond what the
+// parts do.
+//
+// Every part must make its key with the [Hasher] that it is given; one that does not counts
+// as the empty text.
+func Join(parts ...KeyFunc) KeyFunc {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return func(h Hasher, r *http.Request) (engine.Key, bool) {
+		s := scratches.Get().(*scratch)
+		defer s.release()
+		s.joined = s.joined[:0]
+		for _, part := range parts {
+			s.part.text = s.part.text[:0]
+			if _, limited := part.or(Hasher{record: &s.part}, r); !limited {
+				return engine.Key{}, false
+			}
+			s.joined = strconv.AppendInt(s.joined, int64(len(s.part.text)), 10)
+			s.joined = append(append(s.joined, ':'), s.part.text...)
+		}
+		return h.KeyBytes(s.joined), true
+	}
+}
+
+// scratch is where the parts of a key are joined.
+type scratch struct {
+	part   record
+	joined []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch is the size of what is kept for the next request. Headers may be a
+// megabyte long, and few are.
+const maxScratch = 4 << 10
+
+func (s *scratch) release() {
+	if cap(s.joined) <= maxScratch && cap(s.part.text) <= maxScratch {
+		scratches.Put(s)
+	}
+}
+
+// isToken reports whether s is a token of RFC 9110, as names of headers and cookies are.
+func isToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}

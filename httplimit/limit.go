@@ -1,0 +1,164 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Limit is one of the limits that a [Middleware] holds requests against. Only Name and either
+// Limiter or Store must be set.
+//
+// Its functions are called at most once a request, from any goroutine. They must not change the
+// request or read its body.
+type Limit struct {
+	// Name is what the limit is called in headers, bodies and metrics: 1 to 1,024 printable ASCII
+	// characters, and no two limits of a middleware have the same.
+	Name string
+
+	// Limiter decides, in this process.
+	Limiter *engine.Limiter
+	// Store decides instead, for all processes together. Then Limiter is only what [FailLocal]
+	// falls back to.
+	Store Store
+	// OnError says what happens to a request when the store fails.
+	OnError ErrorPolicy
+	// Window is what the headers say of a store's limit: the time in which it comes back as a
+	// whole. 0 leaves it out. A Limiter's is known.
+	Window time.Duration
+
+	// Match says which requests the limit is for; nil means all.
+	Match func(*http.Request) bool
+	// Key says whom a request is charged to; nil means [RemoteIP].
+	Key KeyFunc
+	// Cost says how many tokens a request takes; nil means 1. Nothing is taken for 0. A request
+	// that costs more than the limit is refused for ever.
+	Cost func(*http.Request) uint64
+	// Tier says which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0.
+	// A tier that the limiter does not have is refused for ever. Not for a Store.
+	Tier func(*http.Request) int
+	// Refund says, when a request that was allowed is over, whether its cost is given back. status
+	// is that of the response: 101 for a hijacked connection, 500 for a handler that panicked,
+	// whatever it had written. See [RefundStatus].
+	Refund func(r *http.Request, status int) bool
+
+	// Shadow makes the limit one that counts and reports but never refuses, and which headers do
+	// not mention: to try it out. It takes what it would if it were in force.
+	Shadow bool
+	// Unit is the "qu" parameter of RateLimit-Policy, such as "content-bytes", where a token is
+	// not a request: printable ASCII, at most 1,024 characters.
+	Unit string
+}
+
+// A Store is a limiter whose state is elsewhere, such as in Redis. Keys come as text
+// ([KeyFunc.Text]), because a store needs exact keys that mean the same everywhere; making
+// the text allocates, which is little beside the way to the store.
+//
+// Both methods are called from many goroutines and must come back soon after the context is done;
+// the store sets its own timeout, too.
+type Store interface {
+	// Take takes n tokens from the key, all or none.
+	Take(ctx context.Context, key string, n uint64) (engine.Decision, error)
+	// Refund gives n tokens back that were taken. Its context is not done when the request's is.
+	Refund(ctx context.Context, key string, n uint64) error
+}
+
+// An ErrorPolicy says what happens to a request when its limit's store fails.
+type ErrorPolicy uint8
+
+const (
+	// FailOpen lets the request pass this limit.
+	FailOpen ErrorPolicy = iota
+	// FailClosed answers 503.
+	FailClosed
+	// FailLocal asks the limit's Limiter instead.
+	FailLocal
+)
+
+// limit is a Limit that was checked, with what is made of it once.
+type limit struct {
+	Limit
+	quoted   string                       // the name as a string of RFC 9651, which is one of JSON as well
+	unit     string                       // ";qu=..." or ""
+	policies [16]atomic.Pointer[rendered] // one for each tier
+}
+
+// rendered is an item of RateLimit-Policy, and the numbers that it was made of.
+type rendered struct {
+	quota  uint64
+	window time.Duration
+	text   string
+}
+
+// newLimits checks limits.
+func newLimits(limits []Limit) ([]*limit, error) {
+	if len(limits) == 0 {
+		return nil, errors.New("httplimit: New: no limits: want at least one")
+	}
+	checked := make([]*limit, len(limits))
+	names := make(map[string]int, len(limits))
+	for i, l := range limits {
+		if err := l.check(); err != nil {
+			return nil, fmt.Errorf("httplimit: limit %d of %d, %q: %w", i+1, len(limits), l.Name, err)
+		}
+		if first, twice := names[l.Name]; twice {
+			return nil, fmt.Errorf("httplimit: limits %d and %d of %d have the same name, %q", first+1, i+1, len(limits), l.Name)
+		}
+		names[l.Name] = i
+		if l.Key == nil {
+			l.Key = RemoteIP
+		}
+		checked[i] = &limit{Limit: l, quoted: quote(l.Name)}
+		if l.Unit != "" {
+			checked[i].unit = ";qu=" + quote(l.Unit)
+		}
+	}
+	return checked, nil
+}
+
+func (l *Limit) check() error {
+	switch {
+	case l.Name == "" || !isText(l.Name):
+		return errors.New("the name goes into headers: want 1 to 1,024 printable ASCII characters")
+	case !isText(l.Unit):
+		return fmt.Errorf("unit %q goes into headers: want at most 1,024 printable ASCII characters", l.Unit)
+	case l.Limiter == nil && l.Store == nil:
+		return errors.New("it has neither a Limiter nor a Store")
+	case l.OnError > FailLocal:
+		return fmt.Errorf("OnError is %d: want FailOpen, FailClosed or FailLocal", l.OnError)
+	case l.Store == nil && l.OnError != FailOpen:
+		return errors.New("OnError is set, but there is no Store that could fail")
+	case l.Store == nil && l.Window != 0:
+		return fmt.Errorf("Window is %v, but the Limiter knows its own", l.Window)
+	case l.Window < 0:
+		return fmt.Errorf("Window is %v: want the time in which the store's limit comes back, or 0", l.Window)
+	case l.Store != nil && l.Tier != nil:
+		return errors.New("Tier is set, but a Store has no tiers")
+	case l.Store != nil && l.OnError == FailLocal && l.Limiter == nil:
+		return errors.New("OnError is FailLocal, but there is no Limiter to fall back to")
+	case l.Store != nil && l.OnError != FailLocal && l.Limiter != nil:
+		return errors.New("it has a Limiter and a Store, and only FailLocal uses both")
+	}
+	return nil
+}
+
+// isText reports whether s can be a string of RFC 9651 that every parser must accept.
+func isText(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return len(s) <= 1024
+}
+
+// quote writes printable ASCII as a string of RFC 9651. In JSON it reads the same.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}

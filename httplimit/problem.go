@@ -1,0 +1,89 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// A BodyFormat is what the body of a refusal looks like.
+type BodyFormat uint8
+
+const (
+	// ProblemJSON is application/problem+json (RFC 9457) with the problem types of the IETF draft:
+	// quota-exceeded, with the names of the limits that refused as violated-policies, and
+	// temporary-reduced-capacity for 503.
+	ProblemJSON BodyFormat = iota
+	// PlainJSON is {"error":"Too many requests","retryAfter":1}, in seconds, and null if the request can
+	// never pass or it is not known when.
+	PlainJSON
+)
+
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
+
+// Refuse answers the request, with headers, status and body. The request must have been refused: the
+// answer to an allowed one is the handler's.
+func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
+	res.WriteHeaders(w.Header())
+	if res.m.respond != nil {
+		res.m.respond(w, r, *res)
+		return
+	}
+	contentType, body := "application/problem+json", res.problem
+	if res.m.body == PlainJSON {
+		contentType, body = "application/json", res.plain
+	}
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(res.Status())
+	if r.Method != http.MethodHead {
+		w.Write(append(body(make([]byte, 0, 512)), '\n')) // the client may have gone, and nobody is to be told
+	}
+}
+
+// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON
+// reads the same way.
+func (res *Result) problem(b []byte) []byte {
+	if res.verdict == unavailable {
+		return append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+
+			`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,`+
+			`"detail":"The rate limiter's store does not answer."}`...)
+	}
+	b = append(b, `{"type":"`+problemTypes+`quota-exceeded",`+
+		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"`...)
+	if res.never() {
+		c := res.at(res.shown)
+		b = append(b, `This request can never be admitted: it costs `...)
+		b = strconv.AppendUint(b, c.n, 10)
+		b = append(b, ` and the limit is `...)
+		b = strconv.AppendUint(b, c.decision.Limit, 10)
+	} else {
+		b = append(b, `Try again in `...)
+		b = strconv.AppendInt(b, res.retry, 10)
+		b = append(b, ` s`...)
+	}
+	b = append(b, `.","violated-policies":[`...)
+	for i, first := 0, true; i < res.n; i++ {
+		if c := res.at(i); c.outcome == Refused {
+			if !first {
+				b = append(b, ',')
+			}
+			b, first = append(b, c.limit.quoted...), false
+		}
+	}
+	return append(b, "]}"...)
+}
+
+// plain appends the body of PlainJSON.
+func (res *Result) plain(b []byte) []byte {
+	if res.verdict == unavailable {
+		return append(b, `{"error":"Service unavailable","retryAfter":null}`...)
+	}
+	b = append(b, `{"error":"Too many requests","retryAfter":`...)
+	if res.never() {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, res.retry, 10)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,159 @@
+package httplimit
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+)
+
+// RefundStatus returns a [Limit.Refund] function for responses with a status from low to high: with
+// 200 and 299, only failures count. The IETF headers have been written by then, and show the
+// cost as taken.
+func RefundStatus(low, high int) func(*http.Request, int) bool {
+	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
+}
+
+// Settle ends an allowed request whose response had the status: limits whose Refund function says
+// so get their tokens back. The second time, and after a refusal, it does nothing.
+func (res *Result) Settle(r *http.Request, status int) {
+	if res.settled || !res.refundable || res.verdict != pass {
+		return
+	}
+	res.settled = true
+	for i := range res.n {
+		c := res.at(i)
+		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, status) {
+			continue
+		}
+		c.giveBack(r, res.m)
+		c.outcome = Refunded
+		if res.m.metrics != nil {
+			res.m.metrics.Observe(c.limit.Name, Refunded)
+		}
+	}
+}
+
+// serve lets next answer the request and settles it with the status of the answer.
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Result) {
+	noted := &statusWriter{ResponseWriter: w}
+	returned := false
+	defer func() {
+		// A handler that panics has failed, whatever it had written. The panic goes on.
+		if !returned {
+			noted.status = http.StatusInternalServerError
+		}
+		res.Settle(r, noted.final())
+	}()
+	next.ServeHTTP(noted.full(), r)
+	returned = true
+}
+
+// A statusWriter notes the status of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// final returns the status of the finished response: 200 if the handler did not set one.
+func (w *statusWriter) final() int {
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
+}
+
+// WriteHeader notes the first status that is not informational (1xx), other than 101, which is
+// final.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes that a status set later comes too late.
+func (w *statusWriter) Write(b []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(b)
+}
+
+// WriteString is for io.WriteString, and as quick as that of the original.
+func (w *statusWriter) WriteString(s string) (int, error) {
+	w.begin()
+	return io.WriteString(w.ResponseWriter, s)
+}
+
+// ReadFrom is for io.Copy, and as quick as that of the original (sendfile).
+func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
+	w.begin()
+	return io.Copy(w.ResponseWriter, src)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *statusWriter) begin() {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+}
+
+// hijack is Hijack. What is said on a hijacked connection is not known here.
+func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffer, err := h.Hijack()
+	if err == nil && w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	return conn, buffer, err
+}
+
+// full returns the writer with those of the optional methods that the original has, because
+// handlers ask by type assertion whether it has them.
+func (w *statusWriter) full() http.ResponseWriter {
+	_, flushes := w.ResponseWriter.(http.Flusher)
+	h, hijacks := w.ResponseWriter.(http.Hijacker)
+	p, pushes := w.ResponseWriter.(http.Pusher)
+	switch {
+	case flushes && hijacks:
+		return struct {
+			*statusWriter
+			flusher
+			hijacker
+		}{w, flusher{w}, hijacker{w, h}}
+	case flushes && pushes:
+		return struct {
+			*statusWriter
+			flusher
+			http.Pusher
+		}{w, flusher{w}, p}
+	case flushes:
+		return struct {
+			*statusWriter
+			flusher
+		}{w, flusher{w}}
+	case hijacks:
+		return struct {
+			*statusWriter
+			hijacker
+		}{w, hijacker{w, h}}
+	}
+	return w
+}
+
+type flusher struct{ w *statusWriter }
+
+func (f flusher) Flush() { f.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (f flusher) FlushError() error {
+	f.w.begin()
+	return http.NewResponseController(f.w.ResponseWriter).Flush()
+}
+
+type hijacker struct {
+	w *statusWriter
+	h http.Hijacker
+}
+
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.w.hijack(h.h) }

@@ -1,0 +1,147 @@
+package httplimit
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Result is what [Middleware.Decide] made of a request. It may be copied; its methods are not
+// for use by several goroutines at once.
+type Result struct {
+	m          *Middleware
+	verdict    verdict
+	refundable bool  // a limit may give back after the response
+	settled    bool  // it has
+	n          int   // checks
+	shown      int   // the check that RateLimit shows; -1 for none
+	retry      int64 // seconds of Retry-After; 0 for none
+	inline     [inlineChecks]check
+	more       []check // those that are not inline
+}
+
+type verdict uint8
+
+const (
+	pass verdict = iota
+	limited
+	unavailable
+)
+
+// inlineChecks is how many limits can apply to a request before a decision allocates.
+const inlineChecks = 8
+
+// A check is a request held against one limit.
+type check struct {
+	limit    *limit
+	key      engine.Key // of the limiter
+	text     string     // of the key, where a store or a partition key needs it
+	n        uint64
+	decision engine.Decision
+	outcome  Outcome
+	taken    source
+	tier     uint8
+}
+
+// source says where tokens were taken.
+type source uint8
+
+const (
+	nowhere source = iota
+	local
+	remote
+)
+
+func (res *Result) at(i int) *check {
+	if i < inlineChecks {
+		return &res.inline[i]
+	}
+	return &res.more[i-inlineChecks]
+}
+
+// add makes room for another check.
+func (res *Result) add() *check {
+	if res.n >= inlineChecks {
+		res.more = append(res.more, check{})
+	}
+	res.n++
+	return res.at(res.n - 1)
+}
+
+// Allowed says whether the request may pass.
+func (res *Result) Allowed() bool { return res.verdict == pass }
+
+// Status returns the status of the answer: 200 for an allowed request, 429 for a refused one,
+// 503 if the store of a limit with [FailClosed] failed.
+func (res *Result) Status() int {
+	switch res.verdict {
+	case limited:
+		return http.StatusTooManyRequests
+	case unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// Tightest returns the check that RateLimit and the older headers show: of an allowed request that
+// with the least Remaining, of a refused one that with the longest RetryAfter. It is not
+// ok if no limit applies that is in force and has decided.
+func (res *Result) Tightest() (c Check, ok bool) {
+	if res.shown < 0 {
+		return Check{}, false
+	}
+	return res.at(res.shown).public(), true
+}
+
+// RetryAfter returns what the Retry-After header says, jitter included, in whole seconds. It is 0 if
+// there is no such header, and [engine.Never] if the request can never pass.
+func (res *Result) RetryAfter() time.Duration {
+	if res.never() {
+		return engine.Never
+	}
+	return time.Duration(res.retry) * time.Second
+}
+
+func (res *Result) never() bool {
+	return res.verdict == limited && res.at(res.shown).decision.RetryAfter == engine.Never
+}
+
+// Len returns how many limits apply to the request, those in shadow mode included.
+func (res *Result) Len() int { return res.n }
+
+// Check returns what the i-th of them did, in the order of [New].
+func (res *Result) Check(i int) Check { return res.at(i).public() }
+
+// A Check is what one limit did to a request.
+type Check struct {
+	Limit   string // its name
+	N       uint64 // tokens asked for
+	Outcome Outcome
+	// Decision is the limit's answer. Where another limit refused the request, it is how things
+	// stand without it. It is zero if nobody was asked.
+	Decision engine.Decision
+
+	limit *limit
+	key   engine.Key
+}
+
+func (c *check) public() Check {
+	return Check{Limit: c.limit.Name, N: c.n, Outcome: c.outcome, Decision: c.decision, limit: c.limit, key: c.key}
+}
+
+// Shadow says whether the limit is in shadow mode.
+func (c Check) Shadow() bool { return c.limit != nil && c.limit.Shadow }
+
+// Key returns the key that was charged, of the limit's Limiter; the zero Key if it has none.
+func (c Check) Key() engine.Key { return c.key }
+
+// KeyText returns the key in the form of [KeyFunc.Text], made from the request again. It
+// allocates.
+func (c Check) KeyText(r *http.Request) string {
+	if c.limit == nil {
+		return ""
+	}
+	text, _ := c.limit.Limit.Key.Text(r)
+	return text
+}
