@@ -122,6 +122,7 @@ func (c *check) take(r *http.Request, m *Middleware) {
 	if c.limit.Store != nil {
 		d, err := c.limit.Store.Take(r.Context(), c.text, c.n)
 		if err == nil {
+			d.RetryAfter, d.ResetAfter = max(d.RetryAfter, 0), max(d.ResetAfter, 0)
 			c.decided(d, remote)
 			return
 		}
@@ -135,7 +136,7 @@ func (c *check) take(r *http.Request, m *Middleware) {
 }
 
 func (c *check) decided(d engine.Decision, by source) {
-	c.decision, c.outcome = d, Refused
+	c.decision, c.outcome, c.answered = d, Refused, true
 	if d.Allowed {
 		c.outcome, c.taken = Allowed, by
 	}

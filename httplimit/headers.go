@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"math/bits"
 	"net/http"
 	"strconv"
 	"time"
@@ -42,17 +43,15 @@ const (
 // proxies look for them. HTTP/1 shows it as it is, and does not mind the case; HTTP/2 has
 // lower case only.
 const (
-	headerPolicy        = "Ratelimit-Policy"
-	headerRateLimit     = "Ratelimit"
-	headerXLimit        = "X-Ratelimit-Limit"
-	headerXRemaining    = "X-Ratelimit-Remaining"
-	headerXReset        = "X-Ratelimit-Reset"
-	header06Limit       = "Ratelimit-Limit"
-	header06Remaining   = "Ratelimit-Remaining"
-	header06Reset       = "Ratelimit-Reset"
-	headerRetryAfter    = "Retry-After"
-	headersOfAllStyles  = 9
-	longestItemOfPolicy = 64 // beside its name
+	headerPolicy      = "Ratelimit-Policy"
+	headerRateLimit   = "Ratelimit"
+	headerXLimit      = "X-Ratelimit-Limit"
+	headerXRemaining  = "X-Ratelimit-Remaining"
+	headerXReset      = "X-Ratelimit-Reset"
+	header06Limit     = "Ratelimit-Limit"
+	header06Remaining = "Ratelimit-Remaining"
+	header06Reset     = "Ratelimit-Reset"
+	headerRetryAfter  = "Retry-After"
 )
 
 // WriteHeaders sets the headers of the answer, refused or not. Those of the same name that are there
@@ -61,8 +60,8 @@ func (res *Result) WriteHeaders(h http.Header) {
 	if res.m == nil {
 		return
 	}
-	fields := fieldWriter{h: h}
 	styles := res.m.styles
+	fields := fieldWriter{h: h, room: 3 * bits.OnesCount8(uint8(styles|IETF))}
 	if styles&IETF != 0 {
 		if policies := res.policies(); policies != "" {
 			fields.set(headerPolicy, policies)
@@ -97,12 +96,13 @@ func (res *Result) WriteHeaders(h http.Header) {
 // array, where [http.Header.Set] would allocate one for each.
 type fieldWriter struct {
 	h      http.Header
+	room   int // for values; no style has more than three headers, and IETF leaves one for Retry-After
 	values []string
 }
 
 func (f *fieldWriter) set(name, value string) {
 	if cap(f.values) == 0 {
-		f.values = make([]string, 0, headersOfAllStyles)
+		f.values = make([]string, 0, f.room)
 	}
 	f.values = append(f.values, value)
 	last := len(f.values)
@@ -119,6 +119,9 @@ func (res *Result) policies() string {
 			continue
 		}
 		item := c.policy()
+		if item == "" {
+			continue
+		}
 		if res.m.secret != nil {
 			item += res.m.partition(c)
 		}
@@ -126,7 +129,7 @@ func (res *Result) policies() string {
 		case only == "":
 			only = item
 		case list == nil:
-			list = append(append(append(make([]byte, 0, 4*(len(only)+longestItemOfPolicy)), only...), ", "...), item...)
+			list = append(append(append(make([]byte, 0, 256), only...), ", "...), item...)
 		default:
 			list = append(append(list, ", "...), item...)
 		}
@@ -138,7 +141,7 @@ func (res *Result) policies() string {
 }
 
 // policy returns the check's item of RateLimit-Policy. It is made anew only when its numbers have
-// changed.
+// changed. What a store grants is known from its answers; before the first the item is empty.
 func (c *check) policy() string {
 	quota, window := c.decision.Limit, c.limit.Window
 	if c.limit.Store == nil {
@@ -146,8 +149,13 @@ func (c *check) policy() string {
 		quota, window = p.Limit(), p.Window()
 	}
 	known := &c.limit.policies[c.tier]
-	if r := known.Load(); r != nil && r.quota == quota && r.window == window {
+	r := known.Load()
+	asked := c.limit.Store == nil || c.answered
+	if r != nil && (!asked || r.quota == quota && r.window == window) {
 		return r.text
+	}
+	if !asked {
+		return ""
 	}
 	b := append([]byte(c.limit.quoted), ";q="...)
 	b = appendInteger(b, quota)
@@ -155,7 +163,7 @@ func (c *check) policy() string {
 	if window > 0 {
 		b = appendInteger(append(b, ";w="...), uint64(seconds(window)))
 	}
-	r := &rendered{quota, window, string(b)}
+	r = &rendered{quota, window, string(b)}
 	known.Store(r)
 	return r.text
 }

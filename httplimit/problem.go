@@ -36,9 +36,7 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(res.Status())
-	if r.Method != http.MethodHead {
-		w.Write(append(body(make([]byte, 0, 512)), '\n')) // the client may have gone, and nobody is to be told
-	}
+	w.Write(append(body(make([]byte, 0, 512)), '\n')) // if the client has gone there is nobody to tell
 }
 
 // problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON

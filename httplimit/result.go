@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Result is what [Middleware.Decide] made of a request. It may be copied; its methods are not
-// for use by several goroutines at once.
+// A Result is what [Middleware.Decide] made of a request. Its methods are not for use by several
+// goroutines at once, and of copies only one may be settled.
 type Result struct {
 	m          *Middleware
 	verdict    verdict
@@ -40,6 +40,7 @@ type check struct {
 	n        uint64
 	decision engine.Decision
 	outcome  Outcome
+	answered bool // the decision is one
 	taken    source
 	tier     uint8
 }
@@ -118,8 +119,8 @@ type Check struct {
 	Limit   string // its name
 	N       uint64 // tokens asked for
 	Outcome Outcome
-	// Decision is the limit's answer. Where another limit refused the request, it is how things
-	// stand without it. It is zero if nobody was asked.
+	// Decision is the limit's answer; for NotTaken it is what [engine.Limiter.Peek] says, or of a
+	// store, what it answered before it was given back. It is zero if a store was not asked or failed.
 	Decision engine.Decision
 
 	limit *limit

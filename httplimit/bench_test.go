@@ -1,0 +1,175 @@
+package httplimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// plenty is a limit that never refuses here.
+func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
+	return httplimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
+}
+
+// raceEnabled: under the race detector a sync.Pool drops things at random.
+var raceEnabled bool
+
+// budgets are requests and what deciding on them may allocate.
+func budgets(t testing.TB) (cases []budget) {
+	t.Helper()
+	trusting := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48"))
+	apiKey := header(t, "X-API-Key", trusting.Key)
+	empty := plenty(t, "empty", httplimit.Everyone)
+	empty.Limiter = newClock().burst(t, 1)
+	empty.Limiter.TakeKey(empty.Limiter.KeyUint64(0), 1)
+	shadow := plenty(t, "shadow", httplimit.Everyone)
+	shadow.Shadow = true
+	refund := plenty(t, "refund", nil)
+	refund.Refund = httplimit.RefundStatus(200, 299)
+	var eight []httplimit.Limit
+	for i := range 8 {
+		eight = append(eight, plenty(t, fmt.Sprint("limit", i), httplimit.Everyone))
+	}
+	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key", "0123456789abcdef0123456789abcdef")
+	for _, c := range []struct {
+		name   string
+		limits []httplimit.Limit
+	}{
+		{"remote-ip", []httplimit.Limit{plenty(t, "a", nil)}},
+		{"forwarded-ip", []httplimit.Limit{plenty(t, "a", trusting.Key)}},
+		{"header", []httplimit.Limit{plenty(t, "a", apiKey)}},
+		{"join", []httplimit.Limit{plenty(t, "a", httplimit.Join(apiKey, httplimit.Method, httplimit.Path))}},
+		{"refund", []httplimit.Limit{refund}},
+		{"ip+user+global", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey), plenty(t, "c", httplimit.Everyone)}},
+		{"ip+user+global-refused", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey), empty}},
+		{"ip+shadow", []httplimit.Limit{plenty(t, "a", trusting.Key), shadow}},
+		{"eight", eight},
+	} {
+		cases = append(cases, budget{c.name, newMiddleware(t, c.limits, httplimit.ObserveWith(new(ignore))), request})
+	}
+	return cases
+}
+
+type budget struct {
+	name    string
+	m       *httplimit.Middleware
+	request *http.Request
+}
+
+// ignore is Metrics.
+type ignore struct{}
+
+func (*ignore) Observe(string, httplimit.Outcome) {}
+
+// TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key but a cookie's.
+func TestDecisionsDoNotAllocate(t *testing.T) {
+	for _, c := range budgets(t) {
+		if raceEnabled && c.name == "join" {
+			continue
+		}
+		assert.Zero(t, testing.AllocsPerRun(200, func() { c.m.Decide(c.request) }), c.name)
+	}
+}
+
+// TestHeadersAllocateLittle: a string for every header that changes and one array, where
+// http.Header.Set takes an array for each.
+func TestHeadersAllocateLittle(t *testing.T) {
+	for styles, want := range map[httplimit.HeaderStyle]float64{
+		httplimit.IETF:      2, // RateLimit, array
+		httplimit.Legacy:    4, // three numbers, array
+		httplimit.NoHeaders: 0,
+	} {
+		m := one(t, plenty(t, "default", nil), httplimit.Headers(styles))
+		r := get("/")
+		h := http.Header{}
+		assert.LessOrEqual(t, testing.AllocsPerRun(200, func() {
+			clear(h)
+			res := m.Decide(r)
+			res.WriteHeaders(h)
+		}), want, "style %d", styles)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, c := range budgets(b) {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.m.Decide(c.request)
+			}
+		})
+	}
+}
+
+// BenchmarkKey is what it takes to find the client's address and hash it, beside a decision of the
+// engine alone.
+func BenchmarkKey(b *testing.B) {
+	l := plenty(b, "a", nil).Limiter
+	b.Run("take-alone", func(b *testing.B) {
+		for b.Loop() {
+			l.TakeKey(l.KeyUint64(0), 1)
+		}
+	})
+	ip := clientIP(b, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48"))
+	for _, c := range []struct {
+		name string
+		key  httplimit.KeyFunc
+	}{{"remote-ip", httplimit.RemoteIP}, {"forwarded-ip", ip.Key}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			r := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9")
+			for b.Loop() {
+				c.key(httplimit.HasherOf(l), r)
+			}
+		})
+	}
+}
+
+// writer is a ResponseWriter that costs nothing.
+type writer http.Header
+
+func (w writer) Header() http.Header         { return http.Header(w) }
+func (w writer) Write(b []byte) (int, error) { return len(b), nil }
+func (w writer) WriteHeader(int)             {}
+
+// BenchmarkHandler is the whole middleware around a handler that does nothing, beside a handler that sets the
+// same headers by hand with http.Header.Set.
+func BenchmarkHandler(b *testing.B) {
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	refund := plenty(b, "default", nil)
+	refund.Refund = httplimit.RefundStatus(200, 299)
+	empty := plenty(b, "default", httplimit.Everyone)
+	empty.Limiter = newClock().burst(b, 1)
+	empty.Limiter.TakeKey(empty.Limiter.KeyUint64(0), 1)
+	remaining := uint64(1 << 32)
+	for _, c := range []struct {
+		name    string
+		handler http.Handler
+	}{
+		{"nothing", nothing},
+		{"by-hand", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			remaining--
+			w.Header().Set("RateLimit-Policy", `"default";q=4294967296;w=4294967296`)
+			w.Header().Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, remaining, 1))
+		})},
+		{"ietf", one(b, plenty(b, "default", nil)).Handler(nothing)},
+		{"legacy", one(b, plenty(b, "default", nil), httplimit.Headers(httplimit.Legacy)).Handler(nothing)},
+		{"none", one(b, plenty(b, "default", nil), httplimit.Headers(httplimit.NoHeaders)).Handler(nothing)},
+		{"refund", one(b, refund).Handler(nothing)},
+		{"refused", one(b, empty).Handler(nothing)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			w, r := writer{}, get("/")
+			for b.Loop() {
+				clear(w)
+				c.handler.ServeHTTP(w, r)
+			}
+		})
+	}
+}

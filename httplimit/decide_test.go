@@ -1,0 +1,342 @@
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// left returns what everybody together has left.
+func left(l *engine.Limiter) uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
+
+// shared returns a limit that everybody is under together.
+func shared(name string, l *engine.Limiter) httplimit.Limit {
+	return httplimit.Limit{Name: name, Limiter: l, Key: httplimit.Everyone}
+}
+
+// TestAllOrNothing: if one limit refuses, the others keep their tokens, wherever it stands.
+func TestAllOrNothing(t *testing.T) {
+	c := newClock()
+	for small := range 3 {
+		var limits []httplimit.Limit
+		for i := range 3 {
+			burst := uint64(10)
+			if i == small {
+				burst = 2
+			}
+			limits = append(limits, shared(fmt.Sprint("limit", i), c.burst(t, burst)))
+		}
+		m := newMiddleware(t, limits)
+		assert.Equal(t, []int{200, 200, 429, 429}, statuses(m.Handler(hello), 4))
+		for i, l := range limits {
+			want := uint64(8)
+			if i == small {
+				want = 0
+			}
+			assert.Equal(t, want, left(l.Limiter), "limit %d of a refusal by %d", i, small)
+		}
+		res := m.Decide(get("/"))
+		assert.False(t, res.Allowed())
+		assert.Equal(t, 429, res.Status())
+		for i := range res.Len() {
+			if i == small {
+				assert.Equal(t, httplimit.Refused, res.Check(i).Outcome)
+			} else {
+				assert.Equal(t, httplimit.NotTaken, res.Check(i).Outcome)
+				assert.EqualValues(t, 8, res.Check(i).Decision.Remaining, "how things stand")
+			}
+		}
+		tightest, ok := res.Tightest()
+		assert.True(t, ok)
+		assert.Equal(t, fmt.Sprint("limit", small), tightest.Limit)
+	}
+}
+
+// TestTheLongestWaitIsTold: of all limits that refuse, also of those behind the first.
+func TestTheLongestWaitIsTold(t *testing.T) {
+	c := newClock()
+	m := newMiddleware(t, []httplimit.Limit{
+		shared("second", c.limiter(t, engine.FixedWindow(1, time.Second))),
+		shared("hour", c.limiter(t, engine.FixedWindow(1, time.Hour))),
+		shared("minute", c.limiter(t, engine.FixedWindow(1, time.Minute))),
+		shared("wide", c.limiter(t, engine.FixedWindow(100, time.Hour))),
+	})
+	statuses(m.Handler(hello), 1)
+	w := serve(m.Handler(hello), get("/"))
+	assert.Equal(t, "3600", w.Header().Get("Retry-After"))
+	assert.Equal(t, `"hour";r=0;t=3600`, w.Header().Get("RateLimit"))
+	assert.Contains(t, w.Body.String(), `"violated-policies":["second","hour","minute"]`)
+}
+
+// TestTheTightestIsShown: the least that is left, and of equals what takes longer to come back.
+func TestTheTightestIsShown(t *testing.T) {
+	c := newClock()
+	m := newMiddleware(t, []httplimit.Limit{
+		shared("ten", c.burst(t, 10)),
+		shared("minute", c.limiter(t, engine.FixedWindow(5, time.Minute))),
+		shared("hour", c.limiter(t, engine.FixedWindow(5, time.Hour))),
+	})
+	h := serve(m.Handler(hello), get("/")).Header()
+	assert.Equal(t, `"hour";r=4;t=3600`, h.Get("RateLimit"))
+	assert.Equal(t, `"ten";q=10;w=10, "minute";q=5;w=60, "hour";q=5;w=3600`, h.Get("RateLimit-Policy"))
+	assert.Empty(t, h.Get("Retry-After"))
+}
+
+func TestShadowMode(t *testing.T) {
+	c := newClock()
+	shadow := shared("trial", c.burst(t, 2))
+	shadow.Shadow = true
+	var seen counts
+	var told []string
+	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.burst(t, 4))}, httplimit.ObserveWith(&seen),
+		httplimit.OnLimited(func(_ *http.Request, c httplimit.Check) {
+			told = append(told, fmt.Sprint(c.Limit, " ", c.Outcome, " ", c.Shadow(), " ", c.Decision.RetryAfter))
+		}))
+	assert.Equal(t, []int{200, 200, 200, 200, 429}, statuses(m.Handler(hello), 5))
+	assert.Equal(t, []string{"trial shadow_refused true 1s", "trial shadow_refused true 1s", "real refused false 1s"}, told)
+	assert.Equal(t, 6, seen.of(httplimit.Allowed))
+	assert.Equal(t, 2, seen.of(httplimit.ShadowRefused))
+	assert.Equal(t, 1, seen.of(httplimit.Refused))
+	c.advance(time.Minute)
+	h := serve(m.Handler(hello), get("/")).Header()
+	assert.Equal(t, `"real";q=4;w=4`, h.Get("RateLimit-Policy"), "clients are not told")
+	assert.Equal(t, `"real";r=3;t=1`, h.Get("RateLimit"))
+	assert.EqualValues(t, 1, left(shadow.Limiter))
+
+	alone := one(t, shadow)
+	w := serve(alone.Handler(hello), get("/"))
+	assert.Equal(t, 200, w.Code)
+	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
+}
+
+// TestARefusalCostsShadowsNothing: they count as if they were in force.
+func TestARefusalCostsShadowsNothing(t *testing.T) {
+	c := newClock()
+	shadow := shared("trial", c.burst(t, 10))
+	shadow.Shadow = true
+	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.burst(t, 1))})
+	assert.Equal(t, []int{200, 429, 429}, statuses(m.Handler(hello), 3))
+	assert.EqualValues(t, 9, left(shadow.Limiter))
+}
+
+func TestMatchSkipAndKeysThatDoNotApply(t *testing.T) {
+	c := newClock()
+	admin := shared("admin", c.burst(t, 1))
+	admin.Match = func(r *http.Request) bool { return r.URL.Path == "/admin" }
+	users := httplimit.Limit{Name: "users", Limiter: c.burst(t, 1), Key: header(t, "User", nil)}
+	m := newMiddleware(t, []httplimit.Limit{admin, users},
+		httplimit.Skip(func(r *http.Request) bool { return r.URL.Path == "/health" }))
+	h := m.Handler(hello)
+	for range 3 {
+		assert.Equal(t, 200, serve(h, get("/")).Code)
+		w := serve(h, get("/health"))
+		assert.Equal(t, 200, w.Code)
+		assert.NotContains(t, w.Header(), "Ratelimit-Policy")
+	}
+	assert.Equal(t, 200, serve(h, get("/admin")).Code)
+	assert.Equal(t, 429, serve(h, get("/admin")).Code)
+	assert.Equal(t, 200, serve(h, getFrom(direct, "User", "a")).Code)
+	assert.Equal(t, 429, serve(h, getFrom(direct, "User", "a")).Code)
+	assert.Equal(t, 200, serve(h, getFrom(direct, "User", "b")).Code)
+	res := m.Decide(get("/"))
+	_, ok := res.Tightest()
+	assert.False(t, ok)
+	assert.Zero(t, res.Len())
+	assert.Zero(t, res.RetryAfter())
+}
+
+func TestTiers(t *testing.T) {
+	c := newClock()
+	l := shared("plan", c.limiter(t, engine.FixedWindow(2, time.Minute), engine.Tiers(engine.FixedWindow(4, time.Minute))))
+	l.Tier = func(r *http.Request) int {
+		tier := 0
+		fmt.Sscan(r.Header.Get("Plan"), &tier)
+		return tier
+	}
+	m := one(t, l)
+	h := m.Handler(hello)
+	assert.Equal(t, `"plan";q=2;w=60`, serve(h, get("/")).Header().Get("RateLimit-Policy"))
+	w := serve(h, getFrom(direct, "Plan", "1"))
+	assert.Equal(t, `"plan";q=4;w=60`, w.Header().Get("RateLimit-Policy"))
+	assert.Equal(t, `"plan";r=2;t=60`, w.Header().Get("RateLimit"), "the key's record goes along")
+	for _, tier := range []string{"2", "14", "15", "16", "-1", "9999999"} {
+		w := serve(h, getFrom(direct, "Plan", tier))
+		assert.Equal(t, 429, w.Code, tier)
+		assert.Empty(t, w.Header().Get("Retry-After"), tier)
+		assert.Equal(t, `"plan";q=0`, w.Header().Get("RateLimit-Policy"), tier)
+	}
+}
+
+// TestManyLimits: more than fit into a Result without allocating.
+func TestManyLimits(t *testing.T) {
+	c := newClock()
+	var limits []httplimit.Limit
+	for i := range 20 {
+		limits = append(limits, shared(fmt.Sprint(i), c.burst(t, uint64(30-i))))
+	}
+	m := newMiddleware(t, limits)
+	res := m.Decide(get("/"))
+	assert.Equal(t, 20, res.Len())
+	tightest, _ := res.Tightest()
+	assert.Equal(t, "19", tightest.Limit)
+	assert.Equal(t, []int{200, 429}, statuses(m.Handler(hello), 11)[9:])
+	assert.EqualValues(t, 19, left(limits[0].Limiter))
+}
+
+// TestConcurrentRequests: all together get exactly what there is, under every limit.
+func TestConcurrentRequests(t *testing.T) {
+	c := newClock()
+	wide, narrow := c.burst(t, 100), c.burst(t, 40)
+	h := newMiddleware(t, []httplimit.Limit{shared("wide", wide), shared("narrow", narrow)}).Handler(hello)
+	var wg sync.WaitGroup
+	var passed counts
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				if serve(h, get("/")).Code == 200 {
+					passed.Observe("", httplimit.Allowed)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, 40, passed.of(httplimit.Allowed))
+	assert.EqualValues(t, 60, left(wide))
+	assert.EqualValues(t, 0, left(narrow))
+}
+
+// A store that does what the test says.
+type store struct {
+	limiter  *engine.Limiter
+	err      error
+	keys     []string
+	refunded uint64
+}
+
+func (s *store) Take(_ context.Context, key string, n uint64) (engine.Decision, error) {
+	s.keys = append(s.keys, key)
+	if s.err != nil {
+		return engine.Decision{}, s.err
+	}
+	return s.limiter.Take(key, n), nil
+}
+
+func (s *store) Refund(ctx context.Context, key string, n uint64) error {
+	s.limiter.Refund(key, n)
+	s.refunded += n
+	return errors.Join(s.err, ctx.Err())
+}
+
+func TestStores(t *testing.T) {
+	c := newClock()
+	s := &store{limiter: c.burst(t, 3)}
+	behind := shared("behind", c.burst(t, 2))
+	m := newMiddleware(t, []httplimit.Limit{
+		shared("first", c.burst(t, 10)),
+		{Name: "store", Store: s, Window: 3 * time.Second},
+		behind,
+	})
+	h := m.Handler(hello)
+	w := serve(h, getFrom(direct))
+	assert.Equal(t, `"first";q=10;w=10, "store";q=3;w=3, "behind";q=2;w=2`, w.Header().Get("RateLimit-Policy"))
+	assert.Equal(t, []string{"ip:198.51.100.7"}, s.keys)
+	assert.Equal(t, 200, serve(h, getFrom(direct)).Code)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	w = serve(h, getFrom(direct).WithContext(ctx))
+	assert.Equal(t, 429, w.Code)
+	assert.EqualValues(t, 1, s.refunded, "all or nothing, and a client that has gone changes nothing")
+	assert.EqualValues(t, 1, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
+	assert.Zero(t, m.StoreFailures())
+
+	// Behind a refusal the store is not asked, and what the headers say of it is what it said last.
+	c.advance(time.Minute)
+	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Store: s}})
+	assert.Equal(t, []int{200, 200}, statuses(first.Handler(hello), 2))
+	asked := len(s.keys)
+	w = serve(first.Handler(hello), get("/"))
+	assert.Len(t, s.keys, asked)
+	assert.Equal(t, `"behind";q=2;w=2, "store";q=3`, w.Header().Get("RateLimit-Policy"))
+	fresh := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Store: s}})
+	w = serve(fresh.Handler(hello), get("/"))
+	assert.Equal(t, `"behind";q=2;w=2`, w.Header().Get("RateLimit-Policy"))
+}
+
+// TestShortAnswersOfAStore: nonsense from a store is no nonsense in headers.
+func TestShortAnswersOfAStore(t *testing.T) {
+	for _, d := range []engine.Decision{
+		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1}, {Allowed: true, ResetAfter: -time.Hour},
+	} {
+		m := one(t, httplimit.Limit{Store: fixed(d)}, httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
+		w := serve(m.Handler(hello), get("/"))
+		requireHeadersHold(t, w.Result())
+	}
+}
+
+type fixed engine.Decision
+
+func (f fixed) Take(context.Context, string, uint64) (engine.Decision, error) {
+	return engine.Decision(f), nil
+}
+func (f fixed) Refund(context.Context, string, uint64) error { return nil }
+
+func TestBadLimits(t *testing.T) {
+	l := newClock().burst(t, 5)
+	s := fixed{}
+	for _, c := range []struct {
+		limits []httplimit.Limit
+		want   string
+	}{
+		{nil, "no limits"},
+		{[]httplimit.Limit{{Limiter: l}}, `limit 1 of 1, "": the name goes into headers`},
+		{[]httplimit.Limit{{Name: "é", Limiter: l}}, `limit 1 of 1, "é": the name`},
+		{[]httplimit.Limit{{Name: "a\nb", Limiter: l}}, `"a\nb"`},
+		{[]httplimit.Limit{{Name: string(make([]byte, 1025)), Limiter: l}}, "1 to 1,024"},
+		{[]httplimit.Limit{{Name: "a", Limiter: l, Unit: "\x7f"}}, `unit "\x7f"`},
+		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Store"},
+		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}}, `limits 1 and 3 of 3 have the same name, "a"`},
+		{[]httplimit.Limit{{Name: "a", Limiter: l, OnError: httplimit.FailClosed}}, "no Store that could fail"},
+		{[]httplimit.Limit{{Name: "a", Store: s, OnError: 9}}, "OnError is 9"},
+		{[]httplimit.Limit{{Name: "a", Limiter: l, Window: time.Second}}, "Window is 1s"},
+		{[]httplimit.Limit{{Name: "a", Store: s, Window: -1}}, "Window is -1ns"},
+		{[]httplimit.Limit{{Name: "a", Store: s, Tier: func(*http.Request) int { return 0 }}}, "no tiers"},
+		{[]httplimit.Limit{{Name: "a", Store: s, OnError: httplimit.FailLocal}}, "no Limiter to fall back to"},
+		{[]httplimit.Limit{{Name: "a", Store: s, Limiter: l}}, "only FailLocal uses both"},
+	} {
+		_, err := httplimit.New(c.limits)
+		assert.ErrorContains(t, err, c.want)
+	}
+	for _, c := range []struct {
+		option httplimit.Option
+		want   string
+	}{
+		{nil, "option 1 of 1 is nil"},
+		{httplimit.Headers(8), "Headers(8)"},
+		{httplimit.Body(2), "Body(2)"},
+		{httplimit.RefuseWith(nil), "RefuseWith(nil)"},
+		{httplimit.Skip(nil), "Skip(nil)"},
+		{httplimit.OnLimited(nil), "OnLimited(nil)"},
+		{httplimit.OnStoreError(nil), "OnStoreError(nil)"},
+		{httplimit.ObserveWith(nil), "ObserveWith(nil)"},
+		{httplimit.Clock(nil), "Clock(nil)"},
+		{httplimit.RetryJitter(0, nil), "RetryJitter(0s): want whole seconds, 1s to 1h"},
+		{httplimit.RetryJitter(1500*time.Millisecond, nil), "RetryJitter(1.5s)"},
+		{httplimit.RetryJitter(2*time.Hour, nil), "RetryJitter(2h0m0s)"},
+		{httplimit.PartitionKeys([]byte("short")), "5 bytes: want at least 16"},
+	} {
+		_, err := httplimit.New([]httplimit.Limit{{Name: "a", Limiter: l}}, c.option)
+		assert.ErrorContains(t, err, c.want)
+	}
+	require.Equal(t, "Outcome(200)", httplimit.Outcome(200).String())
+}

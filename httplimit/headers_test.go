@@ -1,0 +1,333 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+const allStyles = httplimit.IETF | httplimit.Legacy | httplimit.Draft06
+
+func TestHeaderStyles(t *testing.T) {
+	ietf := http.Header{"Ratelimit-Policy": {`"default";q=5;w=5`}, "Ratelimit": {`"default";r=4;t=1`}}
+	legacy := http.Header{"X-Ratelimit-Limit": {"5"}, "X-Ratelimit-Remaining": {"4"}, "X-Ratelimit-Reset": {"1772366401"}}
+	draft06 := http.Header{"Ratelimit-Limit": {"5"}, "Ratelimit-Remaining": {"4"}, "Ratelimit-Reset": {"1"}}
+	union := func(headers ...http.Header) http.Header {
+		all := http.Header{}
+		for _, h := range headers {
+			for name, values := range h {
+				all[name] = values
+			}
+		}
+		return all
+	}
+	for styles, want := range map[httplimit.HeaderStyle]http.Header{
+		httplimit.IETF:                    ietf,
+		httplimit.Legacy:                  legacy,
+		httplimit.Draft06:                 draft06,
+		httplimit.IETF | httplimit.Legacy: union(ietf, legacy),
+		allStyles:                         union(ietf, legacy, draft06),
+		httplimit.NoHeaders:               {},
+	} {
+		c := newClock()
+		m := one(t, httplimit.Limit{Limiter: c.burst(t, 5)}, httplimit.Headers(styles), httplimit.Clock(c.now))
+		h := http.Header{}
+		res := m.Decide(get("/"))
+		res.WriteHeaders(h)
+		assert.Equal(t, want, h)
+		statuses(m.Handler(hello), 4)
+		w := serve(m.Handler(hello), get("/"))
+		assert.Equal(t, "1", w.Header().Get("Retry-After"))
+		assert.Len(t, w.Header(), len(want)+3, "Retry-After, and the body's type")
+	}
+	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 5)})
+	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}), serve(m.Handler(hello), get("/")).Result().Header, "the default")
+}
+
+// TestRounding: nobody comes back too early for having believed a header.
+func TestRounding(t *testing.T) {
+	c := newClock()
+	c.advance(300 * time.Millisecond)
+	m := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(1, 1500*time.Millisecond))},
+		httplimit.Headers(allStyles), httplimit.Clock(c.now))
+	h := m.Handler(hello)
+	get := func() http.Header { return serve(h, get("/")).Header() }
+	first := get()
+	assert.Equal(t, `"default";q=1;w=2`, first.Get("RateLimit-Policy"))
+	assert.Equal(t, `"default";r=0;t=2`, first.Get("RateLimit"))
+	assert.Equal(t, strconv.FormatInt(c.now().Unix()+2, 10), first.Get("X-RateLimit-Reset"), "300 ms + 1500 ms")
+	c.advance(time.Second - 1)
+	assert.Equal(t, "1", get().Get("Retry-After"), "500 ms and a nanosecond")
+	c.advance(1)
+	assert.Equal(t, "1", get().Get("Retry-After"))
+	c.advance(500*time.Millisecond - 1)
+	late := get()
+	assert.Equal(t, "1", late.Get("Retry-After"), "a nanosecond")
+	assert.Equal(t, `"default";r=0;t=1`, late.Get("RateLimit"))
+	assert.Equal(t, "1", late.Get("RateLimit-Reset"))
+	c.advance(1)
+	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
+}
+
+// TestRetryAfterIsTrue: who comes back when told gets through, in every algorithm, and would not
+// have a second earlier.
+func TestRetryAfterIsTrue(t *testing.T) {
+	for _, policy := range []engine.Policy{
+		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3), engine.FixedWindow(3, time.Minute),
+		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute), engine.SlidingLog(3, time.Minute),
+	} {
+		c := newClock()
+		c.advance(12_345_678_901)
+		h := one(t, httplimit.Limit{Limiter: c.limiter(t, policy)}).Handler(hello)
+		statuses(h, 3)
+		w := serve(h, get("/"))
+		wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
+		require.NoError(t, err, policy)
+		requireHeadersHold(t, w.Result())
+		c.advance(time.Duration(wait-1) * time.Second)
+		assert.Equal(t, 429, serve(h, get("/")).Code, policy)
+		c.advance(time.Second)
+		assert.Equal(t, 200, serve(h, get("/")).Code, policy)
+	}
+}
+
+func TestNever(t *testing.T) {
+	c := newClock()
+	l := shared("small", c.burst(t, 5))
+	l.Cost = func(*http.Request) uint64 { return 6 }
+	other := shared("other", c.burst(t, 9))
+	m := newMiddleware(t, []httplimit.Limit{other, l}, httplimit.RetryJitter(time.Minute, nil))
+	w := serve(m.Handler(hello), get("/"))
+	assert.Equal(t, 429, w.Code)
+	assert.NotContains(t, w.Header(), "Retry-After")
+	assert.Equal(t, `"small";r=5;t=0`, w.Header().Get("RateLimit"))
+	var problem map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &problem))
+	assert.Equal(t, "This request can never be admitted: it costs 6 and the limit is 5.", problem["detail"])
+	assert.EqualValues(t, 9, left(other.Limiter), "nothing was taken")
+	res := m.Decide(get("/"))
+	assert.Equal(t, engine.Never, res.RetryAfter())
+}
+
+func TestRetryJitter(t *testing.T) {
+	c := newClock()
+	for random, want := range map[float64]string{0: "1", 0.33: "2", 0.5: "3", 0.999999: "4"} {
+		m := one(t, httplimit.Limit{Limiter: c.burst(t, 1)}, httplimit.Body(httplimit.PlainJSON),
+			httplimit.RetryJitter(3*time.Second, func() float64 { return random }))
+		statuses(m.Handler(hello), 1)
+		w := serve(m.Handler(hello), get("/"))
+		assert.Equal(t, want, w.Header().Get("Retry-After"))
+		assert.Equal(t, `{"error":"Too many requests","retryAfter":`+want+"}\n", w.Body.String(), "header and body agree")
+		assert.Equal(t, `"default";r=0;t=1`, w.Header().Get("RateLimit"))
+		requireHeadersHold(t, w.Result())
+	}
+	m := one(t, httplimit.Limit{Limiter: c.burst(t, 1)}, httplimit.RetryJitter(3*time.Second, nil))
+	statuses(m.Handler(hello), 1)
+	for range 50 {
+		res := m.Decide(get("/"))
+		assert.GreaterOrEqual(t, res.RetryAfter(), time.Second)
+		assert.LessOrEqual(t, res.RetryAfter(), 4*time.Second)
+	}
+}
+
+// TestHeadersFollowSetPolicy: what is said is what holds.
+func TestHeadersFollowSetPolicy(t *testing.T) {
+	c := newClock()
+	l := c.limiter(t, engine.FixedWindow(4, time.Minute))
+	h := one(t, httplimit.Limit{Limiter: l}).Handler(hello)
+	assert.Equal(t, `"default";q=4;w=60`, serve(h, get("/")).Header().Get("RateLimit-Policy"))
+	require.NoError(t, l.SetPolicy(engine.FixedWindow(4, time.Hour)))
+	assert.Equal(t, `"default";q=4;w=3600`, serve(h, get("/")).Header().Get("RateLimit-Policy"))
+	require.NoError(t, l.SetPolicy(engine.FixedWindow(8, time.Hour)))
+	w := serve(h, get("/")).Header()
+	assert.Equal(t, `"default";q=8;w=3600`, w.Get("RateLimit-Policy"))
+	assert.Contains(t, w.Get("RateLimit"), `"default";r=3;`, "half was used up, and one more is now")
+}
+
+func TestUnitAndNames(t *testing.T) {
+	name := ` "quoted\", with; every=thing, ~`
+	m := one(t, httplimit.Limit{Name: name, Limiter: newClock().burst(t, 1), Unit: `content-"bytes"`}, httplimit.Headers(allStyles))
+	for range 2 {
+		w := serve(m.Handler(hello), get("/"))
+		requireHeadersHold(t, w.Result())
+		assert.Equal(t, `" \"quoted\\\", with; every=thing, ~";q=1;qu="content-\"bytes\"";w=1`, w.Header().Get("RateLimit-Policy"))
+		if w.Code == 429 {
+			var problem struct {
+				Violated []string `json:"violated-policies"`
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &problem))
+			assert.Equal(t, []string{name}, problem.Violated)
+		}
+	}
+}
+
+// TestPartitionKeys: the same key has the same bytes, another has others, and the key is not in them.
+func TestPartitionKeys(t *testing.T) {
+	c := newClock()
+	key := header(t, "X-API-Key", nil)
+	pk := func(m *httplimit.Middleware, value string) []byte {
+		w := serve(m.Handler(hello), getFrom(direct, "X-API-Key", value))
+		requireHeadersHold(t, w.Result())
+		item := parseList(t, w.Header().Values("RateLimit"))[0]
+		bytes, ok := item.Params.Get("pk")
+		require.True(t, ok)
+		policy, _ := parseList(t, w.Header().Values("RateLimit-Policy"))[0].Params.Get("pk")
+		assert.Equal(t, bytes, policy)
+		return bytes.([]byte)
+	}
+	secret := []byte("0123456789abcdef")
+	limit := httplimit.Limit{Limiter: c.burst(t, 9), Key: key}
+	a, b := one(t, limit, httplimit.PartitionKeys(secret)), one(t, limit, httplimit.PartitionKeys(secret))
+	random := one(t, limit, httplimit.PartitionKeys(nil))
+	assert.Len(t, pk(a, "secret"), 8)
+	assert.Equal(t, pk(a, "secret"), pk(b, "secret"))
+	assert.NotEqual(t, pk(a, "secret"), pk(a, "other"))
+	assert.NotEqual(t, pk(a, "secret"), pk(random, "secret"))
+}
+
+// TestOnTheWire: HTTP/1 shows the names in the form in which net/http keeps them, HTTP/2 in
+// lower case, and either way Get finds them.
+func TestOnTheWire(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1)}, httplimit.Headers(allStyles))
+		s := httptest.NewUnstartedServer(m.Handler(hello))
+		s.EnableHTTP2 = http2
+		s.StartTLS()
+		for _, status := range []int{200, 429} {
+			resp, err := s.Client().Get(s.URL)
+			require.NoError(t, err)
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			assert.Equal(t, status, resp.StatusCode)
+			assert.Equal(t, http2, resp.ProtoMajor == 2)
+			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset", "RateLimit-Remaining"} {
+				assert.NotEmpty(t, resp.Header.Get(name), name)
+			}
+			requireHeadersHold(t, resp)
+		}
+		s.Client().CloseIdleConnections()
+		s.Close()
+	}
+
+	s := startServer(t, one(t, httplimit.Limit{Limiter: newClock().burst(t, 1)}).Handler(hello))
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	raw, err := io.ReadAll(bufio.NewReader(conn))
+	require.NoError(t, err)
+	assert.Contains(t, string(raw), "\r\nRatelimit: \"default\";r=0;t=1\r\nRatelimit-Policy: \"default\";q=1;w=1\r\n")
+}
+
+// TestHeadersAreThisRequestsOwn: what a handler does to them does not show in the next answer.
+func TestHeadersAreThisRequestsOwn(t *testing.T) {
+	vandal := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for name, values := range w.Header() {
+			values[0] = "broken"
+			w.Header().Add(name, "added")
+		}
+	})
+	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 9)}, httplimit.Headers(allStyles))
+	serve(m.Handler(vandal), get("/"))
+	w := serve(m.Handler(hello), get("/"))
+	for name, values := range w.Header() {
+		assert.Len(t, values, 1, name)
+	}
+	requireHeadersHold(t, w.Result())
+}
+
+func parseList(t testing.TB, lines []string) (items []httpsfv.Item) {
+	t.Helper()
+	list, err := httpsfv.UnmarshalList(lines)
+	require.NoError(t, err, "%q", lines)
+	for _, member := range list {
+		items = append(items, member.(httpsfv.Item))
+	}
+	return items
+}
+
+// requireHeadersHold requires of an answer what the draft and RFC 9651 want of its headers.
+func requireHeadersHold(t testing.TB, resp *http.Response) {
+	t.Helper()
+	integer := func(item httpsfv.Item, name string, least int64) int64 {
+		value, ok := item.Params.Get(name)
+		require.True(t, ok, name)
+		n, ok := value.(int64)
+		require.True(t, ok, "%s is %T", name, value)
+		require.GreaterOrEqual(t, n, least, name)
+		return n
+	}
+	quotas := map[string]int64{}
+	for _, item := range parseList(t, resp.Header.Values("RateLimit-Policy")) {
+		name := item.Value.(string)
+		require.NotContains(t, quotas, name, "every policy once")
+		quotas[name] = integer(item, "q", 0)
+		if _, ok := item.Params.Get("w"); ok {
+			integer(item, "w", 1)
+		}
+	}
+	var tightest int64
+	if lines := resp.Header.Values("RateLimit"); len(lines) > 0 {
+		items := parseList(t, lines)
+		require.Len(t, items, 1)
+		require.Contains(t, quotas, items[0].Value)
+		require.LessOrEqual(t, integer(items[0], "r", 0), quotas[items[0].Value.(string)])
+		tightest = integer(items[0], "t", 0)
+	}
+	if retry := resp.Header.Get("Retry-After"); retry != "" {
+		seconds, err := strconv.ParseInt(retry, 10, 64)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, seconds, max(tightest, 1))
+		require.Contains(t, []int{429, 503}, resp.StatusCode)
+	}
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+		if values := resp.Header.Values(name); len(values) > 0 {
+			require.Len(t, values, 1)
+			_, err := strconv.ParseUint(values[0], 10, 63)
+			require.NoError(t, err, name)
+		}
+	}
+}
+
+// FuzzHeaders: whatever name New accepts and whatever a limiter answers, the headers are
+// structured fields that hold together.
+func FuzzHeaders(f *testing.F) {
+	f.Add("default", "", uint64(100), uint64(50), int64(time.Second), int64(0), true)
+	f.Add(`a"b\c`, "content-bytes", uint64(1<<63), uint64(1<<62), int64(1), int64(1), false)
+	f.Add("é", "\x00", uint64(0), uint64(0), int64(-1), int64(engine.Never), false)
+	f.Add("n", "", uint64(1), uint64(0), int64(engine.Never), int64(engine.Never), true)
+	f.Fuzz(func(t *testing.T, name, unit string, limit, remaining uint64, reset, retry int64, allowed bool) {
+		d := engine.Decision{Allowed: allowed, Limit: limit, Remaining: min(remaining, limit), ResetAfter: time.Duration(reset), RetryAfter: time.Duration(retry)}
+		m, err := httplimit.New([]httplimit.Limit{{Name: name, Unit: unit, Store: fixed(d), Window: time.Duration(max(reset, 0))}},
+			httplimit.Headers(allStyles), httplimit.PartitionKeys(nil))
+		printable := func(s string) bool {
+			return len(s) <= 1024 && strings.Trim(s, " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""
+		}
+		if (err == nil) != (name != "" && printable(name) && printable(unit)) {
+			t.Fatalf("name %q, unit %q: %v", name, unit, err)
+		}
+		if err != nil {
+			return
+		}
+		w := serve(m.Handler(hello), get("/"))
+		requireHeadersHold(t, w.Result())
+		if w.Code == 429 {
+			require.True(t, json.Valid(w.Body.Bytes()), "%s", w.Body)
+		}
+	})
+}

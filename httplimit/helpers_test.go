@@ -1,0 +1,114 @@
+package httplimit_test
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A clock stands still until the test moves it.
+type clock struct{ nanos atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
+func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
+
+// limiter returns a small limiter by the clock.
+func (c *clock) limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {
+	t.Helper()
+	l, err := engine.New(policy, append([]engine.Option{engine.MaxKeys(1000), engine.ClockFunc(c.now)}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// burst returns a limiter that grants so many tokens, one of which comes back each second.
+func (c *clock) burst(t testing.TB, n uint64) *engine.Limiter {
+	t.Helper()
+	return c.limiter(t, engine.TokenBucket(engine.PerSecond(1), n))
+}
+
+func newMiddleware(t testing.TB, limits []httplimit.Limit, options ...httplimit.Option) *httplimit.Middleware {
+	t.Helper()
+	m, err := httplimit.New(limits, options...)
+	require.NoError(t, err)
+	return m
+}
+
+// one returns a middleware of one limit.
+func one(t testing.TB, l httplimit.Limit, options ...httplimit.Option) *httplimit.Middleware {
+	t.Helper()
+	if l.Name == "" {
+		l.Name = "default"
+	}
+	return newMiddleware(t, []httplimit.Limit{l}, options...)
+}
+
+var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
+
+func get(path string) *http.Request { return httptest.NewRequest(http.MethodGet, path, nil) }
+
+// getFrom is a request over a connection from an address.
+func getFrom(remote string, headers ...string) *http.Request {
+	r := get("/")
+	r.RemoteAddr = remote
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+// serve answers a request.
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// statuses answers so many requests to / and returns the statuses.
+func statuses(h http.Handler, n int) (codes []int) {
+	for range n {
+		codes = append(codes, serve(h, get("/")).Code)
+	}
+	return codes
+}
+
+// startServer serves over loopback.
+func startServer(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// counts is Metrics.
+type counts struct {
+	seen [16]atomic.Int64
+	name atomic.Pointer[string] // the latest label
+}
+
+func (c *counts) Observe(limit string, o httplimit.Outcome) {
+	c.seen[o].Add(1)
+	c.name.Store(&limit)
+}
+
+func (c *counts) of(o httplimit.Outcome) int { return int(c.seen[o].Load()) }

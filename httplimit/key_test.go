@@ -1,0 +1,134 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+func header(t testing.TB, name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
+	t.Helper()
+	key, err := httplimit.Header(name, fallback)
+	require.NoError(t, err)
+	return key
+}
+
+func textOf(t *testing.T, key httplimit.KeyFunc, r *http.Request) string {
+	t.Helper()
+	text, limited := key.Text(r)
+	require.True(t, limited)
+	return text
+}
+
+func TestHeaderKey(t *testing.T) {
+	key := header(t, "x-api-key", httplimit.RemoteIP)
+	assert.Equal(t, "text:secret", textOf(t, key, getFrom(direct, "X-API-Key", "secret", "X-API-Key", "other")))
+	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct)))
+	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct, "X-API-Key", "")))
+	_, limited := header(t, "X-API-Key", nil).Text(getFrom(direct))
+	assert.False(t, limited)
+	for _, name := range []string{"", "a b", "a:b", "é", "Host", "transfer-encoding", "Trailer"} {
+		_, err := httplimit.Header(name, nil)
+		assert.ErrorContains(t, err, "Header(")
+	}
+}
+
+func TestCookieKey(t *testing.T) {
+	key, err := httplimit.Cookie("session", httplimit.RemoteIP)
+	require.NoError(t, err)
+	assert.Equal(t, "text:abc", textOf(t, key, getFrom(direct, "Cookie", "a=b; session=abc")))
+	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct, "Cookie", "session=; x=y")))
+	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct, "Cookie", ";;=;\x00")))
+	_, err = httplimit.Cookie("a=b", nil)
+	assert.ErrorContains(t, err, `Cookie("a=b")`)
+}
+
+func TestRequestKeys(t *testing.T) {
+	r := get("http://Example.COM:8080/a%20b?q")
+	assert.Equal(t, "text:example.com", textOf(t, httplimit.Host, r))
+	assert.Equal(t, "text:/a b", textOf(t, httplimit.Path, r))
+	assert.Equal(t, "text:GET", textOf(t, httplimit.Method, r))
+	assert.Equal(t, "number:0", textOf(t, httplimit.Everyone, r))
+	for host, want := range map[string]string{
+		"example.com": "example.com", "example.com.": "example.com", "[2001:DB8::1]:80": "2001:db8::1",
+		"[2001:db8::1]": "[2001:db8::1]", "": "", ":80": "", "a:b:c": "a:b:c",
+	} {
+		r.Host = host
+		assert.Equal(t, "text:"+want, textOf(t, httplimit.Host, r), host)
+	}
+	r.Method = "BREW"
+	other := textOf(t, httplimit.Method, r)
+	r.Method = "WHEN"
+	assert.Equal(t, other, textOf(t, httplimit.Method, r), "made-up methods have one bucket")
+	r.Method = ""
+	assert.Equal(t, "text:GET", textOf(t, httplimit.Method, r))
+}
+
+// TestKeysAreThoseOfTheLimiter: what a KeyFunc charges is what Reset and Peek name.
+func TestKeysAreThoseOfTheLimiter(t *testing.T) {
+	c := newClock()
+	for _, options := range [][]engine.Option{nil, {engine.HashStable()}} {
+		l := c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 5), options...)
+		h := httplimit.HasherOf(l)
+		assert.Equal(t, l.Key("a"), h.Key("a"))
+		assert.Equal(t, l.Key("a"), h.KeyBytes([]byte("a")))
+		assert.Equal(t, l.KeyUint64(7), h.KeyUint64(7))
+		addr := netip.MustParseAddr("198.51.100.7")
+		key, limited := httplimit.RemoteIP(h, getFrom(direct))
+		assert.True(t, limited)
+		assert.Equal(t, l.KeyAddr(addr), key)
+	}
+}
+
+// TestKeyKindsDiffer: an address never meets a header that says the same, in a limiter or a store.
+func TestKeyKindsDiffer(t *testing.T) {
+	l := newClock().burst(t, 5)
+	key := header(t, "X-API-Key", httplimit.RemoteIP)
+	address, _ := key(httplimit.HasherOf(l), getFrom(direct))
+	forged, _ := key(httplimit.HasherOf(l), getFrom(proxy, "X-API-Key", "198.51.100.7"))
+	assert.NotEqual(t, address, forged)
+	assert.NotEqual(t, textOf(t, key, getFrom(direct)), textOf(t, key, getFrom(proxy, "X-API-Key", "198.51.100.7")))
+}
+
+func TestJoin(t *testing.T) {
+	a, b := header(t, "A", httplimit.RemoteIP), header(t, "B", nil)
+	join := httplimit.Join(a, b)
+	first := textOf(t, join, getFrom(direct, "A", "a", "B", "bc"))
+	second := textOf(t, join, getFrom(direct, "A", "ab", "B", "c"))
+	assert.NotEqual(t, first, second)
+	assert.Equal(t, "text:6:text:a7:text:bc", first)
+	_, limited := join.Text(getFrom(direct, "A", "a"))
+	assert.False(t, limited, "one part says that the limit does not apply")
+	assert.Equal(t, "text:x", textOf(t, httplimit.Join(a), getFrom(direct, "A", "x")))
+	inner := httplimit.Join(a, httplimit.Join(b, httplimit.Method), httplimit.Everyone)
+	assert.Equal(t, "text:6:text:a24:text:7:text:bc8:text:GET8:number:0", textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
+
+	l := newClock().burst(t, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringOfN(rapid.RuneFrom([]rune("ab:1")), 1, 6, -1)
+		r := getFrom(direct, "A", value.Draw(t, "a1"), "B", value.Draw(t, "b1"))
+		s := getFrom(direct, "A", value.Draw(t, "a2"), "B", value.Draw(t, "b2"))
+		same := r.Header.Get("A") == s.Header.Get("A") && r.Header.Get("B") == s.Header.Get("B")
+		k1, _ := join(httplimit.HasherOf(l), r)
+		k2, _ := join(httplimit.HasherOf(l), s)
+		if (k1 == k2) != same {
+			t.Fatalf("%v and %v: same key: %v", r.Header, s.Header, k1 == k2)
+		}
+	})
+}
+
+// TestJoinKeepsNoLongKey: a part of a megabyte works, too, and the next request is not charged to
+// what it left.
+func TestJoinKeepsNoLongKey(t *testing.T) {
+	join := httplimit.Join(header(t, "A", nil), httplimit.Method)
+	long := textOf(t, join, getFrom(direct, "A", string(make([]byte, 1<<20))))
+	assert.Len(t, long, len("text:1048581:text:")+1<<20+len("8:text:GET"))
+	assert.Equal(t, "text:6:text:a8:text:GET", textOf(t, join, getFrom(direct, "A", "a")))
+}

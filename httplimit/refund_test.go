@@ -1,0 +1,238 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/httplimit"
+)
+
+// failuresOnly is a limit of 9 that gives back what successes cost.
+func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middleware, func() uint64) {
+	t.Helper()
+	l := shared("failures", newClock().burst(t, 9))
+	l.Refund = httplimit.RefundStatus(200, 299)
+	return one(t, l, options...), func() uint64 { return left(l.Limiter) }
+}
+
+// TestRefundByStatus: what a handler does to its response, and whether that counts as success.
+func TestRefundByStatus(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		handler http.HandlerFunc
+		left    uint64
+	}{
+		{"nothing", func(http.ResponseWriter, *http.Request) {}, 9},
+		{"a body", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")) }, 9},
+		{"a string", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "x") }, 9},
+		{"a copy", func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, strings.NewReader("x")) }, 9},
+		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 9},
+		{"302", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, 8},
+		{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, 8},
+		{"401 and a body", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 401) }, 8},
+		{"early hints, then 401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(401) }, 8},
+		{"early hints, then 200", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.Write(nil) }, 9},
+		{"a body, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")); w.WriteHeader(500) }, 9},
+		{"a flush, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 9},
+		{"two statuses", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); w.WriteHeader(200) }, 8},
+		{"a status behind an Unwrap", func(w http.ResponseWriter, _ *http.Request) {
+			http.NewResponseController(w).Flush()
+		}, 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, left := failuresOnly(t)
+			s := startServer(t, m.Handler(c.handler))
+			resp, err := s.Client().Get(s.URL)
+			require.NoError(t, err)
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			s.Close() // waits for the handler
+			assert.Equal(t, c.left, left())
+		})
+	}
+}
+
+// TestPanicsAreFailures, also those that only abort the response, and go on.
+func TestPanicsAreFailures(t *testing.T) {
+	boom := errors.New("boom")
+	for _, panicked := range []error{boom, http.ErrAbortHandler} {
+		for _, before := range []func(http.ResponseWriter){
+			func(http.ResponseWriter) {},
+			func(w http.ResponseWriter) { w.WriteHeader(200) },
+			func(w http.ResponseWriter) { w.Write([]byte("half")) },
+		} {
+			m, left := failuresOnly(t)
+			h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				before(w)
+				panic(panicked)
+			}))
+			assert.PanicsWithError(t, panicked.Error(), func() { serve(h, get("/")) })
+			assert.EqualValues(t, 8, left())
+		}
+	}
+	// The other way round: what the server failed at is not charged.
+	l := shared("work", newClock().burst(t, 9))
+	l.Refund = httplimit.RefundStatus(500, 599)
+	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(boom) }))
+	assert.Panics(t, func() { serve(h, get("/")) })
+	assert.EqualValues(t, 9, left(l.Limiter))
+}
+
+// TestHijackedConnections count as 101, however one gets at them.
+func TestHijackedConnections(t *testing.T) {
+	for _, byController := range []bool{false, true} {
+		l := shared("upgrades", newClock().burst(t, 9))
+		seen := make(chan int, 1)
+		l.Refund = func(_ *http.Request, status int) bool {
+			seen <- status
+			return status == http.StatusSwitchingProtocols
+		}
+		s := startServer(t, one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			var conn net.Conn
+			var err error
+			if byController {
+				conn, _, err = http.NewResponseController(w).Hijack()
+			} else {
+				conn, _, err = w.(http.Hijacker).Hijack()
+			}
+			if err == nil {
+				io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+				conn.Close()
+			}
+		})))
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		require.NoError(t, err)
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "HTTP/1.1 101 Switching Protocols\r\n", line)
+		conn.Close()
+		assert.Equal(t, 101, <-seen)
+		s.Close()
+		assert.EqualValues(t, 9, left(l.Limiter))
+	}
+}
+
+// TestTheWriterStaysWhatItIs: without a Refund function the handler gets the very same writer, and
+// with one all that the original can do and nothing that it cannot.
+func TestTheWriterStaysWhatItIs(t *testing.T) {
+	recorder := httptest.NewRecorder()
+	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })
+	one(t, httplimit.Limit{Limiter: newClock().burst(t, 9)}).Handler(same).ServeHTTP(recorder, get("/"))
+
+	type plain struct{ http.ResponseWriter }
+	m, _ := failuresOnly(t)
+	for _, c := range []struct {
+		original                 http.ResponseWriter
+		flushes, hijacks, pushes bool
+	}{
+		{plain{recorder}, false, false, false},
+		{recorder, true, false, false},
+		{struct {
+			plain
+			http.Hijacker
+		}{plain: plain{recorder}}, false, true, false},
+		{struct {
+			plain
+			http.Flusher
+			http.Hijacker
+		}{plain: plain{recorder}}, true, true, false},
+		{struct {
+			plain
+			http.Flusher
+			http.Pusher
+		}{plain: plain{recorder}}, true, false, true},
+	} {
+		called := false
+		m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			called = true
+			_, flushes := w.(http.Flusher)
+			_, hijacks := w.(http.Hijacker)
+			_, pushes := w.(http.Pusher)
+			assert.Equal(t, []bool{c.flushes, c.hijacks, c.pushes}, []bool{flushes, hijacks, pushes})
+			assert.Equal(t, c.original, w.(interface{ Unwrap() http.ResponseWriter }).Unwrap())
+		})).ServeHTTP(c.original, get("/"))
+		assert.True(t, called)
+	}
+}
+
+// TestControllersReachTheConnection through the writer that notes the status.
+func TestControllersReachTheConnection(t *testing.T) {
+	m, left := failuresOnly(t)
+	s := startServer(t, m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c := http.NewResponseController(w)
+		assert.NoError(t, c.SetReadDeadline(time.Now().Add(time.Hour)))
+		assert.NoError(t, c.SetWriteDeadline(time.Now().Add(time.Hour)))
+		assert.NoError(t, c.EnableFullDuplex())
+		io.WriteString(w, "first")
+		assert.NoError(t, c.Flush())
+	})))
+	resp, err := s.Client().Get(s.URL)
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	resp.Body.Close()
+	assert.Equal(t, "first", string(body))
+	s.Close()
+	assert.EqualValues(t, 9, left())
+}
+
+// TestSettleOnce: by hand, once, and never after a refusal.
+func TestSettleOnce(t *testing.T) {
+	var seen counts
+	m, left := failuresOnly(t, httplimit.ObserveWith(&seen))
+	first, second := m.Decide(get("/")), m.Decide(get("/"))
+	assert.EqualValues(t, 7, left())
+	first.Settle(get("/"), 200)
+	first.Settle(get("/"), 200)
+	assert.EqualValues(t, 8, left())
+	assert.Equal(t, httplimit.Refunded, first.Check(0).Outcome)
+	second.Settle(get("/"), 401)
+	second.Settle(get("/"), 200)
+	assert.EqualValues(t, 8, left(), "the response had one status")
+	for range 8 {
+		m.Decide(get("/"))
+	}
+	refused := m.Decide(get("/"))
+	refused.Settle(get("/"), 200)
+	assert.EqualValues(t, 0, left())
+	assert.Equal(t, 1, seen.of(httplimit.Refunded))
+}
+
+// TestRefundOfCostsShadowsAndStores: each gives back what it took.
+func TestRefundOfCostsShadowsAndStores(t *testing.T) {
+	c := newClock()
+	success := httplimit.RefundStatus(200, 299)
+	dear := shared("dear", c.burst(t, 9))
+	dear.Cost, dear.Refund = func(*http.Request) uint64 { return 5 }, success
+	shadow := shared("trial", c.burst(t, 1))
+	shadow.Shadow, shadow.Refund = true, success
+	s := &store{limiter: c.burst(t, 9)}
+	kept := shared("kept", c.burst(t, 9))
+	m := newMiddleware(t, []httplimit.Limit{dear, shadow, {Name: "store", Store: s, Refund: success}, kept})
+	ctx, cancel := context.WithCancel(context.Background())
+	h := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = "changed"
+		cancel() // the client has gone
+	}))
+	for range 3 {
+		assert.Equal(t, 200, serve(h, getFrom(direct).WithContext(ctx)).Code)
+	}
+	assert.EqualValues(t, 9, left(dear.Limiter))
+	assert.EqualValues(t, 1, left(shadow.Limiter))
+	assert.EqualValues(t, 9, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
+	assert.EqualValues(t, 6, left(kept.Limiter))
+	assert.Zero(t, m.StoreFailures())
+}
