@@ -131,17 +131,17 @@ func (l *Limit) check() error {
 	case l.Limiter == nil && l.Store == nil:
 		return errors.New("it has neither a Limiter nor a Store")
 	case l.OnError > FailLocal:
-		return fmt.Errorf("OnError is %d: want FailOpen, FailClosed or FailLocal", l.OnError)
+		return fmt.Errorf("an OnError of %d: want FailOpen, FailClosed or FailLocal", l.OnError)
 	case l.Store == nil && l.OnError != FailOpen:
-		return errors.New("OnError is set, but there is no Store that could fail")
+		return fmt.Errorf("there is no Store that could fail, but OnError is %d", l.OnError)
 	case l.Store == nil && l.Window != 0:
-		return fmt.Errorf("Window is %v, but the Limiter knows its own", l.Window)
+		return fmt.Errorf("the Limiter knows its window, but Window is %v", l.Window)
 	case l.Window < 0:
-		return fmt.Errorf("Window is %v: want the time in which the store's limit comes back, or 0", l.Window)
+		return fmt.Errorf("a Window of %v: want the time in which the store's limit comes back, or 0", l.Window)
 	case l.Store != nil && l.Tier != nil:
-		return errors.New("Tier is set, but a Store has no tiers")
+		return errors.New("a Store has no tiers, but Tier is set")
 	case l.Store != nil && l.OnError == FailLocal && l.Limiter == nil:
-		return errors.New("OnError is FailLocal, but there is no Limiter to fall back to")
+		return errors.New("there is no Limiter to fall back to, but OnError is FailLocal")
 	case l.Store != nil && l.OnError != FailLocal && l.Limiter != nil:
 		return errors.New("it has a Limiter and a Store, and only FailLocal uses both")
 	}

@@ -40,9 +40,12 @@ func TestRefundByStatus(t *testing.T) {
 		{"a copy", func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, strings.NewReader("x")) }, 9},
 		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 9},
 		{"302", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, 8},
-		{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, 8},
-		{"401 and a body", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 401) }, 8},
-		{"early hints, then 401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(401) }, 8},
+		{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, 8},
+		{"401 and a body", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }, 8},
+		{"early hints, then 401", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(103)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, 8},
 		{"early hints, then 200", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.Write(nil) }, 9},
 		{"a body, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")); w.WriteHeader(500) }, 9},
 		{"a flush, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 9},
