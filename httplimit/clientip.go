@@ -275,10 +275,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	if prefix != prefix.Masked() {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text, prefix.Masked())
 	}
-	if addr := prefix.Addr(); addr.Is4In6() {
-		if prefix.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("%q covers all of IPv4 and more: want IPv4 prefixes by themselves", text)
-		}
+	if addr := prefix.Addr(); addr.Is4In6() { // then it has 96 bits at least
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
 	}
 	return prefix, nil

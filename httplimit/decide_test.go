@@ -99,7 +99,9 @@ func TestShadowMode(t *testing.T) {
 	var seen counts
 	var told []string
 	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.burst(t, 4))}, httplimit.ObserveWith(&seen),
-		httplimit.OnLimited(func(_ *http.Request, c httplimit.Check) {
+		httplimit.OnLimited(func(r *http.Request, c httplimit.Check) {
+			assert.Equal(t, "number:0", c.KeyText(r))
+			assert.Equal(t, shadow.Limiter.KeyUint64(0), c.Key())
 			told = append(told, fmt.Sprint(c.Limit, " ", c.Outcome, " ", c.Shadow(), " ", c.Decision.RetryAfter))
 		}))
 	assert.Equal(t, []int{200, 200, 200, 200, 429}, statuses(m.Handler(hello), 5))

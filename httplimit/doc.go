@@ -1,6 +1,7 @@
 /*
-Package httplimit limits HTTP requests by the limiters of package engine. A [Middleware] is made of
-one or several limits and fits net/http and every router that takes a func(http.Handler) http.Handler.
+Package httplimit limits HTTP requests by the limiters of package engine. A [Middleware] is made
+of one or several limits and fits net/http and every router that takes a
+func(http.Handler) http.Handler.
 
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 50))
 	...
@@ -8,8 +9,8 @@ one or several limits and fits net/http and every router that takes a func(http.
 	...
 	http.ListenAndServe(":8080", m.Handler(mux))
 
-Each client address has its bucket; IPv6 clients have one for their /64. Answers say how much is left,
-and a refusal, 429, when to come back:
+Each client address has its bucket; IPv6 clients have one for their /64. Answers say how much is
+left, and a refusal, 429, when to come back:
 
 	RateLimit-Policy: "default";q=50;w=5
 	RateLimit: "default";r=49;t=1
@@ -37,13 +38,14 @@ inner one's.)
 # What else there is
 
 A limit can cost more for some requests (Cost), be tried out first (Shadow), count only failures
-(Refund), have plans (Tier), and keep its state in a [Store] that several processes share. [Skip] exempts
-requests, [OnLimited] and [ObserveWith] report, [RefuseWith] writes refusals your way, and
-[Middleware.Decide] decides without answering.
+(Refund), have plans (Tier), and keep its state in a [Store] that several processes share. [Skip]
+exempts requests, [OnLimited] and [ObserveWith] report, [RefuseWith] writes refusals your way,
+and [Middleware.Decide] decides without answering.
 
 # What it costs
 
-A decision with any key function of this package but [Cookie] does not allocate. Headers cost two allocations with the default
-style and one limit: a string, and the array of values that an http.Header is made of.
+A decision on up to eight limits does not allocate, with any key function of this package but
+[Cookie]. Headers cost two allocations with the default style and one limit: a string, and the
+array of values that an http.Header is made of.
 */
 package httplimit

@@ -20,9 +20,12 @@ const (
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// Refuse answers the request, with headers, status and body. The request must have been refused: the
-// answer to an allowed one is the handler's.
+// Refuse answers a refused request, with headers, status and body. To an allowed one it does
+// nothing: that is the handler's to answer.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
+	if res.Allowed() {
+		return
+	}
 	res.WriteHeaders(w.Header())
 	if res.m.respond != nil {
 		res.m.respond(w, r, *res)

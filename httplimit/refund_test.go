@@ -37,7 +37,7 @@ func TestRefundByStatus(t *testing.T) {
 		{"nothing", func(http.ResponseWriter, *http.Request) {}, 9},
 		{"a body", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")) }, 9},
 		{"a string", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "x") }, 9},
-		{"a copy", func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, strings.NewReader("x")) }, 9},
+		{"a copy", func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, io.LimitReader(strings.NewReader("x"), 1)) }, 9},
 		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 9},
 		{"302", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, 8},
 		{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, 8},
@@ -115,8 +115,7 @@ func TestHijackedConnections(t *testing.T) {
 				conn.Close()
 			}
 		})))
-		conn, err := net.Dial("tcp", s.Listener.Addr().String())
-		require.NoError(t, err)
+		conn := dial(t, s.Listener.Addr())
 		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		require.NoError(t, err)
@@ -208,6 +207,9 @@ func TestSettleOnce(t *testing.T) {
 	for range 8 {
 		m.Decide(get("/"))
 	}
+	w := httptest.NewRecorder()
+	first.Refuse(w, get("/"))
+	assert.Empty(t, w.Header(), "it was allowed")
 	refused := m.Decide(get("/"))
 	refused.Settle(get("/"), 200)
 	assert.EqualValues(t, 0, left())
@@ -238,4 +240,18 @@ func TestRefundOfCostsShadowsAndStores(t *testing.T) {
 	assert.EqualValues(t, 9, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
 	assert.EqualValues(t, 6, left(kept.Limiter))
 	assert.Zero(t, m.StoreFailures())
+}
+
+// TestAStoreThatFailsToRefund is counted, and the answer stands.
+func TestAStoreThatFailsToRefund(t *testing.T) {
+	gone := errors.New("gone")
+	s := &store{limiter: newClock().burst(t, 9)}
+	var told []error
+	m := one(t, httplimit.Limit{Store: s, Refund: httplimit.RefundStatus(200, 299)},
+		httplimit.OnStoreError(func(_ string, err error) { told = append(told, err) }))
+	w := serve(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.err = gone })), get("/"))
+	assert.Equal(t, 200, w.Code)
+	require.Len(t, told, 1)
+	assert.ErrorIs(t, told[0], gone)
+	assert.EqualValues(t, 1, m.StoreFailures())
 }
