@@ -64,13 +64,77 @@ func list(all []*Algorithm, word string) string {
 	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
+// Find returns the algorithm of that name; the default for "", and nil if there is none.
+func Find(name string) *Algorithm {
+	if name == "" {
+		return algorithms[0]
+	}
+	i := slices.IndexFunc(algorithms, func(a *Algorithm) bool { return a.name == name })
+	if i < 0 {
+		return nil
+	}
+	return algorithms[i]
+}
+
+// All returns the names of all algorithms.
+func All() []string {
+	names := make([]string, len(algorithms))
+	for i, a := range algorithms {
+		names[i] = a.name
+	}
+	return names
+}
+
+// HasBurst reports whether a full bucket is a number of its own, beside the rate.
+func (a *Algorithm) HasBurst() bool { return a.kind != window }
+
+// RefillsAtOnce reports whether tokens come back all at once.
+func (a *Algorithm) RefillsAtOnce() bool { return a.kind == batched }
+
+// HasAligned reports whether it can begin with the clock.
+func (a *Algorithm) HasAligned() bool { return a.name == fixedWindow }
+
+// WantsWhole reports whether its rates are whole tokens in a period. [Rate.Whole] gives them.
+func (a *Algorithm) WantsWhole() bool { return a.kind != rated }
+
+// Policy returns the policy of those numbers. A nil burst is the default. The rate is whole if
+// the algorithm wants that, burst is nil if it has none, and aligned false if it cannot be.
+func (a *Algorithm) Policy(rate Rate, burst *uint64, aligned bool) engine.Policy {
+	return a.with(a.numbers(rate, burst), aligned)
+}
+
+// Limit returns the most tokens that a key can have under the policy of those numbers.
+func (a *Algorithm) Limit(rate Rate, burst *uint64) uint64 {
+	return a.numbers(rate, burst).burst
+}
+
+func (a *Algorithm) numbers(rate Rate, burst *uint64) numbers {
+	n := numbers{rate: rate.Rate, burst: defaultBurst}
+	if a.WantsWhole() {
+		n.limit, n.window, _ = rate.Whole()
+		n.burst = n.limit // of a window too: all of it may come at once
+	}
+	if burst != nil {
+		n.burst = *burst
+	}
+	return n
+}
+
+func (a *Algorithm) with(n numbers, aligned bool) engine.Policy {
+	p := a.policy(n)
+	if aligned {
+		return p.Aligned()
+	}
+	return p
+}
+
 // UnmarshalText accepts the name of an algorithm.
 func (a *Algorithm) UnmarshalText(text []byte) error {
-	i := slices.IndexFunc(algorithms, func(a *Algorithm) bool { return a.name == string(text) })
-	if i < 0 {
+	found := Find(string(text))
+	if found == nil || len(text) == 0 {
 		return fmt.Errorf("algorithm %q: want %s", text, Names())
 	}
-	*a = *algorithms[i]
+	*a = *found
 	return nil
 }
 

@@ -22,14 +22,20 @@ const defaultBurst = 5
 // Policy returns the policy that the flags ask for.
 func (f *Flags) Policy() (engine.Policy, error) {
 	a := f.algorithm()
-	if f.Aligned && a.name != fixedWindow {
+	if f.Aligned && !a.HasAligned() {
 		return engine.Policy{}, Misuse("--aligned is for fixed windows, and --algorithm %s has none: leave it out, or say --algorithm %s", a, fixedWindow)
 	}
-	n, err := f.numbers(a)
-	if err != nil {
-		return engine.Policy{}, err
+	if a.WantsWhole() {
+		limit, period, err := f.Limit.whole(a.name)
+		if err != nil {
+			return engine.Policy{}, err
+		}
+		if f.Burst != nil && !a.HasBurst() {
+			return engine.Policy{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come at once: leave it out, or use --algorithm token-bucket",
+				*f.Burst, a, limit, period)
+		}
 	}
-	return f.policy(a, n), nil
+	return a.Policy(f.Limit, f.Burst, f.Aligned), nil
 }
 
 func (f *Flags) algorithm() *Algorithm {
@@ -37,32 +43,6 @@ func (f *Flags) algorithm() *Algorithm {
 		return algorithms[0]
 	}
 	return f.Algorithm
-}
-
-func (f *Flags) policy(a *Algorithm, n numbers) engine.Policy {
-	p := a.policy(n)
-	if f.Aligned && a.name == fixedWindow {
-		return p.Aligned()
-	}
-	return p
-}
-
-func (f *Flags) numbers(a *Algorithm) (n numbers, err error) {
-	n = numbers{rate: f.Limit.Rate, burst: defaultBurst}
-	if a.kind != rated {
-		if n.limit, n.window, err = f.Limit.whole(a.name); err != nil {
-			return numbers{}, err
-		}
-		n.burst = n.limit
-	}
-	if f.Burst != nil {
-		if a.kind == window {
-			return numbers{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come at once: leave it out, or use --algorithm token-bucket",
-				*f.Burst, a, n.limit, n.window)
-		}
-		n.burst = *f.Burst
-	}
-	return n, nil
 }
 
 // A Comparison is the same limit by every algorithm.
@@ -90,7 +70,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	c := &Comparison{Limit: limit, Window: length, MaxKeys: f.MaxKeys}
 	for _, a := range algorithms {
 		if a.compared {
-			c.Policies = append(c.Policies, f.policy(a, n))
+			c.Policies = append(c.Policies, a.with(n, f.Aligned && a.HasAligned()))
 		}
 	}
 	return c, nil

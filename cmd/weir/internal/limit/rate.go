@@ -19,9 +19,9 @@ func (r *Rate) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// whole returns the rate as so many requests in so much time, for something that counts
-// whole ones.
-func (r Rate) whole(what string) (limit uint64, period time.Duration, err error) {
+// Whole returns the rate as so many requests in so much time. If the number is not a whole one
+// the error says which longer period makes it one.
+func (r Rate) Whole() (limit uint64, period time.Duration, err error) {
 	tokens, period := r.parts()
 	if tokens.IsInt() && tokens.Num().IsUint64() {
 		return tokens.Num().Uint64(), period, nil
@@ -31,7 +31,23 @@ func (r Rate) whole(what string) (limit uint64, period time.Duration, err error)
 		n, _ := new(big.Float).SetInt(tokens.Num()).Float64()
 		hint = fmt.Sprintf(", such as %v", engine.Per(n, time.Duration(longer.Int64())))
 	}
-	return 0, 0, Misuse("--limit %v: a %s wants a whole number of requests: write one, in a longer period%s", r, what, hint)
+	return 0, 0, fmt.Errorf("write one, in a longer period%s", hint)
+}
+
+// SamePeriod reports whether two rates are so many in the same time.
+func (r Rate) SamePeriod(other Rate) bool {
+	_, a := r.parts()
+	_, b := other.parts()
+	return a == b
+}
+
+// whole is Whole for a flag of something that counts whole requests.
+func (r Rate) whole(what string) (limit uint64, period time.Duration, err error) {
+	limit, period, err = r.Whole()
+	if err != nil {
+		return 0, 0, Misuse("--limit %v: a %s wants a whole number of requests: %w", r, what, err)
+	}
+	return limit, period, nil
 }
 
 // parts reads the number of tokens and the period back from the rate's text, which is the

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// A File is a rule file, converted and checked, with the defaults filled in. Nothing in it may
+// be changed by who reads it.
+type File struct {
+	Name           string // as it was given to Load or Parse
+	Listen         []Listener
+	Admin          *Admin    // nil for none
+	Upstream       *Upstream // of requests that no route takes; nil for none
+	Routes         []Route   // the first that matches takes a request
+	TrustedProxies []netip.Prefix
+	ClientIP       ClientIP
+	Headers        Headers
+	Response       Response
+	Server         Server
+	Rules          []Rule // in the order of the file; at most MaxRules
+}
+
+// Echo reports whether requests are answered by the built-in echo, because nothing is said
+// about an upstream. With routes but no upstream a request that no route takes is answered
+// 404.
+func (f *File) Echo() bool { return f.Upstream == nil && len(f.Routes) == 0 }
+
+// A Listener is an address to serve on. It speaks HTTP/1.1, and HTTP/2 with H2C or TLS.
+type Listener struct {
+	Address string // host:port; no host for all addresses of the machine, port 0 for a free one
+	H2C     bool   // HTTP/2 without TLS, beside HTTP/1.1
+	TLS     *TLS   // nil for none
+}
+
+// TLS names the files of a certificate. Relative names in a file are made relative to its
+// directory. Load has read them once.
+type TLS struct{ CertFile, KeyFile string }
+
+// Admin is where metrics and the like are served.
+type Admin struct {
+	Address     string // on a loopback address unless AllowRemote
+	AllowRemote bool
+	Pprof       bool
+	Keys        Keys
+}
+
+// Keys says how the keys of limits are shown to the administrator.
+type Keys string
+
+// What Keys can be.
+const (
+	KeysHashed Keys = "hashed" // the default
+	KeysFull   Keys = "full"
+	KeysOff    Keys = "off"
+)
+
+// An Upstream is a server to pass requests to.
+type Upstream struct {
+	URL             *url.URL
+	ConnectTimeout  time.Duration
+	ResponseTimeout time.Duration // until the header of the answer; 0 for none
+	KeepHost        bool          // pass the client's Host on instead of the URL's
+	H2C             bool          // HTTP/2 without TLS
+}
+
+// A Route sends the requests that match to an upstream of their own.
+type Route struct {
+	Match    Match
+	Upstream Upstream
+}
+
+// ClientIP says where the address of a client is found and how much of it counts.
+type ClientIP struct {
+	From       From
+	Header     string // with FromHeader
+	IPv4Prefix int    // bits that count
+	IPv6Prefix int
+}
+
+// From says where the address of a client is found. All but FromSocket are read only of
+// requests that come from a trusted proxy.
+type From string
+
+// What From can be.
+const (
+	FromSocket        From = "socket"
+	FromXForwardedFor From = "x-forwarded-for" // the default where there are trusted proxies
+	FromForwarded     From = "forwarded"
+	FromHeader        From = "header"
+)
+
+// Headers says which header fields tell a client about its limits.
+type Headers string
+
+// What Headers can be.
+const (
+	HeadersIETF    Headers = "ietf" // the default
+	HeadersLegacy  Headers = "legacy"
+	HeadersDraft06 Headers = "draft-06"
+	HeadersBoth    Headers = "both" // ietf and legacy
+	HeadersNone    Headers = "none"
+)
+
+// Response is how a refusal is answered.
+type Response struct {
+	Body        Body
+	RetryJitter time.Duration // up to so much is added to Retry-After, by chance
+}
+
+// Body is the form of a refusal.
+type Body string
+
+// What Body can be.
+const (
+	BodyProblem Body = "problem" // application/problem+json, RFC 9457; the default
+	BodyJSON    Body = "json"    // {"error": ..., "retryAfter": N}
+)
+
+// Server bounds what clients may hold. 0 is no bound.
+type Server struct {
+	ReadHeaderTimeout time.Duration
+	ReadTimeout       time.Duration
+	WriteTimeout      time.Duration
+	IdleTimeout       time.Duration
+	ShutdownTimeout   time.Duration // for requests under way at the end
+	MaxHeaderBytes    int
+	MaxConnections    int // of all listeners together
+}

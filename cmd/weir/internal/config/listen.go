@@ -1,0 +1,151 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func (d *decoder) listeners(n *yaml.Node, f *File) {
+	d.list(n, "listen", func(n *yaml.Node) {
+		var l Listener
+		at := n // of the address
+		if target(n).Kind == yaml.ScalarNode {
+			l.Address = d.address(n, "listen")
+		} else {
+			at = d.listener(n, &l)
+		}
+		for _, other := range f.Listen {
+			if l.Address != "" && overlap(l.Address, other.Address) {
+				d.fail(at, "listen: %s is taken by the listener at %s", l.Address, other.Address)
+			}
+		}
+		f.Listen = append(f.Listen, l)
+	})
+}
+
+func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
+	seen := d.mapping(n, "listen",
+		field{"address", func(n *yaml.Node) { l.Address = d.address(n, "address") }},
+		field{"h2c", func(n *yaml.Node) { d.yes(n, "h2c", &l.H2C) }},
+		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
+	)
+	if seen == nil {
+		return n
+	}
+	if l.TLS != nil && l.H2C {
+		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave one of the two out")
+	}
+	if seen["address"] == nil {
+		d.fail(n, "listen: no address: write for example address: 127.0.0.1:8080")
+		return n
+	}
+	return seen["address"]
+}
+
+func (d *decoder) tls(n *yaml.Node) *TLS {
+	t := &TLS{}
+	file := func(name string, into *string) field {
+		return field{name, func(n *yaml.Node) {
+			if s, ok := d.text(n, name); ok && s != "" {
+				*into = d.beside(s)
+			} else if ok {
+				d.fail(n, "%s: want the name of a PEM file", name)
+			}
+		}}
+	}
+	seen := d.mapping(n, "tls", file("cert", &t.CertFile), file("key", &t.KeyFile))
+	if seen == nil {
+		return nil
+	}
+	for _, name := range []string{"cert", "key"} {
+		if seen[name] == nil {
+			d.fail(n, "tls: no %s: want the names of two PEM files, cert and key", name)
+		}
+	}
+	if t.CertFile != "" && t.KeyFile != "" {
+		d.certificates = append(d.certificates, certificate{n, t})
+	}
+	return t
+}
+
+// address reads host:port, of which the host may be missing.
+func (d *decoder) address(n *yaml.Node, what string) string {
+	s, ok := d.text(n, what)
+	if !ok {
+		return ""
+	}
+	const example = "write for example 127.0.0.1:8080, or :8080 for all addresses of this machine"
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		d.fail(n, "%s: %s: want host:port; %s", what, quote(s), example)
+		return ""
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		d.fail(n, "%s: %s: the port is %s, want 0 to 65535; %s", what, quote(s), quote(port), example)
+		return ""
+	}
+	return s
+}
+
+// overlap reports whether two good addresses cannot both be listened on: the same port, and
+// the same host or one that is all of them.
+func overlap(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portNumber(portA) != portNumber(portB) || portNumber(portA) == 0 {
+		return false
+	}
+	return hostA == hostB || isEvery(hostA) || isEvery(hostB)
+}
+
+func portNumber(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 10, 16) // it was checked
+	return n
+}
+
+func isEvery(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+var keyDetails = []Keys{KeysHashed, KeysFull, KeysOff}
+
+func (d *decoder) admin(n *yaml.Node) *Admin {
+	a := &Admin{Keys: KeysHashed}
+	seen := d.mapping(n, "admin",
+		field{"address", func(n *yaml.Node) { a.Address = d.address(n, "address") }},
+		field{"allow_remote", func(n *yaml.Node) { d.yes(n, "allow_remote", &a.AllowRemote) }},
+		field{"pprof", func(n *yaml.Node) { d.yes(n, "pprof", &a.Pprof) }},
+		field{"keys", func(n *yaml.Node) { choice(d, n, "keys", keyDetails, &a.Keys) }},
+	)
+	if seen == nil {
+		return nil
+	}
+	if seen["address"] == nil {
+		d.fail(n, "admin: no address: write for example address: 127.0.0.1:9090")
+	}
+	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
+		d.fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+	}
+	return a
+}
+
+// checkAdmin keeps what is the administrator's off the addresses that are everybody's.
+func (d *decoder) checkAdmin(f *File, n *yaml.Node) {
+	if f.Admin == nil {
+		return
+	}
+	for _, l := range f.Listen {
+		if overlap(f.Admin.Address, l.Address) {
+			d.fail(n, "admin: %s is a public listener's, %s: choose another port", f.Admin.Address, l.Address)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]: "/login" is that path,
+// "/static/" all that begin so, "/users/{id}" any one segment, "/files/{rest...}" all that
+// follow, and "/{$}" the root alone.
+//
+// It is held against the path without escapes, double slashes and dots, so that "/%6cogin" and
+// "//login" are no way around a limit of "/login".
+type Path struct {
+	text     string
+	segments []string // anySegment for one that may be anything
+	subtree  bool     // what follows may be anything
+	slash    bool     // if not: it ends with a slash
+}
+
+// anySegment stands for {name}. It is not a segment.
+const anySegment = "/"
+
+// String returns the pattern as it was written.
+func (p Path) String() string { return p.text }
+
+// parsePath reads a pattern.
+func parsePath(text string) (Path, error) {
+	p := Path{text: text}
+	switch plain, err := url.PathUnescape(text); {
+	case !strings.HasPrefix(text, "/") && strings.Contains(text, " /"):
+		return p, errors.New("a pattern begins with a slash; the method is written under method")
+	case !strings.HasPrefix(text, "/"):
+		return p, errors.New("a pattern begins with a slash")
+	case strings.ContainsAny(text, "?#"):
+		return p, errors.New("a query or fragment is not part of the path")
+	case strings.Contains(text, "*"):
+		return p, errors.New(`patterns have no *: write "/users/{id}" for one segment, "/static/" for all that begins so`)
+	case err != nil || plain != text:
+		return p, errors.New("write it without escapes: they are undone before paths are compared")
+	}
+	names := strings.Split(text[1:], "/")
+	last := len(names) - 1
+	seen := map[string]bool{}
+	for i, name := range names {
+		switch {
+		case name == "" && i == last:
+			p.subtree = true
+		case name == "" || name == "." || name == "..":
+			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would match nothing")
+		case name == "{$}" && i == last:
+			p.slash = true
+		case !strings.ContainsAny(name, "{}"):
+			p.segments = append(p.segments, name)
+		default:
+			wild, rest, err := wildcard(name)
+			switch {
+			case err != nil:
+				return p, err
+			case seen[wild]:
+				return p, fmt.Errorf("the name %q is there twice", wild)
+			case rest && i != last:
+				return p, fmt.Errorf("%s is not at the end", name)
+			case rest:
+				p.subtree = true
+			default:
+				p.segments = append(p.segments, anySegment)
+			}
+			seen[wild] = true
+		}
+	}
+	return p, nil
+}
+
+// wildcard reads {name} or {name...}.
+func wildcard(segment string) (name string, rest bool, err error) {
+	name, ok := strings.CutPrefix(segment, "{")
+	if ok {
+		name, ok = strings.CutSuffix(name, "}")
+	}
+	name, rest = strings.CutSuffix(name, "...")
+	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
+		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}", segment)
+	}
+	return name, rest, nil
+}
+
+// Matches reports whether the pattern matches a path without escapes, as it is in
+// [net/url.URL.Path].
+func (p *Path) Matches(of string) bool {
+	clean := path.Clean("/" + of)
+	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
+	rest := clean[1:]
+	for _, want := range p.segments {
+		segment, after, _ := strings.Cut(rest, "/")
+		if segment == "" || want != anySegment && want != segment {
+			return false
+		}
+		rest = after
+	}
+	switch {
+	case p.subtree:
+		return rest != "" || slash
+	case p.slash:
+		return rest == "" && slash
+	}
+	return rest == "" && (!slash || clean == "/" && slices.Equal(p.segments, nil))
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MaxRules is the most rules of a file. A request may match all of them, and so many limits
+// can be asked at once.
+const MaxRules = 64
+
+// The longest that a timeout, or the jitter of an answer, may be: what is longer is a mistake
+// in the unit.
+const longest = 24 * time.Hour
+
+// root reads the whole file.
+func (d *decoder) root(n *yaml.Node, f *File) {
+	f.Headers = HeadersIETF
+	f.Response = Response{Body: BodyProblem}
+	f.ClientIP = ClientIP{IPv4Prefix: 32, IPv6Prefix: 64}
+	f.Server = Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ShutdownTimeout:   10 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+	}
+	seen := d.mapping(n, "the file",
+		field{"listen", func(n *yaml.Node) { d.listeners(n, f) }},
+		field{"admin", func(n *yaml.Node) { f.Admin = d.admin(n) }},
+		field{"upstream", func(n *yaml.Node) { f.Upstream = d.upstream(n) }},
+		field{"routes", func(n *yaml.Node) { d.routes(n, f) }},
+		field{"trusted_proxies", func(n *yaml.Node) { d.trustedProxies(n, f) }},
+		field{"client_ip", func(n *yaml.Node) { d.clientIP(n, f) }},
+		field{"headers", func(n *yaml.Node) {
+			choice(d, n, "headers", headerStyles, &f.Headers)
+		}},
+		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
+		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
+		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
+	)
+	if seen == nil {
+		return
+	}
+	if _, ok := seen["rules"]; !ok {
+		d.fail(n, "no rules: want at least one under rules")
+	}
+	if len(f.Listen) == 0 {
+		f.Listen = []Listener{{Address: "127.0.0.1:8080"}}
+	}
+	d.checkAdmin(f, seen["admin"])
+	d.checkClientIP(f, seen["client_ip"])
+}
+
+var headerStyles = []Headers{HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone}
+
+var bodies = []Body{BodyProblem, BodyJSON}
+
+func (d *decoder) response(n *yaml.Node, r *Response) {
+	d.mapping(n, "response",
+		field{"body", func(n *yaml.Node) { choice(d, n, "body", bodies, &r.Body) }},
+		field{"retry_jitter", func(n *yaml.Node) { d.duration(n, "retry_jitter", 0, time.Hour, &r.RetryJitter) }},
+	)
+}
+
+func (d *decoder) server(n *yaml.Node, s *Server) {
+	d.mapping(n, "server",
+		field{"read_header_timeout", func(n *yaml.Node) {
+			d.duration(n, "read_header_timeout", time.Millisecond, longest, &s.ReadHeaderTimeout)
+		}},
+		field{"read_timeout", func(n *yaml.Node) { d.duration(n, "read_timeout", 0, longest, &s.ReadTimeout) }},
+		field{"write_timeout", func(n *yaml.Node) { d.duration(n, "write_timeout", 0, longest, &s.WriteTimeout) }},
+		field{"idle_timeout", func(n *yaml.Node) { d.duration(n, "idle_timeout", time.Millisecond, longest, &s.IdleTimeout) }},
+		field{"shutdown_timeout", func(n *yaml.Node) { d.duration(n, "shutdown_timeout", 0, longest, &s.ShutdownTimeout) }},
+		field{"max_header_bytes", func(n *yaml.Node) { d.bytes(n, "max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes) }},
+		field{"max_connections", func(n *yaml.Node) { d.integer(n, "max_connections", 0, 1<<30, &s.MaxConnections) }},
+	)
+}
+
+func (d *decoder) trustedProxies(n *yaml.Node, f *File) {
+	d.list(n, "trusted_proxies", func(n *yaml.Node) {
+		s, ok := d.text(n, "trusted_proxies")
+		if !ok {
+			return
+		}
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			addr, notAddr := netip.ParseAddr(s)
+			if notAddr != nil || addr.Zone() != "" {
+				d.fail(n, "trusted_proxies: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", quote(s))
+				return
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		if prefix != prefix.Masked() {
+			d.fail(n, "trusted_proxies: %s has bits behind the prefix: did you mean %q?", quote(s), prefix.Masked())
+			return
+		}
+		if addr := prefix.Addr(); addr.Is4In6() {
+			if prefix.Bits() < 96 {
+				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", quote(s))
+				return
+			}
+			prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
+		}
+		f.TrustedProxies = append(f.TrustedProxies, prefix)
+	})
+}
+
+func (d *decoder) clientIP(n *yaml.Node, f *File) {
+	c := &f.ClientIP
+	d.mapping(n, "client_ip",
+		field{"from", func(n *yaml.Node) { d.from(n, c) }},
+		field{"ipv4_prefix", func(n *yaml.Node) { d.integer(n, "ipv4_prefix", 1, 32, &c.IPv4Prefix) }},
+		field{"ipv6_prefix", func(n *yaml.Node) { d.integer(n, "ipv6_prefix", 1, 128, &c.IPv6Prefix) }},
+	)
+}
+
+func (d *decoder) from(n *yaml.Node, c *ClientIP) {
+	s, ok := d.text(n, "from")
+	if !ok {
+		return
+	}
+	switch From(s) {
+	case FromSocket, FromXForwardedFor, FromForwarded:
+		c.From = From(s)
+		return
+	}
+	if name, ok := d.headerReference(n, s); ok {
+		c.From, c.Header = FromHeader, name
+	} else if name == "" {
+		d.fail(n, "unknown from %s%s", quote(s), didYouMean(s, []string{
+			string(FromXForwardedFor), string(FromForwarded), "header:NAME", string(FromSocket)}))
+	}
+}
+
+// checkClientIP fills in where addresses come from, which hangs on who is trusted.
+func (d *decoder) checkClientIP(f *File, n *yaml.Node) {
+	c := &f.ClientIP
+	switch {
+	case c.From == "" && len(f.TrustedProxies) > 0:
+		c.From = FromXForwardedFor
+	case c.From == "":
+		c.From = FromSocket
+	case c.From != FromSocket && len(f.TrustedProxies) == 0:
+		d.fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of those", c.From)
+	}
+}

@@ -1,0 +1,254 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Rule is a limit on the requests that match it, for each key.
+type Rule struct {
+	Name      string // unique in the file
+	Match     Match
+	Key       Key
+	Algorithm string // as --algorithm has it
+	Policy    engine.Policy
+	Tiers     *Tiers // nil for none
+	Cost      Cost
+	Refund    Statuses // of answers whose requests count for nothing
+	Shadow    bool     // count, never refuse
+	MaxKeys   int
+	Overflow  engine.OverflowPolicy
+	Line      int // in the file
+}
+
+// Tiers are policies for some of a rule's keys, by the value of a header.
+type Tiers struct {
+	Header   string          // canonical
+	Values   []string        // in order
+	Policies []engine.Policy // of the values; tier i+1 of the limiter is that of Values[i]
+}
+
+// Of returns the tier of the header's value: 0, the rule's own policy, for one that has none.
+func (t *Tiers) Of(value string) int { return slices.Index(t.Values, value) + 1 }
+
+// Cost is how many tokens a request takes. With a header it is the number there: Default if
+// that is missing or not a whole number above 0, and Max if it is above Max.
+type Cost struct {
+	Header       string // canonical; "" for Default always
+	Default, Max uint64
+}
+
+// Statuses are ranges of HTTP statuses.
+type Statuses []StatusRange
+
+// A StatusRange is the statuses from First to Last.
+type StatusRange struct{ First, Last int }
+
+// Contains reports whether the status is one of them.
+func (s Statuses) Contains(status int) bool {
+	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
+}
+
+// NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
+// the memory is the only error.
+func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
+	return engine.New(r.Policy, append(r.options(), options...)...)
+}
+
+func (r *Rule) options() []engine.Option {
+	options := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
+	if r.Tiers != nil {
+		options = append(options, engine.Tiers(r.Tiers.Policies...))
+	}
+	return options
+}
+
+// Memory is about how many bytes the rule's limiter takes.
+func (r *Rule) Memory() uint64 {
+	one, many := r.footprint(1), r.footprint(100)
+	perSlot := float64(many.Bytes-one.Bytes) / float64(many.Slots-one.Slots)
+	return uint64(perSlot * float64(r.MaxKeys) / 0.6)
+}
+
+func (r *Rule) footprint(keys int) engine.Stats {
+	limiter, err := r.probe(keys)
+	if err != nil {
+		return engine.Stats{} // not after Parse
+	}
+	defer limiter.Close()
+	return limiter.Stats()
+}
+
+// probe makes the limiter, but for few keys: that shows what is wrong with the numbers, and what
+// a slot takes, and needs no memory.
+func (r *Rule) probe(keys int) (*engine.Limiter, error) {
+	epoch := time.Unix(0, 0)
+	return r.NewLimiter(engine.MaxKeys(keys), engine.ClockFunc(func() time.Time { return epoch }))
+}
+
+func (d *decoder) rules(n *yaml.Node, f *File) {
+	first := map[string]int{} // line of a name
+	d.list(n, "rules", func(n *yaml.Node) {
+		r, name := d.rule(n)
+		if r == nil {
+			return
+		}
+		if line, ok := first[r.Name]; ok && r.Name != "" {
+			d.fail(name, "name %s is there twice: the first is on line %d", quote(r.Name), line)
+		} else if name != nil {
+			first[r.Name] = name.Line
+		}
+		f.Rules = append(f.Rules, *r)
+	})
+	if len(f.Rules) > MaxRules {
+		d.fail(n, "%d rules: want at most %d, because a request may match all of them", len(f.Rules), MaxRules)
+	}
+}
+
+// most is the largest cost, of what a limit can be.
+const most = 1 << 32
+
+func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
+	r := &Rule{
+		Key:     Key{{{Kind: SourceIP}}},
+		Cost:    Cost{Default: 1, Max: 1},
+		MaxKeys: engine.DefaultMaxKeys,
+		Line:    n.Line,
+	}
+	before := len(d.errors)
+	var l limitNodes
+	var tiers, refund *yaml.Node
+	seen := d.mapping(n, "a rule",
+		field{"name", func(n *yaml.Node) { r.Name = d.name(n) }},
+		field{"match", func(n *yaml.Node) { r.Match = d.match(n) }},
+		field{"key", func(n *yaml.Node) { r.Key = d.key(n) }},
+		field{"algorithm", func(n *yaml.Node) { l.algorithm = n }},
+		field{"rate", func(n *yaml.Node) { l.rate = n }},
+		field{"burst", func(n *yaml.Node) { l.burst = n }},
+		field{"aligned", func(n *yaml.Node) { l.aligned = n }},
+		field{"tiers", func(n *yaml.Node) { tiers = n }},
+		field{"cost", func(n *yaml.Node) { r.Cost = d.cost(n) }},
+		field{"refund_status", func(n *yaml.Node) { refund = n }},
+		field{"shadow", func(n *yaml.Node) { d.yes(n, "shadow", &r.Shadow) }},
+		field{"max_keys", func(n *yaml.Node) { d.integer(n, "max_keys", 1, 1<<31-1, &r.MaxKeys) }},
+		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
+	)
+	if seen == nil {
+		return nil, nil
+	}
+	if seen["name"] == nil {
+		d.fail(n, "a rule without name: it is what answers, metrics and reloads know the rule by")
+	}
+	if seen["rate"] == nil {
+		d.fail(n, "a rule without rate: write for example rate: 10/s")
+	}
+	if refund != nil {
+		r.Refund = d.statuses(refund)
+	}
+	d.limits(n, r, &l, tiers)
+	if len(d.errors) == before {
+		d.checkCost(n, seen["cost"], r, &l)
+	}
+	return r, seen["name"]
+}
+
+// name reads the name of a rule: it stands in header fields and metrics.
+func (d *decoder) name(n *yaml.Node) string {
+	s, ok := d.text(n, "name")
+	if ok && (s == "" || len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("-_.", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})) {
+		d.fail(n, "name: %s: want 1 to 64 letters, digits, - _ or .", quote(s))
+		return ""
+	}
+	return s
+}
+
+func (d *decoder) cost(n *yaml.Node) Cost {
+	c := Cost{Default: 1}
+	if target(n).Kind != yaml.MappingNode {
+		d.number(n, "cost", 1, most, &c.Default)
+		c.Max = c.Default
+		return c
+	}
+	seen := d.mapping(n, "cost",
+		field{"header", func(n *yaml.Node) {
+			if s, ok := d.text(n, "header"); ok {
+				c.Header, _ = d.headerName(n, s)
+			}
+		}},
+		field{"default", func(n *yaml.Node) { d.number(n, "default", 1, most, &c.Default) }},
+		field{"max", func(n *yaml.Node) { d.number(n, "max", 1, most, &c.Max) }},
+	)
+	if seen == nil {
+		return c
+	}
+	for _, name := range []string{"header", "max"} {
+		if seen[name] == nil {
+			d.fail(n, "cost: no %s: want a number, or header and max", name)
+		}
+	}
+	if c.Max > 0 && c.Default > c.Max {
+		d.fail(n, "cost: the default, %d, is above max, %d", c.Default, c.Max)
+	}
+	return c
+}
+
+var overflows = []string{"evict", "refuse", "admit"}
+
+func (d *decoder) overflow(n *yaml.Node) engine.OverflowPolicy {
+	word := overflows[0]
+	choice(d, n, "overflow", overflows, &word)
+	switch word {
+	case "refuse":
+		return engine.Refuse
+	case "admit":
+		return engine.Admit
+	}
+	return engine.Evict
+}
+
+// statuses reads statuses such as 404, and classes of them such as 2xx.
+func (d *decoder) statuses(n *yaml.Node) (all Statuses) {
+	d.list(n, "refund_status", func(n *yaml.Node) {
+		s, ok := d.text(n, "refund_status")
+		if !ok {
+			return
+		}
+		if digit, ok := strings.CutSuffix(s, "xx"); ok && len(digit) == 1 && digit >= "1" && digit <= "5" {
+			first := int(digit[0]-'0') * 100
+			all = append(all, StatusRange{first, first + 99})
+			return
+		}
+		status, err := strconv.Atoi(s)
+		if err != nil || status < 100 || status > 599 {
+			d.fail(n, "refund_status: want a status such as 404, or a class of them, 1xx to 5xx, got %s", bare(target(n)))
+			return
+		}
+		all = append(all, StatusRange{status, status})
+	})
+	return all
+}
+
+// checkCost refuses what no request could ever pay.
+func (d *decoder) checkCost(rule, cost *yaml.Node, r *Rule, l *limitNodes) {
+	if cost == nil {
+		return
+	}
+	for i, limit := range l.limits {
+		if r.Cost.Max > limit {
+			whose := ""
+			if i > 0 {
+				whose = " of tier " + strconv.Quote(r.Tiers.Values[i-1])
+			}
+			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose, limit)
+			return
+		}
+	}
+}
