@@ -2,6 +2,7 @@
 // from an access log whom a limit would have refused.
 //
 //	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
+//	weir check weir.yaml
 //	weir replay --limit 10/s --burst 20 access.log.gz
 //	weir replay --limit 10/m --compare access.log.gz
 //
@@ -21,6 +22,7 @@ import (
 // beside this one.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
+	Check   checkCommand   `cmd:"" help:"Say what a rule file means, or what is wrong with it."`
 	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
 	Version versionCommand `cmd:"" help:"Print the version and exit."`
 }

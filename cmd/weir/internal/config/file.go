@@ -34,6 +34,17 @@ type Listener struct {
 	TLS     *TLS   // nil for none
 }
 
+// String returns the address and what is spoken there.
+func (l Listener) String() string {
+	switch {
+	case l.TLS != nil:
+		return l.Address + " (TLS, HTTP/1.1 and HTTP/2)"
+	case l.H2C:
+		return l.Address + " (HTTP/1.1 and HTTP/2 without TLS)"
+	}
+	return l.Address + " (HTTP/1.1)"
+}
+
 // TLS names the files of a certificate. Relative names in a file are made relative to its
 // directory. Load has read them once.
 type TLS struct{ CertFile, KeyFile string }

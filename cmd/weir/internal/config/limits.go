@@ -44,12 +44,15 @@ func (d *decoder) limits(rule *yaml.Node, r *Rule, l *limitNodes, tiers *yaml.No
 func (d *decoder) try(at *yaml.Node, r *Rule) bool {
 	limiter, err := r.probe(1)
 	if err != nil {
-		d.fail(at, "%s", strings.TrimPrefix(err.Error(), "engine: "))
+		d.fail(at, "%s", plain(err))
 		return false
 	}
 	_ = limiter.Close() // always nil
 	return true
 }
+
+// plain is the text of an error of the engine, which names itself.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "engine: ") }
 
 func (d *decoder) algorithm(n *yaml.Node) *limit.Algorithm {
 	if n == nil {
@@ -100,7 +103,7 @@ func (d *decoder) rate(n *yaml.Node, a *limit.Algorithm) (r limit.Rate) {
 		return r
 	}
 	if err := r.UnmarshalText([]byte(s)); err != nil {
-		d.fail(n, "rate: %s", strings.TrimPrefix(err.Error(), "engine: "))
+		d.fail(n, "rate: %s", plain(err))
 		return r
 	}
 	if !a.WantsWhole() {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,11 +63,23 @@ func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 }
 
 func (r *Rule) options() []engine.Option {
-	options := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
-	if r.Tiers != nil {
-		options = append(options, engine.Tiers(r.Tiers.Policies...))
+	return []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.tierPolicies()...)}
+}
+
+func (r *Rule) tierPolicies() []engine.Policy {
+	if r.Tiers == nil {
+		return nil
 	}
-	return options
+	return r.Tiers.Policies
+}
+
+// limits returns the policy, and those of the tiers, as a text.
+func (r *Rule) limits() string {
+	s := r.Policy.String()
+	for i, p := range r.tierPolicies() {
+		s += fmt.Sprintf("; %s: %v", r.Tiers.Values[i], p)
+	}
+	return s
 }
 
 // Memory is about how many bytes the rule's limiter takes.

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
+// and header styles, is read from the new file and loses nothing.
+type Changes struct {
+	Rules   []RuleChange // in the order of the new file
+	Removed []string     // names of the rules whose limiters are to be closed
+
+	// Listeners, by address, TLS files and H2C. One that is in neither list goes on; its
+	// certificate is to be read again.
+	Opened, Closed []Listener
+	Admin          bool // the administrator's listener is another
+}
+
+// A RuleChange says what becomes of the limiter of a rule.
+type RuleChange struct {
+	Name   string
+	Limit  Continuity
+	Reason string // of Replace: what it was that the limiter cannot take
+	From   string // of Adjust and Replace: the policy before
+	To     string // the policy now
+}
+
+// Continuity says how a limiter lives on.
+type Continuity int
+
+// What Continuity can be.
+const (
+	Keep    Continuity = iota // as it is
+	Adjust                    // by SetPolicy: each key keeps what it has used up
+	Replace                   // by a new one: every bucket is full again
+	Add                       // there was none
+)
+
+// Diff compares two files. A rule is the same if its name is.
+//
+// Whether a limiter takes the new numbers is found by asking one of the old policy for a single
+// key. One that was adjusted before may know narrower bounds (a sliding log keeps the room that
+// it had at first): if its SetPolicy fails, replace it.
+func Diff(before, after *File) *Changes {
+	c := &Changes{Admin: !equalAdmin(before.Admin, after.Admin)}
+	for i := range after.Rules {
+		now := &after.Rules[i]
+		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
+		if j < 0 {
+			c.Rules = append(c.Rules, RuleChange{Name: now.Name, Limit: Add, To: now.limits()})
+			continue
+		}
+		c.Rules = append(c.Rules, compare(&before.Rules[j], now))
+	}
+	for _, r := range before.Rules {
+		if !slices.ContainsFunc(after.Rules, func(now Rule) bool { return now.Name == r.Name }) {
+			c.Removed = append(c.Removed, r.Name)
+		}
+	}
+	c.Opened = missing(after.Listen, before.Listen)
+	c.Closed = missing(before.Listen, after.Listen)
+	return c
+}
+
+func compare(before, now *Rule) RuleChange {
+	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
+	c.Reason = now.incompatible(before)
+	switch {
+	case c.Reason != "":
+		c.Limit = Replace
+	case before.Policy != now.Policy || !slices.Equal(before.tierPolicies(), now.tierPolicies()):
+		c.Limit = Adjust
+	}
+	return c
+}
+
+// incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
+func (r *Rule) incompatible(before *Rule) string {
+	switch {
+	case r.Algorithm != before.Algorithm:
+		return fmt.Sprintf("the algorithm was %s and is %s", before.Algorithm, r.Algorithm)
+	case !r.Key.Equal(before.Key):
+		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
+	case len(r.tierPolicies()) != len(before.tierPolicies()):
+		return fmt.Sprintf("there were %d tiers and are %d", len(before.tierPolicies()), len(r.tierPolicies()))
+	case r.MaxKeys != before.MaxKeys:
+		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
+	case r.Overflow != before.Overflow:
+		return fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
+	}
+	limiter, err := before.probe(1)
+	if err != nil {
+		return err.Error() // not after Parse
+	}
+	defer limiter.Close()
+	if err := limiter.SetPolicy(r.Policy, r.tierPolicies()...); err != nil {
+		return "the limiter does not take the new numbers: " + plain(err)
+	}
+	return ""
+}
+
+// missing returns the listeners of a that are not in b.
+func missing(a, b []Listener) (all []Listener) {
+	for _, l := range a {
+		if !slices.ContainsFunc(b, l.Equal) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// Equal reports whether the other listener does the same.
+func (l Listener) Equal(other Listener) bool {
+	return l.Address == other.Address && l.H2C == other.H2C &&
+		(l.TLS == other.TLS || l.TLS != nil && other.TLS != nil && *l.TLS == *other.TLS)
+}
+
+func equalAdmin(a, b *Admin) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// Empty reports whether there is nothing to do for any limiter or listener.
+func (c *Changes) Empty() bool {
+	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin &&
+		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
+}
+
+// Lines says what happens, a sentence each, for a log.
+func (c *Changes) Lines() (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, r := range c.Rules {
+		switch r.Limit {
+		case Adjust:
+			say("rule %s: %s, was %s; every key keeps what it has used up", r.Name, r.To, r.From)
+		case Replace:
+			say("rule %s: begins anew with full buckets, because %s", r.Name, r.Reason)
+		case Add:
+			say("rule %s: new, %s", r.Name, r.To)
+		}
+	}
+	for _, name := range c.Removed {
+		say("rule %s: gone", name)
+	}
+	for _, l := range c.Opened {
+		say("listening on %s", l)
+	}
+	for _, l := range c.Closed {
+		say("no longer listening on %s", l)
+	}
+	if c.Admin {
+		say("the admin listener changes")
+	}
+	return lines
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Describe writes what the file means: where it listens, where requests go, and every rule in
+// words, with the memory that it takes.
+func (f *File) Describe(w io.Writer) error {
+	var b strings.Builder
+	for _, l := range f.Listen {
+		fmt.Fprintf(&b, "listen    %s\n", l)
+	}
+	if a := f.Admin; a != nil {
+		fmt.Fprintf(&b, "admin     %s, keys %s%s\n", a.Address, a.Keys, when(a.Pprof, ", pprof"))
+	}
+	for _, r := range f.Routes {
+		fmt.Fprintf(&b, "upstream  %s for %s\n", r.Upstream.URL, r.Match)
+	}
+	switch {
+	case f.Upstream != nil:
+		fmt.Fprintf(&b, "upstream  %s\n", f.Upstream.URL)
+	case f.Echo():
+		b.WriteString("upstream  the built-in echo\n")
+	default:
+		b.WriteString("upstream  none for other requests: they are answered 404\n")
+	}
+	fmt.Fprintf(&b, "client    %s\n", f.ClientIP.describe(len(f.TrustedProxies)))
+	fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
+	total := uint64(0)
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		memory := r.Memory()
+		total += memory
+		r.describe(&b, memory)
+	}
+	fmt.Fprintf(&b, "\n%d %s, about %s of memory when all keys are there\n", len(f.Rules), plural("rule", len(f.Rules)), humanize.IBytes(total))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c ClientIP) describe(proxies int) string {
+	from := "the connection's address"
+	if c.From != FromSocket {
+		source := string(c.From)
+		if c.From == FromHeader {
+			source = "the header " + c.Header
+		}
+		from = fmt.Sprintf("%s of %d trusted %s, otherwise %s", source, proxies, plural("proxy", proxies), from)
+	}
+	if c.IPv4Prefix < 32 {
+		from += fmt.Sprintf("; IPv4 by /%d", c.IPv4Prefix)
+	}
+	return from + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
+}
+
+func (r *Rule) describe(b *strings.Builder, memory uint64) {
+	fmt.Fprintf(b, "\nrule %s%s\n", r.Name, when(r.Shadow, " (shadow: counts, never refuses)"))
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(b, "  %-8s%s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("for", "%s", r.Match)
+	line("by", "%s", r.Key)
+	line("limit", "%v", r.Policy)
+	for i, p := range r.tierPolicies() {
+		line("", "%v for %s: %s", p, r.Tiers.Header, r.Tiers.Values[i])
+	}
+	switch {
+	case r.Cost.Header != "":
+		line("cost", "the header %s, %d without it, at most %d", r.Cost.Header, r.Cost.Default, r.Cost.Max)
+	case r.Cost.Default > 1:
+		line("cost", "%d", r.Cost.Default)
+	}
+	if len(r.Refund) > 0 {
+		line("refund", "on %s", r.Refund)
+	}
+	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
+}
+
+// String returns the match as a text for people.
+func (m Match) String() string {
+	var parts []string
+	add := func(what string, values []string) {
+		if len(values) > 0 {
+			parts = append(parts, what+" "+oneOf(values))
+		}
+	}
+	add("method", m.Methods)
+	add("host", m.Hosts)
+	paths := make([]string, len(m.Paths))
+	for i, p := range m.Paths {
+		paths[i] = p.text
+	}
+	add("path", paths)
+	for _, h := range m.Headers {
+		if len(h.Values) == 0 {
+			parts = append(parts, "any header "+h.Name)
+		}
+		add("header "+h.Name+":", h.Values)
+	}
+	if len(parts) == 0 {
+		return "all requests"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String returns the statuses as they are written in a file.
+func (s Statuses) String() string {
+	words := make([]string, len(s))
+	for i, r := range s {
+		if words[i] = fmt.Sprint(r.First); r.Last > r.First {
+			words[i] = fmt.Sprintf("%dxx", r.First/100)
+		}
+	}
+	return oneOf(words)
+}
+
+func when(yes bool, text string) string {
+	if yes {
+		return text
+	}
+	return ""
+}
+
+func plural(noun string, n int) string {
+	switch {
+	case n == 1:
+		return noun
+	case strings.HasSuffix(noun, "y"):
+		return strings.TrimSuffix(noun, "y") + "ies"
+	}
+	return noun + "s"
+}
