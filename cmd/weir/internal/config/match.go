@@ -36,7 +36,7 @@ func (m *Match) matchesHost(host string) bool {
 	if len(m.Hosts) == 0 {
 		return true
 	}
-	host = bareHost(host)
+	host = BareHost(host)
 	return slices.ContainsFunc(m.Hosts, func(want string) bool {
 		if below, ok := strings.CutPrefix(want, "*"); ok {
 			return len(host) > len(below) && strings.HasSuffix(host, below)
@@ -45,8 +45,8 @@ func (m *Match) matchesHost(host string) bool {
 	})
 }
 
-// bareHost takes the port and the last dot of a Host header away.
-func bareHost(host string) string {
+// BareHost returns the name in a Host header: in lower case, without the port and a last dot.
+func BareHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -105,7 +105,7 @@ func (d *decoder) host(n *yaml.Node) string {
 	}
 	name := strings.ToLower(strings.TrimPrefix(s, "*."))
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
-		return bareHost(name)
+		return BareHost(name)
 	}
 	if strings.Contains(name, ":") {
 		d.fail(n, "host: %s: want a name without scheme and port", quote(s))

@@ -91,10 +91,14 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
+// CleanPath returns a path as patterns and keys see it: without double slashes, dots, and a slash
+// at the end.
+func CleanPath(of string) string { return path.Clean("/" + of) }
+
 // Matches reports whether the pattern matches a path without escapes, as it is in
 // [net/url.URL.Path].
 func (p *Path) Matches(of string) bool {
-	clean := path.Clean("/" + of)
+	clean := CleanPath(of)
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	rest := clean[1:]
 	for _, want := range p.segments {

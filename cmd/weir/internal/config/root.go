@@ -60,7 +60,12 @@ var bodies = []Body{BodyProblem, BodyJSON}
 func (d *decoder) response(n *yaml.Node, r *Response) {
 	d.mapping(n, "response",
 		field{"body", func(n *yaml.Node) { choice(d, n, "body", bodies, &r.Body) }},
-		field{"retry_jitter", func(n *yaml.Node) { d.duration(n, "retry_jitter", 0, time.Hour, &r.RetryJitter) }},
+		field{"retry_jitter", func(n *yaml.Node) {
+			d.duration(n, "retry_jitter", 0, time.Hour, &r.RetryJitter)
+			if r.RetryJitter%time.Second != 0 {
+				d.fail(n, "retry_jitter: want whole seconds, because Retry-After is, got %v", r.RetryJitter)
+			}
+		}},
 	)
 }
 

@@ -91,14 +91,14 @@ func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, win
 		models[i] = known{models: map[string]model{}, times: map[string][]int64{}, stopped: map[string]bool{}}
 	}
 	request := 0
-	require.NoError(t, r.read(lines, func(text []byte, now time.Time) {
+	require.NoError(t, r.read(lines, func(e *accesslog.Entry, now time.Time) {
 		request++
 		before := make([]uint64, len(all))
 		for i := range all {
 			before[i] = r.lanes[i].outcome.Allowed
 		}
-		r.take(text, now)
-		host := string(text)
+		r.take(e, now)
+		host := string(e.Host)
 		for i, c := range all {
 			k := &models[i]
 			if k.models[host] == nil {

@@ -26,11 +26,16 @@ type jsonKey struct {
 // refused keys in the report's order; the list is [], never null, if there are
 // none.
 func (r *Report) WriteJSON(w io.Writer) error {
-	out := jsonReport{r.Policy.String(), r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, make([]jsonKey, len(r.RefusedKeys))}
-	for i, k := range r.RefusedKeys {
-		out.RefusedKeys[i] = jsonKey{k.Name, k.Requests, k.Refused}
-	}
+	out := jsonReport{r.Policy.String(), r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys)}
 	return json.NewEncoder(w).Encode(out)
+}
+
+func jsonKeys(keys []Key) []jsonKey {
+	all := make([]jsonKey, len(keys))
+	for i, k := range keys {
+		all[i] = jsonKey{k.Name, k.Requests, k.Refused}
+	}
+	return all
 }
 
 // jsonComparison is the same for a comparison.

@@ -67,7 +67,7 @@ func (r *run) close() {
 }
 
 // read passes every request of the log on.
-func (r *run) read(lines *accesslog.Lines, request func(host []byte, now time.Time)) error {
+func (r *run) read(lines *accesslog.Lines, request func(e *accesslog.Entry, now time.Time)) error {
 	for {
 		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
@@ -85,7 +85,7 @@ func (r *run) read(lines *accesslog.Lines, request func(host []byte, now time.Ti
 			continue
 		}
 		now, behind := r.clock.advance(entry.Time)
-		request(entry.Host, now)
+		request(&entry, now)
 		r.log.stamp(entry.Time, behind)
 	}
 	if r.log.Requests == 0 {
@@ -96,8 +96,8 @@ func (r *run) read(lines *accesslog.Lines, request func(host []byte, now time.Ti
 }
 
 // take asks every limiter for one token.
-func (r *run) take(host []byte, now time.Time) {
-	client := r.clients.of(host, r.lanes)
+func (r *run) take(e *accesslog.Entry, now time.Time) {
+	client := r.clients.of(e.Host, r.lanes)
 	client.requests++
 	for i, l := range r.lanes {
 		c := &client.charges[i]

@@ -1,9 +1,7 @@
 package replay
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -102,8 +100,6 @@ func (r *run) outcome(lane int) Outcome {
 			o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, refused})
 		}
 	}
-	slices.SortFunc(o.RefusedKeys, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name))
-	})
+	sortKeys(o.RefusedKeys)
 	return o
 }

@@ -110,36 +110,49 @@ func (t *table) mostRefused(keys []Key) {
 	if len(keys) == 0 {
 		return
 	}
-	fmt.Fprintln(&t.out)
-	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "most refused\t%s\t%s\t%8s\n", t.number("requests"), t.number("refused"), "share")
-	for _, k := range keys {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n",
-			k.Name, t.number(comma(k.Requests)), t.number(comma(k.Refused)), share(k.Refused, k.Requests))
-	}
-	tw.Flush()
+	t.keys("most refused", keys)
 }
 
-// outcomes writes a line for each policy. Each number stands under the end of its heading.
-func (t *table) outcomes(all []Compared) {
-	headings := []string{t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess", "bytes a key"}
-	fmt.Fprintln(&t.out)
-	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
-	line := func(name string, cells []string) {
-		for i := range cells {
-			cells[i] = fmt.Sprintf("%*s", len(headings[i]), cells[i])
-		}
-		fmt.Fprintf(tw, "%s\t%s\n", name, strings.Join(cells, "\t"))
+func (t *table) keys(heading string, keys []Key) {
+	g := t.grid(heading, t.number("requests"), t.number("refused"), "   share")
+	for _, k := range keys {
+		g.line(k.Name, comma(k.Requests), comma(k.Refused), share(k.Refused, k.Requests))
 	}
-	line("policy", append([]string(nil), headings...))
-	for _, o := range all {
-		line(o.Policy.String(), []string{
-			comma(o.Allowed), comma(o.Refused), share(o.Refused, t.log.Requests),
-			comma(uint64(len(o.RefusedKeys))), comma(o.WorstExcess), comma(uint64(math.Round(o.BytesPerKey))),
-		})
-	}
-	tw.Flush()
+	g.done()
 }
+
+// outcomes writes a line for each policy.
+func (t *table) outcomes(all []Compared) {
+	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess", "bytes a key")
+	for _, o := range all {
+		g.line(o.Policy.String(),
+			comma(o.Allowed), comma(o.Refused), share(o.Refused, t.log.Requests),
+			comma(uint64(len(o.RefusedKeys))), comma(o.WorstExcess), comma(uint64(math.Round(o.BytesPerKey))))
+	}
+	g.done()
+}
+
+// A grid is names with numbers, each under the end of its heading.
+type grid struct {
+	w        *tabwriter.Writer
+	headings []string
+}
+
+func (t *table) grid(name string, headings ...string) *grid {
+	fmt.Fprintln(&t.out)
+	g := &grid{tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0), headings}
+	g.line(name, append([]string(nil), headings...)...)
+	return g
+}
+
+func (g *grid) line(name string, cells ...string) {
+	for i := range cells {
+		cells[i] = fmt.Sprintf("%*s", len(g.headings[i]), cells[i])
+	}
+	fmt.Fprintf(g.w, "%s\t%s\n", name, strings.Join(cells, "\t"))
+}
+
+func (g *grid) done() { g.w.Flush() }
 
 func (t *table) leftOut(policies []LeftOut) {
 	if len(policies) == 0 {
@@ -154,8 +167,11 @@ func (t *table) leftOut(policies []LeftOut) {
 // comma writes 1234567 as 1,234,567.
 func comma(n uint64) string { return humanize.Comma(int64(n)) }
 
-// share writes part as a percentage of whole, which is not zero.
+// share writes part as a percentage of whole; there is none of nothing.
 func share(part, whole uint64) string {
+	if whole == 0 {
+		return "-"
+	}
 	return fmt.Sprintf("%6.2f %%", 100*float64(part)/float64(whole))
 }
 

@@ -1,0 +1,41 @@
+package replay
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// jsonRules fixes names and order of the fields that WriteJSON promises for rules.
+type jsonRules struct {
+	Requests uint64     `json:"requests"`
+	Skipped  uint64     `json:"skipped"`
+	NotHTTP  uint64     `json:"not_http"`
+	Refused  uint64     `json:"refused"`
+	Rules    []jsonRule `json:"rules"`
+}
+
+type jsonRule struct {
+	Name            string    `json:"name"`
+	Policy          string    `json:"policy"`
+	Shadow          bool      `json:"shadow"`
+	Judged          bool      `json:"judged"`
+	Remarks         []string  `json:"remarks"`
+	Matched         uint64    `json:"matched"`
+	Refused         uint64    `json:"refused"`
+	RefusedByOthers uint64    `json:"refused_by_others"`
+	Keys            uint64    `json:"keys"`
+	RefusedKeys     []jsonKey `json:"refused_keys"`
+}
+
+// WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null.
+func (r *RulesReport) WriteJSON(w io.Writer) error {
+	out := jsonRules{r.Requests, r.Skipped, r.NotHTTP, r.Refused, make([]jsonRule, len(r.Rules))}
+	for i := range r.Rules {
+		o := &r.Rules[i]
+		out.Rules[i] = jsonRule{
+			o.Rule.Name, o.Policy.String(), o.Rule.Shadow, o.Blind == "", o.Remarks(),
+			o.Matched, o.Outcome.Refused, o.Elsewhere, o.Keys, jsonKeys(o.RefusedKeys),
+		}
+	}
+	return json.NewEncoder(w).Encode(out)
+}
