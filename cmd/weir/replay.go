@@ -12,6 +12,7 @@ import (
 
 type replayCommand struct {
 	limit.Flags
+	rulesFlags
 	Compare bool   `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
 	Key     string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only (default: ${default})."`
 	Top     *uint  `placeholder:"N" help:"Most refused keys to show (default: 10)."`
@@ -31,7 +32,17 @@ Try it:
 
     weir replay --limit 10/m --burst 10 /var/log/nginx/access.log
     weir replay --limit 10/m --algorithm sliding-window /var/log/nginx/access.log
-    weir replay --limit 10/m --compare /var/log/nginx/access.log`
+    weir replay --limit 10/m --compare /var/log/nginx/access.log
+
+With --rules each request goes through all rules of the file that match it, all or nothing, as weir serve does it. A
+log holds the client, method, path, status, referer and user agent of a request: rules that match or count by
+anything else are reported as such and take no part. --suggest looks for the lowest rate for each burst that
+refuses at most so many percent of a rule's requests, and recommends one; each rule by itself, as if there
+were no others.
+
+    weir replay --rules weir.yaml --html report.html /var/log/nginx/access.log
+    weir replay --rules weir.yaml --suggest 0.1 /var/log/nginx/access.log
+    weir replay --suggest 1 /var/log/nginx/access.log`
 }
 
 // defaultTop is how many refused keys are shown where nothing is said.
@@ -43,12 +54,16 @@ type replayed struct {
 	log         *replay.Log
 	note        string // doubts about the figures
 	table, json func(io.Writer) error
+	rules       *replay.RulesReport // of a replay through rules, instead of table and json
 }
 
 // Run implements the command.
 func (c *replayCommand) Run() error {
 	work := c.one
-	if c.Compare {
+	switch {
+	case c.rulesFlags.asked():
+		work = c.throughRules
+	case c.Compare:
 		work = c.all
 	}
 	run, err := work()
@@ -69,6 +84,9 @@ func (c *replayCommand) Run() error {
 	done()
 	if err != nil {
 		return fmt.Errorf("%s: %w", source.Name, err)
+	}
+	if got.rules != nil {
+		return c.writeRules(source.Name, got.rules, os.Stdout)
 	}
 	return c.write(source.Name, got, os.Stdout, os.Stderr)
 }
@@ -92,7 +110,7 @@ func (c *replayCommand) one() (work, error) {
 			return replayed{}, err
 		}
 		table := func(w io.Writer) error { return r.WriteTable(w, int(top)) }
-		return replayed{policy.String(), &r.Log, r.EvictionNote(), table, r.WriteJSON}, nil
+		return replayed{policy.String(), &r.Log, r.EvictionNote(), table, r.WriteJSON, nil}, nil
 	}, nil
 }
 
@@ -110,7 +128,7 @@ func (c *replayCommand) all() (work, error) {
 		if err != nil {
 			return replayed{}, err
 		}
-		return replayed{c.Limit.String(), &r.Log, r.EvictionNote(), r.WriteTable, r.WriteJSON}, nil
+		return replayed{c.Limit.String(), &r.Log, r.EvictionNote(), r.WriteTable, r.WriteJSON, nil}, nil
 	}, nil
 }
 

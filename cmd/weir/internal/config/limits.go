@@ -24,19 +24,20 @@ type numbers struct {
 }
 
 // limits reads the policy of a rule and those of its tiers.
-func (d *decoder) limits(rule *yaml.Node, r *Rule, l *limitNodes, tiers *yaml.Node) {
+func (d *decoder) limits(r *Rule, l *limitNodes, tiers *yaml.Node) {
 	before := len(d.errors)
 	a := d.algorithm(l.algorithm)
 	r.Algorithm = a.String()
-	aligned := d.aligned(l.aligned, a)
+	r.Aligned = d.aligned(l.aligned, a)
 	n := d.numbers(l, a, numbers{})
+	r.Rate = n.rate
 	if l.rate == nil || len(d.errors) > before {
 		return
 	}
-	r.Policy = a.Policy(n.rate, n.burst, aligned)
+	r.Policy = a.Policy(n.rate, n.burst, r.Aligned)
 	l.limits = []uint64{a.Limit(n.rate, n.burst)}
 	if d.try(l.rate, r) && tiers != nil {
-		d.tiers(tiers, r, a, n, aligned, l)
+		d.tiers(tiers, r, a, n, l)
 	}
 }
 
@@ -116,7 +117,7 @@ func (d *decoder) rate(n *yaml.Node, a *limit.Algorithm) (r limit.Rate) {
 }
 
 // tiers reads the policies of a rule's tiers and tries each of them.
-func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers, aligned bool, l *limitNodes) {
+func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers, l *limitNodes) {
 	t := &Tiers{}
 	seen := d.mapping(n, "tiers",
 		field{"header", func(n *yaml.Node) {
@@ -126,7 +127,7 @@ func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers,
 		}},
 		field{"values", func(n *yaml.Node) {
 			d.pairs(n, "values", func(key, value *yaml.Node) {
-				limit, policy, ok := d.tier(key, value, r, a, base, aligned)
+				limit, policy, ok := d.tier(key, value, r, a, base)
 				if ok {
 					t.Values = append(t.Values, target(key).Value)
 					t.Policies = append(t.Policies, policy)
@@ -154,7 +155,7 @@ func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers,
 }
 
 // tier reads one tier and tries it beside the rule's own policy.
-func (d *decoder) tier(key, n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers, aligned bool) (uint64, engine.Policy, bool) {
+func (d *decoder) tier(key, n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers) (uint64, engine.Policy, bool) {
 	what := "tier " + strconv.Quote(target(key).Value)
 	var l limitNodes
 	seen := d.mapping(n, what,
@@ -181,7 +182,7 @@ func (d *decoder) tier(key, n *yaml.Node, r *Rule, a *limit.Algorithm, base numb
 		d.fail(l.rate, "%s: a tier of a %s has the rule's period: write the rate as so many in the period of %v", what, a, base.rate)
 		return 0, engine.Policy{}, false
 	}
-	policy := a.Policy(own.rate, own.burst, aligned)
+	policy := a.Policy(own.rate, own.burst, r.Aligned)
 	probe := *r
 	probe.Tiers = &Tiers{Policies: []engine.Policy{policy}}
 	return a.Limit(own.rate, own.burst), policy, d.try(n, &probe)

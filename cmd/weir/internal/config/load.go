@@ -69,7 +69,8 @@ func read(path string) ([]byte, error) {
 
 // parse reads what it can, and everything that is wrong.
 func parse(name string, text []byte) (*File, *decoder) {
-	f, d := &File{Name: name}, &decoder{file: name}
+	f, d := defaults(), &decoder{file: name}
+	f.Name = name
 	if len(text) > MaxBytes {
 		d.fail(&yaml.Node{}, "the file is longer than %d bytes, the most that is read", MaxBytes)
 		return f, d

@@ -17,15 +17,6 @@ const longest = 24 * time.Hour
 
 // root reads the whole file.
 func (d *decoder) root(n *yaml.Node, f *File) {
-	f.Headers = HeadersIETF
-	f.Response = Response{Body: BodyProblem}
-	f.ClientIP = ClientIP{IPv4Prefix: 32, IPv6Prefix: 64}
-	f.Server = Server{
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		ShutdownTimeout:   10 * time.Second,
-		MaxHeaderBytes:    64 << 10,
-	}
 	seen := d.mapping(n, "the file",
 		field{"listen", func(n *yaml.Node) { d.listeners(n, f) }},
 		field{"admin", func(n *yaml.Node) { f.Admin = d.admin(n) }},
@@ -47,7 +38,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		d.fail(n, "no rules: want at least one under rules")
 	}
 	if len(f.Listen) == 0 {
-		f.Listen = []Listener{{Address: "127.0.0.1:8080"}}
+		f.Listen = []Listener{{Address: defaultAddress}}
 	}
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -18,8 +19,10 @@ type Rule struct {
 	Match     Match
 	Key       Key
 	Algorithm string // as --algorithm has it
-	Policy    engine.Policy
-	Tiers     *Tiers // nil for none
+	Rate      limit.Rate
+	Aligned   bool
+	Policy    engine.Policy // of the algorithm, the rate and the burst
+	Tiers     *Tiers        // nil for none
 	Cost      Cost
 	Refund    Statuses // of answers whose requests count for nothing
 	Shadow    bool     // count, never refuse
@@ -128,12 +131,8 @@ func (d *decoder) rules(n *yaml.Node, f *File) {
 const most = 1 << 32
 
 func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
-	r := &Rule{
-		Key:     Key{{{Kind: SourceIP}}},
-		Cost:    Cost{Default: 1, Max: 1},
-		MaxKeys: engine.DefaultMaxKeys,
-		Line:    n.Line,
-	}
+	r := NewRule("")
+	r.Line = n.Line
 	before := len(d.errors)
 	var l limitNodes
 	var tiers, refund *yaml.Node
@@ -164,11 +163,11 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	if refund != nil {
 		r.Refund = d.statuses(refund)
 	}
-	d.limits(n, r, &l, tiers)
+	d.limits(&r, &l, tiers)
 	if len(d.errors) == before {
-		d.checkCost(n, seen["cost"], r, &l)
+		d.checkCost(seen["cost"], &r, &l)
 	}
-	return r, seen["name"]
+	return &r, seen["name"]
 }
 
 // name reads the name of a rule: it stands in header fields and metrics.
@@ -250,7 +249,7 @@ func (d *decoder) statuses(n *yaml.Node) (all Statuses) {
 }
 
 // checkCost refuses what no request could ever pay.
-func (d *decoder) checkCost(rule, cost *yaml.Node, r *Rule, l *limitNodes) {
+func (d *decoder) checkCost(cost *yaml.Node, r *Rule, l *limitNodes) {
 	if cost == nil {
 		return
 	}

@@ -38,6 +38,9 @@ func (f *Flags) Policy() (engine.Policy, error) {
 	return a.Policy(f.Limit, f.Burst, f.Aligned), nil
 }
 
+// AlgorithmName returns the name of the algorithm, the default's if none was given.
+func (f *Flags) AlgorithmName() string { return f.algorithm().name }
+
 func (f *Flags) algorithm() *Algorithm {
 	if f.Algorithm == nil {
 		return algorithms[0]

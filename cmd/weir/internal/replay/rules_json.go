@@ -25,16 +25,21 @@ type jsonRule struct {
 	RefusedByOthers uint64    `json:"refused_by_others"`
 	Keys            uint64    `json:"keys"`
 	RefusedKeys     []jsonKey `json:"refused_keys"`
+	Suggestion      any       `json:"suggestion,omitempty"`
 }
 
 // WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null.
-func (r *RulesReport) WriteJSON(w io.Writer) error {
+// suggestions, one for each rule or none, are written as they are.
+func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
 	out := jsonRules{r.Requests, r.Skipped, r.NotHTTP, r.Refused, make([]jsonRule, len(r.Rules))}
 	for i := range r.Rules {
 		o := &r.Rules[i]
 		out.Rules[i] = jsonRule{
 			o.Rule.Name, o.Policy.String(), o.Rule.Shadow, o.Blind == "", o.Remarks(),
-			o.Matched, o.Outcome.Refused, o.Elsewhere, o.Keys, jsonKeys(o.RefusedKeys),
+			o.Matched, o.Refused, o.Elsewhere, o.Keys, jsonKeys(o.RefusedKeys), nil,
+		}
+		if i < len(suggestions) {
+			out.Rules[i].Suggestion = suggestions[i]
 		}
 	}
 	return json.NewEncoder(w).Encode(out)

@@ -29,7 +29,7 @@ func (t *table) rules(r *RulesReport) {
 	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused", "refused by others")
 	for i := range r.Rules {
 		if o := &r.Rules[i]; o.Blind == "" {
-			g.line(o.Rule.Name, comma(o.Matched), comma(o.Outcome.Refused), share(o.Outcome.Refused, o.Matched),
+			g.line(o.Rule.Name, comma(o.Matched), comma(o.Refused), share(o.Refused, o.Matched),
 				comma(o.Keys), comma(uint64(len(o.RefusedKeys))), comma(o.Elsewhere))
 		} else {
 			g.line(o.Rule.Name, "-", "-", "-", "-", "-", "-")

@@ -1,0 +1,78 @@
+package suggest
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// choose picks the point to recommend.
+func (c *Curve) choose(period time.Duration) {
+	if len(c.Points) == 0 {
+		c.Reason = fmt.Sprintf("no limit of this kind refuses at most %v %% of the requests", c.Percent)
+		return
+	}
+	for i, p := range c.Points {
+		if p.Window == period && period > 0 {
+			c.Best, c.Reason = i, "the lowest limit in the rule's own period"
+			return
+		}
+	}
+	c.Best = c.knee()
+	if len(c.Points) < 3 {
+		c.Reason = "the lowest rate that was found"
+		return
+	}
+	c.Reason = "the knee of the curve: " + c.sides()
+}
+
+// knee returns the point that lies farthest below the line between the two ends of the curve, both
+// axes being logarithms: there the curve turns from steep to flat. Where there is no curve it is the
+// last point, which has the lowest rate.
+func (c *Curve) knee() int {
+	best, farthest := len(c.Points)-1, 0.0
+	first, last := c.Points[0].place(), c.Points[len(c.Points)-1].place()
+	for i := range c.Points {
+		at := c.Points[i].place()
+		along := (at.x - first.x) / (last.x - first.x)
+		if below := first.y + along*(last.y-first.y) - at.y; below > farthest {
+			best, farthest = i, below
+		}
+	}
+	return best
+}
+
+type place struct{ x, y float64 }
+
+func (p *Point) place() place {
+	across := float64(p.Burst)
+	if p.Window > 0 {
+		across = p.Window.Seconds()
+	}
+	return place{math.Log(across), math.Log(p.PerSecond())}
+}
+
+// sides says what the points beside the best one cost.
+func (c *Curve) sides() string {
+	best := &c.Points[c.Best]
+	s := ""
+	if c.Best > 0 {
+		p := &c.Points[c.Best-1]
+		s = fmt.Sprintf("%s needs %.1f times the rate", p.across(), p.PerSecond()/best.PerSecond())
+	}
+	if c.Best < len(c.Points)-1 {
+		p := &c.Points[c.Best+1]
+		if s != "" {
+			s += ", "
+		}
+		s += fmt.Sprintf("%s still needs %.2f of it", p.across(), p.PerSecond()/best.PerSecond())
+	}
+	return s
+}
+
+func (p *Point) across() string {
+	if p.Window > 0 {
+		return fmt.Sprintf("a window of %v", p.Window)
+	}
+	return fmt.Sprintf("a burst of %d", p.Burst)
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/cmd/weir/internal/replay"
+	"github.com/weir-go/weir/cmd/weir/internal/report"
+	"github.com/weir-go/weir/cmd/weir/internal/suggest"
+)
+
+// rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
+// file of one rule.
+type rulesFlags struct {
+	Rules   string   `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
+	Host    string   `placeholder:"NAME" help:"The host that the log is of, for rules that match or count by it."`
+	Suggest *float64 `placeholder:"PERCENT" help:"Find for each rule the rate and burst that would refuse at most that share of its requests."`
+	HTML    string   `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
+}
+
+// asked reports whether one of them was given.
+func (f *rulesFlags) asked() bool {
+	return f.Rules != "" || f.Host != "" || f.Suggest != nil || f.HTML != ""
+}
+
+// throughRules returns the replay through the rules of a file, or through the one of the flags.
+func (c *replayCommand) throughRules() (work, error) {
+	if c.Suggest != nil && !(*c.Suggest >= 0 && *c.Suggest < 100) {
+		return nil, limit.Misuse("--suggest %v: want a share in percent, 0 up to, not including, 100", *c.Suggest)
+	}
+	file, err := c.ruleFile()
+	if err != nil {
+		return nil, err
+	}
+	return func(lines *accesslog.Lines) (replayed, error) {
+		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.Suggest != nil}, lines)
+		if err != nil {
+			return replayed{}, err
+		}
+		return replayed{limit: file.Name, log: &r.Log, rules: r}, nil
+	}, nil
+}
+
+// ruleFile reads --rules, or makes a file of the flags.
+func (c *replayCommand) ruleFile() (*config.File, error) {
+	if c.Rules == "" {
+		if c.Host != "" {
+			return nil, limit.Misuse("--host %s: only rules match by host: say --rules FILE, or leave it out", c.Host)
+		}
+		return c.singleRule()
+	}
+	for flag, given := range map[string]bool{
+		"--algorithm": c.Algorithm != nil, "--burst": c.Burst != nil, "--aligned": c.Aligned, "--compare": c.Compare,
+	} {
+		if given {
+			return nil, limit.Misuse("%s: the rules of %s say what is limited to what: leave one of the two out", flag, c.Rules)
+		}
+	}
+	return loadRules(c.Rules)
+}
+
+// singleRule makes a file of the flags.
+func (c *replayCommand) singleRule() (*config.File, error) {
+	if c.Compare {
+		return nil, limit.Misuse("--compare: it goes with neither --suggest nor --html: leave one of the two out")
+	}
+	policy, err := c.Policy()
+	if err != nil {
+		return nil, err
+	}
+	rule := config.NewRule("limit")
+	rule.Algorithm, rule.Rate, rule.Aligned, rule.Policy = c.Flags.AlgorithmName(), c.Limit, c.Aligned, policy
+	rule.MaxKeys = c.MaxKeys
+	return config.Single(rule), nil
+}
+
+// writeRules prints what the rules did, and the suggestions, and writes the page.
+func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out io.Writer) error {
+	curves, err := c.suggestions(r)
+	if err != nil {
+		return err
+	}
+	top := defaultTop
+	if c.Top != nil {
+		top = int(min(*c.Top, 1<<31-1))
+	}
+	if c.HTML != "" {
+		page := &report.Page{Source: name, Rules: c.Rules, Top: top, Report: r, Curves: curves}
+		if err := writeFile(c.HTML, page.Write); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return report.WriteJSON(out, r, curves)
+	}
+	if _, err := fmt.Fprintf(out, "%s at %s\n\n", name, c.limitName(r)); err != nil {
+		return err
+	}
+	if err := r.WriteTable(out, top); err != nil {
+		return err
+	}
+	for i, curve := range curves {
+		if curve == nil {
+			continue
+		}
+		if err := curve.WriteTable(out, r.Rules[i].Rule.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limitName is what the log was held against.
+func (c *replayCommand) limitName(r *replay.RulesReport) string {
+	if c.Rules != "" {
+		return "the rules of " + c.Rules
+	}
+	return fmt.Sprintf("%v, by %s", r.Rules[0].Policy, c.Key)
+}
+
+// suggestions finds the curve of every rule that was judged.
+func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, error) {
+	if c.Suggest == nil {
+		return nil, nil
+	}
+	curves := make([]*suggest.Curve, len(r.Rules))
+	for i := range r.Rules {
+		rule := &r.Rules[i]
+		if rule.Blind != "" {
+			continue
+		}
+		progress, done := suggestProgress(rule.Rule.Name, os.Stderr)
+		curve, err := suggest.Find(rule.Rule, &rule.Trace, *c.Suggest, progress)
+		done()
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", rule.Rule.Name, err)
+		}
+		curves[i] = curve
+	}
+	return curves, nil
+}
+
+// suggestProgress shows how far the search of a rule is, if somebody may be looking.
+func suggestProgress(rule string, screen *os.File) (progress func(step, steps int), done func()) {
+	if !term.IsTerminal(int(screen.Fd())) {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions(1,
+		progressbar.OptionSetWriter(screen),
+		progressbar.OptionSetDescription("searching "+rule),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionClearOnFinish(),
+	)
+	return func(step, steps int) {
+		bar.ChangeMax(steps)
+		_ = bar.Set(step) // a bar that cannot be drawn is no reason to stop
+	}, func() { _ = bar.Finish() }
+}
+
+// writeFile writes a file as a whole: who reads it meanwhile sees the old one.
+func writeFile(name string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	if err = errors.Join(write(f), f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot write %s: %w", name, err), os.Remove(f.Name()))
+	}
+	return nil
+}
