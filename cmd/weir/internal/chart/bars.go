@@ -11,7 +11,7 @@ type Bar struct{ All, Part uint64 }
 // Bars draws bars side by side, the part at the bottom in the colour of the class "part" and the
 // rest above it in that of "rest". labels are written evenly below, the first and last at the ends.
 func Bars(sentence string, bars []Bar, labels []string) template.HTML {
-	f := newFrame(sentence)
+	f := newFrame(sentence, "")
 	highest := uint64(0)
 	for _, b := range bars {
 		highest = max(highest, b.All)

@@ -15,13 +15,14 @@ type Point struct{ X, Y float64 }
 type Axis struct {
 	Label string
 	Log   bool
+	Ticks []float64            // of a logarithmic axis, rising, from which to choose; nil for the powers of ten
 	Text  func(float64) string // of a tick; nil for a short number
 }
 
 // Curve draws the points in their order, joined by lines, with a mark at each and a larger one at
 // the chosen; chosen below 0 is none.
 func Curve(sentence string, points []Point, chosen int, across, up Axis) template.HTML {
-	f := newFrame(sentence)
+	f := newFrame(sentence, across.Label)
 	if len(points) == 0 {
 		return f.end()
 	}
@@ -48,7 +49,6 @@ func Curve(sentence string, points []Point, chosen int, across, up Axis) templat
 		}
 		fmt.Fprintf(&f.b, `<circle class="%s" cx="%.2f" cy="%.2f" r="%g"/>`, class, f.x(x.share(p.X)), f.y(y.share(p.Y)), radius)
 	}
-	f.labelX(across.Label)
 	return f.end()
 }
 
@@ -76,15 +76,36 @@ func (a Axis) scale(values []float64) scale {
 		end := nice(high)
 		return scale{0, end, false, []float64{0, end / 2, end}}
 	}
-	s := scale{from: math.Floor(math.Log10(low)), to: math.Ceil(math.Log10(high)), log: true}
+	ticks := a.Ticks
+	if ticks == nil {
+		for at := math.Floor(math.Log10(low)); at <= math.Ceil(math.Log10(high)); at++ {
+			ticks = append(ticks, math.Pow(10, at))
+		}
+	}
+	ticks = around(ticks, low, high)
+	s := scale{from: math.Log10(min(low, ticks[0])), to: math.Log10(max(high, ticks[len(ticks)-1])), log: true}
 	if s.to == s.from {
 		s.to++
 	}
-	every := math.Ceil((s.to - s.from) / 4) // at most five ticks
-	for at := s.from; at <= s.to; at += every {
-		s.ticks = append(s.ticks, math.Pow(10, at))
+	const atMost = 5
+	every := (len(ticks) + atMost - 1) / atMost
+	for i := 0; i < len(ticks); i += every {
+		s.ticks = append(s.ticks, ticks[i])
 	}
 	return s
+}
+
+// around returns the ticks from the last that is not above low to the first that is not below
+// high, or the nearest there are.
+func around(ticks []float64, low, high float64) []float64 {
+	from, to := 0, len(ticks)-1
+	for from < to && ticks[from+1] <= low {
+		from++
+	}
+	for to > from && ticks[to-1] >= high {
+		to--
+	}
+	return ticks[from : to+1]
 }
 
 func (s scale) share(v float64) float64 {

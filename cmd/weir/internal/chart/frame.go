@@ -14,23 +14,33 @@ import (
 // The drawing is small, because it is scaled to its column and its text must be readable on a
 // phone.
 const (
-	width, height = 400.0, 210.0
-	left, right   = 46.0, 10.0
-	top, bottom   = 10.0, 40.0
+	width       = 400.0
+	inside      = 160.0 // height of the drawing without what is written below it
+	left, right = 46.0, 10.0
+	top, bottom = 10.0, 22.0
+	label       = 18.0 // height of the label of an axis
 )
 
 // A frame is the drawing with its two axes, each from 0 to 1 inside it.
 type frame struct{ b strings.Builder }
 
-func newFrame(sentence string) *frame {
+// newFrame begins a drawing that the sentence describes, with what is written below the axis, or "".
+func newFrame(sentence, below string) *frame {
 	f := &frame{}
+	height := top + inside + bottom
+	if below != "" {
+		height += label
+	}
 	fmt.Fprintf(&f.b, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(sentence))
+	if below != "" {
+		fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, f.x(0.5), height-6, html.EscapeString(below))
+	}
 	return f
 }
 
 // x and y turn a share of an axis into a place.
 func (f *frame) x(share float64) float64 { return left + share*(width-left-right) }
-func (f *frame) y(share float64) float64 { return height - bottom - share*(height-top-bottom) }
+func (f *frame) y(share float64) float64 { return top + (1-share)*inside }
 
 func (f *frame) tickX(share float64, text string) {
 	anchor := "middle"
@@ -41,16 +51,12 @@ func (f *frame) tickX(share float64, text string) {
 		anchor = "end"
 	}
 	fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`,
-		f.x(share), height-bottom+14, anchor, html.EscapeString(text))
+		f.x(share), top+inside+15, anchor, html.EscapeString(text))
 }
 
 func (f *frame) tickY(share float64, text string) {
 	fmt.Fprintf(&f.b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
 		f.x(0), f.x(1), f.y(share), f.y(share), left-5, f.y(share)+4, html.EscapeString(text))
-}
-
-func (f *frame) labelX(text string) {
-	fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, f.x(0.5), height-6, html.EscapeString(text))
 }
 
 func (f *frame) end() template.HTML {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -95,6 +96,10 @@ type field struct {
 	read func(*yaml.Node)
 }
 
+// ownKeys is the name of a field that stands for all keys which begin with x-. They are passed
+// over: a place for anchors.
+const ownKeys = "x-..."
+
 // mapping reads a mapping of the fields. The keys that were there, or were meant by a slip, are
 // returned with their values; nil if n is no mapping.
 func (d *decoder) mapping(n *yaml.Node, what string, fields ...field) map[string]*yaml.Node {
@@ -105,17 +110,21 @@ func (d *decoder) mapping(n *yaml.Node, what string, fields ...field) map[string
 	}
 	seen := map[string]*yaml.Node{}
 	ok := d.pairs(n, what, func(key, value *yaml.Node) {
-		read, ok := known[target(key).Value]
+		name := target(key).Value
+		read, ok := known[name]
+		if _, own := known[ownKeys]; own && strings.HasPrefix(name, "x-") {
+			return
+		}
 		if !ok {
-			d.fail(key, "unknown key %s%s", quote(target(key).Value), didYouMean(target(key).Value, names))
-			if near := nearest(target(key).Value, names); near != "" && seen[near] == nil {
+			d.fail(key, "unknown key %s%s", quote(name), didYouMean(name, names))
+			if near := nearest(name, names); near != "" && seen[near] == nil {
 				seen[near] = value
 			}
 			return
 		}
-		seen[target(key).Value] = value
+		seen[name] = value
 		if isNull(target(value)) {
-			d.fail(value, "%s: no value: write one, or leave the key out", target(key).Value)
+			d.fail(value, "%s: no value: write one, or leave the key out", name)
 			return
 		}
 		read(value)

@@ -139,6 +139,11 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 		}
 		return Source{SourceCookie, name}, true
 	}
-	d.fail(n, "unknown key %s%s", quote(word), didYouMean(word, sourceWords))
+	kind, name, named := strings.Cut(word, ":")
+	if near := nearest(kind, []string{"header", "cookie"}); named && near != "" {
+		d.fail(n, "unknown key %s: did you mean %q?", quote(word), near+":"+name)
+	} else {
+		d.fail(n, "unknown key %s%s", quote(word), didYouMean(word, sourceWords))
+	}
 	return s, false
 }

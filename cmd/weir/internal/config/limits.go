@@ -52,8 +52,10 @@ func (d *decoder) try(at *yaml.Node, r *Rule) bool {
 	return true
 }
 
-// plain is the text of an error of the engine, which names itself.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "engine: ") }
+// plain is the text of an error of the engine, which names itself and its options.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
+}
 
 func (d *decoder) algorithm(n *yaml.Node) *limit.Algorithm {
 	if n == nil {
@@ -104,7 +106,7 @@ func (d *decoder) rate(n *yaml.Node, a *limit.Algorithm) (r limit.Rate) {
 		return r
 	}
 	if err := r.UnmarshalText([]byte(s)); err != nil {
-		d.fail(n, "rate: %s", plain(err))
+		d.fail(n, "%s", plain(err))
 		return r
 	}
 	if !a.WantsWhole() {

@@ -109,7 +109,7 @@ func (d *decoder) printable(text []byte) bool {
 func (d *decoder) document(text []byte) *yaml.Node {
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
 	if err != nil {
-		d.syntax(err)
+		d.syntax(err, text)
 		return nil
 	}
 	var first, second yaml.Node
@@ -118,7 +118,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 		d.fail(&yaml.Node{}, "the file is empty: want at least rules")
 		return nil
 	case err != nil:
-		d.syntax(err)
+		d.syntax(err, text)
 		return nil
 	}
 	switch err := loader.Load(&second); {
@@ -126,14 +126,14 @@ func (d *decoder) document(text []byte) *yaml.Node {
 		d.fail(&second, "a second document begins: a rule file has one, so leave the --- out")
 		return nil
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(err, text)
 		return nil
 	}
 	return first.Content[0]
 }
 
 // syntax notes what the library says about text that is not YAML.
-func (d *decoder) syntax(err error) {
+func (d *decoder) syntax(err error, text []byte) {
 	at, message := &yaml.Node{}, err.Error()
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
 		at.Line, at.Column, message = load.Mark.Line, load.Mark.Column, load.Message
@@ -141,7 +141,24 @@ func (d *decoder) syntax(err error) {
 			message = fmt.Sprintf("%s (%s)", message, load.ContextMsg)
 		}
 	}
+	if tab := tabBefore(text, at.Line); tab > 0 {
+		at.Column, message = tab, "a tab: lines are indented by spaces"
+	}
 	d.fail(at, "not YAML: %s", message)
+}
+
+// tabBefore returns the column of the tab that a line begins with, after spaces perhaps; 0 if there
+// is none.
+func tabBefore(text []byte, line int) int {
+	lines := bytes.SplitN(text, []byte("\n"), line+1)
+	if line < 1 || line > len(lines) {
+		return 0
+	}
+	spaces := len(lines[line-1]) - len(bytes.TrimLeft(lines[line-1], " "))
+	if rest := lines[line-1][spaces:]; len(rest) > 0 && rest[0] == '\t' {
+		return spaces + 1
+	}
+	return 0
 }
 
 // tryCertificates reads those that the file names.

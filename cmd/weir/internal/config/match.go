@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -47,8 +46,9 @@ func (m *Match) matchesHost(host string) bool {
 
 // BareHost returns the name in a Host header: in lower case, without the port and a last dot.
 func BareHost(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	// Not net.SplitHostPort, whose error for a host without a port is made anew each time.
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') && (host[0] == '[' || strings.Count(host, ":") == 1) {
+		host = host[:colon]
 	}
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -93,7 +92,12 @@ func wildcard(segment string) (name string, rest bool, err error) {
 
 // CleanPath returns a path as patterns and keys see it: without double slashes, dots, and a slash
 // at the end.
-func CleanPath(of string) string { return path.Clean("/" + of) }
+func CleanPath(of string) string {
+	if !strings.HasPrefix(of, "/") {
+		of = "/" + of
+	}
+	return path.Clean(of) // without an allocation if there is nothing to clean
+}
 
 // Matches reports whether the pattern matches a path without escapes, as it is in
 // [net/url.URL.Path].
@@ -114,5 +118,5 @@ func (p *Path) Matches(of string) bool {
 	case p.slash:
 		return rest == "" && slash
 	}
-	return rest == "" && (!slash || clean == "/" && slices.Equal(p.segments, nil))
+	return rest == "" && (!slash || clean == "/" && len(p.segments) == 0)
 }

@@ -30,6 +30,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
 		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
+		field{ownKeys, nil},
 	)
 	if seen == nil {
 		return
@@ -89,16 +90,16 @@ func (d *decoder) trustedProxies(n *yaml.Node, f *File) {
 			}
 			prefix = netip.PrefixFrom(addr, addr.BitLen())
 		}
-		if prefix != prefix.Masked() {
-			d.fail(n, "trusted_proxies: %s has bits behind the prefix: did you mean %q?", quote(s), prefix.Masked())
-			return
-		}
 		if addr := prefix.Addr(); addr.Is4In6() {
 			if prefix.Bits() < 96 {
 				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", quote(s))
 				return
 			}
 			prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
+		}
+		if prefix != prefix.Masked() {
+			d.fail(n, "trusted_proxies: %s has bits behind the prefix: did you mean %q?", quote(s), prefix.Masked())
+			return
 		}
 		f.TrustedProxies = append(f.TrustedProxies, prefix)
 	})

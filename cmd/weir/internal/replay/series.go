@@ -2,15 +2,25 @@ package replay
 
 import "time"
 
-// maxBins is how many bins a series has at most; when there would be more, two become one.
+// maxBins is how many bins a series has at most; when there would be more, they become longer.
 const maxBins = 240
 
-// A Series counts requests over the time of a log, in bins of one length. It takes the same
-// room however long the log is. The zero Series is empty.
+// binLengths are those that people think in. Each is a multiple of the one before, so that several
+// bins make one of the next length.
+var binLengths = []time.Duration{
+	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
+	time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour,
+	364 * 24 * time.Hour, 3640 * 24 * time.Hour,
+}
+
+// A Series counts requests over the time of a log, in bins of one length, which begin at its
+// multiples since 1970. It takes the same room however long the log is. The zero Series is empty.
 type Series struct {
 	Start time.Time     // of the first bin
-	Bin   time.Duration // length of a bin: a second, or twice the one before
+	Bin   time.Duration // length of a bin
 	Bins  []Bin
+
+	first, size int64 // of the first bin: its number; of Bin: its place in binLengths
 }
 
 // A Bin is what happened in one stretch of time.
@@ -19,12 +29,12 @@ type Bin struct{ Requests, Refused uint64 }
 // add counts a request at a time that is not before the one of the first.
 func (s *Series) add(at time.Time, refused bool) {
 	if len(s.Bins) == 0 {
-		s.Start, s.Bin = at, time.Second
+		s.Bin, s.first = binLengths[0], at.UnixNano()/int64(binLengths[0])
 	}
-	i := int(at.Sub(s.Start) / s.Bin)
-	for ; i >= maxBins; i /= 2 {
-		s.halve()
+	for at.UnixNano()/int64(s.Bin)-s.first >= maxBins {
+		s.lengthen()
 	}
+	i := int(at.UnixNano()/int64(s.Bin) - s.first)
 	for len(s.Bins) <= i {
 		s.Bins = append(s.Bins, Bin{})
 	}
@@ -32,18 +42,21 @@ func (s *Series) add(at time.Time, refused bool) {
 	if refused {
 		s.Bins[i].Refused++
 	}
+	s.Start = time.Unix(0, s.first*int64(s.Bin))
 }
 
-// halve makes one bin of two.
-func (s *Series) halve() {
+// lengthen makes bins of the next length of those that are there.
+func (s *Series) lengthen() {
+	s.size++
+	many := int64(binLengths[s.size] / s.Bin)
+	s.Bin = binLengths[s.size]
+	first := s.first / many
+	last := (s.first + int64(len(s.Bins)) - 1) / many
+	longer := make([]Bin, last-first+1)
 	for i, b := range s.Bins {
-		if i%2 == 0 {
-			s.Bins[i/2] = b
-			continue
-		}
-		s.Bins[i/2].Requests += b.Requests
-		s.Bins[i/2].Refused += b.Refused
+		to := &longer[(s.first+int64(i))/many-first]
+		to.Requests += b.Requests
+		to.Refused += b.Refused
 	}
-	s.Bins = s.Bins[:(len(s.Bins)+1)/2]
-	s.Bin *= 2
+	s.Bins, s.first = longer, first
 }

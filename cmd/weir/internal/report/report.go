@@ -127,7 +127,7 @@ func curve(c *suggest.Curve) template.HTML {
 		points = append(points, chart.Point{X: x, Y: p.PerSecond()})
 	}
 	return chart.Curve(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent.", across.Label, c.Percent),
-		points, c.Best, across, chart.Axis{Log: true, Text: rate})
+		points, c.Best, across, chart.Axis{Log: true, Ticks: rateTicks, Text: rate})
 }
 
 // near draws what is refused at rates about the suggested one.
@@ -142,8 +142,13 @@ func near(c *suggest.Curve) template.HTML {
 		}
 	}
 	return chart.Curve("The share of requests refused at rates about the suggested one.", points, chosen,
-		chart.Axis{Label: "rate", Log: true, Text: rate},
+		chart.Axis{Label: "rate", Log: true, Ticks: rateTicks, Text: rate},
 		chart.Axis{Text: func(v float64) string { return fmt.Sprintf("%.3g %%", v) }})
+}
+
+// rateTicks are the rates that an axis is marked with, in tokens a second.
+var rateTicks = []float64{
+	1. / 86400, 10. / 86400, 1. / 3600, 10. / 3600, 1. / 60, 10. / 60, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000,
 }
 
 // rate writes so many a second in a unit in which it is at least 1.

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// rulesOf is a file of one rule a with those settings.
+func ruleOf(t *testing.T, settings string) *File {
+	t.Helper()
+	f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
+	require.NoError(t, err)
+	return f
+}
+
+func TestWhatBecomesOfALimiter(t *testing.T) {
+	tiers := func(rest string) string { return "rate: 10/s, tiers: {header: X-Plan, values: {" + rest + "}}" }
+	for _, c := range []struct {
+		before, after string
+		want          Continuity
+		reason        string
+	}{
+		{"rate: 1/s", "rate: 1/s", Keep, ""},
+		{"rate: 60/m", "rate: 1/s", Adjust, ""},
+		{"rate: 1/s", "rate: 1/s, burst: 7", Adjust, ""},
+		{"rate: 1/s", "rate: 1/s, shadow: true, cost: 2, match: {path: /a}, refund_status: 2xx", Keep, ""},
+		{"rate: 1/s", "rate: 1/s, algorithm: fixed-window", Replace, "the algorithm was token-bucket and is fixed-window"},
+		{"rate: 1/s, algorithm: fixed-window", "rate: 9/m, algorithm: fixed-window", Adjust, ""},
+		{
+			"rate: 1/s, algorithm: fixed-window", "rate: 1/s, algorithm: fixed-window, aligned: true", Replace,
+			"the limiter does not take the new numbers: SetPolicy(fixed window 1/1s, aligned): the limiter is a fixed window 1/1s, and stays of that kind",
+		},
+		{"rate: 1/s", "rate: 1/s, key: path", Replace, "the key was ip and is path"},
+		{"rate: 1/s", "rate: 1/s, max_keys: 5", Replace, "max_keys was 1000000 and is 5"},
+		{"rate: 1/s", "rate: 1/s, overflow: refuse", Replace, "overflow was evict and is refuse"},
+		{"rate: 10/s", tiers("b: {rate: 1/s}"), Replace, "there were 0 tiers and are 1"},
+		{tiers("b: {rate: 1/s}"), tiers("b: {rate: 2/s}"), Adjust, ""},
+		{tiers("b: {rate: 1/s}"), tiers("c: {rate: 1/s}"), Keep, ""},
+		{"rate: 10/m, algorithm: sliding-log", "rate: 9/m, algorithm: sliding-log", Adjust, ""},
+		{
+			"rate: 10/m, algorithm: sliding-log", "rate: 11/m, algorithm: sliding-log", Replace,
+			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s, []): want limits of 1 to 10, the largest at New",
+		},
+	} {
+		changes := Diff(ruleOf(t, c.before), ruleOf(t, c.after))
+		require.Len(t, changes.Rules, 1)
+		got := changes.Rules[0]
+		assert.Equal(t, c.want, got.Limit, "%s -> %s: %s", c.before, c.after, got.Reason)
+		assert.Contains(t, got.Reason, c.reason)
+		assert.Equal(t, c.want == Keep, changes.Empty())
+		assert.Equal(t, c.want != Keep, len(changes.Lines()) == 1)
+	}
+}
+
+// What Diff calls an adjustment, the limiter of the rule takes, and it hands out no fresh bucket.
+func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
+	before, after := ruleOf(t, "rate: 1/h, burst: 10"), ruleOf(t, "rate: 2/h, burst: 20")
+	limiter, err := before.Rules[0].NewLimiter()
+	require.NoError(t, err)
+	defer limiter.Close()
+	require.True(t, limiter.Take("k", 10).Allowed)
+	require.Equal(t, Adjust, Diff(before, after).Rules[0].Limit)
+	require.NoError(t, limiter.SetPolicy(after.Rules[0].Policy))
+	assert.Equal(t, engine.Decision{Limit: 20}.Remaining, limiter.Peek("k", 1).Remaining)
+	assert.False(t, limiter.Allow("k"))
+}
+
+func TestDiffOfListenersAndRules(t *testing.T) {
+	parse := func(text string) *File {
+		f, err := Parse("weir.yaml", []byte(text))
+		require.NoError(t, err)
+		return f
+	}
+	before := parse(`
+listen: [":1", {address: ":2", h2c: true}, {address: ":3", tls: {cert: a, key: b}}]
+rules: [{name: a, rate: 1/s}, {name: b, rate: 1/s, tiers: {header: X-Plan, values: {free: {burst: 1}}}}, {name: c, rate: 1/s}]
+`)
+	after := parse(`
+listen: [":1", ":2", {address: ":3", tls: {cert: a, key: b}}]
+admin: {address: 127.0.0.1:9}
+rules: [{name: d, rate: 1/s}, {name: b, rate: 2/s, tiers: {header: X-Plan, values: {free: {burst: 2}}}}, {name: a, rate: 1/s, key: global}]
+`)
+	assert.Equal(t, []string{
+		"rule d: new, token bucket 1/s burst 5",
+		"rule b: token bucket 2/s burst 5; free: token bucket 2/s burst 2, was token bucket 1/s burst 5; free: token bucket 1/s burst 1; every key keeps what it has used up",
+		"rule a: begins anew with full buckets, because the key was ip and is global",
+		"rule c: gone",
+		"listening on :2 (HTTP/1.1)",
+		"no longer listening on :2 (HTTP/1.1 and HTTP/2 without TLS)",
+		"the admin listener changes",
+	}, Diff(before, after).Lines())
+	assert.True(t, Diff(before, before).Empty())
+	assert.True(t, Diff(after, after).Empty())
+	assert.False(t, Diff(after, before).Empty())
+}
