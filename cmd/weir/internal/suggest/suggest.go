@@ -89,9 +89,10 @@ func Find(rule *config.Rule, trace *replay.Trace, percent float64, progress func
 
 // lowest returns the least of the scale that refuses at most so many; nil if none does.
 //
-// It halves. More tokens never refuse more where all requests cost the same, so it is the lowest.
-// With costs and refunds there may be a lower one yet; that the pair does, and that the next lower
-// one does not, was seen in any case.
+// It halves, and then looks at some that are lower still. More tokens do not refuse more, by and
+// large: but the engine rounds some rates by a nanosecond, which costs a token where stamps are whole
+// seconds, and costs and refunds may differ. So there may be a lower one yet; that this one does, and
+// that the next lower one does not, was seen.
 func (r *requests) lowest(s scale, allowed uint64) (*Point, error) {
 	s = s[:sort.Search(len(s), func(i int) bool { return !s[i].made() })]
 	if len(s) == 0 {
@@ -115,12 +116,29 @@ func (r *requests) lowest(s scale, allowed uint64) (*Point, error) {
 			low, lower = middle, *p
 		}
 	}
+	for i, left := high-2, beyond; err == nil && i >= 0 && left > 0; i-- {
+		var p *Point
+		if p, err = r.try(s, i); err != nil {
+			break
+		}
+		if p.Refused <= allowed {
+			high, best, lower, left = i, p, Point{}, beyond
+			continue
+		}
+		if i == high-1 {
+			lower = *p
+		}
+		left--
+	}
 	if err != nil {
 		return nil, err
 	}
 	best.Lower, best.LowerRefused = lower.Rate, lower.Refused
 	return best, nil
 }
+
+// beyond is how many lower steps are tried when one was found.
+const beyond = 8
 
 // try replays the requests with one step of a scale.
 func (r *requests) try(s scale, i int) (*Point, error) {

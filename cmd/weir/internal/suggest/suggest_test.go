@@ -1,0 +1,228 @@
+package suggest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/replay"
+	"github.com/weir-go/weir/engine"
+)
+
+// trace is requests of one key at those seconds.
+func trace(seconds ...int) *replay.Trace {
+	t := &replay.Trace{Keys: 1}
+	for _, s := range seconds {
+		t.Requests = append(t.Requests, replay.Traced{UnixNano: int64(1_700_000_000+s) * 1e9, Cost: 1})
+	}
+	return t
+}
+
+// rule returns the rule of those settings.
+func rule(t *testing.T, settings string) *config.Rule {
+	t.Helper()
+	f, err := config.Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
+	require.NoError(t, err)
+	return &f.Rules[0]
+}
+
+func find(t *testing.T, settings string, trace *replay.Trace, percent float64) *Curve {
+	t.Helper()
+	c, err := Find(rule(t, settings), trace, percent, nil)
+	require.NoError(t, err)
+	return c
+}
+
+func points(c *Curve) (all []string) {
+	for i := range c.Points {
+		p := &c.Points[i]
+		text := fmt.Sprintf("%v/%s refuses %d", p.Rate, p.Across(), p.Refused)
+		if p.HasLower() {
+			text += fmt.Sprintf(", %v refuses %d", p.Lower, p.LowerRefused)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// Two requests at once and then one a minute: with one token at a time half of the first pair is
+// refused at any rate, with two tokens the third request needs one back within a minute.
+func TestASuggestionWorkedOutByHand(t *testing.T) {
+	minutely := trace(0, 0, 60, 120, 180)
+	assert.Equal(t, []string{
+		"60/h/2 refuses 0, 59/h refuses 1",
+		"40/h/3 refuses 0, 39/h refuses 1",
+		"20/h/4 refuses 0, 19/h refuses 1",
+		"1/d/5 refuses 0",
+	}, points(find(t, "rate: 1/s", minutely, 0)))
+	one := find(t, "rate: 1/s", minutely, 20)
+	assert.Equal(t, "60/h/1 refuses 1, 59/h refuses 3", points(one)[0], "one of five may be refused")
+
+	windows := find(t, "rate: 9/m, algorithm: sliding-log", minutely, 0)
+	assert.Equal(t, []string{
+		"2/s/1s refuses 0, 1/s refuses 1",
+		"2/10s/10s refuses 0, 1/10s refuses 1",
+		"2/m/1m0s refuses 0, 1/m refuses 1",
+	}, points(windows))
+	assert.Equal(t, 2, windows.Best)
+	assert.Equal(t, "rate: 2/m", windows.Points[2].Settings())
+
+	batches := find(t, "rate: 9/m, algorithm: batch-refill", minutely, 0)
+	assert.Equal(t, "1/m/2 refuses 0", points(batches)[0])
+}
+
+func TestWhereThereIsNothingToSuggest(t *testing.T) {
+	c := find(t, "rate: 1/s", &replay.Trace{}, 1)
+	assert.Equal(t, "the rule counts no request of this log", c.Reason)
+	assert.Equal(t, -1, c.Best)
+	var out strings.Builder
+	require.NoError(t, c.WriteTable(&out, "a"))
+	assert.Equal(t, "\na: at most 1 % of 0 requests of 0 keys refused\nno suggestion: the rule counts no request of this log\n", out.String())
+
+	for _, percent := range []float64{-1, 100, 1e9} {
+		_, err := Find(rule(t, "rate: 1/s"), trace(0), percent, nil)
+		assert.ErrorContains(t, err, "want 0 up to, not including, 100")
+	}
+	c = find(t, "rate: 1/s", trace(7), 0)
+	assert.Equal(t, []string{"1/d/1 refuses 0"}, points(c))
+	assert.Equal(t, "the lowest rate that was found", c.Reason)
+}
+
+func TestCostsAndTiersAndRefunds(t *testing.T) {
+	tr := trace(0, 0, 0, 0)
+	for i := range tr.Requests {
+		tr.Requests[i].Cost = 3
+	}
+	tr.Requests[3].Tier = 1
+	c := find(t, "rate: 1/s, burst: 3, cost: 3", tr, 0)
+	assert.Equal(t, uint64(3), c.Requests, "tier 1 has a limit of its own")
+	assert.Equal(t, []string{"1/d/9 refuses 0"}, points(c))
+	for i := range tr.Requests {
+		tr.Requests[i].Refund = true
+	}
+	assert.Equal(t, uint64(3), find(t, "rate: 1/s", tr, 0).Points[0].Burst)
+}
+
+func TestALimitThatTheEngineDoesNotMake(t *testing.T) {
+	c := find(t, "rate: 1/d, algorithm: sliding-log", trace(make([]int, 5000)...), 50)
+	assert.Equal(t, []string{"2500/d/24h0m0s refuses 2500, 2499/d refuses 2501"}, points(c))
+	c = find(t, "rate: 1/d, algorithm: sliding-log", trace(make([]int, 5000)...), 1)
+	assert.Equal(t, "no limit of this kind refuses at most 1 % of the requests", c.Reason, "it ends at 4,096")
+}
+
+func TestScales(t *testing.T) {
+	for i := 1; i < len(rates); i++ {
+		assert.Greater(t, perSecond(rates[i]), perSecond(rates[i-1]), "%v after %v", rates[i], rates[i-1])
+		if perSecond(rates[i-1]) > perSecond(engine.PerHour(1)) {
+			assert.LessOrEqual(t, perSecond(rates[i]), 1.25*perSecond(rates[i-1]), "%v after %v", rates[i], rates[i-1])
+		}
+	}
+	assert.Equal(t, []uint64{4, 5, 6, 7, 8, 9, 10, 12, 15}, bursts(4, 14))
+	assert.Equal(t, []uint64{100, 120}, bursts(100, 101))
+	s := whole(time.Minute, 100_000, func(r engine.Rate, n uint64) step { return step{rate: r, most: n} })
+	assert.Equal(t, uint64(100_000), s[len(s)-1].most)
+	assert.Equal(t, uint64(1), s[0].most)
+}
+
+// logs are the excerpt, and the whole log where WEIR_ACCESS_LOG names it.
+func logs(t *testing.T, test func(t *testing.T, log string)) {
+	for name, log := range map[string]string{
+		"excerpt": "../replay/testdata/apache_access_excerpt.log", "whole": os.Getenv("WEIR_ACCESS_LOG"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if log == "" {
+				t.Skip("WEIR_ACCESS_LOG names no log")
+			}
+			test(t, log)
+		})
+	}
+}
+
+func run(t *testing.T, f *config.File, log string) *replay.RuleReport {
+	t.Helper()
+	source, err := accesslog.Open(log)
+	require.NoError(t, err)
+	defer source.Close()
+	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, accesslog.NewLines(source))
+	require.NoError(t, err)
+	return &r.Rules[0]
+}
+
+// What is suggested for a log refuses at most the share of it, replayed through the whole program,
+// and the next lower rate more; and every other algorithm keeps to that as well.
+func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
+	logs(t, func(t *testing.T, log string) {
+		for _, settings := range []string{
+			"rate: 1/s", "rate: 1/s, algorithm: batch-refill", "rate: 1/m, algorithm: fixed-window", "rate: 1/m, algorithm: fixed-window, aligned: true",
+			"rate: 1/m, algorithm: sliding-window", "rate: 1/m, algorithm: sliding-log",
+		} {
+			file, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+settings+"}]"))
+			require.NoError(t, err)
+			report := run(t, file, log)
+			for _, percent := range []float64{0.5, 5} {
+				c, err := Find(&file.Rules[0], &report.Trace, percent, nil)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, c.Best, 0, settings)
+				best := c.Points[c.Best]
+				refused := func(rate engine.Rate) uint64 {
+					base, _, _ := strings.Cut(strings.TrimPrefix(settings, "rate: "), ",")
+					text := strings.Replace(settings, base, rate.String(), 1)
+					if best.Burst > 0 {
+						text += fmt.Sprintf(", burst: %d", best.Burst)
+					}
+					again, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+text+"}]"))
+					require.NoError(t, err)
+					return run(t, again, log).Refused
+				}
+				allowed := percent / 100 * float64(c.Requests)
+				assert.LessOrEqual(t, float64(best.Refused), allowed, "%s: %s", settings, best.Settings())
+				assert.Equal(t, best.Refused, refused(best.Rate), "%s: %s", settings, best.Settings())
+				if best.HasLower() {
+					assert.Greater(t, float64(best.LowerRefused), allowed)
+					assert.Equal(t, best.LowerRefused, refused(best.Lower))
+				}
+			}
+		}
+	})
+}
+
+// The lowest rate of a burst is the lowest of all: every lower one is tried.
+func TestNoLowerRateWouldDo(t *testing.T) {
+	file := config.Single(*rule(t, "rate: 1/s"))
+	report := run(t, file, "../replay/testdata/apache_access_excerpt.log")
+	c, err := Find(&file.Rules[0], &report.Trace, 2, nil)
+	require.NoError(t, err)
+	r, err := newRequests(&report.Trace)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(c.Points), 3)
+	for _, p := range c.Points {
+		for _, rate := range rates {
+			if perSecond(rate) >= perSecond(p.Rate) {
+				break
+			}
+			refused, err := r.refused(engine.TokenBucket(rate, p.Burst), p.Burst)
+			require.NoError(t, err)
+			assert.Greater(t, float64(refused), 0.02*float64(c.Requests), "%v with %d", rate, p.Burst)
+		}
+	}
+}
+
+func TestTheKneeIsTheFarthestBelowTheLine(t *testing.T) {
+	c := &Curve{}
+	for _, p := range []Point{
+		{Rate: engine.PerSecond(100), Burst: 1}, {Rate: engine.PerSecond(90), Burst: 2},
+		{Rate: engine.PerSecond(2), Burst: 5}, {Rate: engine.PerSecond(1), Burst: 100},
+	} {
+		c.Points = append(c.Points, p)
+	}
+	c.choose(0)
+	assert.Equal(t, 2, c.Best)
+	assert.Equal(t, "the knee of the curve: a burst of 2 needs 45.0 times the rate, a burst of 100 still needs 0.50 of it", c.Reason)
+}
