@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// file writes a file for the program to read.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestProgramChecksARuleFile(t *testing.T) {
+	program := build(t)
+	good := file(t, "weir.yaml", "rules: [{name: clients, rate: 10/s, burst: 20}]\n")
+	r := run(t, program, "", "check", good)
+	assert.Equal(t, result{0, good + ` is good
+
+listen    127.0.0.1:8080 (HTTP/1.1)
+upstream  the built-in echo
+client    the connection's address; IPv6 by /64
+answer    headers ietf, body problem
+
+rule clients
+  for     all requests
+  by      ip
+  limit   token bucket 10/s burst 20
+  memory  25 MiB for 1,000,000 keys, then evict
+
+1 rule, about 25 MiB of memory when all keys are there
+`, ""}, r)
+	assert.Equal(t, result{0, "", ""}, run(t, program, "", "check", "--quiet", good))
+
+	bad := file(t, "weir.yaml", "rules:\n  - name: clients\n    rat: 10/s\n    burst: -1\n")
+	assert.Equal(t, result{
+		1, "", bad + `:3:5: unknown key "rat": did you mean "rate"?` + "\n" +
+			bad + `:4:12: burst: want a whole number from 1 to 4294967296, got -1` + "\n" +
+			"weir: error: " + bad + " is not a good rule file: mistakes: 2\n",
+	}, run(t, program, "", "check", bad))
+	assert.Equal(t, 80, run(t, program, "", "check").status)
+	assert.Equal(t, 1, run(t, program, "", "check", bad+".no").status)
+}
+
+func TestProgramReplaysRules(t *testing.T) {
+	program := build(t)
+	rules := file(t, "weir.yaml", `rules:
+  - {name: clients, rate: 10/m, burst: 5}
+  - {name: api, rate: 1/s, match: {host: api.example.com}}
+`)
+	page := filepath.Join(t.TempDir(), "report.html")
+	r := run(t, program, "", "replay", "--rules", rules, "--html", page, "--suggest", "5", "--top", "1", excerpt)
+	assert.Equal(t, 0, r.status, r.stderr)
+	assert.Empty(t, r.stderr)
+	for _, want := range []string{
+		excerpt + " at the rules of " + rules, "\nclients      ", "api: cannot be judged from this log",
+		"clients: most refused", "clients: at most 5 % of 500 requests of 109 keys refused", "suggested for clients: rate: ",
+	} {
+		assert.Contains(t, r.stdout, want)
+	}
+	html, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(html), "<!doctype html>"))
+	left, err := os.ReadDir(filepath.Dir(page))
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "nothing else is left behind")
+
+	r = run(t, program, "", "replay", "--rules", rules, "--host", "api.example.com", "--json", excerpt)
+	var got struct {
+		Requests uint64
+		Rules    []struct {
+			Judged  bool
+			Matched uint64
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got), r.stderr)
+	assert.Equal(t, uint64(500), got.Requests)
+	assert.True(t, got.Rules[1].Judged)
+	assert.Equal(t, uint64(500), got.Rules[1].Matched)
+}
+
+// The flags of a limit mean the same with --suggest as without.
+func TestProgramSuggestsForTheFlags(t *testing.T) {
+	program := build(t)
+	plain := run(t, program, "", "replay", "--limit", "10/m", "--burst", "5", "--top", "3", excerpt)
+	r := run(t, program, "", "replay", "--limit", "10/m", "--burst", "5", "--top", "3", "--suggest", "1", excerpt)
+	assert.Equal(t, 0, r.status, r.stderr)
+	refused := func(out string) string {
+		_, after, _ := strings.Cut(out, "\nrefused ")
+		line, _, _ := strings.Cut(after, "\n")
+		return strings.TrimSpace(line)
+	}
+	assert.NotEmpty(t, refused(plain.stdout))
+	assert.Equal(t, refused(plain.stdout), refused(r.stdout))
+	assert.Contains(t, r.stdout, "limit: at most 1 % of 500 requests")
+}
+
+func TestProgramRefusesWhatRulesDoNotHeed(t *testing.T) {
+	program := build(t)
+	rules := file(t, "weir.yaml", "rules: [{name: a, rate: 1/s}]")
+	for want, args := range map[string][]string{
+		"--burst: the rules of":    {"--rules", rules, "--burst", "5"},
+		"--limit: the rules of":    {"--rules", rules, "--limit", "5/s"},
+		"--max-keys: the rules of": {"--rules", rules, "--max-keys", "5"},
+		"--compare: the rules of":  {"--rules", rules, "--compare"},
+		"--compare: it goes with":  {"--suggest", "1", "--compare"},
+		"--suggest 100: want":      {"--suggest", "100"},
+		"--suggest NaN: want":      {"--suggest", "NaN"},
+		"--host a: only rules":     {"--host", "a"},
+	} {
+		r := run(t, program, "", append(append([]string{"replay"}, args...), excerpt)...)
+		assert.Equal(t, 80, r.status, want)
+		assert.Contains(t, r.stderr, want)
+		assert.Empty(t, r.stdout)
+	}
+	r := run(t, program, "", "replay", "--html", filepath.Join(t.TempDir(), "no", "report.html"), excerpt)
+	assert.Equal(t, 1, r.status)
+	assert.Contains(t, r.stderr, "cannot write")
+}
