@@ -150,15 +150,15 @@ func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.No
 		return false
 	}
 	seen := map[string]*yaml.Node{}
-	d.own(m, seen, true, each)
+	d.own(m, seen, each)
 	for _, merged := range d.merges(m, nil) {
-		d.own(merged, seen, false, each)
+		d.own(merged, seen, each)
 	}
 	return true
 }
 
 // own calls each for the keys that stand in m itself and were not seen before.
-func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, strict bool, each func(key, value *yaml.Node)) {
+func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key := d.enter(m.Content[i])

@@ -31,18 +31,27 @@ func (d *decoder) limits(r *Rule, l *limitNodes, tiers *yaml.Node) {
 	r.Aligned = d.aligned(l.aligned, a)
 	n := d.numbers(l, a, numbers{})
 	r.Rate = n.rate
-	if l.rate == nil || len(d.errors) > before {
-		return
+	if l.rate != nil && len(d.errors) == before {
+		r.Policy = a.Policy(n.rate, n.burst, r.Aligned)
+		l.limits = []uint64{a.Limit(n.rate, n.burst)}
+		if !d.try(l.rate, r) {
+			r.Policy = engine.Policy{}
+		}
 	}
-	r.Policy = a.Policy(n.rate, n.burst, r.Aligned)
-	l.limits = []uint64{a.Limit(n.rate, n.burst)}
-	if d.try(l.rate, r) && tiers != nil {
+	if tiers != nil {
 		d.tiers(tiers, r, a, n, l)
 	}
 }
 
+// hasPolicy reports whether the rule's own numbers are good. If not, its tiers are still read, for
+// the mistakes in them, but cannot be tried.
+func (r *Rule) hasPolicy() bool { return r.Policy != engine.Policy{} }
+
 // try makes the limiter, for a single key.
 func (d *decoder) try(at *yaml.Node, r *Rule) bool {
+	if !r.hasPolicy() {
+		return false
+	}
 	limiter, err := r.probe(1)
 	if err != nil {
 		d.fail(at, "%s", plain(err))
@@ -177,6 +186,8 @@ func (d *decoder) tier(key, n *yaml.Node, r *Rule, a *limit.Algorithm, base numb
 		return 0, engine.Policy{}, false
 	}
 	switch {
+	case !r.hasPolicy():
+		return 0, engine.Policy{}, false
 	case a.RefillsAtOnce() && l.rate != nil && own.rate != base.rate:
 		d.fail(l.rate, "%s: a tier of a %s has the rule's rate, %v, and a burst of its own", what, a, base.rate)
 		return 0, engine.Policy{}, false

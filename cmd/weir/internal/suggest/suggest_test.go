@@ -215,13 +215,10 @@ func TestNoLowerRateWouldDo(t *testing.T) {
 }
 
 func TestTheKneeIsTheFarthestBelowTheLine(t *testing.T) {
-	c := &Curve{}
-	for _, p := range []Point{
+	c := &Curve{Points: []Point{
 		{Rate: engine.PerSecond(100), Burst: 1}, {Rate: engine.PerSecond(90), Burst: 2},
 		{Rate: engine.PerSecond(2), Burst: 5}, {Rate: engine.PerSecond(1), Burst: 100},
-	} {
-		c.Points = append(c.Points, p)
-	}
+	}}
 	c.choose(0)
 	assert.Equal(t, 2, c.Best)
 	assert.Equal(t, "the knee of the curve: a burst of 2 needs 45.0 times the rate, a burst of 100 still needs 0.50 of it", c.Reason)
