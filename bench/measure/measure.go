@@ -70,15 +70,17 @@ func For(d time.Duration, decider Decider, s *workload.Stream) Sample {
 	defer timer.Stop()
 	return together(func(worker, workers int) (ops, allowed int) {
 		at := worker * s.Len() / workers
-		for !stop.Load() {
+		for {
 			to := min(at+chunk, s.Len())
 			allowed += decider.Decide(s, at, to)
 			ops += to - at
 			if at = to; at == s.Len() {
 				at = 0
 			}
+			if stop.Load() {
+				return ops, allowed
+			}
 		}
-		return ops, allowed
 	})
 }
 
@@ -90,6 +92,24 @@ func Once(decider Decider, s *workload.Stream) Sample {
 			allowed += decider.Decide(s, at, min(at+chunk, to))
 		}
 		return to - from, allowed
+	})
+}
+
+// Count measures n decisions, divided among GOMAXPROCS workers that walk over the stream again and
+// again.
+func Count(n int, decider Decider, s *workload.Stream) Sample {
+	return together(func(worker, workers int) (ops, allowed int) {
+		ops = (worker+1)*n/workers - worker*n/workers
+		at := worker * s.Len() / workers
+		for left := ops; left > 0; {
+			to := min(at+min(chunk, left), s.Len())
+			allowed += decider.Decide(s, at, to)
+			left -= to - at
+			if at = to; at == s.Len() {
+				at = 0
+			}
+		}
+		return ops, allowed
 	})
 }
 

@@ -78,12 +78,24 @@ func (r *Row) Load() (before, requests *Stream) {
 		before.repeat(r.Requests)
 		return before, before
 	}
+	if r.Draw == Fresh {
+		return before, r.Fresh(0)
+	}
 	requests = newStream(r.Requests)
 	draw := r.drawer(dice)
 	for range r.Requests {
 		requests.add(draw())
 	}
 	return before, requests
+}
+
+// Fresh returns requests with keys that are neither there before nor in another pass.
+func (r *Row) Fresh(pass int) *Stream {
+	requests := newStream(r.Requests)
+	for i := range r.Requests {
+		requests.add(uint64(r.Keys + pass*r.Requests + i))
+	}
+	return requests
 }
 
 // order returns the keys that are there before, shuffled.
@@ -98,14 +110,10 @@ func order(r *Row, dice *rand.Rand) []uint32 {
 
 // drawer returns a function that returns the number of the next request's key.
 func (r *Row) drawer(dice *rand.Rand) func() uint64 {
-	switch r.Draw {
-	case Zipf:
+	if r.Draw == Zipf {
 		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
 		// A prime that divides no number of keys scatters the ranks over the keys' forms.
 		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
-	case Uniform:
-		return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }
 	}
-	next := uint64(r.Keys)
-	return func() uint64 { next++; return next - 1 }
+	return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }
 }
