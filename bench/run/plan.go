@@ -46,7 +46,7 @@ var efforts = [...]struct {
 	largePeers int // rounds in which peers are measured on rows of ten million keys
 }{
 	Quick:   {3, 80 * time.Millisecond, time.Second, 0},
-	Default: {6, 150 * time.Millisecond, 3 * time.Second, 0},
+	Default: {6, 120 * time.Millisecond, 3 * time.Second, 0},
 	Full:    {10, 300 * time.Millisecond, 15 * time.Second, 3},
 }
 
@@ -128,7 +128,7 @@ func (p *Plan) addRow(row workload.Row, cores int) {
 		}
 	}
 	for _, name := range p.peersOf(&row, cores) {
-		rounds := p.roundsOf(&row)
+		rounds := p.Rounds
 		if row.Large() {
 			rounds = min(rounds, efforts[p.effort].largePeers)
 		}
@@ -158,7 +158,7 @@ func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
 		switch {
 		case row.Batch || subject.Cannot(row, peer.Name) != "":
 		case p.effort == Full,
-			p.effort == Default && (quick || row.Hot || unkeyed || chosen && !row.Large() && (cores == 1 || row.Keys == 1)),
+			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot || cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:
 			names = append(names, peer.Name)
 		}
@@ -182,13 +182,13 @@ func (p *Plan) Steps() int {
 func (p *Plan) Estimate() time.Duration {
 	var total float64 // seconds
 	for _, c := range p.cells {
-		setup := 0.03
+		setup := 0.05
 		peer := !subject.IsWeir(c.subjects[0]) && !subject.IsFloor(c.subjects[0])
 		switch {
 		case c.row.Large() && peer:
 			setup = 16
 		case c.row.Large():
-			setup = 4 + 0.8*float64(len(c.subjects))
+			setup = 2.5 + 1.5*float64(len(c.subjects))
 		case c.row.Draw == workload.Zipf:
 			setup = 0.7
 		case c.row.Draw == workload.Fresh:

@@ -33,7 +33,8 @@ const (
 	ClockPrecise = "precise clock alone"
 )
 
-// Of returns the names of weir and the floors that a row is about.
+// Of returns the names of weir and the floors that a row is about. How much the clock matters is
+// told by the rows whose keys are in the caches; the others are for the default clock.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -43,7 +44,10 @@ func Of(r *workload.Row) []string {
 	case r.Draw == workload.InTurn:
 		return []string{FloorCoarse, FloorTSC, FloorPrecise, WeirCoarse, WeirTSC, WeirPrecise}
 	}
-	return []string{FloorCoarse, FloorTSC, WeirCoarse, WeirTSC}
+	if !floor.TSC() {
+		return []string{FloorPrecise, WeirPrecise}
+	}
+	return []string{FloorTSC, WeirTSC}
 }
 
 // Parts returns the names of the parts of a floor.

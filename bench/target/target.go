@@ -72,7 +72,7 @@ func (c ratio) evaluate(r *result.Run) []result.Target {
 		}
 		t := ratioTarget(label(row), c.text, s, c.least && s.Median >= c.limit || !c.least && s.Median <= c.limit)
 		if t.Verdict == Missed {
-			t.Why = c.explain(row)
+			t.Why = c.explain(row, s.Median)
 		}
 		all = append(all, t)
 	}
@@ -107,15 +107,15 @@ func verdict(met bool) string {
 	return Missed
 }
 
-// explain says by how much the target is missed, in nanoseconds.
-func (c ratio) explain(row *result.Row) string {
+// explain says by how much the measured ratio misses the target, in nanoseconds of b's median.
+func (c ratio) explain(row *result.Row, measured float64) string {
 	a, _ := row.Entry(c.a)
 	b, _ := row.Entry(c.b)
-	allowed := c.limit * b.Median()
-	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(), a.Median()-allowed)
+	over := (measured - c.limit) * b.Median()
 	if c.least {
-		text = fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(), b.Median()-a.Median()/c.limit)
+		over = (1 - measured/c.limit) * b.Median()
 	}
+	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(), over)
 	if c.why != nil {
 		text += "; " + c.why(row)
 	}
