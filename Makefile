@@ -25,7 +25,7 @@ export GOWORK := off
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-engine explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-go explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,7 +90,7 @@ bench-full: build ## the same with everything, more than an hour
 bench-guard: ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
 	cd bench && WEIR_GUARD=1 go test -count 1 ./guard
 
-bench-engine: ## rows and floors, and what else the engine does, ROUNDS rounds for benchstat
+bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat (BENCH=... to choose)
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
 
 explore: ## every interleaving of a few calls, larger scenarios too (minutes)
