@@ -75,7 +75,7 @@ func latencyCurves(r *result.Run) []curves {
 				if p == 100 {
 					label = "worst"
 				}
-				c.X = append(c.X, tick{100 * nines(p), label, p == 0 || p == 99 || p == 99.99})
+				c.X = append(c.X, tick{100 * nines(p), label, p == 0 || p == 99 || p == 99.99 || p == 99.999})
 			}
 		}
 		for d := 100 * time.Nanosecond; math.Log10(float64(d)) <= highest; d *= 10 {

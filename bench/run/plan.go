@@ -139,7 +139,7 @@ func (p *Plan) addRow(row workload.Row, cores int) {
 // roundsOf returns the rounds of a row. One word that all processors fight for is in one of two
 // regimes for the life of a process, so that row takes more processes.
 func (p *Plan) roundsOf(row *workload.Row) int {
-	if row.Hot {
+	if row.Hot && p.effort > Quick {
 		return 3 * p.Rounds
 	}
 	return p.Rounds
