@@ -5,9 +5,10 @@
 package floor
 
 import (
-	"hash/maphash"
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/keyhash"
 )
 
 // record is a slot, as large as one of weir's.
@@ -15,7 +16,7 @@ type record struct{ state, _ atomic.Uint64 }
 
 // A Floor has the method of a limiter.
 type Floor struct {
-	seed  maphash.Seed
+	seed  keyhash.Seed
 	table []record
 	clock Clock
 	word  atomic.Uint64 // of the coarse clock, which nobody renews
@@ -31,13 +32,13 @@ func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Floor{seed: maphash.MakeSeed(), table: records(memory), clock: clock}, release, nil
+	return &Floor{seed: keyhash.NewSeed(), table: records(memory), clock: clock}, release, nil
 }
 
-// slot returns the record of a key: hash it, and scale the hash to the table by one
+// slot returns the record of a key: hash it, with weir's own function, and scale the hash to the table by one
 // multiplication, because a table is as large as its capacity and not a power of two.
 func (f *Floor) slot(key string) *atomic.Uint64 {
-	i, _ := bits.Mul64(maphash.String(f.seed, key), uint64(len(f.table)))
+	i, _ := bits.Mul64(keyhash.String(f.seed, key), uint64(len(f.table)))
 	return &f.table[i].state
 }
 

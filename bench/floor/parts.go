@@ -1,6 +1,6 @@
 package floor
 
-import "hash/maphash"
+import "github.com/weir-go/weir/internal/keyhash"
 
 // The parts of a floor, one by one. Each includes the loop and the reading of the key, which
 // Loop measures alone.
@@ -14,7 +14,7 @@ type (
 )
 
 func (Loop) Allow(key string) bool   { return len(key) > 0 }
-func (f Hash) Allow(key string) bool { return maphash.String(f.seed, key) != 0 }
+func (f Hash) Allow(key string) bool { return keyhash.String(f.seed, key) != 0 }
 func (f Swap) Allow(key string) bool {
 	s := f.hot.Load()
 	return f.hot.CompareAndSwap(s, s+uint64(len(key)))
