@@ -156,7 +156,7 @@ func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
 		chosen := slices.Contains(few, peer.Name)
 		switch {
-		case row.Batch || subject.Cannot(row, peer.Name) != "":
+		case row.Batch || row.Aged || subject.Cannot(row, peer.Name) != "":
 		case p.effort == Full,
 			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot || cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:

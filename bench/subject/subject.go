@@ -104,6 +104,9 @@ var clocks = map[string]engine.Option{
 
 // Weir returns weir's limiter for a row, with its table in memory already.
 func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
+	if r.Aged {
+		return openAged(r, clock)
+	}
 	limit := r.Limit()
 	policy := engine.TokenBucket(engine.Per(float64(limit.Tokens), limit.Per), uint64(limit.Burst))
 	return engine.New(policy, append([]engine.Option{engine.MaxKeys(r.Capacity), engine.Prefault(), clock}, options...)...)

@@ -31,6 +31,9 @@ type Row struct {
 	Refused bool
 	// Hot is the row of one key for which the floor is a bare contended compare-and-swap.
 	Hot bool
+	// Aged is the row in which weir's table has had a key in every slot: searches for keys that
+	// are not there end early at slots that were never used, and there are none left.
+	Aged bool
 	// Batch is the row that compares single calls with a batch.
 	Batch bool
 }
@@ -47,6 +50,7 @@ func Rows() []Row {
 		{Name: "hot", Title: "allowed, one hot key on all cores", Keys: 1, Requests: few, Capacity: million, Hot: true},
 		{Name: "zipf-1m", Title: "allowed, 1,000,000 keys, Zipf 1.1", Keys: million, Draw: Zipf, Requests: 2 * million, Capacity: million},
 		{Name: "churn", Title: "churn: every request a new key", Keys: 2 * million, Draw: Fresh, Requests: million, Capacity: million},
+		{Name: "churn-aged", Title: "churn in a table whose every slot was used", Keys: 2 * million, Draw: Fresh, Requests: million, Capacity: million, Aged: true},
 		{Name: "uniform-10m", Title: "allowed, 10,000,000 keys, uniform", Keys: 10 * million, Draw: Uniform, Requests: 2 * million, Capacity: 10 * million},
 		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform, Requests: 2 * million, Capacity: 10 * million, Batch: true},
 	}
