@@ -68,8 +68,10 @@ func (d divider) first(count uint64) uint64 {
 		return math.MaxUint64
 	}
 	at, _ := bits.Mul64(scaled, d.inv)
-	for at <= math.MaxInt64 && d.quo(int64(at)) < count {
-		at++
+	for range 2 {
+		if at <= math.MaxInt64 && d.quo(int64(at)) < count {
+			at++
+		}
 	}
 	return at
 }

@@ -193,12 +193,15 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 // exact inverse of [TokenBucket.Ticks]. Waiting that long is enough and one nanosecond
 // less is not. A wait longer than the longest Duration, about 292 years, and for a rule
 // that rounds also one that ends 2^63 ns or more after the origin, is reported as
-// that. It costs a division.
+// that.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0
 	}
 	if b.exact != 0 {
+		if ticks > math.MaxInt64-maxExact { // more than the divider takes
+			return time.Duration(min(ceilDiv(ticks, b.exact), math.MaxInt64))
+		}
 		return time.Duration(b.clock.quo(int64(ticks + b.exact - 1)))
 	}
 	if b.step > 1 {

@@ -304,3 +304,21 @@ func FuzzTokenBucket(f *testing.F) {
 			rand.New(rand.NewPCG(seed, 0)), burst)
 	})
 }
+
+// TestWaitForMoreTicksThanThereAre: the wait for any number of ticks is the exact one, or the
+// longest Duration.
+func TestWaitForMoreTicksThanThereAre(t *testing.T) {
+	for _, rate := range []struct {
+		tokens float64
+		period time.Duration
+	}{{1, 1}, {2, 3}, {16, 17}, {7, 1000}} {
+		rule, err := atomicbucket.NewTokenBucket(rate.tokens, rate.period, 1)
+		require.NoError(t, err)
+		require.True(t, rule.Exact())
+		exact := rule.Ticks(1)
+		for _, ticks := range []uint64{1, exact, exact + 1, 1 << 62, math.MaxInt64 - 17, math.MaxInt64 - 16, math.MaxInt64 - 15, math.MaxInt64, 1 << 63, math.MaxUint64} {
+			want := min((ticks-1)/exact+1, math.MaxInt64)
+			require.EqualValues(t, want, rule.Wait(12345, ticks), "%d ticks, %d in a nanosecond", ticks, exact)
+		}
+	}
+}

@@ -86,6 +86,7 @@ func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 	place.Touch()
 	nanos := l.clock.nanos()
 	s, plan, v := l.table.Hit(place, nanos, n, k.tier)
+	runtime.KeepAlive(l) // and with it the table, as below
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
 	if v == shard.Admitted {
 		answer(d, o, nanos, k, o.Read(0, k.tier), true)
@@ -102,7 +103,7 @@ func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 		o = l.table.Take(place, nanos, n, k.tier)
 	}
 	l.decide(d, k, o, nanos, n)
-	runtime.KeepAlive(l) // and with it the table
+	runtime.KeepAlive(l)
 	return o.Verdict == shard.Admitted
 }
 

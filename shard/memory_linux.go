@@ -26,6 +26,9 @@ func physicalMemory() uint64 {
 func mapSlots(n uint64) (*memory, error) {
 	page := uint64(os.Getpagesize())
 	size := ceilDiv(n*slotBytes, page) * page
+	if n > maxBytes/slotBytes || size > maxBytes {
+		return nil, fmt.Errorf("shard: map %d slots: want at most %d", n, uint64(maxBytes/slotBytes))
+	}
 	// A huge page more than is needed, of which both ends go back at once.
 	region, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -35,8 +38,8 @@ func mapSlots(n uint64) (*memory, error) {
 	first := unsafe.Add(region, skip)
 	m := &memory{slots: unsafe.Slice((*slot)(first), n), mapped: size}
 	runtime.AddCleanup(m, func(first unsafe.Pointer) { unmap(first, uintptr(size)) }, first)
-	if !unmap(region, skip) || !unmap(unsafe.Add(first, size), hugePage-skip) {
-		m.mapped += hugePage // the system kept it
+	if head, tail := unmap(region, skip), unmap(unsafe.Add(first, size), hugePage-skip); !head || !tail {
+		m.mapped += hugePage // the system kept some of it
 	}
 	_ = unix.Madvise(unsafe.Slice((*byte)(first), size), unix.MADV_HUGEPAGE)
 	return m, nil
