@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -117,6 +118,36 @@ func TestPageSaysEverything(t *testing.T) {
 	for _, outside := range []string{"http:", "https:", "src=", "@import", "<script", "url("} {
 		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside, "the page needs nothing else")
 	}
+}
+
+// A document gets all tables between its two lines, keeps what is around them, and gets them again.
+func TestDocument(t *testing.T) {
+	r := sample()
+	path := filepath.Join(t.TempDir(), "doc.md")
+	const around = "# Speed\n\n%s%s\nafter\n"
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, around, figuresBegin, "old\n"+figuresEnd), 0o600))
+	for range 2 {
+		require.NoError(t, Document(path, r))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.True(t, strings.HasPrefix(string(text), "# Speed\n") && strings.HasSuffix(string(text), figuresEnd+"\nafter\n"))
+		assert.NotContains(t, string(text), "old\n")
+		for _, table := range tables(r) {
+			for _, l := range table.Rows {
+				for _, cell := range append(l.Cells, l.Under...) {
+					assert.Contains(t, string(text), cell)
+				}
+			}
+		}
+		for _, l := range strings.Split(string(text), "\n") { // every line of a table has the cells of its head
+			if strings.HasPrefix(l, "|---") {
+				assert.Regexp(t, `^(\|---)+\|$`, l)
+			}
+		}
+	}
+	require.NoError(t, os.WriteFile(path, []byte("nothing\n"), 0o600))
+	assert.ErrorContains(t, Document(path, r), "want the lines")
+	assert.ErrorIs(t, Document(path+"x", r), os.ErrNotExist)
 }
 
 func TestPageOfNothing(t *testing.T) {

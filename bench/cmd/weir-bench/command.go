@@ -27,6 +27,7 @@ type command struct {
 	JSON   string   `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
 	HTML   string   `name:"html" placeholder:"FILE" help:"Write a page with charts: one file, no network."`
 	SVG    string   `name:"svg" placeholder:"DIR" help:"Write the charts of docs/benchmarks.md."`
+	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks.md, between the lines that it has for them."`
 }
 
 // misuse is an error of the command line.
@@ -103,6 +104,11 @@ func (c *command) write(r *result.Run) error {
 			continue
 		}
 		if err := writeFile(path, write); err != nil {
+			return err
+		}
+	}
+	if c.Docs != "" {
+		if err := report.Document(c.Docs, r); err != nil {
 			return err
 		}
 	}
