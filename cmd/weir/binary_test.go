@@ -190,10 +190,10 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"no keys":           {"serve --max-keys 0", 80, "MaxKeys(0)"},
 		"negative keys":     {"serve --max-keys=-1", 80, "MaxKeys(-1)"},
 		"beyond memory":     {"serve --max-keys 99999999999999", 80, "MaxKeys(99999999999999)"},
-		"key":               {"serve --key cookie", 80, `key "cookie": want ip, or header:NAME`},
+		"key":               {"serve --key cookie", 80, `--key: unknown key "cookie"`},
 		"key of a replay":   {"replay --key header:X " + excerpt, 80, `--key must be one of "ip"`},
-		"listen address":    {"serve --listen 8080", 80, `listen address "8080": want host:port`},
-		"upstream":          {"serve --upstream localhost:9000", 80, `upstream "localhost:9000": want a URL that begins with http://`},
+		"listen address":    {"serve --listen 8080", 80, `--listen: address: "8080": want host:port`},
+		"upstream":          {"serve --upstream localhost:9000", 80, `--upstream: upstream: "localhost:9000": want a URL that begins with http://`},
 		"command":           {"overflow", 80, "unexpected argument overflow"},
 		"no file":           {"replay", 80, "<file>"},
 		"port in use":       {"serve --listen " + taken.Addr().String(), 1, "the port is in use"},
@@ -237,8 +237,10 @@ func serves(t *testing.T, args []string, policy string) {
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(stderr)
 	require.True(t, lines.Scan(), "no start line")
-	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) .* policy="` + policy + `" key=ip`).FindStringSubmatch(lines.Text())
+	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) for=clients`).FindStringSubmatch(lines.Text())
 	require.Len(t, url, 2, lines.Text())
+	require.True(t, lines.Scan(), "no line about the rule")
+	require.Contains(t, lines.Text(), `msg=limiting rule=default policy="`+policy+`" key=ip`)
 
 	var got []int
 	for range 7 {
@@ -266,7 +268,7 @@ func TestProgramExplainsItself(t *testing.T) {
 	for _, word := range []string{"serve", "replay", "version", "Exit status"} {
 		assert.Contains(t, alone.stdout, word)
 	}
-	assert.Contains(t, run(t, program, "", "serve", "--help").stdout, "No X-Forwarded-For or other header is")
+	assert.Contains(t, run(t, program, "", "serve", "--help").stdout, "trusted-proxy names it")
 	version := run(t, program, "", "version")
 	assert.Equal(t, 0, version.status)
 	assert.Regexp(t, `^weir \S+\n(commit .*\n)?go\S+ \w+/\w+\n$`, version.stdout)

@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A generation is what was made of one rule file. It lives until the last request that it got has
+// been answered.
+type generation struct {
+	file       *config.File
+	number     uint64
+	ip         *httplimit.ClientIP
+	limiters   map[string]*shared[*engine.Limiter] // by the name of the rule
+	transports map[transportKey]*shared[*http.Transport]
+	limits     *httplimit.Middleware
+	handler    http.Handler // the limits, and the routes behind them
+
+	users atomic.Int64 // requests under way, and one for being the present generation
+	ended func()
+}
+
+// enter returns the present generation. The caller leaves it.
+func (s *Server) enter() *generation {
+	for {
+		g := s.current.Load()
+		// One that nobody uses any more is closed, and there is another one by now.
+		for n := g.users.Load(); n > 0; n = g.users.Load() {
+			if g.users.CompareAndSwap(n, n+1) {
+				return g
+			}
+		}
+	}
+}
+
+func (g *generation) leave() {
+	if g.users.Add(-1) == 0 {
+		g.close()
+	}
+}
+
+func (g *generation) close() {
+	for _, l := range g.limiters {
+		l.release()
+	}
+	for _, t := range g.transports {
+		t.release()
+	}
+	if g.ended != nil {
+		g.ended()
+	}
+}
+
+// ServeHTTP answers a client.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g := s.enter()
+	defer g.leave()
+	s.counts.requests.Add(1)
+	g.handler.ServeHTTP(w, r)
+}

@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stop ends the server. Ports close first; then idle connections, and others when their request has been
+// answered or the time is up; at last connections that have become something else,
+// such as WebSockets, which would last for hours.
+func (s *Server) stop() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.stopped = true
+	atMost := s.current.Load().file.Server.ShutdownTimeout
+	s.config.Log.Info("stopping: waiting for requests under way", "at_most", atMost)
+	ctx, cancel := context.WithTimeout(context.Background(), atMost)
+	defer cancel()
+	fronts := s.retired
+	for _, socket := range s.sockets {
+		fronts = append(fronts, socket.shut())
+	}
+	if !drain(ctx, fronts) {
+		s.config.Log.Warn("requests were cut off: they did not finish in time")
+	}
+	s.cut()
+	s.draining.Wait()
+	s.current.Load().leave()
+	s.generations.Wait()
+	s.room.partings.Wait()
+	s.sockets, s.retired = nil, nil
+}
+
+// drain lets the requests of all of them finish at the same time.
+func drain(ctx context.Context, fronts []*front) bool {
+	var all sync.WaitGroup
+	var late atomic.Bool
+	for _, f := range fronts {
+		all.Go(func() {
+			if !f.drain(ctx) {
+				late.Store(true)
+			}
+		})
+	}
+	all.Wait()
+	return !late.Load()
+}
+
+// drainLater is drain for fronts whose sockets a reload has closed.
+func (s *Server) drainLater(fronts []*front, atMost time.Duration) {
+	if len(fronts) == 0 {
+		return
+	}
+	s.draining.Go(func() {
+		ctx, cancel := context.WithTimeout(s.base, atMost)
+		defer cancel()
+		drain(ctx, fronts)
+	})
+}
