@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -55,7 +57,14 @@ type Reload struct {
 type Admin struct {
 	config   Config
 	counters *counterSet
+	refusals *refusals
+	history  history
+	watchers watchers
 	handler  http.Handler
+
+	close   sync.Once
+	done    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the clock has stopped
 }
 
 var _ httplimit.Metrics = (*Admin)(nil)
@@ -72,12 +81,18 @@ func New(c Config) (*Admin, error) {
 	default:
 		return nil, fmt.Errorf("admin: Config.Keys %q: want %s, %s or %s", c.Keys, config.KeysFull, config.KeysHashed, config.KeysOff)
 	}
-	a := &Admin{config: c, counters: newCounterSet()}
+	a := &Admin{
+		config: c, counters: newCounterSet(), refusals: newRefusals(),
+		watchers: watchers{all: map[chan struct{}]struct{}{}},
+		done:     make(chan struct{}), stopped: make(chan struct{}),
+	}
 	registry, err := newRegistry(a)
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
 	a.handler = a.routes(registry)
+	a.tick(time.Now())
+	go a.run()
 	return a, nil
 }
 
@@ -92,8 +107,19 @@ func (a *Admin) Observe(limit string, o httplimit.Outcome) {
 	}
 }
 
-// Limited notes whom a request was refused to. It is for [httplimit.OnLimited].
-func (a *Admin) Limited(r *http.Request, c httplimit.Check) {}
+// Limited notes whom a request was refused to. It is for [httplimit.OnLimited]. A limit without a
+// Limiter has no keys here, and where keys are not shown none is kept.
+func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
+	if a.config.Keys == config.KeysOff || c.Key() == (engine.Key{}) {
+		return
+	}
+	a.refusals.add(identity{c.Limit, c.Key()}, func() string {
+		if a.config.Keys != config.KeysFull {
+			return ""
+		}
+		return clip(c.KeyText(r))
+	})
+}
 
 // Handler returns what the listener serves: /metrics, /healthz, /readyz, /state.json, /debug/pprof/
 // if the Config says so, and the live page at /.
@@ -101,7 +127,48 @@ func (a *Admin) Handler() http.Handler { return a.handler }
 
 // Close ends the open event streams and stops the clock. The error is always nil; it is there for
 // io.Closer. Closing twice is harmless.
-func (a *Admin) Close() error { return nil }
+func (a *Admin) Close() error {
+	a.close.Do(func() { close(a.done) })
+	<-a.stopped
+	return nil
+}
+
+// run ticks until Close.
+func (a *Admin) run() {
+	defer close(a.stopped)
+	clock := time.NewTicker(time.Second)
+	defer clock.Stop()
+	for {
+		select {
+		case now := <-clock.C:
+			a.tick(now)
+		case <-a.done:
+			return
+		}
+	}
+}
+
+// tick notes what happened in the last second and tells who watches.
+func (a *Admin) tick(now time.Time) {
+	rules := a.rules()
+	names, inUse := make([]string, len(rules)), make(map[string]bool, len(rules))
+	for i, r := range rules {
+		names[i], inUse[r.Name] = r.Name, true
+	}
+	a.counters.prune(inUse)
+	seq := a.history.tick(now, names, a.totals)
+	if seq%windowTicks == 0 {
+		a.refusals.turn()
+	}
+	if !a.watchers.any() {
+		return
+	}
+	text, err := json.Marshal(a.state(now))
+	if err != nil {
+		panic(fmt.Sprintf("admin: a state that is no JSON: %v", err)) // its fields are numbers and texts
+	}
+	a.watchers.send(&update{seq, text})
+}
 
 func (a *Admin) rules() []Rule { return a.config.Rules() }
 

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"cmp"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// The page and what it loads.
+//
+//go:embed page
+var embedded embed.FS
+
 // routes returns the handler of everything. What is asked by the name of a service, by probes and
 // scrapers, stands outside of the check of that name.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
@@ -19,18 +26,30 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	open.HandleFunc("GET /readyz", a.serveReady)
 
-	local := http.NewServeMux()
-	local.HandleFunc("GET /state.json", a.serveState)
+	own := http.NewServeMux()
+	own.HandleFunc("GET /{$}", servePage)
+	own.HandleFunc("GET /{file}", servePage)
+	own.HandleFunc("GET /state.json", a.serveState)
+	own.HandleFunc("GET /events", a.serveEvents)
+	own.HandleFunc("POST /key/peek", a.servePeek)
+	own.HandleFunc("POST /key/reset", a.serveReset)
 	if a.config.Pprof {
-		local.HandleFunc("GET /debug/pprof/", pprof.Index)
-		local.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		local.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		local.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		local.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-		local.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		own.HandleFunc("GET /debug/pprof/", pprof.Index)
+		own.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		own.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		own.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		own.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+		own.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	open.Handle("/", local)
+	open.Handle("/", guard(own))
 	return open
+}
+
+// servePage serves the page and the files that it loads.
+func servePage(w http.ResponseWriter, r *http.Request) {
+	name := cmp.Or(r.PathValue("file"), "live.html")
+	w.Header().Set("Cache-Control", "no-cache")
+	http.ServeFileFS(w, r, embedded, "page/"+name)
 }
 
 func say(w http.ResponseWriter, status int, text string) {

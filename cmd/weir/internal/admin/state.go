@@ -10,11 +10,13 @@ import (
 type state struct {
 	Version string      `json:"version"`
 	At      time.Time   `json:"at"`
+	Seq     uint64      `json:"seq"` // seconds that were counted
 	Ready   bool        `json:"ready"`
 	Why     string      `json:"why_not_ready,omitempty"`
 	Keys    config.Keys `json:"keys"` // how they are shown
 	Reload  *reloadView `json:"reload"`
 	Rules   []ruleView  `json:"rules"`
+	Refused *topView    `json:"refused"` // null where keys are not shown
 }
 
 type reloadView struct {
@@ -25,12 +27,14 @@ type reloadView struct {
 }
 
 type ruleView struct {
-	Name   string            `json:"name"`
-	Policy string            `json:"policy"`
-	Shadow bool              `json:"shadow"`
-	Parts  []string          `json:"parts"`
-	Total  map[string]uint64 `json:"total"` // requests by outcome
-	Table  *tableView        `json:"table"` // null for a limit that is kept elsewhere
+	Name   string             `json:"name"`
+	Policy string             `json:"policy"`
+	Shadow bool               `json:"shadow"`
+	Parts  []string           `json:"parts"`
+	Form   bool               `json:"form"`  // whether its keys can be looked at
+	Total  map[string]uint64  `json:"total"` // requests by outcome
+	Rate   map[string]float32 `json:"rate"`  // the same in the last second
+	Table  *tableView         `json:"table"` // null for a limit that is kept elsewhere
 }
 
 type tableView struct {
@@ -45,6 +49,21 @@ type tableView struct {
 	Retries    uint64 `json:"retries"`
 }
 
+// A topView is whom most requests were refused to in the last minute.
+type topView struct {
+	Keys []topKey `json:"keys"`
+	All  uint64   `json:"all"` // refusals, of all keys
+}
+
+// A topKey was refused Least times at least and Most times at most.
+type topKey struct {
+	Rule  string `json:"rule"`
+	Key   string `json:"key,omitempty"` // where keys are shown in full
+	Hash  string `json:"hash"`
+	Least uint64 `json:"least"`
+	Most  uint64 `json:"most"`
+}
+
 func (a *Admin) state(now time.Time) state {
 	s := state{Version: a.config.Version, At: now, Ready: true, Keys: a.config.Keys, Rules: []ruleView{}}
 	if err := a.ready(); err != nil {
@@ -53,26 +72,48 @@ func (a *Admin) state(now time.Time) state {
 	if last := a.reload(); !last.At.IsZero() {
 		s.Reload = &reloadView{last.At, last.OK, last.Error, last.Generation}
 	}
-	for _, r := range a.rules() {
-		s.Rules = append(s.Rules, a.view(r))
+	seq, rates := a.history.now()
+	s.Seq = seq
+	rules := a.rules()
+	for _, r := range rules {
+		s.Rules = append(s.Rules, a.view(r, rates[r.Name]))
+	}
+	if a.config.Keys != config.KeysOff {
+		s.Refused = a.top(rules)
 	}
 	return s
 }
 
-func (a *Admin) view(r Rule) ruleView {
-	v := ruleView{Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Total: map[string]uint64{}}
-	if r.Key != nil && r.Limiter != nil {
-		v.Parts = r.Parts
+func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
+	v := ruleView{
+		Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Parts: r.Parts, Form: r.Key != nil && r.Limiter != nil,
+		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
 	}
 	counts := a.totals(r.Name)
 	for _, o := range counted {
-		v.Total[o.String()] = counts[o]
+		v.Total[o.String()], v.Rate[o.String()] = counts[o], rates[o]
 	}
 	if r.Limiter != nil {
 		s := r.Limiter.Stats()
 		v.Table = &tableView{
 			Keys: s.Keys, Slots: s.Slots, Bytes: s.Bytes, Evictions: s.Evictions, Forgiven: s.Forgiven,
 			NoRoom: s.NoRoom, Unrecorded: s.Unrecorded, Reclaimed: s.Reclaimed, Retries: s.Retries,
+		}
+	}
+	return v
+}
+
+func (a *Admin) top(rules []Rule) *topView {
+	joined := make(map[string]bool, len(rules))
+	for _, r := range rules {
+		joined[r.Name] = len(r.Parts) > 1
+	}
+	keys, all := a.refusals.top(topKeys)
+	v := &topView{Keys: make([]topKey, len(keys)), All: all}
+	for i, k := range keys {
+		v.Keys[i] = topKey{
+			Rule: k.rule, Key: readable(k.text, joined[k.rule]), Hash: hashText(a.refusals.hash(k.key)),
+			Least: k.least, Most: k.most,
 		}
 	}
 	return v
