@@ -40,7 +40,9 @@ SIGINT or SIGTERM lets the requests under way finish; the second one does not.
 Try it, the second line in another terminal:
 
     weir serve --limit 10/m --algorithm sliding-window
-    curl -i http://127.0.0.1:8080/`
+    curl -i http://127.0.0.1:8080/
+
+and look at http://127.0.0.1:8081/ in a browser.`
 }
 
 // Run implements the command.
@@ -53,7 +55,7 @@ func (c *serveCommand) Run() error {
 	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	server, err := serve.Start(serve.Config{File: file, Load: load, Log: log})
+	server, err := serve.Start(serve.Config{File: file, Load: load, Version: versionOf(buildInfo()), Log: log})
 	if bad := (*serve.LimiterError)(nil); errors.As(err, &bad) && load == nil {
 		return limit.Misuse("%w", bad.Err) // --max-keys
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 )
@@ -8,6 +10,7 @@ import (
 // serveFlags are what a rule file says in the simple case.
 type serveFlags struct {
 	Listen         string   `placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default: 127.0.0.1:8080)."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Where to serve metrics and the live page, on a loopback address; none for nowhere (default: 127.0.0.1:8081)."`
 	Upstream       string   `placeholder:"URL" help:"The server to pass requests to. Without it a built-in echo answers."`
 	Key            string   `placeholder:"ip|header:NAME|..." help:"What has a bucket of its own (default: ip)."`
 	TrustedProxies []string `name:"trusted-proxy" placeholder:"ADDRESS" help:"A proxy, or a range of them, whose X-Forwarded-For is believed. May be repeated."`
@@ -47,6 +50,11 @@ func (f *serveFlags) asFile() (*config.File, error) {
 			return nil, limit.Misuse("--listen: %v", err)
 		}
 	}
+	if f.Admin != "none" {
+		if file.Admin, err = config.ParseAdmin(cmp.Or(f.Admin, "127.0.0.1:8081")); err != nil {
+			return nil, limit.Misuse("--admin: %v", err)
+		}
+	}
 	if f.Upstream != "" {
 		if file.Upstream, err = config.ParseUpstream(f.Upstream); err != nil {
 			return nil, limit.Misuse("--upstream: %v", err)
@@ -67,6 +75,7 @@ func (f *serveFlags) asFile() (*config.File, error) {
 func (f *serveFlags) unused(name string) error {
 	return unused(name, append(limitFlags(&f.Flags), []flag{
 		{"--listen", f.Listen != ""},
+		{"--admin", f.Admin != ""},
 		{"--upstream", f.Upstream != ""},
 		{"--key", f.Key != ""},
 		{"--trusted-proxy", len(f.TrustedProxies) > 0},

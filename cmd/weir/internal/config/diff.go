@@ -15,6 +15,7 @@ type Changes struct {
 	// certificate is to be read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener is another
+	Decide         bool // that for decisions is another
 }
 
 // A RuleChange says what becomes of the limiter of a rule.
@@ -43,7 +44,7 @@ const (
 // key. One that was adjusted before may know narrower bounds (a sliding log keeps the room that
 // it had at first): if its SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
-	c := &Changes{Admin: !equalAdmin(before.Admin, after.Admin)}
+	c := &Changes{Admin: !equal(before.Admin, after.Admin), Decide: !equal(before.Decide, after.Decide)}
 	for i := range after.Rules {
 		now := &after.Rules[i]
 		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
@@ -113,14 +114,14 @@ func missing(a, b []Listener) (all []Listener) {
 // Equal reports whether the other listener does the same.
 func (l Listener) Equal(other Listener) bool {
 	return l.Address == other.Address && l.H2C == other.H2C &&
-		(l.TLS == other.TLS || l.TLS != nil && other.TLS != nil && *l.TLS == *other.TLS)
+		equal(l.TLS, other.TLS)
 }
 
-func equalAdmin(a, b *Admin) bool { return a == b || a != nil && b != nil && *a == *b }
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Empty reports whether there is nothing to do for any limiter or listener.
 func (c *Changes) Empty() bool {
-	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin &&
+	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide &&
 		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
 }
 
@@ -148,6 +149,9 @@ func (c *Changes) Lines() (lines []string) {
 	}
 	if c.Admin {
 		say("the admin listener changes")
+	}
+	if c.Decide {
+		say("the listener for decisions changes")
 	}
 	return lines
 }

@@ -20,6 +20,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	seen := d.mapping(n, "the file",
 		field{"listen", func(n *yaml.Node) { d.listeners(n, f) }},
 		field{"admin", func(n *yaml.Node) { f.Admin = d.admin(n) }},
+		field{"decide", func(n *yaml.Node) { f.Decide = d.decide(n) }},
 		field{"upstream", func(n *yaml.Node) { f.Upstream = d.upstream(n) }},
 		field{"routes", func(n *yaml.Node) { d.routes(n, f) }},
 		field{"trusted_proxies", func(n *yaml.Node) { d.trustedProxies(n, f) }},
@@ -38,11 +39,12 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	if _, ok := seen["rules"]; !ok {
 		d.fail(n, "no rules: want at least one under rules")
 	}
-	if len(f.Listen) == 0 {
+	if len(f.Listen) == 0 && f.Decide == nil {
 		f.Listen = []Listener{{Address: defaultAddress}}
 	}
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])
+	d.checkDecide(f, seen["decide"])
 }
 
 var headerStyles = []Headers{HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -12,7 +13,7 @@ import (
 // build makes the generation of a file. What it can use of the one before it takes over, and
 // changes says what becomes of the limiters; it is corrected where a limiter does not take the new numbers
 // after all. On an error everything is as before.
-func (s *Server) build(file *config.File, before *generation, changes *config.Changes) (_ *generation, err error) {
+func (s *Server) build(file *config.File, before *generation, changes *config.Changes, a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
 		file:       file,
 		number:     before.number + 1,
@@ -40,10 +41,11 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.ip, err = clientIP(file); err != nil {
 		return nil, err
 	}
-	if g.limits, err = s.middleware(g); err != nil {
+	if g.limits, err = s.middleware(g, a); err != nil {
 		return nil, err
 	}
 	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
+	g.shown = g.shownRules()
 	g.users.Store(1)
 	s.generations.Add(1)
 	g.ended = s.generations.Done
@@ -102,7 +104,7 @@ func tierPolicies(r *config.Rule) []engine.Policy {
 }
 
 // middleware makes the limits of all rules.
-func (s *Server) middleware(g *generation) (*httplimit.Middleware, error) {
+func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
 	limits := make([]httplimit.Limit, len(g.file.Rules))
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
@@ -112,6 +114,9 @@ func (s *Server) middleware(g *generation) (*httplimit.Middleware, error) {
 		}
 	}
 	options := answerOptions(g.file)
+	if a != nil {
+		options = append(options, httplimit.ObserveWith(a), httplimit.OnLimited(a.Limited))
+	}
 	if s.config.Clock != nil {
 		options = append(options, httplimit.Clock(s.config.Clock))
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -19,6 +20,7 @@ type generation struct {
 	transports map[transportKey]*shared[*http.Transport]
 	limits     *httplimit.Middleware
 	handler    http.Handler // the limits, and the routes behind them
+	shown      []admin.Rule // to the administrator
 
 	users atomic.Int64 // requests under way, and one for being the present generation
 	ended func()

@@ -21,6 +21,7 @@ func (s *Server) Reload() error {
 	if err == nil {
 		var changes *config.Changes
 		if changes, err = s.replace(file); err == nil {
+			s.note(nil)
 			lines := changes.Lines()
 			for _, line := range lines {
 				log.Info("reload: " + line)
@@ -29,6 +30,7 @@ func (s *Server) Reload() error {
 			return nil
 		}
 	}
+	s.note(err)
 	for line := range strings.Lines(err.Error()) {
 		log.Error("reload: " + strings.TrimSuffix(line, "\n"))
 	}
@@ -51,12 +53,23 @@ func (s *Server) replace(file *config.File) (*config.Changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, err := s.build(file, before, changes)
+	observer, fresh, err := s.observer(file, before)
 	if err != nil {
 		plan.abandon()
 		return nil, err
 	}
+	next, err := s.build(file, before, changes, observer)
+	if err != nil {
+		plan.abandon()
+		if fresh {
+			_ = observer.Close() // always nil
+		}
+		return nil, err
+	}
 	s.current.Store(next)
+	if last := s.admin.Swap(observer); last != nil && last != observer {
+		_ = last.Close() // its event streams end, so that its connections do
+	}
 	s.carryOut(plan, file)
 	if before.users.Load() > 0 { // 0 is where the first one came from: nothing
 		before.leave()

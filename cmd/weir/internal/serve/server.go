@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 )
@@ -15,8 +16,9 @@ import (
 type Config struct {
 	File *config.File
 	// Load reads the rule file again, for a reload. Nil where there is none.
-	Load func() (*config.File, error)
-	Log  *slog.Logger
+	Load    func() (*config.File, error)
+	Version string // of the program
+	Log     *slog.Logger
 
 	// LimiterOptions and Clock are for tests that move the time.
 	LimiterOptions []engine.Option
@@ -30,6 +32,10 @@ type Server struct {
 	counts  counters
 	room    *room
 	loaded  sum // of the first file
+
+	admin    atomic.Pointer[admin.Admin]
+	reloaded atomic.Pointer[admin.Reload] // the last one
+	leaving  atomic.Bool                  // no more requests, please
 
 	reloading   sync.Mutex // guards what follows
 	sockets     []*socket
@@ -49,6 +55,7 @@ func Start(c Config) (*Server, error) {
 	s := &Server{config: c, room: newRoom(c.Log), failed: make(chan error, 1)}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})
+	s.reloaded.Store(&admin.Reload{})
 	if c.Load != nil {
 		s.loaded = fingerprint(filesOf(c.File))
 	}

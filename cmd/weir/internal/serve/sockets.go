@@ -14,6 +14,12 @@ func posts(f *config.File) (all []post) {
 	for _, l := range f.Listen {
 		all = append(all, post{clients, l, f.Server})
 	}
+	if f.Decide != nil {
+		all = append(all, post{decisions, config.Listener{Address: f.Decide.Address}, f.Server})
+	}
+	if f.Admin != nil {
+		all = append(all, post{administrators, config.Listener{Address: f.Admin.Address}, f.Server})
+	}
 	return all
 }
 
@@ -49,7 +55,7 @@ func (s *Server) plan(f *config.File) (_ *plan, err error) {
 			}
 			m.certificate = &pair
 		}
-		if i := slices.IndexFunc(p.gone, func(s *socket) bool { return s.address == want.listener.Address }); i >= 0 {
+		if i := slices.IndexFunc(p.gone, func(s *socket) bool { return s.address == want.listener.Address && s.front.post.role == want.role }); i >= 0 {
 			m.socket = p.gone[i]
 			p.gone = slices.Delete(p.gone, i, i+1)
 		} else if m.socket, err = bind(want.listener.Address); err != nil {
@@ -107,7 +113,20 @@ func (s *Server) staff(m move) {
 	}
 }
 
-func (s *Server) handler(role) http.Handler { return s }
+// handler returns what answers in a role: always with what is present then.
+func (s *Server) handler(r role) http.Handler {
+	switch r {
+	case decisions:
+		return http.HandlerFunc(s.decide)
+	case administrators:
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if a := s.admin.Load(); a != nil { // else a reload has just taken it away
+				a.Handler().ServeHTTP(w, r)
+			}
+		})
+	}
+	return s
+}
 
 // equal reports whether one front can do both.
 func (p post) equal(other post) bool {

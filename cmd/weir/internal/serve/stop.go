@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// stop ends the server. Ports close first; then idle connections, and others when their request has been
-// answered or the time is up; at last connections that have become something else,
-// such as WebSockets, which would last for hours.
+// stop ends the server. First it says that it is not ready, then the ports close; then idle
+// connections, and others when their request has been answered or the time is up; then connections that
+// have become something else, such as WebSockets, which would last for hours; and at last what the
+// administrator sees of it.
 func (s *Server) stop() {
+	s.leaving.Store(true)
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.stopped = true
@@ -18,19 +20,29 @@ func (s *Server) stop() {
 	s.config.Log.Info("stopping: waiting for requests under way", "at_most", atMost)
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
 	defer cancel()
-	fronts := s.retired
-	for _, socket := range s.sockets {
-		fronts = append(fronts, socket.shut())
-	}
-	if !drain(ctx, fronts) {
+	if !drain(ctx, append(s.shut(false), s.retired...)) {
 		s.config.Log.Warn("requests were cut off: they did not finish in time")
 	}
 	s.cut()
+	if a := s.admin.Load(); a != nil {
+		_ = a.Close() // always nil
+	}
+	drain(ctx, s.shut(true))
 	s.draining.Wait()
 	s.current.Load().leave()
 	s.generations.Wait()
 	s.room.partings.Wait()
 	s.sockets, s.retired = nil, nil
+}
+
+// shut closes the ports, those of the administrator or all others.
+func (s *Server) shut(administrator bool) (fronts []*front) {
+	for _, socket := range s.sockets {
+		if (socket.front.post.role == administrators) == administrator {
+			fronts = append(fronts, socket.shut())
+		}
+	}
+	return fronts
 }
 
 // drain lets the requests of all of them finish at the same time.
