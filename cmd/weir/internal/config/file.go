@@ -141,6 +141,7 @@ type Server struct {
 	WriteTimeout      time.Duration
 	IdleTimeout       time.Duration
 	ShutdownTimeout   time.Duration // for requests under way at the end
+	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together
 }

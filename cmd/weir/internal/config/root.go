@@ -72,6 +72,7 @@ func (d *decoder) server(n *yaml.Node, s *Server) {
 		field{"write_timeout", func(n *yaml.Node) { d.duration(n, "write_timeout", 0, longest, &s.WriteTimeout) }},
 		field{"idle_timeout", func(n *yaml.Node) { d.duration(n, "idle_timeout", time.Millisecond, longest, &s.IdleTimeout) }},
 		field{"shutdown_timeout", func(n *yaml.Node) { d.duration(n, "shutdown_timeout", 0, longest, &s.ShutdownTimeout) }},
+		field{"shutdown_delay", func(n *yaml.Node) { d.duration(n, "shutdown_delay", 0, longest, &s.ShutdownDelay) }},
 		field{"max_header_bytes", func(n *yaml.Node) { d.bytes(n, "max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes) }},
 		field{"max_connections", func(n *yaml.Node) { d.integer(n, "max_connections", 0, 1<<30, &s.MaxConnections) }},
 	)

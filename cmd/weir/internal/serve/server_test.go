@@ -116,6 +116,20 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=1 allowed=1 refused=0")
 }
 
+// A load balancer sends requests until it has asked /readyz again.
+func TestAServerThatIsNotReadyStillServes(t *testing.T) {
+	s := start(t, "server: {shutdown_delay: 50ms}\n"+one)
+	stopped := make(chan struct{})
+	go func() { s.stop(); close(stopped) }()
+	require.Eventually(t, s.leaving.Load, 10*time.Second, time.Microsecond)
+	assert.Error(t, s.ready())
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 200, resp.StatusCode)
+	<-stopped
+}
+
 func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
 	entered := make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -130,6 +130,8 @@ func (s *Server) handler(r role) http.Handler {
 
 // equal reports whether one front can do both.
 func (p post) equal(other post) bool {
-	p.server.MaxConnections, p.server.ShutdownTimeout = other.server.MaxConnections, other.server.ShutdownTimeout
+	for _, s := range []*config.Server{&p.server, &other.server} { // without what is not a front's
+		s.MaxConnections, s.ShutdownTimeout, s.ShutdownDelay = 0, 0, 0
+	}
 	return p.role == other.role && p.listener.Equal(other.listener) && p.server == other.server
 }
