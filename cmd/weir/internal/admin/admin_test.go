@@ -1,4 +1,4 @@
-package admin_test
+package admin
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
@@ -22,14 +21,14 @@ func limiter(t testing.TB, policy engine.Policy) *engine.Limiter {
 	return l
 }
 
-func start(t testing.TB, c admin.Config) *admin.Admin {
-	a, err := admin.New(c)
+func start(t testing.TB, c Config) *Admin {
+	a, err := New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, a.Close()) })
 	return a
 }
 
-func get(a *admin.Admin, path string) *httptest.ResponseRecorder {
+func get(a *Admin, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
 	a.Handler().ServeHTTP(w, r)
@@ -38,10 +37,10 @@ func get(a *admin.Admin, path string) *httptest.ResponseRecorder {
 
 func TestMetricsAreThere(t *testing.T) {
 	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 1))
-	a := start(t, admin.Config{
-		Rules:   func() []admin.Rule { return []admin.Rule{{Name: "login", Limiter: l}} },
+	a := start(t, Config{
+		Rules:   func() []Rule { return []Rule{{Name: "login", Limiter: l}} },
 		Version: "v1",
-		Reloads: func() admin.Reload { return admin.Reload{At: time.Unix(12, 0), Generation: 3} },
+		Reloads: func() Reload { return Reload{At: time.Unix(12, 0), Generation: 3} },
 	})
 	a.Observe("login", httplimit.Allowed)
 	a.Observe("login", httplimit.Refused)
