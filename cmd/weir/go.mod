@@ -16,6 +16,7 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/net v0.55.0
 	golang.org/x/term v0.44.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -129,7 +129,7 @@ func (d *demo) serve(t *testing.T) (url string) {
 const number = `const number = (s) => parseFloat(document.querySelector(s).textContent.replaceAll(",", ""));`
 
 func TestLivePage(t *testing.T) {
-	d := newDemo(t, config.KeysFull)
+	d := newDemo(t, config.KeysFull, 0)
 	d.run(t)
 	b := newBrowser(t)
 	b.do(b.size(1280, 900, "light"), chromedp.Navigate(d.serve(t)))

@@ -26,10 +26,10 @@ type demo struct {
 	random  *rand.Rand
 }
 
-// newDemo's clock stands at the present.
-func newDemo(t testing.TB, keys config.Keys) *demo {
+// newDemo's clock stands at a time ago.
+func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
-	d.now.Store(time.Now().UnixNano())
+	d.now.Store(time.Now().Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
 	var limits []httplimit.Limit
@@ -119,7 +119,6 @@ func (d *demo) slice() {
 
 // fill makes five minutes of traffic in a moment.
 func (d *demo) fill() {
-	d.now.Add(-int64(points * time.Second))
 	for range points {
 		for range 20 {
 			d.slice()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		t.Skip("-screenshots is not set")
 	}
-	d := newDemo(t, config.KeysFull)
+	d := newDemo(t, config.KeysFull, points*time.Second)
 	d.fill()
 	d.live(t)
 	d.run(t)
