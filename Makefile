@@ -33,6 +33,7 @@ build: ## build the program into bin/
 	cd cmd/weir && go build -o ../../$(BIN)/weir .
 
 test: ## every test: plain, all interleavings of small scenarios, under the race detector, as 32 bits, and the cross builds
+	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
 	$(call each,go test ./...)
 	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross
 

@@ -71,6 +71,17 @@ var _ httplimit.Metrics = (*Admin)(nil)
 
 // New returns an Admin and starts its clock of one second.
 func New(c Config) (*Admin, error) {
+	a, err := build(c)
+	if err != nil {
+		return nil, err
+	}
+	a.tick(time.Now())
+	go a.run()
+	return a, nil
+}
+
+// build returns an Admin whose clock stands.
+func build(c Config) (*Admin, error) {
 	if c.Rules == nil {
 		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
 	}
@@ -91,8 +102,6 @@ func New(c Config) (*Admin, error) {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
 	a.handler = a.routes(registry)
-	a.tick(time.Now())
-	go a.run()
 	return a, nil
 }
 

@@ -14,7 +14,7 @@ const (
 	windowTicks  = 10 // seconds
 	sketchShards = 16
 	watched      = 64 // keys of a window of a shard
-	topKeys      = 20 // are shown
+	topKeys      = 10 // are shown
 	textBytes    = 256
 )
 

@@ -36,7 +36,7 @@ type sketch struct {
 }
 
 func newSketch(most int) sketch {
-	return sketch{most: most, where: make(map[identity]int, most)}
+	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
 // add counts a key. text is called only for a key that is likely to be shown: while there is room, or

@@ -13,10 +13,10 @@ function svg(name, attributes) {
   return e;
 }
 
-// ceiling returns the least of 1, 2, 5, 10, 20, ... that is not below n.
+// ceiling returns the least round number that is not below n.
 function ceiling(n) {
   const power = 10 ** Math.floor(Math.log10(Math.max(n, 1)));
-  return [1, 2, 5, 10].map((m) => m * power).find((c) => c >= n);
+  return [1, 2, 3, 4, 6, 8, 10].map((m) => m * power).find((c) => c >= n);
 }
 
 export class Chart {

@@ -17,6 +17,12 @@ function chip(element, text, kind = "") {
   put(element, text);
 }
 
+// when writes a time of today without its date.
+function when(at) {
+  const time = at.toLocaleTimeString();
+  return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
+}
+
 function showHead(state) {
   put(byId("version"), state.version);
   chip(byId("ready"), state.ready ? "ready" : "not ready: " + state.why_not_ready, state.ready ? "" : "bad");
@@ -24,8 +30,8 @@ function showHead(state) {
   byId("failed").hidden = !last || last.ok;
   byId("reload").hidden = !last;
   if (!last) return;
-  const at = new Date(last.at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
-  chip(byId("reload"), last.ok ? `rules ${last.generation}, read ${at}` : "reload failed", last.ok ? "" : "bad");
+  const at = when(new Date(last.at));
+  chip(byId("reload"), last.ok ? `rules read ${at}, generation ${last.generation}` : "reload failed", last.ok ? "" : "bad");
   if (!last.ok) put(byId("failed"), `The rules read ${at} are not in force; the ones before still are.\n${last.error ?? ""}`);
 }
 
@@ -44,6 +50,7 @@ function showSums(rules) {
   put(byId("sum-keys"), count(sum((r) => r.table?.keys ?? 0)));
   put(byId("sum-bytes"), bytes(sum((r) => r.table?.bytes ?? 0)));
   put(byId("sum-forgiven"), count(forgiven));
+  byId("sums-note").hidden = rules.length < 2;
   byId("sum-forgiven-box").classList.toggle("bad", forgiven > 0);
 }
 
@@ -68,7 +75,7 @@ function showRules(rules, moved) {
     card.show(rule);
   }
   list.classList.toggle("many", rules.length > 8);
-  byId("tools").hidden = rules.length < 3;
+  byId("tools").hidden = rules.length < 5;
   byId("no-rules").hidden = rules.length > 0;
   put(byId("count"), rules.length ? String(rules.length) : "");
   arrange();

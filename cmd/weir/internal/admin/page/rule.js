@@ -9,7 +9,7 @@ export class RuleCard {
     this.tag = make("span", { class: "tag", title: "counts, but never refuses" }, "shadow");
     this.policy = make("p");
     this.bar = make("i");
-    this.meter = make("div", { class: "meter", role: "meter", "aria-label": "Occupancy of the table", "aria-valuemin": 0, "aria-valuemax": 100 }, this.bar);
+    this.meter = make("div", { class: "meter", role: "meter", "aria-label": "Occupancy of the table", title: "The mark is how full the table is made to be", "aria-valuemin": 0, "aria-valuemax": 100 }, this.bar);
     this.keys = make("span");
     this.lost = make("span");
     this.table = make("div", {}, this.meter, make("div", { class: "table" }, this.keys, this.lost));
