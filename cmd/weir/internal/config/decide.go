@@ -25,11 +25,7 @@ func (d *decoder) checkDecide(f *File, n *yaml.Node) {
 	if f.Decide == nil {
 		return
 	}
-	for _, l := range f.Listen {
-		if overlap(f.Decide.Address, l.Address) {
-			d.fail(n, "decide: %s is a public listener's, %s: choose another port", f.Decide.Address, l.Address)
-		}
-	}
+	d.notPublic(f, n, "decide", f.Decide.Address)
 	if f.Admin != nil && overlap(f.Decide.Address, f.Admin.Address) {
 		d.fail(n, "decide: %s is the admin listener's, %s: choose another port", f.Decide.Address, f.Admin.Address)
 	}

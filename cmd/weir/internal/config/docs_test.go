@@ -72,6 +72,23 @@ rule search (shadow: counts, never refuses)
 `, out.String())
 }
 
+// The rule files of docs/operations.md load, too. (Those that say http: are other programs'.)
+func TestTheExamplesOfOperations(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/operations.md")
+	require.NoError(t, err)
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	checked := 0
+	for _, example := range examples {
+		if strings.HasPrefix(example[1], "http:") {
+			continue
+		}
+		_, err := Parse("weir.yaml", []byte(example[1]))
+		require.NoError(t, err)
+		checked++
+	}
+	assert.Equal(t, 2, checked)
+}
+
 // Every key that is read is described: the lists of keys come from the messages about unknown ones.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	text := document(t)

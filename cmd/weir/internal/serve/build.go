@@ -16,9 +16,11 @@ import (
 func (s *Server) build(file *config.File, before *generation, changes *config.Changes, a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
 		file:       file,
-		number:     before.number + 1,
 		limiters:   map[string]*shared[*engine.Limiter]{},
 		transports: map[transportKey]*shared[*http.Transport]{},
+	}
+	if before.handler != nil {
+		g.number = before.number + 1
 	}
 	var undo []func()
 	defer func() {

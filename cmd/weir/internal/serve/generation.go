@@ -14,7 +14,7 @@ import (
 // been answered.
 type generation struct {
 	file       *config.File
-	number     uint64
+	number     uint64 // from 0
 	ip         *httplimit.ClientIP
 	limiters   map[string]*shared[*engine.Limiter] // by the name of the rule
 	transports map[transportKey]*shared[*http.Transport]
