@@ -82,8 +82,11 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		if strings.HasPrefix(example[1], "http:") {
 			continue
 		}
-		_, err := Parse("weir.yaml", []byte(example[1]))
+		f, err := Parse("weir.yaml", []byte(example[1]))
 		require.NoError(t, err)
+		var out strings.Builder
+		require.NoError(t, f.Describe(&out))
+		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
 	assert.Equal(t, 2, checked)

@@ -14,6 +14,9 @@ import (
 // ?status=403 says which is wanted instead.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
+	if g == nil {
+		panic(http.ErrAbortHandler)
+	}
 	defer g.leave()
 	body := g.file.Response.Body
 	if r.URL.Path != "/decide" {

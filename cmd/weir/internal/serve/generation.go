@@ -26,15 +26,18 @@ type generation struct {
 	ended func()
 }
 
-// enter returns the present generation. The caller leaves it.
+// enter returns the present generation, which the caller leaves; nil when the server has ended.
 func (s *Server) enter() *generation {
 	for {
 		g := s.current.Load()
-		// One that nobody uses any more is closed, and there is another one by now.
 		for n := g.users.Load(); n > 0; n = g.users.Load() {
 			if g.users.CompareAndSwap(n, n+1) {
 				return g
 			}
+		}
+		// It is closed. Unless another one has taken its place there will be none.
+		if s.current.Load() == g {
+			return nil
 		}
 	}
 }
@@ -60,6 +63,9 @@ func (g *generation) close() {
 // ServeHTTP answers a client.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
+	if g == nil {
+		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
+	}
 	defer g.leave()
 	s.counts.requests.Add(1)
 	g.handler.ServeHTTP(w, r)

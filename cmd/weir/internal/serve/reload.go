@@ -17,6 +17,8 @@ func (s *Server) Reload() error {
 		log.Warn("nothing to reload: the limits are the command line's; write a rule file to change them under way")
 		return nil
 	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	file, err := s.config.Load()
 	if err == nil {
 		var changes *config.Changes

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -216,4 +217,13 @@ func TestNothingIsReloadedWhileStopping(t *testing.T) {
 	s := start(t, one)
 	s.stop()
 	assert.ErrorIs(t, s.Reload(), errStopped)
+}
+
+// A connection that is cut off may have read its last request just then.
+func TestARequestAfterTheEndIsAborted(t *testing.T) {
+	s := start(t, one)
+	s.stop()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.ServeHTTP(httptest.NewRecorder(), r) })
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.decide(httptest.NewRecorder(), r) })
 }

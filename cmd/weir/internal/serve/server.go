@@ -37,6 +37,7 @@ type Server struct {
 	reloaded atomic.Pointer[admin.Reload] // the last one
 	leaving  atomic.Bool                  // no more requests, please
 
+	turn        sync.Mutex // of reloads, so that the last one to read the file is the last to replace
 	reloading   sync.Mutex // guards what follows
 	sockets     []*socket
 	retired     []*front // with connections that have outlived a change of settings
