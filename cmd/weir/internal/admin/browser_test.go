@@ -44,18 +44,20 @@ func chromium(t *testing.T) string {
 
 func newBrowser(t *testing.T) *browser {
 	options := append([]chromedp.ExecAllocatorOption{}, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless,
-		chromedp.DisableGPU, chromedp.NoSandbox, chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
+		chromedp.DisableGPU, chromedp.NoSandbox, chromedp.ExecPath(chromium(t)),
 		chromedp.WSURLReadTimeout(time.Minute))
 	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // t.Context is done before the browser is ended
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
 	// It complains of events that are newer than itself; the test looks at what it is for by itself.
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(cancel)
+	// Cancel waits until the browser has ended and its directory is gone.
+	t.Cleanup(func() { assert.NoError(t, chromedp.Cancel(ctx)) })
 	b := &browser{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.note)
 	return b

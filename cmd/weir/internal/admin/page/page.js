@@ -55,6 +55,7 @@ function showSums(rules) {
 }
 
 function showRules(rules, moved) {
+  list.classList.toggle("many", rules.length > 8); // before a chart measures itself
   const names = new Set(rules.map((r) => r.name));
   for (const [name, card] of cards) {
     if (names.has(name)) continue;
@@ -74,7 +75,6 @@ function showRules(rules, moved) {
     }
     card.show(rule);
   }
-  list.classList.toggle("many", rules.length > 8);
   byId("tools").hidden = rules.length < 5;
   byId("no-rules").hidden = rules.length > 0;
   put(byId("count"), rules.length ? String(rules.length) : "");
