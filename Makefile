@@ -3,6 +3,7 @@
 MODULES   := . bench cmd/weir
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
+ADMIN     := 127.0.0.1:8081
 FUZZTIME  := 10s
 SOAKTIME  := 1h
 BENCHTIME := 0.2s
@@ -25,21 +26,22 @@ export GOWORK := off
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-go explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-nginx test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-go explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## start the limiting proxy on 127.0.0.1:8080 (1/s, burst 5; ADDRESS=... to change)
-	$(BIN)/weir serve --listen $(ADDRESS)
+run: build ## start the limiting proxy on 127.0.0.1:8080 and its live page on 127.0.0.1:8081 (1/s, burst 5; ADDRESS=..., ADMIN=... to change)
+	$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN)
 
 build: ## build weir, and weir-bench for `weir bench`, into bin/
 	cd cmd/weir && go build -o ../../$(BIN)/weir .
 	cd bench && go build -o ../$(BIN)/weir-bench ./cmd/weir-bench
 
-test: ## every test: plain, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
+test: ## every test: plain, with a browser and a real nginx, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
+	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
 	$(call each,go test ./...)
-	@$(MAKE) --no-print-directory test-explore test-stress test-race test-386 cross bench-guard
+	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 EXPLORE = go test -tags explore -timeout 0 -v ./fuzz/explore ./fuzz/model
@@ -50,6 +52,10 @@ test-explore: ## every interleaving of small scenarios, every mutant, the Spin m
 
 test-stress: ## the stress tests, goroutines suspended between any two atomic steps
 	go test -tags stress -run Stress ./fuzz
+
+test-nginx: ## weir behind a real nginx (installed when missing and root)
+	@command -v nginx /usr/sbin/nginx >/dev/null || .ci/install nginx-light
+	cd cmd/weir && go test -count 1 -run Nginx ./internal/serve
 
 test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
 	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev

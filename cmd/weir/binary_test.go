@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -187,13 +188,18 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"compared burst":    {"replay --compare --burst 5 x", 80, "--burst 5: --compare gives"},
 		"compared keys":     {"replay --compare --top 5 x", 80, "--top 5: --compare shows no keys"},
 		"compared empty":    {"replay --compare -", 1, "standard input: the log is empty"},
-		"no keys":           {"serve --max-keys 0", 80, "MaxKeys(0)"},
-		"negative keys":     {"serve --max-keys=-1", 80, "MaxKeys(-1)"},
-		"beyond memory":     {"serve --max-keys 99999999999999", 80, "MaxKeys(99999999999999)"},
-		"key":               {"serve --key cookie", 80, `key "cookie": want ip, or header:NAME`},
+		"no keys":           {"serve --listen :0 --admin none --max-keys 0", 80, "MaxKeys(0)"},
+		"negative keys":     {"serve --listen :0 --admin none --max-keys=-1", 80, "MaxKeys(-1)"},
+		"beyond memory":     {"serve --listen :0 --admin none --max-keys 99999999999999", 80, "MaxKeys(99999999999999)"},
+		"key":               {"serve --key cookie", 80, `--key: unknown key "cookie"`},
 		"key of a replay":   {"replay --key header:X " + excerpt, 80, `--key must be one of "ip"`},
-		"listen address":    {"serve --listen 8080", 80, `listen address "8080": want host:port`},
-		"upstream":          {"serve --upstream localhost:9000", 80, `upstream "localhost:9000": want a URL that begins with http://`},
+		"remote admin":      {"serve --admin 0.0.0.0:8081", 80, "--admin: admin: 0.0.0.0:8081 can be reached from other machines"},
+		"two files":         {"serve a.yaml --config b.yaml", 80, "want one rule file"},
+		"file and flag":     {"serve a.yaml --upstream http://x", 80, "--upstream: the rules of a.yaml say"},
+		"no rule file":      {"serve missing.yaml", 1, "there is no file missing.yaml"},
+		"trusted proxy":     {"serve --trusted-proxy 10.0.0.1/8", 80, "--trusted-proxy: trusted_proxies"},
+		"listen address":    {"serve --listen 8080", 80, `--listen: address: "8080": want host:port`},
+		"upstream":          {"serve --upstream localhost:9000", 80, `--upstream: upstream: "localhost:9000": want a URL that begins with http://`},
 		"command":           {"overflow", 80, "unexpected argument overflow"},
 		"no file":           {"replay", 80, "<file>"},
 		"port in use":       {"serve --listen " + taken.Addr().String(), 1, "the port is in use"},
@@ -231,14 +237,19 @@ func TestProgramServesUntilItIsTold(t *testing.T) {
 // serves starts the program under a limit of five and ends it.
 func serves(t *testing.T, args []string, policy string) {
 	t.Helper()
-	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)
+	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(stderr)
 	require.True(t, lines.Scan(), "no start line")
-	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) .* policy="` + policy + `" key=ip`).FindStringSubmatch(lines.Text())
+	url := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) for=clients`).FindStringSubmatch(lines.Text())
 	require.Len(t, url, 2, lines.Text())
+	require.True(t, lines.Scan(), "no line about the administrator's page")
+	admin := regexp.MustCompile(`msg=listening url=(http://127\.0\.0\.1:[1-9][0-9]*/) for=administrators`).FindStringSubmatch(lines.Text())
+	require.Len(t, admin, 2, lines.Text())
+	require.True(t, lines.Scan(), "no line about the rule")
+	require.Contains(t, lines.Text(), `msg=limiting rule=default policy="`+policy+`" key=ip`)
 
 	var got []int
 	for range 7 {
@@ -248,6 +259,13 @@ func serves(t *testing.T, args []string, policy string) {
 		got = append(got, resp.StatusCode)
 	}
 	assert.Equal(t, []int{200, 200, 200, 200, 200, 429, 429}, got)
+
+	resp, err := http.Get(admin[1] + "metrics")
+	require.NoError(t, err)
+	metrics, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Regexp(t, `(?m)^weir_.*rule="default".* 5$`, string(metrics))
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	var last string
@@ -266,7 +284,7 @@ func TestProgramExplainsItself(t *testing.T) {
 	for _, word := range []string{"serve", "replay", "version", "Exit status"} {
 		assert.Contains(t, alone.stdout, word)
 	}
-	assert.Contains(t, run(t, program, "", "serve", "--help").stdout, "No X-Forwarded-For or other header is")
+	assert.Contains(t, run(t, program, "", "serve", "--help").stdout, "trusted-proxy names it")
 	version := run(t, program, "", "version")
 	assert.Equal(t, 0, version.status)
 	assert.Regexp(t, `^weir \S+\n(commit .*\n)?go\S+ \w+/\w+\n$`, version.stdout)

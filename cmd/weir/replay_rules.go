@@ -16,7 +16,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
 	"github.com/weir-go/weir/cmd/weir/internal/report"
 	"github.com/weir-go/weir/cmd/weir/internal/suggest"
-	"github.com/weir-go/weir/engine"
 )
 
 // rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
@@ -51,9 +50,6 @@ func (c *replayCommand) throughRules() (work, error) {
 	}, nil
 }
 
-// defaultLimit is what --limit is where nothing is said.
-const defaultLimit = "1/s"
-
 // ruleFile reads --rules, or makes a file of the flags.
 func (c *replayCommand) ruleFile() (*config.File, error) {
 	if c.Rules == "" {
@@ -62,20 +58,8 @@ func (c *replayCommand) ruleFile() (*config.File, error) {
 		}
 		return c.singleRule()
 	}
-	for _, flag := range []struct {
-		name  string
-		given bool
-	}{
-		{"--limit", c.Limit.String() != defaultLimit},
-		{"--algorithm", c.Algorithm != nil},
-		{"--burst", c.Burst != nil},
-		{"--aligned", c.Aligned},
-		{"--max-keys", c.MaxKeys != engine.DefaultMaxKeys},
-		{"--compare", c.Compare},
-	} {
-		if flag.given {
-			return nil, limit.Misuse("%s: the rules of %s say what is limited to what: leave one of the two out", flag.name, c.Rules)
-		}
+	if err := unused(c.Rules, append(limitFlags(&c.Flags), flag{"--compare", c.Compare})); err != nil {
+		return nil, err
 	}
 	return loadRules(c.Rules)
 }

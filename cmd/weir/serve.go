@@ -2,68 +2,90 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
 type serveCommand struct {
-	Listen   serve.Address   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default: ${default})."`
-	Upstream *serve.Upstream `placeholder:"URL" help:"The server to pass requests to. Without it a built-in echo answers."`
-	limit.Flags
-	Key serve.KeySource `default:"ip" placeholder:"ip|header:NAME" help:"What identifies a client (default: ${default})."`
+	File   string `arg:"" optional:"" help:"The rule file (YAML). Without it the flags say what is limited to what."`
+	Config string `placeholder:"FILE" help:"The rule file, as a flag."`
+	serveFlags
 }
 
 // Help is what "weir serve --help" says beyond the flags.
 func (*serveCommand) Help() string {
-	return `Each client has a bucket of tokens, or with --algorithm a window; a request takes one of what is in it. Who has none
-left is answered 429 with Retry-After.
-An upstream that does not answer gives 502, and that request is not counted as refused.
+	return `With a rule file, "weir serve weir.yaml", everything else stands there: listeners, upstreams, trusted proxies and several
+rules. docs/configuration.md describes it, and "weir check" says what one means. The file is read again when it changes
+and on SIGHUP: connections stay, and buckets keep what is in them. A file with mistakes changes nothing.
 
---key ip is the address of the connection. No X-Forwarded-For or other header is believed, because anybody can
-send one: behind a load balancer all clients are one.
+Without one, each client has a bucket of tokens, or with --algorithm a window; a request takes one of what is in it.
+Who has none left is answered 429 with Retry-After. An upstream that does not answer gives 502, one that is too slow
+504, and neither is counted as refused.
+
+--key ip is the address of the connection (IPv6: its /64). No X-Forwarded-For or other header is believed, because
+anybody can send one: behind a load balancer all clients are one, unless --trusted-proxy names it.
 
 --key header:NAME is the value of that header, or the address where the header is missing. Use a header that
 clients cannot make up, such as one checked in front of weir: a new value is a new bucket.
 
+SIGINT or SIGTERM lets the requests under way finish; the second one does not.
+
 Try it, the second line in another terminal:
 
     weir serve --limit 10/m --algorithm sliding-window
-    curl -i http://127.0.0.1:8080/`
+    curl -i http://127.0.0.1:8080/
+
+and look at http://127.0.0.1:8081/ in a browser.`
 }
 
 // Run implements the command.
 func (c *serveCommand) Run() error {
+	file, load, err := c.file()
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	policy, err := c.Policy()
+	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	server, err := serve.Start(serve.Config{File: file, Load: load, Version: versionOf(buildInfo()), Log: log})
+	if bad := (*serve.LimiterError)(nil); errors.As(err, &bad) && load == nil {
+		return limit.Misuse("%w", bad.Err) // --max-keys
+	}
 	if err != nil {
 		return err
 	}
-	limiter, err := c.Limiter(policy)
-	if err != nil {
-		return err
-	}
-	defer limiter.Close()
-	server, err := serve.Listen(serve.Config{
-		Listen: c.Listen, Upstream: c.Upstream, Key: c.Key, Limiter: limiter, Log: log,
-	})
-	if err != nil {
-		return err
-	}
-
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-
-	upstream := "built-in echo"
-	if c.Upstream != nil {
-		upstream = c.Upstream.String()
-	}
-	log.Info("listening", "url", server.URL(), "upstream", upstream,
-		"policy", policy, "key", c.Key, "max_keys", c.MaxKeys)
+	go func() {
+		for range reload {
+			_ = server.Reload() // it has said so
+		}
+	}()
 	return server.Run(ctx)
+}
+
+// file returns the rule file and what reads it again, or the file that the flags stand for.
+func (c *serveCommand) file() (*config.File, func() (*config.File, error), error) {
+	name, err := c.name()
+	if err != nil {
+		return nil, nil, err
+	}
+	if name == "" {
+		file, err := c.asFile()
+		return file, nil, err
+	}
+	if err := c.unused(name); err != nil {
+		return nil, nil, err
+	}
+	file, err := loadRules(name)
+	return file, func() (*config.File, error) { return config.Load(name) }, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -11,13 +12,18 @@ import (
 type versionCommand struct{}
 
 // Run implements the command.
-func (versionCommand) Run() error {
+func (versionCommand) Run() error { return writeVersion(os.Stdout, buildInfo()) }
+
+func buildInfo() *debug.BuildInfo {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{} // stripped of it: the Go version is still known
 	}
-	return writeVersion(os.Stdout, info)
+	return info
 }
+
+// versionOf returns that of the program.
+func versionOf(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(unknown)") }
 
 // writeVersion prints what a bug report needs: the version, the commit if the
 // program was built from one, and the platform.
@@ -25,10 +31,6 @@ func writeVersion(w io.Writer, info *debug.BuildInfo) error {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
-	}
-	version := info.Main.Version
-	if version == "" {
-		version = "(unknown)"
 	}
 	commit := ""
 	if revision := settings["vcs.revision"]; revision != "" {
@@ -38,6 +40,6 @@ func writeVersion(w io.Writer, info *debug.BuildInfo) error {
 		}
 		commit += "\n"
 	}
-	_, err := fmt.Fprintf(w, "weir %s\n%s%s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(w, "weir %s\n%s%s %s/%s\n", versionOf(info), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

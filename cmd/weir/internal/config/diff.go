@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 )
 
 // Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
@@ -15,6 +17,11 @@ type Changes struct {
 	// certificate is to be read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener is another
+	Decide         bool // that for decisions is another
+
+	// Other names the keys of the file, and RuleChange.Other those of a rule, that changed and
+	// of which nothing is said above.
+	Other []string
 }
 
 // A RuleChange says what becomes of the limiter of a rule.
@@ -24,6 +31,7 @@ type RuleChange struct {
 	Reason string // of Replace: what it was that the limiter cannot take
 	From   string // of Adjust and Replace: the policy before
 	To     string // the policy now
+	Other  []string
 }
 
 // Continuity says how a limiter lives on.
@@ -43,7 +51,9 @@ const (
 // key. One that was adjusted before may know narrower bounds (a sliding log keeps the room that
 // it had at first): if its SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
-	c := &Changes{Admin: !equalAdmin(before.Admin, after.Admin)}
+	c := &Changes{
+		Admin: !equal(before.Admin, after.Admin), Decide: !equal(before.Decide, after.Decide), Other: after.others(before),
+	}
 	for i := range after.Rules {
 		now := &after.Rules[i]
 		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
@@ -51,7 +61,9 @@ func Diff(before, after *File) *Changes {
 			c.Rules = append(c.Rules, RuleChange{Name: now.Name, Limit: Add, To: now.limits()})
 			continue
 		}
-		c.Rules = append(c.Rules, compare(&before.Rules[j], now))
+		change := compare(&before.Rules[j], now)
+		change.Other = now.others(&before.Rules[j])
+		c.Rules = append(c.Rules, change)
 	}
 	for _, r := range before.Rules {
 		if !slices.ContainsFunc(after.Rules, func(now Rule) bool { return now.Name == r.Name }) {
@@ -113,14 +125,54 @@ func missing(a, b []Listener) (all []Listener) {
 // Equal reports whether the other listener does the same.
 func (l Listener) Equal(other Listener) bool {
 	return l.Address == other.Address && l.H2C == other.H2C &&
-		(l.TLS == other.TLS || l.TLS != nil && other.TLS != nil && *l.TLS == *other.TLS)
+		equal(l.TLS, other.TLS)
 }
 
-func equalAdmin(a, b *Admin) bool { return a == b || a != nil && b != nil && *a == *b }
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// others names the keys of the file that are not as they were.
+func (f *File) others(before *File) []string {
+	return differing([]versions{
+		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
+		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
+		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response}, {"server", before.Server, f.Server},
+	})
+}
+
+// others names the keys of the rule that are not as they were and do not make another limiter.
+func (r *Rule) others(before *Rule) []string {
+	return differing([]versions{
+		{"match", before.Match, r.Match}, {"cost", before.Cost, r.Cost}, {"refund_status", before.Refund, r.Refund},
+		{"shadow", before.Shadow, r.Shadow}, {"tiers", before.tierNames(), r.tierNames()},
+	})
+}
+
+// tierNames is what of the tiers is not a limit.
+func (r *Rule) tierNames() []string {
+	if r.Tiers == nil {
+		return nil
+	}
+	return append([]string{r.Tiers.Header}, r.Tiers.Values...)
+}
+
+// versions are the values of a key before and now.
+type versions struct {
+	key         string
+	before, now any
+}
+
+func differing(all []versions) (keys []string) {
+	for _, v := range all {
+		if !reflect.DeepEqual(v.before, v.now) {
+			keys = append(keys, v.key)
+		}
+	}
+	return keys
+}
 
 // Empty reports whether there is nothing to do for any limiter or listener.
 func (c *Changes) Empty() bool {
-	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin &&
+	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide &&
 		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
 }
 
@@ -136,6 +188,9 @@ func (c *Changes) Lines() (lines []string) {
 		case Add:
 			say("rule %s: new, %s", r.Name, r.To)
 		}
+		if len(r.Other) > 0 {
+			say("rule %s: changed: %s", r.Name, strings.Join(r.Other, ", "))
+		}
 	}
 	for _, name := range c.Removed {
 		say("rule %s: gone", name)
@@ -148,6 +203,12 @@ func (c *Changes) Lines() (lines []string) {
 	}
 	if c.Admin {
 		say("the admin listener changes")
+	}
+	if c.Decide {
+		say("the listener for decisions changes")
+	}
+	if len(c.Other) > 0 {
+		say("changed: %s", strings.Join(c.Other, ", "))
 	}
 	return lines
 }

@@ -52,8 +52,27 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		assert.Equal(t, c.want, got.Limit, "%s -> %s: %s", c.before, c.after, got.Reason)
 		assert.Contains(t, got.Reason, c.reason)
 		assert.Equal(t, c.want == Keep, changes.Empty())
+		changes.Rules[0].Other = nil // what else is said is below
 		assert.Equal(t, c.want != Keep, len(changes.Lines()) == 1)
 	}
+}
+
+func TestWhatElseChanged(t *testing.T) {
+	before := ruleOf(t, "rate: 1/s, match: {path: /a}")
+	after, err := Parse("weir.yaml", []byte(`
+headers: both
+routes: [{match: {path: "/b/"}, upstream: "http://127.0.0.1:3000"}]
+server: {idle_timeout: 1s}
+trusted_proxies: 10.0.0.0/8
+rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx}]`))
+	require.NoError(t, err)
+	changes := Diff(before, after)
+	assert.True(t, changes.Empty())
+	assert.Equal(t, []string{
+		"rule a: changed: match, refund_status, shadow",
+		"changed: routes, trusted_proxies, client_ip, headers, server",
+	}, changes.Lines())
+	assert.Empty(t, Diff(after, after).Lines())
 }
 
 // What Diff calls an adjustment, the limiter of the rule takes, and it hands out no fresh bucket.

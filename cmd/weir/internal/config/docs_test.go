@@ -72,6 +72,26 @@ rule search (shadow: counts, never refuses)
 `, out.String())
 }
 
+// The rule files of docs/operations.md load, too. (Those that say http: are other programs'.)
+func TestTheExamplesOfOperations(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/operations.md")
+	require.NoError(t, err)
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	checked := 0
+	for _, example := range examples {
+		if strings.HasPrefix(example[1], "http:") {
+			continue
+		}
+		f, err := Parse("weir.yaml", []byte(example[1]))
+		require.NoError(t, err)
+		var out strings.Builder
+		require.NoError(t, f.Describe(&out))
+		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
+		checked++
+	}
+	assert.Equal(t, 2, checked)
+}
+
 // Every key that is read is described: the lists of keys come from the messages about unknown ones.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	text := document(t)
@@ -96,7 +116,7 @@ func TestTheDefaultsOfTheDocument(t *testing.T) {
 	for _, set := range []string{
 		"listen: 127.0.0.1:8080", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
 		"server: {read_header_timeout: 10s}", "server: {read_timeout: 0s}", "server: {write_timeout: 0s}", "server: {idle_timeout: 2m}",
-		"server: {shutdown_timeout: 10s}", "server: {max_header_bytes: 64KiB}", "server: {max_connections: 0}",
+		"server: {shutdown_timeout: 10s}", "server: {shutdown_delay: 0s}", "server: {max_header_bytes: 64KiB}", "server: {max_connections: 0}",
 		"client_ip: {ipv4_prefix: 32}", "client_ip: {ipv6_prefix: 64}", "client_ip: {from: socket}",
 		"rules: [{name: a, rate: 1/s, key: ip}]", "rules: [{name: a, rate: 1/s, algorithm: token-bucket}]", "rules: [{name: a, rate: 1/s, burst: 5}]",
 		"rules: [{name: a, rate: 1/s, cost: 1}]", "rules: [{name: a, rate: 1/s, shadow: false}]", "rules: [{name: a, rate: 1/s, max_keys: 1000000}]",

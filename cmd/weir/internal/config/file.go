@@ -12,6 +12,7 @@ type File struct {
 	Name           string // as it was given to Load or Parse
 	Listen         []Listener
 	Admin          *Admin    // nil for none
+	Decide         *Decide   // nil for none
 	Upstream       *Upstream // of requests that no route takes; nil for none
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
@@ -56,6 +57,10 @@ type Admin struct {
 	Pprof       bool
 	Keys        Keys
 }
+
+// Decide is where other proxies ask whether a request may pass. Whoever reaches it is believed what
+// it says about requests.
+type Decide struct{ Address string }
 
 // Keys says how the keys of limits are shown to the administrator.
 type Keys string
@@ -136,6 +141,7 @@ type Server struct {
 	WriteTimeout      time.Duration
 	IdleTimeout       time.Duration
 	ShutdownTimeout   time.Duration // for requests under way at the end
+	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together
 }

@@ -140,12 +140,16 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 
 // checkAdmin keeps what is the administrator's off the addresses that are everybody's.
 func (d *decoder) checkAdmin(f *File, n *yaml.Node) {
-	if f.Admin == nil {
-		return
+	if f.Admin != nil {
+		d.notPublic(f, n, "admin", f.Admin.Address)
 	}
+}
+
+// notPublic refuses an address that clients are served at.
+func (d *decoder) notPublic(f *File, n *yaml.Node, what, address string) {
 	for _, l := range f.Listen {
-		if overlap(f.Admin.Address, l.Address) {
-			d.fail(n, "admin: %s is a public listener's, %s: choose another port", f.Admin.Address, l.Address)
+		if overlap(address, l.Address) {
+			d.fail(n, "%s: %s is a public listener's, %s: choose another port", what, address, l.Address)
 		}
 	}
 }

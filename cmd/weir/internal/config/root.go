@@ -20,6 +20,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	seen := d.mapping(n, "the file",
 		field{"listen", func(n *yaml.Node) { d.listeners(n, f) }},
 		field{"admin", func(n *yaml.Node) { f.Admin = d.admin(n) }},
+		field{"decide", func(n *yaml.Node) { f.Decide = d.decide(n) }},
 		field{"upstream", func(n *yaml.Node) { f.Upstream = d.upstream(n) }},
 		field{"routes", func(n *yaml.Node) { d.routes(n, f) }},
 		field{"trusted_proxies", func(n *yaml.Node) { d.trustedProxies(n, f) }},
@@ -38,11 +39,12 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	if _, ok := seen["rules"]; !ok {
 		d.fail(n, "no rules: want at least one under rules")
 	}
-	if len(f.Listen) == 0 {
+	if len(f.Listen) == 0 && f.Decide == nil {
 		f.Listen = []Listener{{Address: defaultAddress}}
 	}
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])
+	d.checkDecide(f, seen["decide"])
 }
 
 var headerStyles = []Headers{HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone}
@@ -70,6 +72,7 @@ func (d *decoder) server(n *yaml.Node, s *Server) {
 		field{"write_timeout", func(n *yaml.Node) { d.duration(n, "write_timeout", 0, longest, &s.WriteTimeout) }},
 		field{"idle_timeout", func(n *yaml.Node) { d.duration(n, "idle_timeout", time.Millisecond, longest, &s.IdleTimeout) }},
 		field{"shutdown_timeout", func(n *yaml.Node) { d.duration(n, "shutdown_timeout", 0, longest, &s.ShutdownTimeout) }},
+		field{"shutdown_delay", func(n *yaml.Node) { d.duration(n, "shutdown_delay", 0, longest, &s.ShutdownDelay) }},
 		field{"max_header_bytes", func(n *yaml.Node) { d.bytes(n, "max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes) }},
 		field{"max_connections", func(n *yaml.Node) { d.integer(n, "max_connections", 0, 1<<30, &s.MaxConnections) }},
 	)

@@ -18,6 +18,9 @@ func (f *File) Describe(w io.Writer) error {
 	if a := f.Admin; a != nil {
 		fmt.Fprintf(&b, "admin     %s, keys %s%s\n", a.Address, a.Keys, when(a.Pprof, ", pprof"))
 	}
+	if f.Decide != nil {
+		fmt.Fprintf(&b, "decide    %s, for other proxies\n", f.Decide.Address)
+	}
 	for _, r := range f.Routes {
 		fmt.Fprintf(&b, "upstream  %s for %s\n", r.Upstream.URL, r.Match)
 	}

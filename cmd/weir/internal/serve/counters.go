@@ -3,31 +3,22 @@ package serve
 import (
 	"log/slog"
 	"sync/atomic"
-
-	"github.com/weir-go/weir/engine"
 )
 
-// counters is what became of the requests. An upstream failure is an admitted
-// request that the upstream did not serve; it is never a refused one.
+// counters is what became of the requests, decisions for others included. An upstream failure is an
+// admitted request that the upstream did not serve; it is never a refused one.
 type counters struct {
-	allowed, refused, upstreamFailures atomic.Uint64
+	requests, allowed, upstreamFailures atomic.Uint64
 }
 
-// summary returns the numbers for the log. Evictions are there only if there
-// were any, because they mean that too much was let through.
-func (c *counters) summary(stats engine.Stats) []slog.Attr {
-	allowed, refused := c.allowed.Load(), c.refused.Load()
-	attrs := []slog.Attr{
-		slog.Uint64("requests", allowed+refused),
+// summary returns the numbers for the log.
+func (c *counters) summary() []slog.Attr {
+	allowed := c.allowed.Load() // first: a request is counted before it is allowed
+	requests := c.requests.Load()
+	return []slog.Attr{
+		slog.Uint64("requests", requests),
 		slog.Uint64("allowed", allowed),
-		slog.Uint64("refused", refused),
+		slog.Uint64("refused", requests-allowed),
 		slog.Uint64("upstream_failures", c.upstreamFailures.Load()),
 	}
-	if stats.Evictions > 0 {
-		attrs = append(attrs,
-			slog.Uint64("evictions", stats.Evictions),
-			slog.Uint64("forgiven_tokens", stats.Forgiven),
-			slog.String("hint", "keys were forgotten for want of room: raise --max-keys"))
-	}
-	return attrs
 }

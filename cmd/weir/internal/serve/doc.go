@@ -1,7 +1,11 @@
-// Package serve is the HTTP side of the program: a server that charges every
-// request to its client's bucket, passes what is admitted to an upstream or to
-// a small echo, and answers the rest with 429.
+// Package serve is the program as a server: what a rule file says, over HTTP.
 //
-// It is one way through: listen (server.go), who is asking (client.go), may they
-// (handler.go), and then proxy.go or echo.go.
+// A request comes in at a front (front.go) of a socket (socket.go) and goes to the present generation
+// (generation.go), which is everything that was made of one rule file: the limits
+// (rules.go, keys.go), the routes behind them (route.go), and the upstreams (proxy.go) or the echo. A
+// reload (reload.go) makes the next generation beside it and puts it in its place; limiters
+// and connections that both need are handed on (shared.go).
+//
+// Others ask for decisions only (decide.go), and the administrator has a listener of
+// their own (admin.go).
 package serve

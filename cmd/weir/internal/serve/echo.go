@@ -3,16 +3,25 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
-	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
-// echo answers for an upstream when there is none: it shows a newcomer with curl
-// what the limiter saw and what is left.
-func echo(w http.ResponseWriter, r *http.Request, who client, d engine.Decision) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff") // what is echoed is the client's
-	// An error here means that the client is gone; there is nobody to tell.
-	_, _ = fmt.Fprintf(w, "admitted by weir\n\nmethod     %s\npath       %s\nclient     %s\nremaining  %d of %d tokens\n",
-		r.Method, r.URL.RequestURI(), who, d.Remaining, d.Limit)
+// echo answers for an upstream where there is none: it shows a newcomer with curl what was
+// limited, and what is left.
+func echo(ip *httplimit.ClientIP) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var limits []string
+		for name, values := range w.Header() { // so far the limits' own
+			limits = append(limits, name+": "+strings.Join(values, ", ")+"\n")
+		}
+		slices.Sort(limits)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff") // what is echoed is the client's
+		// If the client has gone there is nobody to tell.
+		_, _ = fmt.Fprintf(w, "admitted by weir\n\nmethod  %s\nhost    %s\npath    %s\nclient  %s\n\n%s",
+			r.Method, r.Host, r.URL.RequestURI(), ip.Addr(r), strings.Join(limits, ""))
+	})
 }

@@ -1,76 +1,104 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"time"
 
-	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// proxy passes admitted requests to the upstream.
+// proxy passes admitted requests to an upstream.
 type proxy struct {
 	reverse httputil.ReverseProxy
+	body    config.Body // of our own answers
 	counts  *counters
 	log     *slog.Logger
 }
 
-func newProxy(upstream *Upstream, counts *counters, log *slog.Logger) *proxy {
-	p := &proxy{counts: counts, log: log}
+func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, counts *counters, log *slog.Logger) *proxy {
+	p := &proxy{body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
+	forward := newForwarder(f)
 	p.reverse = httputil.ReverseProxy{
-		// Rewrite, unlike Director, first drops the Forwarded headers that the
-		// client sent: the upstream sees the address of the socket.
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&upstream.url)
-			r.SetXForwarded()
+			r.SetURL(u.URL)
+			if u.KeepHost {
+				r.Out.Host = r.In.Host
+			}
+			forward.set(r)
 		},
-		Transport:      newTransport(),
-		ModifyResponse: p.watch,
-		ErrorHandler:   p.badGateway,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // watch logs it better
+		Transport:      transport,
+		ModifyResponse: p.answered,
+		ErrorHandler:   p.unanswered,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // watchedBody logs it better
 	}
 	return p
 }
 
-// newTransport returns a transport for a single upstream. Its limits are there
-// so that an upstream that hangs cannot hold a client forever; how long an
-// answer may take once it has begun is for the upstream to say.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		// An upstream that is named is meant: no proxy of the environment between.
-		Proxy:                 nil,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 60 * time.Second,
-		IdleConnTimeout:       90 * time.Second,
-		MaxIdleConns:          256,
-		MaxIdleConnsPerHost:   256, // all of them: the default of 2 is for many hosts
-		ForceAttemptHTTP2:     true,
-		DisableCompression:    true, // bodies pass as the two ends agree
-	}
+// An exchange is what must be known of a request when its answer comes.
+type exchange struct {
+	header http.Header // weir's own of the answer
+	client *clientBody
 }
 
-// serve is an [admitted].
-func (p *proxy) serve(w http.ResponseWriter, r *http.Request, _ client, _ engine.Decision) {
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
+
+// ServeHTTP implements [http.Handler].
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Taken out until the answer comes: a 1xx of the upstream would clear them.
+	x := &exchange{header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}}
+	clear(w.Header())
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if r.Body != http.NoBody {
+		r.Body = x.client
+	}
 	p.reverse.ServeHTTP(w, r)
 }
 
-// close drops the idle connections to the upstream.
-func (p *proxy) close() { p.reverse.Transport.(*http.Transport).CloseIdleConnections() }
-
-// badGateway answers for an upstream that did not. The details are logged and
-// not sent: they name machines that are not the client's business.
-func (p *proxy) badGateway(w http.ResponseWriter, r *http.Request, err error) {
-	p.failed(r, err)
-	writeError(w, http.StatusBadGateway, errorBody{Error: "The upstream server did not answer"})
+// answered looks at the head of an answer.
+func (p *proxy) answered(response *http.Response) error {
+	// A field that is set here is not the upstream's to add to: two lines of RateLimit would be
+	// one list, of which nobody could tell whose limits they are.
+	maps.Copy(response.Header, exchangeOf(response.Request).header)
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return nil // no body but a connection, which either side may end
+	}
+	response.Body = &watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
+	return nil
 }
 
-// failed counts and logs a failure of the upstream. A client that went away in
-// the meantime is not one.
+// unanswered answers for an upstream that did not. The details are logged and not sent: they
+// name machines that are not the client's business.
+func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
+	maps.Copy(w.Header(), exchangeOf(r).header)
+	var slow net.Error
+	if broken := exchangeOf(r).client.err(); broken != nil {
+		// Perhaps nobody is there any more to read this.
+		w.Header().Set("Connection", "close")
+		if errors.As(broken, &slow) && slow.Timeout() {
+			fail(w, p.body, http.StatusRequestTimeout, "The body of the request did not come in time")
+			return
+		}
+		fail(w, p.body, http.StatusBadRequest, "The body of the request breaks off")
+		return
+	}
+	p.failed(r, err)
+	if errors.As(err, &slow) && slow.Timeout() {
+		fail(w, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
+		return
+	}
+	fail(w, p.body, http.StatusBadGateway, "The upstream server did not answer")
+}
+
+// failed counts and logs a failure of the upstream. That a client went away in the
+// meantime is none.
 func (p *proxy) failed(r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return
@@ -79,16 +107,8 @@ func (p *proxy) failed(r *http.Request, err error) {
 	p.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
 }
 
-// watch notices an upstream that breaks off in the middle of its answer, which
-// badGateway is not told about because the status is sent by then.
-func (p *proxy) watch(response *http.Response) error {
-	if response.StatusCode == http.StatusSwitchingProtocols {
-		return nil // not a body but a connection, which either side may end
-	}
-	response.Body = &watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
-	return nil
-}
-
+// A watchedBody notices an upstream that breaks off in the middle of its answer, which
+// unanswered is not told about because the status is sent by then.
 type watchedBody struct {
 	io.ReadCloser
 	proxy   *proxy
@@ -97,7 +117,7 @@ type watchedBody struct {
 
 func (b *watchedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && exchangeOf(b.request).client.err() == nil {
 		b.proxy.failed(b.request, err)
 	}
 	return n, err

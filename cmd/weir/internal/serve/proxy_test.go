@@ -13,66 +13,129 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// newUpstream starts a server and returns its URL.
+func newUpstream(t *testing.T, serve http.HandlerFunc) string {
+	t.Helper()
+	upstream := httptest.NewServer(serve)
+	t.Cleanup(upstream.Close)
+	return upstream.URL
+}
+
+// dial opens a connection and writes to it.
+func (r *running) dial(text string) net.Conn {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", r.address())
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, text)
+	require.NoError(r.t, err)
+	return conn
+}
+
 func TestProxyPassesRequestAndAnswer(t *testing.T) {
 	seen := make(chan *http.Request, 1)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		seen <- r
 		w.Header().Set("Content-Type", "text/x-test")
+		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = io.WriteString(w, "from upstream")
-	}))
-	defer upstream.Close()
-	s := start(t, "ip", upstream.URL+"/base")
-
-	got := s.get("/a?b=c", "X-Forwarded-For: 203.0.113.66", "X-Mine: yes")
-	assert.Equal(t, answer{http.StatusTeapot, "", "text/x-test", "from upstream"}, got)
+	})
+	s := start(t, "upstream: "+upstream+"/base\nclient_ip: {from: \"header:X-Real-IP\"}\ntrusted_proxies: 192.0.2.1\n"+one)
+	got := s.get("/a?b=c", "X-Forwarded-For: 203.0.113.66", "X-Forwarded-Proto: https", "X-Real-IP: 203.0.113.66", "Forwarded: for=203.0.113.66", "X-Mine: yes")
+	assert.Equal(t, answer{http.StatusTeapot, "7", "text/x-test", "from upstream"}, got)
 	r := <-seen
 	assert.Equal(t, "/base/a?b=c", r.URL.RequestURI())
+	assert.Equal(t, strings.TrimPrefix(upstream, "http://"), r.Host)
 	assert.Equal(t, "yes", r.Header.Get("X-Mine"))
-	assert.Equal(t, "127.0.0.1", r.Header.Get("X-Forwarded-For"), "what the client claimed is dropped")
+	assert.Equal(t, "127.0.0.1", r.Header.Get("X-Forwarded-For"), "what a client claims is dropped")
 	assert.Equal(t, "http", r.Header.Get("X-Forwarded-Proto"))
-	assert.Equal(t, strings.Trim(s.URL(), "htp:/"), r.Header.Get("X-Forwarded-Host"))
+	assert.Equal(t, s.address(), r.Header.Get("X-Forwarded-Host"))
+	assert.Empty(t, r.Header.Get("X-Real-IP"))
+	assert.Empty(t, r.Header.Get("Forwarded"))
+}
+
+func TestWhatATrustedProxyToldIsPassedOn(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r })
+	s := start(t, "upstream: {url: \""+upstream+"\", keep_host: true}\ntrusted_proxies: 127.0.0.1\n"+one)
+	s.get("/", "Host: shop.example.com", "X-Forwarded-For: 203.0.113.66", "X-Forwarded-Proto: https", "X-Forwarded-Host: outside.example.com")
+	r := <-seen
+	assert.Equal(t, "203.0.113.66, 127.0.0.1", r.Header.Get("X-Forwarded-For"))
+	assert.Equal(t, "https", r.Header.Get("X-Forwarded-Proto"))
+	assert.Equal(t, "outside.example.com", r.Header.Get("X-Forwarded-Host"))
+	assert.Equal(t, "shop.example.com", r.Host)
+}
+
+// An upstream with limits of its own, and an early hint, leaves the answer with one set of fields.
+func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("RateLimit", `"theirs";r=9;t=1`)
+		w.Header().Set("X-RateLimit-Limit", "99")
+	})
+	s := start(t, "upstream: "+upstream+"\n"+rule("match: {path: /limited}"))
+	_, h := s.ask("/limited")
+	assert.Equal(t, []string{`"default";r=4;t=3600`}, h.Values("RateLimit"))
+	assert.Len(t, h.Values("RateLimit-Policy"), 1)
+	assert.Equal(t, "99", h.Get("X-RateLimit-Limit"), "a style that is not ours here")
+	_, h = s.ask("/")
+	assert.Equal(t, []string{`"theirs";r=9;t=1`}, h.Values("RateLimit"), "no rule is for this")
+}
+
+func TestRoutes(t *testing.T) {
+	named := func(name string) string {
+		return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
+	}
+	routes := "routes:\n  - {match: {path: /a/}, upstream: " + named("a") + "}\n  - {match: {host: b.example.com}, upstream: " + named("b") + "}\n"
+	s := start(t, routes+"rules: [{name: a, rate: 100/s, burst: 100}]")
+	assert.Equal(t, "a", s.get("/a/x").body)
+	assert.Equal(t, "b", s.get("/b", "Host: b.example.com").body)
+	none := s.get("/")
+	assert.Equal(t, 404, none.status)
+	assert.Equal(t, `{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no upstream for this request"}`+"\n", none.body)
+	s.change("upstream: " + named("rest") + "\n" + routes + "rules: [{name: a, rate: 100/s, burst: 100}]")
+	assert.Equal(t, "rest", s.get("/").body)
 }
 
 func TestProxyDoesNotBotherTheUpstreamWithRefusals(t *testing.T) {
 	calls := make(chan struct{}, 10)
-	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls <- struct{}{} }))
-	defer upstream.Close()
-	s := start(t, "ip", upstream.URL)
-	assert.Equal(t, []int{200, 200, 200, 200, 200, 429, 429}, s.statuses(7))
+	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { calls <- struct{}{} })
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	assert.Equal(t, "200 200 200 200 200 429 429", s.statuses(7))
 	assert.Len(t, calls, 5)
 }
 
-// deadURL returns the URL of a port that nobody listens on.
-func deadURL(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return "http://" + l.Addr().String()
-}
-
 func TestUpstreamDownIs502AndNotARefusal(t *testing.T) {
-	s := start(t, "ip", deadURL(t))
-	assert.Equal(t, answer{502, "", "application/json", `{"error":"The upstream server did not answer"}` + "\n"}, s.get("/x"))
-	assert.Equal(t, []int{502, 502, 502, 502, 429}, s.statuses(5), "the limit holds all the same")
+	s := start(t, "response: {body: json}\nupstream: http://"+freeAddress(t)+"\n"+one)
+	a, h := s.ask("/x")
+	assert.Equal(t, answer{502, "", "application/json", `{"error":"The upstream server did not answer"}` + "\n"}, a)
+	assert.NotEmpty(t, h.Get("RateLimit"), "what is left is told all the same")
+	assert.Equal(t, "502 502 502 502 429", s.statuses(5))
 	s.stop()
-	assert.Contains(t, s.log.String(), `level=ERROR msg="upstream failed" method=GET path=/x`)
+	assert.Contains(t, s.log.String(), `level=ERROR msg="upstream failed"`)
 	assert.Contains(t, s.log.String(), "connection refused")
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=5\n")
 }
 
+func TestUpstreamTooSlowIs504(t *testing.T) {
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	s := start(t, "upstream: {url: \""+upstream+"\", response_timeout: 20ms}\n"+one)
+	a := s.get("/")
+	assert.Equal(t, 504, a.status)
+	assert.Contains(t, a.body, "did not answer in time")
+	s.stop()
+	assert.Contains(t, s.log.String(), "upstream_failures=1\n")
+}
+
 func TestUpstreamBreakingOffIsAFailure(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, "half")
-	}))
-	defer upstream.Close()
-	s := start(t, "ip", upstream.URL)
-	conn, err := net.Dial("tcp", s.listener.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	require.NoError(t, err)
+	})
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	// Whether the head came through is a matter of buffers; a whole answer did not.
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err == nil {
@@ -85,69 +148,114 @@ func TestUpstreamBreakingOffIsAFailure(t *testing.T) {
 
 func TestAClientThatLeavesIsNoUpstreamFailure(t *testing.T) {
 	entered, left := make(chan struct{}), make(chan struct{})
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-r.Context().Done() // the proxy gave the request up
 		close(left)
-	}))
-	defer upstream.Close()
-	s := start(t, "ip", upstream.URL)
-	conn, err := net.Dial("tcp", s.listener.Addr().String())
-	require.NoError(t, err)
-	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	require.NoError(t, err)
+	})
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-entered
 	require.NoError(t, conn.Close())
 	<-left
 	s.stop()
 	assert.Contains(t, s.log.String(), "requests=1 allowed=1 refused=0 upstream_failures=0\n")
+	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-func TestProxyPassesAnUpgradedConnection(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, both, err := http.NewResponseController(w).Hijack()
+func TestHalfABodyIsTheClientsFault(t *testing.T) {
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	s := start(t, "server: {read_timeout: 50ms}\nupstream: "+upstream+"\n"+one)
+	for _, leave := range []bool{true, false} {
+		conn := s.dial("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+		if leave {
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		if leave {
+			assert.Equal(t, 400, resp.StatusCode)
+		} else {
+			assert.Equal(t, 408, resp.StatusCode)
+		}
+	}
+	s.stop()
+	assert.Contains(t, s.log.String(), "upstream_failures=0\n")
+	assert.NotContains(t, s.log.String(), "upstream failed")
+}
+
+func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
+	status := make(chan int, 9)
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(<-status) })
+	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: 2xx}]")
+	for _, code := range []int{200, 204, 200, 403} {
+		status <- code
+		assert.Equal(t, code, s.get("/").status)
+	}
+	assert.Equal(t, "429", s.statuses(1))
+}
+
+// upgradeUpstream answers an upgrade, and then a line with itself, until either side goes.
+func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
+	conn, both, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	for {
+		_ = both.Flush()
+		word, err := both.ReadString('\n')
 		if err != nil {
 			return
 		}
-		defer conn.Close()
-		_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		_ = both.Flush()
-		word, _ := both.ReadString('\n')
 		_, _ = both.WriteString(word)
-		_ = both.Flush()
-	}))
-	defer upstream.Close()
-	s := start(t, "ip", upstream.URL)
-	conn, err := net.Dial("tcp", s.listener.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-	require.NoError(t, err)
+	}
+}
+
+func TestAnUpgradedConnectionPassesAndEndsWithTheServer(t *testing.T) {
+	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
-	_, err = io.WriteString(conn, "hello\n")
-	require.NoError(t, err)
-	word, err := in.ReadString('\n')
-	require.NoError(t, err)
-	assert.Equal(t, "hello\n", word)
+	assert.NotEmpty(t, resp.Header.Get("RateLimit"))
+	for range 2 {
+		_, err = io.WriteString(conn, "hello\n")
+		require.NoError(t, err)
+		word, err := in.ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "hello\n", word)
+		s.change("headers: both\n" + one) // under it
+	}
+	s.stop()
+	_, err = in.ReadString('\n')
+	assert.Error(t, err)
 }
 
-func TestUpstreamRefusesWhatItCannotUse(t *testing.T) {
-	for text, want := range map[string]string{
-		"localhost:9000":          `upstream "localhost:9000": want a URL that begins with http:// or https://; write for example http://127.0.0.1:9000`,
-		"":                        `upstream "": want a URL that begins with http://`,
-		"ftp://example.org":       `upstream "ftp://example.org": want a URL that begins with http://`,
-		"http://":                 `upstream "http://": the URL has no host`,
-		"http://:9000":            `upstream "http://:9000": the URL has no host`,
-		"http://a:b":              `upstream "http://a:b": not a URL`,
-		"127.0.0.1:9000":          `upstream "127.0.0.1:9000": not a URL; write for example`,
-		"http://me:secret@host/":  `upstream "http://me:xxxxx@host/": a user name and password`,
-		"http://host/#top":        `a fragment (#top) is never sent`,
-		"http://host/\x7fcontrol": `not a URL`,
-	} {
-		var u Upstream
-		assert.ErrorContains(t, u.UnmarshalText([]byte(text)), want, text)
+func TestEventsAreNotHeldBack(t *testing.T) {
+	next := make(chan string)
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for event := range next {
+			_, _ = io.WriteString(w, event)
+			http.NewResponseController(w).Flush()
+		}
+	})
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	next <- "data: 1\n"
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	in := bufio.NewReader(resp.Body)
+	for _, event := range []string{"data: 1\n", "data: 2\n", "data: 3\n"} {
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, event, line)
+		if event != "data: 3\n" {
+			next <- "data: " + string(event[6]+1) + "\n"
+		}
 	}
+	close(next)
 }

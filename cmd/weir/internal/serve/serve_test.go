@@ -3,9 +3,12 @@ package serve
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -51,38 +55,40 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// running is a server under test, on a real loopback port.
+// running is a server under test, on real loopback ports, with a rule file that can be changed.
 type running struct {
 	*Server
 	t      *testing.T
+	path   string // of the rule file
 	clock  *clock
 	log    *journal
 	client *http.Client
 	stop   func() // ends Run and waits; may be called twice
 }
 
-// start starts one at 1/s burst 5.
-func start(t *testing.T, key, upstream string) *running {
+// one is a rule of one an hour, burst 5: what goes through are the five.
+const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
+
+// start starts a server with a rule file, which listens on a free port if it says nothing else.
+func start(t *testing.T, text string) *running {
 	t.Helper()
-	return startAt(t, engine.TokenBucket(engine.PerSecond(1), 5), key, upstream)
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	(&running{t: t, path: path}).write(text)
+	return startAt(t, path)
 }
 
-func startAt(t *testing.T, policy engine.Policy, key, upstream string) *running {
+// startAt starts one with a rule file that is there.
+func startAt(t *testing.T, path string) *running {
 	t.Helper()
-	r := &running{t: t, clock: newClock(), log: &journal{}}
-	limiter, err := engine.New(policy, engine.MaxKeys(100), engine.ClockFunc(r.clock.now))
+	r := &running{t: t, path: path, clock: newClock(), log: &journal{}}
+	load := func() (*config.File, error) { return config.Load(r.path) }
+	file, err := load()
 	require.NoError(t, err)
-
-	config := Config{Limiter: limiter, Log: slog.New(slog.NewTextHandler(r.log, nil))}
-	require.NoError(t, config.Listen.UnmarshalText([]byte("127.0.0.1:0")))
-	require.NoError(t, config.Key.UnmarshalText([]byte(key)))
-	if upstream != "" {
-		config.Upstream = &Upstream{}
-		require.NoError(t, config.Upstream.UnmarshalText([]byte(upstream)))
-	}
-	r.Server, err = Listen(config)
+	r.Server, err = Start(Config{
+		File: file, Load: load, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		LimiterOptions: []engine.Option{engine.ClockFunc(r.clock.now)}, Clock: r.clock.now,
+	})
 	require.NoError(t, err)
-
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -92,10 +98,37 @@ func startAt(t *testing.T, policy engine.Policy, key, upstream string) *running 
 		transport.CloseIdleConnections()
 		cancel()
 		assert.NoError(t, <-done)
-		assert.NoError(t, limiter.Close())
 	})
 	t.Cleanup(r.stop)
 	return r
+}
+
+// write writes the rule file as editors do: a new file in place of the old.
+func (r *running) write(text string) {
+	r.t.Helper()
+	if !strings.Contains(text, "listen:") && !strings.Contains(text, "decide:") {
+		text = "listen: 127.0.0.1:0\n" + text
+	}
+	beside := r.path + "~"
+	require.NoError(r.t, os.WriteFile(beside, []byte(text), 0o600))
+	require.NoError(r.t, os.Rename(beside, r.path))
+}
+
+// change writes the rule file and has it read, by whoever is first.
+func (r *running) change(text string) {
+	r.t.Helper()
+	r.write(text)
+	require.NoError(r.t, r.Reload())
+}
+
+// waitFor waits until the log says something.
+func (r *running) waitFor(text string) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool { return strings.Contains(r.log.String(), text) }, 20*time.Second, time.Millisecond, text)
+}
+
+func (r *running) address() string {
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.URL(), "http://"), "https://"), "/")
 }
 
 type answer struct {
@@ -105,13 +138,16 @@ type answer struct {
 	body       string
 }
 
-// get asks for path with the given header lines, "Name: value".
-func (r *running) get(path string, header ...string) answer {
+// ask asks for path with the given header lines, "Name: value".
+func (r *running) ask(path string, header ...string) (answer, http.Header) {
 	r.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(r.URL(), "/")+path, nil)
 	require.NoError(r.t, err)
 	for _, line := range header {
 		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			req.Host = value
+		}
 		req.Header.Add(name, value)
 	}
 	resp, err := r.client.Do(req)
@@ -119,15 +155,21 @@ func (r *running) get(path string, header ...string) answer {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
-	return answer{resp.StatusCode, resp.Header.Get("Retry-After"), resp.Header.Get("Content-Type"), string(body)}
+	return answer{resp.StatusCode, resp.Header.Get("Retry-After"), resp.Header.Get("Content-Type"), string(body)}, resp.Header
+}
+
+func (r *running) get(path string, header ...string) answer {
+	r.t.Helper()
+	a, _ := r.ask(path, header...)
+	return a
 }
 
 // statuses asks n times and returns what came back.
-func (r *running) statuses(n int, header ...string) []int {
+func (r *running) statuses(n int, header ...string) string {
 	r.t.Helper()
-	got := make([]int, n)
-	for i := range got {
-		got[i] = r.get("/", header...).status
+	var got []string
+	for range n {
+		got = append(got, fmt.Sprint(r.get("/", header...).status))
 	}
-	return got
+	return strings.Join(got, " ")
 }

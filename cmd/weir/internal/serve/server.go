@@ -2,97 +2,115 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net"
-	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 )
 
-// Config is what a server needs; all of it but Upstream.
+// Config is what a server is made of.
 type Config struct {
-	Listen   Address
-	Upstream *Upstream // nil for the built-in echo
-	Key      KeySource
-	Limiter  *engine.Limiter // the caller's: the server does not close it
-	Log      *slog.Logger
+	File *config.File
+	// Load reads the rule file again, for a reload. Nil where there is none.
+	Load    func() (*config.File, error)
+	Version string // of the program
+	Log     *slog.Logger
+
+	// LimiterOptions and Clock are for tests that move the time.
+	LimiterOptions []engine.Option
+	Clock          func() time.Time
 }
 
-// How long the server waits for whom. A slow client may not hold a connection
-// by sending its header byte by byte; a body, and an answer, may take as long as
-// they move, because uploads and streams are the upstream's business.
-const (
-	headerTimeout   = 10 * time.Second
-	idleTimeout     = 2 * time.Minute
-	shutdownTimeout = 10 * time.Second // for requests under way at the end
-	maxHeaderBytes  = 64 << 10
-)
-
-// Server is a server that has its port. Make one with Listen, then call Run.
+// Server is a server at work. Make one with [Start], then call [Server.Run].
 type Server struct {
-	config   Config
-	listener net.Listener
-	counts   counters
-	proxy    *proxy // nil for the echo
-	http     http.Server
+	config  Config
+	current atomic.Pointer[generation]
+	counts  counters
+	room    *room
+	loaded  sum // of the first file
+
+	admin    atomic.Pointer[admin.Admin]
+	reloaded atomic.Pointer[admin.Reload] // the last one
+	leaving  atomic.Bool                  // no more requests, please
+
+	turn        sync.Mutex // of reloads, so that the last one to read the file is the last to replace
+	reloading   sync.Mutex // guards what follows
+	sockets     []*socket
+	retired     []*front // with connections that have outlived a change of settings
+	stopped     bool
+	draining    sync.WaitGroup // fronts of sockets that a reload has closed
+	generations sync.WaitGroup // those with requests under way
+
+	base   context.Context // of all requests
+	cut    context.CancelFunc
+	failed chan error // what broke a listener
 }
 
-// Listen binds the port, so that a port in use is known before anything is
-// said to listen, and clients can connect from now on.
-func Listen(c Config) (*Server, error) {
-	listener, err := c.Listen.listen()
-	if err != nil {
+// Start binds the ports and serves. An error says what of it could not be done, and nothing is
+// left behind then.
+func Start(c Config) (*Server, error) {
+	s := &Server{config: c, room: newRoom(c.Log), failed: make(chan error, 1)}
+	s.base, s.cut = context.WithCancel(context.Background())
+	s.current.Store(&generation{file: &config.File{}})
+	s.reloaded.Store(&admin.Reload{})
+	if c.Load != nil {
+		s.loaded = fingerprint(filesOf(c.File))
+	}
+	if _, err := s.replace(c.File); err != nil {
+		s.cut()
 		return nil, err
 	}
-	s := &Server{config: c, listener: listener}
-	next := admitted(echo)
-	if c.Upstream != nil {
-		s.proxy = newProxy(c.Upstream, &s.counts, c.Log)
-		next = s.proxy.serve
-	}
-	s.http = http.Server{
-		Handler:           &gate{limiter: c.Limiter, source: c.Key, counts: &s.counts, log: c.Log, next: next},
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
+	for i := range c.File.Rules {
+		r := &c.File.Rules[i]
+		c.Log.Info("limiting", "rule", r.Name, "policy", r.Policy, "key", r.Key, "for", r.Match, "max_keys", r.MaxKeys)
 	}
 	return s, nil
 }
 
-// URL is where the server can be tried from this machine, with the port it
+// URL is where the first of the listeners for clients can be tried from this machine, with the port it
 // really has.
-func (s *Server) URL() string { return urlOf(s.listener) }
+func (s *Server) URL() string { return s.urlOf(clients) }
 
-// Run serves until ctx ends, then stops accepting, gives the requests under way
-// a moment to finish and logs a summary. Call it once. The error is that of a
-// listener that broke; the end of ctx is none.
+func (s *Server) urlOf(r role) string {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	for _, socket := range s.sockets {
+		if socket.front.post.role == r {
+			return socket.url()
+		}
+	}
+	return ""
+}
+
+// fail notes what broke a listener.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default: // one is enough to end
+	}
+}
+
+// Run serves until ctx ends, and reloads the rule file when it changes. Then it takes no more
+// connections, gives the requests under way the time that the file says, and logs a
+// summary. Call it once. The error is that of a listener that broke; the end of ctx is none.
 func (s *Server) Run(ctx context.Context) error {
-	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
-
+	watching, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	if s.config.Load != nil {
+		watch.Go(func() { s.watch(watching) })
+	}
 	var err error
 	select {
 	case <-ctx.Done():
-		s.shutdown()
-		<-failed // Serve has returned
-	case err = <-failed:
+	case err = <-s.failed:
 	}
-	if s.proxy != nil {
-		s.proxy.close()
-	}
-	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.counts.summary(s.config.Limiter.Stats())...)
+	unwatch()
+	watch.Wait()
+	s.stop()
+	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.counts.summary()...)
 	return err
-}
-
-func (s *Server) shutdown() {
-	s.config.Log.Info("stopping: waiting for requests under way", "at_most", shutdownTimeout)
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	if err := s.http.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
-		s.config.Log.Warn("requests were cut off: they did not finish in time")
-		_ = s.http.Close() // only closes connections, whose errors are moot
-	}
 }

@@ -1,0 +1,203 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A Config is what the administrator's listener tells of. Its functions are called from any
+// goroutine. Only Rules must be set.
+type Config struct {
+	// Rules returns the present rules, also after a reload. It is called once a second and at every
+	// scrape, and nothing in what it returned may be changed afterwards.
+	Rules func() []Rule
+	// Keys says how refused keys are shown; "" means hashed.
+	Keys config.Keys
+	// Pprof adds the profiles of net/http/pprof.
+	Pprof bool
+	// Ready says why the server should get no requests; nil when it should.
+	Ready func() error
+	// Version is that of the program.
+	Version string
+	// Reloads returns the last reload. The zero Reload is none so far.
+	Reloads func() Reload
+}
+
+// A Rule is one of the limits.
+type Rule struct {
+	Name    string // unique; the label of metrics
+	Policy  string // for people
+	Shadow  bool
+	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table and no form
+	// Key makes the key of what the operator types into the form, a text for each of Parts. nil
+	// means that there is no form for the rule.
+	Key func(parts []string) engine.Key
+	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
+	Parts []string
+}
+
+// A Reload is what became of the rules that were read last.
+type Reload struct {
+	At         time.Time
+	OK         bool
+	Error      string // why they are not in force
+	Generation uint64 // of the rules that are
+}
+
+// An Admin counts what limits do and tells of it. Make one with [New] and Close it. All methods may
+// be called from many goroutines.
+type Admin struct {
+	config   Config
+	counters *counterSet
+	refusals *refusals
+	history  history
+	watchers watchers
+	handler  http.Handler
+
+	close   sync.Once
+	done    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the clock has stopped
+}
+
+var _ httplimit.Metrics = (*Admin)(nil)
+
+// New returns an Admin and starts its clock of one second.
+func New(c Config) (*Admin, error) {
+	a, err := build(c)
+	if err != nil {
+		return nil, err
+	}
+	a.tick(time.Now())
+	go a.run()
+	return a, nil
+}
+
+// build returns an Admin whose clock stands.
+func build(c Config) (*Admin, error) {
+	if c.Rules == nil {
+		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
+	}
+	switch c.Keys {
+	case "":
+		c.Keys = config.KeysHashed
+	case config.KeysFull, config.KeysHashed, config.KeysOff:
+	default:
+		return nil, fmt.Errorf("admin: Config.Keys %q: want %s, %s or %s", c.Keys, config.KeysFull, config.KeysHashed, config.KeysOff)
+	}
+	a := &Admin{
+		config: c, counters: newCounterSet(), refusals: newRefusals(),
+		watchers: watchers{all: map[chan struct{}]struct{}{}},
+		done:     make(chan struct{}), stopped: make(chan struct{}),
+	}
+	registry, err := newRegistry(a)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	a.handler = a.routes(registry)
+	return a, nil
+}
+
+// Observe counts an outcome. It implements [httplimit.Metrics], takes some nanoseconds, does not
+// allocate, and locks only at the first request of a limit.
+func (a *Admin) Observe(limit string, o httplimit.Outcome) {
+	if int(o) >= outcomes {
+		return
+	}
+	if c := a.counters.get(limit); c != nil {
+		c.add(o)
+	}
+}
+
+// Limited notes whom a request was refused to. It is for [httplimit.OnLimited]. A limit without a
+// Limiter has no keys here, and where keys are not shown none is kept.
+func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
+	if a.config.Keys == config.KeysOff || c.Key() == (engine.Key{}) {
+		return
+	}
+	a.refusals.add(identity{c.Limit, c.Key()}, func() string {
+		if a.config.Keys != config.KeysFull {
+			return ""
+		}
+		return clip(c.KeyText(r))
+	})
+}
+
+// Handler returns what the listener serves: /metrics, /healthz, /readyz, /state.json, /debug/pprof/
+// if the Config says so, and the live page at /.
+func (a *Admin) Handler() http.Handler { return a.handler }
+
+// Close ends the open event streams and stops the clock. The error is always nil; it is there for
+// io.Closer. Closing twice is harmless.
+func (a *Admin) Close() error {
+	a.close.Do(func() { close(a.done) })
+	<-a.stopped
+	return nil
+}
+
+// run ticks until Close.
+func (a *Admin) run() {
+	defer close(a.stopped)
+	clock := time.NewTicker(time.Second)
+	defer clock.Stop()
+	for {
+		select {
+		case now := <-clock.C:
+			a.tick(now)
+		case <-a.done:
+			return
+		}
+	}
+}
+
+// tick notes what happened in the last second and tells who watches.
+func (a *Admin) tick(now time.Time) {
+	rules := a.rules()
+	names, inUse := make([]string, len(rules)), make(map[string]bool, len(rules))
+	for i, r := range rules {
+		names[i], inUse[r.Name] = r.Name, true
+	}
+	a.counters.prune(inUse)
+	seq := a.history.tick(now, names, a.totals)
+	if seq%windowTicks == 0 {
+		a.refusals.turn()
+	}
+	if !a.watchers.any() {
+		return
+	}
+	text, err := json.Marshal(a.state(now))
+	if err != nil {
+		panic(fmt.Sprintf("admin: a state that is no JSON: %v", err)) // its fields are numbers and texts
+	}
+	a.watchers.send(&update{seq, text})
+}
+
+func (a *Admin) rules() []Rule { return a.config.Rules() }
+
+func (a *Admin) totals(rule string) totals {
+	if c := (*a.counters.current.Load())[rule]; c != nil {
+		return c.totals()
+	}
+	return totals{}
+}
+
+func (a *Admin) reload() Reload {
+	if a.config.Reloads == nil {
+		return Reload{}
+	}
+	return a.config.Reloads()
+}
+
+func (a *Admin) ready() error {
+	if a.config.Ready == nil {
+		return nil
+	}
+	return a.config.Ready()
+}

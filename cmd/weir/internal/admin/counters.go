@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/httplimit"
+)
+
+// outcomes is how many there are, NotTaken among them, which is not observed.
+const outcomes = int(httplimit.Refunded) + 1
+
+// counted are the outcomes that are observed, in the order in which they are shown.
+var counted = [...]httplimit.Outcome{
+	httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.StoreFailed, httplimit.Refunded,
+}
+
+// totals are the outcomes of one rule, by httplimit.Outcome.
+type totals [outcomes]uint64
+
+// A stripe is one share of a rule's counters. It fills two cache lines, because processors fetch
+// lines in pairs: no two stripes are written through the same one.
+type stripe struct {
+	counts [outcomes]atomic.Uint64
+	_      [128 - outcomes*8]byte
+}
+
+// counters are the outcomes of one rule. Who counts picks a stripe at random, so goroutines on
+// several processors seldom write the same line.
+type counters struct{ stripes []stripe }
+
+func newCounters() *counters {
+	n := 1
+	for n < runtime.GOMAXPROCS(0) && n < 64 {
+		n *= 2
+	}
+	return &counters{stripes: make([]stripe, n)}
+}
+
+func (c *counters) add(o httplimit.Outcome) {
+	i := 0
+	if len(c.stripes) > 1 {
+		i = int(rand.Uint32()) & (len(c.stripes) - 1)
+	}
+	c.stripes[i].counts[o].Add(1)
+}
+
+func (c *counters) totals() (t totals) {
+	for i := range c.stripes {
+		for o := range t {
+			t[o] += c.stripes[i].counts[o].Load()
+		}
+	}
+	return t
+}
+
+// maxCounters is how many names are counted at most: those of the rules, and of rules that a reload
+// removed and another may bring back. Names come from rule files, so only very many reloads
+// with ever new names reach it; then prune makes room.
+const maxCounters = 1024
+
+// A counterSet finds the counters of a rule by its name. Readers see a map that nobody changes.
+type counterSet struct {
+	current atomic.Pointer[map[string]*counters]
+	grow    sync.Mutex // held while the next map is made
+}
+
+func newCounterSet() *counterSet {
+	s := &counterSet{}
+	s.current.Store(&map[string]*counters{})
+	return s
+}
+
+// get returns the counters of a name, nil if there are too many. Only the first request of a rule
+// finds none and takes the lock.
+func (s *counterSet) get(name string) *counters {
+	if c := (*s.current.Load())[name]; c != nil {
+		return c
+	}
+	return s.insert(name)
+}
+
+func (s *counterSet) insert(name string) *counters {
+	s.grow.Lock()
+	defer s.grow.Unlock()
+	before := *s.current.Load()
+	if c := before[name]; c != nil || len(before) >= maxCounters {
+		return c
+	}
+	after := make(map[string]*counters, len(before)+1)
+	for k, v := range before {
+		after[k] = v
+	}
+	c := newCounters()
+	after[name] = c
+	s.current.Store(&after)
+	return c
+}
+
+// prune forgets the names that are not in use once there are many of them.
+func (s *counterSet) prune(inUse map[string]bool) {
+	if len(*s.current.Load()) < maxCounters/2 {
+		return
+	}
+	s.grow.Lock()
+	defer s.grow.Unlock()
+	after := make(map[string]*counters, len(inUse))
+	for k, v := range *s.current.Load() {
+		if inUse[k] {
+			after[k] = v
+		}
+	}
+	s.current.Store(&after)
+}

@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/netip"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
+)
+
+// maxForm is the longest request of the form, in bytes.
+const maxForm = 64 << 10
+
+// A keyRequest names a key: by its parts, or one of those refused most by its hash.
+type keyRequest struct {
+	Rule  string   `json:"rule"`
+	Parts []string `json:"parts"`
+	Hash  string   `json:"hash"`
+}
+
+// A keyView is what the rule says of a key, and of a reset what it says afterwards.
+type keyView struct {
+	Rule       string `json:"rule"`
+	Hash       string `json:"hash,omitempty"` // as in the list of refused keys
+	Recorded   bool   `json:"recorded"`       // whether the key has, or before the reset had, used any of its limit
+	Limit      uint64 `json:"limit"`
+	Remaining  uint64 `json:"remaining"`
+	RetryAfter string `json:"retry_after"`
+	ResetAfter string `json:"reset_after"`
+	Allowed    bool   `json:"allowed"` // whether one token could be taken now
+}
+
+// servePeek answers what a key has left.
+func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
+	a.withKey(w, r, func(l *engine.Limiter, k engine.Key) (recorded bool) {
+		return known(l.PeekKey(k, 1))
+	})
+}
+
+// serveReset makes a key as if it had taken nothing.
+func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
+	a.withKey(w, r, func(l *engine.Limiter, k engine.Key) (recorded bool) {
+		recorded = known(l.PeekKey(k, 1))
+		l.ResetKey(k)
+		return recorded
+	})
+}
+
+// known reports whether a key has used any of its limit. One that has not is no different from one
+// that was never seen.
+func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
+
+// withKey finds the key of a request, does something with it, and answers with what is left then.
+func (a *Admin) withKey(w http.ResponseWriter, r *http.Request, do func(*engine.Limiter, engine.Key) bool) {
+	request, status, err := readForm(w, r)
+	if err != nil {
+		fail(w, status, err)
+		return
+	}
+	rule, key, err := a.key(request)
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	recorded := do(rule.Limiter, key)
+	d := rule.Limiter.PeekKey(key, 1)
+	v := keyView{
+		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
+		RetryAfter: inWords(d.RetryAfter), ResetAfter: inWords(d.ResetAfter), Allowed: d.Allowed,
+	}
+	if a.config.Keys != config.KeysOff {
+		v.Hash = hashText(a.refusals.hash(key))
+	}
+	answer(w, http.StatusOK, v)
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	answer(w, status, map[string]string{"error": err.Error()})
+}
+
+func readForm(w http.ResponseWriter, r *http.Request) (request keyRequest, status int, err error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return request, http.StatusUnsupportedMediaType, fmt.Errorf("the content type is %q: want application/json", r.Header.Get("Content-Type"))
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&request); err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			return request, http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
+		}
+		return request, http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
+	}
+	return request, http.StatusOK, nil
+}
+
+// key returns the rule and the key that a request names.
+func (a *Admin) key(request keyRequest) (rule Rule, key engine.Key, err error) {
+	rule, found := Rule{}, false
+	for _, r := range a.rules() {
+		if r.Name == request.Rule {
+			rule, found = r, true
+		}
+	}
+	switch {
+	case !found:
+		return rule, key, fmt.Errorf("there is no rule %q", request.Rule)
+	case rule.Limiter == nil || rule.Key == nil:
+		return rule, key, fmt.Errorf("the keys of rule %q cannot be looked at from here", rule.Name)
+	case request.Hash != "":
+		key, err = a.keyByHash(request)
+		return rule, key, err
+	case len(request.Parts) != len(rule.Parts):
+		return rule, key, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts), len(request.Parts))
+	}
+	for i, label := range rule.Parts {
+		if label == "ip" {
+			if err := checkAddress(request.Parts[i]); err != nil {
+				return rule, key, err
+			}
+		}
+	}
+	return rule, rule.Key(request.Parts), nil
+}
+
+// keyByHash finds a key that was refused lately. A hash is of no use to who cannot see the list, and
+// nothing is listed where keys are off.
+func (a *Admin) keyByHash(request keyRequest) (engine.Key, error) {
+	hash, ok := parseHash(request.Hash)
+	if !ok {
+		return engine.Key{}, fmt.Errorf("the hash is %q: want 16 hexadecimal digits", request.Hash)
+	}
+	key, found := a.refusals.find(request.Rule, hash)
+	if !found {
+		return key, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", request.Hash)
+	}
+	return key, nil
+}
+
+// checkAddress refuses what is no address, because its key would be that of another or of none.
+func checkAddress(text string) error {
+	if _, err := netip.ParseAddr(text); err != nil {
+		return fmt.Errorf("%q is not an IP address: write it like 192.0.2.1 or 2001:db8::1", text)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// hashText writes a key's hash as it is shown and sent.
+func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
+
+// parseHash reads what hashText wrote.
+func parseHash(text string) (uint64, bool) {
+	hash, err := strconv.ParseUint(text, 16, 64)
+	return hash, err == nil && len(text) == 16
+}
+
+// clip cuts a text to what is kept of it.
+func clip(text string) string {
+	if len(text) <= textBytes {
+		return text
+	}
+	// A copy, so that the whole text, up to a megabyte of header, can be freed.
+	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
+}
+
+// readable returns the text of a key for people: of a joined key its parts, with a dot between
+// them, and what does not print as an escape, so that no key can disguise itself as another.
+func readable(text string, joined bool) string {
+	if joined {
+		if parts := unjoin(text); parts != nil {
+			text = strings.Join(parts, " · ")
+		}
+	}
+	for i, r := range text {
+		if !strconv.IsPrint(r) || r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
+			quoted := strconv.Quote(text)
+			return quoted[1 : len(quoted)-1]
+		}
+	}
+	return text
+}
+
+// unjoin takes the text of httplimit.Join apart: "text:" and then each part with its length before
+// it, "text:9:text:key111:ip:192.0.2.1". The last part may be clipped. It returns nil for
+// what is in another form.
+func unjoin(text string) (parts []string) {
+	rest, ok := strings.CutPrefix(text, "text:")
+	for ok && rest != "" {
+		var length string
+		length, rest, ok = strings.Cut(rest, ":")
+		n, err := strconv.Atoi(length)
+		if !ok || err != nil || n < 0 {
+			return nil
+		}
+		n = min(n, len(rest))
+		parts, rest = append(parts, rest[:n]), rest[n:]
+	}
+	return parts
+}

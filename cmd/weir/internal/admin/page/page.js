@@ -1,0 +1,133 @@
+// The live page: takes the history and then a state each second, and shows them.
+
+import { RuleCard } from "./rule.js";
+import { peek, showForm } from "./form.js";
+import { showRefused } from "./refused.js";
+import { bytes, count, make, percent, put, rate } from "./text.js";
+
+const byId = (id) => document.getElementById(id);
+const list = byId("rules"), numbers = byId("numbers"), filter = byId("filter"), sort = byId("sort");
+const cards = new Map();
+let past = { seq: 0, points: 300, rules: {} };
+let latest = null;
+
+function chip(element, text, kind = "") {
+  element.hidden = false;
+  element.className = "chip " + kind;
+  put(element, text);
+}
+
+// when writes a time of today without its date.
+function when(at) {
+  const time = at.toLocaleTimeString();
+  return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
+}
+
+function showHead(state) {
+  put(byId("version"), state.version);
+  chip(byId("ready"), state.ready ? "ready" : "not ready: " + state.why_not_ready, state.ready ? "" : "bad");
+  const last = state.reload;
+  byId("failed").hidden = !last || last.ok;
+  byId("reload").hidden = !last;
+  if (!last) return;
+  const at = when(new Date(last.at));
+  chip(byId("reload"), last.ok ? `rules read ${at}, generation ${last.generation}` : "reload failed", last.ok ? "" : "bad");
+  if (!last.ok) put(byId("failed"), `The rules read ${at} are not in force; the ones before still are.\n${last.error ?? ""}`);
+}
+
+// amount writes a number with its unit in small.
+function amount(element, number, unit) {
+  const text = number + unit;
+  if (element.textContent !== text) element.replaceChildren(number, make("small", {}, unit));
+}
+
+function showSums(rules) {
+  const sum = (read) => rules.reduce((all, r) => all + read(r), 0);
+  const allowed = sum((r) => r.rate.allowed), refused = sum((r) => r.rate.refused);
+  const forgiven = sum((r) => r.table?.forgiven_tokens ?? 0);
+  amount(byId("sum-allowed"), rate(allowed), " /s");
+  amount(byId("sum-refused"), rate(refused), ` /s, ${percent(refused, allowed + refused)}`);
+  put(byId("sum-keys"), count(sum((r) => r.table?.keys ?? 0)));
+  put(byId("sum-bytes"), bytes(sum((r) => r.table?.bytes ?? 0)));
+  put(byId("sum-forgiven"), count(forgiven));
+  byId("sums-note").hidden = rules.length < 2;
+  byId("sum-forgiven-box").classList.toggle("bad", forgiven > 0);
+}
+
+function showRules(rules, moved) {
+  list.classList.toggle("many", rules.length > 8); // before a chart measures itself
+  const names = new Set(rules.map((r) => r.name));
+  for (const [name, card] of cards) {
+    if (names.has(name)) continue;
+    card.element.remove();
+    card.row.remove();
+    cards.delete(name);
+  }
+  for (const rule of rules) {
+    let card = cards.get(rule.name);
+    if (!card) {
+      card = new RuleCard(rule, past.points);
+      card.chart.load(past.rules[rule.name]);
+      cards.set(rule.name, card);
+      list.append(card.element);
+    } else if (moved) {
+      card.chart.push(rule.rate);
+    }
+    card.show(rule);
+  }
+  byId("tools").hidden = rules.length < 5;
+  byId("no-rules").hidden = rules.length > 0;
+  put(byId("count"), rules.length ? String(rules.length) : "");
+  arrange();
+}
+
+// arrange filters and sorts. A card moves only if its place is another.
+function arrange() {
+  if (!latest) return;
+  const wanted = filter.value.trim().toLowerCase();
+  let shown = latest.rules.map((r) => cards.get(r.name));
+  for (const card of shown) {
+    card.element.hidden = !(card.rule.name + " " + card.rule.policy).toLowerCase().includes(wanted);
+  }
+  byId("no-match").hidden = shown.length === 0 || shown.some((c) => !c.element.hidden);
+  if (sort.value !== "file") shown = shown.toSorted((a, b) => b.order[sort.value] - a.order[sort.value]);
+  shown.forEach((card, i) => {
+    if (list.children[i] !== card.element) list.insertBefore(card.element, list.children[i] ?? null);
+    if (numbers.children[i] !== card.row) numbers.insertBefore(card.row, numbers.children[i] ?? null);
+  });
+}
+
+function showState(state) {
+  const moved = state.seq > past.seq;
+  past.seq = state.seq;
+  latest = state;
+  showHead(state);
+  showSums(state.rules);
+  showRules(state.rules, moved);
+  showRefused(state.refused, state.rules, peek);
+  showForm(state.rules);
+}
+
+// The browser connects again by itself unless the answer was an error; then this does.
+function connect() {
+  const events = new EventSource("/events");
+  events.addEventListener("history", (event) => {
+    past = JSON.parse(event.data);
+    for (const [name, card] of cards) card.chart.load(past.rules[name]);
+  });
+  events.addEventListener("state", (event) => {
+    chip(byId("link"), "live");
+    byId("lost").hidden = true;
+    showState(JSON.parse(event.data));
+  });
+  events.addEventListener("error", () => {
+    chip(byId("link"), "not connected", "bad");
+    byId("lost").hidden = false;
+    put(byId("lost"), "The connection is lost, so the numbers stand still. Trying again…");
+    if (events.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+  });
+}
+
+filter.addEventListener("input", arrange);
+sort.addEventListener("change", arrange);
+connect();

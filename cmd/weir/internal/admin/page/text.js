@@ -1,0 +1,35 @@
+// Numbers and elements, for the other files.
+
+const whole = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+export const count = (n) => (n < 1e6 ? whole.format(n) : short.format(n));
+export const percent = (part, all) => {
+  const p = all > 0 ? (100 * part) / all : 0;
+  return (p === 0 || p >= 10 ? p.toFixed(0) : p < 0.1 ? "<0.1" : p.toFixed(1)) + " %";
+};
+
+export function rate(n) {
+  if (n >= 10000) return short.format(n);
+  return n >= 10 || Number.isInteger(n) ? whole.format(Math.round(n)) : n.toFixed(1);
+}
+
+export function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  for (; n >= 1024 && i < units.length - 1; i++) n /= 1024;
+  return (n < 10 && i > 0 ? n.toFixed(1) : n.toFixed(0)) + " " + units[i];
+}
+
+// make returns an element. Texts are only ever set as text, never read as HTML.
+export function make(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+  e.append(...children);
+  return e;
+}
+
+// put changes a text only if it is another, which leaves selections and screen readers in peace.
+export function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

@@ -1,0 +1,117 @@
+package admin
+
+import "github.com/weir-go/weir/engine"
+
+// An identity is one key of one rule.
+type identity struct {
+	rule string
+	key  engine.Key
+}
+
+// An entry is a key that a sketch watches. It was seen count times at most and count-missed at least.
+type entry struct {
+	identity
+	text   string // "" until it is known
+	count  uint64
+	missed uint64 // the most that it may have had counted to others before it was watched
+}
+
+// A sketch finds the keys that occur most often in a stream, in memory that does not grow: the
+// Space-Saving algorithm (Metwally, Agrawal and El Abbadi, 2005). It watches so many keys; one that
+// it does not watch takes the place of the least frequent one and inherits its count, as the most
+// that it can have had.
+//
+// So of n refusals, with m keys watched:
+//
+//   - every key that had more than n/m of them is watched, whatever else was in the stream;
+//   - no count is more than n/m too high, and missed says how much it may be.
+//
+// A flood of n new keys can therefore raise the bound, and nothing else: it does not push out a key
+// that is refused more often than one in m.
+type sketch struct {
+	most    int
+	entries []entry // a heap, the least count first
+	where   map[identity]int
+	seen    uint64
+}
+
+func newSketch(most int) sketch {
+	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
+}
+
+// add counts a key. text is called only for a key that is likely to be shown: while there is room, or
+// when it is seen again. A flood of keys that come once each does not pay for it.
+func (s *sketch) add(id identity, text func() string) {
+	s.seen++
+	if i, watched := s.where[id]; watched {
+		e := &s.entries[i]
+		e.count++
+		if e.text == "" {
+			e.text = text()
+		}
+		s.down(i)
+		return
+	}
+	if len(s.entries) < s.most {
+		s.entries = append(s.entries, entry{identity: id, text: text(), count: 1})
+		s.where[id] = len(s.entries) - 1
+		s.up(len(s.entries) - 1)
+		return
+	}
+	least := &s.entries[0]
+	delete(s.where, least.identity)
+	*least = entry{identity: id, count: least.count + 1, missed: least.count}
+	s.where[id] = 0
+	s.down(0)
+}
+
+// floor is how often a key that is not watched may have been seen.
+func (s *sketch) floor() uint64 {
+	if len(s.entries) < s.most {
+		return 0
+	}
+	return s.entries[0].count
+}
+
+// clear forgets everything and keeps the memory.
+func (s *sketch) clear() {
+	clear(s.entries) // the texts
+	s.entries = s.entries[:0]
+	clear(s.where)
+	s.seen = 0
+}
+
+// The heap knows where each key is, which container/heap would tell only through its interface, at a
+// call for every step.
+
+func (s *sketch) swap(i, j int) {
+	s.entries[i], s.entries[j] = s.entries[j], s.entries[i]
+	s.where[s.entries[i].identity], s.where[s.entries[j].identity] = i, j
+}
+
+func (s *sketch) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if s.entries[parent].count <= s.entries[i].count {
+			return
+		}
+		s.swap(i, parent)
+		i = parent
+	}
+}
+
+func (s *sketch) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(s.entries); child++ {
+			if s.entries[child].count < s.entries[least].count {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		s.swap(i, least)
+		i = least
+	}
+}

@@ -1,0 +1,128 @@
+package admin
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// of makes identities of numbers.
+func of(t testing.TB) func(n int) identity {
+	l := limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))
+	return func(n int) identity { return identity{"rule", l.KeyUint64(uint64(n))} }
+}
+
+// TestSketchKeepsItsBounds holds the guarantee against exact counts, for any stream.
+func TestSketchKeepsItsBounds(t *testing.T) {
+	id := of(t)
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(1, 8).Draw(t, "watched")
+		stream := rapid.SliceOf(rapid.IntRange(0, 30)).Draw(t, "stream")
+		s, exact := newSketch(most), map[identity]uint64{}
+		for _, n := range stream {
+			s.add(id(n), func() string { return fmt.Sprint(n) })
+			exact[id(n)]++
+		}
+		bound := uint64(len(stream) / most)
+		for key, times := range exact {
+			at, watched := s.where[key]
+			if !watched {
+				assert.LessOrEqual(t, times, s.floor())
+				assert.LessOrEqual(t, times, bound)
+				continue
+			}
+			e := s.entries[at]
+			assert.Equal(t, key, e.identity)
+			assert.LessOrEqual(t, e.count-e.missed, times)
+			assert.GreaterOrEqual(t, e.count, times)
+			assert.LessOrEqual(t, e.missed, bound)
+		}
+		assert.LessOrEqual(t, len(s.entries), most)
+		assert.Len(t, s.where, len(s.entries))
+	})
+}
+
+// TestAFloodDoesNotHideWhoIsRefusedMost: among two hundred thousand keys that come once or twice
+// stands one with one refusal in fifty, always first and with bounds around the truth.
+func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
+	id, r, random := of(t), newRefusals(), rand.New(rand.NewPCG(3, 4))
+	heavy, times := id(-1), uint64(0)
+	for i := range 200_000 {
+		key := id(random.IntN(150_000))
+		if i%50 == 7 {
+			key, times = heavy, times+1
+		}
+		r.add(key, func() string {
+			if key == heavy {
+				return "heavy"
+			}
+			return "flood"
+		})
+		if i%40_000 == 39_999 {
+			r.turn()
+		}
+	}
+	top, all := r.top(topKeys)
+	assert.Equal(t, uint64(200_000), all)
+	require.Len(t, top, topKeys)
+	assert.Equal(t, heavy, top[0].identity)
+	assert.Equal(t, "heavy", top[0].text)
+	assert.LessOrEqual(t, top[0].least, times)
+	assert.GreaterOrEqual(t, top[0].most, times)
+	assert.Greater(t, top[0].least, times*9/10, "the bound is narrow for who stands out")
+	for i := range r.shards {
+		for w := range r.shards[i].windows {
+			assert.LessOrEqual(t, cap(r.shards[i].windows[w].entries), watched, "memory is constant")
+		}
+	}
+}
+
+func TestRefusalsAreForgottenAfterAMinute(t *testing.T) {
+	id, r := of(t), newRefusals()
+	r.add(id(1), func() string { return "a" })
+	for range windows - 1 {
+		r.turn()
+		r.add(id(2), func() string { return "b" })
+	}
+	top, all := r.top(topKeys)
+	require.Len(t, top, 2)
+	assert.Equal(t, uint64(windows), all)
+	assert.Equal(t, refusedKey{id(2), "b", windows - 1, windows - 1}, top[0], "counts of few keys are exact")
+	r.turn()
+	top, all = r.top(topKeys)
+	require.Len(t, top, 1)
+	assert.Equal(t, uint64(windows-1), all)
+	assert.Equal(t, "b", top[0].text)
+
+	key, found := r.find("rule", r.hash(id(2).key))
+	assert.True(t, found)
+	assert.Equal(t, id(2).key, key)
+	_, found = r.find("rule", r.hash(id(1).key))
+	assert.False(t, found)
+	_, found = r.find("another", r.hash(id(2).key))
+	assert.False(t, found)
+}
+
+func TestKeysForPeople(t *testing.T) {
+	for text, want := range map[string]string{
+		"ip:192.0.2.1":                     "ip:192.0.2.1",
+		"text:6:text:a12:ip:192.0.2.1":     "text:a · ip:192.0.2.1",
+		"text:6:text:a99:ip:2001:db8::/64": "text:a · ip:2001:db8::/64", // clipped
+		"text:no length":                   "text:no length",
+		"text:a\u202eb":                    `text:a\u202eb`,
+		"text:\xff\n":                      `text:\xff\n`,
+		"text:ä b":                         "text:ä b",
+	} {
+		assert.Equal(t, want, readable(text, true))
+	}
+	assert.Equal(t, "text:6:text:a", readable("text:6:text:a", false))
+	assert.Equal(t, strings.Repeat("a", textBytes)+"…", clip(strings.Repeat("a", 1<<20)))
+	assert.Equal(t, "a", clip("a"))
+}

@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+)
+
+// A state is what the page shows and /state.json answers.
+type state struct {
+	Version string      `json:"version"`
+	At      time.Time   `json:"at"`
+	Seq     uint64      `json:"seq"` // seconds that were counted
+	Ready   bool        `json:"ready"`
+	Why     string      `json:"why_not_ready,omitempty"`
+	Keys    config.Keys `json:"keys"` // how they are shown
+	Reload  *reloadView `json:"reload"`
+	Rules   []ruleView  `json:"rules"`
+	Refused *topView    `json:"refused"` // null where keys are not shown
+}
+
+type reloadView struct {
+	At         time.Time `json:"at"`
+	OK         bool      `json:"ok"`
+	Error      string    `json:"error,omitempty"`
+	Generation uint64    `json:"generation"`
+}
+
+type ruleView struct {
+	Name   string             `json:"name"`
+	Policy string             `json:"policy"`
+	Shadow bool               `json:"shadow"`
+	Parts  []string           `json:"parts"`
+	Form   bool               `json:"form"`  // whether its keys can be looked at
+	Total  map[string]uint64  `json:"total"` // requests by outcome
+	Rate   map[string]float32 `json:"rate"`  // the same in the last second
+	Table  *tableView         `json:"table"` // null for a limit that is kept elsewhere
+}
+
+type tableView struct {
+	Keys       uint64 `json:"keys"`
+	Slots      uint64 `json:"slots"`
+	Bytes      uint64 `json:"bytes"`
+	Evictions  uint64 `json:"evictions"`
+	Forgiven   uint64 `json:"forgiven_tokens"`
+	NoRoom     uint64 `json:"no_room_refusals"`
+	Unrecorded uint64 `json:"unrecorded_requests"`
+	Reclaimed  uint64 `json:"reclaimed_keys"`
+	Retries    uint64 `json:"retries"`
+}
+
+// A topView is whom most requests were refused to in the last minute.
+type topView struct {
+	Keys []topKey `json:"keys"`
+	All  uint64   `json:"all"` // refusals, of all keys
+}
+
+// A topKey was refused Least times at least and Most times at most.
+type topKey struct {
+	Rule  string `json:"rule"`
+	Key   string `json:"key,omitempty"` // where keys are shown in full
+	Hash  string `json:"hash"`
+	Least uint64 `json:"least"`
+	Most  uint64 `json:"most"`
+}
+
+func (a *Admin) state(now time.Time) state {
+	s := state{Version: a.config.Version, At: now, Ready: true, Keys: a.config.Keys, Rules: []ruleView{}}
+	if err := a.ready(); err != nil {
+		s.Ready, s.Why = false, err.Error()
+	}
+	if last := a.reload(); !last.At.IsZero() {
+		s.Reload = &reloadView{last.At, last.OK, last.Error, last.Generation}
+	}
+	seq, rates := a.history.now()
+	s.Seq = seq
+	rules := a.rules()
+	for _, r := range rules {
+		s.Rules = append(s.Rules, a.view(r, rates[r.Name]))
+	}
+	if a.config.Keys != config.KeysOff {
+		s.Refused = a.top(rules)
+	}
+	return s
+}
+
+func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
+	v := ruleView{
+		Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Parts: r.Parts, Form: r.Key != nil && r.Limiter != nil,
+		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
+	}
+	counts := a.totals(r.Name)
+	for _, o := range counted {
+		v.Total[o.String()], v.Rate[o.String()] = counts[o], rates[o]
+	}
+	if r.Limiter != nil {
+		s := r.Limiter.Stats()
+		v.Table = &tableView{
+			Keys: s.Keys, Slots: s.Slots, Bytes: s.Bytes, Evictions: s.Evictions, Forgiven: s.Forgiven,
+			NoRoom: s.NoRoom, Unrecorded: s.Unrecorded, Reclaimed: s.Reclaimed, Retries: s.Retries,
+		}
+	}
+	return v
+}
+
+func (a *Admin) top(rules []Rule) *topView {
+	joined := make(map[string]bool, len(rules))
+	for _, r := range rules {
+		joined[r.Name] = len(r.Parts) > 1
+	}
+	keys, all := a.refusals.top(topKeys)
+	v := &topView{Keys: make([]topKey, len(keys)), All: all}
+	for i, k := range keys {
+		v.Keys[i] = topKey{
+			Rule: k.rule, Key: readable(k.text, joined[k.rule]), Hash: hashText(a.refusals.hash(k.key)),
+			Least: k.least, Most: k.most,
+		}
+	}
+	return v
+}

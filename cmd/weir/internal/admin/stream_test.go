@@ -1,0 +1,159 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/weir-go/weir/httplimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A reader is a client of the event stream. It holds the server up in Write until it takes the event.
+type reader struct {
+	header http.Header
+	events chan string
+	ended  chan struct{}
+	leave  context.CancelFunc
+}
+
+func (r *reader) Header() http.Header { return r.header }
+func (r *reader) WriteHeader(int)     {}
+func (r *reader) Flush()              {}
+func (r *reader) Write(p []byte) (int, error) {
+	r.events <- string(p)
+	return len(p), nil
+}
+
+func watch(a *Admin) *reader {
+	ctx, leave := context.WithCancel(context.Background())
+	r := &reader{http.Header{}, make(chan string), make(chan struct{}), leave}
+	go func() {
+		defer close(r.ended)
+		a.Handler().ServeHTTP(r, httptest.NewRequestWithContext(ctx, "GET", "http://localhost/events", nil))
+	}()
+	return r
+}
+
+// next takes an event, which must have the name, and its data.
+func (r *reader) next(t *testing.T, name string, data any) {
+	t.Helper()
+	text, begins := strings.CutPrefix(<-r.events, "event: "+name+"\ndata: ")
+	require.True(t, begins, "want %s, got %s", name, text)
+	require.NoError(t, json.Unmarshal([]byte(text), data))
+}
+
+func oneRule() []Rule { return []Rule{{Name: "login"}} }
+
+func TestEventsEachSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Rules: oneRule})
+		r := watch(a)
+		var past historyView
+		r.next(t, "history", &past)
+		assert.Equal(t, historyView{1, points, map[string]map[string][]float32{
+			"login": {"allowed": {0}, "refused": {0}, "shadow_refused": {0}}}}, past)
+		var now state
+		r.next(t, "state", &now)
+		assert.Equal(t, uint64(1), now.Seq)
+		for range 3 {
+			a.Observe("login", httplimit.Allowed)
+		}
+		a.Observe("login", httplimit.Refused)
+		r.next(t, "state", &now)
+		assert.Equal(t, uint64(2), now.Seq)
+		assert.Equal(t, float32(3), now.Rules[0].Rate["allowed"])
+		assert.Equal(t, float32(1), now.Rules[0].Rate["refused"])
+		r.next(t, "state", &now)
+		assert.Equal(t, float32(0), now.Rules[0].Rate["allowed"])
+		assert.Equal(t, uint64(3), now.Rules[0].Total["allowed"])
+
+		r.leave()
+		<-r.ended
+		assert.False(t, a.watchers.any())
+	})
+}
+
+// TestWhoIsSlow holds nobody up, and gets what it missed.
+func TestWhoIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Rules: oneRule})
+		slow, quick := watch(a), watch(a)
+		var past historyView
+		var now state
+		for _, r := range []*reader{slow, quick} {
+			r.next(t, "history", &past)
+			r.next(t, "state", &now)
+		}
+		for want := uint64(2); want <= 5; want++ {
+			a.Observe("login", httplimit.Refused)
+			quick.next(t, "state", &now)
+			assert.Equal(t, want, now.Seq)
+		}
+		slow.next(t, "state", &now) // was under way
+		assert.Equal(t, uint64(2), now.Seq)
+		slow.next(t, "history", &past)
+		assert.Equal(t, []float32{0, 1, 1, 1, 1}, past.Rules["login"]["refused"])
+		slow.next(t, "state", &now)
+		assert.Equal(t, uint64(5), now.Seq)
+
+		require.NoError(t, a.Close()) // ends the streams
+		<-slow.ended
+		<-quick.ended
+	})
+}
+
+func TestAtMostSoManyWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Rules: oneRule})
+		var readers []*reader
+		for range maxWatchers {
+			readers = append(readers, watch(a))
+		}
+		synctest.Wait()
+		w := request(a, "GET", "http://localhost/events", "")
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+		for _, r := range readers {
+			r.leave()
+			<-r.events
+			<-r.events
+			<-r.ended
+		}
+	})
+}
+
+// TestTheHistoryOfFiveMinutes: no more is kept, rules come and go, and a rate is over the time
+// that has really passed.
+func TestTheHistoryOfFiveMinutes(t *testing.T) {
+	var h history
+	now, counts := time.Unix(1e9, 0), totals{}
+	read := func(string) totals { return counts }
+	h.tick(now, []string{"a"}, read)
+	for i := range points + 10 {
+		counts[httplimit.Allowed] += uint64(i)
+		now = now.Add(2 * time.Second)
+		h.tick(now, []string{"a"}, read)
+	}
+	line := h.view().Rules["a"]["allowed"]
+	require.Len(t, line, points)
+	assert.Equal(t, float32(5), line[0])
+	assert.Equal(t, float32(points+9)/2, line[points-1])
+
+	h.tick(now.Add(time.Second), []string{"b"}, read)
+	_, rates := h.now()
+	assert.Equal(t, map[string][outcomes]float32{"b": {}}, rates, "what was counted before is not of this second")
+	counts[httplimit.Allowed]++
+	h.tick(now, []string{"b"}, read)
+	_, rates = h.now()
+	assert.Zero(t, rates["b"][httplimit.Allowed], "a clock that was set back")
+}

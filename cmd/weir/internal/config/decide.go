@@ -1,0 +1,36 @@
+package config
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// decide reads an address, or a mapping with one.
+func (d *decoder) decide(n *yaml.Node) *Decide {
+	c := &Decide{}
+	if target(n).Kind != yaml.MappingNode {
+		c.Address = d.address(n, "decide")
+		return c
+	}
+	seen := d.mapping(n, "decide", field{"address", func(n *yaml.Node) { c.Address = d.address(n, "address") }})
+	if seen != nil && seen["address"] == nil {
+		d.fail(n, "decide: no address: write for example address: 127.0.0.1:8090")
+	}
+	return c
+}
+
+// checkDecide keeps decisions off the addresses that are others', and from being all one client's.
+func (d *decoder) checkDecide(f *File, n *yaml.Node) {
+	if f.Decide == nil {
+		return
+	}
+	d.notPublic(f, n, "decide", f.Decide.Address)
+	if f.Admin != nil && overlap(f.Decide.Address, f.Admin.Address) {
+		d.fail(n, "decide: %s is the admin listener's, %s: choose another port", f.Decide.Address, f.Admin.Address)
+	}
+	byAddress := slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Key.Uses(SourceIP) })
+	if f.ClientIP.From == FromSocket && byAddress {
+		d.fail(n, "decide: needs trusted_proxies, with the proxy that asks: else all requests are from its address")
+	}
+}

@@ -1,0 +1,72 @@
+package serve
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
+)
+
+// observer returns what counts for the administrator whom the file wants: the one that there is, if
+// nothing but its address changes, so that the counters go on. fresh reports whether it is a new one.
+func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, fresh bool, err error) {
+	want, had := f.Admin, before.file.Admin
+	switch {
+	case want == nil:
+		return nil, false, nil
+	case had != nil && had.Keys == want.Keys && had.Pprof == want.Pprof:
+		return s.admin.Load(), false, nil
+	}
+	a, err = admin.New(admin.Config{
+		Rules:   func() []admin.Rule { return s.current.Load().shown },
+		Keys:    want.Keys,
+		Pprof:   want.Pprof,
+		Ready:   s.ready,
+		Version: s.config.Version,
+		Reloads: func() admin.Reload { return *s.reloaded.Load() },
+	})
+	return a, true, err
+}
+
+// ready says why the server should get no more requests.
+func (s *Server) ready() error {
+	if s.leaving.Load() {
+		return errors.New("the server is stopping")
+	}
+	return nil
+}
+
+// shownRules are what the administrator sees of the rules of a generation.
+func (g *generation) shownRules() []admin.Rule {
+	shown := make([]admin.Rule, len(g.file.Rules))
+	for i := range g.file.Rules {
+		rule, limiter := &g.file.Rules[i], g.limiters[g.file.Rules[i].Name].value
+		shown[i] = admin.Rule{
+			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Limiter: limiter,
+			Key:   func(parts []string) engine.Key { return typedKey(limiter, rule.Key, g.ip, parts) },
+			Parts: partLabels(rule.Key),
+		}
+	}
+	return shown
+}
+
+// partLabels name what has to be typed for a key; nothing for that of everybody.
+func partLabels(key config.Key) (labels []string) {
+	for _, part := range key {
+		if part[0].Kind != config.SourceGlobal {
+			labels = append(labels, part.String())
+		}
+	}
+	return labels
+}
+
+// note keeps what became of a reload.
+func (s *Server) note(err error) {
+	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	s.reloaded.Store(r)
+}

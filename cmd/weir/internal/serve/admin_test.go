@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const administered = "admin: {address: \"127.0.0.1:0\", keys: full}\n"
+
+// admin asks the administrator's listener; with a body by POST.
+func (r *running) askAdmin(path string, body ...string) (int, string) {
+	r.t.Helper()
+	method, reader := http.MethodGet, io.Reader(nil)
+	if len(body) > 0 {
+		method, reader = http.MethodPost, strings.NewReader(body[0])
+	}
+	req, err := http.NewRequest(method, strings.TrimSuffix(r.urlOf(administrators), "/")+path, reader)
+	require.NoError(r.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Origin", strings.TrimSuffix(r.urlOf(administrators), "/"))
+	resp, err := r.client.Do(req)
+	require.NoError(r.t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	return resp.StatusCode, string(text)
+}
+
+func TestTheAdministratorsPagesAreNeverPublic(t *testing.T) {
+	s := start(t, administered+one)
+	for _, path := range []string{"/metrics", "/readyz", "/state.json", "/debug/pprof/"} {
+		assert.Contains(t, s.get(path).body+"admitted by weir", "admitted by weir", path)
+		assert.NotContains(t, s.get(path).body, "weir_", path)
+	}
+	status, metrics := s.askAdmin("/metrics")
+	assert.Equal(t, 200, status)
+	assert.Contains(t, metrics, `rule="default"`)
+}
+
+func TestCountersOutliveAReload(t *testing.T) {
+	s := start(t, administered+one)
+	s.statuses(7)
+	counted := func() string {
+		_, metrics := s.askAdmin("/metrics")
+		var lines []string
+		for line := range strings.Lines(metrics) {
+			if strings.HasPrefix(line, "weir_") && (strings.Contains(line, `"allowed"`) || strings.Contains(line, `"refused"`)) {
+				lines = append(lines, line[strings.LastIndexByte(line, ' '):])
+			}
+		}
+		return strings.Join(lines, "")
+	}
+	before := counted()
+	assert.Contains(t, before, " 5\n")
+	assert.Contains(t, before, " 2\n")
+	old := s.urlOf(administrators)
+	s.change("headers: both\nadmin: {address: \"localhost:0\", keys: full}\n" + one)
+	assert.NotEqual(t, old, s.urlOf(administrators))
+	_, err := s.client.Get(old)
+	assert.Error(t, err)
+	assert.Equal(t, before, counted())
+}
+
+// What the form shows and resets is what a client is charged to.
+func TestTheFormFindsAClientsBucket(t *testing.T) {
+	s := start(t, administered+one)
+	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
+	status, view := s.askAdmin("/key/peek", `{"rule":"default","parts":["127.0.0.1"]}`)
+	require.Equal(t, 200, status, view)
+	var seen struct {
+		Remaining uint64
+		Recorded  bool
+	}
+	require.NoError(t, json.NewDecoder(bytes.NewBufferString(view)).Decode(&seen))
+	assert.True(t, seen.Recorded)
+	assert.Zero(t, seen.Remaining)
+	status, _ = s.askAdmin("/key/reset", `{"rule":"default","parts":["127.0.0.1"]}`)
+	require.Equal(t, 200, status)
+	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
+}
+
+func TestTheAdministratorSeesABadReload(t *testing.T) {
+	s := start(t, administered+one)
+	s.write("rules: none")
+	require.Error(t, s.Reload())
+	_, state := s.askAdmin("/state.json")
+	assert.Contains(t, state, "want a mapping")
+	s.change(administered + one)
+	_, state = s.askAdmin("/state.json")
+	assert.NotContains(t, state, "want a mapping")
+}
+
+func TestAnAdministratorsListenerThatGoesAway(t *testing.T) {
+	s := start(t, administered+one)
+	events, err := s.client.Get(s.urlOf(administrators) + "events")
+	require.NoError(t, err)
+	defer events.Body.Close()
+	require.Equal(t, 200, events.StatusCode)
+	s.change(one)
+	_, err = io.Copy(io.Discard, events.Body)
+	assert.NoError(t, err, "its event streams end")
+	assert.Empty(t, s.urlOf(administrators))
+	assert.Equal(t, "200", s.statuses(1))
+}

@@ -1,0 +1,161 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// build makes the generation of a file. What it can use of the one before it takes over, and
+// changes says what becomes of the limiters; it is corrected where a limiter does not take the new numbers
+// after all. On an error everything is as before.
+func (s *Server) build(file *config.File, before *generation, changes *config.Changes, a *admin.Admin) (_ *generation, err error) {
+	g := &generation{
+		file:       file,
+		limiters:   map[string]*shared[*engine.Limiter]{},
+		transports: map[transportKey]*shared[*http.Transport]{},
+	}
+	if before.handler != nil {
+		g.number = before.number + 1
+	}
+	var undo []func()
+	defer func() {
+		if err != nil {
+			for _, u := range undo {
+				u()
+			}
+			g.close()
+		}
+	}()
+	for i := range file.Rules {
+		u, err := s.limiter(g, before, &file.Rules[i], &changes.Rules[i])
+		if err != nil {
+			return nil, err
+		}
+		if u != nil {
+			undo = append(undo, u)
+		}
+	}
+	if g.ip, err = clientIP(file); err != nil {
+		return nil, err
+	}
+	if g.limits, err = s.middleware(g, a); err != nil {
+		return nil, err
+	}
+	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
+	g.shown = g.shownRules()
+	g.users.Store(1)
+	s.generations.Add(1)
+	g.ended = s.generations.Done
+	return g, nil
+}
+
+// limiter puts the limiter of a rule into g: the one that there was, or a new one.
+func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo func(), err error) {
+	old := before.limiters[rule.Name]
+	if change.Limit == config.Adjust {
+		if err := old.value.SetPolicy(rule.Policy, tierPolicies(rule)...); err != nil {
+			change.Limit, change.Reason = config.Replace, "the limiter does not take the new numbers: "+err.Error()
+		} else {
+			undo = func() { restore(old.value, before.file, rule.Name) }
+		}
+	}
+	switch change.Limit {
+	case config.Keep, config.Adjust:
+		g.limiters[rule.Name] = old.hold()
+	default:
+		limiter, err := rule.NewLimiter(s.config.LimiterOptions...)
+		if err != nil {
+			return nil, &LimiterError{rule.Name, err}
+		}
+		g.limiters[rule.Name] = share(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+	}
+	return undo, nil
+}
+
+// A LimiterError says why the limiter of a rule cannot be made: there is not the memory.
+type LimiterError struct {
+	Rule string
+	Err  error
+}
+
+// Error names the rule and what is wrong.
+func (e *LimiterError) Error() string { return fmt.Sprintf("rule %s: %v", e.Rule, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *LimiterError) Unwrap() error { return e.Err }
+
+// restore gives a limiter the numbers back that it had.
+func restore(l *engine.Limiter, file *config.File, name string) {
+	for i := range file.Rules {
+		if rule := &file.Rules[i]; rule.Name == name {
+			_ = l.SetPolicy(rule.Policy, tierPolicies(rule)...) // it had them: it takes them
+		}
+	}
+}
+
+func tierPolicies(r *config.Rule) []engine.Policy {
+	if r.Tiers == nil {
+		return nil
+	}
+	return r.Tiers.Policies
+}
+
+// middleware makes the limits of all rules.
+func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
+	limits := make([]httplimit.Limit, len(g.file.Rules))
+	for i := range g.file.Rules {
+		rule := &g.file.Rules[i]
+		var err error
+		if limits[i], err = limitOf(rule, g.limiters[rule.Name].value, g.ip); err != nil {
+			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
+		}
+	}
+	options := answerOptions(g.file)
+	if a != nil {
+		options = append(options, httplimit.ObserveWith(a), httplimit.OnLimited(a.Limited))
+	}
+	if s.config.Clock != nil {
+		options = append(options, httplimit.Clock(s.config.Clock))
+	}
+	return httplimit.New(limits, options...)
+}
+
+// admitted counts what comes through the limits.
+func (s *Server) admitted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.counts.allowed.Add(1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// routes makes the proxies. Connections to upstreams that stay the same stay open.
+func (s *Server) routes(g, before *generation) *routes {
+	rs := &routes{file: g.file}
+	for i := range g.file.Routes {
+		rs.routed = append(rs.routed, s.proxy(g, before, &g.file.Routes[i].Upstream))
+	}
+	switch {
+	case g.file.Upstream != nil:
+		rs.fallback = s.proxy(g, before, g.file.Upstream)
+	case g.file.Echo():
+		rs.fallback = echo(g.ip)
+	}
+	return rs
+}
+
+func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
+	key := transportOf(u)
+	if g.transports[key] == nil {
+		if t := before.transports[key]; t != nil {
+			g.transports[key] = t.hold()
+		} else {
+			g.transports[key] = share(key.newTransport(), (*http.Transport).CloseIdleConnections)
+		}
+	}
+	return newProxy(u, g.transports[key].value, g.file, &s.counts, s.config.Log)
+}

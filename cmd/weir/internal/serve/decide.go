@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and
+// body that the client is to see. nginx takes only 401 and 403 for a refusal: for it
+// ?status=403 says which is wanted instead.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
+	g := s.enter()
+	if g == nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer g.leave()
+	body := g.file.Response.Body
+	if r.URL.Path != "/decide" {
+		fail(w, body, http.StatusNotFound, "Ask at /decide")
+		return
+	}
+	status, err := refusalStatus(r.URL)
+	if err != nil {
+		fail(w, body, http.StatusBadRequest, err.Error())
+		return
+	}
+	described, err := describedRequest(r)
+	if err != nil {
+		s.config.Log.Warn("a proxy asks for no decision that can be made", "peer", r.RemoteAddr, "err", err)
+		fail(w, body, http.StatusBadRequest, err.Error())
+		return
+	}
+	s.counts.requests.Add(1)
+	decision := g.limits.Decide(described)
+	if !decision.Allowed() {
+		decision.Refuse(&otherStatus{w, status}, described)
+		return
+	}
+	s.counts.allowed.Add(1)
+	decision.WriteHeaders(w.Header())
+	w.WriteHeader(http.StatusOK)
+}
+
+// refusalStatus returns the status that a refusal is to have; 0 for its own.
+func refusalStatus(u *url.URL) (int, error) {
+	text := u.Query().Get("status")
+	if text == "" {
+		return 0, nil
+	}
+	status, err := strconv.Atoi(text)
+	if err != nil || status < 400 || status > 499 {
+		return 0, fmt.Errorf("status=%s: want the status of refusals, 400 to 499", strconv.Quote(text))
+	}
+	return status, nil
+}
+
+// describedRequest returns the request that a proxy asks about. X-Forwarded-Uri and -Method are
+// Traefik's and Caddy's, X-Original-URI and -Method what nginx is often told to write. A proxy
+// writes one of the two and may pass the other on as its client sent it: two that differ
+// are refused, else clients could choose the request that they are judged by.
+func describedRequest(r *http.Request) (*http.Request, error) {
+	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.ParseRequestURI(target)
+	if err != nil || u.Path == "" || u.Path[0] != '/' {
+		return nil, fmt.Errorf("X-Forwarded-Uri %q: want the path and query of the request", target)
+	}
+	method, err := either(r, "X-Forwarded-Method", "X-Original-Method")
+	if err != nil {
+		return nil, err
+	}
+	if !httpguts.ValidHeaderFieldName(method) { // the same characters
+		return nil, fmt.Errorf("X-Forwarded-Method %q: want a method, such as GET", method)
+	}
+	described := r.Clone(r.Context())
+	described.Method, described.URL, described.RequestURI = method, u, target
+	if host := r.Header.Get("X-Forwarded-Host"); host != "" {
+		described.Host = host
+	}
+	return described, nil
+}
+
+// either returns the value of the one header that is there.
+func either(r *http.Request, name, other string) (string, error) {
+	values := append(r.Header.Values(name), r.Header.Values(other)...)
+	for _, v := range values {
+		if v != values[0] {
+			return "", fmt.Errorf("%s and %s do not agree, or are there twice: have the proxy set one and clear the other", name, other)
+		}
+	}
+	if len(values) == 0 || values[0] == "" {
+		return "", fmt.Errorf("no %s: have the proxy say which request it asks about", name)
+	}
+	return values[0], nil
+}
+
+// An otherStatus changes the status of a refusal.
+type otherStatus struct {
+	http.ResponseWriter
+	status int // 0 for none
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *otherStatus) WriteHeader(status int) {
+	if status == http.StatusTooManyRequests && w.status != 0 {
+		status = w.status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}

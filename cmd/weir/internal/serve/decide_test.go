@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// startDecide starts a server for decisions with the rules, and returns what asks it.
+func startDecide(t *testing.T, rules string) (*running, func(path string, header ...string) *http.Response) {
+	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+rules)
+	return s, func(path string, header ...string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(s.urlOf(decisions), "/")+path, nil)
+		require.NoError(t, err)
+		for _, line := range header {
+			name, value, _ := strings.Cut(line, ": ")
+			req.Header.Add(name, value)
+		}
+		resp, err := s.client.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp
+	}
+}
+
+// What Traefik and Caddy send, and what nginx is told to.
+var (
+	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com", "X-Forwarded-Proto: https"}
+	nginx   = []string{"X-Original-Method: POST", "X-Original-URI: /login?x=1", "X-Forwarded-Host: api.example.com"}
+)
+
+func TestDecideHoldsTheForwardedRequestAgainstTheRules(t *testing.T) {
+	for name, header := range map[string][]string{"traefik": traefik, "nginx": nginx} {
+		t.Run(name, func(t *testing.T) {
+			s, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {path: /login, method: POST, host: api.example.com}}]")
+			assert.Empty(t, s.URL(), "without listen there is none for clients")
+			from := func(client string) []string { return append([]string{"X-Forwarded-For: " + client}, header...) }
+			got := ask("/decide", from("203.0.113.1")...)
+			assert.Equal(t, 200, got.StatusCode)
+			assert.Equal(t, `"a";r=0;t=3600`, got.Header.Get("RateLimit"))
+			got = ask("/decide", from("203.0.113.1")...)
+			assert.Equal(t, 429, got.StatusCode)
+			assert.Equal(t, "3600", got.Header.Get("Retry-After"))
+			got = ask("/decide?status=403", from("203.0.113.1")...)
+			assert.Equal(t, 403, got.StatusCode)
+			assert.Equal(t, "3600", got.Header.Get("Retry-After"))
+			assert.Equal(t, 200, ask("/decide", from("203.0.113.2")...).StatusCode, "another client")
+			assert.Equal(t, 200, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login").StatusCode, "no rule is for it")
+			s.stop()
+			assert.Contains(t, s.log.String(), "msg=stopped requests=5 allowed=3 refused=2")
+		})
+	}
+}
+
+func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
+	s, ask := startDecide(t, one)
+	for want, c := range map[string][]string{
+		"no X-Forwarded-Uri":           {"X-Forwarded-Method: GET"},
+		"no X-Forwarded-Method":        {"X-Forwarded-Uri: /"},
+		"do not agree":                 append([]string{"X-Original-Uri: /other"}, traefik...),
+		"or are there twice":           append([]string{"X-Forwarded-Method: GET"}, traefik...),
+		"want the path and query":      {"X-Forwarded-Method: GET", "X-Forwarded-Uri: login"},
+		`want a method, such as GET`:   {"X-Forwarded-Method: G T", "X-Forwarded-Uri: /"},
+		`X-Forwarded-Uri \"http://a\"`: {"X-Forwarded-Method: GET", "X-Forwarded-Uri: http://a"},
+	} {
+		assert.Equal(t, 400, ask("/decide", c...).StatusCode, want)
+		assert.Contains(t, strings.ReplaceAll(s.log.String(), `\\\"`, `\"`), want)
+	}
+	for _, status := range []string{"200", "999", "x"} {
+		assert.Equal(t, 400, ask("/decide?status="+status, traefik...).StatusCode)
+	}
+	assert.Equal(t, 404, ask("/", traefik...).StatusCode)
+}

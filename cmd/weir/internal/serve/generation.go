@@ -1,0 +1,72 @@
+package serve
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A generation is what was made of one rule file. It lives until the last request that it got has
+// been answered.
+type generation struct {
+	file       *config.File
+	number     uint64 // from 0
+	ip         *httplimit.ClientIP
+	limiters   map[string]*shared[*engine.Limiter] // by the name of the rule
+	transports map[transportKey]*shared[*http.Transport]
+	limits     *httplimit.Middleware
+	handler    http.Handler // the limits, and the routes behind them
+	shown      []admin.Rule // to the administrator
+
+	users atomic.Int64 // requests under way, and one for being the present generation
+	ended func()
+}
+
+// enter returns the present generation, which the caller leaves; nil when the server has ended.
+func (s *Server) enter() *generation {
+	for {
+		g := s.current.Load()
+		for n := g.users.Load(); n > 0; n = g.users.Load() {
+			if g.users.CompareAndSwap(n, n+1) {
+				return g
+			}
+		}
+		// It is closed. Unless another one has taken its place there will be none.
+		if s.current.Load() == g {
+			return nil
+		}
+	}
+}
+
+func (g *generation) leave() {
+	if g.users.Add(-1) == 0 {
+		g.close()
+	}
+}
+
+func (g *generation) close() {
+	for _, l := range g.limiters {
+		l.release()
+	}
+	for _, t := range g.transports {
+		t.release()
+	}
+	if g.ended != nil {
+		g.ended()
+	}
+}
+
+// ServeHTTP answers a client.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g := s.enter()
+	if g == nil {
+		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
+	}
+	defer g.leave()
+	s.counts.requests.Add(1)
+	g.handler.ServeHTTP(w, r)
+}

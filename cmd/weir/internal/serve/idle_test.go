@@ -1,0 +1,108 @@
+//go:build linux
+
+package serve
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const idle = 10_000
+
+// TestTenThousandIdleConnections: each has had one answer and says nothing more. Others are
+// served all the same, a reload drops none, and none is left at the end. The clients are a process of
+// their own: both ends in one would need more open files than many systems allow.
+func TestTenThousandIdleConnections(t *testing.T) {
+	const spare = 200
+	var files syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
+	if files.Max < idle+spare { // a Go program raises the soft limit to the hard one by itself
+		t.Skipf("the system allows %d open files, %d are needed", files.Max, idle+spare)
+	}
+	const rules = "rules: [{name: a, rate: 1/m, burst: 30000, max_keys: 100}]"
+	s := start(t, rules)
+	program, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), idleClients+"="+s.address())
+	cmd.Stderr = os.Stderr
+	orders, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	reports := bufio.NewReader(out)
+	report := func() string {
+		line, err := reports.ReadString('\n')
+		assert.NoError(t, err)
+		return line
+	}
+	served := fmt.Sprintf("served %d\n", idle)
+	assert.Equal(t, served, report())
+	assert.Equal(t, int64(idle), s.room.open.Load())
+	assert.Equal(t, "200", s.statuses(1))
+	s.change("server: {idle_timeout: 3m}\n" + rules)
+	_, err = io.WriteString(orders, "again\n")
+	require.NoError(t, err)
+	assert.Equal(t, served, report(), "over the same connections")
+	s.stop()
+	assert.Zero(t, s.room.open.Load())
+	require.NoError(t, orders.Close())
+	assert.NoError(t, cmd.Wait())
+}
+
+// idleClients is the variable that makes this program the clients of a server.
+const idleClients = "WEIR_TEST_IDLE_CLIENTS"
+
+// beIdleClients opens the connections, and asks over each of them at first and for every line that
+// comes in.
+func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
+	conns := make([]net.Conn, idle)
+	for i := range conns {
+		var err error
+		if conns[i], err = net.Dial("tcp", address); err != nil {
+			return err
+		}
+	}
+	for lines := bufio.NewScanner(orders); ; {
+		served := 0
+		for _, conn := range conns {
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				return err
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				return err
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode == http.StatusOK {
+				served++
+			}
+		}
+		if _, err := fmt.Fprintf(reports, "served %d\n", served); err != nil || !lines.Scan() {
+			return err
+		}
+	}
+}
+
+// init is where this program becomes the clients, before it is a test.
+func init() {
+	address := os.Getenv(idleClients)
+	if address == "" {
+		return
+	}
+	if err := beIdleClients(address, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}

@@ -1,0 +1,27 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+)
+
+// fail answers a request that cannot be served, in the form that refusals have, too.
+func fail(w http.ResponseWriter, body config.Body, status int, detail string) {
+	contentType, value := "application/problem+json", any(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{"about:blank", http.StatusText(status), status, detail})
+	if body == config.BodyJSON {
+		contentType, value = "application/json", struct {
+			Error string `json:"error"`
+		}{detail}
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // if the client has gone there is nobody to tell
+}

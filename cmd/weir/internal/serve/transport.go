@@ -1,0 +1,42 @@
+package serve
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+)
+
+// A transportKey is what upstreams have in common that share their connections.
+type transportKey struct {
+	scheme, host             string
+	connectTime, respondTime time.Duration
+	h2c                      bool
+}
+
+func transportOf(u *config.Upstream) transportKey {
+	return transportKey{u.URL.Scheme, u.URL.Host, u.ConnectTimeout, u.ResponseTimeout, u.H2C}
+}
+
+// newTransport returns the connections to an upstream. Its bounds are there so that an upstream that
+// hangs cannot hold a client forever; how long an answer may take once it has begun is for
+// the upstream to say.
+func (k transportKey) newTransport() *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!k.h2c)
+	protocols.SetHTTP2(!k.h2c)
+	protocols.SetUnencryptedHTTP2(k.h2c)
+	return &http.Transport{
+		// An upstream that is named is meant: no proxy of the environment between.
+		Proxy:                 nil,
+		DialContext:           (&net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   k.connectTime,
+		ResponseHeaderTimeout: k.respondTime,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConns:          256,
+		MaxIdleConnsPerHost:   256, // all of them: the default of 2 is for many hosts
+		Protocols:             protocols,
+		DisableCompression:    true, // bodies pass as the two ends agree
+	}
+}

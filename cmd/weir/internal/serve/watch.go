@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+)
+
+// quiet is how long nothing must have happened to the files before they are read: editors and tools
+// change a file in several steps.
+const quiet = 100 * time.Millisecond
+
+// watch reloads when the rule file or a certificate has changed, until ctx ends.
+//
+// It watches the directories, because editors put a new file in the place of the old, and Kubernetes
+// turns a link beside it; and it compares what is in the files, because most of what happens in
+// a directory means others.
+func (s *Server) watch(ctx context.Context) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.config.Log.Warn("the rule file is not watched: reload it by SIGHUP", "err", err)
+		return
+	}
+	defer watcher.Close()
+	s.watchAgain(watcher)
+	seen := s.loaded
+	settled := time.NewTimer(quiet) // it may have changed since it was loaded
+	defer settled.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case err := <-watcher.Errors:
+			s.config.Log.Warn("watching the rule file", "err", err)
+			settled.Reset(quiet) // something may have been missed
+		case <-watcher.Events:
+			settled.Reset(quiet)
+		case <-settled.C:
+			if now := fingerprint(s.watchAgain(watcher)); now != seen {
+				seen = now
+				_ = s.Reload() // it has said so
+				s.watchAgain(watcher)
+			}
+		}
+	}
+}
+
+// watchAgain watches the directories in which the files are by now, and returns the files.
+func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
+	files := filesOf(s.current.Load().file)
+	for _, file := range files {
+		directories := []string{filepath.Dir(file)}
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			directories = append(directories, filepath.Dir(real))
+		}
+		for _, d := range directories {
+			if err := watcher.Add(d); err != nil {
+				s.config.Log.Warn("a directory is not watched: reload by SIGHUP when it changes", "directory", d, "err", err)
+			}
+		}
+	}
+	return files
+}
+
+// filesOf are those that a rule file consists of.
+func filesOf(f *config.File) []string {
+	files := []string{f.Name}
+	for _, l := range f.Listen {
+		if l.TLS != nil {
+			files = append(files, l.TLS.CertFile, l.TLS.KeyFile)
+		}
+	}
+	return files
+}
+
+// A sum stands for the content of files.
+type sum [sha256.Size]byte
+
+// fingerprint tells one content of files from another. A file that cannot be read is one, too.
+func fingerprint(files []string) sum {
+	all := sha256.New()
+	for _, name := range files {
+		one := sha256.New()
+		if file, err := os.Open(name); err != nil {
+			_, _ = io.WriteString(one, "missing") // a hash never fails
+		} else {
+			_, _ = io.Copy(one, io.LimitReader(file, config.MaxBytes+1)) // half a file is another one
+			_ = file.Close()
+		}
+		all.Write(one.Sum(nil))
+	}
+	return sum(all.Sum(nil))
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
+)
+
+// serveFlags are what a rule file says in the simple case.
+type serveFlags struct {
+	Listen         string   `placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default: 127.0.0.1:8080)."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Where to serve metrics and the live page, on a loopback address; none for nowhere (default: 127.0.0.1:8081)."`
+	Upstream       string   `placeholder:"URL" help:"The server to pass requests to. Without it a built-in echo answers."`
+	Key            string   `placeholder:"ip|header:NAME|..." help:"What has a bucket of its own (default: ip)."`
+	TrustedProxies []string `name:"trusted-proxy" placeholder:"ADDRESS" help:"A proxy, or a range of them, whose X-Forwarded-For is believed. May be repeated."`
+	limit.Flags
+}
+
+// name returns that of the rule file; "" for none.
+func (c *serveCommand) name() (string, error) {
+	if c.File != "" && c.Config != "" {
+		return "", limit.Misuse("%s and --config %s: want one rule file", c.File, c.Config)
+	}
+	if c.Config != "" {
+		return c.Config, nil
+	}
+	return c.File, nil
+}
+
+// asFile returns the file that the flags stand for.
+func (f *serveFlags) asFile() (*config.File, error) {
+	policy, err := f.Policy()
+	if err != nil {
+		return nil, err
+	}
+	rule := config.NewRule("default")
+	rule.Algorithm, rule.Rate, rule.Aligned, rule.Policy = f.AlgorithmName(), f.Limit, f.Aligned, policy
+	rule.MaxKeys = f.MaxKeys
+	if f.Key != "" {
+		if rule.Key, err = config.ParseKey(f.Key); err != nil {
+			return nil, limit.Misuse("--key: %v", err)
+		}
+	}
+	file := config.Single(rule)
+	file.Name = "the command line"
+	file.ClientIP.IPv6Prefix = 64 // a customer has that many addresses at the least
+	if f.Listen != "" {
+		if file.Listen[0].Address, err = config.ParseAddress(f.Listen); err != nil {
+			return nil, limit.Misuse("--listen: %v", err)
+		}
+	}
+	if f.Admin != "none" {
+		if file.Admin, err = config.ParseAdmin(cmp.Or(f.Admin, "127.0.0.1:8081")); err != nil {
+			return nil, limit.Misuse("--admin: %v", err)
+		}
+	}
+	if f.Upstream != "" {
+		if file.Upstream, err = config.ParseUpstream(f.Upstream); err != nil {
+			return nil, limit.Misuse("--upstream: %v", err)
+		}
+	}
+	for _, text := range f.TrustedProxies {
+		proxies, err := config.ParseProxies(text)
+		if err != nil {
+			return nil, limit.Misuse("--trusted-proxy: %v", err)
+		}
+		file.TrustedProxies = append(file.TrustedProxies, proxies...)
+		file.ClientIP.From = config.FromXForwardedFor
+	}
+	return file, nil
+}
+
+// unused refuses flags that a rule file takes the place of.
+func (f *serveFlags) unused(name string) error {
+	return unused(name, append(limitFlags(&f.Flags), []flag{
+		{"--listen", f.Listen != ""},
+		{"--admin", f.Admin != ""},
+		{"--upstream", f.Upstream != ""},
+		{"--key", f.Key != ""},
+		{"--trusted-proxy", len(f.TrustedProxies) > 0},
+	}...))
+}

@@ -1,0 +1,82 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// started is the program as a server, with what it logs.
+type started struct {
+	*exec.Cmd
+	t     *testing.T
+	lines *bufio.Scanner
+}
+
+func startProgram(t *testing.T, args ...string) *started {
+	t.Helper()
+	s := &started{exec.Command(build(t), args...), t, nil}
+	stderr, err := s.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.Start())
+	t.Cleanup(func() { _ = s.Process.Kill() }) // has ended if all is well
+	s.lines = bufio.NewScanner(stderr)
+	return s
+}
+
+// until reads the log up to a line that matches, and returns what its parentheses hold.
+func (s *started) until(pattern string) []string {
+	s.t.Helper()
+	for s.lines.Scan() {
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.lines.Text()); found != nil {
+			return found[1:]
+		}
+	}
+	require.Fail(s.t, "the log ends without", pattern)
+	return nil
+}
+
+func status(t *testing.T, url string) int {
+	t.Helper()
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return resp.StatusCode
+}
+
+func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
+	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: clients, rate: 1/h, burst: 2}]\n"
+	name := file(t, "weir.yaml", text)
+	s := startProgram(t, "serve", name)
+	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
+	admin := s.until(`msg=listening url=(\S+) for=administrators`)[0]
+	assert.Equal(t, []int{200, 200, 429}, []int{status(t, url), status(t, url), status(t, url)})
+
+	require.NoError(t, s.Process.Signal(syscall.SIGHUP))
+	s.until(`msg=reloaded .* changes=0 generation=1`)
+	assert.Equal(t, 429, status(t, url), "a reload refills nothing")
+
+	require.NoError(t, os.WriteFile(name, []byte(strings.Replace(text, "rate", "rat", 1)), 0o600))
+	s.until(`msg="reload: .*weir.yaml:3:25: unknown key \\"rat\\": did you mean \\"rate\\"\?"`)
+	s.until(`msg="reload failed: everything stays as it was" generation=1`)
+	assert.Equal(t, 200, status(t, admin+"readyz"))
+
+	require.NoError(t, os.WriteFile(name, []byte(strings.Replace(text, "burst: 2", "burst: 2, shadow: true", 1)), 0o600))
+	s.until(`msg="reload: rule clients: changed: shadow"`)
+	s.until(`msg=reloaded`)
+	assert.Equal(t, 200, status(t, url))
+
+	require.NoError(t, s.Process.Signal(syscall.SIGTERM))
+	s.until(`msg=stopped requests=5 allowed=3 refused=2 upstream_failures=0`)
+	assert.NoError(t, s.Wait())
+}

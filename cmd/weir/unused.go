@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/engine"
+)
+
+// A flag is one of the command line, and whether it was given.
+type flag struct {
+	name  string
+	given bool
+}
+
+// limitFlags are those of a limit.
+func limitFlags(f *limit.Flags) []flag {
+	const defaultLimit = "1/s"
+	return []flag{
+		{"--limit", f.Limit.String() != defaultLimit},
+		{"--algorithm", f.Algorithm != nil},
+		{"--burst", f.Burst != nil},
+		{"--aligned", f.Aligned},
+		{"--max-keys", f.MaxKeys != engine.DefaultMaxKeys},
+	}
+}
+
+// unused refuses flags that a rule file takes the place of.
+func unused(file string, flags []flag) error {
+	for _, f := range flags {
+		if f.given {
+			return limit.Misuse("%s: the rules of %s say what is limited to what: leave one of the two out", f.name, file)
+		}
+	}
+	return nil
+}
