@@ -31,7 +31,7 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	assert.EqualError(t, err, "cannot listen on "+taken+": the port is in use; "+
-		"stop the program that has it, or choose another port (0 takes a free one)")
+		"stop the program that has it, or choose another port, with --listen and --admin or in the rule file (0 takes a free one)")
 	l, err := net.Listen("tcp", free)
 	require.NoError(t, err, "what was bound before is free again")
 	require.NoError(t, l.Close())

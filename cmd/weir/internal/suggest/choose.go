@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // choose picks the point to recommend.
@@ -18,9 +20,16 @@ func (c *Curve) choose(period time.Duration) {
 			return
 		}
 	}
-	c.Best = c.knee()
-	if len(c.Points) < 3 {
+	points := c.Points
+	if last := len(points) - 1; last > 0 && points[last].Lower == (engine.Rate{}) {
+		points = points[:last] // there the burst is enough for the whole log, and the rate means nothing
+	}
+	c.Best = knee(points)
+	if len(points) < 3 {
 		c.Reason = "the lowest rate that was found"
+		if len(points) < len(c.Points) {
+			c.Reason += fmt.Sprintf("; %s is enough by itself", c.Points[len(points)].across())
+		}
 		return
 	}
 	c.Reason = "the knee of the curve: " + c.sides()
@@ -29,11 +38,11 @@ func (c *Curve) choose(period time.Duration) {
 // knee returns the point that lies farthest below the line between the two ends of the curve, both
 // axes being logarithms: there the curve turns from steep to flat. Where there is no curve it is the
 // last point, which has the lowest rate.
-func (c *Curve) knee() int {
-	best, farthest := len(c.Points)-1, 0.0
-	first, last := c.Points[0].place(), c.Points[len(c.Points)-1].place()
-	for i := range c.Points {
-		at := c.Points[i].place()
+func knee(points []Point) int {
+	best, farthest := len(points)-1, 0.0
+	first, last := points[0].place(), points[best].place()
+	for i := range points {
+		at := points[i].place()
 		along := (at.x - first.x) / (last.x - first.x)
 		if below := first.y + along*(last.y-first.y) - at.y; below > farthest {
 			best, farthest = i, below
@@ -64,6 +73,9 @@ func (c *Curve) sides() string {
 		p := &c.Points[c.Best+1]
 		if s != "" {
 			s += ", "
+		}
+		if p.Lower == (engine.Rate{}) {
+			return s + p.across() + " is enough by itself"
 		}
 		s += fmt.Sprintf("%s still needs %.2f of it", p.across(), p.PerSecond()/best.PerSecond())
 	}

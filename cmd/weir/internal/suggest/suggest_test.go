@@ -95,6 +95,18 @@ func TestWhereThereIsNothingToSuggest(t *testing.T) {
 	assert.Equal(t, "the lowest rate that was found", c.Reason)
 }
 
+// A burst that is enough for the whole log says nothing about a rate, so it is not recommended where
+// there is anything else.
+func TestABurstThatIsEnoughIsNotRecommended(t *testing.T) {
+	c := find(t, "rate: 1/s", trace(0, 0, 0, 0, 100, 100, 100, 100), 0)
+	last := len(c.Points) - 1
+	require.Positive(t, last)
+	require.Zero(t, c.Points[last].Lower)
+	assert.Less(t, c.Best, last)
+	assert.NotZero(t, c.Points[c.Best].Lower)
+	assert.Contains(t, c.Reason, "is enough by itself")
+}
+
 func TestCostsAndTiersAndRefunds(t *testing.T) {
 	tr := trace(0, 0, 0, 0)
 	for i := range tr.Requests {
@@ -217,7 +229,7 @@ func TestNoLowerRateWouldDo(t *testing.T) {
 func TestTheKneeIsTheFarthestBelowTheLine(t *testing.T) {
 	c := &Curve{Points: []Point{
 		{Rate: engine.PerSecond(100), Burst: 1}, {Rate: engine.PerSecond(90), Burst: 2},
-		{Rate: engine.PerSecond(2), Burst: 5}, {Rate: engine.PerSecond(1), Burst: 100},
+		{Rate: engine.PerSecond(2), Burst: 5}, {Rate: engine.PerSecond(1), Burst: 100, Lower: engine.PerSecond(0.5)},
 	}}
 	c.choose(0)
 	assert.Equal(t, 2, c.Best)
