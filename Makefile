@@ -1,6 +1,6 @@
 # weir: every command a person needs. `make` lists them.
 
-MODULES   := . cmd/weir
+MODULES   := . bench cmd/weir
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -8,6 +8,7 @@ FUZZTIME  := 10s
 SOAKTIME  := 1h
 BENCHTIME := 0.2s
 ROUNDS    := 6
+RESULTS   := $(BIN)/bench
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -17,24 +18,29 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
+# Every module by its own requirements: those of the libraries that bench/ compares weir
+# with are nobody else's. So bench/ is not in go.work either, which is for editors.
+export GOWORK := off
+
 # A command for every module in turn.
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-nginx test-race test-386 cross check vulncheck bench explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-nginx test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-go explore fuzz soak clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start the limiting proxy on 127.0.0.1:8080 and its live page on 127.0.0.1:8081 (1/s, burst 5; ADDRESS=..., ADMIN=... to change)
 	$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN)
 
-build: ## build the program into bin/
+build: ## build weir, and weir-bench for `weir bench`, into bin/
 	cd cmd/weir && go build -o ../../$(BIN)/weir .
+	cd bench && go build -o ../$(BIN)/weir-bench ./cmd/weir-bench
 
-test: ## every test: plain, all interleavings of small scenarios, under the race detector, as 32 bits, and the cross builds
+test: ## every test: plain, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
 	$(call each,go test ./...)
-	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross
+	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 EXPLORE = go test -tags explore -timeout 0 -v ./fuzz/explore ./fuzz/model
@@ -74,7 +80,22 @@ check: ## what every commit passes: format, vet, staticcheck, tidy modules
 vulncheck: ## known vulnerabilities of dependencies (needs the network)
 	$(call each,go run $(GOVULNCHECK) ./...)
 
-bench: ## the engine's benchmarks, ROUNDS interleaved rounds, and the ratios to the floor
+# Prints the table and leaves a page with charts and the figures in bin/.
+bench_to = mkdir -p $(BIN) && $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
+
+bench: build ## weir beside its floor and other libraries, some eight minutes; a page and JSON in bin/
+	$(call bench_to)
+
+bench-quick: build ## the same in two minutes: the targets, and a few libraries
+	$(call bench_to,--quick)
+
+bench-full: build ## the same with everything, more than an hour
+	$(call bench_to,--full)
+
+bench-guard: ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
+	cd bench && WEIR_GUARD=1 go test -count 1 ./guard
+
+bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat (BENCH=... to choose)
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
 
 explore: ## every interleaving of a few calls, larger scenarios too (minutes)

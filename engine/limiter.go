@@ -17,7 +17,6 @@ type Limiter struct {
 	clock *clock
 
 	logs       bool // the algorithm is the sliding log
-	careful    bool // a refusal is not the end of it: the clock is coarse, or somebody observes
 	stable     bool
 	observer   *observer // nil for none
 	setting    sync.Mutex
@@ -67,7 +66,6 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		table:      table,
 		clock:      clock,
 		logs:       policy.algorithm == slidingLog,
-		careful:    clock.kind == clockCoarse || c.observer != nil,
 		stable:     c.stable,
 		observer:   c.observer,
 		background: &background{table: table, clock: clock, interval: c.interval},

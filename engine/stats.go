@@ -15,7 +15,7 @@ type Stats struct {
 	Forgiven   uint64 // tokens that those still owed, each key's rounded up
 	NoRoom     uint64 // requests refused because there was no slot (Refuse)
 	Unrecorded uint64 // requests admitted without a record (Admit)
-	Retries    uint64 // searches begun again because another call had succeeded
+	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 }
 
 // Stats returns the limiter's statistics. It reads a few words for each shard.

@@ -31,35 +31,28 @@ func (l *Limiter) AllowKey(k Key) bool {
 	} else {
 		now = l.clock.nanos()
 	}
-	s, plan, v := l.table.Hit(place, now, 1, k.tier)
+	_, _, v := l.table.Hit(place, now, 1, k.tier)
 	runtime.KeepAlive(l) // and with it the table
 	if v == shard.Admitted {
 		return true
 	}
-	if v == shard.Refused && !l.careful {
+	if v == shard.Refused && l.observer == nil {
 		return false
 	}
-	return l.allowSlowly(k, place, shard.Outcome{State: s, Plan: plan, At: now, Verdict: v})
+	return l.allowSlowly(k, place, now, v)
 }
 
-// allowSlowly is the rest of AllowKey when its hit did not decide: the key may have no
+// allowSlowly is the rest of AllowKey when its hit was not the end of it: the key may have no
 // record yet, a refusal may rest on a coarse clock, and an observer may want to know of it.
-func (l *Limiter) allowSlowly(k Key, place shard.Place, o shard.Outcome) bool {
-	doubtful := false
-	if l.logs {
-		var r atomicbucket.Reading
-		o, r = l.table.TakeLog(place, o.At, 1, k.tier, false)
-		doubtful = o.Verdict == shard.Refused && r.RetryAfter < l.clock.lateness()
-	} else {
-		if o.Verdict != shard.Refused {
-			o = l.table.Miss(place, o.At, 1, k.tier, o.Verdict)
-		}
-		doubtful = o.Verdict == shard.Refused && o.Doubtful(1, k.tier)
+func (l *Limiter) allowSlowly(k Key, place shard.Place, now int64, v shard.Verdict) bool {
+	if !v.Refuses() {
+		v = l.table.Miss(place, now, 1, k.tier).Verdict
 	}
-	if doubtful {
-		o = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier)
+	if v == shard.Doubtful {
+		v = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier).Verdict
 	}
-	if o.Verdict.Admits() {
+	runtime.KeepAlive(l)
+	if v.Admits() {
 		return true
 	}
 	if l.observer != nil {
@@ -93,23 +86,23 @@ func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 	place.Touch()
 	nanos := l.clock.nanos()
 	s, plan, v := l.table.Hit(place, nanos, n, k.tier)
-	runtime.KeepAlive(l) // and with it the table
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
 	if v == shard.Admitted {
 		answer(d, o, nanos, k, o.Read(0, k.tier), true)
 		return true
 	}
 	if l.logs {
-		return l.takeLog(d, k, n, nanos, l.clock.lateness())
+		return l.takeLog(d, k, n, nanos, true)
 	}
-	if v != shard.Refused {
-		o = l.table.Miss(place, nanos, n, k.tier, v)
+	if !v.Refuses() {
+		o = l.table.Miss(place, nanos, n, k.tier)
 	}
-	if o.Doubtful(n, k.tier) {
+	if o.Verdict == shard.Doubtful {
 		nanos = l.clock.renew(coarseTick)
 		o = l.table.Take(place, nanos, n, k.tier)
 	}
 	l.decide(d, k, o, nanos, n)
+	runtime.KeepAlive(l) // and with it the table
 	return o.Verdict == shard.Admitted
 }
 
@@ -129,7 +122,7 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) (d Decision) {
 		return l.peek(k, n, nanos)
 	}
 	if l.logs {
-		l.takeLog(&d, k, n, nanos, 0)
+		l.takeLog(&d, k, n, nanos, false)
 		return d
 	}
 	l.decide(&d, k, l.table.Take(l.table.Find(k.hash), nanos, n, k.tier), nanos, n)
@@ -137,11 +130,11 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) (d Decision) {
 }
 
 // takeLog is a take from a sliding log, whose record alone does not say what there is to
-// say, by a clock that may be so late.
-func (l *Limiter) takeLog(d *Decision, k Key, n uint64, nanos int64, late time.Duration) (recorded bool) {
+// say. If nanos is what the limiter's clock read, a refusal in doubt is asked again.
+func (l *Limiter) takeLog(d *Decision, k Key, n uint64, nanos int64, read bool) (recorded bool) {
 	place := l.table.Find(k.hash)
 	o, r := l.table.TakeLog(place, nanos, n, k.tier, true)
-	if o.Verdict == shard.Refused && r.RetryAfter < late { // as Doubtful
+	if o.Verdict == shard.Doubtful && read {
 		nanos = l.clock.renew(coarseTick)
 		o, r = l.table.TakeLog(place, nanos, n, k.tier, true)
 	}
@@ -160,7 +153,7 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, nanos int64, n uin
 	switch o.Verdict {
 	case shard.Admitted, shard.Unrecorded:
 		answer(d, o, nanos, k, o.Read(0, k.tier), true)
-	case shard.Refused:
+	case shard.Refused, shard.Doubtful:
 		answer(d, o, nanos, k, o.Read(n, k.tier), false)
 	case shard.TooMuch:
 		*d = l.peek(k, n, nanos)

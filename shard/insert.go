@@ -32,9 +32,10 @@ func (t *Table) insert(p Place, r request) Outcome {
 			}
 			return t.settle(p, sl, s, r)
 		}
-		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, r.now)) {
+		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, t.Mark())) {
 			room, from = sl, s
-			idleAtMark = !s.IsLive() || plan.idle(s, t.Mark())
+		} else if room == nil && s.IsLive() && plan.idle(s, r.now) {
+			room, from, idleAtMark = sl, s, false
 		}
 		if s == 0 {
 			break // R5

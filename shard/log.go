@@ -42,7 +42,7 @@ func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8, all bool) (Outc
 				reading = r.read(now, tick, d)
 			}
 			if sl.state.Load() == s { // R2
-				return Outcome{s, plan, now, Refused}, reading
+				return Outcome{s, plan, now, plan.refusal(lack)}, reading
 			}
 		} else {
 			reading := atomicbucket.Reading{}

@@ -10,8 +10,8 @@ const (
 	// maxBytes is the largest table that the address space can hold.
 	maxBytes = math.MaxInt / 2
 	// mapFrom is the size from which a table gets memory of its own instead
-	// of Go heap: 64 MiB. Smaller tables gain little from huge pages.
-	mapFrom = 64 << 20
+	// of Go heap: 4 MiB, two huge pages. Smaller tables gain little from them.
+	mapFrom = 4 << 20
 )
 
 // memory holds the slots of a table. They contain no pointers: the garbage

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -23,17 +24,25 @@ func physicalMemory() uint64 {
 // mapSlots maps n zeroed slots, aligned to a huge page, and asks for huge pages.
 // A kernel without them serves ordinary pages: slower, and just as right.
 func mapSlots(n uint64) (*memory, error) {
-	size := n*slotBytes + hugePage
-	region, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	page := uint64(os.Getpagesize())
+	size := ceilDiv(n*slotBytes, page) * page
+	// A huge page more than is needed, of which both ends go back at once.
+	region, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("shard: map %d bytes for %d slots: %w", size, n, err)
 	}
-	skip := -uintptr(unsafe.Pointer(&region[0])) % hugePage
-	_ = unix.Madvise(region[skip:], unix.MADV_HUGEPAGE)
-	m := &memory{
-		slots:  unsafe.Slice((*slot)(unsafe.Pointer(&region[skip])), n),
-		mapped: size,
+	skip := -uintptr(region) % hugePage
+	first := unsafe.Add(region, skip)
+	m := &memory{slots: unsafe.Slice((*slot)(first), n), mapped: size}
+	runtime.AddCleanup(m, func(first unsafe.Pointer) { unmap(first, uintptr(size)) }, first)
+	if !unmap(region, skip) || !unmap(unsafe.Add(first, size), hugePage-skip) {
+		m.mapped += hugePage // the system kept it
 	}
-	runtime.AddCleanup(m, func(region []byte) { _ = unix.Munmap(region) }, region)
+	_ = unix.Madvise(unsafe.Slice((*byte)(first), size), unix.MADV_HUGEPAGE)
 	return m, nil
+}
+
+// unmap gives memory back and reports whether the system took it.
+func unmap(first unsafe.Pointer, size uintptr) bool {
+	return size == 0 || unix.MunmapPtr(first, size) == nil
 }

@@ -26,7 +26,7 @@ type Plan struct {
 
 // NewPlan returns the plan of a rule whose quota is that of tier 0, and of further tiers.
 // lateness is how far the clock may be behind that the calls are made by: see
-// [Outcome.Doubtful].
+// [Doubtful].
 func NewPlan(rule atomicbucket.Rule, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= MaxTiers {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, MaxTiers)
@@ -84,6 +84,22 @@ func (p *Plan) take(s atomicbucket.State, now int64, d atomicbucket.Demand) (pay
 		return rule.Take(s, rule.Ticks(now), d)
 	}
 	return p.rule.Take(s, p.rule.Ticks(now), d)
+}
+
+// refused is the verdict on a record that does not admit a demand.
+func (p *Plan) refused(s atomicbucket.State, now int64, d atomicbucket.Demand) Verdict {
+	if p.doubt == 0 {
+		return Refused
+	}
+	return p.refusal(p.rule.Lack(s, p.rule.Ticks(now), d))
+}
+
+// refusal is the verdict on a record that lacks so many ticks.
+func (p *Plan) refusal(lack uint64) Verdict {
+	if lack < p.doubt {
+		return Doubtful
+	}
+	return Refused
 }
 
 // idle reports whether a record that follows the plan is idle at an instant.

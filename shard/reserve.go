@@ -12,7 +12,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 	defer runtime.KeepAlive(t)
 	for {
 		o := t.Take(p, now, n, tier)
-		if o.Verdict != Refused {
+		if !o.Verdict.Refuses() {
 			return o
 		}
 		s, plan, sl := t.record(p)

@@ -26,7 +26,7 @@ type Stats struct {
 	Forgiven   uint64 // tokens those still owed, each record rounded up
 	NoRoom     uint64 // requests refused because their window was full
 	Unrecorded uint64 // requests admitted without a record for the same reason
-	Retries    uint64 // searches begun again because another call had succeeded
+	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 }
 
 // Stats returns the table's statistics.

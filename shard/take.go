@@ -12,6 +12,9 @@ type Verdict uint8
 const (
 	// Refused: the record has not the tokens. Nothing was written.
 	Refused Verdict = iota
+	// Doubtful: refused, but by so short a wait that a late clock may be to blame. Only where
+	// the plan was told that clocks are late.
+	Doubtful
 	// Admitted: the tokens were charged to the key's record.
 	Admitted
 	// NoRoom: the key has no record, its window is full and the policy
@@ -25,15 +28,13 @@ const (
 	TooMuch
 	// Undecided: nothing was taken; the caller has to go on.
 	Undecided
-	// Overtaken: undecided, because another call on this record succeeded first.
-	Overtaken
 )
-
-// decided reports whether there is nothing left to do.
-func (v Verdict) decided() bool { return v < Undecided }
 
 // Admits reports whether the verdict lets the request pass.
 func (v Verdict) Admits() bool { return v == Admitted || v == Unrecorded }
+
+// Refuses reports whether the verdict says that the key's record has not the tokens.
+func (v Verdict) Refuses() bool { return v <= Doubtful }
 
 // An Outcome is what [Table.Take] has decided.
 type Outcome struct {
@@ -51,10 +52,10 @@ type Outcome struct {
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
-	if v.decided() {
+	if v != Undecided {
 		return Outcome{s, plan, now, v}
 	}
-	return t.Miss(p, now, n, tier, v)
+	return t.Miss(p, now, n, tier)
 }
 
 // hitLines is how many lines of a window Hit searches. In a table that is 0.6 full of live
@@ -62,12 +63,12 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 const hitLines = 2
 
 // Hit is the common case of a table of token buckets: of any other it is undecided. When
-// it is, or was overtaken, [Table.Miss] is the rest. The caller keeps the table alive,
-// since its slots may lie outside the Go heap.
+// it is, [Table.Miss] is the rest. The caller keeps the table alive, since its slots may lie
+// outside the Go heap.
 //
-// It calls nothing and does not begin again, so that everything stays in registers, and is a
-// step of its own so that callers who count nanoseconds can save a call. It searches the
-// first lines only: of a new key, whose whole window has to be searched, Miss does that.
+// It calls nothing, so that everything stays in registers, and is a step of its own so
+// that callers who count nanoseconds can save a call. It searches the first lines only:
+// of a new key, whose whole window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	for i := uint64(0); i < t.hits; i++ {
 		sl := p.at(i)
@@ -89,44 +90,39 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 		if n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew { // late, or far ahead: R7
 			break
 		}
-		payload, ok := plan.bucket.Take(s, plan.bucket.Ticks(now), quota.Demand(n))
+		tick, demand := plan.bucket.Ticks(now), quota.Demand(n)
+		payload, ok := plan.bucket.Take(s, tick, demand)
 		if !ok {
 			if sl.state.Load() == s { // R2
-				return s, plan, Refused
+				return s, plan, plan.refusal(payload - tick - demand.Limit)
 			}
 		} else if s, ok = sl.state.Move(s, payload); ok {
 			return s, plan, Admitted
 		}
-		return 0, nil, Overtaken
+		i-- // the same slot again, at once: its line is here now
 	}
 	return 0, nil, Undecided
 }
 
-// Miss is [Table.Take] after [Table.Hit] did not decide, and said so with v: it gives the key
-// a record, or settles one that is tentative, or tells why it cannot.
-func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, v Verdict) Outcome {
+// Miss is [Table.Take] after [Table.Hit] was undecided: it gives the key a record, or
+// settles one that is tentative, or tells why it cannot. The caller keeps the table alive.
+func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
 	if t.rings != nil {
 		o, _ := t.TakeLog(p, now, n, tier, false)
 		return o
 	}
 	r := request{now, n, tier}
-	if v == Overtaken {
-		t.shard(p).retries.Add(1)
-	}
-	if v == Overtaken || !t.buckets { // of other rules Hit has not looked
-		if o := t.hit(p, r); o.Verdict.decided() {
-			runtime.KeepAlive(t)
+	if !t.buckets { // then Hit has not looked
+		if o := t.hit(p, r); o.Verdict != Undecided {
 			return o
 		}
 	}
 	for {
 		r.now = t.catchUp(now)
-		if o := t.insert(p, r); o.Verdict.decided() {
-			runtime.KeepAlive(t)
+		if o := t.insert(p, r); o.Verdict != Undecided {
 			return o
 		}
-		if o := t.hit(p, r); o.Verdict.decided() {
-			runtime.KeepAlive(t)
+		if o := t.hit(p, r); o.Verdict != Undecided {
 			return o
 		}
 		t.shard(p).retries.Add(1)
@@ -141,27 +137,14 @@ func (t *Table) hit(p Place, r request) Outcome {
 			return undecided
 		}
 		payload, ok := plan.take(s, r.now, plan.Quota(r.tier).Demand(r.n))
-		if !ok {
-			return Outcome{s, plan, r.now, Refused} // record has read the state again: R2
+		if !ok { // record has read the state again: R2
+			return Outcome{s, plan, r.now, plan.refused(s, r.now, plan.Quota(r.tier).Demand(r.n))}
 		}
 		if s, ok = sl.state.Move(s, payload); ok {
 			return Outcome{s, plan, r.now, Admitted}
 		}
 		t.shard(p).retries.Add(1)
 	}
-}
-
-// Doubtful reports whether the outcome is a refusal of n tokens that rests on so short a
-// wait that a late clock may be to blame.
-func (o Outcome) Doubtful(n uint64, tier uint8) bool {
-	if o.Verdict != Refused || o.Plan.doubt == 0 {
-		return false
-	}
-	d := o.Plan.quotas[tier%MaxTiers].Demand(n)
-	if o.Plan.isBucket {
-		return o.Plan.bucket.Lack(o.State, o.Plan.bucket.Ticks(o.At), d) < o.Plan.doubt
-	}
-	return o.Plan.rule.Lack(o.State, o.Plan.rule.Ticks(o.At), d) < o.Plan.doubt
 }
 
 // Read returns what there is to say about the record that decided, to somebody in a tier

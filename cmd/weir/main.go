@@ -5,6 +5,7 @@
 //	weir check weir.yaml
 //	weir replay --limit 10/s --burst 20 access.log.gz
 //	weir replay --limit 10/m --compare access.log.gz
+//	weir bench --quick
 //
 // Its exit status is 0 when the work is done, 80 when the command line is wrong
 // and nothing was done, and 1 when the work failed.
@@ -24,6 +25,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
 	Check   checkCommand   `cmd:"" help:"Say what a rule file means, or what is wrong with it."`
 	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
+	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure weir beside the least that any limiter must do, and other libraries."`
 	Version versionCommand `cmd:"" help:"Print the version and exit."`
 }
 

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-go/weir/bench/report"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/run"
+	"github.com/weir-go/weir/bench/target"
+)
+
+// command is the command line.
+type command struct {
+	Quick  bool     `xor:"effort" help:"Measure in less than two minutes: the targets and a few peers, three rounds."`
+	Full   bool     `xor:"effort" help:"Measure everything: every peer on every row, ten rounds. Takes more than an hour."`
+	Rows   []string `placeholder:"LIST" help:"Measure only these: rows, or the sections parts, tables, memory, gc, latency, allocations. A wrong name lists them all."`
+	Rounds int      `placeholder:"N" help:"Rounds, 1 to 1000, instead of 3, 6 or 10."`
+	From   string   `placeholder:"FILE" help:"Measure nothing: report what an earlier run wrote with --json."`
+	JSON   string   `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
+	HTML   string   `name:"html" placeholder:"FILE" help:"Write a page with charts: one file, no network."`
+	SVG    string   `name:"svg" placeholder:"DIR" help:"Write the charts of docs/benchmarks.md."`
+}
+
+// misuse is an error of the command line.
+type misuse struct{ error }
+
+// ExitCode is kong's for a wrong command line.
+func (misuse) ExitCode() int { return 80 }
+
+// Run implements the command.
+func (c *command) Run() error {
+	r, err := c.get()
+	if err != nil {
+		return err
+	}
+	r.Targets = target.Evaluate(r)
+	if err := report.Text(os.Stdout, r); err != nil {
+		return err
+	}
+	if err := c.write(r); err != nil {
+		return err
+	}
+	if broken := run.Broken(r); len(broken) > 0 {
+		return fmt.Errorf("wrong or missing results:\n  %s", strings.Join(broken, "\n  "))
+	}
+	return nil
+}
+
+// get measures, or reads what was measured before.
+func (c *command) get() (*result.Run, error) {
+	if c.From != "" {
+		if c.Quick || c.Full || c.Rounds != 0 || len(c.Rows) > 0 {
+			return nil, misuse{errors.New("--from measures nothing: leave out --quick, --full, --rounds and --rows")}
+		}
+		file, err := os.Open(c.From)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		r, err := result.Read(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.From, err)
+		}
+		return r, nil
+	}
+	effort := run.Default
+	if c.Quick {
+		effort = run.Quick
+	} else if c.Full {
+		effort = run.Full
+	}
+	plan, err := run.NewPlan(effort, c.Rows, c.Rounds)
+	if err != nil {
+		return nil, misuse{err}
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", plan.Rounds, plan.Steps(), plan.Estimate().Round(5*time.Second))
+	step, done := progress(plan.Steps(), os.Stderr)
+	defer done()
+	r, err := plan.Do(ctx, "weir bench "+strings.Join(os.Args[1:], " "), step)
+	if errors.Is(err, context.Canceled) {
+		return nil, errors.New("interrupted")
+	}
+	return r, err
+}
+
+// write writes the files that were asked for.
+func (c *command) write(r *result.Run) error {
+	for path, write := range map[string]func(io.Writer) error{
+		c.JSON: r.Write,
+		c.HTML: func(w io.Writer) error { return report.HTML(w, r) },
+	} {
+		if path == "" {
+			continue
+		}
+		if err := writeFile(path, write); err != nil {
+			return err
+		}
+	}
+	if c.SVG == "" {
+		return nil
+	}
+	return report.WriteCharts(c.SVG, r)
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return file.Close()
+}

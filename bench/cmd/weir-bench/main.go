@@ -1,0 +1,31 @@
+// Command weir-bench measures weir beside the least that any limiter must do, and beside other
+// people's limiters. `weir bench` runs it.
+package main
+
+import (
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weir-go/weir/bench/child"
+	"github.com/weir-go/weir/bench/experiment"
+)
+
+const description = `Measure weir beside the least that any limiter must do, and beside other libraries.
+
+Exit status: 0 done, 80 the command line is wrong, 1 weir gave wrong decisions or the work failed. A missed target
+is not a failure.`
+
+func main() {
+	if child.Main(experiment.All(), os.Stdout) {
+		return
+	}
+	parser := kong.Must(&command{},
+		kong.Name("weir-bench"),
+		kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+	)
+	chosen, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	chosen.FatalIfErrorf(chosen.Run())
+}

@@ -1,0 +1,8 @@
+// Package bench measures weir beside a floor, the least that an exact limiter must do for the same
+// keys, and beside other people's limiters.
+//
+// The program is cmd/weir-bench. The benchmarks of this package measure the same rows and
+// floors one by one, in benchstat's form:
+//
+//	go test -bench Row/allowed-1k -count 6 | benchstat -col /of -
+package bench

@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// These benchmarks compare calls and algorithms of weir with each other.
+
+// year is a window of the clock that does not end during a benchmark.
+const year = 365 * 24 * time.Hour
+
+// question is a limiter that is asked in another way than by Allow.
+type question func(key string) bool
+
+func (q question) Allow(key string) bool { return q(key) }
+
+// compare measures a limiter on a row and fails if it does not decide as the row says. fill is how
+// often every key is asked before, so that rows that refuse do.
+func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
+	before, requests := row.Load()
+	decider := measure.Keyed{Limiter: l}
+	for range fill {
+		subject.Warm(decider, before)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	sample := measure.Count(b.N, decider, requests)
+	b.StopTimer()
+	if wrong := experiment.Wrong(&row, sample); wrong != "" {
+		b.Fatal(wrong)
+	}
+}
+
+// find returns the row of that name.
+func find(b *testing.B, name string) workload.Row {
+	row, err := workload.Find(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return row
+}
+
+// limiter returns a limiter that the benchmark closes.
+func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Limiter {
+	l, err := engine.New(p, options...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	return l
+}
+
+// BenchmarkTake is the whole Decision beside the bare answer.
+func BenchmarkTake(b *testing.B) {
+	for _, rule := range []struct {
+		name string
+		rate float64
+	}{{"exact", 1e9}, {"rounded", 999_999_937}} {
+		l := limiter(b, engine.TokenBucket(engine.PerSecond(rule.rate), 1<<32))
+		b.Run("rule="+rule.name+"/call=Allow", func(b *testing.B) { compare(b, find(b, "allowed-1k"), 1, l) })
+		b.Run("rule="+rule.name+"/call=Take", func(b *testing.B) {
+			compare(b, find(b, "allowed-1k"), 1, question(func(key string) bool { return l.Take(key, 1).Allowed }))
+		})
+	}
+}
+
+// nobody is an observer that does nothing.
+type nobody struct{}
+
+func (nobody) Refused(engine.Refusal) {}
+
+// BenchmarkObserve is a refusal without an observer, and with one that is told of one in a thousand
+// and of all.
+func BenchmarkObserve(b *testing.B) {
+	for _, o := range []struct {
+		name    string
+		options []engine.Option
+	}{
+		{"of=none", nil},
+		{"of=1/1000", []engine.Option{engine.Observe(nobody{}, 1000)}},
+		{"of=all", []engine.Option{engine.Observe(nobody{}, 1)}},
+	} {
+		l := limiter(b, engine.TokenBucket(engine.PerHour(1), 1), o.options...)
+		b.Run(o.name, func(b *testing.B) { compare(b, find(b, "denied-1k"), 1, l) })
+	}
+}
+
+// BenchmarkSweep is one pass over a table of a million keys that are in use.
+func BenchmarkSweep(b *testing.B) {
+	l := limiter(b, engine.TokenBucket(engine.PerHour(1), 1))
+	row := find(b, "zipf-1m")
+	before, _ := row.Load()
+	measure.Once(measure.Keyed{Limiter: l}, before)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Sweep()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
+}
+
+// algorithms have numbers that admit everything, and numbers that admit only a key's first
+// requests: so many.
+var algorithms = []struct {
+	name         string
+	free, strict engine.Policy
+	first        int
+}{
+	{"token", engine.TokenBucket(engine.PerSecond(1e9), 1<<32), engine.TokenBucket(engine.PerHour(1), 1), 1},
+	{"batch", engine.BatchRefill(1e9, time.Second, 1<<32), engine.BatchRefill(1, year, 1), 1},
+	{"fixed", engine.FixedWindow(1<<28, time.Hour), engine.FixedWindow(1, year), 1},
+	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},
+	// Memory is 16 + 4*8 bytes a slot.
+	{"log4", engine.SlidingLog(4, time.Microsecond), engine.SlidingLog(4, year), 4},
+	// For few keys only. What a key asks within a tick of a coarse clock finds room.
+	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
+}
+
+// BenchmarkAlgorithms is Allow of every algorithm beside the floor of its row, on 1,000 keys and
+// on a million, Zipf.
+func BenchmarkAlgorithms(b *testing.B) {
+	denied := find(b, "zipf-1m")
+	denied.Name, denied.Refused = "denied-1m", true
+	for _, row := range []workload.Row{find(b, "allowed-1k"), find(b, "denied-1k"), find(b, "zipf-1m"), denied} {
+		b.Run(row.Name, func(b *testing.B) {
+			benchSubject(b, &row, subject.FloorTSC)
+			for _, a := range algorithms {
+				few := row.Keys == 1000
+				if few && a.name == "log4" || !few && a.name == "log127" {
+					continue
+				}
+				policy, fill := a.free, 1
+				if row.Refused {
+					policy, fill = a.strict, a.first
+				}
+				// As many slots as keys and more, so that every key finds room. But the rings of
+				// log127 would be 2 GB then.
+				room := row.Capacity * 5 / 4
+				if a.name == "log127" {
+					room = 4 * row.Keys
+				}
+				var l *engine.Limiter // made once, for it takes longer than the row
+				b.Run("clock=tsc/of="+a.name, func(b *testing.B) {
+					if l == nil {
+						var err error
+						if l, err = engine.New(policy, engine.MaxKeys(room)); err != nil {
+							b.Fatal(err)
+						}
+					}
+					compare(b, row, fill, l)
+				})
+				if l != nil {
+					l.Close() // its sweeper would disturb the next one
+				}
+			}
+		})
+	}
+}
+
+// Names are what benchstat reads.
+func TestLabels(t *testing.T) {
+	for name, want := range map[string]string{
+		subject.WeirTSC:        "clock=tsc/of=weir",
+		subject.FloorPrecise:   "clock=precise/of=floor",
+		subject.WeirBatch:      "of=weir-TakeBatch",
+		"sethvargo/go-limiter": "of=sethvargo-go-limiter",
+	} {
+		if got := label(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+// Package experiment is what the processes that measure do.
+package experiment
+
+import "github.com/weir-go/weir/bench/child"
+
+// Names of the work.
+const (
+	Rate    = "rate"
+	Memory  = "memory"
+	Collect = "collect"
+	Latency = "latency"
+	Table   = "table"
+	Calls   = "calls"
+)
+
+// All returns all the work.
+func All() map[string]child.Work {
+	return map[string]child.Work{
+		Rate:    child.Of(MeasureRate),
+		Memory:  child.Of(MeasureMemory),
+		Collect: child.Of(MeasureCollect),
+		Latency: child.Of(MeasureLatency),
+		Table:   child.Of(MeasureTable),
+		Calls:   child.Of(MeasureCalls),
+	}
+}

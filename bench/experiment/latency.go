@@ -1,0 +1,145 @@
+package experiment
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// What happens beside the calls whose latency is measured.
+const (
+	Quiet = "nothing else"
+	Sweep = "the sweeper at work"
+	Flood = "a flood of new keys"
+)
+
+// LatencyOf is what to measure.
+type LatencyOf struct {
+	Beside string        `json:"beside"`
+	Empty  bool          `json:"empty"` // a call that does nothing, which is the noise of the machine
+	For    time.Duration `json:"for"`
+}
+
+// every is the time between the intended beginnings of two calls.
+const every = 5 * time.Microsecond
+
+// Percentiles are those of a curve.
+var Percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 100}
+
+// Delays are nanoseconds at each of Percentiles.
+type Delays struct {
+	// Service is from the call's beginning to its end.
+	Service []int64 `json:"service_ns"`
+	// Response is from when the call should have begun: calls that had to wait because the
+	// one before them was late count with their wait. That is the correction for
+	// coordinated omission.
+	Response []int64 `json:"response_ns"`
+	Calls    int64   `json:"calls"`
+	// Sweeps, Evictions and Flooded show that what should have happened beside the calls did.
+	Sweeps    uint64 `json:"sweeps"`
+	Evictions uint64 `json:"evictions"`
+	Flooded   uint64 `json:"flooded"`
+}
+
+// MeasureLatency calls a limiter that knows a million keys at a fixed pace.
+func MeasureLatency(of LatencyOf) (Delays, error) {
+	row, err := workload.Find("zipf-1m")
+	if err != nil {
+		return Delays{}, err
+	}
+	before, requests := row.Load()
+	// Keys are in use for a second after a request, so a flood finds no idle ones to replace.
+	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 10), engine.MaxKeys(row.Capacity),
+		engine.Prefault(), engine.SweepInterval(interval(of.Beside)))
+	if err != nil {
+		return Delays{}, err
+	}
+	defer l.Close()
+	for i := range before.Len() {
+		l.Allow(before.At(i))
+	}
+	calls := peers.Limiter(l)
+	if of.Empty {
+		calls = nothing{}
+	}
+	var d Delays
+	var stop atomic.Bool
+	var beside sync.WaitGroup
+	if of.Beside == Flood {
+		beside.Go(func() { d.Flooded = flood(l, &stop) })
+	}
+	sweeps := l.Stats().Sweeps
+	err = pace(calls, requests, of.For, &d)
+	stop.Store(true)
+	beside.Wait()
+	stats := l.Stats()
+	d.Sweeps, d.Evictions = stats.Sweeps-sweeps, stats.Evictions
+	if err == nil && (of.Beside == Sweep && d.Sweeps == 0 || of.Beside == Flood && d.Flooded == 0) {
+		err = fmt.Errorf("%s: there was none in %v", of.Beside, of.For)
+	}
+	return d, err
+}
+
+// interval returns the time between two sweeps: none where the sweeper is to work all the time.
+func interval(beside string) time.Duration {
+	if beside == Sweep {
+		return time.Millisecond
+	}
+	return time.Hour
+}
+
+// nothing is a limiter that is none.
+type nothing struct{}
+
+func (nothing) Allow(key string) bool { return key != "" }
+
+// flood asks for new keys until it is stopped, and returns how many.
+func flood(l *engine.Limiter, stop *atomic.Bool) (n uint64) {
+	for ; !stop.Load(); n++ {
+		l.AllowKey(l.KeyUint64(n))
+	}
+	return n
+}
+
+// pace makes calls at their times, busily waiting for each.
+func pace(l peers.Limiter, requests *workload.Stream, d time.Duration, delays *Delays) error {
+	service, response := hdrhistogram.New(1, int64(time.Minute), 3), hdrhistogram.New(1, int64(time.Minute), 3)
+	allowed, start := 0, time.Now()
+	for due, i := time.Duration(0), 0; due < d; due, i = due+every, i+1 {
+		began := time.Since(start)
+		for began < due {
+			began = time.Since(start)
+		}
+		if l.Allow(requests.At(i % requests.Len())) {
+			allowed++
+		}
+		ended := time.Since(start)
+		// Both histograms reach to a minute, which no run lasts.
+		if err := service.RecordValue(int64(ended - began)); err != nil {
+			return err
+		}
+		if err := response.RecordValue(int64(ended - due)); err != nil {
+			return err
+		}
+	}
+	if allowed == 0 {
+		return fmt.Errorf("not one call was allowed")
+	}
+	delays.Service, delays.Response, delays.Calls = curve(service), curve(response), service.TotalCount()
+	return nil
+}
+
+func curve(h *hdrhistogram.Histogram) []int64 {
+	points := make([]int64, len(Percentiles))
+	for i, p := range Percentiles {
+		points[i] = h.ValueAtPercentile(p)
+	}
+	return points
+}

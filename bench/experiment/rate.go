@@ -1,0 +1,93 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// RateOf is what to measure on a row. More than one subject share the process and the keys,
+// which is for rows whose keys take longer to make than to measure: they take turns then, a slice
+// each, so that they meet the same noise all the same.
+type RateOf struct {
+	Row      string        `json:"row"`
+	Subjects []string      `json:"subjects"`
+	For      time.Duration `json:"for"` // each
+}
+
+// A Rated is the result for one subject.
+type Rated struct {
+	measure.Sample
+	Error string `json:",omitempty"` // why the figures are worth nothing
+}
+
+// slice is how long one subject is measured before another has its turn. In it each asks for as
+// many keys as the caches hold lines, or more.
+const slice = 20 * time.Millisecond
+
+// MeasureRate measures how long decisions take, by subject.
+func MeasureRate(of RateOf) (map[string]Rated, error) {
+	row, err := workload.Find(of.Row)
+	if err != nil {
+		return nil, err
+	}
+	before, requests := row.Load()
+	deciders := make([]measure.Decider, len(of.Subjects))
+	for i, name := range of.Subjects {
+		d, release, err := subject.Open(&row, name, requests)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer release()
+		subject.Warm(d, before)
+		deciders[i] = d
+	}
+	samples := make([]measure.Sample, len(deciders))
+	if row.Draw == workload.Fresh {
+		for i, d := range deciders {
+			samples[i] = measure.Once(d, requests)
+		}
+	} else {
+		alternate(deciders, requests, of.For, samples)
+	}
+	runtime.KeepAlive(before)
+	results := make(map[string]Rated, len(samples))
+	for i, s := range samples {
+		results[of.Subjects[i]] = Rated{s, Wrong(&row, s)}
+	}
+	return results, nil
+}
+
+// alternate gives the deciders their turns.
+func alternate(deciders []measure.Decider, requests *workload.Stream, each time.Duration, samples []measure.Sample) {
+	turn := each
+	if len(deciders) > 1 {
+		turn = min(slice, each)
+	}
+	for range max(1, each/turn) {
+		for i, d := range deciders {
+			samples[i].Add(measure.For(turn, d, requests))
+		}
+	}
+}
+
+// Wrong says what is wrong with the decisions of a row, or "". One in a thousand may differ,
+// because limiters that bound their memory may have no room for a key.
+func Wrong(row *workload.Row, s measure.Sample) string {
+	want := 1.0
+	if row.Refused {
+		want = 0
+	}
+	if s.Ops == 0 {
+		return "no decision was made"
+	}
+	if math.Abs(s.Share()-want) > 0.001 {
+		return fmt.Sprintf("%.4g %% of the decisions were allowed: want %.0f %%", 100*s.Share(), 100*want)
+	}
+	return ""
+}

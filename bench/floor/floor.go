@@ -1,0 +1,80 @@
+// Package floor is the least that an exact limiter must do for a request, as things that can be
+// measured beside limiters: same keys, same order, same loop, a table of the same size.
+//
+// It does not compare keys, does not look further than one slot, and decides nothing.
+package floor
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/keyhash"
+)
+
+// record is a slot, as large as one of weir's.
+type record struct{ state, _ atomic.Uint64 }
+
+// A Floor has the method of a limiter.
+type Floor struct {
+	seed  keyhash.Seed
+	table []record
+	clock Clock
+	word  atomic.Uint64 // of the coarse clock, which nobody renews
+	_     [56]byte
+	hot   atomic.Uint64
+	_     [56]byte
+}
+
+// New returns floors with a table of so many slots of 16 bytes, in huge pages if the system has
+// them, as weir's table is. Release gives it back.
+func New(clock Clock, slots uint64) (*Floor, func(), error) {
+	memory, release, err := Map(slots*16, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Floor{seed: keyhash.NewSeed(), table: records(memory), clock: clock}, release, nil
+}
+
+// slot returns the record of a key: hash it, with weir's own function, and scale the hash to the table by one
+// multiplication, because a table is as large as its capacity and not a power of two.
+func (f *Floor) slot(key string) *atomic.Uint64 {
+	i, _ := bits.Mul64(keyhash.String(f.seed, key), uint64(len(f.table)))
+	return &f.table[i].state
+}
+
+// Limiters that differ in what the row asks of the least. They are types of their own,
+// and not one with a switch, so that they are nothing but their floor.
+type (
+	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and compare-and-swap
+	// until that succeeds, which it does at once if nobody is in the way.
+	AdmitCoarse  struct{ *Floor }
+	AdmitTSC     struct{ *Floor }
+	AdmitPrecise struct{ *Floor }
+	// RefuseCoarse, RefuseTSC and RefusePrecise hash, read the clock, and load.
+	RefuseCoarse  struct{ *Floor }
+	RefuseTSC     struct{ *Floor }
+	RefusePrecise struct{ *Floor }
+	// Hot compares and swaps one word until that succeeds.
+	Hot struct{ *Floor }
+)
+
+// charge moves the word on, as admitting a request does.
+func charge(w *atomic.Uint64, now uint64) bool {
+	for {
+		s := w.Load()
+		if w.CompareAndSwap(s, s+now|1) {
+			return true
+		}
+	}
+}
+
+// empty is a decision that depends on the word and the time, and is always no.
+func empty(w *atomic.Uint64, now uint64) bool { return w.Load() > now>>1|1<<62 }
+
+func (f AdmitCoarse) Allow(key string) bool   { return charge(f.slot(key), f.word.Load()) }
+func (f AdmitTSC) Allow(key string) bool      { return charge(f.slot(key), readTSC()) }
+func (f AdmitPrecise) Allow(key string) bool  { return charge(f.slot(key), f.clock.since()) }
+func (f RefuseCoarse) Allow(key string) bool  { return empty(f.slot(key), f.word.Load()) }
+func (f RefuseTSC) Allow(key string) bool     { return empty(f.slot(key), readTSC()) }
+func (f RefusePrecise) Allow(key string) bool { return empty(f.slot(key), f.clock.since()) }
+func (f Hot) Allow(string) bool               { return charge(&f.hot, 1) }

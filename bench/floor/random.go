@@ -1,0 +1,33 @@
+package floor
+
+import (
+	"unsafe"
+)
+
+// records returns memory as slots.
+func records(memory []byte) []record {
+	return unsafe.Slice((*record)(unsafe.Pointer(&memory[0])), len(memory)/16)
+}
+
+// Random is a table in which every call compares and swaps a word that it has no reason to have
+// in a cache.
+type Random struct{ table []record }
+
+// NewRandom returns one on memory from Map. Its size must be a power of two.
+func NewRandom(memory []byte) Random { return Random{records(memory)} }
+
+// Decide does n of them from a seed, and returns how many succeeded. Where each is does not depend
+// on the one before, as with requests.
+func (r Random) Decide(seed uint64, n int) (done int) {
+	mask := uint64(len(r.table) - 1)
+	for range n {
+		seed ^= seed << 13
+		seed ^= seed >> 7
+		seed ^= seed << 17
+		w := &r.table[seed*0x9e3779b97f4a7c15>>20&mask].state
+		if s := w.Load(); w.CompareAndSwap(s, s+1) {
+			done++
+		}
+	}
+	return done
+}

@@ -1,0 +1,121 @@
+// Package guard notices when weir has become much slower than its floor: `make bench-guard`, a part
+// of `make test`. It compares ratios within one run, never times, with bounds of about twice
+// the targets, so that only a real regression is outside.
+package guard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/stat"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// A Bound is the most that something may cost on a row, as a multiple of a floor.
+type Bound struct {
+	Row   workload.Row
+	Name  string // of what is guarded
+	Floor string
+	Most  float64
+	// Open makes what is guarded: subject.Open, unless a test has something slower.
+	Open func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error)
+}
+
+// Bounds returns what is guarded.
+func Bounds() ([]Bound, error) {
+	var bounds []Bound
+	for _, b := range []Bound{
+		{Name: subject.WeirCoarse, Floor: subject.FloorCoarse, Most: 3, Row: workload.Row{Name: "allowed-1k"}},
+		{Name: subject.WeirPrecise, Floor: subject.FloorPrecise, Most: 2.6, Row: workload.Row{Name: "allowed-1k"}},
+		{Name: subject.WeirTSC, Floor: subject.FloorPrecise, Most: 1.5, Row: workload.Row{Name: "allowed-1k"}},
+		{Name: subject.WeirCoarse, Floor: subject.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
+		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
+		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Most: 4, Row: workload.Row{Name: "churn"}},
+	} {
+		row, err := workload.Find(b.Row.Name)
+		if err != nil {
+			return nil, err
+		}
+		if row.Draw == workload.Fresh { // smaller, to be quick
+			row.Keys, row.Requests, row.Capacity = 200_000, 20_000, 100_000
+		}
+		if subject.Cannot(&row, b.Name) == "" {
+			b.Row, b.Open = row, subject.Open
+			bounds = append(bounds, b)
+		}
+	}
+	return bounds, nil
+}
+
+const (
+	rounds = 15
+	more   = 61 // when the first were too slow, which a busy machine can make them
+	slice  = 4 * time.Millisecond
+)
+
+// Check measures and returns an error if the bound is broken, decisions are wrong, or anything is
+// allocated.
+func (b Bound) Check() error {
+	before, requests := b.Row.Load()
+	floor, release, err := subject.Open(&b.Row, b.Floor, requests)
+	if err != nil {
+		return err
+	}
+	defer release()
+	guarded, end, err := b.Open(&b.Row, b.Name, requests)
+	if err != nil {
+		return err
+	}
+	defer end()
+	subject.Warm(floor, before)
+	subject.Warm(guarded, before)
+
+	c := contest{b.Row, guarded, floor, requests, 0, measure.Sample{}}
+	s := stat.Of(c.ratios(rounds))
+	if s.Median > b.Most {
+		s = stat.Of(c.ratios(more))
+	}
+	if wrong := experiment.Wrong(&b.Row, c.sum); wrong != "" {
+		return fmt.Errorf("%s on %s: %s", b.Name, b.Row.Name, wrong)
+	}
+	if n := c.sum.AllocsPerOp(); n > 0.001 {
+		return fmt.Errorf("%s on %s: %.3f objects allocated a decision: want none", b.Name, b.Row.Name, n)
+	}
+	if s.Median > b.Most {
+		return fmt.Errorf("%s on %s: %.2f times %s (%.2f - %.2f in %d rounds): want at most %g",
+			b.Name, b.Row.Name, s.Median, b.Floor, s.Min, s.Max, s.Rounds, b.Most)
+	}
+	return nil
+}
+
+// contest is two that take turns on the same requests.
+type contest struct {
+	row            workload.Row
+	guarded, floor measure.Decider
+	requests       *workload.Stream
+	pass           int
+	sum            measure.Sample // of the guarded
+}
+
+// ratios returns the guarded's time by the floor's, round by round.
+func (c *contest) ratios(n int) []float64 {
+	var guarded, floor []float64
+	for range n {
+		g, f := c.turn(c.guarded), c.turn(c.floor)
+		c.sum.Add(g)
+		guarded, floor = append(guarded, g.PerOp()), append(floor, f.PerOp())
+	}
+	return stat.Ratios(guarded, floor)
+}
+
+// turn measures one of them once.
+func (c *contest) turn(d measure.Decider) measure.Sample {
+	if c.row.Draw == workload.Fresh {
+		c.pass++
+		return measure.Once(d, c.row.Fresh(c.pass))
+	}
+	return measure.For(slice, d, c.requests)
+}

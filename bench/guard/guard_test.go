@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"os"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// TestGuard is the guard itself. It measures, so it runs alone: `make bench-guard`.
+func TestGuard(t *testing.T) {
+	if os.Getenv("WEIR_GUARD") == "" {
+		t.Skip("it measures: make bench-guard")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	bounds, err := Bounds()
+	require.NoError(t, err)
+	for _, b := range bounds {
+		t.Run(b.Row.Name+"/"+b.Name, func(t *testing.T) { assert.NoError(t, b.Check()) })
+	}
+}
+
+// changed is a limiter that is asked in another way.
+type changed struct {
+	peers.Limiter
+	ask func(l peers.Limiter, key string) bool
+}
+
+func (c changed) Allow(key string) bool { return c.ask(c.Limiter, key) }
+
+// change returns a bound under which the floor itself is guarded, but changed.
+func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
+	row, err := workload.Find("allowed-1k")
+	require.NoError(t, err)
+	return Bound{
+		Row: row, Name: subject.FloorPrecise, Floor: subject.FloorPrecise, Most: 3,
+		Open: func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error) {
+			d, release, err := subject.Open(row, name, requests)
+			require.NoError(t, err)
+			return measure.Keyed{Limiter: changed{d.(measure.Keyed).Limiter, ask}}, release, nil
+		},
+	}
+}
+
+// kept makes an allocation one that the compiler cannot leave out.
+var kept atomic.Pointer[[8]byte]
+
+// The guard can fail, and says why.
+func TestGuardNotices(t *testing.T) {
+	slow := change(t, func(l peers.Limiter, key string) bool {
+		for range 99 {
+			l.Allow(key)
+		}
+		return l.Allow(key)
+	})
+	assert.ErrorContains(t, slow.Check(), "in 61 rounds): want at most 3", "a hundred times slower")
+
+	wrong := change(t, func(l peers.Limiter, key string) bool { return l.Allow(key) && key[0] != 't' })
+	assert.ErrorContains(t, wrong.Check(), "% of the decisions were allowed: want 100 %")
+
+	wasteful := change(t, func(l peers.Limiter, key string) bool { kept.Store(new([8]byte)); return l.Allow(key) })
+	assert.ErrorContains(t, wasteful.Check(), "objects allocated a decision: want none")
+}
+
+// No kind of decision allocates.
+func TestNoCallAllocates(t *testing.T) {
+	calls, err := experiment.MeasureCalls(struct{}{})
+	require.NoError(t, err)
+	assert.Len(t, calls, 6)
+	for _, c := range calls {
+		assert.Less(t, c.Allocs, 0.001, c.Name)
+	}
+}

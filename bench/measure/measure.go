@@ -1,0 +1,147 @@
+// Package measure times decisions and counts them.
+package measure
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// A Decider decides the requests from <= i < to of a stream and returns how many it allowed.
+type Decider interface {
+	Decide(s *workload.Stream, from, to int) (allowed int)
+}
+
+// Keyed asks a limiter request by request. This is the one loop that floors, weir and peers
+// all run in.
+type Keyed struct{ peers.Limiter }
+
+// Decide implements Decider.
+func (k Keyed) Decide(s *workload.Stream, from, to int) (allowed int) {
+	for i := from; i < to; i++ {
+		if k.Allow(s.At(i)) {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// A Sample is what was measured. Samples of the same thing add up.
+type Sample struct {
+	Nanos   int64  // by the clock on the wall
+	Ops     int    // decisions
+	Allowed int    // of them
+	Mallocs uint64 // objects allocated meanwhile by the whole process
+	Bytes   uint64
+}
+
+// PerOp returns nanoseconds of the wall's clock for a decision: with n workers, each takes n times
+// that for one of its own.
+func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
+
+// Share returns the share of the decisions that were allowed.
+func (s Sample) Share() float64 { return float64(s.Allowed) / float64(s.Ops) }
+
+// AllocsPerOp and BytesPerOp return what a decision allocated.
+func (s Sample) AllocsPerOp() float64 { return float64(s.Mallocs) / float64(s.Ops) }
+func (s Sample) BytesPerOp() float64  { return float64(s.Bytes) / float64(s.Ops) }
+
+// Add adds another sample.
+func (s *Sample) Add(t Sample) {
+	s.Nanos += t.Nanos
+	s.Ops += t.Ops
+	s.Allowed += t.Allowed
+	s.Mallocs += t.Mallocs
+	s.Bytes += t.Bytes
+}
+
+// chunk is how many decisions are made between two looks at whether it is time to stop.
+const chunk = 1000
+
+// For measures for about that long, by GOMAXPROCS workers that walk over the stream again and again,
+// each from a place of its own.
+func For(d time.Duration, decider Decider, s *workload.Stream) Sample {
+	var stop atomic.Bool
+	timer := time.AfterFunc(d, func() { stop.Store(true) })
+	defer timer.Stop()
+	return together(func(worker, workers int) (ops, allowed int) {
+		at := worker * s.Len() / workers
+		for {
+			to := min(at+chunk, s.Len())
+			allowed += decider.Decide(s, at, to)
+			ops += to - at
+			if at = to; at == s.Len() {
+				at = 0
+			}
+			if stop.Load() {
+				return ops, allowed
+			}
+		}
+	})
+}
+
+// Once measures every request of the stream once, divided among GOMAXPROCS workers.
+func Once(decider Decider, s *workload.Stream) Sample {
+	return together(func(worker, workers int) (ops, allowed int) {
+		from, to := worker*s.Len()/workers, (worker+1)*s.Len()/workers
+		for at := from; at < to; at += chunk {
+			allowed += decider.Decide(s, at, min(at+chunk, to))
+		}
+		return to - from, allowed
+	})
+}
+
+// Count measures n decisions, divided among GOMAXPROCS workers that walk over the stream again and
+// again.
+func Count(n int, decider Decider, s *workload.Stream) Sample {
+	return together(func(worker, workers int) (ops, allowed int) {
+		ops = (worker+1)*n/workers - worker*n/workers
+		at := worker * s.Len() / workers
+		for left := ops; left > 0; {
+			to := min(at+min(chunk, left), s.Len())
+			allowed += decider.Decide(s, at, to)
+			left -= to - at
+			if at = to; at == s.Len() {
+				at = 0
+			}
+		}
+		return ops, allowed
+	})
+}
+
+// together runs work on every processor at once.
+func together(work func(worker, workers int) (ops, allowed int)) Sample {
+	var (
+		sum           Sample
+		before, after runtime.MemStats
+		mu            sync.Mutex
+		ready, done   sync.WaitGroup
+		start         = make(chan struct{})
+		workers       = runtime.GOMAXPROCS(0)
+	)
+	ready.Add(workers)
+	for worker := range workers {
+		done.Go(func() {
+			ready.Done()
+			<-start
+			ops, allowed := work(worker, workers)
+			mu.Lock()
+			defer mu.Unlock()
+			sum.Ops += ops
+			sum.Allowed += allowed
+		})
+	}
+	ready.Wait()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	close(start)
+	done.Wait()
+	sum.Nanos = int64(time.Since(began))
+	runtime.ReadMemStats(&after)
+	sum.Mallocs, sum.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+	return sum
+}

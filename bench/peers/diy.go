@@ -1,0 +1,86 @@
+package peers
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
+)
+
+// gcra is what people write themselves: a theoretical arrival time, and how far it may be
+// ahead.
+type gcra struct {
+	start     time.Time
+	every     int64
+	tolerance int64
+}
+
+func newGCRA(l Limit) gcra {
+	every := int64(l.every())
+	return gcra{time.Now(), every, every * int64(l.Burst)}
+}
+
+// next returns the arrival time after a request that comes now, and whether it may pass.
+func (g *gcra) next(arrival int64) (int64, bool) {
+	now := int64(time.Since(g.start))
+	arrival = max(arrival, now) + g.every
+	return arrival, arrival-now <= g.tolerance
+}
+
+var diyXsync = Peer{
+	Name:   "diy GCRA, xsync map",
+	Module: "github.com/puzpuzpuz/xsync/v4",
+	How:    "an atomic word for each key in an xsync.Map that is made as large as the keys; time.Since is the clock",
+	New: func(limit Limit, keys int) (Limiter, error) {
+		g, words := newGCRA(limit), xsync.NewMap[string, *atomic.Int64](xsync.WithPresize(keys))
+		return allow(func(key string) bool {
+			word, ok := words.Load(key)
+			if !ok {
+				word, _ = words.LoadOrStore(key, new(atomic.Int64))
+			}
+			for {
+				old := word.Load()
+				next, pass := g.next(old)
+				if !pass {
+					return false
+				}
+				if word.CompareAndSwap(old, next) {
+					return true
+				}
+			}
+		}), nil
+	},
+	Cannot: map[Ability]string{Bound: neverForgets},
+}
+
+// shard is a map under a mutex, on cache lines of its own.
+type shard struct {
+	sync.Mutex
+	words map[string]int64
+	_     [64 - 16]byte
+}
+
+var diyShards = Peer{
+	Name:   "diy GCRA, 256 mutex shards",
+	Module: "standard library",
+	How:    "a word for each key in one of 256 maps, each made as large as its share and under its own mutex; time.Since is the clock",
+	New: func(limit Limit, keys int) (Limiter, error) {
+		g, seed, shards := newGCRA(limit), maphash.MakeSeed(), new([256]shard)
+		for i := range shards {
+			shards[i].words = make(map[string]int64, keys/len(shards))
+		}
+		return allow(func(key string) bool {
+			s := &shards[maphash.String(seed, key)%256]
+			s.Lock()
+			defer s.Unlock()
+			next, pass := g.next(s.words[key])
+			if pass {
+				s.words[key] = next
+			}
+			return pass
+		}), nil
+	},
+	Cannot: map[Ability]string{Bound: neverForgets},
+}

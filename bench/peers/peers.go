@@ -1,0 +1,79 @@
+// Package peers is other people's limiters behind one method, each at its newest version
+// and configured as its own documentation advises for the work.
+package peers
+
+import "time"
+
+// A Limiter decides whether a request of a key may pass.
+type Limiter interface{ Allow(key string) bool }
+
+// A Limit is what a limiter is to enforce for each key: Tokens every Per. What is a bucket
+// holds Burst of them; what is a window counts to Tokens.
+type Limit struct {
+	Tokens int
+	Per    time.Duration
+	Burst  int
+}
+
+// rate returns the tokens a second.
+func (l Limit) rate() float64 { return float64(l.Tokens) / l.Per.Seconds() }
+
+// every returns the time between two tokens.
+func (l Limit) every() time.Duration { return l.Per / time.Duration(l.Tokens) }
+
+// An Ability is what a row asks of a limiter beyond saying yes.
+type Ability string
+
+const (
+	Keys   Ability = "keys"   // one limit for each of many keys
+	Refuse Ability = "refuse" // say no at once, without waiting
+	Bound  Ability = "bound"  // keep memory bounded while every request has a new key
+	Cost   Ability = "cost"   // take n tokens at once, all or none
+)
+
+// A Peer is one limiter.
+type Peer struct {
+	Name    string
+	Module  string // whose version is printed
+	How     string // how it is configured, in one sentence
+	Package bool   // somebody published it, for others to use; else a few lines that people write themselves
+	// New returns a limiter that is to hold about so many keys.
+	New func(limit Limit, keys int) (Limiter, error)
+	// Cannot says why the peer lacks an ability.
+	Cannot map[Ability]string
+}
+
+// An Absent is a peer that is not measured, and why.
+type Absent struct{ Name, Reason string }
+
+// allow is a function as a Limiter.
+type allow func(key string) bool
+
+func (a allow) Allow(key string) bool { return a(key) }
+
+// All returns the peers in the order of the tables.
+func All() []Peer {
+	return []Peer{
+		diyXsync, diyShards,
+		rateXsync, rateSyncMap, rateMutex,
+		sethvargo, throttledMap, ululeMemory, tollboothKeys, httprateCounter, tailscaleLRU, echoStore, dskitTenants,
+		uberUnkeyed, jujuUnkeyed, failsafeUnkeyed,
+	}
+}
+
+// NotMeasured returns the peers that would belong here.
+func NotMeasured() []Absent {
+	const refused = "the Go module proxy that this module is built with refuses it (403)"
+	return []Absent{
+		{"github.com/clipperhouse/rate", refused},
+		{"github.com/mennanov/limiters", refused},
+		{"github.com/didip/tollbooth/v8", refused + "; v7 is measured instead"},
+		{"tailscale.com after v1.94", "needs a newer Go than this module; v1.94.2 is measured instead"},
+		{"golang.org/x/time v0.16.0", "needs Go 1.26 and differs from v0.15.0, which is measured, in nothing else"},
+	}
+}
+
+const (
+	neverForgets = "no key is ever forgotten, so memory grows with every new one"
+	noKeys       = "one limit for everybody"
+)

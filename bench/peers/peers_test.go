@@ -1,0 +1,67 @@
+package peers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Every peer enforces the limit that it is given: five pass, the sixth does not, and
+// another key has its own five.
+func TestPeersLimit(t *testing.T) {
+	for _, p := range All() {
+		t.Run(p.Name, func(t *testing.T) {
+			if why := p.Cannot[Refuse]; why != "" {
+				assert.NotEmpty(t, p.Cannot[Keys], "who cannot refuse is here for reference only: %s", why)
+				l, err := p.New(Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}, 10)
+				require.NoError(t, err)
+				assert.True(t, l.Allow("a"))
+				return
+			}
+			l, err := p.New(Limit{Tokens: 5, Per: 240 * time.Hour, Burst: 5}, 10)
+			require.NoError(t, err)
+			for i := range 5 {
+				assert.True(t, l.Allow("a"), "request %d", i+1)
+			}
+			for range 3 {
+				assert.False(t, l.Allow("a"))
+			}
+			assert.Equal(t, p.Cannot[Keys] == "", l.Allow("b"), "keys are apart")
+		})
+	}
+}
+
+// A peer with keys keeps many apart, beyond the number that it was made for.
+func TestPeersKeepKeysApart(t *testing.T) {
+	for _, p := range All() {
+		if p.Cannot[Keys] != "" {
+			continue
+		}
+		l, err := p.New(Limit{Tokens: 1, Per: 240 * time.Hour, Burst: 1}, 1000)
+		require.NoError(t, err)
+		for _, want := range []bool{true, false} {
+			for i := range 1500 {
+				require.Equal(t, want, l.Allow(fmt.Sprintf("tenant-%d", i)), "%s: key %d", p.Name, i)
+			}
+		}
+	}
+}
+
+func TestPeersIntroduceThemselves(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range All() {
+		assert.False(t, names[p.Name], p.Name)
+		names[p.Name] = true
+		assert.NotEmpty(t, p.Module, p.Name)
+		assert.NotEmpty(t, p.How, p.Name)
+		for ability, why := range p.Cannot {
+			assert.NotEmpty(t, why, "%s: %s", p.Name, ability)
+		}
+	}
+	for _, a := range NotMeasured() {
+		assert.NotEmpty(t, a.Reason, a.Name)
+	}
+}

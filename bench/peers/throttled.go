@@ -1,0 +1,29 @@
+package peers
+
+import (
+	"context"
+
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+)
+
+var throttledMap = Peer{
+	Name:    "throttled",
+	Module:  "github.com/throttled/throttled/v2",
+	Package: true,
+	How:     "GCRARateLimiterCtx on a memstore without the LRU bound, which makes every request write under one lock; ten attempts at a compare-and-swap, its default",
+	New: func(limit Limit, _ int) (Limiter, error) {
+		store, err := memstore.NewCtx(0)
+		if err != nil {
+			return nil, err
+		}
+		quota := throttled.RateQuota{MaxRate: throttled.PerDuration(limit.Tokens, limit.Per), MaxBurst: limit.Burst - 1}
+		gcra, err := throttled.NewGCRARateLimiterCtx(store, quota)
+		ctx := context.Background()
+		return allow(func(key string) bool {
+			limited, _, err := gcra.RateLimitCtx(ctx, key, 1)
+			return !limited && err == nil
+		}), err
+	},
+	Cannot: map[Ability]string{Bound: "without its LRU no key is ever forgotten; with it the oldest is, drained or not"},
+}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/target"
+)
+
+// sample returns a run with something of everything, and text that must be escaped.
+func sample() *result.Run {
+	entries := []result.Entry{
+		{Name: subject.FloorTSC, Floor: subject.FloorTSC, Nanos: []float64{20, 22, 21}, Share: 1},
+		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Nanos: []float64{30, 44, 31}, Share: 1},
+		{Name: "slow & <odd>", Floor: subject.FloorTSC, Nanos: []float64{200, 210, 190}, Share: 1, Allocs: 2, Bytes: 48},
+		{Name: "gives up", Error: "97 % of the decisions were allowed: want 100 %"},
+		{Name: "un-keyed", Cannot: "one limit for everybody"},
+	}
+	delays := experiment.Delays{Calls: 1000, Sweeps: 3}
+	for i := range experiment.Percentiles {
+		delays.Service = append(delays.Service, int64(100+i*50))
+		delays.Response = append(delays.Response, int64(100+i*i*9000))
+	}
+	r := &result.Run{
+		Machine: result.ThisMachine(), Command: `weir bench --html "a<b>.html"`, Rounds: 3, Started: time.Unix(1e9, 0).UTC(), Took: time.Minute,
+		Rows: []result.Row{
+			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 1, Entries: entries},
+			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 2, Entries: entries},
+			{Name: "hot", Title: "one hot key", Cores: 2, Entries: []result.Entry{{Name: subject.FloorHot, Nanos: []float64{9, 9, 9}}}},
+		},
+		Parts:   []result.Entry{{Name: subject.Hash, Nanos: []float64{10, 11, 12}}},
+		Tables:  []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42}, Note: "only 2 of 16 MiB are in huge pages"}},
+		Memory:  []result.Memory{{Name: subject.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}}, {Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
+		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}}, {Name: subject.WeirTSC, Nanos: []int64{300_000}}},
+		Latency: []result.Latency{{Beside: experiment.Sweep, Delays: delays}, {Beside: experiment.Sweep, Empty: true, Delays: delays}, {Beside: experiment.Flood, Error: "it stopped"}},
+		Calls:   []experiment.Allocated{{Name: "Allow"}},
+		Peers:   []result.Peer{{Name: "slow & <odd>", Version: "v1.2.3", How: "as it comes", Cannot: map[peers.Ability]string{peers.Bound: "it grows"}}},
+		Absent:  peers.NotMeasured(),
+	}
+	r.Targets = target.Evaluate(r)
+	return r
+}
+
+// wellFormed fails unless the text is XML, and returns all of its text.
+func wellFormed(t *testing.T, text []byte) string {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(text))
+	d.Entity = xml.HTMLEntity
+	var words strings.Builder
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return words.String()
+		}
+		require.NoError(t, err)
+		if c, ok := token.(xml.CharData); ok {
+			words.Write(c)
+			words.WriteByte('\n')
+		}
+	}
+}
+
+// said is what every form of the report must say.
+func said(r *result.Run) []string {
+	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory", "it stopped", "it grows", "v1.2.3", "as it comes"}
+	for _, x := range r.Targets {
+		words = append(words, x.Row, x.Target, x.Verdict, x.Why)
+	}
+	for _, row := range r.Rows {
+		words = append(words, row.Title)
+		for _, e := range row.Entries {
+			words = append(words, e.Name)
+		}
+	}
+	for _, a := range r.Absent {
+		words = append(words, a.Name, a.Reason)
+	}
+	return words
+}
+
+func TestTextSaysEverything(t *testing.T) {
+	r := sample()
+	var b strings.Builder
+	require.NoError(t, Text(&b, r))
+	for _, word := range said(r) {
+		assert.Contains(t, b.String(), word)
+	}
+	assert.Less(t, strings.Index(b.String(), "Targets"), strings.Index(b.String(), "allowed, 1,000 keys ("), "targets come first")
+	assert.Regexp(t, `weir, TSC clock +31.0 +1.50 +1.48 - 2.00 `, b.String())
+	assert.NotRegexp(t, `(?m) $`, b.String())
+}
+
+func TestPageSaysEverything(t *testing.T) {
+	r := sample()
+	var b bytes.Buffer
+	require.NoError(t, HTML(&b, r))
+	text := wellFormed(t, b.Bytes())
+	for _, word := range said(r) {
+		assert.Contains(t, text, word)
+	}
+	assert.Contains(t, text, r.Command)
+	assert.Equal(t, strings.Count(b.String(), `role="img"`), strings.Count(b.String(), "<desc "), "every chart says what it shows")
+	for _, outside := range []string{"http:", "https:", "src=", "@import", "<script", "url("} {
+		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside, "the page needs nothing else")
+	}
+}
+
+func TestPageOfNothing(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, HTML(&b, &result.Run{Targets: target.Evaluate(&result.Run{})}))
+	assert.Contains(t, wellFormed(t, b.Bytes()), "not measured")
+}
+
+func TestCharts(t *testing.T) {
+	folder, r := t.TempDir(), sample()
+	require.NoError(t, WriteCharts(folder, r))
+	for name, words := range map[string][]string{
+		SpeedChart:  {"allowed, 1,000 keys, 1 core", "slow & <odd>", subject.WeirTSC, "1.50 × · 31 ns"},
+		MemoryChart: {"big", "200 bytes", "27 bytes"},
+	} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		for _, word := range words {
+			assert.Contains(t, wellFormed(t, text), word, name)
+		}
+	}
+	assert.ErrorContains(t, WriteCharts(folder, &result.Run{}), "the run has no row allowed-1k on one core")
+	r.Memory = nil
+	assert.ErrorContains(t, WriteCharts(folder, r), "the run measured no memory")
+	assert.Error(t, WriteCharts(filepath.Join(folder, "missing"), sample()))
+}
+
+// Bars are in proportion, the shortest first, and stay inside the chart.
+func TestBars(t *testing.T) {
+	r := sample()
+	c := rowBars(&r.Rows[0])
+	require.Len(t, c.Bars, 3)
+	assert.Equal(t, []string{subject.FloorTSC, subject.WeirTSC, "slow & <odd>"}, []string{c.Bars[0].Name, c.Bars[1].Name, c.Bars[2].Name})
+	assert.InDelta(t, 1.5/(210.0/22), c.Bars[1].Width/c.Bars[2].Width, 1e-9)
+	for _, b := range c.Bars {
+		assert.True(t, b.Width > 0 && b.To <= 100 && b.From <= b.To, "%+v", b)
+	}
+	assert.Len(t, c.Missing, 2)
+}
+
+func TestAxes(t *testing.T) {
+	assert.Equal(t, 0.0, nines(0))
+	assert.InDelta(t, 2.0/6, nines(99), 1e-9)
+	assert.InDelta(t, 4.0/6, nines(99.99), 1e-9)
+	assert.Equal(t, 1.0, nines(100))
+	for most, want := range map[float64]float64{40: 10, 9: 2, 100: 20, 0.3: 0.1, 0: 1} {
+		assert.InDelta(t, want, niceStep(most), 1e-9, "up to %g", most)
+	}
+	assert.Equal(t, "0.0,1000.0 500.0,500.0 1000.0,0.0", points([]float64{0, .5, 1}, []float64{0, .5, 1}))
+}

@@ -1,0 +1,222 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/stat"
+)
+
+func headline(r *result.Run) string {
+	m := r.Machine
+	parts := []string{m.CPU, fmt.Sprintf("%d cores", m.Cores), m.System}
+	if m.Kernel != "" {
+		parts = append(parts, "kernel "+m.Kernel)
+	}
+	return strings.Join(append(parts, m.Go, fmt.Sprintf("%d rounds in %v", r.Rounds, r.Took)), ", ")
+}
+
+// tables returns everything that was measured.
+func tables(r *result.Run) []table {
+	all := []table{targets(r)}
+	for i := range r.Rows {
+		all = append(all, row(&r.Rows[i]))
+	}
+	return append(all, parts(r), pages(r), memory(r), collections(r), latencies(r), bounded(r), absent(r))
+}
+
+func targets(r *result.Run) table {
+	t := table{Title: "Targets", Head: []string{"", "row", "target", "measured", "spread"}}
+	for _, x := range r.Targets {
+		l := line{Cells: []string{x.Verdict, x.Row, x.Target, x.Measured, x.Spread}, Class: x.Verdict}
+		if x.Why != "" {
+			l.Under = []string{x.Why}
+		}
+		t.Rows = append(t.Rows, l)
+	}
+	return t
+}
+
+func row(r *result.Row) table {
+	t := table{
+		Title: fmt.Sprintf("%s (%s), GOMAXPROCS %d", r.Title, r.Name, r.Cores),
+		Head:  []string{"", "ns", "x floor", "range", "spread", "allocs", "bytes", "compared with"},
+	}
+	entries := slices.Clone(r.Entries)
+	slices.SortStableFunc(entries, func(a, b result.Entry) int { return cmp.Compare(order(&a), order(&b)) })
+	for _, e := range entries {
+		switch {
+		case e.Cannot != "":
+			t.add(e.Name, "cannot", e.Cannot)
+		case e.Error != "":
+			t.add(e.Name, "failed", e.Error)
+		default:
+			s, ok := r.Ratio(e.Name, e.Floor)
+			cells := []string{e.Name, fmt.Sprintf("%.1f", e.Median()), "", "", "", "", "", ""}
+			if ok {
+				cells[2], cells[3], cells[4] = fmt.Sprintf("%.2f", s.Median), span(s), percent(s)
+			}
+			cells[5], cells[6], cells[7] = count(e.Allocs), count(e.Bytes), e.Floor
+			t.add(cells...)
+		}
+	}
+	return t
+}
+
+// order puts the fastest first and those without a time last.
+func order(e *result.Entry) float64 {
+	switch {
+	case e.Cannot != "":
+		return 1e19
+	case e.Error != "":
+		return 1e18
+	}
+	return e.Median()
+}
+
+func span(s stat.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
+func percent(s stat.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
+
+// count writes what a decision allocates; the runtime's own few objects a second are nothing.
+func count(n float64) string {
+	if n < 0.05 {
+		return "0"
+	}
+	return fmt.Sprintf("%.3g", n)
+}
+
+func parts(r *result.Run) table {
+	t := table{
+		Title: "What a floor is made of, 1,000 keys, GOMAXPROCS 1",
+		Note:  "Each includes the loop, whose time stands alone in the first line.",
+		Head:  []string{"", "ns", "range"},
+	}
+	for _, e := range r.Parts {
+		s := stat.Of(stat.Ratios(e.Nanos, slices.Repeat([]float64{1}, len(e.Nanos))))
+		switch {
+		case e.Cannot != "":
+			t.add(e.Name, "cannot", e.Cannot)
+		case e.Error != "":
+			t.add(e.Name, "failed", e.Error)
+		default:
+			t.add(e.Name, fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f - %.1f", s.Min, s.Max))
+		}
+	}
+	return t
+}
+
+func pages(r *result.Run) table {
+	t := table{Title: "A random compare-and-swap by the size of the table and of its pages", Head: []string{"table", "pages", "ns", "range", ""}}
+	for _, x := range r.Tables {
+		kind := "small"
+		if x.Huge {
+			kind = "huge"
+		}
+		s := stat.Of(stat.Ratios(x.Nanos, slices.Repeat([]float64{1}, len(x.Nanos))))
+		t.add(fmt.Sprintf("%d MiB", x.Bytes>>20), kind, fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f - %.1f", s.Min, s.Max), x.Note)
+	}
+	return t
+}
+
+func memory(r *result.Run) table {
+	t := table{
+		Title: "Memory with a million keys in use",
+		Note:  "Without the keys' own text, unless a limiter copies it. In RAM is what the process holds more after a collection, whole pages.",
+		Head:  []string{"", "bytes a key", "in RAM, MB", "of the heap, MB", "by its own account, MB"},
+	}
+	all := slices.Clone(r.Memory)
+	slices.SortStableFunc(all, func(a, b result.Memory) int { return cmp.Compare(a.PerKey(), b.PerKey()) })
+	for _, m := range all {
+		if m.Error != "" {
+			t.add(m.Name, "failed", m.Error)
+			continue
+		}
+		declared := ""
+		if m.Declared > 0 {
+			declared = fmt.Sprintf("%.1f", float64(m.Declared)/1e6)
+		}
+		t.add(m.Name, fmt.Sprintf("%.1f", m.PerKey()), fmt.Sprintf("%.1f", float64(m.Resident)/1e6), fmt.Sprintf("%.1f", float64(m.Heap)/1e6), declared)
+	}
+	return t
+}
+
+func collections(r *result.Run) table {
+	t := table{Title: "A full garbage collection with ten million keys", Head: []string{"", "ms", "fastest", "slowest"}}
+	for _, c := range r.Collect {
+		if c.Error != "" || len(c.Nanos) == 0 {
+			t.add(c.Name, "failed", c.Error)
+			continue
+		}
+		t.add(c.Name, fmt.Sprintf("%.2f", c.Millis()), fmt.Sprintf("%.2f", float64(slices.Min(c.Nanos))/1e6), fmt.Sprintf("%.2f", float64(slices.Max(c.Nanos))/1e6))
+	}
+	return t
+}
+
+// callName says what was called beside what.
+func callName(l result.Latency) string {
+	if l.Empty {
+		return "a call that does nothing, beside " + l.Beside
+	}
+	return "Allow, beside " + l.Beside
+}
+
+func latencies(r *result.Run) table {
+	t := table{
+		Title: "Latency of a single call, a million keys",
+		Note: "Calls are due every 5 µs. Felt is from when a call was due to its end, so that calls that wait behind a late one count with their wait " +
+			"(no coordinated omission); the call is from its beginning. What the call that does nothing shows is the machine and the scheduler.",
+		Head: []string{"", "50 %", "99 %", "99.9 %", "99.99 %", "worst", "the call: 99.99 %", "worst"},
+	}
+	short := func(d time.Duration) string { return d.Round(10 * time.Nanosecond).String() }
+	for _, l := range r.Latency {
+		if l.Error != "" {
+			t.add(callName(l), "failed", l.Error)
+			continue
+		}
+		cells := []string{callName(l)}
+		for _, p := range []float64{50, 99, 99.9, 99.99, 100} {
+			_, felt, _ := l.At(p)
+			cells = append(cells, short(felt))
+		}
+		for _, p := range []float64{99.99, 100} {
+			call, _, _ := l.At(p)
+			cells = append(cells, short(call))
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// bounded says which limiters cannot do what no row shows.
+func bounded(r *result.Run) table {
+	t := table{Title: "Libraries", Head: []string{"", "version"}}
+	for _, p := range r.Peers {
+		var cannot []string
+		for ability, why := range p.Cannot {
+			cannot = append(cannot, fmt.Sprintf("cannot %s: %s", abilities[string(ability)], why))
+		}
+		slices.Sort(cannot)
+		t.Rows = append(t.Rows, line{Cells: []string{p.Name, p.Version}, Under: append([]string{p.How}, cannot...)})
+	}
+	return t
+}
+
+var abilities = map[string]string{
+	"keys": "tell keys apart", "refuse": "refuse at once", "bound": "bound its memory", "cost": "take n tokens, all or none",
+}
+
+func absent(r *result.Run) table {
+	t := table{Title: "Not measured", Head: []string{"", "because"}}
+	for _, a := range r.Absent {
+		t.add(a.Name, a.Reason)
+	}
+	return t
+}
+
+// percentileLabel writes a percentile.
+func percentileLabel(i int) string { return fmt.Sprintf("%g %%", experiment.Percentiles[i]) }

@@ -1,0 +1,196 @@
+// Package result is what a run measured, as it is kept in a file.
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/stat"
+)
+
+// format is raised when a file of before can no longer be read.
+const format = 1
+
+// A Run is everything that one run measured.
+type Run struct {
+	Format  int                    `json:"format"`
+	Machine Machine                `json:"machine"`
+	Command string                 `json:"command"`
+	Started time.Time              `json:"started"`
+	Took    time.Duration          `json:"took_ns"`
+	Rounds  int                    `json:"rounds"`
+	Rows    []Row                  `json:"rows"`
+	Parts   []Entry                `json:"parts"` // of the floor, on 1,000 keys and one processor
+	Tables  []Table                `json:"tables"`
+	Memory  []Memory               `json:"memory"`
+	Collect []Collect              `json:"collect"`
+	Latency []Latency              `json:"latency"`
+	Calls   []experiment.Allocated `json:"calls"`
+	Peers   []Peer                 `json:"peers"`
+	Absent  []peers.Absent         `json:"not_measured"`
+	Failed  []string               `json:"failed,omitempty"` // sections without a result
+	Targets []Target               `json:"targets"`
+}
+
+// A Row is a workload on so many processors.
+type Row struct {
+	Name    string  `json:"name"`
+	Title   string  `json:"title"`
+	Cores   int     `json:"cores"`
+	Entries []Entry `json:"entries"`
+}
+
+// An Entry is what one subject did on a row.
+type Entry struct {
+	Name   string    `json:"name"`
+	Floor  string    `json:"floor,omitempty"` // that it is compared with
+	Nanos  []float64 `json:"ns"`              // a decision, by round; 0 for a round without a result
+	Share  float64   `json:"allowed_share"`
+	Allocs float64   `json:"allocs"` // objects a decision
+	Bytes  float64   `json:"bytes"`  // allocated by a decision
+	Error  string    `json:"error,omitempty"`
+	Cannot string    `json:"cannot,omitempty"`
+}
+
+// A Table is a random compare-and-swap in a table of a size.
+type Table struct {
+	Bytes     uint64    `json:"bytes"`
+	Huge      bool      `json:"huge"`
+	Nanos     []float64 `json:"ns"`
+	HugeBytes uint64    `json:"huge_bytes"`
+	Note      string    `json:"note,omitempty"`
+}
+
+// A Memory is what a limiter holds for a million keys.
+type Memory struct {
+	Name string `json:"name"`
+	experiment.Held
+	Error  string `json:"error,omitempty"`
+	Cannot string `json:"cannot,omitempty"`
+}
+
+// PerKey returns bytes a key, by the memory that the process has more than before if the system
+// tells, else by the heap.
+func (m Memory) PerKey() float64 {
+	if m.Keys == 0 {
+		return 0
+	}
+	return float64(max(m.Resident, m.Heap)) / float64(m.Keys)
+}
+
+// A Collect is how long full collections took with ten million keys.
+type Collect struct {
+	Name  string  `json:"name"`
+	Nanos []int64 `json:"ns"`
+	Error string  `json:"error,omitempty"`
+}
+
+// Millis returns the median.
+func (c Collect) Millis() float64 {
+	figures := make([]float64, len(c.Nanos))
+	for i, n := range c.Nanos {
+		figures[i] = float64(n) / 1e6
+	}
+	return stat.Of(figures).Median
+}
+
+// A Latency is how long single calls took.
+type Latency struct {
+	Beside string `json:"beside"`
+	Empty  bool   `json:"empty"`
+	experiment.Delays
+	Error string `json:"error,omitempty"`
+}
+
+// At returns the service and response times at a percentile of experiment.Percentiles.
+func (l Latency) At(percentile float64) (service, response time.Duration, ok bool) {
+	i := slices.Index(experiment.Percentiles, percentile)
+	if i < 0 || i >= len(l.Service) || i >= len(l.Response) {
+		return 0, 0, false
+	}
+	return time.Duration(l.Service[i]), time.Duration(l.Response[i]), true
+}
+
+// A Peer is how somebody else's limiter was measured.
+type Peer struct {
+	Name    string                   `json:"name"`
+	Module  string                   `json:"module"`
+	Version string                   `json:"version"`
+	How     string                   `json:"how"`
+	Package bool                     `json:"package"`
+	Cannot  map[peers.Ability]string `json:"cannot,omitempty"`
+}
+
+// A Target is what weir wants to be, and whether it is.
+type Target struct {
+	Row      string `json:"row"`
+	Target   string `json:"target"`
+	Measured string `json:"measured"`
+	Spread   string `json:"spread"`
+	Verdict  string `json:"verdict"` // met, missed, or not measured
+	Why      string `json:"why,omitempty"`
+}
+
+// Row returns a row of the run.
+func (r *Run) Row(name string, cores int) (*Row, bool) {
+	for i := range r.Rows {
+		if r.Rows[i].Name == name && r.Rows[i].Cores == cores {
+			return &r.Rows[i], true
+		}
+	}
+	return nil, false
+}
+
+// Entry returns the entry of that name.
+func (r *Row) Entry(name string) (*Entry, bool) {
+	for i := range r.Entries {
+		if r.Entries[i].Name == name {
+			return &r.Entries[i], true
+		}
+	}
+	return nil, false
+}
+
+// Ratio sums up a's time by b's, round by round. ok is false where either has none that is worth
+// something.
+func (r *Row) Ratio(a, b string) (s stat.Summary, ok bool) {
+	x, okA := r.Entry(a)
+	y, okB := r.Entry(b)
+	if !okA || !okB || x.Error != "" || y.Error != "" {
+		return s, false
+	}
+	s = stat.Of(stat.Ratios(x.Nanos, y.Nanos))
+	return s, s.Rounds > 0
+}
+
+// Median returns the median time of a decision in nanoseconds, 0 if there is none.
+func (e *Entry) Median() float64 {
+	return stat.Of(stat.Ratios(e.Nanos, ones(len(e.Nanos)))).Median
+}
+
+func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
+
+// Write writes the run as JSON.
+func (r *Run) Write(w io.Writer) error {
+	r.Format = format
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(r)
+}
+
+// Read reads what Write wrote.
+func Read(from io.Reader) (*Run, error) {
+	r := new(Run)
+	if err := json.NewDecoder(from).Decode(r); err != nil {
+		return nil, fmt.Errorf("not a run's JSON: %w", err)
+	}
+	if r.Format != format {
+		return nil, fmt.Errorf("format %d of a run: want %d", r.Format, format)
+	}
+	return r, nil
+}

@@ -1,0 +1,168 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/bench/child"
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// Do measures. It calls done after every piece of work. It ends early, with an error, only when
+// the context does.
+func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
+	r := &result.Run{
+		Machine: result.ThisMachine(),
+		Command: command,
+		Started: time.Now().UTC().Truncate(time.Second),
+		Rounds:  p.Rounds,
+		Peers:   describe(),
+		Absent:  peers.NotMeasured(),
+	}
+	p.prepare(r)
+	steps := p.steps()
+	for round := range p.most(steps) {
+		for i := range p.cells {
+			// Every other round backwards, so that nobody always follows the same neighbour.
+			if round%2 == 1 {
+				i = len(p.cells) - 1 - i
+			}
+			if c := p.cells[i]; round < c.rounds {
+				row, _ := r.Row(c.row.Name, c.cores)
+				rate(ctx, c, round, func(name string) *result.Entry { e, _ := row.Entry(name); return e })
+				done()
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range steps {
+			if round < s.times {
+				s.do(ctx, r, round)
+				done()
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.Took = time.Since(r.Started).Round(time.Second)
+	return r, nil
+}
+
+// most returns the number of rounds that have something to do.
+func (p *Plan) most(steps []step) int {
+	most := 0
+	for _, c := range p.cells {
+		most = max(most, c.rounds)
+	}
+	for _, s := range steps {
+		most = max(most, s.times)
+	}
+	return most
+}
+
+// prepare makes the rows, with an entry for everything that is measured on them or cannot be.
+func (p *Plan) prepare(r *result.Run) {
+	for _, c := range p.cells {
+		row, ok := r.Row(c.row.Name, c.cores)
+		if !ok {
+			r.Rows = append(r.Rows, result.Row{Name: c.row.Name, Title: c.row.Title, Cores: c.cores})
+			row = &r.Rows[len(r.Rows)-1]
+		}
+		for _, name := range c.subjects {
+			row.Entries = append(row.Entries, result.Entry{Name: name, Floor: subject.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
+		}
+	}
+	for i := range r.Rows {
+		prepareUnable(&r.Rows[i])
+	}
+}
+
+// prepareUnable adds those that cannot do the row, with the reason.
+func prepareUnable(row *result.Row) {
+	found, err := workload.Find(row.Name)
+	if err != nil || found.Batch {
+		return
+	}
+	names := subject.Of(&found)
+	for _, peer := range peers.All() {
+		names = append(names, peer.Name)
+	}
+	for _, name := range names {
+		if why := subject.Cannot(&found, name); why != "" {
+			row.Entries = append(row.Entries, result.Entry{Name: name, Cannot: why})
+		}
+	}
+}
+
+// rate measures a cell and enters what came out.
+func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
+	var got map[string]experiment.Rated
+	err := child.Run(ctx, limit, c.cores, experiment.Rate, experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &got)
+	for _, name := range c.subjects {
+		e, rated := entry(name), got[name]
+		switch {
+		case err != nil:
+			e.Error = err.Error()
+		case rated.Error != "":
+			e.Error, e.Share = rated.Error, rated.Share()
+		default:
+			e.Nanos[round] = rated.PerOp()
+			if e.Error == "" {
+				e.Share = rated.Share()
+			}
+			e.Allocs = max(e.Allocs, rated.AllocsPerOp())
+			e.Bytes = max(e.Bytes, rated.BytesPerOp())
+		}
+	}
+}
+
+// describe says how the peers were measured.
+func describe() []result.Peer {
+	versions := result.Versions()
+	var all []result.Peer
+	for _, p := range peers.All() {
+		all = append(all, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How, Package: p.Package, Cannot: p.Cannot})
+	}
+	return all
+}
+
+// Broken returns what of weir's and the floors' gave wrong decisions or no result. That of peers is
+// reported and no reason to fail.
+func Broken(r *result.Run) (broken []string) {
+	broken = append(broken, r.Failed...)
+	for _, row := range r.Rows {
+		for _, e := range row.Entries {
+			if e.Error != "" && (subject.IsWeir(e.Name) || subject.IsFloor(e.Name)) {
+				broken = append(broken, row.Name+": "+e.Name+": "+e.Error)
+			}
+		}
+	}
+	for _, e := range r.Parts {
+		if e.Error != "" {
+			broken = append(broken, "parts: "+e.Name+": "+e.Error)
+		}
+	}
+	for _, l := range r.Latency {
+		if l.Error != "" {
+			broken = append(broken, "latency beside "+l.Beside+": "+l.Error)
+		}
+	}
+	for _, m := range r.Memory {
+		if m.Error != "" && subject.IsWeir(m.Name) {
+			broken = append(broken, "memory: "+m.Error)
+		}
+	}
+	for _, c := range r.Collect {
+		if c.Error != "" && !slices.ContainsFunc(peers.All(), func(p peers.Peer) bool { return p.Name == c.Name }) {
+			broken = append(broken, "gc: "+c.Name+": "+c.Error)
+		}
+	}
+	return broken
+}

@@ -1,0 +1,121 @@
+package run
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/bench/child"
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+func TestMain(m *testing.M) {
+	if child.Main(experiment.All(), os.Stdout) {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestPlanErrors(t *testing.T) {
+	_, err := NewPlan(Default, []string{"zipf"}, 0)
+	assert.ErrorContains(t, err, `row "zipf": did you mean zipf-1m? want one of allowed-1, `)
+	assert.ErrorContains(t, err, "parts, tables, memory, gc, latency, allocations")
+	for _, rounds := range []int{-1, 1001} {
+		_, err = NewPlan(Quick, nil, rounds)
+		assert.ErrorContains(t, err, "rounds: want 1 to 1000")
+	}
+}
+
+// A full run has every peer on every row that it can do; the shorter ones have weir on all.
+func TestPlansAreComplete(t *testing.T) {
+	for _, effort := range []Effort{Quick, Default, Full} {
+		p, err := NewPlan(effort, nil, 0)
+		require.NoError(t, err)
+		assert.Equal(t, efforts[effort].rounds, p.Rounds)
+		assert.Positive(t, p.Estimate())
+		for _, row := range workload.Rows() {
+			var names []string
+			for _, c := range p.cells {
+				if c.row.Name == row.Name {
+					names = append(names, c.subjects...)
+					assert.Positive(t, c.rounds)
+				}
+			}
+			for _, name := range subject.Of(&row) {
+				assert.Equal(t, subject.Cannot(&row, name) == "", slices.Contains(names, name), "%s on %s", name, row.Name)
+			}
+			for _, peer := range peers.All() {
+				if effort == Full && !row.Batch && !row.Aged {
+					assert.Equal(t, subject.Cannot(&row, peer.Name) == "", slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
+				}
+			}
+		}
+	}
+	for _, name := range few {
+		assert.True(t, slices.ContainsFunc(peers.All(), func(p peers.Peer) bool { return p.Name == name }), name)
+	}
+}
+
+// A run in processes of its own, as short as can be.
+func TestDo(t *testing.T) {
+	p, err := NewPlan(Quick, []string{"denied-1k", Parts, Calls}, 1)
+	require.NoError(t, err)
+	for i := range p.cells {
+		p.cells[i].each = 1e6
+	}
+	steps := 0
+	r, err := p.Do(t.Context(), "test", func() { steps++ })
+	require.NoError(t, err)
+	assert.Equal(t, p.Steps(), steps)
+	assert.Empty(t, Broken(r))
+	row, ok := r.Row("denied-1k", 1)
+	require.True(t, ok)
+	for _, e := range row.Entries {
+		switch {
+		case e.Cannot != "":
+			assert.Zero(t, e.Median())
+		default:
+			assert.Empty(t, e.Error, e.Name)
+			assert.Positive(t, e.Median(), e.Name)
+			assert.Zero(t, e.Share, "%s allows nothing", e.Name)
+			_, ok := row.Ratio(e.Name, e.Floor)
+			assert.True(t, ok, e.Name)
+		}
+	}
+	cannot, ok := row.Entry("uber-go/ratelimit (un-keyed)")
+	require.True(t, ok, "who cannot is named")
+	assert.Equal(t, "it waits, it never says no", cannot.Cannot)
+	assert.Len(t, r.Parts, len(subject.Parts()))
+	assert.NotEmpty(t, r.Calls)
+}
+
+func TestDoEndsWithItsContext(t *testing.T) {
+	p, err := NewPlan(Quick, []string{"allowed-1"}, 1)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.Do(ctx, "test", func() {})
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// Wrong decisions of weir or of a floor fail a run, those of a peer are only reported.
+func TestBroken(t *testing.T) {
+	wrong := func(name string) *result.Run {
+		return &result.Run{Rows: []result.Row{{Name: "churn", Entries: []result.Entry{{Name: name, Error: "97 % were allowed"}}}}}
+	}
+	assert.Equal(t, []string{"churn: weir, TSC clock: 97 % were allowed"}, Broken(wrong(subject.WeirTSC)))
+	assert.Len(t, Broken(wrong(subject.FloorHot)), 1)
+	assert.Empty(t, Broken(wrong("throttled")))
+	assert.Equal(t, []string{"latency beside a flood of new keys: late"}, Broken(&result.Run{Latency: []result.Latency{{Beside: experiment.Flood, Error: "late"}}}))
+	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: subject.WeirTSC, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Equal(t, []string{"allocations: x"}, Broken(&result.Run{Failed: []string{"allocations: x"}}))
+}

@@ -1,0 +1,164 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/weir-go/weir/bench/child"
+	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// A step is work that is no row.
+type step struct {
+	times int // it is done
+	cost  time.Duration
+	do    func(ctx context.Context, r *result.Run, round int)
+}
+
+// limit is the most that one process may take.
+const limit = 5 * time.Minute
+
+// steps returns the work of the chosen sections.
+func (p *Plan) steps() (all []step) {
+	if p.sections[Parts] {
+		for i, name := range subject.Parts() {
+			all = append(all, p.partStep(i, name))
+		}
+	}
+	if p.sections[Tables] {
+		i := 0
+		for _, size := range []uint64{16 << 20, 256 << 20, 2 << 30} {
+			for _, huge := range []bool{true, false} {
+				all = append(all, p.tableStep(i, size, huge))
+				i++
+			}
+		}
+	}
+	if p.sections[Memory] {
+		for _, name := range p.holders() {
+			all = append(all, memoryStep(name))
+		}
+	}
+	if p.sections[Collect] {
+		names := []string{experiment.Empty, subject.WeirTSC}
+		if p.effort > Quick {
+			names = append(names, "diy GCRA, xsync map")
+		}
+		if p.effort == Full {
+			names = p.holders()
+			names = append(names, experiment.Empty)
+		}
+		for _, name := range names {
+			all = append(all, collectStep(name))
+		}
+	}
+	if p.sections[Latency] {
+		for _, beside := range []string{experiment.Quiet, experiment.Sweep, experiment.Flood} {
+			for _, empty := range []bool{true, false} {
+				all = append(all, latencyStep(beside, empty, efforts[p.effort].latency))
+			}
+		}
+	}
+	if p.sections[Calls] {
+		all = append(all, step{1, 200 * time.Millisecond, func(ctx context.Context, r *result.Run, _ int) {
+			if err := child.Run(ctx, limit, 1, experiment.Calls, struct{}{}, &r.Calls); err != nil {
+				r.Failed = append(r.Failed, "allocations: "+err.Error())
+			}
+		}})
+	}
+	return all
+}
+
+// holders returns weir and the peers that hold keys.
+func (p *Plan) holders() []string {
+	names := []string{subject.WeirTSC}
+	for i, peer := range peers.All() {
+		if peer.Cannot[peers.Keys] == "" && (p.effort > Quick || i < 2) {
+			names = append(names, peer.Name)
+		}
+	}
+	return names
+}
+
+func (p *Plan) partStep(i int, name string) step {
+	each := efforts[p.effort].each
+	return step{p.Rounds, each + 30*time.Millisecond, func(ctx context.Context, r *result.Run, round int) {
+		if round == 0 {
+			r.Parts = append(r.Parts, result.Entry{Name: name, Nanos: make([]float64, p.Rounds)})
+		}
+		e := &r.Parts[i]
+		row := workload.Row{Name: "allowed-1k", Keys: 1000}
+		if e.Cannot = subject.Cannot(&row, name); e.Cannot != "" {
+			return
+		}
+		rate(ctx, cell{row: row, cores: 1, subjects: []string{name}, each: each}, round, func(string) *result.Entry { return e })
+	}}
+}
+
+// tableRounds is enough for figures that only explain others.
+const tableRounds = 3
+
+func (p *Plan) tableStep(i int, size uint64, huge bool) step {
+	return step{tableRounds, 300*time.Millisecond + time.Duration(size)/4, func(ctx context.Context, r *result.Run, round int) {
+		if round == 0 {
+			r.Tables = append(r.Tables, result.Table{Bytes: size, Huge: huge, Nanos: make([]float64, tableRounds)})
+		}
+		t, got := &r.Tables[i], experiment.Tabled{}
+		if err := child.Run(ctx, limit, 1, experiment.Table, experiment.TableOf{Bytes: size, Huge: huge, For: 200 * time.Millisecond}, &got); err != nil {
+			t.Note = err.Error()
+			return
+		}
+		t.Nanos[round], t.HugeBytes = got.PerOp, got.HugeBytes
+		switch {
+		case got.HugeError != "":
+			t.Note = got.HugeError
+		case huge && got.HugeBytes < size:
+			t.Note = fmt.Sprintf("only %d of %d MiB are in huge pages", got.HugeBytes>>20, size>>20)
+		case !huge && got.HugeBytes > 0:
+			t.Note = fmt.Sprintf("%d MiB are in huge pages all the same", got.HugeBytes>>20)
+		}
+	}}
+}
+
+func memoryStep(name string) step {
+	return step{1, 2 * time.Second, func(ctx context.Context, r *result.Run, _ int) {
+		m := result.Memory{Name: name}
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Memory, experiment.MemoryOf{Subject: name}, &m.Held); err != nil {
+			m.Error = err.Error()
+		}
+		r.Memory = append(r.Memory, m)
+	}}
+}
+
+func collectStep(name string) step {
+	cost := 12 * time.Second
+	if name == experiment.Empty {
+		cost = 100 * time.Millisecond
+	} else if subject.IsWeir(name) {
+		cost = 4 * time.Second
+	}
+	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {
+		c, got := result.Collect{Name: name}, experiment.Collected{}
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Collect, experiment.CollectOf{Subject: name}, &got); err != nil {
+			c.Error = err.Error()
+		}
+		c.Nanos = got.Nanos
+		r.Collect = append(r.Collect, c)
+	}}
+}
+
+func latencyStep(beside string, empty bool, d time.Duration) step {
+	return step{1, d + time.Second, func(ctx context.Context, r *result.Run, _ int) {
+		l := result.Latency{Beside: beside, Empty: empty}
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Latency, experiment.LatencyOf{Beside: beside, Empty: empty, For: d}, &l.Delays); err != nil {
+			l.Error = err.Error()
+		}
+		r.Latency = append(r.Latency, l)
+	}}
+}

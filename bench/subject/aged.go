@@ -1,0 +1,27 @@
+package subject
+
+import (
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// aged is how many keys for each that the table is made for it takes until no slot is unused: a
+// window of the table is full when the last of them are placed.
+const aged = 5
+
+// openAged returns a limiter whose every slot has belonged to a key, all of them idle by now.
+func openAged(r *workload.Row, clock engine.Option) (*engine.Limiter, error) {
+	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
+	if err != nil {
+		return nil, err
+	}
+	for i := range uint64(aged * r.Capacity) {
+		l.AllowKey(l.KeyUint64(i))
+	}
+	limit := r.Limit()
+	if err := l.SetPolicy(engine.TokenBucket(engine.Per(float64(limit.Tokens), limit.Per), 1)); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}

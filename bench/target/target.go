@@ -1,0 +1,177 @@
+// Package target holds what weir wants to be, and finds out from a run whether it is.
+package target
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/stat"
+	"github.com/weir-go/weir/bench/subject"
+)
+
+// Verdicts.
+const (
+	Met        = "met"
+	Missed     = "missed"
+	Unmeasured = "not measured"
+)
+
+// Evaluate returns every target, in the order in which they are read.
+func Evaluate(r *result.Run) []result.Target {
+	var all []result.Target
+	for _, c := range ratios {
+		all = append(all, c.evaluate(r)...)
+	}
+	for _, evaluate := range []func(*result.Run) []result.Target{published, churnBytes, deniedScaling, memory, collection, latency, allocations} {
+		all = append(all, evaluate(r)...)
+	}
+	return all
+}
+
+// A ratio is a target for the time of a by the time of b on a row.
+type ratio struct {
+	row, a, b string
+	text      string
+	limit     float64
+	least     bool // the limit is the least that is wanted, not the most
+	why       func(row *result.Row) string
+}
+
+const (
+	diy = "diy GCRA, xsync map"
+
+	allowed = "allowed-1k"
+	denied  = "denied-1k"
+)
+
+var ratios = []ratio{
+	{row: allowed, a: subject.WeirCoarse, b: subject.FloorCoarse, text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
+	{row: allowed, a: diy, b: subject.WeirCoarse, text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
+	{row: allowed, a: subject.WeirTSC, b: subject.FloorPrecise, text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6, why: bareCounter},
+	{row: allowed, a: subject.WeirPrecise, b: subject.FloorPrecise, text: "precise clock: at most 1.3 x its floor", limit: 1.3},
+	{row: "churn", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 2 x the floor", limit: 2},
+	{row: "churn-aged", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 2 x the floor, when no slot was never used", limit: 2, why: longSearch},
+	{row: denied, a: subject.WeirCoarse, b: subject.FloorCoarse, text: "coarse clock: at most 1.5 x hash and load", limit: 1.5},
+	{row: "zipf-1m", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
+	{row: "uniform-10m", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
+	{row: "batch-10m", a: subject.WeirSingle, b: subject.WeirBatch, text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
+	{row: "hot", a: subject.WeirTSC, b: subject.FloorHot, text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
+}
+
+// evaluate returns the target for every number of processors that the row was measured on.
+func (c ratio) evaluate(r *result.Run) []result.Target {
+	var all []result.Target
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Name != c.row {
+			continue
+		}
+		s, ok := row.Ratio(c.a, c.b)
+		if !ok {
+			continue
+		}
+		t := ratioTarget(label(row), c.text, s, c.least && s.Median >= c.limit || !c.least && s.Median <= c.limit)
+		if t.Verdict == Missed {
+			t.Why = c.explain(row, s.Median)
+		}
+		all = append(all, t)
+	}
+	if len(all) == 0 {
+		return []result.Target{{Row: c.row, Target: c.text, Verdict: Unmeasured}}
+	}
+	return all
+}
+
+func label(row *result.Row) string { return fmt.Sprintf("%s, %s", row.Name, cores(row.Cores)) }
+
+func cores(n int) string {
+	if n == 1 {
+		return "1 core"
+	}
+	return fmt.Sprintf("%d cores", n)
+}
+
+func ratioTarget(row, text string, s stat.Summary, met bool) result.Target {
+	return result.Target{
+		Row: row, Target: text,
+		Measured: fmt.Sprintf("%.2f", s.Median),
+		Spread:   fmt.Sprintf("%.2f - %.2f, ±%.0f %%", s.Min, s.Max, 100*s.Spread),
+		Verdict:  verdict(met),
+	}
+}
+
+func verdict(met bool) string {
+	if met {
+		return Met
+	}
+	return Missed
+}
+
+// explain says by how much the measured ratio misses the target, in nanoseconds of b's median.
+func (c ratio) explain(row *result.Row, measured float64) string {
+	a, _ := row.Entry(c.a)
+	b, _ := row.Entry(c.b)
+	over := (measured - c.limit) * b.Median()
+	if c.least {
+		over = (1 - measured/c.limit) * b.Median()
+	}
+	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(), over)
+	if c.why != nil {
+		text += "; " + c.why(row)
+	}
+	return text
+}
+
+// longSearch says what there is to do for a key that is not there.
+func longSearch(*result.Row) string {
+	return "a key that is not there is searched for in its whole window, eight cache lines, when nothing ends the search; a bound for each home, kept by inserts and lowered by the sweeper, would"
+}
+
+// bareCounter says what the floor with the counter is of the floor with the precise clock.
+func bareCounter(row *result.Row) string {
+	s, ok := row.Ratio(subject.FloorTSC, subject.FloorPrecise)
+	if !ok {
+		return "there is no floor of the counter to compare with"
+	}
+	return fmt.Sprintf("the floor with the bare counter is itself %.2f of the floor of the precise clock", s.Median)
+}
+
+// published is the target against every published library with keys.
+func published(r *result.Run) (all []result.Target) {
+	const text = "coarse clock: at least 5 x faster than every published library with keys"
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Name != allowed {
+			continue
+		}
+		var nearest stat.Summary
+		var name string
+		var closer []string
+		for _, p := range r.Peers {
+			s, ok := row.Ratio(p.Name, subject.WeirCoarse)
+			if !ok || !p.Package || p.Cannot["keys"] != "" {
+				continue
+			}
+			if s.Median < 5 {
+				closer = append(closer, fmt.Sprintf("%s %.2f", p.Name, s.Median))
+			}
+			if name == "" || s.Median < nearest.Median {
+				nearest, name = s, p.Name
+			}
+		}
+		if name == "" {
+			continue
+		}
+		t := ratioTarget(label(row), text, nearest, nearest.Median >= 5)
+		t.Measured += " (" + name + ")"
+		if t.Verdict == Missed {
+			t.Why = "nearer than that: " + strings.Join(closer, ", ")
+		}
+		all = append(all, t)
+	}
+	if len(all) == 0 {
+		return []result.Target{{Row: allowed, Target: text, Verdict: Unmeasured}}
+	}
+	return all
+}

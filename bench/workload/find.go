@@ -1,0 +1,43 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	second = time.Second
+	hour   = time.Hour
+)
+
+// Names returns the names of all rows.
+func Names() []string {
+	var names []string
+	for _, r := range Rows() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Find returns the row of that name. The error lists the names there are, the nearest first.
+func Find(name string) (Row, error) {
+	for _, r := range Rows() {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return Row{}, fmt.Errorf("row %q: %swant one of %s", name, suggest(name), strings.Join(Names(), ", "))
+}
+
+// suggest says which row was meant, if one begins or ends like the name.
+func suggest(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	for _, n := range Names() {
+		head, tail, _ := strings.Cut(n, "-")
+		if name != "" && (strings.HasPrefix(n, name) || strings.HasPrefix(name, head) || tail != "" && strings.HasSuffix(name, tail)) {
+			return fmt.Sprintf("did you mean %s? ", n)
+		}
+	}
+	return ""
+}

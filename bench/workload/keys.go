@@ -1,0 +1,88 @@
+// Package workload makes the keys and the order of requests of every row, before any
+// clock starts.
+package workload
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"unsafe"
+)
+
+// A Stream is the keys of requests in their order, as text.
+//
+// The text of a request lies behind that of the one before it, as it does in the buffers
+// of a server: it is warm when the limiter is asked, and what is measured is the limiter's
+// memory, not the harness's. Streams hold no pointers, so that they cost the garbage
+// collector nothing.
+type Stream struct {
+	text  []byte
+	spans []span
+}
+
+// span is where a key lies in the text. Text ends at 4 GiB.
+type span struct{ from, length uint32 }
+
+// Len returns the number of requests.
+func (s *Stream) Len() int { return len(s.spans) }
+
+// At returns the key of request i. It stays valid as long as the stream is not garbage.
+func (s *Stream) At(i int) string {
+	at := s.spans[i]
+	return unsafe.String(&s.text[at.from], at.length)
+}
+
+// add appends key number n.
+func (s *Stream) add(n uint64) {
+	from := len(s.text)
+	s.text = appendKey(s.text, n)
+	s.spans = append(s.spans, span{uint32(from), uint32(len(s.text) - from)})
+}
+
+// repeat appends the requests so far until there are at least n, sharing their text.
+func (s *Stream) repeat(n int) {
+	for all := s.spans; len(s.spans) < n; {
+		s.spans = append(s.spans, all...)
+	}
+}
+
+// newStream returns an empty stream with room for n requests.
+func newStream(n int) *Stream {
+	const length = 28 // of a key, on average 25
+	return &Stream{text: make([]byte, 0, n*length), spans: make([]span, 0, n)}
+}
+
+// appendKey appends key number n: an address with a port, a user of a tenant, or an API key,
+// 12 to 40 bytes, different for different n below 2^40.
+func appendKey(b []byte, n uint64) []byte {
+	switch n % 3 {
+	case 0:
+		b = strconv.AppendUint(b, 10+n>>24, 10)
+		for shift := 16; shift >= 0; shift -= 8 {
+			b = append(b, '.')
+			b = strconv.AppendUint(b, n>>shift&255, 10)
+		}
+		b = append(b, ':')
+		return strconv.AppendUint(b, 10000+n%9999, 10)
+	case 1:
+		b = append(b, "tenant-"...)
+		b = strconv.AppendUint(b, n%97, 10)
+		b = append(b, "/user-"...)
+		return strconv.AppendUint(b, n, 10)
+	}
+	b = append(b, "key_live_"...)
+	b = strconv.AppendUint(b, mix(n)|1<<63, 16)
+	b = append(b, '_')
+	return strconv.AppendUint(b, n, 16)
+}
+
+// mix scatters n over 64 bits, one to one (the finaliser of SplitMix64).
+func mix(n uint64) uint64 {
+	n += 0x9e3779b97f4a7c15
+	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
+	n = (n ^ n>>27) * 0x94d049bb133111eb
+	return n ^ n>>31
+}
+
+// random returns the same source for the same seed, so that every process of a run asks
+// the same questions.
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

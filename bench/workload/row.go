@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"github.com/weir-go/weir/bench/peers"
+)
+
+// A Draw says in which order keys come.
+type Draw int
+
+const (
+	InTurn  Draw = iota // every key once, shuffled, over and over
+	Zipf                // key k in proportion to k^-1.1
+	Uniform             // each as likely as any
+	Fresh               // every request has a key that was never seen before
+)
+
+// A Row is one workload.
+type Row struct {
+	Name  string
+	Title string
+	Keys  int // that are there before the clock starts; each was asked once by then
+	Draw  Draw
+	// Requests is how many there are in the stream. Rows with fresh keys end with it, the
+	// others begin again.
+	Requests int
+	// Capacity is how many keys the limiters are made for.
+	Capacity int
+	// Refused rows refuse every request, the others admit every one.
+	Refused bool
+	// Hot is the row of one key for which the floor is a bare contended compare-and-swap.
+	Hot bool
+	// Aged is the row in which weir's table has had a key in every slot: searches for keys that
+	// are not there end early at slots that were never used, and there are none left.
+	Aged bool
+	// Batch is the row that compares single calls with a batch.
+	Batch bool
+}
+
+const million = 1_000_000
+
+// Rows returns all rows.
+func Rows() []Row {
+	const few = 4000 // requests: a multiple of the keys; their text is shared
+	return []Row{
+		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
+		{Name: "allowed-1k", Title: "allowed, 1,000 keys", Keys: 1000, Requests: few, Capacity: million},
+		{Name: "denied-1k", Title: "denied, 1,000 keys", Keys: 1000, Requests: few, Capacity: million, Refused: true},
+		{Name: "hot", Title: "allowed, one hot key on all cores", Keys: 1, Requests: few, Capacity: million, Hot: true},
+		{Name: "zipf-1m", Title: "allowed, 1,000,000 keys, Zipf 1.1", Keys: million, Draw: Zipf, Requests: 2 * million, Capacity: million},
+		{Name: "churn", Title: "churn: every request a new key", Keys: 2 * million, Draw: Fresh, Requests: million, Capacity: million},
+		{Name: "churn-aged", Title: "churn in a table whose every slot was used", Keys: 2 * million, Draw: Fresh, Requests: million, Capacity: million, Aged: true},
+		{Name: "uniform-10m", Title: "allowed, 10,000,000 keys, uniform", Keys: 10 * million, Draw: Uniform, Requests: 2 * million, Capacity: 10 * million},
+		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform, Requests: 2 * million, Capacity: 10 * million, Batch: true},
+	}
+}
+
+// Large rows are those whose setting up takes seconds.
+func (r *Row) Large() bool { return r.Keys > 2*million }
+
+// Want is what every decision of the row is.
+func (r *Row) Want() bool { return !r.Refused }
+
+// Limit is what all limiters enforce on the row: a token a nanosecond, which nobody can
+// use up and after which a key is idle again at once, or one in ten days.
+func (r *Row) Limit() peers.Limit {
+	if r.Refused {
+		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
+	}
+	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
+}
+
+// Load is the keys that are there before the clock starts, and the requests that follow.
+func (r *Row) Load() (before, requests *Stream) {
+	before = newStream(r.Keys)
+	dice := random(uint64(r.Keys))
+	for _, n := range order(r, dice) {
+		before.add(uint64(n))
+	}
+	if r.Draw == InTurn {
+		before.repeat(r.Requests)
+		return before, before
+	}
+	if r.Draw == Fresh {
+		return before, r.Fresh(0)
+	}
+	requests = newStream(r.Requests)
+	draw := r.drawer(dice)
+	for range r.Requests {
+		requests.add(draw())
+	}
+	return before, requests
+}
+
+// Fresh returns requests with keys that are neither there before nor in another pass.
+func (r *Row) Fresh(pass int) *Stream {
+	requests := newStream(r.Requests)
+	for i := range r.Requests {
+		requests.add(uint64(r.Keys + pass*r.Requests + i))
+	}
+	return requests
+}
+
+// order returns the keys that are there before, shuffled.
+func order(r *Row, dice *rand.Rand) []uint32 {
+	keys := make([]uint32, r.Keys)
+	for i := range keys {
+		keys[i] = uint32(i)
+	}
+	dice.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return keys
+}
+
+// drawer returns a function that returns the number of the next request's key.
+func (r *Row) drawer(dice *rand.Rand) func() uint64 {
+	if r.Draw == Zipf {
+		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
+		// A prime that divides no number of keys scatters the ranks over the keys' forms.
+		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
+	}
+	return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }
+}

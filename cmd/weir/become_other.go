@@ -1,0 +1,23 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+const executableSuffix = ".exe"
+
+// become runs another program in place of this one and ends with its exit status. It returns
+// only if the program could not be started.
+func become(path string, args []string) error {
+	cmd := exec.Command(path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if exit := new(exec.ExitError); err == nil || errors.As(err, &exit) {
+		os.Exit(cmd.ProcessState.ExitCode())
+	}
+	return err
+}

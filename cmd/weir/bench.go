@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// benchCommand runs a program of its own, because the libraries that it compares weir with are no
+// part of this one.
+type benchCommand struct {
+	Args []string `arg:"" optional:"" passthrough:"" help:"Passed on; --help lists them."`
+}
+
+// benchProgram is the name of the program.
+const benchProgram = "weir-bench"
+
+// Run implements the command.
+func (c *benchCommand) Run() error {
+	path, err := findBench()
+	if err != nil {
+		return err
+	}
+	return become(path, c.Args)
+}
+
+// findBench returns the path of the program: beside this one, or else on the PATH.
+func findBench() (string, error) {
+	name := benchProgram + executableSuffix
+	if self, err := os.Executable(); err == nil {
+		// LookPath of a path with a separator looks there only, and whether it may be run.
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(benchProgram)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("there is no %s beside weir or on the PATH: `make build` makes it, or go install github.com/weir-go/weir/bench/cmd/%s@latest", benchProgram, benchProgram)
+	}
+	return path, err
+}
