@@ -13,9 +13,6 @@ import (
 	"github.com/weir-go/weir/bench/stat"
 )
 
-// Target is the least ratio of requests/s with weir's limiter to those without.
-const Target = 0.97
-
 // Text writes the run for a terminal.
 func Text(w io.Writer, r *Run) error {
 	m := r.Machine
@@ -104,19 +101,3 @@ func differences(a, b *Row, of func(Round) float64) stat.Summary {
 
 // micros shows the median of nanoseconds.
 func micros(s stat.Summary) string { return fmt.Sprintf("%.1f us", s.Median/1e3) }
-
-// target says whether weir has reached Target.
-func target(r *Run) string {
-	said := "target: not measured"
-	r.pairs(func(name string, without, with *Row) {
-		if name != server.WeirName {
-			return
-		}
-		ratio, verdict := ratios(with, without, perSecond).Median, "met"
-		if ratio < Target {
-			verdict = "missed"
-		}
-		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: %s", name, ratio, Target, verdict)
-	})
-	return said
-}
