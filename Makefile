@@ -26,7 +26,7 @@ export GOWORK := off
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-nginx test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-go explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-nginx test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-proxy bench-go explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,12 @@ bench-full: build ## the same with everything, more than an hour
 
 bench-guard: ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
 	cd bench && WEIR_GUARD=1 go test -count 1 ./guard
+
+bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, ROUNDS rounds (installed when missing and root), four minutes; JSON in bin/
+	@command -v wrk >/dev/null && command -v nginx /usr/sbin/nginx >/dev/null && command -v haproxy /usr/sbin/haproxy >/dev/null \
+		|| .ci/install wrk nginx-light haproxy
+	cd bench && go build -o ../$(BIN)/weir-bench-proxy ./cmd/weir-bench-proxy
+	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 
 bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat (BENCH=... to choose)
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench

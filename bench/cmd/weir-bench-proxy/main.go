@@ -1,0 +1,105 @@
+// Command weir-bench-proxy measures what the limiter costs the proxy that it is in: weir, nginx and
+// HAProxy, each with its limiter and without.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weir-go/weir/bench/proxy"
+	"github.com/weir-go/weir/bench/proxy/server"
+)
+
+const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy, each with its limiter and without.
+
+wrk makes the requests, nginx answers them behind every proxy, and all of it is on this machine's loopback.
+
+Exit status: 0 done, 80 the command line is wrong, 1 a program is missing, an answer was not what it should be, or the
+work failed. A missed target is not a failure.`
+
+// command is the command line.
+type command struct {
+	Rounds  int    `default:"6" placeholder:"N" help:"Rounds, 1 to 1000 (default: 6)."`
+	Seconds int    `default:"3" placeholder:"N" help:"Seconds of wrk for each server, mode and round, 1 to 30 (default: 3)."`
+	Weir    string `placeholder:"PATH" help:"The weir to measure (default: the one beside this program)."`
+	JSON    string `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
+}
+
+// misuse is an error of the command line.
+type misuse struct{ error }
+
+// ExitCode is kong's for a wrong command line.
+func (misuse) ExitCode() int { return 80 }
+
+// Run implements the command.
+func (c *command) Run() error {
+	weir, err := c.weir()
+	if err != nil {
+		return err
+	}
+	plan := proxy.Plan{
+		Servers: []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Nginx(), server.HAProxy()},
+		Rounds:  c.Rounds,
+		Seconds: c.Seconds,
+	}
+	if err := plan.Check(); err != nil {
+		return misuse{err}
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	run, err := plan.Do(ctx, "weir-bench-proxy "+strings.Join(os.Args[1:], " "), progress(plan))
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON != "" {
+		err = writeFile(c.JSON, run)
+	}
+	return errors.Join(proxy.Text(os.Stdout, run), err)
+}
+
+// weir returns the path of the weir to measure.
+func (c *command) weir() (string, error) {
+	if c.Weir != "" {
+		return filepath.Abs(c.Weir)
+	}
+	self, err := os.Executable()
+	return filepath.Join(filepath.Dir(self), "weir"), err
+}
+
+// progress returns what says on stderr what is measured.
+func progress(plan proxy.Plan) func(*server.Server, server.Mode, int) {
+	fmt.Fprintf(os.Stderr, "%d runs of %d s\n", plan.Steps(), plan.Seconds)
+	return func(s *server.Server, mode server.Mode, round int) {
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s, %s\n", round+1, plan.Rounds, s.Name, mode)
+	}
+}
+
+func writeFile(path string, run *proxy.Run) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run.Write(file), file.Close())
+}
+
+func main() {
+	parser := kong.Must(&command{},
+		kong.Name("weir-bench-proxy"),
+		kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+	)
+	chosen, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	chosen.FatalIfErrorf(chosen.Run())
+}

@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/bench/proxy/server"
+	"github.com/weir-go/weir/bench/proxy/wrk"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/stat"
+)
+
+// A Run is everything that one run measured.
+type Run struct {
+	Machine  result.Machine    `json:"machine"`
+	Versions map[string]string `json:"versions"` // of the programs
+	Command  string            `json:"command"`
+	Started  time.Time         `json:"started"`
+	Took     time.Duration     `json:"took_ns"`
+	Rounds   int               `json:"rounds"`
+	Seconds  int               `json:"seconds"` // of wrk, each time
+	Rows     []Row             `json:"rows"`
+}
+
+// A Row is what one server did in one mode.
+type Row struct {
+	Server *server.Server `json:"server"`
+	Mode   server.Mode    `json:"mode"`
+	Rounds []Round        `json:"rounds"`
+}
+
+// A Round is one fresh process, and one run of wrk against it.
+type Round struct {
+	wrk.Result
+	CPU time.Duration `json:"cpu_ns"` // of the server, its start and end too
+}
+
+// Write writes the run as JSON.
+func (r *Run) Write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Row returns what a server did in a mode, nil where that was not measured.
+func (r *Run) Row(name string, mode server.Mode) *Row {
+	i := slices.IndexFunc(r.Rows, func(row Row) bool { return row.Server.Name == name && row.Mode == mode })
+	if i < 0 {
+		return nil
+	}
+	return &r.Rows[i]
+}
+
+// figures returns one figure of every round.
+func (row *Row) figures(of func(Round) float64) []float64 {
+	figures := make([]float64, len(row.Rounds))
+	for i, round := range row.Rounds {
+		figures[i] = of(round)
+	}
+	return figures
+}
+
+func (row *Row) sum(of func(Round) float64) stat.Summary { return stat.Of(row.figures(of)) }
+
+func perSecond(r Round) float64 { return r.PerSecond }
+func p50(r Round) float64       { return float64(r.P50) }
+func p99(r Round) float64       { return float64(r.P99) }
+
+// cpu is the processor time of one request.
+func cpu(r Round) float64 { return float64(r.CPU) / float64(r.Requests) }
+
+// check returns an error if the answers are not what the mode says.
+func (r Round) check(mode server.Mode) error {
+	switch {
+	case r.Failed > 0:
+		return fmt.Errorf("%d of %d requests failed", r.Failed, r.Requests)
+	case r.Requests == 0:
+		return fmt.Errorf("no request was answered")
+	case mode != server.Refuse && r.Refused > 0:
+		return fmt.Errorf("%d of %d requests were refused: want none", r.Refused, r.Requests)
+	case mode != server.Refuse:
+		return nil
+	}
+	// The first request of every client is admitted. Those under way at the end are not counted.
+	const least, most = server.Once*wrk.Clients - wrk.Connections, server.Once * wrk.Clients
+	if admitted := r.Requests - r.Refused; admitted < least || admitted > most {
+		return fmt.Errorf("%d of %d requests were admitted: want %d to %d", admitted, r.Requests, least, most)
+	}
+	return nil
+}

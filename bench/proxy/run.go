@@ -1,0 +1,166 @@
+// Package proxy measures what a limiter costs the web server that it is in: weir, nginx and
+// HAProxy, each with its limiter and without, in rounds that alternate.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/bench/proxy/server"
+	"github.com/weir-go/weir/bench/proxy/wrk"
+	"github.com/weir-go/weir/bench/result"
+)
+
+// The bounds of a Plan.
+const (
+	MostRounds  = 1000
+	MostSeconds = 30 // Refuse admits a client again after a minute
+)
+
+// A Plan is what is to be measured.
+type Plan struct {
+	Servers []*server.Server
+	Rounds  int // 1 to MostRounds
+	Seconds int // of wrk, 1 to MostSeconds
+}
+
+// Check returns an error if a number is out of its range.
+func (p Plan) Check() error {
+	if p.Rounds < 1 || p.Rounds > MostRounds {
+		return fmt.Errorf("%d rounds: want 1 to %d", p.Rounds, MostRounds)
+	}
+	if p.Seconds < 1 || p.Seconds > MostSeconds {
+		return fmt.Errorf("%d seconds: want 1 to %d", p.Seconds, MostSeconds)
+	}
+	return nil
+}
+
+// Steps returns how often wrk will run.
+func (p Plan) Steps() int { return len(p.rows()) * p.Rounds }
+
+// Do measures; before is called before every run of wrk. It ends with the first error,
+// because a round without one server compares nothing. What it starts has ended when it returns.
+func (p Plan) Do(ctx context.Context, command string, before func(s *server.Server, mode server.Mode, round int)) (_ *Run, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	r := &Run{
+		Machine: result.ThisMachine(),
+		Command: command,
+		Started: time.Now().UTC().Truncate(time.Second),
+		Rounds:  p.Rounds,
+		Seconds: p.Seconds,
+		Rows:    p.rows(),
+	}
+	if r.Versions, err = p.versions(ctx); err != nil {
+		return nil, err
+	}
+	m, err := newMeter(ctx, p.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	for round := range p.Rounds {
+		for i := range r.Rows {
+			// Every other round backwards, so that nobody always follows the same neighbour.
+			if round%2 == 1 {
+				i = len(r.Rows) - 1 - i
+			}
+			row := &r.Rows[i]
+			before(row.Server, row.Mode, round)
+			measured, err := m.measure(ctx, row.Server, row.Mode)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s, round %d: %w", row.Server.Name, row.Mode, round+1, err)
+			}
+			row.Rounds = append(row.Rounds, measured)
+		}
+	}
+	r.Took = time.Since(r.Started).Round(time.Second)
+	return r, nil
+}
+
+// rows returns the rows in their order, a server's beside each other, because they are compared.
+func (p Plan) rows() []Row {
+	var rows []Row
+	for _, s := range p.Servers {
+		for _, mode := range server.Modes {
+			if slices.Contains(s.Modes, mode) {
+				rows = append(rows, Row{Server: s, Mode: mode})
+			}
+		}
+	}
+	return rows
+}
+
+// versions returns those of all programs, or says everything that is missing.
+func (p Plan) versions(ctx context.Context) (map[string]string, error) {
+	programs := []server.Program{server.Wrk}
+	for _, s := range p.Servers {
+		programs = append(programs, s.Program)
+	}
+	versions := map[string]string{}
+	var missing []error
+	for _, program := range programs {
+		name := filepath.Base(program.Name)
+		if _, ok := versions[name]; ok {
+			continue
+		}
+		var err error
+		if versions[name], err = program.FindVersion(ctx); err != nil {
+			missing = append(missing, err)
+		}
+	}
+	return versions, errors.Join(missing...)
+}
+
+// A meter runs wrk against servers.
+type meter struct {
+	wrk, dir, script string
+	upstream         *server.Process
+	seconds          int
+}
+
+func newMeter(ctx context.Context, seconds int) (*meter, error) {
+	m := &meter{seconds: seconds}
+	var err error
+	if m.wrk, err = server.Wrk.Find(); err != nil {
+		return nil, err
+	}
+	if m.dir, err = os.MkdirTemp("", "weir-bench-proxy-"); err != nil {
+		return nil, err
+	}
+	m.script = filepath.Join(m.dir, "clients.lua")
+	err = os.WriteFile(m.script, []byte(wrk.Script()), 0o600)
+	if err == nil {
+		m.upstream, err = server.StartUpstream(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(m.dir))
+	}
+	return m, nil
+}
+
+func (m *meter) close() error {
+	_, err := m.upstream.Stop()
+	return errors.Join(err, os.RemoveAll(m.dir))
+}
+
+// measure starts a server, lets wrk run and stops the server.
+func (m *meter) measure(ctx context.Context, s *server.Server, mode server.Mode) (Round, error) {
+	process, err := s.Start(ctx, mode, m.upstream.Address, wrk.Header)
+	if err != nil {
+		return Round{}, err
+	}
+	measured, err := wrk.Run(ctx, m.wrk, m.script, "http://"+process.Address+"/", m.seconds)
+	cpu, stopped := process.Stop()
+	if err := errors.Join(err, stopped); err != nil {
+		return Round{}, err
+	}
+	round := Round{measured, cpu}
+	return round, round.check(mode)
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A Program is what a server needs to be installed.
+type Program struct {
+	Name    string // or the path
+	Package string // how to get it
+	Version []string
+}
+
+// Wrk is the program that makes the requests.
+var Wrk = Program{Name: "wrk", Package: "apt-get install wrk", Version: []string{"-v"}}
+
+// Find returns the program's path. Servers are not in everybody's PATH, so they are looked for where
+// Debian has them, too.
+func (p Program) Find() (string, error) {
+	path, err := exec.LookPath(p.Name)
+	if err != nil && !strings.Contains(p.Name, "/") {
+		path, err = exec.LookPath("/usr/sbin/" + p.Name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is missing: %s", p.Name, p.Package)
+	}
+	return filepath.Abs(path)
+}
+
+// FindVersion returns the line in which the program names its version.
+func (p Program) FindVersion(ctx context.Context) (string, error) {
+	path, err := p.Find()
+	if err != nil {
+		return "", err
+	}
+	// wrk ends with 1 after it. What matters is the line.
+	out, err := exec.CommandContext(ctx, path, p.Version...).CombinedOutput()
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if line == "" {
+		return "", fmt.Errorf("%s %s says nothing: %v", path, strings.Join(p.Version, " "), err)
+	}
+	return line, nil
+}

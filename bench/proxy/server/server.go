@@ -1,0 +1,53 @@
+// Package server starts the web servers whose limiters are measured, and the one behind them. All listen
+// on loopback, and each is a fresh process.
+package server
+
+import "fmt"
+
+// A Mode is what a limiter is to do.
+type Mode string
+
+const (
+	Without Mode = "without" // there is none
+	With    Mode = "with"    // it counts every client, and refuses nobody
+	Refuse  Mode = "refuse"  // it refuses all requests of a client but the first
+)
+
+// Modes are all of them, in the order in which they are measured.
+var Modes = []Mode{Without, With, Refuse}
+
+// The limit of With is so high that nobody is refused, and the same for all servers. That of Refuse is
+// Once in a time that is longer than a run; nginx knows no period above a minute.
+const (
+	Plenty = 100_000 // a second for each client, all of which may come at once
+	Once   = 1
+)
+
+// A Server is a program with a limiter.
+type Server struct {
+	Name    string  `json:"name"`
+	Program Program `json:"-"`
+	Modes   []Mode  `json:"-"`
+	Status  int     `json:"-"` // of a refusal
+	write   func(Site) string
+	args    func(config string) []string
+	Says    string `json:"says"` // what is to be known about its configuration
+}
+
+// A Site is where a server listens, what is behind it and what it limits.
+type Site struct {
+	Listen, Upstream string // host:port
+	Dir              string // for its files
+	Mode             Mode
+	Header           string // with the client's name
+}
+
+// Config returns the configuration for a site. A mode that the server does not have is an error.
+func (s *Server) Config(site Site) (string, error) {
+	for _, m := range s.Modes {
+		if m == site.Mode {
+			return s.write(site), nil
+		}
+	}
+	return "", fmt.Errorf("%s: mode %q: want one of %q", s.Name, site.Mode, s.Modes)
+}

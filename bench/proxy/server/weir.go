@@ -1,0 +1,49 @@
+package server
+
+import "fmt"
+
+// WeirName is the name of the server whose limiter has a target.
+const WeirName = "weir"
+
+// Weir returns weir at a path.
+func Weir(path string) *Server {
+	return &Server{
+		Name: WeirName, Program: weirProgram(path), Modes: Modes, Status: 429, write: weirFile("ietf"), args: weirArgs,
+		Says: "GOMAXPROCS as Go sets it; without is a rule that matches no request; answers carry RateLimit headers",
+	}
+}
+
+// WeirSilent returns weir as the others are: with no word about the limit in its answers. Only
+// With differs.
+func WeirSilent(path string) *Server {
+	return &Server{
+		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With}, write: weirFile("none"), args: weirArgs,
+		Says: "the same, and answers say nothing about the limit, as those of nginx and HAProxy",
+	}
+}
+
+func weirProgram(path string) Program {
+	return Program{Name: path, Package: "build it with make build, or name it with --weir", Version: []string{"version"}}
+}
+
+func weirArgs(config string) []string { return []string{"serve", config} }
+
+// weirFile returns what writes a rule file. A file has at least one rule: without a limiter it
+// is one for a host that nobody asks for.
+func weirFile(headers string) func(Site) string {
+	return func(s Site) string {
+		match, rate, burst := "", fmt.Sprintf("%d/s", Plenty), Plenty
+		switch s.Mode {
+		case Without:
+			match = ", match: {host: nobody.invalid}"
+		case Refuse:
+			rate, burst = "1/m", Once
+		}
+		return fmt.Sprintf(`listen: %s
+upstream: http://%s
+headers: %s
+rules:
+  - {name: clients, key: "header:%s", rate: %s, burst: %d%s}
+`, s.Listen, s.Upstream, headers, s.Header, rate, burst, match)
+	}
+}

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weir-go/weir/bench/proxy/server"
+	"github.com/weir-go/weir/bench/proxy/wrk"
+	"github.com/weir-go/weir/bench/stat"
+)
+
+// Text writes the run for a terminal.
+func Text(w io.Writer, r *Run) error {
+	m := r.Machine
+	fmt.Fprintf(w, "The limiter in a proxy: %s, %d cores, %s, Linux %s, %s\n", m.CPU, m.Cores, m.System, m.Kernel, r.Started.Format(time.DateOnly))
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		fmt.Fprintf(w, "  %s: %s\n", name, r.Versions[name])
+	}
+	fmt.Fprintf(w, "  %d rounds of %d s, wrk -t%d -c%d, %d clients in turn, named by %s\n",
+		r.Rounds, r.Seconds, wrk.Threads, wrk.Connections, wrk.Clients, wrk.Header)
+	for _, write := range []func(io.Writer, *Run){speed, latency, refusals} {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w)
+		write(t, r)
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	for _, row := range r.Rows {
+		if row.Mode == server.Without {
+			fmt.Fprintf(w, "%s: %s\n", row.Server.Name, row.Server.Says)
+		}
+	}
+	_, err := fmt.Fprintln(w, target(r))
+	return err
+}
+
+// pairs calls do for every server that was measured with its limiter and without.
+func (r *Run) pairs(do func(name string, without, with *Row)) {
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if with := r.Row(row.Server.Name, server.With); row.Mode == server.Without && with != nil {
+			do(row.Server.Name, row, with)
+		}
+	}
+}
+
+func speed(w io.Writer, r *Run) {
+	fmt.Fprintln(w, "requests/s\twithout\twith\twith/without\trange\tCPU a request\twith\twith - without")
+	r.pairs(func(name string, without, with *Row) {
+		ratio := ratios(with, without, perSecond)
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.3f\t%.3f - %.3f\t%s\t%s\t%s\n", name,
+			without.sum(perSecond).Median, with.sum(perSecond).Median, ratio.Median, ratio.Min, ratio.Max,
+			micros(without.sum(cpu)), micros(with.sum(cpu)), micros(differences(with, without, cpu)))
+	})
+}
+
+func latency(w io.Writer, r *Run) {
+	fmt.Fprintln(w, "latency\tp50 without\twith\tp99 without\twith\tp99 with/without\trange")
+	r.pairs(func(name string, without, with *Row) {
+		ratio := ratios(with, without, p99)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f - %.2f\n", name,
+			micros(without.sum(p50)), micros(with.sum(p50)), micros(without.sum(p99)), micros(with.sum(p99)),
+			ratio.Median, ratio.Min, ratio.Max)
+	})
+}
+
+func refusals(w io.Writer, r *Run) {
+	fmt.Fprintln(w, "refused\trequests/s\trange\trefused share\tp50\tp99\tCPU a request")
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Mode != server.Refuse {
+			continue
+		}
+		s := row.sum(refusedPerSecond)
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f - %.0f\t%.4f\t%s\t%s\t%s\n", row.Server.Name, s.Median, s.Min, s.Max,
+			row.sum(refusedShare).Median, micros(row.sum(p50)), micros(row.sum(p99)), micros(row.sum(cpu)))
+	}
+}
+
+func refusedShare(r Round) float64     { return float64(r.Refused) / float64(r.Requests) }
+func refusedPerSecond(r Round) float64 { return r.PerSecond * refusedShare(r) }
+
+func ratios(a, b *Row, of func(Round) float64) stat.Summary {
+	return stat.Of(stat.Ratios(a.figures(of), b.figures(of)))
+}
+
+// differences sums up a - b, round by round.
+func differences(a, b *Row, of func(Round) float64) stat.Summary {
+	figures := a.figures(of)
+	for i, f := range b.figures(of) {
+		figures[i] -= f
+	}
+	return stat.Of(figures)
+}
+
+// micros shows the median of nanoseconds.
+func micros(s stat.Summary) string { return fmt.Sprintf("%.1f us", s.Median/1e3) }
