@@ -496,6 +496,10 @@ func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Mo
 func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	rule, place := r.table.Plan().Rule(), r.table.Find(c.key)
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
+	if _, ok := rule.(*atomicbucket.SlidingLog); ok && c.what != callReset {
+		op.Output, op.Return = r.askLog(c, place), r.stamp.Add(1)
+		return op
+	}
 	of := func(o shard.Outcome) answer {
 		// To a late look a counter may show more than the limit.
 		return answer{verdict: o.Verdict, at: uint64(o.At), debt: min(rule.Debt(o.State, rule.Ticks(o.At)), rule.Quota().Tokens)}
@@ -513,6 +517,62 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	op.Output, op.Return = a, r.stamp.Add(1)
 	return op
 }
+
+// askLog makes a call on a sliding log, whose record alone does not say what is left.
+func (r *recorder) askLog(c call, place shard.Place) answer {
+	var o shard.Outcome
+	var left atomicbucket.Reading
+	if c.what == callTake {
+		o, left = r.table.TakeLog(place, int64(c.now), c.cost, 0, true)
+	} else {
+		o, left = r.table.LookLog(place, int64(c.now), 0, 0)
+	}
+	return answer{verdict: o.Verdict, at: uint64(o.At), debt: o.Plan.Quota(0).Tokens - left.Remaining}
+}
+
+// logModel is a [reference.SlidingLog] of a small limit as a value: what was taken last, the oldest
+// first. That many entries of a token at least are all that a window can hold.
+type logModel struct {
+	limit  uint64
+	length time.Duration
+	taken  [4]struct {
+		at int64
+		n  uint64
+	}
+	size int
+}
+
+// log returns the list itself.
+func (m *logModel) log() *reference.SlidingLog {
+	log := reference.NewSlidingLog(m.limit, m.length)
+	for _, e := range m.taken[:m.size] {
+		log.Take(e.at, e.n)
+	}
+	return log
+}
+
+func (m *logModel) Take(nanos int64, n uint64) bool {
+	if !m.log().Take(nanos, n) {
+		return false
+	}
+	if m.size > 0 {
+		nanos = max(nanos, m.taken[m.size-1].at)
+	}
+	if m.size == len(m.taken) {
+		copy(m.taken[:], m.taken[1:]) // it has left: four others with a token each are the limit
+		m.size--
+	}
+	m.taken[m.size].at, m.taken[m.size].n = nanos, n
+	m.size++
+	return true
+}
+
+func (m *logModel) Remaining(nanos int64) uint64           { return m.log().Remaining(nanos) }
+func (m *logModel) RetryAfter(nanos int64, n uint64) int64 { return m.log().RetryAfter(nanos, n) }
+func (m *logModel) ResetAfter(nanos int64) int64           { return m.log().ResetAfter(nanos) }
+func (m *logModel) Idle(nanos int64) bool                  { return m.log().Idle(nanos) }
+func (m *logModel) Reset()                                 { *m = logModel{limit: m.limit, length: m.length} }
+func (m *logModel) Refund(int64, uint64)                   { panic("no history of a log has refunds") }
 
 // windowHistory plays a scene once, as scene.history does.
 func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operation {
@@ -580,7 +640,7 @@ var windowScenes = map[string]windowScene{
 }
 
 // TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by takes,
-// looks, refunds and resets of fixed windows and of sliding window counters is what they could
+// looks, refunds and resets of fixed windows, of sliding window counters and of logs is what they could
 // have been told one after the other: as TestHistoriesAreLinearizable, for other rules.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
@@ -605,9 +665,14 @@ func TestWindowHistoriesAreLinearizable(t *testing.T) {
 				rule, err := atomicbucket.NewSlidingWindow(s.burst, s.burst, window)
 				return &rule, err
 			}, modelOf(*reference.NewSlidingWindow(s.burst, window), s.burst)},
+			"log": {func() (atomicbucket.Rule, error) {
+				rule, err := atomicbucket.NewSlidingLog(s.burst, s.burst, window)
+				return &rule, err
+			}, modelOf(logModel{limit: s.burst, length: window}, s.burst)},
 		} {
 			t.Run(fmt.Sprintf("%s, %s", kind, name), func(t *testing.T) {
-				s.rule = of.rule
+				s := s
+				s.rule, s.refunds = of.rule, s.refunds && kind != "log" // a refund of a log does not tell what is left
 				admitted, refused := 0, 0
 				for seed := range n {
 					history := s.windowHistory(t, seed)
@@ -645,6 +710,7 @@ func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 	refused := func(debt uint64) answer { return answer{verdict: shard.Refused, debt: debt} }
 	fixed := modelOf(*reference.NewFixedWindow(4, window, false), 4)
 	sliding := modelOf(*reference.NewSlidingWindow(4, window), 4)
+	log := modelOf(logModel{limit: 4, length: window}, 4)
 	for name, c := range map[string]struct {
 		model   porcupine.Model
 		want    bool
@@ -678,6 +744,18 @@ func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 			op(1, 2, callTake, edge, 4, admitted(4)),
 			op(3, 5, callTake, edge+window*3/2, 1, admitted(3)),
 			op(4, 6, callTake, edge+window*3/2, 1, admitted(3)),
+		}},
+		"a log that lets in what the oldest makes room for": {log, true, []porcupine.Operation{
+			op(1, 2, callTake, edge, 1, admitted(1)),
+			op(3, 4, callTake, edge+5, 3, admitted(4)),
+			op(5, 6, callTake, edge+window-1, 1, refused(4)),
+			op(7, 8, callTake, edge+window, 1, admitted(4)),
+			op(9, 10, callTake, edge+window+4, 1, refused(4)),
+			op(11, 12, callTake, edge+window+5, 3, admitted(4)),
+		}},
+		"a log whose oldest left too soon": {log, false, []porcupine.Operation{
+			op(1, 2, callTake, edge, 4, admitted(4)),
+			op(3, 4, callTake, edge+window-1, 1, admitted(1)),
 		}},
 		"a record forgotten too soon": {sliding, false, []porcupine.Operation{
 			op(1, 2, callTake, edge, 4, admitted(4)),
