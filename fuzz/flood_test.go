@@ -19,7 +19,6 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 	if testing.Short() {
 		flood = 2_000_000 // under the race detector, twice the capacity
 	}
-	before := heap()
 	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 5))
 	require.NoError(t, err)
 	defer l.Close()
@@ -27,7 +26,10 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 	require.LessOrEqual(t, held, uint64(27_000_000))
 	l.Take("drained", 5)
 
-	var part, largest, through atomic.Uint64
+	// The table itself is outside the heap where the system can map memory.
+	before := heap()
+	var part, through atomic.Uint64
+	var grown atomic.Int64
 	together(func(uint64) {
 		const parts = 1000
 		for p := part.Add(1); p <= parts; p = part.Add(1) {
@@ -38,13 +40,13 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 				through.Add(1)
 			}
 			if p%100 == 0 {
-				largest.Store(max(largest.Load(), heap()-before))
+				grown.Store(max(grown.Load(), int64(heap()-before)))
 			}
 		}
 	})
 	assert.Zero(t, through.Load(), "a drained key was let through")
 	// Half a megabyte for the test itself.
-	assert.LessOrEqual(t, largest.Load(), uint64(27_500_000))
+	assert.LessOrEqual(t, grown.Load(), int64(500_000))
 	assert.Equal(t, held, l.Stats().Bytes)
 	assert.Positive(t, l.Stats().Evictions)
 	l.Sweep()
