@@ -72,6 +72,9 @@ func (t *Table) LookLog(p Place, now int64, n uint64, tier uint8) (Outcome, atom
 		s, plan, sl := t.record(p)
 		d := plan.Quota(tier).Demand(n)
 		if sl == nil {
+			if uint64(at)-t.mark.Load() > plan.skew {
+				continue // time went on while it was looked for: it may have been forgotten since
+			}
 			o := Outcome{State: plan.full(at), Plan: plan, At: at}
 			return o, o.Read(n, tier)
 		}
