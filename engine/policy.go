@@ -115,24 +115,43 @@ func SlidingLog(limit uint64, window time.Duration) Policy {
 
 // String returns the policy's name and numbers.
 func (p Policy) String() string {
-	aligned := ""
+	name, aligned := p.Algorithm(), ""
 	if p.aligned {
 		aligned = ", aligned"
 	}
 	switch p.algorithm {
+	case noAlgorithm:
+		return "no policy"
 	case tokenBucket:
-		return fmt.Sprintf("token bucket %v burst %d%s", p.rate, p.limit, aligned)
+		return fmt.Sprintf("%s %v burst %d%s", name, p.rate, p.limit, aligned)
 	case batchRefill:
-		return fmt.Sprintf("batch refill %d/%v burst %d%s", p.refill, p.window, p.limit, aligned)
-	case fixedWindow:
-		return fmt.Sprintf("fixed window %d/%v%s", p.limit, p.window, aligned)
-	case slidingWindow:
-		return fmt.Sprintf("sliding window %d/%v%s", p.limit, p.window, aligned)
-	case slidingLog:
-		return fmt.Sprintf("sliding log %d/%v%s", p.limit, p.window, aligned)
+		return fmt.Sprintf("%s %d/%v burst %d%s", name, p.refill, p.window, p.limit, aligned)
 	}
-	return "no policy"
+	return fmt.Sprintf("%s %d/%v%s", name, p.limit, p.window, aligned)
 }
+
+// Algorithm returns the name of the policy's algorithm: "token bucket", "batch refill", "fixed window",
+// "sliding window" or "sliding log"; "" for the zero Policy.
+func (p Policy) Algorithm() string { return algorithmNames[p.algorithm] }
+
+var algorithmNames = [...]string{
+	tokenBucket: "token bucket", batchRefill: "batch refill",
+	fixedWindow: "fixed window", slidingWindow: "sliding window", slidingLog: "sliding log",
+}
+
+// Rate returns how fast the policy gives tokens back: the limit in a window, of those that have windows.
+func (p Policy) Rate() Rate {
+	switch p.algorithm {
+	case tokenBucket:
+		return p.rate
+	case batchRefill:
+		return Per(float64(p.refill), p.window)
+	}
+	return Per(float64(p.limit), p.window)
+}
+
+// IsAligned reports whether the windows are those of the clock: see [Policy.Aligned].
+func (p Policy) IsAligned() bool { return p.aligned }
 
 // Limit returns the most that a key can have: the burst of a bucket, the tokens of a window.
 func (p Policy) Limit() uint64 { return p.limit }

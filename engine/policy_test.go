@@ -85,3 +85,24 @@ func TestLimiterPolicy(t *testing.T) {
 	assert.Equal(t, []engine.Policy{large, small}, []engine.Policy{l.Policy(0), l.Policy(1)})
 	assert.Zero(t, testing.AllocsPerRun(100, func() { l.Policy(1) }))
 }
+
+func TestPolicyTellsItsTerms(t *testing.T) {
+	for _, c := range []struct {
+		policy    Policy
+		algorithm string
+		rate      Rate
+	}{
+		{TokenBucket(Per(3, time.Minute), 7), "token bucket", Per(3, time.Minute)},
+		{BatchRefill(10, time.Second, 100), "batch refill", Per(10, time.Second)},
+		{FixedWindow(5, time.Hour).Aligned(), "fixed window", Per(5, time.Hour)},
+		{SlidingWindow(5, time.Hour), "sliding window", Per(5, time.Hour)},
+		{SlidingLog(5, time.Hour), "sliding log", Per(5, time.Hour)},
+		{Policy{}, "", Rate{}},
+	} {
+		assert.Equal(t, c.algorithm, c.policy.Algorithm())
+		assert.Equal(t, c.rate, c.policy.Rate())
+		assert.Equal(t, c.rate.tokens, c.policy.Rate().Tokens())
+		assert.Equal(t, c.rate.period, c.policy.Rate().Period())
+		assert.Equal(t, c.algorithm == "fixed window", c.policy.IsAligned())
+	}
+}

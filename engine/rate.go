@@ -84,6 +84,12 @@ func parsePeriod(s string) (time.Duration, bool) {
 	return d, err == nil
 }
 
+// Tokens returns how many tokens come back in a [Rate.Period].
+func (r Rate) Tokens() float64 { return r.tokens }
+
+// Period returns the time in which the rate gives its [Rate.Tokens].
+func (r Rate) Period() time.Duration { return r.period }
+
 // String writes the rate in the form that [ParseRate] reads.
 func (r Rate) String() string {
 	tokens := strconv.FormatFloat(r.tokens, 'g', -1, 64)
