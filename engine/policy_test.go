@@ -88,21 +88,21 @@ func TestLimiterPolicy(t *testing.T) {
 
 func TestPolicyTellsItsTerms(t *testing.T) {
 	for _, c := range []struct {
-		policy    Policy
+		policy    engine.Policy
 		algorithm string
-		rate      Rate
+		rate      engine.Rate
 	}{
-		{TokenBucket(Per(3, time.Minute), 7), "token bucket", Per(3, time.Minute)},
-		{BatchRefill(10, time.Second, 100), "batch refill", Per(10, time.Second)},
-		{FixedWindow(5, time.Hour).Aligned(), "fixed window", Per(5, time.Hour)},
-		{SlidingWindow(5, time.Hour), "sliding window", Per(5, time.Hour)},
-		{SlidingLog(5, time.Hour), "sliding log", Per(5, time.Hour)},
-		{Policy{}, "", Rate{}},
+		{engine.TokenBucket(engine.Per(3, time.Minute), 7), "token bucket", engine.Per(3, time.Minute)},
+		{engine.BatchRefill(10, time.Second, 100), "batch refill", engine.Per(10, time.Second)},
+		{engine.FixedWindow(5, time.Hour).Aligned(), "fixed window", engine.Per(5, time.Hour)},
+		{engine.SlidingWindow(5, time.Hour), "sliding window", engine.Per(5, time.Hour)},
+		{engine.SlidingLog(5, time.Hour), "sliding log", engine.Per(5, time.Hour)},
+		{engine.Policy{}, "", engine.Rate{}},
 	} {
 		assert.Equal(t, c.algorithm, c.policy.Algorithm())
 		assert.Equal(t, c.rate, c.policy.Rate())
-		assert.Equal(t, c.rate.tokens, c.policy.Rate().Tokens())
-		assert.Equal(t, c.rate.period, c.policy.Rate().Period())
+		assert.Equal(t, c.rate.Tokens(), c.policy.Rate().Tokens())
+		assert.Equal(t, c.rate.Period(), c.policy.Rate().Period())
 		assert.Equal(t, c.algorithm == "fixed window", c.policy.IsAligned())
 	}
 }
