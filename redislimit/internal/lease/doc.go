@@ -1,0 +1,43 @@
+// Package lease is what one node holds of one key: tokens that the store has charged already,
+// and so may be spent without asking.
+//
+// A lease is two words that decide, changed by CAS, and a few that only the renewal writes. There is
+// no lock, and no call waits for another. Time is an argument, in nanoseconds of a clock of this node that
+// never goes back: the simulator moves it, and no two nodes have to agree about it.
+//
+// # The word
+//
+//	63        42 41     40      39      38       37   24 23      0
+//	generation   retired healthy renewing (free)  debt    tokens
+//
+// tokens are in hand, debt was admitted on overdraft and is not charged yet. renewing says that
+// somebody, one, has the duty to ask the store and to end it by Apply or Fail. healthy says that by the
+// last answer at least half the limit was left. A retired lease is no longer in the table: whoever still
+// has it looks the key up again. The generation changes with whatever is not a spending, so
+// that a CAS never takes a word for the one that it was.
+//
+// # Rules
+//
+// L1. A token is in hand only after the store's answer said that it was charged. Spending is one
+// CAS that takes it away, so no two requests spend it.
+//
+// L2. Debt is at most the overdraft, and stays until an answer says that it was charged. When the
+// answer is lost it may be charged twice, never not at all.
+//
+// L3. Tokens that are given back are taken out of hand first, and are gone if that call is
+// lost: at most once.
+//
+// L4. Only who set renewing asks the store, and it is cleared only by the end of that call. So for each
+// key and node there is one call under way.
+//
+// L5. Retiring is a CAS on a word with nothing in it: no tokens, no debt, no renewal.
+//
+// From L1 to L3: over any time T all nodes together admit of one key at most
+//
+//	burst + rate*T + O + N*D
+//
+// O being the tokens in hand at its beginning and D the overdraft of each of the N nodes. What the
+// store charges in T, less what it takes back, is at most burst + rate*T, because what is owed never
+// exceeds the burst, but for debt, and falls by rate*T at most. Whatever was admitted was charged in T, or in
+// hand before (O), or is debt still (N*D).
+package lease

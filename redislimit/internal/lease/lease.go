@@ -1,0 +1,199 @@
+package lease
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// A Lease is what a node holds of a key. Make one with [New]. Take and Expire may be called by
+// anybody at any time, the rest only by whom they told to renew.
+type Lease struct {
+	word      atomic.Uint64
+	denyUntil atomic.Int64 // refuse without asking until then
+	expires   atomic.Int64 // tokens in hand are given back after that
+	low       atomic.Uint64
+	remaining atomic.Uint64 // in the store, by the last answer
+	retryAt   atomic.Int64  // when there would be tokens, by the last refusal
+	resetAt   atomic.Int64  // when everything will be back, by the last answer
+
+	terms *Terms
+	// Of the renewal.
+	asked   script.Ask
+	sent    int64   // when it began
+	before  int64   // when the last one that was answered began; 0 for none
+	held    uint64  // tokens in hand after that
+	rate    float64 // tokens spent a second, lately
+	window  int64   // of the tokens in hand
+	visited uint64  // the word, when Expire last looked
+}
+
+// New returns a lease with nothing in it but a debt, of at most the overdraft, and which trusts the
+// limit to be there: the first requests of a key are admitted on overdraft.
+func New(terms *Terms, debt uint64) *Lease {
+	l := &Lease{terms: terms}
+	l.word.Store(uint64(healthy.with(0, debt)))
+	return l
+}
+
+// A Verdict is what a lease says to a request.
+type Verdict uint8
+
+const (
+	// Refused: no tokens in hand, and none to be had for now.
+	Refused Verdict = iota
+	// Admitted: paid from what is in hand, or on overdraft.
+	Admitted
+	// Unknown: the lease cannot tell, because it is empty and the answer of the store is still
+	// to come, or because the request is larger than a lease. Ask the store for this request.
+	Unknown
+	// Retired: the lease is no longer one. Look the key up again.
+	Retired
+)
+
+// Take takes n tokens at a time and says whether it did. now is only called where the clock matters:
+// not for tokens in hand. Whoever is told to renew must call Renewal and, whatever happens, Apply or
+// Fail. It is lock-free: a CAS fails only because another call has succeeded.
+func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
+	for {
+		w := word(l.word.Load())
+		tokens, debt := w.tokens(), w.debt()
+		next := w
+		switch {
+		case w&retired != 0:
+			return Retired, false
+		case n <= tokens:
+			next, v = w.with(tokens-n, debt), Admitted
+			renew = w&renewing == 0 && tokens-n < l.low.Load() && l.denyUntil.Load() <= now()
+		case n > l.terms.Cap():
+			return Unknown, false
+		case l.denyUntil.Load() > now():
+			return Refused, false
+		default:
+			renew, v = w&renewing == 0, Refused
+			if w&healthy != 0 || n > max(l.low.Load(), 1) { // more than a renewal may bring
+				v = Unknown
+			}
+			if w&healthy != 0 && debt+n <= l.terms.Overdraft {
+				next, v = w.with(tokens, debt+n), Admitted
+			}
+		}
+		if renew {
+			next = next&^renewing + generation | renewing
+		}
+		if next == w || l.word.CompareAndSwap(uint64(w), uint64(next)) {
+			return v, renew
+		}
+	}
+}
+
+// Renewal returns what to ask the store for. now is when the question is sent.
+func (l *Lease) Renewal(now int64) script.Ask {
+	w := word(l.word.Load())
+	l.sent = now
+	if l.before != 0 && now > l.before {
+		spent := max(float64(l.held)-float64(w.tokens()), 0) + float64(w.debt())
+		l.rate = spent / (float64(now-l.before) / float64(time.Second))
+	}
+	need, want := l.terms.need(l.rate), l.terms.bounded(l.rate*2*l.terms.Ahead.Seconds())
+	l.asked = script.Ask{Need: need, Want: max(want, need), Debt: w.debt()}
+	return l.asked
+}
+
+// Settlement returns what to ask where tokens are given back and debt is charged, and no more is wanted.
+func (l *Lease) Settlement(now int64) script.Ask {
+	l.sent = now
+	for {
+		w := word(l.word.Load())
+		if l.word.CompareAndSwap(uint64(w), uint64(w.with(0, w.debt())+generation)) { // L3
+			l.asked = script.Ask{Returned: w.tokens(), Debt: w.debt(), Window: l.window}
+			return l.asked
+		}
+	}
+}
+
+// Apply ends a renewal with the store's answer. It returns how many tokens were granted.
+func (l *Lease) Apply(a script.Answer, now int64) uint64 {
+	l.remaining.Store(a.Remaining)
+	l.resetAt.Store(now + int64(a.ResetAfter))
+	l.window = a.Window
+	wanted := l.asked.Want > 0
+	if wanted && a.Granted == 0 {
+		wait := min(a.RetryAfter, l.terms.Life)
+		l.retryAt.Store(now + int64(a.RetryAfter))
+		l.denyUntil.Store(now + int64(float64(wait)*(1+rand.Float64()/2)))
+	}
+	if a.Granted > 0 {
+		l.expires.Store(l.sent + int64(l.terms.Life))
+		l.low.Store(min(l.asked.Need, a.Granted))
+	}
+	isHealthy := a.Remaining*2 >= l.terms.Limit
+	l.before = l.sent
+	l.end(a.Granted, l.asked.Debt, &isHealthy)
+	return a.Granted
+}
+
+// Fail ends a renewal without an answer: debt stays, what was given back is gone, and the store is
+// not asked again for a τ.
+func (l *Lease) Fail(now int64) {
+	l.denyUntil.Store(now + int64(l.terms.Ahead))
+	l.retryAt.Store(now + int64(l.terms.Ahead))
+	l.end(0, 0, nil)
+}
+
+// end puts tokens into the hand, takes off the debt that was charged, and clears renewing (L4).
+func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
+	for {
+		w := word(l.word.Load())
+		tokens := min(w.tokens()+granted, MaxTokens)
+		next := w.with(tokens, w.debt()-charged)&^renewing + generation
+		if isHealthy != nil {
+			next &^= healthy
+			if *isHealthy {
+				next |= healthy
+			}
+		}
+		l.held = tokens // before the CAS: after it they are another renewal's
+		if l.word.CompareAndSwap(uint64(w), uint64(next)) {
+			return
+		}
+	}
+}
+
+// Expire looks at the lease from time to time. settle: tokens in hand have been there too long, or
+// debt is left over: call Settlement and then Apply or Fail. gone: nothing is in it and nothing has
+// happened since the last look: it was retired and can be forgotten. One goroutine calls it.
+func (l *Lease) Expire(now int64) (settle, gone bool) {
+	w := word(l.word.Load())
+	idle := uint64(w) == l.visited
+	l.visited = uint64(w)
+	switch {
+	case w&(renewing|retired) != 0:
+		return false, false
+	case idle && w.tokens() == 0 && w.debt() == 0 && l.denyUntil.Load() <= now:
+		return false, l.word.CompareAndSwap(uint64(w), uint64(w|retired)) // L5
+	case w.debt() > 0 && idle || w.tokens() > 0 && l.expires.Load() <= now:
+		return l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing)), false
+	}
+	return false, false
+}
+
+// Held returns the tokens in hand and the debt.
+func (l *Lease) Held() (tokens, debt uint64) {
+	w := word(l.word.Load())
+	return w.tokens(), w.debt()
+}
+
+// Remaining returns about how many tokens are left of the limit: those in hand and what the store
+// had at its last answer.
+func (l *Lease) Remaining() uint64 {
+	return min(l.remaining.Load()+word(l.word.Load()).tokens(), l.terms.Limit)
+}
+
+// Waits returns how long until a token can be had and until everything is back, by the store's
+// last answers.
+func (l *Lease) Waits(now int64) (retry, reset time.Duration) {
+	return time.Duration(max(l.retryAt.Load()-now, l.denyUntil.Load()-now, 1)), time.Duration(max(l.resetAt.Load()-now, 0))
+}

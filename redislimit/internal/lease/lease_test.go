@@ -1,0 +1,176 @@
+package lease
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+func terms() *Terms {
+	return &Terms{Limit: 400, PerSecond: 1000, Nodes: 4, Overdraft: 8, Ahead: 10 * time.Millisecond, Life: 100 * time.Millisecond}
+}
+
+func at(nanos time.Duration) func() int64 { return func() int64 { return int64(nanos) } }
+
+func TestFirstRequestsAreOnOverdraftAndCharged(t *testing.T) {
+	l := New(terms(), 3)
+	v, renew := l.Take(1, at(0))
+	require.Equal(t, Admitted, v)
+	require.True(t, renew)
+	assert.Equal(t, script.Ask{Need: 1, Want: 1, Debt: 4}, l.Renewal(0))
+	for range 4 {
+		v, renew = l.Take(1, at(0))
+		require.Equal(t, Admitted, v)
+		require.False(t, renew, "one renewal at a time (L4)")
+	}
+	v, _ = l.Take(1, at(0))
+	require.Equal(t, Unknown, v, "debt is at most the overdraft (L2)")
+	l.Apply(script.Answer{Granted: 98, Remaining: 298}, 0)
+	tokens, debt := l.Held()
+	assert.EqualValues(t, []uint64{98, 4}, []uint64{tokens, debt}, "what came after the question is debt still")
+}
+
+func TestALostAnswerKeepsTheDebt(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(5, at(0))
+	require.EqualValues(t, 5, l.Renewal(0).Debt)
+	l.Fail(0)
+	_, debt := l.Held()
+	assert.EqualValues(t, 5, debt, "L2")
+	v, _ := l.Take(1, at(5*time.Millisecond))
+	assert.Equal(t, Refused, v, "the store is left alone for a while")
+	_, renew := l.Take(1, at(10*time.Millisecond))
+	require.True(t, renew)
+	assert.EqualValues(t, 6, l.Renewal(int64(10*time.Millisecond)).Debt)
+}
+
+func TestARefusalIsBelieved(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(1, at(0))
+	l.Renewal(0)
+	l.Apply(script.Answer{RetryAfter: 8 * time.Millisecond}, 0)
+	v, renew := l.Take(1, at(8*time.Millisecond-1))
+	assert.Equal(t, Refused, v)
+	assert.False(t, renew)
+	v, renew = l.Take(1, at(12*time.Millisecond))
+	assert.Equal(t, Refused, v, "not healthy: no overdraft")
+	assert.True(t, renew)
+	l.Renewal(0)
+	v, _ = l.Take(2, at(12*time.Millisecond))
+	assert.Equal(t, Unknown, v, "more than a renewal brings: the store decides")
+}
+
+func TestTokensAreGivenBackOnce(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(1, at(0))
+	l.Renewal(0)
+	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, 0)
+	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
+	require.False(t, settle || gone)
+	settle, _ = l.Expire(int64(100 * time.Millisecond))
+	require.True(t, settle)
+	assert.Equal(t, script.Ask{Returned: 10, Window: 7}, l.Settlement(0))
+	l.Fail(0)
+	tokens, _ := l.Held()
+	assert.Zero(t, tokens, "L3")
+	l.Expire(int64(time.Second))
+	_, gone = l.Expire(int64(time.Second))
+	require.True(t, gone)
+	v, _ := l.Take(1, at(time.Second))
+	assert.Equal(t, Retired, v)
+}
+
+func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
+	l := New(terms(), 0)
+	now, spent := time.Duration(0), uint64(0)
+	for range 2000 { // 1,000 a second
+		now += time.Millisecond
+		v, renew := l.Take(1, at(now))
+		require.NotEqual(t, Refused, v)
+		spent++
+		if renew {
+			a := l.Renewal(int64(now))
+			l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, int64(now))
+		}
+	}
+	assert.InDelta(t, 20, l.asked.Want, 6, "twice what is spent in τ")
+	assert.InDelta(t, 10, l.asked.Need, 4)
+}
+
+// What many goroutines are admitted is what was granted, and debt (L1, L2), while one expires,
+// retires and renews.
+func TestNothingIsSpentTwice(t *testing.T) {
+	var current atomic.Pointer[Lease]
+	current.Store(New(terms(), 0))
+	var admitted, granted, charged, clock atomic.Uint64
+	now := func() int64 { return int64(clock.Add(uint64(50 * time.Microsecond))) }
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	renewal := func(l *Lease, a script.Ask, i uint64) {
+		switch {
+		case i%5 == 4: // the call is lost, or its answer
+			l.Fail(now())
+			granted.Add(-a.Returned) // gone: never spent
+		case i%3 == 2:
+			granted.Add(-a.Returned)
+			charged.Add(a.Debt)
+			l.Apply(script.Answer{RetryAfter: time.Millisecond}, now())
+		default:
+			granted.Add(a.Want - a.Returned)
+			charged.Add(a.Debt)
+			l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, now())
+		}
+	}
+	for range 4 {
+		wg.Go(func() {
+			for i := uint64(0); i < 100_000; i++ {
+				l := current.Load()
+				v, renew := l.Take(1+i%3, now)
+				if v == Admitted {
+					admitted.Add(1 + i%3)
+				}
+				if renew {
+					renewal(l, l.Renewal(now()), i)
+				}
+			}
+		})
+	}
+	var keeper sync.WaitGroup
+	keeper.Go(func() {
+		for i := uint64(0); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			l := current.Load()
+			settle, gone := l.Expire(now())
+			if settle {
+				renewal(l, l.Settlement(now()), i)
+			}
+			if gone {
+				current.Store(New(terms(), 0))
+			}
+		}
+	})
+	wg.Wait()
+	close(stop)
+	keeper.Wait()
+	tokens, debt := current.Load().Held()
+	assert.Equal(t, granted.Load()+charged.Load(), admitted.Load()+tokens-debt)
+}
+
+func TestLocalDecisionsDoNotAllocate(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(1, at(0))
+	l.Renewal(0)
+	l.Apply(script.Answer{Granted: 1 << 20, Remaining: 300}, 0)
+	now := at(0)
+	assert.Zero(t, testing.AllocsPerRun(1000, func() { l.Take(1, now) }))
+}
