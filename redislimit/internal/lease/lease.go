@@ -180,6 +180,19 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 	return false, false
 }
 
+// Refund puts n tokens that were taken back into the hand, and reports whether there was room for them.
+func (l *Lease) Refund(n uint64) bool {
+	for {
+		w := word(l.word.Load())
+		if w&retired != 0 || w.tokens()+n > l.terms.Cap() {
+			return false
+		}
+		if l.word.CompareAndSwap(uint64(w), uint64(w.with(w.tokens()+n, w.debt())+generation)) {
+			return true
+		}
+	}
+}
+
 // Held returns the tokens in hand and the debt.
 func (l *Lease) Held() (tokens, debt uint64) {
 	w := word(l.word.Load())

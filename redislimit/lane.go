@@ -1,0 +1,133 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+const (
+	batch      = 64   // keys in a call
+	maxSenders = 8    // calls under way in a lane
+	maxQueue   = 4096 // questions that wait for a call in a lane
+	maxOrphans = 64   // calls of a store that are out of time and not over
+)
+
+// ErrStore is what errors of the store are, for errors.Is: it did not answer in time, answered an error, or is
+// lost.
+var ErrStore = errors.New("the store failed")
+
+// A question is one key's place in a call.
+type question struct {
+	key      string
+	ask      script.Ask
+	answered func(script.Answer, error) // called once
+}
+
+// A lane collects the questions of a limiter that may go in one call, and sends them: at once while fewer
+// than maxSenders calls are under way, else all that have come meanwhile with the next. Nothing in it waits
+// longer than the store's timeout, for each call before it; nothing queues without bound.
+type lane struct {
+	store   *Store
+	plan    *script.Plan
+	breaker *breaker
+	now     func() int64
+
+	mu      sync.Mutex
+	queue   []question
+	senders int
+}
+
+// put has the question asked, or returns why it is not.
+func (l *lane) put(q question) error {
+	if !l.breaker.allows(l.now()) {
+		return fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, probeEvery)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) >= maxQueue {
+		return fmt.Errorf("redislimit: %w: %d questions wait for it already", ErrStore, maxQueue)
+	}
+	l.queue = append(l.queue, q)
+	if l.senders < maxSenders {
+		l.senders++
+		go l.send()
+	}
+	return nil
+}
+
+// send asks until nothing is left to ask.
+func (l *lane) send() {
+	for {
+		l.mu.Lock()
+		n := min(len(l.queue), batch)
+		if n == 0 {
+			l.senders--
+			l.queue = nil
+			l.mu.Unlock()
+			return
+		}
+		questions := append([]question(nil), l.queue[:n]...)
+		l.queue = append(l.queue[:0], l.queue[n:]...)
+		l.mu.Unlock()
+		answers, err := l.ask(questions)
+		for i, q := range questions {
+			if err != nil {
+				q.answered(script.Answer{}, err)
+			} else {
+				q.answered(answers[i], nil)
+			}
+		}
+	}
+}
+
+// ask makes one call. It returns when the time is over even if the client does not: then the call is an
+// orphan, of which there are only so many.
+func (l *lane) ask(questions []question) ([]script.Answer, error) {
+	s := l.store
+	keys, asks := make([]string, len(questions)), make([]script.Ask, len(questions))
+	for i, q := range questions {
+		keys[i], asks[i] = q.key, q.ask
+	}
+	s.calls.Add(1)
+	s.keys.Add(int64(len(keys)))
+	if s.orphans.Load() >= maxOrphans {
+		return nil, l.failed(fmt.Errorf("redislimit: %w: %d calls are out of time and not over", ErrStore, maxOrphans))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	answers := make([]script.Answer, len(questions))
+	done := make(chan error, 1)
+	s.orphans.Add(1)
+	go func() {
+		err := l.plan.Run(ctx, s.client, keys, asks, answers)
+		s.orphans.Add(-1)
+		done <- err
+	}()
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if errors.Is(err, context.DeadlineExceeded) {
+			s.timeouts.Add(1)
+		}
+		if err != nil {
+			return nil, l.failed(fmt.Errorf("redislimit: %w: %w", ErrStore, err))
+		}
+		l.breaker.succeeded()
+		return answers, nil
+	case <-timer.C:
+		s.timeouts.Add(1)
+		return nil, l.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, s.timeout))
+	}
+}
+
+func (l *lane) failed(err error) error {
+	l.store.failed.Add(1)
+	l.breaker.failed(l.now(), l.store.failures)
+	return err
+}

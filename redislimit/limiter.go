@@ -1,0 +1,456 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// A Limiter holds each of any number of keys against one limit, together with all limiters of the same store,
+// name and policy, on whatever machine. Make one with [New]. All its methods may be called from any goroutine.
+type Limiter struct {
+	store  *Store
+	config config
+	policy engine.Policy
+	plan   *script.Plan
+	prefix [2]string // of the keys: before the partition, and after it
+	lanes  []lane
+	share  *engine.Limiter // decides while the store is lost; nil without that policy
+
+	terms  *lease.Terms // nil where the store is asked for every request
+	leases *xsync.Map[string, *lease.Lease]
+	cold   *engine.Limiter // the first requests of keys; nil without overdraft
+	first  uint64          // how many those are
+
+	lost  atomic.Int64
+	begin time.Time
+	now   func() int64
+	stop  chan struct{}
+	done  sync.WaitGroup
+	once  sync.Once
+}
+
+const (
+	ahead = 10 * time.Millisecond  // τ
+	life  = 100 * time.Millisecond // L
+)
+
+// New returns a limiter of the policy: a token bucket, a fixed window, a sliding window or a sliding log. name
+// is part of the keys' names in the store, as are the policy's numbers: limits of different names or numbers have
+// nothing in common. It is 1 to 128 characters without braces.
+//
+// What does not fit, and a policy whose numbers the store cannot hold, are errors that say so.
+func New(store *Store, name string, policy engine.Policy, options ...Option) (*Limiter, error) {
+	if store == nil {
+		return nil, errors.New("redislimit: New without a store")
+	}
+	if name == "" || len(name) > 128 {
+		return nil, fmt.Errorf("redislimit: New: a name of %d characters, %.140q: want 1 to 128", len(name), name)
+	}
+	c := config{nodes: 4, overdraft: 8, maxKeys: 100_000}
+	for i, option := range options {
+		if option == nil {
+			return nil, fmt.Errorf("redislimit: %s: option %d of %d is nil", name, i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return nil, err
+		}
+	}
+	l := &Limiter{store: store, config: c, policy: policy, begin: time.Now(), stop: make(chan struct{})}
+	l.now = func() int64 { return int64(time.Since(l.begin)) }
+	var err error
+	if l.plan, err = script.NewPlan(policy); err != nil {
+		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
+	}
+	if err := l.chooseMode(name); err != nil {
+		return nil, err
+	}
+	if c.loss == Share {
+		if l.share, err = engine.New(shareOf(policy, c.nodes), engine.MaxKeys(c.maxKeys)); err != nil {
+			l.closeLocal()
+			return nil, fmt.Errorf("redislimit: %s: a node's share: %w", name, err)
+		}
+	}
+	l.prefix = [2]string{store.prefix + ":{p", "}:" + l.plan.Hash() + ":" + name + ":"}
+	l.lanes = make([]lane, len(store.breakers))
+	for i := range l.lanes {
+		l.lanes[i] = lane{store: store, plan: l.plan, breaker: &store.breakers[i], now: l.now}
+	}
+	if l.terms != nil {
+		l.done.Go(l.keep)
+	}
+	return l, nil
+}
+
+// chooseMode makes what leases need, where leases are wanted.
+func (l *Limiter) chooseMode(name string) error {
+	rate := l.policy.Rate()
+	terms := &lease.Terms{
+		Limit: l.policy.Limit(), PerSecond: rate.Tokens() / rate.Period().Seconds(), Nodes: l.config.nodes,
+		Overdraft: l.config.overdraft - l.config.overdraft/2, Ahead: ahead, Life: life,
+	}
+	algorithm := l.policy.Algorithm()
+	suits := terms.Suits() && (algorithm == "token bucket" || algorithm == "fixed window")
+	if l.config.mode == Leased && !suits {
+		return fmt.Errorf("redislimit: %s: leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s and a limit of %d at least, or Auto",
+			name, l.policy, l.config.nodes, 1/ahead.Seconds(), 4*l.config.nodes)
+	}
+	if l.config.mode == Strict || !suits {
+		return nil
+	}
+	l.plan, l.terms = l.plan.Slowed(), terms
+	l.leases = xsync.NewMap[string, *lease.Lease]()
+	if l.first = l.config.overdraft / 2; l.first == 0 {
+		return nil
+	}
+	// What the nodes admit of keys that never come to be leased is a 1,024th of the rate, which the slowed plan
+	// leaves.
+	var err error
+	forgiven := engine.Per(rate.Tokens()/1024/float64(l.config.nodes), rate.Period())
+	l.cold, err = engine.New(engine.TokenBucket(forgiven, l.first), engine.MaxKeys(l.config.maxKeys))
+	if err != nil {
+		return fmt.Errorf("redislimit: %s: the first requests of keys: %w", name, err)
+	}
+	return nil
+}
+
+// shareOf returns a node's share of a policy.
+func shareOf(p engine.Policy, nodes int) engine.Policy {
+	limit := max(p.Limit()/uint64(nodes), 1)
+	rate := p.Rate()
+	switch p.Algorithm() {
+	case "token bucket":
+		return engine.TokenBucket(engine.Per(rate.Tokens()/float64(nodes), rate.Period()), limit)
+	case "fixed window":
+		share := engine.FixedWindow(limit, rate.Period())
+		if p.IsAligned() {
+			share = share.Aligned()
+		}
+		return share
+	}
+	// A share of a log is counted, not logged: it is an emergency, and memory is not to be one, too.
+	return engine.SlidingWindow(limit, rate.Period())
+}
+
+// Close stops what the limiter does in the background. Tokens that it has in hand stay charged.
+func (l *Limiter) Close() error {
+	l.once.Do(func() {
+		close(l.stop)
+		l.done.Wait()
+		l.closeLocal()
+	})
+	return nil
+}
+
+func (l *Limiter) closeLocal() {
+	for _, local := range []*engine.Limiter{l.cold, l.share} {
+		if local != nil {
+			_ = local.Close() // always nil
+		}
+	}
+}
+
+// Mode returns [Strict] or [Leased].
+func (l *Limiter) Mode() Mode {
+	if l.terms != nil {
+		return Leased
+	}
+	return Strict
+}
+
+// lane returns the lane of a key, and what the key is called in the store.
+func (l *Limiter) lane(key string) (*lane, string) {
+	p := int(xxhash.Sum64String(key) % uint64(l.store.partitions))
+	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
+	return &l.lanes[p%len(l.lanes)], l.prefix[0] + string(number[:]) + l.prefix[1] + key
+}
+
+// Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand
+// without allocating, without a lock and without reading a clock; [Limiter.Take] says more.
+func (l *Limiter) Allow(key string) bool {
+	if l.terms != nil {
+		if held, ok := l.leases.Load(key); ok {
+			if v, renew := held.Take(1, l.now); v == lease.Admitted {
+				if renew {
+					l.renew(held, key)
+				}
+				return true
+			} else if renew {
+				l.renew(held, key)
+			}
+		}
+	}
+	d, _ := l.Take(context.Background(), key, 1)
+	return d.Allowed
+}
+
+// Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is
+// refused for ever. Neither asks the store.
+//
+// A strict limiter asks the store, and waits for the store's timeout or until the context is done, whichever
+// is sooner. A leased one asks only what it cannot know: requests larger than a lease, and a key whose
+// overdraft is used up while there is plenty in the store. Remaining, RetryAfter and ResetAfter are then as of the
+// store's last answer.
+//
+// The error is [ErrStore] with its cause if the store fails and the policy is [Closed], or the context's.
+func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
+	limit := l.plan.Limit()
+	switch {
+	case n > limit:
+		return engine.Decision{Limit: limit, RetryAfter: engine.Never}, nil
+	case n == 0:
+		return engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
+	case l.terms != nil:
+		if d, known := l.local(key, n); known {
+			return d, nil
+		}
+	}
+	return l.strict(ctx, key, n)
+}
+
+// local decides by what the node holds of the key, if that is enough to tell.
+func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool) {
+	for {
+		held, ok := l.leases.Load(key)
+		if !ok {
+			if l.cold != nil {
+				if d := l.cold.Take(key, n); d.Allowed {
+					return engine.Decision{Allowed: true, Limit: l.plan.Limit(), Remaining: l.plan.Limit() - (l.first - d.Remaining)}, true
+				}
+			}
+			if held, ok = l.lease(key); !ok {
+				return engine.Decision{}, false
+			}
+		}
+		v, renew := held.Take(n, l.now)
+		if renew {
+			l.renew(held, key)
+		}
+		switch v {
+		case lease.Admitted:
+			return l.decision(held, true), true
+		case lease.Refused:
+			return l.decision(held, false), !l.isLost(key)
+		case lease.Unknown:
+			return engine.Decision{}, false
+		}
+		l.forget(key, held) // retired: somebody is about to
+	}
+}
+
+// lease makes a lease for a key, with the requests that went without asking as its debt.
+func (l *Limiter) lease(key string) (*lease.Lease, bool) {
+	if l.leases.Size() >= l.config.maxKeys {
+		return nil, false
+	}
+	held, _ := l.leases.LoadOrCompute(key, func() (*lease.Lease, bool) {
+		debt := uint64(0)
+		if l.cold != nil {
+			debt = l.first - l.cold.Peek(key, 1).Remaining
+			l.cold.Reset(key) // charged by this lease
+		}
+		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
+	})
+	return held, true
+}
+
+func (l *Limiter) forget(key string, held *lease.Lease) {
+	l.leases.Compute(key, func(present *lease.Lease, _ bool) (*lease.Lease, xsync.ComputeOp) {
+		if present == held {
+			return nil, xsync.DeleteOp
+		}
+		return present, xsync.CancelOp
+	})
+}
+
+// decision is the answer of a lease. While tokens are in hand nothing is known of waits that is worth
+// reading a clock for.
+func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
+	d := engine.Decision{Allowed: allowed, Limit: l.plan.Limit(), Remaining: held.Remaining()}
+	retry, reset := held.Waits(l.now())
+	d.ResetAfter = reset
+	if !allowed {
+		d.RetryAfter, d.Remaining = retry, 0
+	}
+	return d
+}
+
+func (l *Limiter) isLost(key string) bool {
+	lane, _ := l.lane(key)
+	return lane.breaker.isOpen()
+}
+
+// renew has the store asked for more tokens.
+func (l *Limiter) renew(held *lease.Lease, key string) { l.askFor(held, key, held.Renewal(l.now())) }
+
+func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
+	lane, name := l.lane(key)
+	err := lane.put(question{name, ask, func(a script.Answer, err error) {
+		if err != nil {
+			held.Fail(l.now())
+			return
+		}
+		held.Apply(a, l.now())
+	}})
+	if err != nil {
+		held.Fail(l.now())
+	}
+}
+
+// keep looks at all leases once in their life: gives back what was not used, and forgets idle ones. While a
+// part of the store is lost its leases are left alone, to be spent.
+func (l *Limiter) keep() {
+	ticker := time.NewTicker(life)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-ticker.C:
+		}
+		l.leases.Range(func(key string, held *lease.Lease) bool {
+			if l.isLost(key) {
+				return true
+			}
+			settle, gone := held.Expire(l.now())
+			if settle {
+				l.askFor(held, key, held.Settlement(l.now()))
+			}
+			if gone {
+				l.forget(key, held)
+			}
+			return true
+		})
+	}
+}
+
+// strict asks the store.
+func (l *Limiter) strict(ctx context.Context, key string, n uint64) (engine.Decision, error) {
+	a, err := l.ask(ctx, key, script.Ask{Need: n, Want: n})
+	if err == nil {
+		return engine.Decision{Allowed: a.Granted == n, Limit: l.plan.Limit(), Remaining: a.Remaining, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}, nil
+	}
+	if !errors.Is(err, ErrStore) {
+		return engine.Decision{}, err // the context's
+	}
+	l.lost.Add(1)
+	switch l.config.loss {
+	case Share:
+		d := l.share.Take(key, n)
+		if d.RetryAfter == engine.Never { // larger than the share, but not than the limit
+			d.RetryAfter = probeEvery
+		}
+		d.Limit = l.plan.Limit()
+		return d, nil
+	case Admit:
+		return engine.Decision{Allowed: true, Limit: l.plan.Limit()}, nil
+	}
+	return engine.Decision{Limit: l.plan.Limit(), RetryAfter: probeEvery}, err
+}
+
+// ask asks the store about one key and waits.
+func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return script.Answer{}, err
+	}
+	type reply struct {
+		answer script.Answer
+		err    error
+	}
+	lane, name := l.lane(key)
+	replies := make(chan reply, 1)
+	err := lane.put(question{name, ask, func(a script.Answer, err error) { replies <- reply{a, err} }})
+	if err != nil {
+		return script.Answer{}, err
+	}
+	timer := time.NewTimer(l.store.timeout)
+	defer timer.Stop()
+	select {
+	case r := <-replies:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return script.Answer{}, ctx.Err()
+	case <-timer.C:
+		l.store.timeouts.Add(1)
+		return script.Answer{}, lane.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, l.store.timeout))
+	}
+}
+
+// Refund gives n tokens back that were taken from the key; give no more than that, because a node does not
+// know what others took. A key never has more than the limit. A leased limiter keeps them in hand; a strict one asks the store. What is refunded while the
+// store is lost goes to the node's share.
+func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
+	n = min(n, l.plan.Limit())
+	if n == 0 {
+		return nil
+	}
+	if l.isLost(key) {
+		if l.share != nil {
+			l.share.Refund(key, n)
+		}
+		return nil
+	}
+	if l.terms != nil {
+		if held, ok := l.leases.Load(key); ok && held.Refund(n) {
+			return nil
+		} else if !ok && l.cold != nil && n <= l.first {
+			l.cold.Refund(key, n)
+			return nil
+		}
+	}
+	_, err := l.ask(ctx, key, script.Ask{Returned: n, Window: script.AnyWindow})
+	return err
+}
+
+// Stats are a limiter's statistics.
+type Stats struct {
+	Mode     Mode
+	Leases   int    // keys that a lease is held of
+	Held     uint64 // tokens in hand
+	Debt     uint64 // tokens admitted and not charged yet
+	LostTo   int64  // decisions that the store failed to make: by the loss policy
+	LossRule LossPolicy
+	Store    Health
+}
+
+// Stats returns the limiter's statistics. It visits every lease.
+func (l *Limiter) Stats() Stats {
+	s := Stats{Mode: l.Mode(), LostTo: l.lost.Load(), LossRule: l.config.loss, Store: l.store.Health()}
+	if l.terms == nil {
+		return s
+	}
+	l.leases.Range(func(_ string, held *lease.Lease) bool {
+		tokens, debt := held.Held()
+		s.Leases, s.Held, s.Debt = s.Leases+1, s.Held+tokens, s.Debt+debt
+		return true
+	})
+	return s
+}
+
+// Bound returns the most that all nodes together admit of one key in a time: burst + rate*T + O + N*D
+// for a token bucket that is leased, without O and N*D if it is strict; for windows as many limits as windows
+// can begin in it, and one. It holds as long as the number of nodes is not larger than [Nodes].
+func (l *Limiter) Bound(t time.Duration) uint64 {
+	rate, bound := l.policy.Rate(), float64(l.policy.Limit())
+	switch l.policy.Algorithm() {
+	case "token bucket":
+		bound += rate.Tokens() * float64(t) / float64(rate.Period())
+	default:
+		bound += bound * math.Ceil(float64(t)/float64(rate.Period()))
+	}
+	if l.terms != nil {
+		bound += float64(l.config.nodes) * float64(l.terms.Cap()+l.config.overdraft)
+	}
+	return uint64(bound)
+}

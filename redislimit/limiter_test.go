@@ -1,0 +1,160 @@
+package redislimit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// Package httplimit takes a limiter for a store.
+var _ httplimit.Store = (*redislimit.Limiter)(nil)
+
+// mini starts a store in this process, whose clock stands still until it is told otherwise.
+func mini(t *testing.T, options ...redislimit.StoreOption) (*miniredis.Miniredis, *redislimit.Store) {
+	server := miniredis.RunT(t)
+	server.SetTime(time.Unix(1_000_000_000, 0))
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	store, err := redislimit.NewStore(client, append([]redislimit.StoreOption{redislimit.Timeout(10 * time.Second)}, options...)...)
+	require.NoError(t, err)
+	return server, store
+}
+
+func limiter(t *testing.T, store *redislimit.Store, policy engine.Policy, options ...redislimit.Option) *redislimit.Limiter {
+	l, err := redislimit.New(store, "test", policy, options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	return l
+}
+
+func take(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Decision {
+	d, err := l.Take(t.Context(), key, n)
+	require.NoError(t, err)
+	return d
+}
+
+func TestStrictIsTheLimit(t *testing.T) {
+	for name, policy := range map[string]engine.Policy{
+		"token bucket":   engine.TokenBucket(engine.PerSecond(1), 5),
+		"fixed window":   engine.FixedWindow(5, 5*time.Second),
+		"sliding window": engine.SlidingWindow(5, 5*time.Second),
+		"sliding log":    engine.SlidingLog(5, 5*time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, store := mini(t)
+			l := limiter(t, store, policy)
+			assert.Equal(t, redislimit.Strict, l.Mode())
+			for i := range 5 {
+				d := take(t, l, "k", 1)
+				require.True(t, d.Allowed)
+				require.EqualValues(t, 4-i, d.Remaining)
+			}
+			for range 100 { // a refused request takes nothing
+				d := take(t, l, "k", 2)
+				require.False(t, d.Allowed)
+				require.Positive(t, d.RetryAfter)
+			}
+			server.SetTime(time.Unix(1_000_000_000, 0).Add(take(t, l, "k", 1).RetryAfter))
+			assert.True(t, take(t, l, "k", 1).Allowed, "RetryAfter is exact")
+			require.NoError(t, l.Refund(t.Context(), "k", 1))
+			assert.True(t, take(t, l, "k", 1).Allowed, "a refund is there again")
+			d := take(t, l, "k", 6)
+			assert.Equal(t, engine.Never, d.RetryAfter)
+			assert.True(t, take(t, l, "other", 5).Allowed)
+		})
+	}
+}
+
+// Two limiters of one store are two nodes.
+func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
+	_, store := mini(t)
+	policy := engine.TokenBucket(engine.PerSecond(1000), 400)
+	a, b := limiter(t, store, policy, redislimit.Nodes(2)), limiter(t, store, policy, redislimit.Nodes(2))
+	require.Equal(t, redislimit.Leased, a.Mode())
+	admitted := 0
+	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); {
+		for _, l := range []*redislimit.Limiter{a, b} {
+			if l.Allow("k") {
+				admitted++
+			}
+		}
+	}
+	// The store's clock stands still: nothing comes back, so the burst is all there is.
+	assert.LessOrEqual(t, admitted, 400+2*8)
+	assert.GreaterOrEqual(t, admitted, 380)
+	assert.Less(t, a.Stats().Store.Calls, int64(200), "a saturated key costs few calls")
+}
+
+func TestAFloodOfKeysDoesNotTouchTheStore(t *testing.T) {
+	_, store := mini(t)
+	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 400))
+	for i := range 50_000 {
+		key := [4]byte{byte(i), byte(i >> 8), byte(i >> 16)}
+		require.True(t, l.Allow(string(key[:])))
+	}
+	assert.Zero(t, store.Health().Calls)
+	for range 5 {
+		require.True(t, l.Allow("comes back"))
+	}
+	assert.Eventually(t, func() bool { return l.Stats().Debt == 0 && store.Health().Keys > 0 }, 5*time.Second, time.Millisecond)
+}
+
+func TestHeldTokensAreGivenBack(t *testing.T) {
+	server, store := mini(t)
+	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 400))
+	for range 100 {
+		require.True(t, take(t, l, "k", 1).Allowed)
+	}
+	assert.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 && s.Held == 0 }, 5*time.Second, time.Millisecond)
+	name := server.Keys()[0]
+	value, err := server.Get(name)
+	require.NoError(t, err)
+	strict, err := redislimit.New(store, "test", engine.TokenBucket(engine.PerSecond(1000), 400), redislimit.InMode(redislimit.Strict))
+	require.NoError(t, err)
+	defer strict.Close()
+	assert.NotEmpty(t, value)
+	assert.Positive(t, server.TTL(name))
+}
+
+func TestLocalDecisionsDoNotAllocate(t *testing.T) {
+	_, store := mini(t)
+	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1e6), 1e6))
+	for range 20 {
+		require.True(t, l.Allow("k"))
+	}
+	require.Eventually(t, func() bool { s := l.Stats(); return s.Debt == 0 && s.Held > 0 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, l.Refund(t.Context(), "k", 10_000)) // into the hand
+	assert.Zero(t, testing.AllocsPerRun(1000, func() { l.Allow("k") }))
+}
+
+func TestBadOptionsAreNamed(t *testing.T) {
+	_, store := mini(t)
+	policy := engine.TokenBucket(engine.PerSecond(1), 5)
+	for want, make := range map[string]func() error{
+		"Nodes(0): want 1 to 100,000": func() error { _, err := redislimit.New(store, "a", policy, redislimit.Nodes(0)); return err },
+		"Overdraft(1001): want 0":     func() error { _, err := redislimit.New(store, "a", policy, redislimit.Overdraft(1001)); return err },
+		"option 1 of 1 is nil":        func() error { _, err := redislimit.New(store, "a", policy, nil); return err },
+		"a name of 0 characters":      func() error { _, err := redislimit.New(store, "", policy); return err },
+		"New without a store":         func() error { _, err := redislimit.New(nil, "a", policy); return err },
+		"leases do not suit": func() error {
+			_, err := redislimit.New(store, "a", policy, redislimit.InMode(redislimit.Leased))
+			return err
+		},
+		"Timeout(0s): want 1ms to 10s": func() error {
+			_, err := redislimit.Open(t.Context(), "redis://127.0.0.1:1", redislimit.Timeout(0))
+			return err
+		},
+		"the store's address is no redis": func() error { _, err := redislimit.Open(t.Context(), "http://localhost"); return err },
+	} {
+		assert.ErrorContains(t, make(), want)
+	}
+}
