@@ -229,7 +229,10 @@ var mutants = []mutant{
 		{logGo, "sl.state.Convert(s, plan.live, payload)", "sl.state.Move(s, payload)"},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2", "if true { // R2"},
+		{logGo, "if sl.state.Load() == s { // R2\n\t\t\t\treturn Outcome", "if true { // R2\n\t\t\t\treturn Outcome"},
+	}},
+	{"R10", "a look at a log does not read the state again", "log: look at a slot that changes hands", "I9", []edit{
+		{logGo, "if sl.state.Load() == s { // R2\n\t\t\treturn o", "if true { // R2\n\t\t\treturn o"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
 		{logGo, "lack := r.left(d.Limit-d.Cost, tick); lack > 0 {", "lack := r.left(d.Limit-d.Cost, tick); r.fill(sl) && lack > 0 {"},

@@ -129,6 +129,7 @@ var scenarios = []scenario{
 	{name: "log: a taker left behind by a tenure", log: 3, window: 1, before: []call{one, one}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
 	{name: "log: look beside two takers", log: 3, window: 1, before: []call{one}, threads: together(one, both, looks(key1))},
 	{name: "log: sweep beside two takers", log: 2, window: 1, before: []call{both}, threads: together(both.at(3000), one.at(3000), sweeps().at(3000))},
+	{name: "log: look at a slot that changes hands", log: 2, window: 1, before: []call{one, one}, threads: [][]call{{looks(key1)}, {resets(key1), takes(key2, 1)}}},
 	{name: "log: look at an idle record beside a sweep", log: 2, window: 1, before: []call{both}, threads: together(looks(key1).at(100), sweeps().at(3000))},
 	{name: "log: refund to an idle record beside a sweep", log: 2, window: 1, before: []call{both}, threads: together(refunds(key1, 1).at(100), sweeps().at(3000))},
 
