@@ -104,7 +104,9 @@
 // mark. Without this a goroutine whose clock is late could find a record forgotten
 // which at its own time was not yet idle, and start a full bucket in the past: it
 // would be refilled twice for the same stretch of time. (Clocks do differ: a
-// goroutine can be suspended between its clock and its search.)
+// goroutine can be suspended between its clock and its search.) For the same reason a look or
+// a refund reads the mark after its search, and begins again if it has passed the time that it
+// would answer for: it would call a key without a record full at a time when it was not yet.
 //
 // The mark also bounds how far apart two ticks can be that meet in a subtraction modulo
 // 2^54, the payload's circle. A call whose clock is further ahead of it than the

@@ -68,21 +68,16 @@ func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8, all bool) (Outc
 func (t *Table) LookLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
 	defer runtime.KeepAlive(t)
 	for {
-		at := t.catchUp(now)
-		s, plan, sl := t.record(p)
-		d := plan.Quota(tier).Demand(n)
+		s, plan, sl, at := t.recordAt(p, now)
+		o := Outcome{State: s, Plan: plan, At: at}
 		if sl == nil {
-			if uint64(at)-t.mark.Load() > plan.skew {
-				continue // time went on while it was looked for: it may have been forgotten since
-			}
-			o := Outcome{State: plan.full(at), Plan: plan, At: at}
 			return o, o.Read(n, tier)
 		}
 		tick := plan.log.Ticks(at)
 		r := t.ring(sl, plan.log, s, tick)
-		reading := r.read(at, tick, d)
-		if uint64(at)-t.mark.Load() <= plan.skew && sl.state.Load() == s { // R7, R2
-			return Outcome{State: s, Plan: plan, At: at}, reading
+		reading := r.read(at, tick, plan.Quota(tier).Demand(n))
+		if sl.state.Load() == s { // R2
+			return o, reading
 		}
 	}
 }
@@ -91,14 +86,13 @@ func (t *Table) LookLog(p Place, now int64, n uint64, tier uint8) (Outcome, atom
 // requests.
 func (t *Table) refundLog(p Place, now int64, n uint64, tier uint8) Outcome {
 	for {
-		at := t.catchUp(now)
-		s, plan, sl := t.record(p)
+		s, plan, sl, at := t.recordAt(p, now)
 		if sl == nil {
-			return Outcome{State: plan.full(at), Plan: plan, At: at}
+			return Outcome{State: s, Plan: plan, At: at}
 		}
 		tick := plan.log.Ticks(at)
 		r := t.ring(sl, plan.log, s, tick)
-		if uint64(at)-t.mark.Load() > plan.skew || !r.fill(sl) { // R7
+		if !r.fill(sl) {
 			continue
 		}
 		n := min(n, plan.Quota(tier).Tokens, r.used(tick))

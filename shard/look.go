@@ -11,34 +11,23 @@ import (
 // It takes nothing; but a leap of time is believed, as in Take.
 func (t *Table) Look(p Place, now int64) Outcome {
 	defer runtime.KeepAlive(t)
-	for {
-		at := t.catchUp(now)
-		s, plan, _ := t.record(p)
-		if s == 0 {
-			s = plan.full(at)
-		}
-		if uint64(at)-t.mark.Load() <= plan.skew {
-			return Outcome{State: s, Plan: plan, At: at}
-		} // time leapt while the record was looked for: it may be too old to judge
-	}
+	s, plan, _, at := t.recordAt(p, now)
+	return Outcome{State: s, Plan: plan, At: at}
 }
 
 // Refund gives n tokens back to the key at p, at the time now. What was not taken is
 // not given: a bucket holds no more than all of it. A key without a record has
-// all of it.
+// all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
+// that of Look. Else the verdict is Admitted.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	if t.rings != nil {
 		return t.refundLog(p, now, n, tier)
 	}
 	for {
-		at := t.catchUp(now)
-		s, plan, sl := t.record(p)
-		if sl == nil || uint64(at)-t.mark.Load() > plan.skew {
-			if sl == nil {
-				return Outcome{State: plan.full(at), Plan: plan, At: at}
-			}
-			continue // time has leapt: R7
+		s, plan, sl, at := t.recordAt(p, now)
+		if sl == nil {
+			return Outcome{State: s, Plan: plan, At: at}
 		}
 		rule, quota := plan.rule, plan.Quota(tier)
 		payload := rule.Refund(s, rule.Ticks(at), quota.Demand(min(n, quota.Tokens)).Cost)
@@ -63,6 +52,25 @@ func (t *Table) Reset(p Place) bool {
 			return true
 		}
 		t.shard(p).retries.Add(1)
+	}
+}
+
+// recordAt is record for a call whose clock reads now. It returns also the time to judge
+// by: now, or the mark if now is late. Of a key without a record it returns a full one, and nil.
+//
+// The mark is read once more after the search: R7. If it has passed that time, a record may
+// have been forgotten that was idle only later, or be too old to judge.
+func (t *Table) recordAt(p Place, now int64) (s atomicbucket.State, plan *Plan, sl *slot, at int64) {
+	for {
+		at = t.catchUp(now)
+		s, plan, sl = t.record(p)
+		if uint64(at)-t.mark.Load() > plan.skew {
+			continue
+		}
+		if sl == nil {
+			s = plan.full(at)
+		}
+		return s, plan, sl, at
 	}
 }
 

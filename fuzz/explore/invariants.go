@@ -48,14 +48,14 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {
 		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
 	}
-	if c.verb == look {
-		tick := w.shadow.rule.Ticks(o.at)
-		owed := w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, tick))
+	// A refund that found no record says so: its key owed nothing.
+	if c.verb == look || c.verb == refund && o.verdict != shard.Admitted {
+		seen := sight{o.at, w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, w.shadow.rule.Ticks(o.at)))}
 		if w.shadow.limited > 0 {
-			owed = o.used
+			seen.owed = o.used
 		}
-		if th.debts&(1<<owed) == 0 {
-			return fmt.Errorf("I9: %v saw a debt of %d tokens, which it never had meanwhile", c, owed)
+		if !slices.Contains(th.sights, seen) {
+			return fmt.Errorf("I9: %v saw a debt of %d tokens at %d, which it never had meanwhile", c, seen.owed, seen.at-start)
 		}
 	}
 	if c.verb != take {

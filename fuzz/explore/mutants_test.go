@@ -25,6 +25,12 @@ const (
 	wordGo   = "atomicbucket/word.go"
 )
 
+// foundNothing makes whoever finds no record answer as of the time at which it began. Each
+// of the calls that this concerns has a mutant: it must go that way.
+var foundNothing = []edit{
+	{lookGo, "if uint64(at)-t.mark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.mark.Load() > plan.skew {"},
+}
+
 var mutants = []mutant{
 	{"R1", "hit reads the key only before the state", "two keys twice, one slot, evict", "I2", []edit{
 		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
@@ -159,8 +165,12 @@ var mutants = []mutant{
 		{insertGo, "t.Mark()-now >= overtook*int64(plan.skew)", "false"},
 	}},
 	{"R7", "look judges by its own time", "look beside a leap of two skews", "I9", []edit{
-		{lookGo, "if uint64(at)-t.mark.Load() <= plan.skew {\n\t\t\treturn Outcome{State: s", "if at >= 0 {\n\t\t\treturn Outcome{State: s"},
+		{lookGo, "if uint64(at)-t.mark.Load() > plan.skew {", "if false {"},
 	}},
+	{"R7", "a look that finds no record does not look at the mark", "look at an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a look at a log that finds no record does not look at the mark", "log: look at an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a refund that finds no record does not look at the mark", "refund to an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a refund to a log that finds no record does not look at the mark", "log: refund to an idle record beside a sweep", "I9", foundNothing},
 	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
 		{insertGo, "plan.first(now, quota.Demand(r.n)))\n\tif !ok {", "plan.rule.Full(plan.rule.Ticks(now)))\n\tif true || !ok {"},
 	}},
@@ -219,7 +229,10 @@ var mutants = []mutant{
 		{logGo, "sl.state.Convert(s, plan.live, payload)", "sl.state.Move(s, payload)"},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2", "if true { // R2"},
+		{logGo, "if sl.state.Load() == s { // R2\n\t\t\t\treturn Outcome", "if true { // R2\n\t\t\t\treturn Outcome"},
+	}},
+	{"R10", "a look at a log does not read the state again", "log: look at a slot that changes hands", "I9", []edit{
+		{logGo, "if sl.state.Load() == s { // R2\n\t\t\treturn o", "if true { // R2\n\t\t\treturn o"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
 		{logGo, "lack := r.left(d.Limit-d.Cost, tick); lack > 0 {", "lack := r.left(d.Limit-d.Cost, tick); r.fill(sl) && lack > 0 {"},

@@ -85,12 +85,14 @@ var scenarios = []scenario{
 	{name: "sweep beside two takers of an idle record", window: 2, burst: 2, before: []call{both}, threads: together(both.at(past), one.at(past), sweeps().at(past)), large: true},
 	{name: "sweep beside an insert", window: 2, before: []call{idle3, idle4}, threads: together(one.at(past), sweeps().at(past))},
 	{name: "two sweeps", window: 2, before: []call{idle3, idle4.at(past)}, threads: together(sweeps().at(past), sweeps().at(1)), large: true},
+	{name: "look at an idle record beside a sweep", window: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(looks(key1).at(2), sweeps().at(past))},
 
 	// Refunds.
 	{name: "refund beside two takers", window: 2, burst: 3, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 	{name: "refund beside an insert", window: 2, burst: 2, threads: together(both, one, refunds(key1, 1))},
 	{name: "refund to a slot that changes hands", window: 1, burst: 2, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {resets(key1), takes(key2, 2)}}},
 	{name: "two refunds of more than was taken", window: 1, burst: 3, before: []call{one}, threads: together(refunds(key1, 2), refunds(key1, 1), both)},
+	{name: "refund to an idle record beside a sweep", window: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(refunds(key1, 1).at(2), sweeps().at(past))},
 
 	// A change of plan. The burst becomes another, and what is owed the same share of it.
 	{name: "the limit grows beside two takers", window: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
@@ -127,6 +129,9 @@ var scenarios = []scenario{
 	{name: "log: a taker left behind by a tenure", log: 3, window: 1, before: []call{one, one}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
 	{name: "log: look beside two takers", log: 3, window: 1, before: []call{one}, threads: together(one, both, looks(key1))},
 	{name: "log: sweep beside two takers", log: 2, window: 1, before: []call{both}, threads: together(both.at(3000), one.at(3000), sweeps().at(3000))},
+	{name: "log: look at a slot that changes hands", log: 2, window: 1, before: []call{one, one}, threads: [][]call{{looks(key1)}, {resets(key1), takes(key2, 1)}}},
+	{name: "log: look at an idle record beside a sweep", log: 2, window: 1, before: []call{both}, threads: together(looks(key1).at(100), sweeps().at(3000))},
+	{name: "log: refund to an idle record beside a sweep", log: 2, window: 1, before: []call{both}, threads: together(refunds(key1, 1).at(100), sweeps().at(3000))},
 
 	// Fixed windows and sliding window counters: another search, and other payloads.
 	{name: "fixed: three takers of a record", fixed: 3, window: 2, before: []call{one}, threads: together(one, both, looks(key1))},

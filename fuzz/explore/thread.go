@@ -29,13 +29,20 @@ type thread struct {
 	before  uint64 // history when the present call began
 
 	// About the present call:
-	floor     int64  // the mark when it began
-	mark      int64  // the mark that it has read last
-	charged   int    // buckets that it wrote
-	wrote     bool   // it changed a slot
-	disturbed bool   // another thread changed a word
-	refusable bool   // there was a moment at which its bucket had less than the cost
-	debts     uint64 // bit n: there was a moment at which its key owed n tokens
+	floor     int64   // the mark when it began
+	mark      int64   // the mark that it has read last
+	charged   int     // buckets that it wrote
+	wrote     bool    // it changed a slot
+	disturbed bool    // another thread changed a word
+	refusable bool    // there was a moment at which its bucket had less than the cost
+	sights    []sight // what there was to see of its key, at any moment
+}
+
+// A sight is what a call could have seen: that its key owed so many tokens at a time, which
+// is that of its clock, or the mark if that was later.
+type sight struct {
+	at   int64
+	owed uint64
 }
 
 // newThread returns a thread that has not begun. Its coroutine lives as long as the
@@ -113,7 +120,11 @@ func (th *thread) hash() uint64 {
 		return h
 	}
 	h = mix(h, uint64(th.floor))
-	h = mix(h, th.debts)
+	sights := uint64(0) // in whatever order
+	for _, s := range th.sights {
+		sights += mix(mix(1, uint64(s.at)), s.owed)
+	}
+	h = mix(h, sights)
 	return mix(h, bit(th.disturbed)|bit(th.refusable)<<1)
 }
 

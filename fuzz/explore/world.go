@@ -298,14 +298,16 @@ func (w *world) observe(th *thread) {
 		if owed+w.shadow.rule.Cost(c.n) > w.shadow.limit(c.key) {
 			th.refusable = true
 		}
-	case look:
-		mark := int64(w.words[2*w.slots].Peek())
-		if w.shadow.limited > 0 {
-			th.debts |= 1 << w.shadow.used(w.shadow.owner(c.key), w.shadow.rule.Ticks(max(c.now(), mark)))
-			return
+	case look, refund:
+		s := sight{at: max(c.now(), int64(w.words[2*w.slots].Peek()))}
+		if tick := w.shadow.rule.Ticks(s.at); w.shadow.limited > 0 {
+			s.owed = w.shadow.used(w.shadow.owner(c.key), tick)
+		} else {
+			s.owed = w.shadow.rule.Tokens(w.shadow.owes(c.key, tick))
 		}
-		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), mark)))
-		th.debts |= 1 << (w.shadow.rule.Tokens(owed) & 63)
+		if !slices.Contains(th.sights, s) {
+			th.sights = append(th.sights, s)
+		}
 	}
 }
 
