@@ -1,0 +1,46 @@
+-- What all four scripts share: it is put in front of each of them.
+--
+-- KEYS are the keys, ARGV the numbers of the plan and then, for every key, need, want, returned,
+-- debt and window. The reply has, for every key: granted, remaining, retry in microseconds (-1:
+-- never), reset in microseconds, window. Time is the server's own, in microseconds since 1970.
+-- All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
+-- a quotient of two of them.
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
+local reply = {}
+
+-- ask returns what is asked of the i-th key, by a script whose plan has that many numbers.
+local function ask(i, numbers)
+  local at = numbers + (i - 1) * 5
+  return tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]),
+    tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+end
+
+-- answer adds what is said of a key.
+local function answer(granted, remaining, retry, reset, window)
+  local n = #reply
+  reply[n + 1], reply[n + 2], reply[n + 3] = granted, remaining, retry
+  reply[n + 4], reply[n + 5] = reset, window
+end
+
+-- grant returns what is granted of the room that there is.
+local function grant(need, want, room)
+  if room < need then
+    return 0
+  end
+  return math.min(want, math.max(need, math.floor(room / 4)), room)
+end
+
+-- strings reads all keys before any is written, so that one of a wrong type charges none.
+local function strings()
+  local held = {}
+  for _, key in ipairs(KEYS) do
+    held[key] = redis.call('GET', key)
+  end
+  return held
+end
+
+-- lifetime returns a time to live in milliseconds that is not shorter than so many microseconds.
+local function lifetime(micros)
+  return string.format('%.0f', math.ceil(micros / 1000) + 1)
+end

@@ -1,0 +1,109 @@
+package script
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/engine"
+)
+
+// exactly is the number up to which a double, and so a number in Lua, holds all whole ones.
+const exactly = 1<<53 - 1
+
+// slowest is the longest that a bucket may take to fill.
+const slowest = 10 * 365 * 24 * time.Hour
+
+// perMicrosecond returns a rate in tokens a microsecond, with the tokens as they are written in
+// decimal: 0.7 is 7/10 and not the double that is nearest to it.
+func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
+	if err := atomicbucket.CheckRate(rate.Tokens(), rate.Period()); err != nil {
+		return nil, err
+	}
+	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(rate.Tokens(), 'g', -1, 64))
+	if !ok {
+		return nil, fmt.Errorf("rate %v: not a number of tokens", rate)
+	}
+	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period()))), nil
+}
+
+// fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if twice the
+// limit in units of 1/den would not stay exact in a double, the largest fraction below
+// it that does, which is slower by less than two millionths.
+func fraction(rate *big.Rat, limit uint64) (num, den int64, err error) {
+	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
+	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
+		seconds, _ := new(big.Rat).Quo(fill, big.NewRat(1e6, 1)).Float64()
+		return 0, 0, fmt.Errorf("it takes %.4g s to fill: want at most %v (10 years)", seconds, slowest)
+	}
+	whole := new(big.Int).Quo(rate.Num(), rate.Denom())
+	below := floor(rate, mostUnits(limit, whole.Int64()))
+	return below.Num().Int64(), below.Denom().Int64(), nil
+}
+
+// mostUnits returns the largest den for which twice the limit in units of 1/den stays exact, and num
+// does, for a rate whose whole part is given.
+func mostUnits(limit uint64, whole int64) int64 {
+	return min(exactly/(2*int64(limit)), exactly/(whole+1))
+}
+
+// floor returns the largest fraction that is at most x, above 0, and has a denominator of at most most.
+// It goes down the Stern-Brocot tree, as many steps at once as lead the same way.
+func floor(x *big.Rat, most int64) *big.Rat {
+	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
+		return x
+	}
+	limit := big.NewInt(most)
+	// low <= x < high, and no fraction between them has a denominator below the sum of theirs.
+	lowN, lowD, highN, highD := big.NewInt(0), big.NewInt(1), big.NewInt(1), big.NewInt(0)
+	for {
+		// low + k*high <= x for the largest k, and within the limit.
+		k := steps(
+			sub(x.Num(), lowD, x.Denom(), lowN),
+			sub(x.Denom(), highN, x.Num(), highD))
+		if highD.Sign() > 0 {
+			k = least(k, steps(new(big.Int).Sub(limit, lowD), highD))
+		}
+		lowN.Add(lowN, new(big.Int).Mul(k, highN))
+		lowD.Add(lowD, new(big.Int).Mul(k, highD))
+		// high + k*low > x for the largest k, and within the limit. (x is no fraction within it,
+		// so low is below x.)
+		up := sub(x.Denom(), highN, x.Num(), highD)
+		down := sub(x.Num(), lowD, x.Denom(), lowN)
+		j := steps(up.Sub(up, big.NewInt(1)), down)
+		j = least(j, steps(new(big.Int).Sub(limit, highD), lowD))
+		highN.Add(highN, new(big.Int).Mul(j, lowN))
+		highD.Add(highD, new(big.Int).Mul(j, lowD))
+		if new(big.Int).Add(lowD, highD).Cmp(limit) > 0 || k.Sign() == 0 && j.Sign() == 0 {
+			return new(big.Rat).SetFrac(lowN, lowD)
+		}
+	}
+}
+
+// sub returns a*b - c*d.
+func sub(a, b, c, d *big.Int) *big.Int {
+	product := new(big.Int).Mul(a, b)
+	return product.Sub(product, new(big.Int).Mul(c, d))
+}
+
+// steps returns how often b is contained in a.
+func steps(a, b *big.Int) *big.Int {
+	if b.Sign() <= 0 || a.Sign() < 0 {
+		return new(big.Int)
+	}
+	return new(big.Int).Quo(a, b)
+}
+
+func least(a, b *big.Int) *big.Int {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
+}
+
+// whole returns a window in microseconds, rounded up.
+func whole(window time.Duration) int64 {
+	return int64((window + time.Microsecond - 1) / time.Microsecond)
+}

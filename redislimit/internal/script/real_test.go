@@ -1,0 +1,190 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// each has a plan of every algorithm with a limit of 10, slow enough that nothing comes back during a test.
+var each = map[string]engine.Policy{
+	"token bucket":   engine.TokenBucket(engine.PerHour(10), 10),
+	"fixed window":   engine.FixedWindow(10, time.Hour),
+	"aligned window": engine.FixedWindow(10, 365*24*time.Hour).Aligned(),
+	"sliding window": engine.SlidingWindow(10, 365*24*time.Hour),
+	"sliding log":    engine.SlidingLog(10, time.Hour),
+}
+
+func planOf(t testing.TB, p engine.Policy) *Plan {
+	t.Helper()
+	plan, err := NewPlan(p)
+	require.NoError(t, err)
+	return plan
+}
+
+// dump returns all that a server holds of a key but its time to live.
+func dump(t testing.TB, c rueidis.Client, key string) string {
+	t.Helper()
+	text, err := c.Do(context.Background(), c.B().Dump().Key(key).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return ""
+	}
+	require.NoError(t, err)
+	return text
+}
+
+func ttl(t testing.TB, c rueidis.Client, key string) time.Duration {
+	t.Helper()
+	ms, err := c.Do(context.Background(), c.B().Pttl().Key(key).Build()).AsInt64()
+	require.NoError(t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+func TestDecisions(t *testing.T) {
+	c := start(t)
+	for name, policy := range each {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, policy)
+			for i, step := range []struct {
+				ask                Ask
+				granted, remaining uint64
+			}{
+				{Ask{}, 0, 10}, // makes nothing
+				{strict(3), 3, 7},
+				{Ask{Need: 1, Want: 100}, 1, 6}, // a quarter of 7, in whole tokens
+				{Ask{Need: 2, Want: 100}, 2, 4}, // what is needed, if a quarter is less
+				{strict(5), 0, 4},
+				{strict(4), 4, 0},
+				{strict(1), 0, 0},
+				{Ask{Returned: 5}, 0, 5},
+				{Ask{Returned: 2, Debt: 4, Need: 3, Want: 3}, 3, 0},
+				{Ask{Debt: 4}, 0, 0},
+				{Ask{Returned: 4}, 0, 0}, // pays the debt and no more
+				{Ask{Returned: 1}, 0, 1},
+				{Ask{Debt: 1000}, 0, 0},
+				{Ask{Returned: 10}, 0, 0}, // one limit of debt was remembered
+				{Ask{Returned: 1}, 0, 1},
+				{Ask{Returned: 1000}, 0, 10},
+				{strict(10), 10, 0},
+			} {
+				step.ask.Window = one(t, p, c, name, Ask{}).Window
+				got := one(t, p, c, name, step.ask)
+				assert.Equal(t, step.granted, got.Granted, "step %d: %+v", i, step.ask)
+				assert.Equal(t, step.remaining, got.Remaining, "step %d: %+v", i, step.ask)
+				assert.Equal(t, got.Granted < step.ask.Need, got.RetryAfter > 0, "step %d: %+v", i, step.ask)
+				if i == 0 {
+					assert.Empty(t, dump(t, c, name), "a look made a key")
+				}
+			}
+		})
+	}
+}
+
+func TestRefusedConsumesNothing(t *testing.T) {
+	c := start(t)
+	for name, policy := range each {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, policy)
+			got := one(t, p, c, name, strict(11)) // the first request, and above the limit
+			assert.Zero(t, got.Granted)
+			assert.Equal(t, engine.Never, got.RetryAfter)
+			assert.Empty(t, dump(t, c, name), "a request that can never pass made a key")
+
+			require.EqualValues(t, 8, one(t, p, c, name, strict(8)).Granted)
+			before, life := dump(t, c, name), ttl(t, c, name)
+			for _, n := range []uint64{3, 10, 11, 1 << 60} {
+				got := one(t, p, c, name, strict(n))
+				assert.Zero(t, got.Granted)
+				assert.EqualValues(t, 2, got.Remaining)
+				assert.Equal(t, n > 10, got.RetryAfter == engine.Never, n)
+			}
+			one(t, p, c, name, Ask{})
+			assert.Equal(t, before, dump(t, c, name))
+			assert.LessOrEqual(t, ttl(t, c, name), life, "a refused request made the key live longer")
+			assert.EqualValues(t, 2, one(t, p, c, name, strict(2)).Granted)
+		})
+	}
+}
+
+func TestTimeToLive(t *testing.T) {
+	c := start(t)
+	for name, policy := range each {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, policy)
+			for _, a := range []Ask{strict(1), {Need: 1, Want: 10}, {Returned: 1}, {Debt: 5}, {Debt: 100}, {Returned: 3}, strict(5)} {
+				got := one(t, p, c, name, a)
+				life := ttl(t, c, name)
+				require.Positive(t, life, "%+v: the key has no time to live", a)
+				// The clock has gone on since, by less than this.
+				assert.GreaterOrEqual(t, life+5*time.Second, got.ResetAfter, "%+v", a)
+				assert.GreaterOrEqual(t, life+5*time.Second, got.RetryAfter, "%+v", a)
+			}
+		})
+	}
+}
+
+func TestNoScript(t *testing.T) {
+	c := start(t)
+	for name, policy := range each {
+		p := planOf(t, policy)
+		for i := range 3 {
+			require.NoError(t, c.Do(context.Background(), c.B().ScriptFlush().Build()).Error())
+			assert.EqualValues(t, 9-i, one(t, p, c, name, strict(1)).Remaining, name)
+		}
+	}
+}
+
+func TestManyKeys(t *testing.T) {
+	c := start(t)
+	for name, policy := range each {
+		p := planOf(t, policy)
+		keys, asks, answers := make([]string, MaxKeys), make([]Ask, MaxKeys), make([]Answer, MaxKeys)
+		for i := range keys {
+			keys[i], asks[i] = fmt.Sprintf("%s/%d", name, i/2), strict(uint64(i%2+i/16)) // every key twice
+		}
+		require.NoError(t, p.Run(context.Background(), c, keys, asks, answers))
+		for i := range keys {
+			left := 10 - asks[i].Need
+			if i%2 == 1 {
+				left -= asks[i-1].Need
+			}
+			assert.Equal(t, asks[i].Need, answers[i].Granted, "%s: %d", name, i)
+			assert.Equal(t, left, answers[i].Remaining, "%s: %d", name, i)
+		}
+	}
+}
+
+func TestForeignValues(t *testing.T) {
+	c, ctx := start(t), context.Background()
+	for name, policy := range each {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, policy)
+			for _, value := range []string{"", "hello", "1:2:3:4", "-5:-5", "nan:inf", ":", strings.Repeat("9", 400) + ":1", "1.5:1"} {
+				if name == "sliding log" {
+					require.NoError(t, c.Do(ctx, c.B().Zadd().Key(name).ScoreMember().ScoreMember(4e15, "x"+value).Build()).Error())
+				} else {
+					require.NoError(t, c.Do(ctx, c.B().Set().Key(name).Value(value).Build()).Error())
+				}
+				for range 3 {
+					one(t, p, c, name, Ask{Returned: 1000, Window: one(t, p, c, name, Ask{}).Window})
+					one(t, p, c, name, strict(1))
+				}
+				life := ttl(t, c, name)
+				assert.True(t, life > 0 && life < 3*366*24*time.Hour, "%q: %v", value, life)
+				require.NoError(t, c.Do(ctx, c.B().Del().Key(name).Build()).Error())
+			}
+			require.NoError(t, c.Do(ctx, c.B().Hset().Key(name).FieldValue().FieldValue("a", "b").Build()).Error())
+			err := p.Run(ctx, c, []string{name + "2", name}, []Ask{strict(1), strict(1)}, make([]Answer, 2))
+			assert.ErrorContains(t, err, "WRONGTYPE")
+			assert.Empty(t, dump(t, c, name+"2"), "a call that failed charged a key")
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package script
+
+import (
+	"context"
+	_ "embed" // the scripts
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// MaxKeys is the number of keys that one call may carry.
+const MaxKeys = 64
+
+// ErrReply is the error of a reply that is not one of the scripts'.
+var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
+
+// An Ask is what is asked of one key.
+type Ask struct {
+	// Need tokens or more are wanted, else none; up to Want. Need is at most Want. Both equal is to
+	// take just so many, both 0 to take none.
+	Need, Want uint64
+	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
+	Returned uint64
+	// Debt tokens are charged next, whatever is left. At most one limit beyond the limit is remembered.
+	Debt uint64
+	// Window is that of the Answer that Returned tokens came from. Of a fixed window they count only
+	// in the same one; of a sliding window only in the present one and the one before; of a sliding
+	// log the latest not after it go first, and 0 stands for the latest of all. A token bucket has none.
+	Window int64
+}
+
+// An Answer is what is said of one key.
+type Answer struct {
+	// Granted is 0 if Need did not fit, else min(Want, max(Need, a quarter of what there was)).
+	Granted uint64
+	// Remaining is how many whole tokens are left.
+	Remaining uint64
+	// RetryAfter is 0 if Need fitted, else the time until it would if nothing else is taken, exact to
+	// the microsecond; [engine.Never] if Need is above the limit.
+	RetryAfter time.Duration
+	// ResetAfter is as in [engine.Decision], rounded up to microseconds.
+	ResetAfter time.Duration
+	// Window tells the state that Granted was taken from: see Ask.
+	Window int64
+}
+
+var (
+	//go:embed common.lua
+	commonLua string
+	//go:embed tokenbucket.lua
+	tokenBucketLua string
+	//go:embed fixedwindow.lua
+	fixedWindowLua string
+	//go:embed slidingwindow.lua
+	slidingWindowLua string
+	//go:embed slidinglog.lua
+	slidingLogLua string
+)
+
+// scripts are asked by EVALSHA and, where a server does not know them, by EVAL once. Neither is
+// repeated by the client when a connection breaks, for it may have been carried out.
+var scripts = [...]*rueidis.Lua{
+	tokenBucket:   rueidis.NewLuaScript(commonLua + tokenBucketLua),
+	fixedWindow:   rueidis.NewLuaScript(commonLua + fixedWindowLua),
+	slidingWindow: rueidis.NewLuaScript(commonLua + slidingWindowLua),
+	slidingLog:    rueidis.NewLuaScript(commonLua + slidingLogLua),
+}
+
+// Run asks asks[i] of keys[i] for all keys in one call, and writes the answers to answers[i]. There are 1
+// to [MaxKeys] keys; in a cluster they have to be of one slot. A key may occur more than once.
+//
+// Per key, in order, at the server's time: Returned is given back, Debt is charged, and what is then
+// left decides. After an error the answers are undefined, and the call may or may not have
+// been carried out, for all keys or for none; not if the error is about the arguments or a key's type. A
+// reply that is not the script's is an [ErrReply].
+func (p *Plan) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
+	if len(keys) < 1 || len(keys) > MaxKeys {
+		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
+	}
+	if len(asks) != len(keys) || len(answers) != len(keys) {
+		return fmt.Errorf("redislimit: a call of %d keys, %d asks and %d answers: want as many of each", len(keys), len(asks), len(answers))
+	}
+	args := make([]string, 0, len(p.numbers)+5*len(asks))
+	args = append(args, p.numbers...)
+	for i, a := range asks {
+		if err := a.check(); err != nil {
+			return fmt.Errorf("redislimit: ask %d: %w", i, err)
+		}
+		a = p.bounded(a)
+		for _, n := range [...]uint64{a.Need, a.Want, a.Returned, a.Debt, uint64(a.Window)} {
+			args = append(args, strconv.FormatUint(n, 10))
+		}
+	}
+	reply, err := scripts[p.kind].Exec(ctx, c, keys, args).AsIntSlice()
+	if err != nil {
+		if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
+			return fmt.Errorf("%w: %w", ErrReply, err)
+		}
+		return err
+	}
+	return p.read(reply, answers)
+}
+
+func (a Ask) check() error {
+	if a.Need > a.Want {
+		return fmt.Errorf("need of %d tokens, want of %d: want at least what is needed", a.Need, a.Want)
+	}
+	if a.Window < 0 || a.Window > exactly {
+		return fmt.Errorf("window %d: want that of an Answer", a.Window)
+	}
+	return nil
+}
+
+// bounded returns an ask that means the same in numbers that Lua holds exactly.
+func (p *Plan) bounded(a Ask) Ask {
+	a.Need, a.Want = min(a.Need, p.limit+1), min(a.Want, p.limit+1)
+	a.Returned, a.Debt = min(a.Returned, 2*p.limit), min(a.Debt, 2*p.limit)
+	return a
+}
+
+// read reads a reply: five numbers for every answer.
+func (p *Plan) read(reply []int64, answers []Answer) error {
+	if len(reply) != 5*len(answers) {
+		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))
+	}
+	for i := range answers {
+		r := reply[5*i : 5*i+5]
+		if min(r[0], r[1], r[3], r[4]) < 0 || r[2] < -1 || uint64(r[0]) > p.limit || uint64(r[1]) > p.limit ||
+			max(r[2], r[3]) > math.MaxInt64/int64(time.Microsecond) {
+			return fmt.Errorf("%w: %d", ErrReply, r)
+		}
+		answers[i] = Answer{
+			Granted: uint64(r[0]), Remaining: uint64(r[1]),
+			RetryAfter: time.Duration(r[2]) * time.Microsecond, ResetAfter: time.Duration(r[3]) * time.Microsecond,
+			Window: r[4],
+		}
+		if r[2] < 0 {
+			answers[i].RetryAfter = engine.Never
+		}
+	}
+	return nil
+}
