@@ -1,4 +1,5 @@
 package script
 
-// AnyWindow as an Ask's Window gives back to whatever windows are still counted.
+// AnyWindow as the Window of an Ask gives Returned tokens back to whatever windows still count: for callers
+// that did not keep the Window of the Answer. No window begins then: it is the first microsecond of 1970.
 const AnyWindow = 1

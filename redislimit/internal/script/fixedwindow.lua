@@ -27,7 +27,7 @@ for i, key in ipairs(KEYS) do
   end
 
   local before = count
-  if start and start == of then
+  if start and (start == of or of == 1) then -- 1: of any
     count = math.max(0, count - returned)
   end
   count = math.min(2 * limit, count + debt)

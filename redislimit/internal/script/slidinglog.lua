@@ -51,7 +51,7 @@ for i, key in ipairs(KEYS) do
 
   if returned > 0 then
     local until_ = '+inf'
-    if of > 0 then
+    if of > 1 then
       until_ = string.format('%.0f', of)
     end
     local names = redis.call('ZREVRANGEBYSCORE', key, until_, inside, 'LIMIT', 0, string.format('%.0f', returned))

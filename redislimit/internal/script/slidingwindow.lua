@@ -47,7 +47,7 @@ for i, key in ipairs(KEYS) do
   end
 
   local current0, previous0 = current, previous
-  if of == index then
+  if of == index or of == 1 then -- 1: of any
     local here = math.min(returned, current)
     current, previous = current - here, math.max(0, previous - (returned - here))
   elseif of == index - 1 then
