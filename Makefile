@@ -1,6 +1,6 @@
 # weir: every command a person needs. `make` lists them.
 
-MODULES   := . bench cmd/weir
+MODULES   := . bench redislimit cmd/weir
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -19,7 +19,8 @@ SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
 # Every module by its own requirements: those of the libraries that bench/ compares weir
-# with are nobody else's. So bench/ is not in go.work either, which is for editors.
+# with, and of the Redis client, are nobody else's. So bench/ and redislimit/ are not in
+# go.work either, which is for editors: there they would raise versions for all.
 export GOWORK := off
 
 # A command for every module in turn.
@@ -38,8 +39,9 @@ build: ## build weir, and weir-bench for `weir bench`, into bin/
 	cd cmd/weir && go build -o ../../$(BIN)/weir .
 	cd bench && go build -o ../$(BIN)/weir-bench ./cmd/weir-bench
 
-test: ## every test: plain, with a browser and a real nginx, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
+test: ## every test: plain, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
 	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
+	@command -v redis-server valkey-server >/dev/null || .ci/install redis-server
 	$(call each,go test ./...)
 	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
 

@@ -1,0 +1,138 @@
+//go:build unix
+
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	slots   = 16384
+	masters = 3
+)
+
+// A Cluster is three masters without replicas. A node that is gone takes its slots with it, and
+// the others keep serving theirs.
+type Cluster struct {
+	Nodes []*Server
+
+	t   testing.TB
+	ids []string // the nodes' names for themselves
+}
+
+// StartCluster starts three servers with a third of the slots each and returns when each of them
+// knows that the cluster is whole. It takes some three seconds.
+func StartCluster(t testing.TB) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t}
+	for i := range masters {
+		node := start(t, true, "cluster-node-timeout 2000", "cluster-require-full-coverage no", "cluster-config-file nodes.conf")
+		c.Nodes, c.ids = append(c.Nodes, node), append(c.ids, node.Do("CLUSTER", "MYID"))
+		first, last := i*slots/masters, (i+1)*slots/masters-1
+		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+	}
+	for _, node := range c.Nodes {
+		for _, other := range c.Nodes {
+			if other != node {
+				node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(other.port), strconv.Itoa(other.busPort))
+			}
+		}
+	}
+	for _, node := range c.Nodes {
+		node.await("a whole cluster", func() error {
+			info := node.Do("CLUSTER", "INFO")
+			for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_slots_ok:%d", slots), fmt.Sprintf("cluster_known_nodes:%d", masters)} {
+				if !strings.Contains(info, want+"\r\n") {
+					return fmt.Errorf("%s: no %s: %s", node.Addr(), want, info)
+				}
+			}
+			return nil
+		})
+	}
+	return c
+}
+
+// URL returns the addresses of all nodes as one URL.
+func (c *Cluster) URL() string {
+	var others []string
+	for _, node := range c.Nodes[1:] {
+		others = append(others, "addr="+node.Addr())
+	}
+	return c.Nodes[0].URL() + "?" + strings.Join(others, "&")
+}
+
+// Slot returns the slot of a key.
+func (c *Cluster) Slot(key string) int {
+	c.t.Helper()
+	slot, err := strconv.Atoi(c.Nodes[0].Do("CLUSTER", "KEYSLOT", key))
+	if err != nil {
+		c.t.Fatalf("slot of %q: %v", key, err)
+	}
+	return slot
+}
+
+// Owner returns which of Nodes serves a slot.
+func (c *Cluster) Owner(slot int) int {
+	c.t.Helper()
+	client := c.Nodes[0].Client()
+	ranges, err := client.Do(context.Background(), client.B().ClusterSlots().Build()).ToArray()
+	if err != nil {
+		c.t.Fatalf("CLUSTER SLOTS: %v", err)
+	}
+	for _, r := range ranges {
+		fields, err := r.ToArray()
+		if err != nil || len(fields) < 3 {
+			c.t.Fatalf("CLUSTER SLOTS: %v, %d fields where at least 3 belong", err, len(fields))
+		}
+		first, _ := fields[0].AsInt64()
+		last, _ := fields[1].AsInt64()
+		if slot < int(first) || slot > int(last) {
+			continue
+		}
+		master, err := fields[2].ToArray()
+		if err != nil || len(master) < 3 {
+			c.t.Fatalf("CLUSTER SLOTS: %v, a master of %d fields", err, len(master))
+		}
+		id, _ := master[2].ToString()
+		for i := range c.ids {
+			if c.ids[i] == id {
+				return i
+			}
+		}
+	}
+	c.t.Fatalf("slot %d has no owner among the %d nodes", slot, len(c.Nodes))
+	return -1
+}
+
+// MoveSlot moves a slot with its keys to the node with this index in Nodes, as an operator does
+// it. Every node knows of it on return; clients do not.
+func (c *Cluster) MoveSlot(slot, to int) {
+	c.t.Helper()
+	from := c.Owner(slot)
+	if from == to {
+		c.t.Fatalf("slot %d is on node %d already", slot, to)
+	}
+	source, target, number := c.Nodes[from], c.Nodes[to], strconv.Itoa(slot)
+	target.Do("CLUSTER", "SETSLOT", number, "IMPORTING", c.ids[from])
+	source.Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
+	for {
+		keys := source.Do("CLUSTER", "GETKEYSINSLOT", number, "100")
+		if keys == "" {
+			break
+		}
+		source.Do(append([]string{"MIGRATE", "127.0.0.1", strconv.Itoa(target.port), "", "0", "5000", "KEYS"}, strings.Split(keys, "\n")...)...)
+	}
+	// The new owner first: else the old one sends clients to a node that sends them back.
+	target.Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
+	source.Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
+	for i, node := range c.Nodes {
+		if i != from && i != to {
+			node.Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
+		}
+	}
+}

@@ -1,0 +1,335 @@
+//go:build unix
+
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	attempts     = 10               // to start on one free port after another
+	startTimeout = 20 * time.Second // of one process, until it answers; machines are slow at times
+)
+
+// A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
+// use and fail the test that started it.
+type Server struct {
+	t       testing.TB
+	program string
+	dir     string
+	port    int
+	busPort int // of a cluster's node, 0 of others
+	config  []string
+
+	mu      sync.Mutex
+	command *exec.Cmd
+	ended   chan struct{} // closed when the process of command has been waited for
+	client  rueidis.Client
+}
+
+// Start starts a server on a free port of 127.0.0.1 and returns when it answers. It is killed
+// when t ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	return start(t, false)
+}
+
+// StartReplica starts a server that is a replica of master and returns when it has its data.
+func StartReplica(t testing.TB, master *Server) *Server {
+	t.Helper()
+	s := start(t, false, fmt.Sprintf("replicaof 127.0.0.1 %d", master.port), "repl-diskless-load swapdb")
+	s.await("the link to its master", func() error {
+		if info := s.Do("INFO", "replication"); !strings.Contains(info, "master_link_status:up") {
+			return fmt.Errorf("INFO replication: %s", info)
+		}
+		return nil
+	})
+	return s
+}
+
+// program returns the server's program, or skips the test: never where CI is set.
+func program(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("there is no redis-server or valkey-server on the PATH")
+	}
+	t.Skip("there is no redis-server or valkey-server on the PATH: make test installs it; on Debian: apt-get install redis-server")
+	return ""
+}
+
+func start(t testing.TB, cluster bool, config ...string) *Server {
+	t.Helper()
+	// The directory is removed after what is cleaned up below, the process, is gone.
+	s := &Server{t: t, program: program(t), dir: t.TempDir(), config: config}
+	t.Cleanup(func() {
+		s.Stop()
+		if s.client != nil {
+			s.client.Close()
+		}
+	})
+	var err error
+	for range attempts {
+		// Somebody else may take a port between this and the start: then another one is tried.
+		if s.port, err = freePort(); err != nil {
+			continue
+		}
+		if cluster {
+			if s.busPort, err = freePort(); err != nil {
+				continue
+			}
+		}
+		if err = s.launch(); err == nil {
+			return s
+		}
+	}
+	t.Fatalf("%s did not start, %d attempts: %v", s.program, attempts, err)
+	return nil
+}
+
+// freePort returns a TCP port of 127.0.0.1 that nobody listened on a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// launch starts the process and waits until it, and nobody else on its port, answers.
+func (s *Server) launch() error {
+	lines := append([]string{
+		"bind 127.0.0.1",
+		"port " + strconv.Itoa(s.port),
+		"dir ./",
+		"daemonize no",
+		`save ""`,
+		"appendonly no",
+		"repl-diskless-sync-delay 0",
+		"repl-diskless-sync yes",
+	}, s.config...)
+	if s.busPort != 0 {
+		lines = append(lines, "cluster-enabled yes", "cluster-port "+strconv.Itoa(s.busPort))
+	}
+	file := filepath.Join(s.dir, "server.conf")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	output, err := os.Create(filepath.Join(s.dir, "output"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = output.Close() }()
+	command, ended := exec.Command(s.program, file), make(chan struct{})
+	command.Dir, command.Stdout, command.Stderr = s.dir, output, output
+	command.SysProcAttr = attributes()
+	if err := command.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = command.Wait() // killed, mostly
+		close(ended)
+	}()
+	s.mu.Lock()
+	s.command, s.ended = command, ended
+	s.mu.Unlock()
+
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := s.answers(command.Process.Pid)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+			said, _ := os.ReadFile(output.Name())
+			return fmt.Errorf("ended at once: %s", said)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			s.Stop()
+			return fmt.Errorf("no answer within %v: %w", startTimeout, err)
+		}
+	}
+}
+
+// answers is nil when the process of this number answers on the server's port.
+func (s *Server) answers(pid int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:       []string{s.Addr()},
+		ForceSingleClient: true,
+		DisableCache:      true,
+		DisableRetry:      true,
+		Dialer:            net.Dialer{Timeout: time.Second},
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+		return err
+	}
+	info, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", pid)) {
+		return fmt.Errorf("port %d is answered by another process than %d", s.port, pid)
+	}
+	return nil
+}
+
+// Addr returns the server's address, such as 127.0.0.1:40123. It outlives a Restart.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL returns the server's address as a URL, such as redis://127.0.0.1:40123.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Client returns a client of this server alone, whatever it is part of. It is closed when the
+// test ends and connects again after a Restart.
+func (s *Server) Client() rueidis.Client {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == nil {
+		client, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress:       []string{s.Addr()},
+			ForceSingleClient: true,
+			DisableCache:      true,
+			AlwaysRESP2:       true, // no maps, so that text has arrays only
+		})
+		if err != nil {
+			s.t.Fatalf("client of %s: %v", s.Addr(), err)
+		}
+		s.client = client
+	}
+	return s.client
+}
+
+// Do asks the server, such as Do("SCRIPT", "FLUSH"), and returns its answer as text: an integer
+// in decimal, a nil as "", the strings of an array one a line. An error, or no answer within
+// 10 s, fails the test.
+func (s *Server) Do(command ...string) string {
+	s.t.Helper()
+	answer, err := s.ask(command...)
+	if err != nil {
+		s.t.Fatalf("%s: %s: %v", s.Addr(), strings.Join(command, " "), err)
+	}
+	return answer
+}
+
+func (s *Server) ask(command ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client := s.Client()
+	message, err := client.Do(ctx, client.B().Arbitrary(command...).Build()).ToMessage()
+	if err != nil {
+		if rueidis.IsRedisNil(err) {
+			return "", nil
+		}
+		return "", err
+	}
+	return text(message)
+}
+
+func text(message rueidis.RedisMessage) (string, error) {
+	switch {
+	case message.IsNil():
+		return "", nil
+	case message.IsInt64():
+		n, err := message.ToInt64()
+		return strconv.FormatInt(n, 10), err
+	case message.IsArray():
+		values, err := message.ToArray()
+		lines := make([]string, len(values))
+		for i := 0; err == nil && i < len(values); i++ {
+			lines[i], err = text(values[i])
+		}
+		return strings.Join(lines, "\n"), err
+	default:
+		return message.ToString()
+	}
+}
+
+// await polls until done returns nil and fails the test when it does not within startTimeout.
+func (s *Server) await(what string, done func() error) {
+	s.t.Helper()
+	await(s.t, what, done)
+}
+
+func await(t testing.TB, what string, done func() error) {
+	t.Helper()
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := done()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s: %v", startTimeout, what, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Pause stops the process where it is, by SIGSTOP: connections stay open and nobody answers.
+func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on, by SIGCONT.
+func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(signal syscall.Signal) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.command == nil {
+		s.t.Fatalf("%s does not run: no %v", s.Addr(), signal)
+	}
+	if err := s.command.Process.Signal(signal); err != nil {
+		s.t.Fatalf("%v to %s: %v", signal, s.Addr(), err)
+	}
+}
+
+// Stop kills the process, by SIGKILL, and returns when it is gone: its port refuses connections
+// and its data are lost. Stopping a server that does not run does nothing.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.command == nil {
+		return
+	}
+	_ = s.command.Process.Kill() // an error says that it is gone already
+	<-s.ended
+	s.command = nil
+}
+
+// Restart stops the server if it runs and starts it on the same port, without data and without
+// scripts. It returns when the server answers.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	// The system may have lent the port for a moment, as the near end of a connection.
+	s.await("a restart on the same port", s.launch)
+	// The client finds out by an error that its connection is of the old process.
+	s.await("a new connection", func() error { _, err := s.ask("PING"); return err })
+}
