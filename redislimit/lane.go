@@ -102,12 +102,7 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 	defer cancel()
 	answers := make([]script.Answer, len(questions))
 	done := make(chan error, 1)
-	s.orphans.Add(1)
-	go func() {
-		err := l.plan.Run(ctx, s.client, keys, asks, answers)
-		s.orphans.Add(-1)
-		done <- err
-	}()
+	go func() { done <- l.plan.Run(ctx, s.client, keys, asks, answers) }()
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
 	select {
@@ -122,6 +117,8 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 		return answers, nil
 	case <-timer.C:
 		s.timeouts.Add(1)
+		s.orphans.Add(1)
+		go func() { <-done; s.orphans.Add(-1) }()
 		return nil, l.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, s.timeout))
 	}
 }
