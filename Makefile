@@ -104,6 +104,12 @@ bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, RO
 	cd bench && go build -o ../$(BIN)/weir-bench-proxy ./cmd/weir-bench-proxy
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 
+.PHONY: bench-overshoot
+bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), eight minutes; a table and JSON in bin/
+	@command -v redis-server >/dev/null || .ci/install redis-server
+	cd redislimit && go build -o ../$(BIN)/weir-overshoot ./cmd/weir-overshoot
+	$(BIN)/weir-overshoot --json $(RESULTS)-overshoot.json | tee $(RESULTS)-overshoot.md
+
 bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat (BENCH=... to choose)
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
 

@@ -1,0 +1,115 @@
+// Command weir-overshoot measures how much nodes that share a limit admit together, with a real redis-server and
+// a process for each node.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/overshoot"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) == 2 && os.Args[1] == "node" {
+		err = overshoot.Node(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "weir-overshoot:", err)
+		os.Exit(1)
+	}
+}
+
+// A report is everything that was measured.
+type report struct {
+	Cost    overshoot.Cost     `json:"cost"`
+	Results []overshoot.Result `json:"results"`
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("weir-overshoot", flag.ExitOnError)
+	quick := flags.Bool("quick", false, "3 s for each scenario and way, not 10")
+	jsonTo := flags.String("json", "", "write everything that was measured to this `file`")
+	markdown := flags.Bool("markdown", false, "print nothing but the table and the cost, as Markdown")
+	only := flags.String("ways", strings.Join(overshoot.Ways(), ","), "the ways to measure, with commas")
+	binary := flags.String("redis-server", "redis-server", "the server's `program`")
+	_ = flags.Parse(args) // exits if it fails
+	ways := strings.Split(*only, ",")
+	for _, way := range ways {
+		if !slices.Contains(overshoot.Ways(), way) {
+			return fmt.Errorf("--ways: %q: want some of %s", way, strings.Join(overshoot.Ways(), ","))
+		}
+	}
+	progress := io.Writer(os.Stderr)
+	if *markdown {
+		progress = io.Discard
+	}
+	r, err := measure(ctx, *binary, ways, *quick, progress)
+	if err != nil {
+		return err
+	}
+	if err := overshoot.Markdown(os.Stdout, r.Results); err != nil {
+		return err
+	}
+	fmt.Printf("\nA decision with tokens in hand: %.1f ns, of package engine %.1f ns; ratio %.2f (%.2f to %.2f in %d rounds).\n",
+		r.Cost.Lease, r.Cost.Engine, r.Cost.Ratio, r.Cost.Least, r.Cost.Most, r.Cost.Rounds)
+	if *jsonTo == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*jsonTo, append(text, '\n'), 0o644)
+}
+
+func measure(ctx context.Context, binary string, ways []string, quick bool, progress io.Writer) (r report, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return r, err
+	}
+	s, err := overshoot.StartServer(ctx, binary)
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	store, err := redislimit.Open(ctx, "redis://"+s.Address)
+	if err != nil {
+		return r, err
+	}
+	r.Cost, err = overshoot.MeasureCost(ctx, store, 11)
+	_ = store.Close() // always nil
+	if err != nil {
+		return r, err
+	}
+	each := 10 * time.Second
+	if quick {
+		each = 3 * time.Second
+	}
+	for _, scenario := range overshoot.Scenarios(each) {
+		for _, way := range ways {
+			result, err := overshoot.Run(ctx, s, scenario, way, self, "node")
+			if err != nil {
+				return r, fmt.Errorf("%s, %s: %w", scenario.Name, way, err)
+			}
+			fmt.Fprintf(progress, "%s, %s: %.2f %% of the rate, %.2f %% without the burst, %.3f %% refused; errors %d, lost %d, late %v\n",
+				scenario.Name, way, result.OfRate, result.Beyond, result.Refused, result.Errors, result.Lost, result.Late)
+			r.Results = append(r.Results, result)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,90 @@
+package overshoot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Cost is what a decision with tokens in hand costs, beside one of package engine.
+type Cost struct {
+	Lease  float64 `json:"lease_ns"`  // median of the rounds, ns of redislimit.Limiter.Allow
+	Engine float64 `json:"engine_ns"` // the same of engine.Limiter.Allow
+	Ratio  float64 `json:"ratio"`     // median of the rounds' ratios
+	Least  float64 `json:"least"`     // ratio of all rounds
+	Most   float64 `json:"most"`
+	Rounds int     `json:"rounds"`
+}
+
+// batch is how many decisions are timed together.
+const batch = 10_000
+
+// MeasureCost measures both in turn, rounds times, in this goroutine. Every decision has to be an admission.
+func MeasureCost(ctx context.Context, store *redislimit.Store, rounds int) (c Cost, err error) {
+	if rounds < 1 {
+		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)
+	}
+	const key = "192.0.2.1"
+	policy := engine.TokenBucket(engine.PerSecond(1e6), 1_000_000)
+	leased, err := redislimit.New(store, fmt.Sprintf("cost-%d", time.Now().UnixNano()), policy, redislimit.InMode(redislimit.Leased))
+	if err != nil {
+		return c, err
+	}
+	defer leased.Close()
+	local, err := engine.New(policy)
+	if err != nil {
+		return c, err
+	}
+	defer local.Close()
+	for deadline := time.Now().Add(5 * time.Second); leased.Stats().Held == 0; {
+		leased.Allow(key)
+		if time.Now().After(deadline) {
+			return c, errors.New("overshoot: no lease within 5s")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	var leases, locals, ratios []float64
+	for range rounds {
+		const batches = 20
+		var l, e time.Duration
+		for range batches {
+			if err := leased.Refund(ctx, key, batch); err != nil { // into the hand
+				return c, err
+			}
+			took, admitted := timed(leased.Allow, key)
+			if admitted != batch {
+				return c, fmt.Errorf("overshoot: %d of %d with tokens in hand", admitted, batch)
+			}
+			l += took
+			local.Reset(key)
+			if took, admitted = timed(local.Allow, key); admitted != batch {
+				return c, fmt.Errorf("overshoot: %d of %d of a full bucket", admitted, batch)
+			}
+			e += took
+		}
+		leases = append(leases, float64(l)/(batches*batch))
+		locals = append(locals, float64(e)/(batches*batch))
+		ratios = append(ratios, float64(l)/float64(e))
+	}
+	return Cost{median(leases), median(locals), median(ratios), slices.Min(ratios), slices.Max(ratios), rounds}, nil
+}
+
+func timed(allow func(string) bool, key string) (took time.Duration, admitted int) {
+	begin := time.Now()
+	for range batch {
+		if allow(key) {
+			admitted++
+		}
+	}
+	return time.Since(begin), admitted
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}

@@ -1,0 +1,170 @@
+package overshoot
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Task is what one node does. It is told as a line of JSON on its standard input.
+type Task struct {
+	Scenario Scenario `json:"scenario"`
+	Way      string   `json:"way"` // one of Ways
+	Store    string   `json:"store"`
+	Key      string   `json:"key"`
+	Node     int      `json:"node"` // from 0
+}
+
+// A NodeResult is what one node saw.
+type NodeResult struct {
+	Offered  int64         `json:"offered"`
+	Admitted int64         `json:"admitted"`
+	Errors   int64         `json:"errors"`
+	End      int64         `json:"end"`    // of the last decision, ns since the common start
+	Late     time.Duration `json:"late"`   // the most that a request was behind its time
+	Median   int64         `json:"median"` // ns of a decision, two readings of the clock included
+	Bound    uint64        `json:"bound"`  // of redislimit.Limiter.Bound at the scenario's time; 0 for others
+	Lost     int64         `json:"lost"`   // decisions that the store failed to make
+}
+
+// Overdraft is that of the leases that are measured, per node.
+const Overdraft = 8
+
+// A decider decides for one request.
+type decider struct {
+	allow func() (bool, error)
+	close func(*NodeResult)
+}
+
+func newDecider(ctx context.Context, t Task) (*decider, error) {
+	policy := engine.TokenBucket(engine.PerSecond(t.Scenario.Rate), t.Scenario.Burst)
+	if after, ok := strings.CutPrefix(t.Way, "settle "); ok {
+		interval, err := time.ParseDuration(after)
+		if err != nil || interval <= 0 {
+			return nil, fmt.Errorf("overshoot: way %q: want an interval above 0: %w", t.Way, err)
+		}
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{t.Store}, DisableCache: true})
+		if err != nil {
+			return nil, err
+		}
+		offset := interval * time.Duration(t.Node) / time.Duration(len(t.Scenario.Shares))
+		s := newSettler(client, t.Key, t.Scenario.Rate, float64(t.Scenario.Burst), interval, offset)
+		return &decider{
+			allow: func() (bool, error) { return s.allow(), nil },
+			close: func(r *NodeResult) { r.Lost = int64(s.close()); client.Close() },
+		}, nil
+	}
+	mode, ok := map[string]redislimit.Mode{"strict": redislimit.Strict, "lease": redislimit.Leased}[t.Way]
+	if !ok {
+		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
+	}
+	// A machine that is busy must not turn into a lost store, which is not what is measured here.
+	store, err := redislimit.Open(ctx, "redis://"+t.Store, redislimit.Timeout(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	l, err := redislimit.New(store, t.Key, policy, redislimit.InMode(mode),
+		redislimit.Nodes(len(t.Scenario.Shares)), redislimit.Overdraft(Overdraft), redislimit.OnLoss(redislimit.Closed))
+	if err != nil {
+		return nil, err
+	}
+	return &decider{
+		allow: func() (bool, error) {
+			d, err := l.Take(context.Background(), t.Key, 1)
+			return d.Allowed, err
+		},
+		close: func(r *NodeResult) {
+			r.Lost, r.Bound = l.Stats().LostTo, l.Bound(time.Duration(r.End))
+			_ = l.Close()     // always nil
+			_ = store.Close() // always nil
+		},
+	}, nil
+}
+
+// Node is a node process: it reads a [Task], says "ready", reads the start (Unix nanoseconds), offers its share and
+// writes a [NodeResult].
+func Node(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("overshoot: node: no task: %w", err)
+	}
+	var t Task
+	if err := json.Unmarshal(line, &t); err != nil {
+		return fmt.Errorf("overshoot: node: the task: %w", err)
+	}
+	if t.Node < 0 || t.Node >= len(t.Scenario.Shares) {
+		return fmt.Errorf("overshoot: node %d of %d", t.Node, len(t.Scenario.Shares))
+	}
+	d, err := newDecider(ctx, t)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, "ready"); err != nil {
+		return err
+	}
+	var start int64
+	if _, err := fmt.Fscan(lines, &start); err != nil {
+		return fmt.Errorf("overshoot: node: no start: %w", err)
+	}
+	r := offer(t, d, time.Now().Add(time.Until(time.Unix(0, start))))
+	d.close(&r)
+	return json.NewEncoder(out).Encode(r)
+}
+
+// offer makes every request at its time, whatever became of those before it. Requests that are due together go
+// in the order of their times, each in its goroutine.
+func offer(t Task, d *decider, start time.Time) NodeResult {
+	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node]
+	n := int(perSecond * t.Scenario.Time.Seconds())
+	gap := float64(time.Second) / perSecond
+	phase := (float64(t.Node) + 0.5) / float64(len(t.Scenario.Shares))
+	type outcome struct {
+		allowed, failed bool
+		took, end       int64
+	}
+	outcomes := make([]outcome, n)
+	r := NodeResult{Offered: int64(n)}
+	var all sync.WaitGroup
+	for i := range n {
+		due := start.Add(time.Duration((float64(i) + phase) * gap))
+		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
+			time.Sleep(wait)
+		}
+		r.Late = max(r.Late, time.Since(due))
+		all.Go(func() {
+			begin := time.Since(start)
+			allowed, err := d.allow()
+			end := time.Since(start)
+			outcomes[i] = outcome{allowed, err != nil, int64(end - begin), int64(end)}
+		})
+	}
+	all.Wait()
+	took := make([]int64, n)
+	for i, o := range outcomes {
+		took[i] = o.took
+		r.End = max(r.End, o.end)
+		if o.allowed {
+			r.Admitted++
+		}
+		if o.failed {
+			r.Errors++
+		}
+	}
+	if n > 0 {
+		slices.Sort(took)
+		r.Median = took[n/2]
+	}
+	return r
+}

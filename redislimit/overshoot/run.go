@@ -1,0 +1,117 @@
+package overshoot
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// A Result is what came of one scenario in one way.
+type Result struct {
+	Scenario Scenario      `json:"scenario"`
+	Way      string        `json:"way"`
+	Offered  int64         `json:"offered"`
+	Admitted int64         `json:"admitted"`
+	Errors   int64         `json:"errors"`      // decisions that were errors, refusals too
+	Lost     int64         `json:"lost"`        // decisions or settlements that the store failed to make
+	Time     time.Duration `json:"time"`        // from the start to the last decision of any node
+	OfRate   float64       `json:"of_rate"`     // % of rate*Time
+	Beyond   float64       `json:"beyond"`      // the same without the initial burst: Admitted - Burst
+	Refused  float64       `json:"refused"`     // % of Offered
+	Bound    uint64        `json:"bound"`       // the most that the way promises; 0 if it promises nothing
+	Empty    uint64        `json:"bound_empty"` // the same with nothing in hand at the start, as it is here: O = 0
+	Calls    float64       `json:"calls"`       // of scripts, per second
+	Median   int64         `json:"median_ns"`   // of a decision: the median node's median
+	Late     time.Duration `json:"late"`        // the most that any request was behind its time
+}
+
+// Holds reports whether the bound holds; true if there is none.
+func (r Result) Holds() bool { return r.Bound == 0 || uint64(r.Admitted) <= r.Bound }
+
+// HoldsEmpty is Holds for the bound without O.
+func (r Result) HoldsEmpty() bool { return r.Empty == 0 || uint64(r.Admitted) <= r.Empty }
+
+// A node is one process.
+type node struct {
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+// Run runs a scenario in a way, with a process for each node: the command, which has to call [Node].
+func Run(ctx context.Context, s *Server, scenario Scenario, way string, command ...string) (r Result, err error) {
+	ctx, stop := context.WithTimeout(ctx, 2*scenario.Time+30*time.Second)
+	defer stop()
+	nodes := make([]node, 0, len(scenario.Shares))
+	defer func() {
+		if err != nil {
+			stop() // kills them
+		}
+		for _, n := range nodes {
+			_ = n.in.Close()
+			if e := n.process.Wait(); e != nil && err == nil {
+				err = fmt.Errorf("overshoot: a node: %w", e)
+			}
+		}
+	}()
+	key := fmt.Sprintf("overshoot-%d", time.Now().UnixNano())
+	for i := range scenario.Shares {
+		n, err := startNode(ctx, Task{Scenario: scenario, Way: way, Store: s.Address, Key: key, Node: i}, command)
+		if err != nil {
+			return r, err
+		}
+		nodes = append(nodes, n)
+	}
+	for i, n := range nodes {
+		if line, err := n.out.ReadString('\n'); err != nil {
+			return r, fmt.Errorf("overshoot: node %d is not ready: %w", i, err)
+		} else if line != "ready\n" {
+			return r, fmt.Errorf("overshoot: node %d says %q, not that it is ready", i, line)
+		}
+	}
+	before, err := s.scriptCalls(ctx)
+	if err != nil {
+		return r, err
+	}
+	start := time.Now().Add(200 * time.Millisecond)
+	for _, n := range nodes {
+		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {
+			return r, err
+		}
+	}
+	results := make([]NodeResult, len(nodes))
+	for i, n := range nodes {
+		if err := json.NewDecoder(n.out).Decode(&results[i]); err != nil {
+			return r, fmt.Errorf("overshoot: node %d has no result: %w", i, err)
+		}
+	}
+	after, err := s.scriptCalls(ctx)
+	if err != nil {
+		return r, err
+	}
+	r = summary(scenario, way, results)
+	r.Calls = float64(after-before) / r.Time.Seconds()
+	return r, nil
+}
+
+func startNode(ctx context.Context, t Task, command []string) (node, error) {
+	n := node{process: exec.CommandContext(ctx, command[0], command[1:]...)}
+	n.process.Stderr = os.Stderr
+	out, err := n.process.StdoutPipe()
+	if err != nil {
+		return n, err
+	}
+	n.out = bufio.NewReader(out)
+	if n.in, err = n.process.StdinPipe(); err != nil {
+		return n, err
+	}
+	if err := n.process.Start(); err != nil {
+		return n, fmt.Errorf("overshoot: node %d: %w", t.Node, err)
+	}
+	return n, json.NewEncoder(n.in).Encode(t)
+}

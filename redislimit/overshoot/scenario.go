@@ -1,0 +1,52 @@
+package overshoot
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Scenario is load on one key with a token bucket.
+type Scenario struct {
+	Name    string        `json:"name"`
+	Rate    float64       `json:"rate"`    // of the limit, per second
+	Burst   uint64        `json:"burst"`   // of the limit
+	Offered float64       `json:"offered"` // per second, by all nodes
+	Shares  []float64     `json:"shares"`  // of Offered, one for each node; their sum is 1
+	Time    time.Duration `json:"time"`    // for how long
+}
+
+// Even returns n equal shares.
+func Even(n int) []float64 {
+	shares := make([]float64, n)
+	for i := range shares {
+		shares[i] = 1 / float64(n)
+	}
+	return shares
+}
+
+// Scenarios returns what is measured, each for a time.
+func Scenarios(t time.Duration) []Scenario {
+	var all []Scenario
+	add := func(rate float64, burst uint64, factor float64, shares []float64, shape string) {
+		all = append(all, Scenario{
+			Name: fmt.Sprintf("%d nodes, %s, %gx of %g/s", len(shares), shape, factor, rate),
+			Rate: rate, Burst: burst, Offered: factor * rate, Shares: shares, Time: t,
+		})
+	}
+	uneven := []float64{0.90, 0.05, 0.03, 0.02}
+	add(1000, 200, 0.8, Even(4), "even")
+	add(1000, 200, 2, Even(4), "even")
+	add(1000, 200, 10, Even(4), "even")
+	add(1000, 200, 0.8, uneven, "90/5/3/2")
+	add(1000, 200, 2, uneven, "90/5/3/2")
+	add(1000, 200, 10, uneven, "90/5/3/2")
+	add(500, 100, 1.6, Even(2), "even")
+	add(1000, 200, 2, Even(2), "even")
+	add(1000, 200, 2, Even(16), "even")
+	return all
+}
+
+// Ways are the ways of sharing a limit that are compared.
+func Ways() []string {
+	return []string{"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms"}
+}

@@ -1,0 +1,108 @@
+package overshoot
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+//go:embed settle.lua
+var settleText string
+
+// A settler is one node of the common hybrid, for one key: it decides by the level that the store last told and
+// by what it has admitted itself since, and every interval adds that to the level in the store. What others
+// admit meanwhile it does not see.
+type settler struct {
+	client      rueidis.Client
+	script      *rueidis.Lua
+	key         string
+	rate, burst float64 // per second, tokens
+	stop        context.CancelFunc
+	done        chan struct{}
+
+	mu        sync.Mutex
+	level     float64 // as of asOf
+	asOf      time.Time
+	unsettled float64
+	failures  int
+}
+
+// newSettler starts a node that settles every interval, first after the first.
+func newSettler(client rueidis.Client, key string, rate, burst float64, interval, offset time.Duration) *settler {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &settler{
+		client: client, script: rueidis.NewLuaScript(settleText), key: key, rate: rate, burst: burst,
+		stop: stop, done: make(chan struct{}), asOf: time.Now(),
+	}
+	go s.run(ctx, interval, offset)
+	return s
+}
+
+func (s *settler) run(ctx context.Context, interval, offset time.Duration) {
+	defer close(s.done)
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(offset): // nodes of the field do not tick together
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.settle(ctx); err != nil && ctx.Err() == nil {
+			s.mu.Lock()
+			s.failures++
+			s.mu.Unlock()
+		}
+	}
+}
+
+// settle adds what was admitted to the store's level and reads that back. What fails is added the next time.
+func (s *settler) settle(ctx context.Context) error {
+	s.mu.Lock()
+	count := s.unsettled
+	s.mu.Unlock()
+	text, err := s.script.Exec(ctx, s.client, []string{s.key}, []string{
+		strconv.FormatFloat(s.rate, 'g', -1, 64), strconv.FormatFloat(count, 'g', -1, 64),
+	}).ToString()
+	if err != nil {
+		return err
+	}
+	level, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return fmt.Errorf("overshoot: the store's level: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level, s.asOf = level, time.Now()
+	s.unsettled -= count
+	return nil
+}
+
+// allow decides for one request.
+func (s *settler) allow() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	level := max(0, s.level-time.Since(s.asOf).Seconds()*s.rate) + s.unsettled
+	if level+1 > s.burst {
+		return false
+	}
+	s.unsettled++
+	return true
+}
+
+// close stops settling and returns how many settlements failed.
+func (s *settler) close() int {
+	s.stop()
+	<-s.done
+	return s.failures
+}
