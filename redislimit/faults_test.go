@@ -24,9 +24,9 @@ import (
 
 const (
 	timeout   = 50 * time.Millisecond
-	noLonger  = 10 * timeout    // what a call may take on a machine that does other things, too
-	backSoon  = 2 * time.Second // after a store is back
-	failures  = 3               // until it is lost
+	noLonger  = 3 * time.Second  // what a call may take where every processor is busy: client libraries wait ten
+	backSoon  = 10 * time.Second // after a store is back, on such a machine
+	failures  = 3                // until it is lost
 	burst     = 12
 	faultNode = 4 // nodes that share the limit, as far as limiters know
 )

@@ -83,7 +83,7 @@ func BreakAfter(failures int) StoreOption {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// It fails if the store does not answer within a second, or within the context.
+// It fails if the store does not answer within five seconds, or within the context.
 func Open(ctx context.Context, address string, options ...StoreOption) (*Store, error) {
 	o, err := rueidis.ParseURL(address)
 	if err != nil {
@@ -103,7 +103,7 @@ func Open(ctx context.Context, address string, options ...StoreOption) (*Store, 
 		client, err := rueidis.NewClient(o)
 		done <- result{client, err}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	select {
 	case r := <-done:
