@@ -31,11 +31,12 @@ type NodeResult struct {
 	Offered  int64         `json:"offered"`
 	Admitted int64         `json:"admitted"`
 	Errors   int64         `json:"errors"`
-	End      int64         `json:"end"`    // of the last decision, ns since the common start
-	Late     time.Duration `json:"late"`   // the most that a request was behind its time
-	Median   int64         `json:"median"` // ns of a decision, two readings of the clock included
-	Bound    uint64        `json:"bound"`  // of redislimit.Limiter.Bound at the scenario's time; 0 for others
-	Lost     int64         `json:"lost"`   // decisions that the store failed to make
+	Error    string        `json:"error,omitempty"` // one of them
+	End      int64         `json:"end"`             // of the last decision, ns since the common start
+	Late     time.Duration `json:"late"`            // the most that a request was behind its time
+	Median   int64         `json:"median"`          // ns of a decision, two readings of the clock included
+	Bound    uint64        `json:"bound"`           // of redislimit.Limiter.Bound at the scenario's time; 0 for others
+	Lost     int64         `json:"lost"`            // decisions that the store failed to make
 }
 
 // Overdraft is that of the leases that are measured, per node.
@@ -49,21 +50,8 @@ type decider struct {
 
 func newDecider(ctx context.Context, t Task) (*decider, error) {
 	policy := engine.TokenBucket(engine.PerSecond(t.Scenario.Rate), t.Scenario.Burst)
-	if after, ok := strings.CutPrefix(t.Way, "settle "); ok {
-		interval, err := time.ParseDuration(after)
-		if err != nil || interval <= 0 {
-			return nil, fmt.Errorf("overshoot: way %q: want an interval above 0: %w", t.Way, err)
-		}
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{t.Store}, DisableCache: true})
-		if err != nil {
-			return nil, err
-		}
-		offset := interval * time.Duration(t.Node) / time.Duration(len(t.Scenario.Shares))
-		s := newSettler(client, t.Key, t.Scenario.Rate, float64(t.Scenario.Burst), interval, offset)
-		return &decider{
-			allow: func() (bool, error) { return s.allow(), nil },
-			close: func(r *NodeResult) { r.Lost = int64(s.close()); client.Close() },
-		}, nil
+	if kind, after, ok := strings.Cut(t.Way, " "); ok {
+		return newHybrid(t, kind, after)
 	}
 	mode, ok := map[string]redislimit.Mode{"strict": redislimit.Strict, "lease": redislimit.Leased}[t.Way]
 	if !ok {
@@ -89,6 +77,34 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 			_ = l.Close()     // always nil
 			_ = store.Close() // always nil
 		},
+	}, nil
+}
+
+func newHybrid(t Task, kind, after string) (*decider, error) {
+	interval, err := time.ParseDuration(after)
+	if err != nil || interval <= 0 || kind != "settle" && kind != "window" {
+		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{t.Store}, DisableCache: true})
+	if err != nil {
+		return nil, err
+	}
+	var allow func() bool
+	var settle func(context.Context) error
+	if kind == "settle" {
+		s := &settler{
+			client: client, script: rueidis.NewLuaScript(settleText), key: t.Key,
+			rate: t.Scenario.Rate, burst: float64(t.Scenario.Burst), asOf: time.Now(),
+		}
+		allow, settle = s.allow, s.settle
+	} else {
+		w := &windower{client: client, script: rueidis.NewLuaScript(windowText), key: t.Key, limit: int64(t.Scenario.Rate)}
+		allow, settle = w.allow, w.settle
+	}
+	e := settleEvery(interval, interval*time.Duration(t.Node)/time.Duration(len(t.Scenario.Shares)), settle)
+	return &decider{
+		allow: func() (bool, error) { return allow(), nil },
+		close: func(r *NodeResult) { r.Lost = int64(e.close()); client.Close() },
 	}, nil
 }
 
@@ -131,8 +147,9 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 	gap := float64(time.Second) / perSecond
 	phase := (float64(t.Node) + 0.5) / float64(len(t.Scenario.Shares))
 	type outcome struct {
-		allowed, failed bool
-		took, end       int64
+		allowed   bool
+		err       error
+		took, end int64
 	}
 	outcomes := make([]outcome, n)
 	r := NodeResult{Offered: int64(n)}
@@ -147,7 +164,7 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 			begin := time.Since(start)
 			allowed, err := d.allow()
 			end := time.Since(start)
-			outcomes[i] = outcome{allowed, err != nil, int64(end - begin), int64(end)}
+			outcomes[i] = outcome{allowed, err, int64(end - begin), int64(end)}
 		})
 	}
 	all.Wait()
@@ -158,8 +175,9 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 		if o.allowed {
 			r.Admitted++
 		}
-		if o.failed {
+		if o.err != nil {
 			r.Errors++
+			r.Error = o.err.Error()
 		}
 	}
 	if n > 0 {

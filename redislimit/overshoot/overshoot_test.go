@@ -67,7 +67,7 @@ func TestABrokenBoundIsShown(t *testing.T) {
 }
 
 func TestAWrongWayIsNamed(t *testing.T) {
-	for way, want := range map[string]string{"settle x": "want an interval above 0", "other": "want one of"} {
+	for way, want := range map[string]string{"settle x": "want one of", "other 10ms": "want one of", "other": "want one of"} {
 		in := strings.NewReader(fmt.Sprintf(`{"scenario":{"rate":1000,"burst":100,"shares":[1]},"way":%q}`+"\n", way))
 		assert.ErrorContains(t, overshoot.Node(t.Context(), in, &bytes.Buffer{}), want)
 	}

@@ -17,17 +17,18 @@ type Result struct {
 	Way      string        `json:"way"`
 	Offered  int64         `json:"offered"`
 	Admitted int64         `json:"admitted"`
-	Errors   int64         `json:"errors"`      // decisions that were errors, refusals too
-	Lost     int64         `json:"lost"`        // decisions or settlements that the store failed to make
-	Time     time.Duration `json:"time"`        // from the start to the last decision of any node
-	OfRate   float64       `json:"of_rate"`     // % of rate*Time
-	Beyond   float64       `json:"beyond"`      // the same without the initial burst: Admitted - Burst
-	Refused  float64       `json:"refused"`     // % of Offered
-	Bound    uint64        `json:"bound"`       // the most that the way promises; 0 if it promises nothing
-	Empty    uint64        `json:"bound_empty"` // the same with nothing in hand at the start, as it is here: O = 0
-	Calls    float64       `json:"calls"`       // of scripts, per second
-	Median   int64         `json:"median_ns"`   // of a decision: the median node's median
-	Late     time.Duration `json:"late"`        // the most that any request was behind its time
+	Errors   int64         `json:"errors"`          // decisions that were errors, refusals too
+	Error    string        `json:"error,omitempty"` // one of them
+	Lost     int64         `json:"lost"`            // decisions or settlements that the store failed to make
+	Time     time.Duration `json:"time"`            // from the start to the last decision of any node
+	OfRate   float64       `json:"of_rate"`         // % of rate*Time
+	Beyond   float64       `json:"beyond"`          // the same without the initial burst: Admitted - Burst
+	Refused  float64       `json:"refused"`         // % of Offered
+	Bound    uint64        `json:"bound"`           // the most that the way promises; 0 if it promises nothing
+	Empty    uint64        `json:"bound_empty"`     // the same with nothing in hand at the start, as it is here: O = 0
+	Calls    float64       `json:"calls"`           // of scripts, per second
+	Median   int64         `json:"median_ns"`       // of a decision: the median node's median
+	Late     time.Duration `json:"late"`            // the most that any request was behind its time
 }
 
 // Holds reports whether the bound holds; true if there is none.
@@ -78,7 +79,8 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 	if err != nil {
 		return r, err
 	}
-	start := time.Now().Add(200 * time.Millisecond)
+	// On a whole second, so that as many windows are touched as there are seconds.
+	start := time.Now().Add(1200 * time.Millisecond).Truncate(time.Second)
 	for _, n := range nodes {
 		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {
 			return r, err

@@ -46,7 +46,8 @@ func Scenarios(t time.Duration) []Scenario {
 	return all
 }
 
-// Ways are the ways of sharing a limit that are compared.
+// Ways are the ways of sharing a limit that are compared: the two of package redislimit, and the hybrid as a level
+// that drains, and with fixed windows of a second (and no burst), settling at three intervals.
 func Ways() []string {
-	return []string{"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms"}
+	return []string{"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms"}
 }

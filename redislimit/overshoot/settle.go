@@ -22,48 +22,11 @@ type settler struct {
 	script      *rueidis.Lua
 	key         string
 	rate, burst float64 // per second, tokens
-	stop        context.CancelFunc
-	done        chan struct{}
 
 	mu        sync.Mutex
 	level     float64 // as of asOf
 	asOf      time.Time
 	unsettled float64
-	failures  int
-}
-
-// newSettler starts a node that settles every interval, first after the first.
-func newSettler(client rueidis.Client, key string, rate, burst float64, interval, offset time.Duration) *settler {
-	ctx, stop := context.WithCancel(context.Background())
-	s := &settler{
-		client: client, script: rueidis.NewLuaScript(settleText), key: key, rate: rate, burst: burst,
-		stop: stop, done: make(chan struct{}), asOf: time.Now(),
-	}
-	go s.run(ctx, interval, offset)
-	return s
-}
-
-func (s *settler) run(ctx context.Context, interval, offset time.Duration) {
-	defer close(s.done)
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(offset): // nodes of the field do not tick together
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := s.settle(ctx); err != nil && ctx.Err() == nil {
-			s.mu.Lock()
-			s.failures++
-			s.mu.Unlock()
-		}
-	}
 }
 
 // settle adds what was admitted to the store's level and reads that back. What fails is added the next time.
@@ -98,11 +61,4 @@ func (s *settler) allow() bool {
 	}
 	s.unsettled++
 	return true
-}
-
-// close stops settling and returns how many settlements failed.
-func (s *settler) close() int {
-	s.stop()
-	<-s.done
-	return s.failures
 }

@@ -14,6 +14,7 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	for _, n := range nodes {
 		r.Offered, r.Admitted = r.Offered+n.Offered, r.Admitted+n.Admitted
 		r.Errors, r.Lost = r.Errors+n.Errors, r.Lost+n.Lost
+		r.Error = max(r.Error, n.Error)
 		r.Time, r.Late, r.Bound = max(r.Time, time.Duration(n.End)), max(r.Late, n.Late), max(r.Bound, n.Bound)
 		medians = append(medians, n.Median)
 	}

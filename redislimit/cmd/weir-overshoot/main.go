@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string) error {
 	jsonTo := flags.String("json", "", "write everything that was measured to this `file`")
 	markdown := flags.Bool("markdown", false, "print nothing but the table and the cost, as Markdown")
 	only := flags.String("ways", strings.Join(overshoot.Ways(), ","), "the ways to measure, with commas")
+	loads := flags.String("loads", "", "measure only loads whose name contains this `text`")
 	binary := flags.String("redis-server", "redis-server", "the server's `program`")
 	_ = flags.Parse(args) // exits if it fails
 	ways := strings.Split(*only, ",")
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 	if *markdown {
 		progress = io.Discard
 	}
-	r, err := measure(ctx, *binary, ways, *quick, progress)
+	r, err := measure(ctx, *binary, *loads, ways, *quick, progress)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 	return os.WriteFile(*jsonTo, append(text, '\n'), 0o644)
 }
 
-func measure(ctx context.Context, binary string, ways []string, quick bool, progress io.Writer) (r report, err error) {
+func measure(ctx context.Context, binary, loads string, ways []string, quick bool, progress io.Writer) (r report, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return r, err
@@ -101,13 +102,16 @@ func measure(ctx context.Context, binary string, ways []string, quick bool, prog
 		each = 3 * time.Second
 	}
 	for _, scenario := range overshoot.Scenarios(each) {
+		if !strings.Contains(scenario.Name, loads) {
+			continue
+		}
 		for _, way := range ways {
 			result, err := overshoot.Run(ctx, s, scenario, way, self, "node")
 			if err != nil {
 				return r, fmt.Errorf("%s, %s: %w", scenario.Name, way, err)
 			}
-			fmt.Fprintf(progress, "%s, %s: %.2f %% of the rate, %.2f %% without the burst, %.3f %% refused; errors %d, lost %d, late %v\n",
-				scenario.Name, way, result.OfRate, result.Beyond, result.Refused, result.Errors, result.Lost, result.Late)
+			fmt.Fprintf(progress, "%s, %s: %.2f %% of the rate, %.2f %% without the burst, %.3f %% refused; %.0f calls/s; errors %d (%s), lost %d, late %v\n",
+				scenario.Name, way, result.OfRate, result.Beyond, result.Refused, result.Calls, result.Errors, result.Error, result.Lost, result.Late)
 			r.Results = append(r.Results, result)
 		}
 	}

@@ -1,0 +1,49 @@
+package overshoot
+
+import (
+	"context"
+	"time"
+)
+
+// every settles at an interval until it is closed.
+type every struct {
+	stop     context.CancelFunc
+	done     chan struct{}
+	failures int
+}
+
+// settleEvery calls settle every interval, first after the offset and one interval: nodes do not tick together.
+func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *every {
+	ctx, stop := context.WithCancel(context.Background())
+	e := &every{stop: stop, done: make(chan struct{})}
+	go e.run(ctx, interval, offset, settle)
+	return e
+}
+
+func (e *every) run(ctx context.Context, interval, offset time.Duration, settle func(context.Context) error) {
+	defer close(e.done)
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(offset):
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := settle(ctx); err != nil && ctx.Err() == nil {
+			e.failures++
+		}
+	}
+}
+
+// close stops it and returns how many settlements failed.
+func (e *every) close() int {
+	e.stop()
+	<-e.done
+	return e.failures
+}

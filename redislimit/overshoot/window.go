@@ -1,0 +1,64 @@
+package overshoot
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+//go:embed window.lua
+var windowText string
+
+// A windower is one node of the hybrid with fixed windows of a second, whose limit is a second's tokens: what was
+// admitted too much in one window is forgotten with it, where a settler's level has to drain first.
+type windower struct {
+	client rueidis.Client
+	script *rueidis.Lua
+	key    string
+	limit  int64
+
+	mu               sync.Mutex
+	window           int64 // Unix seconds
+	known, unsettled int64 // of the window
+}
+
+// enter begins the window that it is now, if that is another. What was not settled in the old one is dropped:
+// nobody would read it.
+func (w *windower) enter() {
+	if now := time.Now().Unix(); now != w.window {
+		w.window, w.known, w.unsettled = now, 0, 0
+	}
+}
+
+func (w *windower) allow() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.enter()
+	if w.known+w.unsettled >= w.limit {
+		return false
+	}
+	w.unsettled++
+	return true
+}
+
+func (w *windower) settle(ctx context.Context) error {
+	w.mu.Lock()
+	w.enter()
+	window, count := w.window, w.unsettled
+	w.mu.Unlock()
+	key := w.key + ":" + strconv.FormatInt(window, 10)
+	total, err := w.script.Exec(ctx, w.client, []string{key}, []string{strconv.FormatInt(count, 10)}).AsInt64()
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.window == window {
+		w.known, w.unsettled = total, w.unsettled-count
+	}
+	return nil
+}
