@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/redislimit"
 )
 
 // A Config is what the administrator's listener tells of. Its functions are called from any
@@ -37,6 +38,8 @@ type Rule struct {
 	Policy  string // for people
 	Shadow  bool
 	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table and no form
+	// Stored is the limit if it is kept in a store. All rules that are have the same store.
+	Stored *redislimit.Limiter
 	// Key makes the key of what the operator types into the form, a text for each of Parts. nil
 	// means that there is no form for the rule.
 	Key func(parts []string) engine.Key

@@ -15,6 +15,8 @@ type collector struct {
 	admin    *Admin
 	requests *prometheus.Desc
 	tables   []tableMetric
+	leases   []storeMetric // of the rules that are kept in a store
+	store    []storeMetric // of the store
 	success  *prometheus.Desc
 	reloaded *prometheus.Desc
 	number   *prometheus.Desc
@@ -60,6 +62,8 @@ func newCollector(a *Admin) *collector {
 			table(counter, func(s engine.Stats) uint64 { return s.Retries },
 				"table_retries_total", "Searches of the table begun again because another request had changed it."),
 		},
+		leases:   leaseMetrics,
+		store:    storeMetrics,
 		success:  desc("reload_success", "Whether the rules that were read last are in force: 1 or 0."),
 		reloaded: desc("reload_timestamp_seconds", "When the rules were read last, in seconds since 1970; 0 for never."),
 		number:   desc("reload_generation", "How often the rules in force have been replaced."),
@@ -75,6 +79,11 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range c.tables {
 		out <- m.desc
 	}
+	for _, all := range [][]storeMetric{c.leases, c.store} {
+		for _, m := range all {
+			out <- m.desc
+		}
+	}
 }
 
 // Collect implements [prometheus.Collector].
@@ -82,10 +91,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	for _, rule := range c.admin.rules() {
+	rules := c.admin.rules()
+	for _, rule := range rules {
 		counts := c.admin.totals(rule.Name)
 		for _, o := range counted {
 			send(c.requests, prometheus.CounterValue, float64(counts[o]), rule.Name, o.String())
+		}
+		if rule.Stored != nil {
+			stats := rule.Stored.Stats()
+			for _, m := range c.leases {
+				send(m.desc, m.kind, m.read(stats), rule.Name)
+			}
 		}
 		if rule.Limiter == nil {
 			continue
@@ -93,6 +109,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		stats := rule.Limiter.Stats()
 		for _, m := range c.tables {
 			send(m.desc, m.kind, float64(m.read(stats)), rule.Name)
+		}
+	}
+	if l := anyStored(rules); l != nil {
+		stats := l.Stats()
+		for _, m := range c.store {
+			send(m.desc, m.kind, m.read(stats))
 		}
 	}
 	last, success, when := c.admin.reload(), 0.0, 0.0

@@ -16,6 +16,7 @@ type state struct {
 	Keys    config.Keys `json:"keys"` // how they are shown
 	Reload  *reloadView `json:"reload"`
 	Rules   []ruleView  `json:"rules"`
+	Store   *storeView  `json:"store"`   // null where no rule is kept in one
 	Refused *topView    `json:"refused"` // null where keys are not shown
 }
 
@@ -31,10 +32,12 @@ type ruleView struct {
 	Policy string             `json:"policy"`
 	Shadow bool               `json:"shadow"`
 	Parts  []string           `json:"parts"`
-	Form   bool               `json:"form"`  // whether its keys can be looked at
-	Total  map[string]uint64  `json:"total"` // requests by outcome
-	Rate   map[string]float32 `json:"rate"`  // the same in the last second
-	Table  *tableView         `json:"table"` // null for a limit that is kept elsewhere
+	Mode   string             `json:"mode"`   // local, strict or leased
+	Leases *leaseView         `json:"leases"` // null for a limit that is local
+	Form   bool               `json:"form"`   // whether its keys can be looked at
+	Total  map[string]uint64  `json:"total"`  // requests by outcome
+	Rate   map[string]float32 `json:"rate"`   // the same in the last second
+	Table  *tableView         `json:"table"`  // null for a limit that is kept elsewhere
 }
 
 type tableView struct {
@@ -78,6 +81,7 @@ func (a *Admin) state(now time.Time) state {
 	for _, r := range rules {
 		s.Rules = append(s.Rules, a.view(r, rates[r.Name]))
 	}
+	s.Store = storeOf(rules)
 	if a.config.Keys != config.KeysOff {
 		s.Refused = a.top(rules)
 	}
@@ -86,6 +90,7 @@ func (a *Admin) state(now time.Time) state {
 
 func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
 	v := ruleView{
+		Mode: modeOf(r), Leases: leasesOf(r),
 		Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Parts: r.Parts, Form: r.Key != nil && r.Limiter != nil,
 		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
 	}

@@ -26,6 +26,7 @@ type decoder struct {
 	full   bool // of nodes or errors: nothing more is read
 
 	certificates []certificate // to be tried by Load
+	wishes       []storeWish   // of the rules
 }
 
 type certificate struct {

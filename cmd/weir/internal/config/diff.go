@@ -96,10 +96,22 @@ func (r *Rule) incompatible(before *Rule) string {
 		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
 	case len(r.tierPolicies()) != len(before.tierPolicies()):
 		return fmt.Sprintf("there were %d tiers and are %d", len(before.tierPolicies()), len(r.tierPolicies()))
-	case r.MaxKeys != before.MaxKeys:
+	case r.Store == nil && before.Store != nil:
+		return "it was kept in the store and is on this machine alone"
+	case r.Store != nil && before.Store == nil:
+		return "it was on this machine alone and is kept in the store"
+	case !r.Store.Same(before.Store):
+		return "the store is another"
+	case r.Store == nil && r.MaxKeys != before.MaxKeys:
 		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
 	case r.Overflow != before.Overflow:
 		return fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
+	}
+	if r.Store != nil {
+		if r.Policy != before.Policy {
+			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v", before.Policy, r.Policy)
+		}
+		return ""
 	}
 	limiter, err := before.probe(1)
 	if err != nil {
@@ -136,6 +148,7 @@ func (f *File) others(before *File) []string {
 		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
 		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response}, {"server", before.Server, f.Server},
+		{"store", before.Store, f.Store},
 	})
 }
 

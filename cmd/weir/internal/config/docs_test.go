@@ -89,7 +89,7 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
-	assert.Equal(t, 2, checked)
+	assert.Equal(t, 3, checked)
 }
 
 // Every key that is read is described: the lists of keys come from the messages about unknown ones.
@@ -100,6 +100,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 		"zzzzzz: 1", "rules: [{zzzzzz: 1}]", rule + "match: {zzzzzz: 1}}]", rule + "tiers: {zzzzzz: 1}}]", rule + "cost: {zzzzzz: 1}}]",
 		rule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}", "listen: {tls: {zzzzzz: 1}}", "admin: {zzzzzz: 1}",
 		"upstream: {zzzzzz: 1}", "client_ip: {zzzzzz: 1}", "response: {zzzzzz: 1}", "server: {zzzzzz: 1}",
+		"store: {zzzzzz: 1}",
 	} {
 		_, err := Parse("weir.yaml", []byte(file))
 		keys := regexp.MustCompile(`unknown key "zzzzzz": want (.*)`).FindStringSubmatch(err.Error())

@@ -30,6 +30,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		}},
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
+		field{"store", func(n *yaml.Node) { f.Store = d.store(n) }},
 		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
 		field{ownKeys, nil},
 	)
@@ -45,6 +46,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])
 	d.checkDecide(f, seen["decide"])
+	d.checkStores(f)
 }
 
 var headerStyles = []Headers{HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone}

@@ -28,7 +28,8 @@ type Rule struct {
 	Shadow    bool     // count, never refuse
 	MaxKeys   int
 	Overflow  engine.OverflowPolicy
-	Line      int // in the file
+	Store     *Store // of the file, if the limit is kept there; nil for this machine alone
+	Line      int    // in the file
 }
 
 // Tiers are policies for some of a rule's keys, by the value of a header.
@@ -136,6 +137,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	before := len(d.errors)
 	var l limitNodes
 	var tiers, refund *yaml.Node
+	wish := storeWish{rule: n}
 	seen := d.mapping(n, "a rule",
 		field{"name", func(n *yaml.Node) { r.Name = d.name(n) }},
 		field{"match", func(n *yaml.Node) { r.Match = d.match(n) }},
@@ -150,6 +152,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 		field{"shadow", func(n *yaml.Node) { d.yes(n, "shadow", &r.Shadow) }},
 		field{"max_keys", func(n *yaml.Node) { d.integer(n, "max_keys", 1, 1<<31-1, &r.MaxKeys) }},
 		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
+		field{"store", func(n *yaml.Node) { wish.at = n; d.yes(n, "store", &wish.want) }},
 	)
 	if seen == nil {
 		return nil, nil
@@ -167,6 +170,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	if len(d.errors) == before {
 		d.checkCost(seen["cost"], &r, &l)
 	}
+	d.wishes = append(d.wishes, wish)
 	return &r, seen["name"]
 }
 

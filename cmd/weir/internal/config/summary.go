@@ -33,6 +33,9 @@ func (f *File) Describe(w io.Writer) error {
 		b.WriteString("upstream  none for other requests: they are answered 404\n")
 	}
 	fmt.Fprintf(&b, "client    %s\n", f.ClientIP.describe(len(f.TrustedProxies)))
+	if s := f.Store; s != nil {
+		fmt.Fprintf(&b, "store     %s, %d %s; if it is lost: %v\n", s.Redacted(), s.Nodes, plural("node", s.Nodes), s.OnLoss)
+	}
 	fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
 	total := uint64(0)
 	for i := range f.Rules {
@@ -80,6 +83,10 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 	}
 	if len(r.Refund) > 0 {
 		line("refund", "on %s", r.Refund)
+	}
+	if r.Store != nil {
+		line("kept", "in the store; memory %s for %s keys of this machine", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)))
+		return
 	}
 	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
 }

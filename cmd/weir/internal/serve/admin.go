@@ -42,7 +42,12 @@ func (s *Server) ready() error {
 func (g *generation) shownRules() []admin.Rule {
 	shown := make([]admin.Rule, len(g.file.Rules))
 	for i := range g.file.Rules {
-		rule, limiter := &g.file.Rules[i], g.limiters[g.file.Rules[i].Name].value
+		rule := &g.file.Rules[i]
+		if rule.Store != nil {
+			shown[i] = admin.Rule{Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Stored: g.stored[rule.Name].value}
+			continue
+		}
+		limiter := g.limiters[rule.Name].value
 		shown[i] = admin.Rule{
 			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Limiter: limiter,
 			Key:   func(parts []string) engine.Key { return typedKey(limiter, rule.Key, g.ip, parts) },

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/redislimit"
 )
 
 // build makes the generation of a file. What it can use of the one before it takes over, and
@@ -17,6 +18,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	g := &generation{
 		file:       file,
 		limiters:   map[string]*shared[*engine.Limiter]{},
+		stored:     map[string]*shared[*redislimit.Limiter]{},
 		transports: map[transportKey]*shared[*http.Transport]{},
 	}
 	if before.handler != nil {
@@ -31,7 +33,16 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 			g.close()
 		}
 	}()
+	if err := s.openStore(g, before); err != nil {
+		return nil, err
+	}
 	for i := range file.Rules {
+		if file.Rules[i].Store != nil {
+			if err := storedLimiter(g, before, &file.Rules[i]); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		u, err := s.limiter(g, before, &file.Rules[i], &changes.Rules[i])
 		if err != nil {
 			return nil, err
@@ -111,7 +122,7 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
 		var err error
-		if limits[i], err = limitOf(rule, g.limiters[rule.Name].value, g.ip); err != nil {
+		if limits[i], err = g.limitOf(rule); err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
 	}

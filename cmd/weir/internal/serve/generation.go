@@ -8,6 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/redislimit"
 )
 
 // A generation is what was made of one rule file. It lives until the last request that it got has
@@ -16,7 +17,9 @@ type generation struct {
 	file       *config.File
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
-	limiters   map[string]*shared[*engine.Limiter] // by the name of the rule
+	limiters   map[string]*shared[*engine.Limiter]     // by the name of the rule
+	store      *shared[*redislimit.Store]              // nil where no rule is kept in one
+	stored     map[string]*shared[*redislimit.Limiter] // those that are, by the name of the rule
 	transports map[transportKey]*shared[*http.Transport]
 	limits     *httplimit.Middleware
 	handler    http.Handler // the limits, and the routes behind them
@@ -51,6 +54,12 @@ func (g *generation) leave() {
 func (g *generation) close() {
 	for _, l := range g.limiters {
 		l.release()
+	}
+	for _, l := range g.stored {
+		l.release()
+	}
+	if g.store != nil { // after its limiters
+		g.store.release()
 	}
 	for _, t := range g.transports {
 		t.release()

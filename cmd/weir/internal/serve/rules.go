@@ -5,26 +5,32 @@ import (
 	"strconv"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
 
 // limitOf returns the limit of a rule.
-func limitOf(rule *config.Rule, limiter *engine.Limiter, ip *httplimit.ClientIP) (httplimit.Limit, error) {
-	key, err := keyFunc(rule.Key, ip)
+func (g *generation) limitOf(rule *config.Rule) (httplimit.Limit, error) {
+	key, err := keyFunc(rule.Key, g.ip)
 	if err != nil {
 		return httplimit.Limit{}, err
 	}
-	return httplimit.Limit{
-		Name:    rule.Name,
-		Limiter: limiter,
-		Match:   rule.Match.Matches,
-		Key:     key,
-		Cost:    cost(rule.Cost),
-		Tier:    tier(rule.Tiers),
-		Refund:  refund(rule.Refund),
-		Shadow:  rule.Shadow,
-	}, nil
+	l := httplimit.Limit{
+		Name:   rule.Name,
+		Match:  rule.Match.Matches,
+		Key:    key,
+		Cost:   cost(rule.Cost),
+		Tier:   tier(rule.Tiers),
+		Refund: refund(rule.Refund),
+		Shadow: rule.Shadow,
+	}
+	if rule.Store == nil {
+		l.Limiter = g.limiters[rule.Name].value
+		return l, nil
+	}
+	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client
+	// who has gone: neither is to come to the upstream.
+	l.Store, l.Window, l.OnError = g.stored[rule.Name].value, rule.Policy.Window(), httplimit.FailClosed
+	return l, nil
 }
 
 func cost(c config.Cost) func(*http.Request) uint64 {

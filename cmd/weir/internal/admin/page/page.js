@@ -54,6 +54,15 @@ function showSums(rules) {
   byId("sum-forgiven-box").classList.toggle("bad", forgiven > 0);
 }
 
+// showStore tells how the store does that rules are kept in.
+function showStore(store) {
+  byId("store").hidden = !store;
+  if (!store) return;
+  const parts = store.parts > 1 ? `${count(store.lost)} of ${count(store.parts)} parts` : "";
+  chip(byId("store-chip"), store.lost ? `store lost ${parts}`.trim() : "store up", store.lost ? "bad" : "");
+  put(byId("store-text"), `${count(store.calls)} calls, ${count(store.failures)} failed, ${count(store.timeouts)} out of time`);
+}
+
 function showRules(rules, moved) {
   list.classList.toggle("many", rules.length > 8); // before a chart measures itself
   const names = new Set(rules.map((r) => r.name));
@@ -103,6 +112,7 @@ function showState(state) {
   latest = state;
   showHead(state);
   showSums(state.rules);
+  showStore(state.store);
   showRules(state.rules, moved);
   showRefused(state.refused, state.rules, peek);
   showForm(state.rules);

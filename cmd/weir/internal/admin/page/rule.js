@@ -3,18 +3,26 @@
 import { Chart } from "./chart.js";
 import { bytes, count, make, percent, put, rate } from "./text.js";
 
+const modes = {
+  local: "kept on this machine",
+  strict: "kept in the store, which is asked for every request",
+  leased: "kept in the store, which lends this machine tokens in advance",
+};
+
 export class RuleCard {
   constructor(rule, points) {
     this.chart = new Chart(points);
     this.tag = make("span", { class: "tag", title: "counts, but never refuses" }, "shadow");
+    this.mode = make("span", { class: "tag mode" });
     this.policy = make("p");
+    this.leases = make("p", { class: "table" });
     this.bar = make("i");
     this.meter = make("div", { class: "meter", role: "meter", "aria-label": "Occupancy of the table", title: "The mark is how full the table is made to be", "aria-valuemin": 0, "aria-valuemax": 100 }, this.bar);
     this.keys = make("span");
     this.lost = make("span");
     this.table = make("div", {}, this.meter, make("div", { class: "table" }, this.keys, this.lost));
     this.element = make("article", { class: "rule", "aria-label": "Rule " + rule.name },
-      make("header", {}, make("h3", {}, rule.name), this.tag, this.policy), this.chart.element, this.table);
+      make("header", {}, make("h3", {}, rule.name), this.tag, this.mode, this.policy), this.chart.element, this.table, this.leases);
     this.cells = Array.from({ length: 8 }, () => make("td"));
     this.row = make("tr", {}, make("th", { scope: "row" }, rule.name), ...this.cells);
   }
@@ -24,7 +32,10 @@ export class RuleCard {
     this.refusing = rule.shadow ? "shadow_refused" : "refused";
     this.tag.hidden = !rule.shadow;
     put(this.policy, rule.policy);
+    put(this.mode, rule.mode);
+    this.mode.title = modes[rule.mode];
     this.#showTable(rule.table);
+    this.#showLeases(rule.leases, rule.mode);
     this.chart.draw(rule.shadow);
     ["allowed", this.refusing].forEach((o, i) => {
       put(this.cells[3 * i], rate(rule.rate[o]));
@@ -50,6 +61,14 @@ export class RuleCard {
     if (t.unrecorded_requests) lost.push(`${count(t.unrecorded_requests)} admitted unrecorded`);
     put(this.lost, lost.join(", ") || "nothing forgiven");
     this.lost.classList.toggle("bad", lost.length > 0);
+  }
+
+  #showLeases(l, mode) {
+    this.leases.hidden = !l;
+    if (!l) return;
+    const held = mode === "leased" ? `${count(l.keys)} leases, ${count(l.held)} tokens in hand, ${count(l.debt)} owed` : "the store is asked for every request";
+    put(this.leases, held + (l.fallbacks ? `; ${count(l.fallbacks)} decided without the store (${l.on_loss})` : ""));
+    this.leases.classList.toggle("bad", l.fallbacks > 0);
   }
 
   // What rules are sorted by.

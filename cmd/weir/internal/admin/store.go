@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A storeMetric is one number of a limit that is kept in a store, or of the store.
+type storeMetric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(redislimit.Stats) float64
+}
+
+func newStoreMetric(kind prometheus.ValueType, name, help string, read func(redislimit.Stats) float64, labels ...string) storeMetric {
+	return storeMetric{prometheus.NewDesc("weir_"+name, help, labels, nil), kind, read}
+}
+
+var leaseMetrics = []storeMetric{
+	newStoreMetric(prometheus.GaugeValue, "rule_leases", "Keys that this process holds tokens of in advance.",
+		func(s redislimit.Stats) float64 { return float64(s.Leases) }, "rule"),
+	newStoreMetric(prometheus.GaugeValue, "rule_tokens_held", "Tokens in hand that the store has charged and no request has used.",
+		func(s redislimit.Stats) float64 { return float64(s.Held) }, "rule"),
+	newStoreMetric(prometheus.GaugeValue, "rule_debt", "Tokens admitted that the store has not charged yet.",
+		func(s redislimit.Stats) float64 { return float64(s.Debt) }, "rule"),
+	newStoreMetric(prometheus.CounterValue, "rule_store_fallbacks_total", "Decisions that the store failed to make, made by on_loss.",
+		func(s redislimit.Stats) float64 { return float64(s.LostTo) }, "rule"),
+}
+
+var storeMetrics = []storeMetric{
+	newStoreMetric(prometheus.GaugeValue, "store_lost_parts", "Parts of the store that do not answer: of one server 0 or 1.",
+		func(s redislimit.Stats) float64 { return float64(s.Store.Lost) }),
+	newStoreMetric(prometheus.CounterValue, "store_calls_total", "Calls to the store, of up to 64 keys each.",
+		func(s redislimit.Stats) float64 { return float64(s.Store.Calls) }),
+	newStoreMetric(prometheus.CounterValue, "store_failures_total", "Calls to the store that failed, those out of time included.",
+		func(s redislimit.Stats) float64 { return float64(s.Store.Failures) }),
+	newStoreMetric(prometheus.CounterValue, "store_timeouts_total", "Calls to the store that were out of time.",
+		func(s redislimit.Stats) float64 { return float64(s.Store.Timeouts) }),
+}
+
+// anyStored returns a limit that is kept in the store; nil if none is.
+func anyStored(rules []Rule) *redislimit.Limiter {
+	for _, r := range rules {
+		if r.Stored != nil {
+			return r.Stored
+		}
+	}
+	return nil
+}
+
+// A leaseView is what a limit that is kept in a store has on this machine.
+type leaseView struct {
+	Keys      int    `json:"keys"`
+	Held      uint64 `json:"held"` // tokens
+	Debt      uint64 `json:"debt"`
+	Fallbacks int64  `json:"fallbacks"` // decisions by OnLoss
+	OnLoss    string `json:"on_loss"`
+}
+
+// A storeView is how the store does.
+type storeView struct {
+	Parts    int   `json:"parts"`
+	Lost     int   `json:"lost"`
+	Calls    int64 `json:"calls"`
+	Failures int64 `json:"failures"`
+	Timeouts int64 `json:"timeouts"`
+}
+
+func modeOf(r Rule) string {
+	if r.Stored == nil {
+		return "local"
+	}
+	return r.Stored.Mode().String()
+}
+
+func leasesOf(r Rule) *leaseView {
+	if r.Stored == nil {
+		return nil
+	}
+	s := r.Stored.Stats()
+	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.LostTo, OnLoss: s.LossRule.String()}
+}
+
+func storeOf(rules []Rule) *storeView {
+	l := anyStored(rules)
+	if l == nil {
+		return nil
+	}
+	h := l.Stats().Store
+	return &storeView{Parts: h.Parts, Lost: h.Lost, Calls: h.Calls, Failures: h.Failures, Timeouts: h.Timeouts}
+}

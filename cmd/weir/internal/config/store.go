@@ -1,0 +1,178 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Store is a Redis or Valkey in which limits are kept, together with other machines.
+type Store struct {
+	URL     string        // as redislimit.Open takes it; it may have a password in it
+	Prefix  string        // of the keys' names
+	Timeout time.Duration // that a request waits for it at most
+	Nodes   int           // that share the limits
+	OnLoss  redislimit.LossPolicy
+}
+
+// Redacted returns the URL without its password.
+func (s *Store) Redacted() string {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "" // not after Parse
+	}
+	return u.Redacted()
+}
+
+// Same reports whether both keep the same keys: what else differs loses nothing.
+func (s *Store) Same(other *Store) bool {
+	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix
+}
+
+// Options returns what redislimit.Open takes beside the URL.
+func (s *Store) Options() []redislimit.StoreOption {
+	return []redislimit.StoreOption{redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout)}
+}
+
+// StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
+func (r *Rule) StoreOptions() []redislimit.Option {
+	return []redislimit.Option{redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys)}
+}
+
+// A storeWish is what a rule says about the store, and where.
+type storeWish struct {
+	rule, at *yaml.Node // at is nil if it says nothing
+	want     bool
+}
+
+var lossPolicies = []string{redislimit.Share.String(), redislimit.Closed.String(), redislimit.Admit.String()}
+
+const exampleStore = "write for example redis://127.0.0.1:6379"
+
+// store reads the URL of a store, or a mapping with one.
+func (d *decoder) store(n *yaml.Node) *Store {
+	s := &Store{Prefix: "weir", Timeout: 50 * time.Millisecond, Nodes: 4}
+	if target(n).Kind != yaml.MappingNode {
+		s.URL = d.storeURL(n, "store")
+		return s
+	}
+	seen := d.mapping(n, "store",
+		field{"url", func(n *yaml.Node) { s.URL = d.storeURL(n, "url") }},
+		field{"prefix", func(n *yaml.Node) { s.Prefix = d.storePrefix(n) }},
+		field{"timeout", func(n *yaml.Node) { d.duration(n, "timeout", time.Millisecond, 10*time.Second, &s.Timeout) }},
+		field{"nodes", func(n *yaml.Node) { d.integer(n, "nodes", 1, 100_000, &s.Nodes) }},
+		field{"on_loss", func(n *yaml.Node) { s.OnLoss = d.onLoss(n) }},
+	)
+	if seen != nil && seen["url"] == nil {
+		d.fail(n, "store: no url: %s", exampleStore)
+	}
+	return s
+}
+
+// storeURL reads the address of a store. A password in it is not repeated.
+func (d *decoder) storeURL(n *yaml.Node, what string) string {
+	s, ok := d.text(n, what)
+	if !ok {
+		return ""
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		d.fail(n, "%s: not a URL; %s", what, exampleStore)
+		return ""
+	case u.Scheme != "redis" && u.Scheme != "rediss":
+		d.fail(n, "%s: %s: want a URL that begins with redis:// or rediss://; %s", what, quote(u.Redacted()), exampleStore)
+		return ""
+	case u.Hostname() == "":
+		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(u.Redacted()), exampleStore)
+		return ""
+	}
+	if _, err := rueidis.ParseURL(s); err != nil {
+		d.fail(n, "%s: %s: %s", what, quote(u.Redacted()), strings.TrimPrefix(err.Error(), "redis: "))
+		return ""
+	}
+	return s
+}
+
+func (d *decoder) storePrefix(n *yaml.Node) string {
+	s, ok := d.text(n, "prefix")
+	if ok && (s == "" || len(s) > 64 || strings.ContainsAny(s, "{}")) {
+		d.fail(n, "prefix: %s: want 1 to 64 characters, without braces", quote(s))
+	}
+	return s
+}
+
+func (d *decoder) onLoss(n *yaml.Node) redislimit.LossPolicy {
+	word := lossPolicies[0]
+	choice(d, n, "on_loss", lossPolicies, &word)
+	for p := redislimit.Share; p <= redislimit.Admit; p++ {
+		if p.String() == word {
+			return p
+		}
+	}
+	return redislimit.Share // not after choice
+}
+
+// checkStores says of every rule whether it is kept in the store, and tries those that are.
+func (d *decoder) checkStores(f *File) {
+	broken := len(d.errors) > 0
+	for i := range f.Rules {
+		r, wish := &f.Rules[i], d.wishes[i]
+		reason := r.local()
+		switch {
+		case wish.at == nil && (f.Store == nil || reason != ""), wish.at != nil && !wish.want:
+			continue
+		case f.Store == nil:
+			d.fail(wish.at, "store: true, but the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+			continue
+		case reason != "":
+			d.fail(wish.at, "store: %s: leave this out, and the rule is kept on each machine", reason)
+			continue
+		}
+		r.Store = f.Store
+		if !broken && r.hasPolicy() {
+			at := wish.at
+			if at == nil {
+				at = wish.rule
+			}
+			d.tryStored(at, r)
+		}
+	}
+}
+
+// local says why the rule cannot be kept in a store; "" if it can.
+func (r *Rule) local() string {
+	switch {
+	case r.Tiers != nil:
+		return "a store has no tiers"
+	case r.Algorithm == "batch-refill":
+		return "batches are not kept in a store"
+	case r.Overflow != engine.Evict:
+		return "a store has room for every key, so that there is no overflow"
+	}
+	return ""
+}
+
+// offline is a client of a store that is never asked: enough to try the numbers.
+type offline struct{ rueidis.Client }
+
+func (offline) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
+
+// tryStored makes the limiter, without a connection.
+func (d *decoder) tryStored(at *yaml.Node, r *Rule) {
+	store, err := redislimit.NewStore(offline{}, r.Store.Options()...)
+	if err == nil {
+		var l *redislimit.Limiter
+		if l, err = redislimit.New(store, r.Name, r.Policy, append(r.StoreOptions(), redislimit.MaxKeys(1))...); err == nil {
+			_ = l.Close() // always nil
+			return
+		}
+	}
+	d.fail(at, "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
+}
