@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
 // A Scenario is what is simulated. All fields but Shares, Jitter, Loss, Skew and Overdraft must be set; [Default]
@@ -28,7 +29,7 @@ type Scenario struct {
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
 	Timeout   time.Duration // after which a node takes a reply for lost, more than RTT + Jitter
 	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
-	Overdraft uint64        // tokens that a node may spend of a key before it has them, 0 to 1,000,000
+	Overdraft uint64        // tokens that a node may spend of a key before it has them, 0 to 16,383
 	Seed      uint64        // of the random numbers
 
 	Strategies []Strategy // in the order of the report
@@ -68,8 +69,8 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m", s.Timeout, s.RTT+s.Jitter)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
-	case s.Overdraft > 1_000_000:
-		return fmt.Errorf("sim: overdraft of %d tokens: want 0 to 1000000", s.Overdraft)
+	case s.Overdraft > lease.MaxDebt:
+		return fmt.Errorf("sim: overdraft of %d tokens: want 0 to %d", s.Overdraft, lease.MaxDebt)
 	case len(s.Strategies) == 0:
 		return fmt.Errorf("sim: no strategies")
 	}
@@ -92,6 +93,10 @@ func (s *Scenario) checkRate() error {
 	}
 	if period < time.Microsecond || period > 24*time.Hour || period%time.Microsecond != 0 {
 		return fmt.Errorf("sim: rate of %v: want a period of whole microseconds, at most 24h", s.Rate)
+	}
+	const most = 1 << 51 // so that the buckets' numbers fit 63 bits
+	if micros := uint64(period / time.Microsecond); s.Burst > most/micros {
+		return fmt.Errorf("sim: burst of %d tokens at %v: want at most %d at that period", s.Burst, s.Rate, most/micros)
 	}
 	return nil
 }
