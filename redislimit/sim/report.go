@@ -44,8 +44,8 @@ type Result struct {
 	// settling later, which is held to what leases may.
 	Bound float64 `json:"bound"`
 	// Worst is the most that was admitted of any key in any interval beyond rate*T and what was held of it when
-	// the interval began. Of windows it is that of the whole run, because windows that are kept exactly
-	// admit two limits at once where they meet. WorstBound is burst + N*D, and Holds says that Worst is within.
+	// the interval began. Of windows it is that of the whole run until the end of any window, so that windows which
+	// are kept exactly have none. WorstBound is burst + N*D, and Holds says that Worst is within.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`

@@ -6,7 +6,7 @@ import "time"
 // about since it last did.
 type settle struct {
 	*world
-	interval, window int64 // ns
+	interval, period int64 // ns; the period is the window
 	limit            uint64
 	phases           []int64
 	numbers          map[uint64]uint32 // of the nodes' counts
@@ -39,9 +39,9 @@ const (
 )
 
 func newSettle(w *world, interval time.Duration) *settle {
-	w.whole = true // windows may admit two limits at once where they meet: that is not what is asked here
+	w.window = int64(w.scenario.Rate.Period() / time.Microsecond)
 	return &settle{
-		world: w, interval: int64(interval), window: int64(w.scenario.Rate.Period()), limit: uint64(w.scenario.Rate.Tokens()),
+		world: w, interval: int64(interval), period: int64(w.scenario.Rate.Period()), limit: uint64(w.scenario.Rate.Tokens()),
 		phases: w.phases(int64(interval)), numbers: map[uint64]uint32{}, totals: make([]total, w.scenario.Keys),
 	}
 }
@@ -55,7 +55,7 @@ func (s *settle) arrive(node, key uint32) {
 		s.counts = append(s.counts, count{})
 	}
 	c := &s.counts[number]
-	if window := s.clock(node) / s.window; window != c.window {
+	if window := s.clock(node) / s.period; window != c.window {
 		c.window, c.known, c.own = window, 0, 0
 	}
 	if c.known+c.own < s.limit {

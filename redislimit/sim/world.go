@@ -15,7 +15,7 @@ type world struct {
 	keys     []account
 	calls    uint64
 	most     int64 // held by all nodes of one key
-	whole    bool  // see account.low
+	window   int64 // µs, of a strategy that counts in windows, which gives what the rate gives at its start; or 0
 }
 
 // An account is what there is to say about a key.
@@ -27,7 +27,7 @@ type account struct {
 	admitted uint64
 	held     int64   // tokens that the store has charged and nobody has spent: in hand or on the way
 	calls    uint64  // of the store
-	low      float64 // stays 0, that of the whole run, where only this is looked at
+	low      float64 // 0, that of the whole run, in windows: they admit two limits at once where they meet
 	excess   float64 // of the worst interval
 }
 
@@ -48,11 +48,17 @@ func (w *world) clock(node uint32) int64 {
 }
 
 // sum is what was admitted of a key, less what the rate gave.
-func (w *world) sum(a *account) float64 { return float64(a.admitted) - w.rate*float64(w.micros()) }
+func (w *world) sum(a *account) float64 {
+	now := w.micros()
+	if w.window > 0 {
+		now += w.window - now%w.window
+	}
+	return float64(a.admitted) - w.rate*float64(now)
+}
 
 // look notes the interval that begins now.
 func (w *world) look(a *account) {
-	if !w.whole {
+	if w.window == 0 {
 		a.low = min(a.low, w.sum(a)+float64(a.held))
 	}
 }
