@@ -73,7 +73,7 @@ const rounding = 1e-6
 func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
 	s, first := w.scenario, &w.keys[0]
 	overdraft := float64(s.Overdraft) * float64(s.Nodes)
-	if strategy.kind == kindStrict {
+	if strategy.kind == kindStrict || note != "" { // strict in its stead
 		overdraft = 0
 	}
 	o := Result{
