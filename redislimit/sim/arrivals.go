@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// arrivals are the requests, as a Poisson process: the same ones for every strategy.
+type arrivals struct {
+	random      *rand.Rand
+	nodes, keys *lottery
+	mean        float64 // ns between two
+	at          float64 // ns
+}
+
+func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
+	first := s.perMicrosecond() / 1000 * s.Load // of the first key, in each ns
+	// The weight of the first key is 1.
+	return &arrivals{
+		random: rand.New(rand.NewPCG(s.Seed, 1)), nodes: nodes, keys: keys,
+		mean: 1 / (first * keys.total),
+	}
+}
+
+// next returns the time of a request, in ns since the start, its node and its key.
+func (a *arrivals) next() (at int64, node, key uint32) {
+	a.at += a.random.ExpFloat64() * a.mean
+	return int64(a.at), a.nodes.draw(a.random), a.keys.draw(a.random)
+}
+
+// nodeWeights returns those of the nodes.
+func (s *Scenario) nodeWeights() []float64 {
+	if s.Shares != nil {
+		return s.Shares
+	}
+	even := make([]float64, s.Nodes)
+	for i := range even {
+		even[i] = 1
+	}
+	return even
+}
+
+// keyWeights returns those of the keys, the first being 1.
+func (s *Scenario) keyWeights() []float64 {
+	weights := make([]float64, s.Keys)
+	for i := range weights {
+		weights[i] = math.Pow(float64(i+1), -s.Zipf)
+	}
+	return weights
+}
+
+// A lottery draws numbers by weight in constant time, by the alias method: every number has a box
+// of the same size, filled up by one other number where its own weight is too small.
+type lottery struct {
+	own   []float64 // the part of a box that is its own number's
+	other []uint32
+	total float64 // of the weights
+}
+
+func newLottery(weights []float64) *lottery {
+	n := len(weights)
+	l := &lottery{own: make([]float64, n), other: make([]uint32, n)}
+	for _, w := range weights {
+		l.total += w
+	}
+	var small, large []uint32
+	for i, w := range weights {
+		l.own[i] = w * float64(n) / l.total
+		if l.own[i] < 1 {
+			small = append(small, uint32(i))
+		} else {
+			large = append(large, uint32(i))
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		poor, rich := small[len(small)-1], large[len(large)-1]
+		small = small[:len(small)-1]
+		l.other[poor] = rich
+		l.own[rich] -= 1 - l.own[poor]
+		if l.own[rich] < 1 {
+			large = large[:len(large)-1]
+			small = append(small, rich)
+		}
+	}
+	for _, i := range append(small, large...) { // but for rounding they are full
+		l.own[i] = 1
+	}
+	return l
+}
+
+func (l *lottery) draw(random *rand.Rand) uint32 {
+	i := uint32(random.Uint64N(uint64(len(l.own))))
+	if random.Float64() < l.own[i] {
+		return i
+	}
+	return l.other[i]
+}

@@ -1,0 +1,101 @@
+package sim
+
+import "time"
+
+// A Report is what happened in a [Scenario].
+type Report struct {
+	Nodes   int      `json:"nodes"`
+	Keys    int      `json:"keys"`
+	Rate    string   `json:"rate"`
+	Burst   uint64   `json:"burst"`
+	Load    float64  `json:"load"` // offered to the first key, as a multiple of the rate
+	Seconds float64  `json:"seconds"`
+	Seed    uint64   `json:"seed"`
+	Offered uint64   `json:"offered"` // requests for all keys
+	Asked   uint64   `json:"asked"`   // keys that were asked for at all
+	Ideal   uint64   `json:"ideal"`   // requests that one limiter for all would have admitted
+	Limit   float64  `json:"limit"`   // rate*T, of each key
+	Allowed float64  `json:"allowed"` // burst + rate*T, of each key
+	Results []Result `json:"results"` // in the order of the strategies
+}
+
+// A Result is what one strategy did.
+type Result struct {
+	Strategy string `json:"strategy"`
+	Note     string `json:"note,omitempty"` // what to know about it
+	Admitted uint64 `json:"admitted"`       // of all keys
+	Excess   uint64 `json:"excess"`         // admitted beyond the ideal, key by key
+	// Refused are false refusals: the ideal admitted so many more, key by key.
+	Refused      uint64  `json:"false_refusals"`
+	RefusedShare float64 `json:"false_refusal_share"` // of what was offered, 0 to 1
+
+	// Of the first key, which is asked for most.
+	FirstAdmitted  uint64  `json:"first_admitted"`
+	FirstOfLimit   float64 `json:"first_of_limit"`   // admitted/(rate*T)
+	FirstOfAllowed float64 `json:"first_of_allowed"` // admitted/(burst + rate*T)
+	FirstCalls     float64 `json:"first_calls"`      // of the store, a second
+
+	Calls    uint64  `json:"calls"`     // of the store, counting those that travel together each
+	KeyCalls float64 `json:"key_calls"` // those of a key that was asked for, a second
+
+	// Held is O, the most tokens of one key that all nodes held together at any time.
+	Held uint64 `json:"held"`
+	// Bound is burst + rate*T + O + N*D over the run, O being as above; D is 0 but for leases and
+	// settling later, which is held to what leases may.
+	Bound float64 `json:"bound"`
+	// Worst is the most that was admitted of any key in any interval beyond rate*T and what was held of it when
+	// the interval began. Of windows it is that of the whole run until the end of any window, so that windows which
+	// are kept exactly have none. WorstBound is burst + N*D, and Holds says that Worst is within.
+	Worst      float64 `json:"worst"`
+	WorstBound float64 `json:"worst_bound"`
+	Holds      bool    `json:"holds"`
+}
+
+func newReport(s *Scenario, ideal *central) *Report {
+	limit := s.perMicrosecond() * float64(s.Time/time.Microsecond)
+	r := &Report{
+		Nodes: s.Nodes, Keys: s.Keys, Rate: s.Rate.String(), Burst: s.Burst, Load: s.Load, Seconds: s.Time.Seconds(), Seed: s.Seed,
+		Limit: limit, Allowed: limit + float64(s.Burst),
+	}
+	for key, offered := range ideal.offered {
+		r.Offered += uint64(offered)
+		r.Ideal += ideal.keys[key].admitted
+		if offered > 0 {
+			r.Asked++
+		}
+	}
+	return r
+}
+
+// rounding is what sums of whole numbers and of rates can be wrong by, in tokens.
+const rounding = 1e-6
+
+func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
+	s, first := w.scenario, &w.keys[0]
+	overdraft := float64(s.Overdraft) * float64(s.Nodes)
+	if strategy.kind == kindStrict || note != "" { // strict in its stead
+		overdraft = 0
+	}
+	o := Result{
+		Strategy: strategy.String(), Note: note,
+		FirstAdmitted:  first.admitted,
+		FirstOfLimit:   float64(first.admitted) / r.Limit,
+		FirstOfAllowed: float64(first.admitted) / r.Allowed,
+		FirstCalls:     float64(first.calls) / r.Seconds,
+		Calls:          w.calls,
+		KeyCalls:       float64(w.calls) / float64(max(r.Asked, 1)) / r.Seconds,
+		Held:           uint64(w.most),
+		Bound:          r.Allowed + float64(w.most) + overdraft,
+		WorstBound:     float64(s.Burst) + overdraft,
+	}
+	for key := range w.keys {
+		a, want := &w.keys[key], ideal.keys[key].admitted
+		o.Admitted += a.admitted
+		o.Excess += max(a.admitted, want) - want
+		o.Refused += want - min(a.admitted, want)
+		o.Worst = max(o.Worst, a.excess)
+	}
+	o.RefusedShare = float64(o.Refused) / float64(max(r.Offered, 1))
+	o.Holds = o.Worst <= o.WorstBound+rounding
+	r.Results = append(r.Results, o)
+}

@@ -1,0 +1,289 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// run simulates what the default scenario is after a change.
+func run(t *testing.T, change func(*Scenario)) *Report {
+	t.Helper()
+	s := Default()
+	change(&s)
+	r, err := Run(t.Context(), s, nil)
+	require.NoError(t, err)
+	require.Len(t, r.Results, len(s.Strategies))
+	return r
+}
+
+// But for leases, the refusals of which end at random times of their own.
+func TestTheSeedDecides(t *testing.T) {
+	with := func(seed uint64) *Report {
+		return run(t, func(s *Scenario) {
+			s.Seed, s.Keys, s.Nodes, s.Jitter, s.Loss, s.Time = seed, 50, 7, s.RTT/2, 0.02, 2*time.Second
+			s.Strategies = slices.DeleteFunc(s.Strategies, func(s Strategy) bool { return s == Lease() })
+		})
+	}
+	assert.Equal(t, with(3), with(3))
+	assert.NotEqual(t, with(3).Offered, with(4).Offered)
+}
+
+func TestStrictIsTheIdeal(t *testing.T) {
+	for _, load := range []float64{0.8, 1, 2, 10} {
+		r := run(t, func(s *Scenario) {
+			s.Load, s.Keys, s.Rate, s.Burst = load, 20, engine.Per(700, 900*time.Millisecond), 30
+			s.Strategies = []Strategy{Strict()}
+		})
+		o := r.Results[0]
+		assert.Equal(t, r.Ideal, o.Admitted)
+		assert.Zero(t, o.Excess+o.Refused)
+		assert.Equal(t, r.Offered, o.Calls)
+		assert.True(t, o.Holds)
+		if load > 1 {
+			assert.InDelta(t, r.Allowed, o.FirstAdmitted, 2, "all of the bound is there to be had")
+			assert.InDelta(t, 30, o.Worst, 1)
+		}
+	}
+}
+
+func TestLeasesKeepTheBound(t *testing.T) {
+	for _, load := range []float64{0.8, 2, 10} {
+		for nodes, shares := range map[string][]float64{"2": {1, 1}, "4": {1, 1, 1, 1}, "16": slices.Repeat([]float64{1}, 16), "90/5/3/2": {90, 5, 3, 2}} {
+			for _, loss := range []float64{0, 0.05} {
+				t.Run(fmt.Sprintf("%gx on %s nodes, %g lost", load, nodes, loss), func(t *testing.T) {
+					r := run(t, func(s *Scenario) {
+						s.Load, s.Nodes, s.Shares, s.Loss = load, len(shares), shares, loss
+						s.Strategies = []Strategy{Lease()}
+					})
+					o := r.Results[0]
+					require.Empty(t, o.Note, "leases, not what stands in for them")
+					assert.True(t, o.Holds, "%v beyond, of %v", o.Worst, o.WorstBound)
+					assert.LessOrEqual(t, float64(o.FirstAdmitted), o.Bound)
+					assert.Less(t, o.Calls, r.Offered, "fewer calls than requests")
+					if loss == 0 {
+						assert.Greater(t, o.FirstOfAllowed, min(load, 1)*0.97, "and the limit can be used")
+						assert.Less(t, o.RefusedShare, 0.02)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestLeasesHardlyRefuseBelowTheLimit(t *testing.T) {
+	r := run(t, func(s *Scenario) { s.Load, s.Strategies = 0.8, []Strategy{Lease()} })
+	assert.Less(t, r.Results[0].RefusedShare, 0.001)
+}
+
+// The figures that the gateways' way of counting is known for, and that the measure can fail.
+func TestSettlingLaterBreaksTheBound(t *testing.T) {
+	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
+		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })
+		for i, o := range r.Results {
+			// How the nodes' intervals fall together matters, the more the longer they are.
+			assert.InDelta(t, want[i], o.FirstOfLimit, 0.02+0.15*(want[i]-1), "%gx %s", load, o.Strategy)
+			if load == 10 {
+				assert.False(t, o.Holds, o.Strategy)
+				assert.Greater(t, float64(o.FirstAdmitted), o.Bound)
+			}
+		}
+	}
+}
+
+// A measure that only looked at whole runs would miss what is admitted at once in the middle of one.
+func TestTheWorstIntervalIsFound(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		s := Default()
+		w := newWorld(&s, 0)
+		type moment struct {
+			at       int64
+			admitted float64
+			held     float64
+		}
+		var all []moment
+		admitted, held, worst := 0.0, 0.0, 0.0
+		for range 60 {
+			w.now += random.Int64N(3) * int64(time.Millisecond)
+			all = append(all, moment{w.micros(), admitted, held})
+			switch random.IntN(3) {
+			case 0:
+				n := random.Int64N(5)
+				w.hold(0, n)
+				held += float64(n)
+			case 1:
+				if held > 0 {
+					w.hold(0, -1)
+					held--
+				}
+			case 2:
+				w.admit(0)
+				admitted++
+				for _, from := range all {
+					worst = max(worst, admitted-from.admitted-w.rate*float64(w.micros()-from.at)-from.held)
+				}
+			}
+		}
+		require.InDelta(t, worst, w.keys[0].excess, rounding)
+	}
+}
+
+// Clocks that differ change nothing where time is only the store's, or that of one node.
+func TestClocksMayDiffer(t *testing.T) {
+	with := func(skew time.Duration) *Report {
+		return run(t, func(s *Scenario) {
+			s.Skew, s.Load = skew, 2
+			s.Strategies = []Strategy{Strict(), Lease()}
+		})
+	}
+	none, hour := with(0), with(time.Hour)
+	assert.Equal(t, none.Results[0], hour.Results[0])
+	assert.InEpsilon(t, none.Results[1].Admitted, hour.Results[1].Admitted, 0.005)
+	assert.True(t, hour.Results[1].Holds)
+}
+
+func TestLossesAreNeverMore(t *testing.T) {
+	r := run(t, func(s *Scenario) { s.Load, s.Loss, s.Strategies = 2, 0.3, []Strategy{Strict(), Lease()} })
+	for _, o := range r.Results {
+		assert.Less(t, o.Admitted, r.Ideal, o.Strategy)
+		assert.True(t, o.Holds)
+	}
+}
+
+func TestSmallLimitsAreStrict(t *testing.T) {
+	r := run(t, func(s *Scenario) { s.Nodes, s.Burst, s.Strategies = 100, 50, []Strategy{Lease()} })
+	assert.Equal(t, r.Offered, r.Results[0].Calls)
+	assert.Contains(t, r.Results[0].Note, "too small for leases on 100 nodes")
+	assert.Equal(t, 50.0, r.Results[0].WorstBound)
+}
+
+func TestManyKeysFollowZipf(t *testing.T) {
+	s := Default()
+	l := newLottery(s.keyWeights())
+	assert.Equal(t, 1.0, l.total)
+	s.Keys = 4
+	l = newLottery(s.keyWeights())
+	random, drawn := rand.New(rand.NewPCG(1, 1)), make([]float64, 4)
+	const draws = 200_000
+	for range draws {
+		drawn[l.draw(random)]++
+	}
+	for i, n := range drawn {
+		assert.InDelta(t, 1/float64(i+1)/(1+1./2+1./3+1./4), n/draws, 0.01)
+	}
+}
+
+func TestTheBucketIsExact(t *testing.T) {
+	s := Default()
+	s.Rate, s.Burst = engine.Per(3, time.Second), 2
+	r, b := newRefill(&s), &bucket{}
+	assert.True(t, r.take(b, 0))
+	assert.True(t, r.take(b, 0))
+	assert.Equal(t, script.Answer{RetryAfter: 333_334 * time.Microsecond, ResetAfter: 666_667 * time.Microsecond}, r.ask(b, 0, script.Ask{Need: 1, Want: 1}))
+	assert.False(t, r.take(b, 333_333))
+	assert.True(t, r.take(b, 333_334))
+	assert.False(t, r.take(b, 666_666), "nothing was rounded away")
+	assert.True(t, r.take(b, 666_667))
+	assert.Equal(t, uint64(2), r.ask(b, 1<<40, script.Ask{}).Remaining)
+
+	s.Rate, s.Burst = engine.PerSecond(1000), 200
+	r, b = newRefill(&s), &bucket{}
+	got := r.ask(b, 0, script.Ask{Need: 1, Want: 100})
+	assert.Equal(t, []uint64{50, 150}, []uint64{got.Granted, got.Remaining}, "a quarter")
+	got = r.ask(b, 0, script.Ask{Need: 60, Want: 100})
+	assert.Equal(t, []uint64{60, 90}, []uint64{got.Granted, got.Remaining}, "what is needed")
+	got = r.ask(b, 0, script.Ask{Returned: 30, Debt: 20})
+	assert.Equal(t, []uint64{0, 100}, []uint64{got.Granted, got.Remaining})
+	got = r.ask(b, 0, script.Ask{Need: 1, Want: 1, Debt: 1000})
+	assert.Equal(t, 201*time.Millisecond, got.RetryAfter, "at most one more bucket is remembered")
+	assert.Less(t, r.slowed().back*1_000_000/r.slowed().token, int64(1000))
+}
+
+func TestTheQueueIsInOrder(t *testing.T) {
+	random, q := rand.New(rand.NewPCG(1, 1)), queue{}
+	for range 3000 {
+		q.put(event{at: random.Int64N(100)})
+		if random.IntN(4) == 0 {
+			q.take()
+		}
+	}
+	last := q.take()
+	for len(q.heap) > 0 {
+		e := q.take()
+		require.True(t, last.before(&e))
+		last = e
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for want, change := range map[string]func(*Scenario){
+		"0 nodes":               func(s *Scenario) { s.Nodes = 0 },
+		"-1 keys":               func(s *Scenario) { s.Keys = -1 },
+		"exponent of 9":         func(s *Scenario) { s.Zipf = 9 },
+		"rate of 0.5/s":         func(s *Scenario) { s.Rate = engine.PerSecond(0.5) },
+		"rate of 1/1ns":         func(s *Scenario) { s.Rate = engine.Per(1, 1) },
+		"burst of 0":            func(s *Scenario) { s.Burst = 0 },
+		"at most 26062":         func(s *Scenario) { s.Burst, s.Rate = 1e9, engine.Per(1, 24*time.Hour) },
+		"load of 0":             func(s *Scenario) { s.Load = 0 },
+		"0s of simulated time":  func(s *Scenario) { s.Time = 0 },
+		"round trip of 2s":      func(s *Scenario) { s.RTT = 2 * time.Second },
+		"jitter of 2ms":         func(s *Scenario) { s.Jitter = 2 * time.Millisecond },
+		"loss of 1":             func(s *Scenario) { s.Loss = 1 },
+		"timeout of 1ms":        func(s *Scenario) { s.Timeout = time.Millisecond },
+		"skew of -1ns":          func(s *Scenario) { s.Skew = -1 },
+		"overdraft of 16384":    func(s *Scenario) { s.Overdraft = 16384 },
+		"2 shares for 4 nodes":  func(s *Scenario) { s.Shares = []float64{1, 2} },
+		"share -1 of node 2":    func(s *Scenario) { s.Shares = []float64{1, -1, 1, 1} },
+		"add up to 0":           func(s *Scenario) { s.Shares = make([]float64, 4) },
+		"no strategies":         func(s *Scenario) { s.Strategies = nil },
+		"without a kind":        func(s *Scenario) { s.Strategies = make([]Strategy, 1) },
+		"settle-later every 0s": func(s *Scenario) { s.Strategies = []Strategy{SettleLater(0)} },
+	} {
+		s := Default()
+		change(&s)
+		_, err := Run(t.Context(), s, nil)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestStrategiesHaveNames(t *testing.T) {
+	for _, s := range Strategies() {
+		got, err := ParseStrategy(s.String())
+		assert.NoError(t, err)
+		assert.Equal(t, s, got)
+	}
+	for _, name := range []string{"", "lax", "settle-later-", "settle-later-soon", "settle-later-1us"} {
+		_, err := ParseStrategy(name)
+		assert.Error(t, err, name)
+	}
+}
+
+func TestARunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var seen []Progress
+	_, err := Run(ctx, Default(), func(p Progress) { seen = append(seen, p); cancel() })
+	assert.ErrorIs(t, err, context.Canceled)
+	require.Len(t, seen, 1)
+	assert.Equal(t, "ideal", seen[0].Doing)
+	assert.Less(t, seen[0].Done, 0.01)
+}
+
+func TestTheTableSaysWhatBroke(t *testing.T) {
+	r := run(t, func(s *Scenario) { s.Time, s.Keys = time.Second, 3 })
+	var out strings.Builder
+	require.NoError(t, r.WriteTable(&out))
+	assert.Regexp(t, `(?m)^strict +\d+ +.* holds$`, out.String())
+	assert.Regexp(t, `(?m)^settle-later-200ms +\d+ +.* BROKEN$`, out.String())
+	assert.Contains(t, out.String(), "of which 3 were asked for")
+}

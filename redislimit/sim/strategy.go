@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Strategy is a way to keep a limit over many machines.
+type Strategy struct {
+	kind     kind
+	interval time.Duration
+}
+
+type kind uint8
+
+const (
+	kindStrict kind = iota + 1
+	kindLease
+	kindSettle
+)
+
+// Strict asks the store about every request.
+func Strict() Strategy { return Strategy{kind: kindStrict} }
+
+// Lease spends what the store has charged before: the node's own code runs.
+func Lease() Strategy { return Strategy{kind: kindLease} }
+
+// SettleLater counts first: a node admits by the count of all nodes that it last heard of and its own
+// since, and tells the store its own every interval, 1 ms to 1 min, when it hears the others'. It
+// counts in windows that last the period of the rate, as the gateways do that work this way.
+func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
+
+// Strategies returns those that a report has unless others are asked for.
+func Strategies() []Strategy {
+	return []Strategy{
+		Strict(), Lease(),
+		SettleLater(200 * time.Millisecond), SettleLater(50 * time.Millisecond), SettleLater(10 * time.Millisecond),
+	}
+}
+
+// ParseStrategy reads the name of a strategy: strict, lease, or settle-later and its interval, as in
+// settle-later-200ms.
+func ParseStrategy(name string) (Strategy, error) {
+	for _, s := range []Strategy{Strict(), Lease()} {
+		if name == s.String() {
+			return s, nil
+		}
+	}
+	if len(name) > len(settlePrefix) && name[:len(settlePrefix)] == settlePrefix {
+		if interval, err := time.ParseDuration(name[len(settlePrefix):]); err == nil {
+			s := SettleLater(interval)
+			return s, s.check()
+		}
+	}
+	return Strategy{}, fmt.Errorf("sim: strategy %q: want strict, lease, or settle-later with an interval, such as settle-later-200ms", name)
+}
+
+const settlePrefix = "settle-later-"
+
+// String returns the name that [ParseStrategy] reads.
+func (s Strategy) String() string {
+	switch s.kind {
+	case kindStrict:
+		return "strict"
+	case kindLease:
+		return "lease"
+	case kindSettle:
+		return settlePrefix + s.interval.String()
+	}
+	return "none"
+}
+
+func (s Strategy) check() error {
+	switch {
+	case s.kind == 0:
+		return fmt.Errorf("sim: a Strategy without a kind: want that of Strict, Lease or SettleLater")
+	case s.kind == kindSettle && (s.interval < time.Millisecond || s.interval > time.Minute):
+		return fmt.Errorf("sim: settle-later every %v: want 1ms to 1m", s.interval)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+)
+
+// WriteTable writes the report for people.
+func (r *Report) WriteTable(w io.Writer) error {
+	var out bytes.Buffer
+	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "requests\t%d\n", r.Offered)
+	fmt.Fprintf(tw, "ideal\t%d\tadmitted by one limiter for all\n", r.Ideal)
+	if r.Keys > 1 {
+		fmt.Fprintf(tw, "keys\t%d\tof which %d were asked for\n", r.Keys, r.Asked)
+	}
+	fmt.Fprintf(tw, "limit\t%s\ta key in the %s s, and the burst of %d\n\n", number(r.Limit), number(r.Seconds), r.Burst)
+	tw.Flush()
+
+	// Headings and numbers align right, names left.
+	rows := [][]string{{"strategy", "admitted", "of the limit", "of the allowed", "beyond ideal", "wrongly refused", "calls/key/s", "most held", "worst excess", "bound", ""}}
+	for _, o := range r.Results {
+		held := "holds"
+		if !o.Holds {
+			held = "BROKEN"
+		}
+		rows = append(rows, []string{
+			o.Strategy, strconv.FormatUint(o.Admitted, 10), percent(o.FirstOfLimit), percent(o.FirstOfAllowed),
+			strconv.FormatUint(o.Excess, 10), fmt.Sprintf("%.3f %%", 100*o.RefusedShare), fmt.Sprintf("%.1f", o.KeyCalls),
+			strconv.FormatUint(o.Held, 10), fmt.Sprintf("%.1f", o.Worst), number(o.WorstBound), held,
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, text := range row {
+			widths[i] = max(widths[i], len(text))
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintf(&out, "%-*s", widths[0], row[0])
+		for i, text := range row[1:] {
+			if i == len(row)-2 {
+				fmt.Fprintf(&out, "  %s", text)
+			} else {
+				fmt.Fprintf(&out, "  %*s", widths[i+1], text)
+			}
+		}
+		out.Truncate(len(bytes.TrimRight(out.Bytes(), " ")))
+		out.WriteByte('\n')
+	}
+	if r.Keys > 1 {
+		fmt.Fprintln(&out, "\nof the limit, of the allowed: what the key that is asked for most got")
+	} else {
+		fmt.Fprintln(&out)
+	}
+	fmt.Fprintln(&out, "worst excess: the most beyond the rate and what nodes held before, in any interval; of settle-later since the start, by whole windows")
+	for _, o := range r.Results {
+		if o.Note != "" {
+			fmt.Fprintf(&out, "%s: %s\n", o.Strategy, o.Note)
+		}
+	}
+	_, err := out.WriteTo(w)
+	return err
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+
+// number writes one without an exponent or needless zeros.
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

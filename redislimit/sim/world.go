@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A world is where one strategy is at work: its clock, what is to come, and the books.
+type world struct {
+	scenario *Scenario
+	now      int64 // ns since the start
+	queue    queue
+	random   *rand.Rand // of the network and the nodes
+	rate     float64    // tokens each µs
+	keys     []account
+	calls    uint64
+	most     int64 // held by all nodes of one key
+	window   int64 // µs, of a strategy that counts in windows, which gives what the rate gives at its start; or 0
+}
+
+// An account is what there is to say about a key.
+//
+// What is admitted in an interval, less rate*T and what the nodes held at its beginning, is the
+// difference of two sums: of those until its end, and of those until its beginning and what is held. So
+// the worst interval until now is known from the lowest of the latter.
+type account struct {
+	admitted uint64
+	held     int64   // tokens that the store has charged and nobody has spent: in hand or on the way
+	calls    uint64  // of the store
+	low      float64 // 0, that of the whole run, in windows: they admit two limits at once where they meet
+	excess   float64 // of the worst interval
+}
+
+func newWorld(s *Scenario, number uint64) *world {
+	return &world{scenario: s, random: rand.New(rand.NewPCG(s.Seed, 2+number)), rate: s.perMicrosecond(), keys: make([]account, s.Keys)}
+}
+
+// micros is the store's clock.
+func (w *world) micros() int64 { return w.now / int64(time.Microsecond) }
+
+// clock is that of a node, in ns. They only differ by how much they are wrong.
+func (w *world) clock(node uint32) int64 {
+	wrong := int64(0)
+	if last := int64(w.scenario.Nodes - 1); last > 0 {
+		wrong = int64(w.scenario.Skew) / last * int64(node)
+	}
+	return w.now + wrong
+}
+
+// sum is what was admitted of a key, less what the rate gave.
+func (w *world) sum(a *account) float64 {
+	now := w.micros()
+	if w.window > 0 {
+		now += w.window - now%w.window
+	}
+	return float64(a.admitted) - w.rate*float64(now)
+}
+
+// look notes the interval that begins now.
+func (w *world) look(a *account) {
+	if w.window == 0 {
+		a.low = min(a.low, w.sum(a)+float64(a.held))
+	}
+}
+
+// admit counts a request that is admitted now.
+func (w *world) admit(key uint32) {
+	a := &w.keys[key]
+	w.look(a)
+	a.admitted++
+	a.excess = max(a.excess, w.sum(a)-a.low)
+}
+
+// hold counts tokens that nodes hold now, or no more if n is negative.
+func (w *world) hold(key uint32, n int64) {
+	if n == 0 {
+		return
+	}
+	a := &w.keys[key]
+	w.look(a)
+	a.held += n
+	w.most = max(w.most, a.held)
+}
+
+// called counts a call of the store.
+func (w *world) called(key uint32) {
+	w.calls++
+	w.keys[key].calls++
+}
+
+// way returns how long a message takes one way: half a round trip.
+func (w *world) way() int64 {
+	trip := int64(w.scenario.RTT)
+	if jitter := int64(w.scenario.Jitter); jitter > 0 {
+		trip += w.random.Int64N(2*jitter+1) - jitter
+	}
+	return trip / 2
+}
+
+// lost reports whether a reply is.
+func (w *world) lost() bool {
+	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
+}
+
+// tick returns the next time after now at which a node does what it does every interval, the
+// phase of which is its own.
+func (w *world) tick(phase, interval int64) int64 {
+	return phase + ((w.now-phase+interval)/interval)*interval
+}
+
+// phases returns one for each node.
+func (w *world) phases(interval int64) []int64 {
+	all := make([]int64, w.scenario.Nodes)
+	for i := range all {
+		all[i] = w.random.Int64N(interval)
+	}
+	return all
+}
+
+// pair names a key at a node.
+func pair(node, key uint32) uint64 { return uint64(node)<<32 | uint64(key) }
