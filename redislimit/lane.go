@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
@@ -20,6 +23,9 @@ const (
 // ErrStore is what errors of the store are, for errors.Is: it did not answer in time, answered an error, or is
 // lost.
 var ErrStore = errors.New("the store failed")
+
+// errBusy is an ErrStore of a store that is not lost: more was asked at once than the node can send.
+var errBusy = fmt.Errorf("redislimit: %w: %d questions wait for it already", ErrStore, maxQueue)
 
 // A question is one key's place in a call.
 type question struct {
@@ -50,7 +56,7 @@ func (l *lane) put(q question) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) >= maxQueue {
-		return fmt.Errorf("redislimit: %w: %d questions wait for it already", ErrStore, maxQueue)
+		return errBusy
 	}
 	l.queue = append(l.queue, q)
 	if l.senders < maxSenders {
@@ -58,6 +64,13 @@ func (l *lane) put(q question) error {
 		go l.send()
 	}
 	return nil
+}
+
+// isBusy reports whether half of what may wait is waiting: what can be put off should be.
+func (l *lane) isBusy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) > maxQueue/2
 }
 
 // send asks until nothing is left to ask.
@@ -98,12 +111,13 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 	if s.orphans.Load() >= maxOrphans {
 		return nil, l.failed(fmt.Errorf("redislimit: %w: %d calls are out of time and not over", ErrStore, maxOrphans))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	limit := s.timeout - s.timeout/10 // who waits for it gets the reason in time
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	answers := make([]script.Answer, len(questions))
 	done := make(chan error, 1)
 	go func() { done <- l.plan.Run(ctx, s.client, keys, asks, answers) }()
-	timer := time.NewTimer(s.timeout)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case err := <-done:
@@ -119,12 +133,18 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 		s.timeouts.Add(1)
 		s.orphans.Add(1)
 		go func() { <-done; s.orphans.Add(-1) }()
-		return nil, l.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, s.timeout))
+		return nil, l.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, limit))
 	}
 }
 
+// failed counts a failed call. An error that the store answered about a key, such as that it holds something
+// else, is none of the store's health.
 func (l *lane) failed(err error) error {
 	l.store.failed.Add(1)
+	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "WRONGTYPE") {
+		l.breaker.succeeded()
+		return err
+	}
 	l.breaker.failed(l.now(), l.store.failures)
 	return err
 }

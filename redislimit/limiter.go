@@ -33,12 +33,11 @@ type Limiter struct {
 	cold   *engine.Limiter // the first requests of keys; nil without overdraft
 	first  uint64          // how many those are
 
-	lost  atomic.Int64
-	begin time.Time
-	now   func() int64
-	stop  chan struct{}
-	done  sync.WaitGroup
-	once  sync.Once
+	lost atomic.Int64
+	now  func() int64
+	stop chan struct{}
+	done sync.WaitGroup
+	once sync.Once
 }
 
 const (
@@ -67,8 +66,8 @@ func New(store *Store, name string, policy engine.Policy, options ...Option) (*L
 			return nil, err
 		}
 	}
-	l := &Limiter{store: store, config: c, policy: policy, begin: time.Now(), stop: make(chan struct{})}
-	l.now = func() int64 { return int64(time.Since(l.begin)) }
+	l := &Limiter{store: store, config: c, policy: policy, stop: make(chan struct{})}
+	l.now = now
 	var err error
 	if l.plan, err = script.NewPlan(policy); err != nil {
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
@@ -93,12 +92,19 @@ func New(store *Store, name string, policy engine.Policy, options ...Option) (*L
 	return l, nil
 }
 
+// now is the time by which limiters, and the breakers that they share, count: monotonic, from when the
+// program began.
+func now() int64 { return int64(time.Since(epoch)) }
+
+var epoch = time.Now()
+
 // chooseMode makes what leases need, where leases are wanted.
 func (l *Limiter) chooseMode(name string) error {
 	rate := l.policy.Rate()
+	first := l.config.overdraft / 4
 	terms := &lease.Terms{
 		Limit: l.policy.Limit(), PerSecond: rate.Tokens() / rate.Period().Seconds(), Nodes: l.config.nodes,
-		Overdraft: l.config.overdraft - l.config.overdraft/2, Ahead: ahead, Life: life,
+		Overdraft: l.config.overdraft - first, Ahead: ahead, Life: life,
 	}
 	algorithm := l.policy.Algorithm()
 	suits := terms.Suits() && (algorithm == "token bucket" || algorithm == "fixed window")
@@ -109,9 +115,13 @@ func (l *Limiter) chooseMode(name string) error {
 	if l.config.mode == Strict || !suits {
 		return nil
 	}
+	// The store remembers one limit of debt.
+	if most := 2 * (l.policy.Limit() / uint64(l.config.nodes)); l.config.overdraft > most {
+		return fmt.Errorf("redislimit: %s: Overdraft(%d): want at most %d, twice a node's share of %v", name, l.config.overdraft, most, l.policy)
+	}
 	l.plan, l.terms = l.plan.Slowed(), terms
 	l.leases = xsync.NewMap[string, *lease.Lease]()
-	if l.first = l.config.overdraft / 2; l.first == 0 {
+	if l.first = first; first == 0 {
 		return nil
 	}
 	// What the nodes admit of keys that never come to be leased is a 1,024th of the rate, which the slowed plan
@@ -169,9 +179,16 @@ func (l *Limiter) Mode() Mode {
 	return Strict
 }
 
+func (l *Limiter) partition(key string) int {
+	return int(xxhash.Sum64String(key) % uint64(l.store.partitions))
+}
+
+// laneOf returns the lane of a key.
+func (l *Limiter) laneOf(key string) *lane { return &l.lanes[l.partition(key)%len(l.lanes)] }
+
 // lane returns the lane of a key, and what the key is called in the store.
 func (l *Limiter) lane(key string) (*lane, string) {
-	p := int(xxhash.Sum64String(key) % uint64(l.store.partitions))
+	p := l.partition(key)
 	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
 	return &l.lanes[p%len(l.lanes)], l.prefix[0] + string(number[:]) + l.prefix[1] + key
 }
@@ -196,7 +213,7 @@ func (l *Limiter) Allow(key string) bool {
 }
 
 // Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is
-// refused for ever. Neither asks the store.
+// refused for ever, and of a leased fixed window above 1,023 parts in 1,024 of it. Neither asks the store.
 //
 // A strict limiter asks the store, and waits for the store's timeout or until the context is done, whichever
 // is sooner. A leased one asks only what it cannot know: requests larger than a lease, and a key whose
@@ -258,7 +275,7 @@ func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 		debt := uint64(0)
 		if l.cold != nil {
 			debt = l.first - l.cold.Peek(key, 1).Remaining
-			l.cold.Reset(key) // charged by this lease
+			l.cold.Refund(key, debt) // charged by this lease; what comes meanwhile by the next
 		}
 		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
 	})
@@ -287,8 +304,7 @@ func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 }
 
 func (l *Limiter) isLost(key string) bool {
-	lane, _ := l.lane(key)
-	return lane.breaker.isOpen()
+	return l.laneOf(key).breaker.isOpen()
 }
 
 // renew has the store asked for more tokens.
@@ -320,7 +336,7 @@ func (l *Limiter) keep() {
 		case <-ticker.C:
 		}
 		l.leases.Range(func(key string, held *lease.Lease) bool {
-			if l.isLost(key) {
+			if lane := l.laneOf(key); lane.breaker.isOpen() || lane.isBusy() {
 				return true
 			}
 			settle, gone := held.Expire(l.now())
@@ -343,6 +359,10 @@ func (l *Limiter) strict(ctx context.Context, key string, n uint64) (engine.Deci
 	}
 	if !errors.Is(err, ErrStore) {
 		return engine.Decision{}, err // the context's
+	}
+	if errors.Is(err, errBusy) && l.terms != nil {
+		// The store is well, and what the node has in hand is spent: no reason to hand out shares.
+		return engine.Decision{Limit: l.plan.Limit(), RetryAfter: l.store.timeout}, nil
 	}
 	l.lost.Add(1)
 	switch l.config.loss {
@@ -382,8 +402,7 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	case <-ctx.Done():
 		return script.Answer{}, ctx.Err()
 	case <-timer.C:
-		l.store.timeouts.Add(1)
-		return script.Answer{}, lane.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, l.store.timeout))
+		return script.Answer{}, fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, l.store.timeout)
 	}
 }
 

@@ -73,7 +73,7 @@ func Nodes(n int) Option {
 }
 
 // Overdraft sets D, how many tokens a node may admit of a key before the store has charged them; 8 without it,
-// 0 to 1,000. Half of it is for the first requests of a key, which go without asking.
+// 0 to 1,000 and at most twice a node's share of the limit. A quarter of it is for the first requests of a key, which go without asking.
 func Overdraft(tokens uint64) Option {
 	return func(c *config) error {
 		if tokens > 1000 {

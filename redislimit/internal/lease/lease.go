@@ -16,6 +16,7 @@ type Lease struct {
 	expires   atomic.Int64 // tokens in hand are given back after that
 	low       atomic.Uint64
 	remaining atomic.Uint64 // in the store, by the last answer
+	missed    atomic.Uint64 // the largest request that tokens in hand did not pay, since the last renewal
 	retryAt   atomic.Int64  // when there would be tokens, by the last refusal
 	resetAt   atomic.Int64  // when everything will be back, by the last answer
 
@@ -72,6 +73,9 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 		case l.denyUntil.Load() > now():
 			return Refused, false
 		default:
+			if n > l.missed.Load() {
+				l.missed.Store(n) // a guess of what to ask for: a lost update is made good by the next request
+			}
 			renew, v = w&renewing == 0, Refused
 			if w&healthy != 0 || n > max(l.low.Load(), 1) { // more than a renewal may bring
 				v = Unknown
@@ -97,8 +101,11 @@ func (l *Lease) Renewal(now int64) script.Ask {
 		spent := max(float64(l.held)-float64(w.tokens()), 0) + float64(w.debt())
 		l.rate = spent / (float64(now-l.before) / float64(time.Second))
 	}
-	need, want := l.terms.need(l.rate), l.terms.bounded(l.rate*2*l.terms.Ahead.Seconds())
-	l.asked = script.Ask{Need: need, Want: max(want, need), Debt: w.debt()}
+	missed := l.missed.Swap(0)
+	need := max(l.terms.need(l.rate), l.terms.bounded(float64(missed)))
+	want := max(l.terms.bounded(l.rate*2*l.terms.Ahead.Seconds()), need)
+	room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // what is in hand afterwards is at most Cap
+	l.asked = script.Ask{Need: min(need, room), Want: min(want, room), Debt: w.debt()}
 	return l.asked
 }
 
@@ -164,7 +171,8 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 
 // Expire looks at the lease from time to time. settle: tokens in hand have been there too long, or
 // debt is left over: call Settlement and then Apply or Fail. gone: nothing is in it and nothing has
-// happened since the last look: it was retired and can be forgotten. One goroutine calls it.
+// happened since the last look: it was retired and can be forgotten. One that is not healthy is kept until
+// the store has everything back: a new one would begin with a new overdraft, which nobody could pay. One goroutine calls it.
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := word(l.word.Load())
 	idle := uint64(w) == l.visited
@@ -172,7 +180,7 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 	switch {
 	case w&(renewing|retired) != 0:
 		return false, false
-	case idle && w.tokens() == 0 && w.debt() == 0 && l.denyUntil.Load() <= now:
+	case idle && w.tokens() == 0 && w.debt() == 0 && l.denyUntil.Load() <= now && (w&healthy != 0 || l.resetAt.Load() <= now):
 		return false, l.word.CompareAndSwap(uint64(w), uint64(w|retired)) // L5
 	case w.debt() > 0 && idle || w.tokens() > 0 && l.expires.Load() <= now:
 		return l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing)), false
@@ -184,7 +192,11 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 func (l *Lease) Refund(n uint64) bool {
 	for {
 		w := word(l.word.Load())
-		if w&retired != 0 || w.tokens()+n > l.terms.Cap() {
+		most := l.terms.Cap()
+		if w&renewing != 0 {
+			most /= 2 // the other half may be on its way
+		}
+		if w&retired != 0 || w.tokens()+n > most {
 			return false
 		}
 		if l.word.CompareAndSwap(uint64(w), uint64(w.with(w.tokens()+n, w.debt())+generation)) {
