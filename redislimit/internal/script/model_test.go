@@ -76,6 +76,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 			window, granted, refused := int64(0), 0, 0
 			period := policy.Window().Microseconds() + 1
 			for i := range 1500 {
+				held := w.Exists("key")
 				switch random.IntN(8) {
 				case 0: // nothing: the same microsecond
 				case 1:
@@ -88,6 +89,14 @@ func TestScriptsAreTheModel(t *testing.T) {
 					}
 				default:
 					w.set(w.now + random.Int64N(period/8+2))
+				}
+				if held && !w.Exists("key") {
+					// It expired, for good, even if the clock goes back: there was nothing left to know.
+					require.Equal(t, p.limit, m.copy().Ask(p, w.now, Ask{}).Remaining, "a key expired before its state did")
+					m = Model{}
+				}
+				if w.now > exactly-3*period {
+					break // the year 2255
 				}
 				a := Ask{Need: amount()}
 				a.Want = a.Need + amount()
@@ -114,8 +123,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 					assert.Positive(t, w.TTL("key"), "a key without a time to live")
 				}
 			}
-			assert.Greater(t, granted, 100)
-			assert.Greater(t, refused, 100)
+			assert.Greater(t, granted, 50)
+			assert.Greater(t, refused, 50)
 		})
 	}
 }
@@ -198,7 +207,7 @@ func TestClockJumps(t *testing.T) {
 				}
 				assert.LessOrEqual(t, took, uint64(10))
 				got := one(t, p, c, "key", strict(1))
-				assert.LessOrEqual(t, got.RetryAfter, 2*time.Second, "a jump locked the key")
+				assert.LessOrEqual(t, got.RetryAfter, 2*time.Second+time.Microsecond, "a jump locked the key")
 				assert.LessOrEqual(t, w.TTL("key"), 3*time.Second+2*time.Millisecond)
 				w.set(w.now + got.RetryAfter.Microseconds())
 				assert.EqualValues(t, 1, one(t, p, c, "key", strict(1)).Granted)
