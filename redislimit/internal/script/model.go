@@ -1,0 +1,210 @@
+package script
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Model is what the server holds of one key, and decides as the scripts do, in Go and at any
+// time: for simulation, and to check the scripts. The zero Model is that of a key that was never
+// asked about. It must always be asked with the same plan, and by one goroutine at a time.
+type Model struct {
+	known             bool
+	at                int64 // of a level; where a window starts; the index of a sliding window
+	level             uint64
+	count             uint64
+	current, previous uint64
+	log               []int64 // the oldest first
+}
+
+// Ask answers as [Plan.Run] would at a time of the server, in microseconds since 1970, which may go back.
+// As there, Need is at most Want.
+func (m *Model) Ask(p *Plan, nowMicros int64, a Ask) Answer {
+	a = p.bounded(a)
+	switch p.kind {
+	case tokenBucket:
+		return m.bucket(p, nowMicros, a)
+	case fixedWindow:
+		return m.fixed(p, nowMicros, a)
+	case slidingWindow:
+		return m.sliding(p, nowMicros, a)
+	}
+	return m.logged(p, nowMicros, a)
+}
+
+func (m *Model) bucket(p *Plan, now int64, a Ask) Answer {
+	den := uint64(p.den)
+	full := p.limit * den
+	level, back := m.level, m.known && now < m.at
+	if m.known && !back {
+		hi, paid := bits.Mul64(uint64(now-m.at), uint64(p.num))
+		if hi > 0 {
+			paid = math.MaxUint64
+		}
+		level -= min(paid, level)
+	}
+	before := level
+	level -= min(a.Returned*den, level)
+	level = min(level+a.Debt*den, 2*full)
+	answer := decide(p, a, (full-min(level, full))/den)
+	if answer.RetryAfter == unknown {
+		answer.RetryAfter = micros(up(level+a.Need*den-full, uint64(p.num)))
+	}
+	level += answer.Granted * den
+	answer.ResetAfter = micros(up(level, uint64(p.num)))
+	if level != before || back { // else it stays as it was written, and pays back from then
+		m.known, m.at, m.level = level > 0, now, level
+	}
+	return answer
+}
+
+func (m *Model) fixed(p *Plan, now int64, a Ask) Answer {
+	first, latest := now, now
+	if p.aligned {
+		first = now - now%p.window
+		latest = first + p.window
+	}
+	m.at = min(m.at, latest)
+	carry, over := uint64(0), int64(0)
+	if m.known && now >= m.at+p.window { // over; what was taken beyond the limit counts in the next
+		if m.count > p.limit && now < m.at+2*p.window {
+			carry, over = m.count-p.limit, m.at+2*p.window
+		}
+	}
+	live := m.known && now < m.at+p.window
+	count := carry
+	if live {
+		count = m.count
+		if a.Window == m.at {
+			count -= min(a.Returned, count)
+		}
+	}
+	count = min(count+a.Debt, 2*p.limit)
+	answer := decide(p, a, p.limit-min(count, p.limit))
+	if !live && answer.Granted+a.Debt > 0 {
+		live, m.known, m.at = true, true, first
+	}
+	count += answer.Granted
+	left := max(0, over-now)
+	if live {
+		m.count, answer.Window = count, m.at
+		left = m.at + p.window - now
+	}
+	answer.ResetAfter = micros(uint64(left))
+	if answer.RetryAfter == unknown {
+		if live && count > p.limit && a.Need > 2*p.limit-count {
+			left += p.window
+		}
+		answer.RetryAfter = micros(uint64(left))
+	}
+	return answer
+}
+
+func (m *Model) sliding(p *Plan, now int64, a Ask) Answer {
+	present := now / p.window
+	back := m.known && m.at > present+1
+	m.at = min(m.at, present+1)
+	index, current, previous := present, uint64(0), uint64(0)
+	switch {
+	case m.known && m.at >= present:
+		index, current, previous = m.at, m.current, m.previous
+	case m.known && m.at == present-1:
+		previous = m.current
+	}
+	current0, previous0 := current, previous
+	switch a.Window {
+	case index:
+		here := min(a.Returned, current)
+		current -= here
+		previous -= min(a.Returned-here, previous)
+	case index - 1:
+		previous -= min(a.Returned, previous)
+	}
+	current = min(current+a.Debt, 2*p.limit)
+	finish := (index + 1) * p.window
+	counted := current + scaled(previous, min(p.window, finish-now), p.window)
+	answer := decide(p, a, p.limit-min(counted, p.limit))
+	if answer.RetryAfter == unknown {
+		count, end, spare := previous, finish, p.limit-a.Need-current
+		if a.Need+current > p.limit {
+			count, end, spare = current, finish+p.window, p.limit-a.Need
+		}
+		// The largest part of a window that counts for less than spare+1.
+		hi, lo := bits.Mul64(spare+1, uint64(p.window))
+		inside, rest := bits.Div64(hi, lo, count)
+		if rest == 0 {
+			inside--
+		}
+		answer.RetryAfter = micros(uint64(end - int64(inside) - now))
+	}
+	current += answer.Granted
+	if counted+answer.Granted > 0 {
+		answer.ResetAfter = micros(uint64(finish - now))
+	}
+	answer.Window = index
+	if current != current0 || previous != previous0 || back { // else it stays as it was written
+		m.known, m.at, m.current, m.previous = current+previous > 0, index, current, previous
+	}
+	return answer
+}
+
+func (m *Model) logged(p *Plan, now int64, a Ask) Answer {
+	for i := range m.log {
+		m.log[i] = min(m.log[i], now)
+	}
+	gone, _ := slices.BinarySearch(m.log, now-p.window+1)
+	end := len(m.log)
+	if a.Window > 0 {
+		end, _ = slices.BinarySearch(m.log, a.Window+1)
+	}
+	end = max(end, gone)
+	m.log = slices.Delete(m.log, max(gone, end-int(a.Returned)), end)
+	count := uint64(len(m.log) - gone)
+	debt := min(a.Debt, 2*p.limit-count)
+	answer := decide(p, a, p.limit-min(count+debt, p.limit))
+	if answer.Granted+debt > 0 { // what has left is forgotten
+		m.log, gone = m.log[gone:], 0
+	}
+	for range answer.Granted + debt {
+		m.log = append(m.log, now)
+	}
+	if len(m.log) > gone {
+		answer.ResetAfter = micros(uint64(m.log[gone] + p.window - now))
+	}
+	if answer.RetryAfter == unknown {
+		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(p.limit)-1] + p.window - now))
+	}
+	answer.Window = now
+	return answer
+}
+
+// unknown is the RetryAfter of a refusal until it is computed.
+const unknown time.Duration = -1
+
+// decide grants of the room that there is.
+func decide(p *Plan, a Ask, room uint64) Answer {
+	switch {
+	case a.Need > p.limit:
+		return Answer{Remaining: room, RetryAfter: engine.Never}
+	case room < a.Need:
+		return Answer{Remaining: room, RetryAfter: unknown}
+	}
+	granted := min(a.Want, max(a.Need, room/4), room)
+	return Answer{Granted: granted, Remaining: room - granted}
+}
+
+func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// up returns a/b, rounded up.
+func up(a, b uint64) uint64 { return (a + b - 1) / b }
+
+// scaled returns n*part/whole, rounded down, for a part of the whole.
+func scaled(n uint64, part, whole int64) uint64 {
+	hi, lo := bits.Mul64(n, uint64(part))
+	quotient, _ := bits.Div64(hi, lo, uint64(whole))
+	return quotient
+}

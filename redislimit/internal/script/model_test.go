@@ -1,0 +1,261 @@
+package script
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A world is a server whose clock the test sets. It forgets a key when its time to live is over.
+type world struct {
+	*miniredis.Miniredis
+	now int64 // in microseconds
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{miniredis.RunT(t), 1_800_000_000_123_457}
+	w.set(w.now)
+	return w
+}
+
+// set sets the clock, forward or back.
+func (w *world) set(now int64) {
+	w.SetTime(time.UnixMicro(now))
+	if now > w.now {
+		w.FastForward(time.Duration(now-w.now) * time.Microsecond)
+	} else {
+		for _, key := range w.Keys() { // a key expires at a time of the server's clock
+			w.SetTTL(key, w.TTL(key)+time.Duration(w.now-now)*time.Microsecond)
+		}
+	}
+	w.now = now
+}
+
+var models = []engine.Policy{
+	engine.TokenBucket(engine.PerSecond(97), 50),
+	engine.TokenBucket(engine.PerSecond(333333), 1<<32),
+	engine.TokenBucket(engine.PerHour(1), 3),
+	engine.TokenBucket(engine.PerSecond(0.7), 5),
+	engine.TokenBucket(engine.PerSecond(1e9), 1000),
+	engine.FixedWindow(10, time.Second),
+	engine.FixedWindow(10, 7*time.Microsecond),
+	engine.FixedWindow(10, time.Second).Aligned(),
+	engine.SlidingWindow(10, time.Second),
+	engine.SlidingWindow(1<<24-1, 365*24*time.Hour),
+	engine.SlidingWindow(1000, time.Minute),
+	engine.SlidingLog(10, time.Second),
+	engine.SlidingLog(300, 100*time.Microsecond),
+}
+
+// Random asks at random times give the same answers from the script and from the model.
+func TestScriptsAreTheModel(t *testing.T) {
+	for seed, policy := range models {
+		t.Run(policy.String(), func(t *testing.T) {
+			w, p := newWorld(t), planOf(t, policy)
+			c, err := connect(w.Addr())
+			require.NoError(t, err)
+			t.Cleanup(c.Close)
+			random := rand.New(rand.NewPCG(uint64(seed), 7))
+			amount := func() uint64 {
+				switch random.IntN(4) {
+				case 0:
+					return 0
+				case 1:
+					return random.Uint64N(p.limit + 2)
+				}
+				return random.Uint64N(p.limit/4 + 2)
+			}
+			var m Model
+			window, granted, refused := int64(0), 0, 0
+			period := policy.Window().Microseconds() + 1
+			for i := range 1500 {
+				held := w.Exists("key")
+				switch random.IntN(8) {
+				case 0: // nothing: the same microsecond
+				case 1:
+					w.set(w.now + random.Int64N(3*period))
+				case 2:
+					w.set(w.now - random.Int64N(period/2+2)) // back
+				case 3:
+					if random.IntN(8) == 0 {
+						w.set(w.now - random.Int64N(5*period)) // far back
+					}
+				default:
+					w.set(w.now + random.Int64N(period/8+2))
+				}
+				if held && !w.Exists("key") {
+					// It expired, for good, even if the clock goes back: there was nothing left to know.
+					require.Equal(t, p.limit, m.copy().Ask(p, w.now, Ask{}).Remaining, "a key expired before its state did")
+					m = Model{}
+				}
+				if w.now > exactly-3*period {
+					break // the year 2255
+				}
+				a := Ask{Need: amount()}
+				a.Want = a.Need + amount()
+				if random.IntN(4) == 0 {
+					a.Returned, a.Window = amount(), window
+				}
+				if random.IntN(6) == 0 {
+					a.Debt = amount()
+				}
+				got, want := one(t, p, c, "key", a), m.Ask(p, w.now, a)
+				require.Equal(t, want, got, "ask %d at %d: %+v", i, w.now, a)
+				if window = got.Window; got.Granted > 0 {
+					granted++
+				}
+				if got.RetryAfter > 0 && got.RetryAfter != engine.Never {
+					refused++
+					// Exact: so much later it passes, a microsecond sooner it does not.
+					later := m.copy()
+					assert.GreaterOrEqual(t, later.Ask(p, w.now+got.RetryAfter.Microseconds(), strict(a.Need)).Granted, a.Need, "%+v", a)
+					sooner := m.copy()
+					assert.Zero(t, sooner.Ask(p, w.now+got.RetryAfter.Microseconds()-1, strict(a.Need)).Granted, "%+v", a)
+				}
+				if w.Exists("key") {
+					assert.Positive(t, w.TTL("key"), "a key without a time to live")
+				}
+			}
+			assert.Greater(t, granted, 50)
+			assert.Greater(t, refused, 50)
+		})
+	}
+}
+
+func (m *Model) copy() *Model {
+	c := *m
+	c.log = append([]int64(nil), m.log...)
+	return &c
+}
+
+// Whoever polls far faster than tokens come back gets each at its time: no remainder is lost.
+func TestExactRates(t *testing.T) {
+	for _, test := range []struct {
+		rate     engine.Rate
+		span     time.Duration
+		admitted uint64
+	}{
+		{engine.PerSecond(97), 1000 * time.Second, 97_000},
+		{engine.PerSecond(333333), 10 * time.Second, 3_333_330},
+		{engine.PerHour(1), 100_000 * time.Hour, 100_000},
+		{engine.PerSecond(0.7), 1_000_000 * time.Second, 700_000},
+		{engine.PerSecond(1e6 / 3), 3 * time.Second, 999_999}, // no decimal: never faster
+	} {
+		p, m := planOf(t, engine.TokenBucket(test.rate, 5)), Model{}
+		begin := int64(1_800_000_000_000_000)
+		require.EqualValues(t, 5, m.Ask(p, begin, strict(5)).Granted)
+		sum, end := uint64(0), begin+test.span.Microseconds()
+		interval := max(1, int64(float64(test.span.Microseconds())/float64(test.admitted)/7))
+		for now := begin; now < end; {
+			now = min(now+interval, end)
+			sum += m.Ask(p, now, strict(1)).Granted
+		}
+		assert.Equal(t, test.admitted, sum, test.rate)
+	}
+}
+
+// The same through the script itself, which is slower to ask.
+func TestPollingLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	c, err := connect(w.Addr())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	p := planOf(t, engine.TokenBucket(engine.PerSecond(97), 5))
+	require.EqualValues(t, 5, one(t, p, c, "key", strict(5)).Granted)
+	sum, begin := uint64(0), w.now
+	for i := range int64(5000) {
+		w.set(begin + (i+1)*2000) // 10 s in steps of 2 ms, five to a token
+		sum += one(t, p, c, "key", strict(1)).Granted
+	}
+	assert.EqualValues(t, 970, sum)
+}
+
+// A forward jump of the clock by J gives rate*J at most, and a burst at most; a backward one
+// gives nothing and costs no more than what had come back, or one more window.
+func TestClockJumps(t *testing.T) {
+	for _, policy := range []engine.Policy{
+		engine.TokenBucket(engine.PerSecond(10), 10), engine.FixedWindow(10, time.Second), engine.FixedWindow(10, time.Second).Aligned(),
+		engine.SlidingWindow(10, time.Second), engine.SlidingLog(10, time.Second),
+	} {
+		for _, jump := range []time.Duration{
+			time.Millisecond, 300 * time.Millisecond, time.Second, time.Hour, 1000 * 24 * time.Hour,
+			-time.Millisecond, -300 * time.Millisecond, -time.Second, -time.Hour, -1000 * 24 * time.Hour,
+		} {
+			t.Run(policy.String()+" "+jump.String(), func(t *testing.T) {
+				w, p := newWorld(t), planOf(t, policy)
+				c, err := connect(w.Addr())
+				require.NoError(t, err)
+				t.Cleanup(c.Close)
+				w.set(w.now - w.now%1_000_000 + 1_000_000) // where windows of the clock begin
+				require.EqualValues(t, 10, one(t, p, c, "key", strict(10)).Granted)
+				w.set(w.now + jump.Microseconds())
+				took := uint64(0)
+				for one(t, p, c, "key", strict(1)).Granted > 0 {
+					took++
+				}
+				if jump < 0 {
+					assert.Zero(t, took)
+				} else if policy.Algorithm() == "token bucket" {
+					assert.LessOrEqual(t, float64(took), min(10*jump.Seconds(), 10))
+				}
+				assert.LessOrEqual(t, took, uint64(10))
+				got := one(t, p, c, "key", strict(1))
+				assert.LessOrEqual(t, got.RetryAfter, 2*time.Second+time.Microsecond, "a jump locked the key")
+				assert.LessOrEqual(t, w.TTL("key"), 3*time.Second+2*time.Millisecond)
+				w.set(w.now + got.RetryAfter.Microseconds())
+				assert.EqualValues(t, 1, one(t, p, c, "key", strict(1)).Granted)
+			})
+		}
+	}
+}
+
+// A client has no say in what time it is: what is sent has no number near the time.
+func TestNoTimeIsSent(t *testing.T) {
+	w := newWorld(t)
+	w.set(1_000_000_000) // 1970, while the client is in its own time
+	c, err := connect(w.Addr())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	p := planOf(t, engine.FixedWindow(10, time.Second))
+	assert.EqualValues(t, 1_000_000_000, one(t, p, c, "key", strict(1)).Window)
+	value, err := w.Get("key")
+	require.NoError(t, err)
+	assert.Equal(t, "1000000000:1", value)
+}
+
+func TestNotAReply(t *testing.T) {
+	p := planOf(t, engine.FixedWindow(10, time.Second))
+	for _, reply := range [][]int64{nil, {1, 2, 3, 4}, {11, 0, 0, 0, 0}, {0, 11, 0, 0, 0}, {-1, 0, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 1 << 60, 0, 0}, {0, 0, 0, 0, 0, 0}} {
+		assert.ErrorIs(t, p.read(reply, make([]Answer, 1)), ErrReply, "%d", reply)
+	}
+	assert.NoError(t, p.read([]int64{10, 0, -1, 0, 0}, make([]Answer, 1)))
+}
+
+func TestCallsThatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	c, err := connect(w.Addr())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	p := planOf(t, engine.FixedWindow(10, time.Second))
+	run := func(keys, asks, answers int, a Ask) error {
+		all := make([]Ask, asks)
+		for i := range all {
+			all[i] = a
+		}
+		return p.Run(context.Background(), c, make([]string, keys), all, make([]Answer, answers))
+	}
+	assert.ErrorContains(t, run(0, 0, 0, Ask{}), "0 keys: want 1 to 64")
+	assert.ErrorContains(t, run(65, 65, 65, Ask{}), "65 keys: want 1 to 64")
+	assert.ErrorContains(t, run(2, 1, 2, Ask{}), "2 keys, 1 asks and 2 answers")
+	assert.ErrorContains(t, run(2, 2, 1, Ask{}), "2 keys, 2 asks and 1 answers")
+	assert.ErrorContains(t, run(1, 1, 1, Ask{Need: 2, Want: 1}), "need of 2 tokens, want of 1")
+	assert.ErrorContains(t, run(1, 1, 1, Ask{Window: -1}), "window -1")
+	assert.NoError(t, run(64, 64, 64, strict(0)))
+}
