@@ -23,7 +23,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The client of the store leaves a goroutine that sleeps for up to a second and ends.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
 
 // clock is a time that moves only when the test says so.
 type clock struct{ nanos atomic.Int64 }
