@@ -36,6 +36,7 @@ type NodeResult struct {
 	Late     time.Duration `json:"late"`            // the most that a request was behind its time
 	Median   int64         `json:"median"`          // ns of a decision, two readings of the clock included
 	Bound    uint64        `json:"bound"`           // of redislimit.Limiter.Bound at the scenario's time; 0 for others
+	Begins   []int64       `json:"begins"`          // when each decision was asked for, ns since the common start
 	Lost     int64         `json:"lost"`            // decisions that the store failed to make
 }
 
@@ -171,6 +172,7 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 	took := make([]int64, n)
 	for i, o := range outcomes {
 		took[i] = o.took
+		r.Begins = append(r.Begins, o.end-o.took)
 		r.End = max(r.End, o.end)
 		if o.allowed {
 			r.Admitted++

@@ -23,6 +23,7 @@ type Result struct {
 	Time     time.Duration `json:"time"`            // from the start to the last decision of any node
 	OfRate   float64       `json:"of_rate"`         // % of rate*Time
 	Beyond   float64       `json:"beyond"`          // the same without the initial burst: Admitted - Burst
+	Exact    int64         `json:"exact"`           // what one exact token bucket admits of the same requests at the times they came
 	Refused  float64       `json:"refused"`         // % of Offered
 	Bound    uint64        `json:"bound"`           // the most that the way promises; 0 if it promises nothing
 	Empty    uint64        `json:"bound_empty"`     // the same with nothing in hand at the start, as it is here: O = 0

@@ -20,6 +20,11 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	}
 	slices.Sort(medians)
 	r.Median = medians[len(medians)/2]
+	var begins []int64
+	for _, n := range nodes {
+		begins = append(begins, n.Begins...)
+	}
+	r.Exact = exact(s, begins)
 	due := s.Rate * r.Time.Seconds()
 	r.OfRate = 100 * float64(r.Admitted) / due
 	r.Beyond = 100 * (float64(r.Admitted) - float64(s.Burst)) / due
@@ -30,15 +35,30 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	return r
 }
 
+// exact returns how many of the requests, by when they came in ns, a bucket that is full at first admits.
+func exact(s Scenario, begins []int64) (admitted int64) {
+	slices.Sort(begins)
+	tokens, last := float64(s.Burst), int64(0)
+	for _, at := range begins {
+		tokens = min(tokens+float64(at-last)/1e9*s.Rate, float64(s.Burst))
+		last = at
+		if tokens >= 1 {
+			tokens--
+			admitted++
+		}
+	}
+	return admitted
+}
+
 // Markdown writes the results as a table. The columns in % are of rate*T.
 func Markdown(w io.Writer, results []Result) error {
-	text := "| load | way | offered | admitted | of rate x T | without the burst | refused | bound | holds | with O = 0 | holds | script calls/s | median decision |\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|---|--:|---|--:|--:|\n"
+	text := "| load | way | offered | admitted | exact | of rate x T | without the burst | refused | bound | holds | with O = 0 | holds | script calls/s | median decision |\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|--:|---|--:|---|--:|--:|\n"
 	for _, r := range results {
 		bound, holds := promise(r.Bound, r.Holds())
 		empty, holdsEmpty := promise(r.Empty, r.HoldsEmpty())
-		text += fmt.Sprintf("| %s | %s | %d | %d | %.2f %% | %.2f %% | %.3f %% | %s | %s | %s | %s | %.0f | %v |\n",
-			r.Scenario.Name, r.Way, r.Offered, r.Admitted, r.OfRate, r.Beyond, r.Refused,
+		text += fmt.Sprintf("| %s | %s | %d | %d | %d | %.2f %% | %.2f %% | %.3f %% | %s | %s | %s | %s | %.0f | %v |\n",
+			r.Scenario.Name, r.Way, r.Offered, r.Admitted, r.Exact, r.OfRate, r.Beyond, r.Refused,
 			bound, holds, empty, holdsEmpty, r.Calls, time.Duration(r.Median))
 	}
 	_, err := io.WriteString(w, text)

@@ -110,8 +110,8 @@ func measure(ctx context.Context, binary, loads string, ways []string, quick boo
 			if err != nil {
 				return r, fmt.Errorf("%s, %s: %w", scenario.Name, way, err)
 			}
-			fmt.Fprintf(progress, "%s, %s: %.2f %% of the rate, %.2f %% without the burst, %.3f %% refused; %.0f calls/s; errors %d (%s), lost %d, late %v\n",
-				scenario.Name, way, result.OfRate, result.Beyond, result.Refused, result.Calls, result.Errors, result.Error, result.Lost, result.Late)
+			fmt.Fprintf(progress, "%s, %s: %.2f %% of the rate, %.2f %% without the burst, %.3f %% refused; %d admitted, %d exactly; %.0f calls/s; errors %d (%s), lost %d, late %v\n",
+				scenario.Name, way, result.OfRate, result.Beyond, result.Refused, result.Admitted, result.Exact, result.Calls, result.Errors, result.Error, result.Lost, result.Late)
 			r.Results = append(r.Results, result)
 		}
 	}
