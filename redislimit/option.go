@@ -1,9 +1,6 @@
 package redislimit
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // A Mode says who decides.
 type Mode uint8
@@ -44,8 +41,6 @@ type config struct {
 	overdraft uint64
 	loss      LossPolicy
 	maxKeys   int
-	ahead     time.Duration
-	life      time.Duration
 }
 
 // InMode sets who decides; [Auto] without it. [Leased] for a limit that leases do not suit is an error of
