@@ -13,6 +13,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1
 	github.com/weir-go/weir v0.0.0
+	github.com/weir-go/weir/redislimit v0.0.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/net v0.55.0
@@ -44,3 +45,5 @@ require (
 )
 
 replace github.com/weir-go/weir => ../..
+
+replace github.com/weir-go/weir/redislimit => ../../redislimit
