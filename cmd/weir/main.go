@@ -26,6 +26,7 @@ type commands struct {
 	Check   checkCommand   `cmd:"" help:"Say what a rule file means, or what is wrong with it."`
 	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure weir beside the least that any limiter must do, and other libraries."`
+	Sim     simCommand     `cmd:"" help:"Simulate a limit on many machines, by several ways of keeping it."`
 	Version versionCommand `cmd:"" help:"Print the version and exit."`
 }
 

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/redislimit/sim"
+)
+
+type simCommand struct {
+	Nodes     int           `default:"4" help:"Machines that share the limit (default: ${default})."`
+	Keys      int           `default:"1" help:"Keys, each with the limit for itself (default: ${default})."`
+	Zipf      float64       `default:"1" help:"With more keys, the k-th is asked for k^-ZIPF times as often as the first (default: ${default})."`
+	Limit     limit.Rate    `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
+	Burst     uint64        `default:"200" help:"Tokens of a full bucket (default: ${default})."`
+	Load      float64       `default:"10" help:"What is offered to the first key, as a multiple of the limit (default: ${default})."`
+	Shares    string        `placeholder:"A/B/..." help:"The parts of the traffic that the nodes get, such as 90/5/3/2 (default: the same for each)."`
+	RTT       time.Duration `name:"rtt" default:"1ms" help:"Round trip to the store (default: ${default})."`
+	Jitter    time.Duration `default:"0s" help:"Round trips last so much more or less (default: ${default})."`
+	Loss      float64       `default:"0" help:"The part of the store's replies that is lost, 0 to 1 (default: ${default})."`
+	Timeout   time.Duration `default:"50ms" help:"After which a reply is taken for lost (default: ${default})."`
+	Skew      time.Duration `default:"0s" help:"Between the clocks of the first and the last node (default: ${default})."`
+	Overdraft uint64        `default:"8" help:"Tokens that a node may spend of a key before it has them (default: ${default})."`
+	Duration  time.Duration `default:"10s" help:"Simulated time (default: ${default})."`
+	Seed      uint64        `default:"1" help:"Of the random numbers (default: ${default})."`
+	Strategy  []string      `default:"strict,lease,settle-later-200ms,settle-later-50ms,settle-later-10ms" help:"The ways to keep the limit: strict, lease, settle-later-INTERVAL (default: ${default})."`
+	JSON      bool          `name:"json" help:"Print one JSON object instead of a table."`
+	HTML      string        `name:"html" placeholder:"FILE" help:"Write a page with a chart, too."`
+}
+
+// Help is what "weir sim --help" says beyond the flags.
+func (*simCommand) Help() string {
+	return `Requests arrive at random, on average as often as --load says, and every strategy gets the same ones. Beside each
+runs the ideal, one limiter that hears of all requests at once: what it admits and the strategy does not is refused
+wrongly.
+
+strict asks the store about each request. lease spends on the node what the store has charged before, by the code
+of the nodes themselves. settle-later admits by what the node last heard of the others, and tells them every interval.
+
+With one key at ten times the limit, and the same for 1,000 nodes and a million keys:
+
+    weir sim
+    weir sim --nodes 1000 --keys 1000000 --burst 4000
+    weir sim --shares 90/5/3/2 --loss 0.05 --html sim.html`
+}
+
+// Run implements the command.
+func (c *simCommand) Run() error {
+	scenario, err := c.scenario()
+	if err != nil {
+		return err
+	}
+	tell, done := simProgress(os.Stderr)
+	report, err := sim.Run(context.Background(), scenario, tell)
+	done()
+	if err != nil {
+		return err
+	}
+	if c.HTML != "" {
+		if err := c.writeFile(report); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		e := json.NewEncoder(os.Stdout)
+		return e.Encode(report)
+	}
+	return c.write(report, os.Stdout)
+}
+
+// write prints the report for people.
+func (c *simCommand) write(r *sim.Report, out io.Writer) error {
+	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst, r.Nodes, r.Load, c.RTT); err != nil {
+		return err
+	}
+	return r.WriteTable(out)
+}
+
+// writeFile writes the page.
+func (c *simCommand) writeFile(r *sim.Report) (err error) {
+	f, err := os.Create(c.HTML)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}()
+	return writeSimPage(f, r)
+}
+
+// scenario returns what the flags ask for.
+func (c *simCommand) scenario() (sim.Scenario, error) {
+	s := sim.Scenario{
+		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit.Rate, Burst: c.Burst, Load: c.Load, Time: c.Duration,
+		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
+	}
+	if c.Shares != "" {
+		for _, text := range strings.Split(c.Shares, "/") {
+			share, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return s, limit.Misuse("--shares %s: %q is not a number: want one for each node, such as 90/5/3/2", c.Shares, text)
+			}
+			s.Shares = append(s.Shares, share)
+		}
+	}
+	for _, name := range c.Strategy {
+		strategy, err := sim.ParseStrategy(name)
+		if err != nil {
+			return s, limit.Misuse("--strategy: %w", err)
+		}
+		s.Strategies = append(s.Strategies, strategy)
+	}
+	if err := s.Check(); err != nil {
+		return s, limit.Misuse("%w", err)
+	}
+	return s, nil
+}
+
+// simProgress returns what shows on screen how far a simulation is, and a function that takes the
+// bar away again. Without a terminal, to which nobody looks, it shows nothing.
+func simProgress(screen *os.File) (tell func(sim.Progress), done func()) {
+	if !term.IsTerminal(int(screen.Fd())) {
+		return nil, func() {}
+	}
+	const whole = 1000
+	bar := progressbar.NewOptions(whole,
+		progressbar.OptionSetWriter(screen),
+		progressbar.OptionSetDescription("simulating"),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+	return func(p sim.Progress) {
+		bar.Describe(p.Doing)
+		_ = bar.Set(int(p.Done * (whole - 1))) // the end is done's
+	}, func() { _ = bar.Finish() }
+}
