@@ -44,6 +44,7 @@ const (
 )
 
 func newLeases(w *world, terms lease.Terms) *leases {
+	terms.Random = w.random.Float64
 	return &leases{
 		world: w, terms: terms, refill: newRefill(w.scenario).slowed(), buckets: make([]bucket, w.scenario.Keys),
 		phases: w.phases(int64(lookEvery)), numbers: map[uint64]uint32{},

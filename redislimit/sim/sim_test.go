@@ -27,12 +27,10 @@ func run(t *testing.T, change func(*Scenario)) *Report {
 	return r
 }
 
-// But for leases, the refusals of which end at random times of their own.
 func TestTheSeedDecides(t *testing.T) {
 	with := func(seed uint64) *Report {
 		return run(t, func(s *Scenario) {
 			s.Seed, s.Keys, s.Nodes, s.Jitter, s.Loss, s.Time = seed, 50, 7, s.RTT/2, 0.02, 2*time.Second
-			s.Strategies = slices.DeleteFunc(s.Strategies, func(s Strategy) bool { return s == Lease() })
 		})
 	}
 	assert.Equal(t, with(3), with(3))
@@ -286,4 +284,13 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Regexp(t, `(?m)^strict +\d+ +.* holds$`, out.String())
 	assert.Regexp(t, `(?m)^settle-later-200ms +\d+ +.* BROKEN$`, out.String())
 	assert.Contains(t, out.String(), "of which 3 were asked for")
+}
+
+// An idle lease that is forgotten and made anew must not bring a new overdraft with it: with so many nodes
+// that would be several times the limit.
+func TestManyNodesKeepTheBound(t *testing.T) {
+	r := run(t, func(s *Scenario) {
+		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}
+	})
+	assert.True(t, r.Results[0].Holds, "%+v", r.Results[0])
 }

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -130,7 +129,7 @@ func (l *Lease) Apply(a script.Answer, now int64) uint64 {
 	if wanted && a.Granted == 0 {
 		wait := min(a.RetryAfter, l.terms.Life)
 		l.retryAt.Store(now + int64(a.RetryAfter))
-		l.denyUntil.Store(now + int64(float64(wait)*(1+rand.Float64()/2)))
+		l.denyUntil.Store(now + int64(float64(wait)*(1+l.terms.random()/2)))
 	}
 	if a.Granted > 0 {
 		l.expires.Store(l.sent + int64(l.terms.Life))

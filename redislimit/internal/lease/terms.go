@@ -2,6 +2,7 @@ package lease
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -13,6 +14,15 @@ type Terms struct {
 	Overdraft uint64        // D, at most MaxDebt
 	Ahead     time.Duration // τ: a renewal is for twice this, and made when half of that is left
 	Life      time.Duration // L: how long tokens are kept, and a refusal is believed at most
+	// Random returns numbers in [0, 1), from any goroutine; nil means that of math/rand/v2.
+	Random func() float64
+}
+
+func (t *Terms) random() float64 {
+	if t.Random == nil {
+		return rand.Float64()
+	}
+	return t.Random()
 }
 
 // Need returns the least that a renewal is worth making for, at a recent rate of so many tokens a second.
