@@ -23,6 +23,9 @@ SHELL       := bash
 # go.work either, which is for editors: there they would raise versions for all.
 export GOWORK := off
 
+# The tests of redislimit wait for real servers, up to a timeout: one package after the other.
+serial = $$([ $$module = redislimit ] && echo -p 1)
+
 # A command for every module in turn.
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
@@ -42,7 +45,7 @@ build: ## build weir, and weir-bench for `weir bench`, into bin/
 test: ## every test: plain, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
 	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
 	@command -v redis-server valkey-server >/dev/null || .ci/install redis-server
-	$(call each,go test ./...)
+	$(call each,go test $(serial) ./...)
 	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
@@ -61,7 +64,7 @@ test-nginx: ## weir behind a real nginx (installed when missing and root)
 
 test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
 	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev
-	$(call each,CGO_ENABLED=1 go test -race -short ./...)
+	$(call each,CGO_ENABLED=1 go test $(serial) -race -short ./...)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
 test-386: ## the tests as a 32-bit program, or vet and build where the kernel cannot run one
