@@ -17,7 +17,7 @@
 //
 // Leased is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has
 // charged already, and asks for more before they run out: a decision is some tens of nanoseconds, and the
-// store is asked for a key at most about a hundred times a second by each node. [Auto] chooses, and [Limiter.Mode] says
+// store is asked for a saturated key some 250 times a second by each node (docs/distributed.md). [Auto] chooses, and [Limiter.Mode] says
 // what it chose.
 //
 // # The bound

@@ -1,0 +1,125 @@
+package redislimit
+
+import (
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// local decides by what the node holds of the key, if that is enough to tell.
+func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool) {
+	for {
+		held, ok := l.leases.Load(key)
+		if !ok {
+			if l.cold != nil {
+				if d := l.cold.Take(key, n); d.Allowed {
+					return engine.Decision{Allowed: true, Limit: l.plan.Limit(), Remaining: l.plan.Limit() - (l.first - d.Remaining)}, true
+				}
+			}
+			if held, ok = l.lease(key); !ok {
+				return engine.Decision{}, false
+			}
+		}
+		v, renew := held.Take(n, l.now)
+		if renew {
+			l.renew(held, key)
+		}
+		switch v {
+		case lease.Admitted:
+			return l.decision(held, true), true
+		case lease.Refused:
+			return l.decision(held, false), !l.isLost(key)
+		case lease.Unknown:
+			return engine.Decision{}, false
+		}
+		l.forget(key, held) // retired: somebody is about to
+	}
+}
+
+// lease makes a lease for a key, with the requests that went without asking as its debt.
+func (l *Limiter) lease(key string) (*lease.Lease, bool) {
+	if l.leases.Size() >= l.config.maxKeys {
+		return nil, false
+	}
+	held, _ := l.leases.LoadOrCompute(key, func() (*lease.Lease, bool) {
+		debt := uint64(0)
+		if l.cold != nil {
+			debt = l.first - l.cold.Peek(key, 1).Remaining
+			l.cold.Refund(key, debt) // charged by this lease; what comes meanwhile by the next
+		}
+		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
+	})
+	return held, true
+}
+
+func (l *Limiter) forget(key string, held *lease.Lease) {
+	l.leases.Compute(key, func(present *lease.Lease, _ bool) (*lease.Lease, xsync.ComputeOp) {
+		if present == held {
+			return nil, xsync.DeleteOp
+		}
+		return present, xsync.CancelOp
+	})
+}
+
+// decision is the answer of a lease, with what the store last said of waits.
+func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
+	d := engine.Decision{Allowed: allowed, Limit: l.plan.Limit(), Remaining: held.Remaining()}
+	retry, reset := held.Waits(l.now())
+	d.ResetAfter = reset
+	if !allowed {
+		d.RetryAfter, d.Remaining = retry, 0
+	}
+	return d
+}
+
+func (l *Limiter) isLost(key string) bool {
+	return l.laneOf(key).breaker.isOpen()
+}
+
+// renew has the store asked for more tokens.
+func (l *Limiter) renew(held *lease.Lease, key string) { l.askFor(held, key, held.Renewal(l.now())) }
+
+func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
+	lane, name := l.lane(key)
+	err := lane.put(question{name, ask, func(a script.Answer, err error) {
+		if err != nil {
+			held.Fail(l.now())
+			return
+		}
+		held.Apply(a, l.now())
+	}})
+	if err != nil {
+		held.Fail(l.now())
+	}
+}
+
+// keep looks at all leases once in their life: gives back what was not used, and forgets idle ones. While a
+// part of the store is lost its leases are left alone, to be spent.
+func (l *Limiter) keep() {
+	ticker := time.NewTicker(life)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-ticker.C:
+		}
+		l.leases.Range(func(key string, held *lease.Lease) bool {
+			if lane := l.laneOf(key); lane.breaker.isOpen() || lane.isBusy() {
+				return true
+			}
+			settle, gone := held.Expire(l.now())
+			if settle {
+				l.askFor(held, key, held.Settlement(l.now()))
+			}
+			if gone {
+				l.forget(key, held)
+			}
+			return true
+		})
+	}
+}
