@@ -29,6 +29,8 @@ type simCommand struct {
 	Jitter    time.Duration `default:"0s" help:"Round trips last so much more or less (default: ${default})."`
 	Loss      float64       `default:"0" help:"The part of the store's replies that is lost, 0 to 1 (default: ${default})."`
 	Timeout   time.Duration `default:"50ms" help:"After which a reply is taken for lost (default: ${default})."`
+	Down      string        `placeholder:"FROM..TO" help:"When the store cannot be reached, such as 2s..3s (default: never)."`
+	OnLoss    string        `name:"on-loss" enum:"closed,share" default:"closed" help:"What a node does where the store gives no answer: closed refuses, share admits its part of the limit (default: ${default})."`
 	Skew      time.Duration `default:"0s" help:"Between the clocks of the first and the last node (default: ${default})."`
 	Overdraft uint64        `default:"8" help:"Tokens that a node may spend of a key before it has them (default: ${default})."`
 	Duration  time.Duration `default:"10s" help:"Simulated time (default: ${default})."`
@@ -36,6 +38,7 @@ type simCommand struct {
 	Strategy  []string      `default:"strict,lease,settle-later-200ms,settle-later-50ms,settle-later-10ms" help:"The ways to keep the limit: strict, lease, settle-later-INTERVAL (default: ${default})."`
 	JSON      bool          `name:"json" help:"Print one JSON object instead of a table."`
 	HTML      string        `name:"html" placeholder:"FILE" help:"Write a page with a chart, too."`
+	SVG       string        `name:"svg" placeholder:"FILE" help:"Write the chart as a picture, too."`
 }
 
 // Help is what "weir sim --help" says beyond the flags.
@@ -47,11 +50,16 @@ wrongly.
 strict asks the store about each request. lease spends on the node what the store has charged before, by the code
 of the nodes themselves. settle-later admits by what the node last heard of the others, and tells them every interval.
 
+Nodes make calls to the store as the real ones do: at once while fewer than eight are under way, else with up to 64
+questions that came meanwhile. After five failures in a row a node does without the store and tries it four times a
+second. --loss loses the replies of single calls, after the store has carried them out.
+
 With one key at ten times the limit, and the same for 1,000 nodes and a million keys:
 
     weir sim
     weir sim --nodes 1000 --keys 1000000 --burst 4000
-    weir sim --shares 90/5/3/2 --loss 0.05 --html sim.html`
+    weir sim --shares 90/5/3/2 --loss 0.05 --html sim.html
+    weir sim --down 2s..4s --on-loss share --strategy strict,lease`
 }
 
 // Run implements the command.
@@ -66,10 +74,11 @@ func (c *simCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if c.HTML != "" {
-		if err := c.writeFile(report); err != nil {
-			return err
-		}
+	if err := writeSimFile(c.HTML, report, writeSimPage); err != nil {
+		return err
+	}
+	if err := writeSimFile(c.SVG, report, writeSimPicture); err != nil {
+		return err
 	}
 	if c.JSON {
 		e := json.NewEncoder(os.Stdout)
@@ -86,9 +95,12 @@ func (c *simCommand) write(r *sim.Report, out io.Writer) error {
 	return r.WriteTable(out)
 }
 
-// writeFile writes the page.
-func (c *simCommand) writeFile(r *sim.Report) (err error) {
-	f, err := os.Create(c.HTML)
+// writeSimFile writes a file, or none where the name is "".
+func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) (err error) {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
@@ -97,7 +109,7 @@ func (c *simCommand) writeFile(r *sim.Report) (err error) {
 			err = e
 		}
 	}()
-	return writeSimPage(f, r)
+	return write(f, r)
 }
 
 // scenario returns what the flags ask for.
@@ -105,6 +117,16 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
 		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit.Rate, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
+		Share: c.OnLoss == "share",
+	}
+	if c.Down != "" {
+		from, to, ok := strings.Cut(c.Down, "..")
+		var errFrom, errTo error
+		s.Away.From, errFrom = time.ParseDuration(from)
+		s.Away.To, errTo = time.ParseDuration(to)
+		if !ok || errFrom != nil || errTo != nil {
+			return s, limit.Misuse("--down %s: want two times of the simulation, such as 2s..3s", c.Down)
+		}
 	}
 	if c.Shares != "" {
 		for _, text := range strings.Split(c.Shares, "/") {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,8 +17,8 @@ import (
 
 func TestProgramSimulates(t *testing.T) {
 	program := build(t)
-	page := filepath.Join(t.TempDir(), "sim.html")
-	got := run(t, program, "", "sim", "--json", "--duration", "2s", "--load", "3", "--nodes", "4", "--shares", "90/5/3/2", "--html", page)
+	page, picture := filepath.Join(t.TempDir(), "sim.html"), filepath.Join(t.TempDir(), "sim.svg")
+	got := run(t, program, "", "sim", "--json", "--duration", "2s", "--load", "3", "--nodes", "4", "--shares", "90/5/3/2", "--html", page, "--svg", picture)
 	require.Equal(t, 0, got.status, got.stderr)
 	assert.Empty(t, got.stderr, "no bar where nobody looks")
 	var r sim.Report
@@ -27,11 +29,33 @@ func TestProgramSimulates(t *testing.T) {
 	assert.Equal(t, r.Ideal, r.Results[0].Admitted)
 	assert.True(t, r.Results[1].Holds, "the bound of leases")
 
-	text, err := os.ReadFile(page)
+	for _, file := range []string{page, picture} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, 5, strings.Count(string(text), `<rect class="part"`), "a bar for each strategy")
+		for _, name := range []string{"strict", "leased", "settling later every 200 ms", "settling later every 10 ms"} {
+			assert.Contains(t, string(text), ">"+name+"</text>")
+		}
+		assert.NotContains(t, string(text), "ZgotmplZ")
+		assert.Contains(t, string(text), "prefers-color-scheme: dark")
+	}
+	text, err := os.ReadFile(picture)
 	require.NoError(t, err)
-	assert.Equal(t, 5, strings.Count(string(text), `<rect class="part"`), "a bar for each strategy")
-	assert.Contains(t, string(text), "<td>4: settle-later-10ms<td>")
-	assert.NotContains(t, string(text), "ZgotmplZ")
+	var drawing struct {
+		XMLName xml.Name
+		Width   int `xml:"width,attr"`
+	}
+	require.NoError(t, xml.Unmarshal(text, &drawing), "a picture that stands alone is XML")
+	assert.Equal(t, xml.Name{Space: "http://www.w3.org/2000/svg", Local: "svg"}, drawing.XMLName)
+	assert.Equal(t, 420, drawing.Width)
+
+	away := run(t, program, "", "sim", "--json", "--duration", "3s", "--down", "1s..2s", "--on-loss", "share", "--strategy", "strict")
+	require.Equal(t, 0, away.status, away.stderr)
+	r = sim.Report{}
+	require.NoError(t, json.Unmarshal([]byte(away.stdout), &r))
+	assert.Equal(t, &sim.Span{From: time.Second, To: 2 * time.Second}, r.Away)
+	assert.Equal(t, 600.0, r.Results[0].WorstBound)
+	assert.Less(t, r.Results[0].Questions, r.Offered*3/4)
 
 	table := run(t, program, "", "sim", "--duration", "1s", "--strategy", "strict,settle-later-100ms")
 	assert.Equal(t, 0, table.status, table.stderr)
@@ -49,6 +73,10 @@ func TestProgramRefusesToSimulateMistakes(t *testing.T) {
 		"--strategy lax":   `--strategy: sim: strategy "lax": want strict, lease`,
 		"--limit 0.5/s":    "sim: rate of 0.5/s: want a whole number of tokens",
 		"--duration never": "--duration",
+		"--down 2s":        "--down 2s: want two times of the simulation, such as 2s..3s",
+		"--down 2s..x":     "--down 2s..x: want two times",
+		"--down 3s..2s":    "sim: a store that is away from 3s to 2s: want a span of the simulated 10s",
+		"--on-loss open":   "--on-loss",
 	} {
 		got := run(t, program, "", append([]string{"sim"}, strings.Fields(args)...)...)
 		assert.Equal(t, 80, got.status, args)

@@ -14,41 +14,42 @@ const (
 	lookEvery = life / 2 // at all leases of a node, for those to end
 )
 
-// leases runs the nodes' own code, package lease. The rest of a node is modelled: it sends what
-// a lease asks for at once, asks the store itself about a request that the lease cannot decide, and
-// takes that for refused if the answer is lost.
+// leases runs the nodes' own code, package lease. The rest of a node is modelled: what a lease asks
+// for goes by the post, and so does a request that the lease cannot decide. One whose answer is lost is up to the
+// node's share.
 type leases struct {
-	*world
+	*post
 	terms   lease.Terms
 	refill  *refill
 	buckets []bucket
+	shares  *shares
 	phases  []int64
 	numbers map[uint64]uint32 // of the nodes' leases
 	all     slots[*lease.Lease]
-	asked   slots[call]
+	asks    slots[asking]
 }
 
-// A call is a question on its way to the store or back.
-type call struct {
+// An asking is a lease's question on its way to the store or back.
+type asking struct {
 	lease  uint32
 	ask    script.Ask
 	answer script.Answer
 }
 
+// What questions are.
 const (
-	leaseLook   = iota // at the node
-	leaseReach         // at the store, with a lease's question
-	leaseBack          // at the node
-	leaseLost          // at the node
-	leaseStrict        // at the store, with a request
+	leaseRenewal uint8 = iota // or a settlement
+	leaseRequest
 )
 
 func newLeases(w *world, terms lease.Terms) *leases {
 	terms.Random = w.random.Float64
-	return &leases{
-		world: w, terms: terms, refill: newRefill(w.scenario).slowed(), buckets: make([]bucket, w.scenario.Keys),
+	s := &leases{
+		terms: terms, refill: newRefill(w.scenario).slowed(), buckets: make([]bucket, w.scenario.Keys), shares: newShares(w),
 		phases: w.phases(int64(lookEvery)), numbers: map[uint64]uint32{},
 	}
+	s.post = newPost(w, s.ask, s.answered)
+	return s
 }
 
 // leaseTerms are those of the scenario.
@@ -74,7 +75,11 @@ func (s *leases) arrive(node, key uint32) {
 		after, _ := l.Held()
 		s.hold(key, int64(after)-int64(before))
 	case lease.Unknown:
-		s.queue.put(event{at: s.now + s.way(), what: leaseStrict, node: node, key: key})
+		s.request(node, key)
+	case lease.Refused:
+		if s.isLost(node) {
+			s.request(node, key)
+		}
 	}
 	if renew {
 		s.send(node, key, number, l.Renewal(s.clock(node)))
@@ -83,17 +88,33 @@ func (s *leases) arrive(node, key uint32) {
 
 // look has a lease looked at when the node next does.
 func (s *leases) look(node, key, number uint32) {
-	s.queue.put(event{at: s.tick(s.phases[node], int64(lookEvery)), what: leaseLook, node: node, key: key, slot: number})
+	s.queue.put(event{at: s.tick(s.phases[node], int64(lookEvery)), node: node, key: key, slot: number})
 }
 
+// request asks the store about a request.
+func (s *leases) request(node, key uint32) {
+	if !s.put(node, question{what: leaseRequest, key: key}) {
+		s.shares.arrive(node, key)
+	}
+}
+
+// send asks the store what a lease wants to know.
 func (s *leases) send(node, key, number uint32, ask script.Ask) {
-	slot := s.asked.put(call{lease: number, ask: ask})
-	s.queue.put(event{at: s.now + s.way(), what: leaseReach, node: node, key: key, slot: slot})
+	slot := s.asks.put(asking{lease: number, ask: ask})
+	if !s.put(node, question{key: key, slot: slot}) {
+		s.asks.drop(slot)
+		s.hold(key, -int64(ask.Returned)) // nobody has them any more
+		s.all.at[number].Fail(s.clock(node))
+	}
 }
 
+// happen is a node that looks at a lease, or a call.
 func (s *leases) happen(e event) {
-	switch e.what {
-	case leaseLook:
+	if e.what != 0 {
+		s.post.happen(e)
+		return
+	}
+	if !s.isLost(e.node) && !s.isBusy(e.node) {
 		l := s.all.at[e.slot]
 		settle, gone := l.Expire(s.clock(e.node))
 		if settle {
@@ -104,36 +125,46 @@ func (s *leases) happen(e event) {
 			delete(s.numbers, pair(e.node, e.key))
 			return
 		}
-		s.look(e.node, e.key, e.slot)
-	case leaseReach:
-		s.called(e.key)
-		c := &s.asked.at[e.slot]
-		c.answer = s.refill.ask(&s.buckets[e.key], s.micros(), c.ask)
-		e.at, e.what = s.now+s.way(), leaseBack
-		if s.lost() { // and what was granted with it
-			c.answer.Granted = 0
-			e.at, e.what = s.now+int64(s.scenario.Timeout), leaseLost
-		}
-		s.hold(e.key, int64(c.answer.Granted)-int64(c.ask.Returned)) // what is given back was held until here
-		s.queue.put(e)
-	case leaseBack, leaseLost:
-		c := s.asked.at[e.slot]
-		s.asked.drop(e.slot)
-		l := s.all.at[c.lease]
-		if e.what == leaseLost {
-			l.Fail(s.clock(e.node))
-			return
-		}
-		before, _ := l.Held()
-		l.Apply(c.answer, s.clock(e.node))
-		after, _ := l.Held()
-		s.hold(e.key, int64(after)-int64(before)-int64(c.answer.Granted)) // 0, unless more than fits
-	case leaseStrict:
-		s.called(e.key)
-		if s.refill.take(&s.buckets[e.key], s.micros()) && !s.lost() {
-			s.admit(e.key)
-		}
 	}
+	s.look(e.node, e.key, e.slot)
+}
+
+// ask is a question at the store.
+func (s *leases) ask(_ uint32, q *question) {
+	if q.what == leaseRequest {
+		s.decide(s.refill, s.buckets, q)
+		return
+	}
+	c := &s.asks.at[q.slot]
+	c.answer = s.refill.ask(&s.buckets[q.key], s.micros(), c.ask)
+	if q.failed { // and what was granted with it
+		c.answer.Granted = 0
+	}
+	s.hold(q.key, int64(c.answer.Granted)-int64(c.ask.Returned)) // what is given back was held until here
+}
+
+// answered is the end of it, at the node.
+func (s *leases) answered(node uint32, q *question) {
+	if q.what == leaseRequest {
+		if q.failed {
+			s.shares.arrive(node, q.key)
+		}
+		return
+	}
+	c := s.asks.at[q.slot]
+	s.asks.drop(q.slot)
+	l := s.all.at[c.lease]
+	if q.failed {
+		if q.gone {
+			s.hold(q.key, -int64(c.ask.Returned))
+		}
+		l.Fail(s.clock(node))
+		return
+	}
+	before, _ := l.Held()
+	l.Apply(c.answer, s.clock(node))
+	after, _ := l.Held()
+	s.hold(q.key, int64(after)-int64(before)-int64(c.answer.Granted)) // 0, unless more than fits
 }
 
 // slots are numbered things, whose numbers are used again.

@@ -11,17 +11,19 @@ type Report struct {
 	Load    float64  `json:"load"` // offered to the first key, as a multiple of the rate
 	Seconds float64  `json:"seconds"`
 	Seed    uint64   `json:"seed"`
-	Offered uint64   `json:"offered"` // requests for all keys
-	Asked   uint64   `json:"asked"`   // keys that were asked for at all
-	Ideal   uint64   `json:"ideal"`   // requests that one limiter for all would have admitted
-	Limit   float64  `json:"limit"`   // rate*T, of each key
-	Allowed float64  `json:"allowed"` // burst + rate*T, of each key
-	Results []Result `json:"results"` // in the order of the strategies
+	Away    *Span    `json:"away,omitempty"` // when the store could not be reached, in nanoseconds
+	Offered uint64   `json:"offered"`        // requests for all keys
+	Asked   uint64   `json:"asked"`          // keys that were asked for at all
+	Ideal   uint64   `json:"ideal"`          // requests that one limiter for all would have admitted
+	Limit   float64  `json:"limit"`          // rate*T, of each key
+	Allowed float64  `json:"allowed"`        // burst + rate*T, of each key
+	Results []Result `json:"results"`        // in the order of the strategies
 }
 
 // A Result is what one strategy did.
 type Result struct {
 	Strategy string `json:"strategy"`
+	Title    string `json:"title"`          // its name for people
 	Note     string `json:"note,omitempty"` // what to know about it
 	Admitted uint64 `json:"admitted"`       // of all keys
 	Excess   uint64 `json:"excess"`         // admitted beyond the ideal, key by key
@@ -33,10 +35,12 @@ type Result struct {
 	FirstAdmitted  uint64  `json:"first_admitted"`
 	FirstOfLimit   float64 `json:"first_of_limit"`   // admitted/(rate*T)
 	FirstOfAllowed float64 `json:"first_of_allowed"` // admitted/(burst + rate*T)
-	FirstCalls     float64 `json:"first_calls"`      // of the store, a second
+	FirstAsked     float64 `json:"first_asked"`      // questions to the store about it, a second
 
-	Calls    uint64  `json:"calls"`     // of the store, counting those that travel together each
-	KeyCalls float64 `json:"key_calls"` // those of a key that was asked for, a second
+	Calls     uint64  `json:"calls"`       // that all nodes made, each with up to 64 questions that waited for it together
+	CallsASec float64 `json:"calls_a_sec"` // a second
+	Questions uint64  `json:"questions"`   // that came to the store in them
+	AskedAKey float64 `json:"asked_a_key"` // those about a key that was asked for, a second
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
@@ -45,7 +49,8 @@ type Result struct {
 	Bound float64 `json:"bound"`
 	// Worst is the most that was admitted of any key in any interval beyond rate*T and what was held of it when
 	// the interval began. Of windows it is that of the whole run until the end of any window, so that windows which
-	// are kept exactly have none. WorstBound is burst + N*D, and Holds says that Worst is within.
+	// are kept exactly have none. WorstBound is burst + N*D, and with shares what those have when the store goes
+	// away and what it has when it is back: at most a burst each. Holds says that Worst is within.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -57,6 +62,9 @@ func newReport(s *Scenario, ideal *central) *Report {
 		Nodes: s.Nodes, Keys: s.Keys, Rate: s.Rate.String(), Burst: s.Burst, Load: s.Load, Seconds: s.Time.Seconds(), Seed: s.Seed,
 		Limit: limit, Allowed: limit + float64(s.Burst),
 	}
+	if s.Away != (Span{}) {
+		r.Away = &s.Away
+	}
 	for key, offered := range ideal.offered {
 		r.Offered += uint64(offered)
 		r.Ideal += ideal.keys[key].admitted
@@ -65,6 +73,15 @@ func newReport(s *Scenario, ideal *central) *Report {
 		}
 	}
 	return r
+}
+
+// afterLoss is what a store that goes away once costs, if there are shares: they begin full, and the store's own buckets
+// fill until the nodes notice that it is back, while the shares are spent.
+func (s *Scenario) afterLoss() float64 {
+	if !s.Share || s.Away == (Span{}) {
+		return 0
+	}
+	return float64(s.shareBurst())*float64(s.Nodes) + float64(s.Burst)
 }
 
 // rounding is what sums of whole numbers and of rates can be wrong by, in tokens.
@@ -77,17 +94,19 @@ func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
 		overdraft = 0
 	}
 	o := Result{
-		Strategy: strategy.String(), Note: note,
+		Strategy: strategy.String(), Title: strategy.Title(), Note: note,
 		FirstAdmitted:  first.admitted,
 		FirstOfLimit:   float64(first.admitted) / r.Limit,
 		FirstOfAllowed: float64(first.admitted) / r.Allowed,
-		FirstCalls:     float64(first.calls) / r.Seconds,
+		FirstAsked:     float64(first.asked) / r.Seconds,
 		Calls:          w.calls,
-		KeyCalls:       float64(w.calls) / float64(max(r.Asked, 1)) / r.Seconds,
+		CallsASec:      float64(w.calls) / r.Seconds,
+		Questions:      w.questions,
+		AskedAKey:      float64(w.questions) / float64(max(r.Asked, 1)) / r.Seconds,
 		Held:           uint64(w.most),
-		Bound:          r.Allowed + float64(w.most) + overdraft,
-		WorstBound:     float64(s.Burst) + overdraft,
+		WorstBound:     float64(s.Burst) + overdraft + s.afterLoss(),
 	}
+	o.Bound = r.Limit + float64(w.most) + o.WorstBound
 	for key := range w.keys {
 		a, want := &w.keys[key], ideal.keys[key].admitted
 		o.Admitted += a.admitted

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// A Scenario is what is simulated. All fields but Shares, Jitter, Loss, Skew and Overdraft must be set; [Default]
-// has a value for each.
+// A Scenario is what is simulated. All fields but Shares, Jitter, Loss, Away, Share, Skew and Overdraft must be
+// set; [Default] has a value for each.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has the limit for itself
@@ -27,12 +27,20 @@ type Scenario struct {
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
 	Jitter    time.Duration // round trips last RTT ± Jitter, evenly; at most RTT
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
+	Away      Span          // when the store cannot be reached; none if it is the zero Span
+	Share     bool          // a node admits its share of what the store fails to decide, else nothing of it
 	Timeout   time.Duration // after which a node takes a reply for lost, more than RTT + Jitter
 	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
 	Overdraft uint64        // tokens that a node may spend of a key before it has them, 0 to 16,383
 	Seed      uint64        // of the random numbers
 
 	Strategies []Strategy // in the order of the report
+}
+
+// A Span is from one simulated time to before another.
+type Span struct {
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
 }
 
 // Default returns the scenario that the others are compared with: 4 nodes, one key, ten times the
@@ -67,6 +75,8 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: loss of %v: want 0 to less than 1", s.Loss)
 	case s.Timeout <= s.RTT+s.Jitter || s.Timeout > time.Minute:
 		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m", s.Timeout, s.RTT+s.Jitter)
+	case s.Away != Span{} && (s.Away.From < 0 || s.Away.To <= s.Away.From || s.Away.To > s.Time):
+		return fmt.Errorf("sim: a store that is away from %v to %v: want a span of the simulated %v", s.Away.From, s.Away.To, s.Time)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
 	case s.Overdraft > lease.MaxDebt:

@@ -5,7 +5,7 @@ import "time"
 // settle counts first and tells the store later. A node only talks about keys that it was asked
 // about since it last did.
 type settle struct {
-	*world
+	*post
 	interval, period int64 // ns; the period is the window
 	limit            uint64
 	phases           []int64
@@ -31,19 +31,14 @@ type total struct {
 	counts  [2]uint64
 }
 
-const (
-	settleSend  = iota // at the node
-	settleReach        // at the store
-	settleBack         // at the node
-	settleLost         // at the node
-)
-
 func newSettle(w *world, interval time.Duration) *settle {
 	w.window = int64(w.scenario.Rate.Period() / time.Microsecond)
-	return &settle{
-		world: w, interval: int64(interval), period: int64(w.scenario.Rate.Period()), limit: uint64(w.scenario.Rate.Tokens()),
+	s := &settle{
+		interval: int64(interval), period: int64(w.scenario.Rate.Period()), limit: uint64(w.scenario.Rate.Tokens()),
 		phases: w.phases(int64(interval)), numbers: map[uint64]uint32{}, totals: make([]total, w.scenario.Keys),
 	}
+	s.post = newPost(w, s.add, s.answered)
+	return s
 }
 
 func (s *settle) arrive(node, key uint32) {
@@ -64,32 +59,33 @@ func (s *settle) arrive(node, key uint32) {
 	}
 	if !c.talking {
 		c.talking = true
-		s.queue.put(event{at: s.tick(s.phases[node], s.interval), what: settleSend, node: node, key: key, slot: number})
+		s.queue.put(event{at: s.tick(s.phases[node], s.interval), node: node, key: key, slot: number})
 	}
 }
 
+// happen is a node that tells its count, or a call.
 func (s *settle) happen(e event) {
+	if e.what != 0 {
+		s.post.happen(e)
+		return
+	}
 	c := &s.counts[e.slot]
-	switch e.what {
-	case settleSend:
-		c.told, c.about = c.own, c.window
-		e.at, e.what = s.now+s.way(), settleReach
-		s.queue.put(e)
-	case settleReach:
-		s.called(e.key)
-		c.answer = s.totals[e.key].add(c.about, c.told)
-		e.at, e.what = s.now+s.way(), settleBack
-		if s.lost() {
-			e.at, e.what = s.now+int64(s.scenario.Timeout), settleLost
-		}
-		s.queue.put(e)
-	case settleBack:
-		c.talking = false
-		if c.window == c.about {
-			c.known, c.own = c.answer, c.own-c.told
-		}
-	case settleLost: // it tells the same again, and they count twice
-		c.talking = false
+	c.told, c.about = c.own, c.window
+	c.talking = s.put(e.node, question{key: e.key, slot: e.slot})
+}
+
+// add is a count at the store.
+func (s *settle) add(_ uint32, q *question) {
+	c := &s.counts[q.slot]
+	c.answer = s.totals[q.key].add(c.about, c.told)
+}
+
+// answered is the end of that. A node whose answer is lost tells the same again, and it counts twice.
+func (s *settle) answered(_ uint32, q *question) {
+	c := &s.counts[q.slot]
+	c.talking = false
+	if !q.failed && c.window == c.about {
+		c.known, c.own = c.answer, c.own-c.told
 	}
 }
 

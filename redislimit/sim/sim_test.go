@@ -46,7 +46,7 @@ func TestStrictIsTheIdeal(t *testing.T) {
 		o := r.Results[0]
 		assert.Equal(t, r.Ideal, o.Admitted)
 		assert.Zero(t, o.Excess+o.Refused)
-		assert.Equal(t, r.Offered, o.Calls)
+		assert.Equal(t, r.Offered, o.Questions)
 		assert.True(t, o.Holds)
 		if load > 1 {
 			assert.InDelta(t, r.Allowed, o.FirstAdmitted, 2, "all of the bound is there to be had")
@@ -68,7 +68,7 @@ func TestLeasesKeepTheBound(t *testing.T) {
 					require.Empty(t, o.Note, "leases, not what stands in for them")
 					assert.True(t, o.Holds, "%v beyond, of %v", o.Worst, o.WorstBound)
 					assert.LessOrEqual(t, float64(o.FirstAdmitted), o.Bound)
-					assert.Less(t, o.Calls, r.Offered, "fewer calls than requests")
+					assert.Less(t, o.Questions, r.Offered, "fewer questions than requests")
 					if loss == 0 {
 						assert.Greater(t, o.FirstOfAllowed, min(load, 1)*0.97, "and the limit can be used")
 						assert.Less(t, o.RefusedShare, 0.02)
@@ -137,6 +137,55 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 	}
 }
 
+// Questions go alone while fewer than eight calls of their node are under way, and then together.
+func TestQuestionsTravelTogether(t *testing.T) {
+	with := func(trip time.Duration) (Result, *Report) {
+		r := run(t, func(s *Scenario) {
+			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
+		})
+		return r.Results[0], r
+	}
+	alone, r := with(100 * time.Microsecond) // one call is under way at most times
+	assert.Equal(t, r.Offered, alone.Questions)
+	assert.InEpsilon(t, alone.Questions, alone.Calls, 0.001)
+	together, r := with(10 * time.Millisecond) // a hundred questions come meanwhile
+	assert.Equal(t, r.Offered, together.Questions)
+	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
+	assert.InEpsilon(t, 10*perNode/0.01, together.Calls, 0.01, "eight calls all the time")
+	full, r := with(100 * time.Millisecond) // a thousand do, twice of what goes into eight calls
+	assert.InEpsilon(t, 10*perNode*perCall/0.1, full.Questions, 0.1)
+	assert.InEpsilon(t, perCall, float64(full.Questions)/float64(full.Calls), 0.01, "all of them full")
+	assert.Less(t, full.Questions, r.Offered, "what waits is bounded")
+}
+
+// With shares a store that was away costs two bursts at most: the shares begin full, and the store's bucket fills while
+// they are spent.
+func TestAStoreThatIsAway(t *testing.T) {
+	with := func(share bool, from, to time.Duration) []Result {
+		return run(t, func(s *Scenario) {
+			s.Away, s.Share, s.Strategies = Span{from, to}, share, []Strategy{Strict(), Lease()}
+		}).Results
+	}
+	never := with(true, 0, 0)
+	for _, away := range []time.Duration{60 * time.Millisecond, 2 * time.Second} {
+		for i, o := range with(true, 2*time.Second, 2*time.Second+away) {
+			assert.True(t, o.Holds, "%s: %v beyond, of %v", o.Strategy, o.Worst, o.WorstBound)
+			assert.Equal(t, never[i].WorstBound+2*200, o.WorstBound)
+			if away > time.Second {
+				assert.Greater(t, o.Worst, never[i].WorstBound+100, "%s: it did cost something", o.Strategy)
+				// Until the breaker opens, and then four probes a second and node.
+				assert.Less(t, o.Calls, never[i].Calls*83/100, "%s: calls to a store that is away", o.Strategy)
+				assert.Greater(t, o.Calls, never[i].Calls*77/100, "%s: calls to a store that is back", o.Strategy)
+			}
+		}
+	}
+	for i, o := range with(false, 2*time.Second, 4*time.Second) {
+		assert.InEpsilon(t, 0.8*float64(never[i].Admitted), o.Admitted, 0.03, "%s admits nothing meanwhile", o.Strategy)
+		assert.True(t, o.Holds, o.Strategy)
+		assert.Equal(t, never[i].WorstBound, o.WorstBound)
+	}
+}
+
 // Clocks that differ change nothing where time is only the store's, or that of one node.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
@@ -161,7 +210,7 @@ func TestLossesAreNeverMore(t *testing.T) {
 
 func TestSmallLimitsAreStrict(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Nodes, s.Burst, s.Strategies = 100, 50, []Strategy{Lease()} })
-	assert.Equal(t, r.Offered, r.Results[0].Calls)
+	assert.Equal(t, r.Offered, r.Results[0].Questions)
 	assert.Contains(t, r.Results[0].Note, "too small for leases on 100 nodes")
 	assert.Equal(t, 50.0, r.Results[0].WorstBound)
 }
@@ -239,6 +288,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"jitter of 2ms":         func(s *Scenario) { s.Jitter = 2 * time.Millisecond },
 		"loss of 1":             func(s *Scenario) { s.Loss = 1 },
 		"timeout of 1ms":        func(s *Scenario) { s.Timeout = time.Millisecond },
+		"away from 1s to 1s":    func(s *Scenario) { s.Away = Span{time.Second, time.Second} },
+		"away from 9s to 11s":   func(s *Scenario) { s.Away = Span{9 * time.Second, 11 * time.Second} },
 		"skew of -1ns":          func(s *Scenario) { s.Skew = -1 },
 		"overdraft of 16384":    func(s *Scenario) { s.Overdraft = 16384 },
 		"2 shares for 4 nodes":  func(s *Scenario) { s.Shares = []float64{1, 2} },
@@ -260,6 +311,12 @@ func TestStrategiesHaveNames(t *testing.T) {
 		got, err := ParseStrategy(s.String())
 		assert.NoError(t, err)
 		assert.Equal(t, s, got)
+	}
+	for title, s := range map[string]Strategy{
+		"strict": Strict(), "leased": Lease(), "settling later every 200 ms": SettleLater(200 * time.Millisecond),
+		"settling later every 1.5 s": SettleLater(1500 * time.Millisecond), "settling later every 60 s": SettleLater(time.Minute),
+	} {
+		assert.Equal(t, title, s.Title())
 	}
 	for _, name := range []string{"", "lax", "settle-later-", "settle-later-soon", "settle-later-1us"} {
 		_, err := ParseStrategy(name)

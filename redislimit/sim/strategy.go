@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -68,6 +69,20 @@ func (s Strategy) String() string {
 		return settlePrefix + s.interval.String()
 	}
 	return "none"
+}
+
+// Title returns what the strategy is called for people.
+func (s Strategy) Title() string {
+	switch s.kind {
+	case kindLease:
+		return "leased"
+	case kindSettle:
+		// As a Duration writes it, with a space before the unit; the longest is a minute.
+		text := strings.Replace(s.interval.String(), "1m0s", "60s", 1)
+		digits := strings.LastIndexAny(text, "0123456789") + 1
+		return "settling later every " + text[:digits] + " " + text[digits:]
+	}
+	return s.String()
 }
 
 func (s Strategy) check() error {

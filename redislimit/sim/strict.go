@@ -1,25 +1,39 @@
 package sim
 
-// strict asks the store about every request. A request whose answer is lost is refused, and the
-// store has charged it.
+// strict asks the store about every request. A request whose answer is lost is up to the node's
+// share, and the store has charged it.
 type strict struct {
-	*world
+	*post
 	refill  *refill
 	buckets []bucket
+	shares  *shares
 }
 
 func newStrict(w *world) *strict {
-	return &strict{w, newRefill(w.scenario), make([]bucket, w.scenario.Keys)}
+	s := &strict{refill: newRefill(w.scenario), buckets: make([]bucket, w.scenario.Keys), shares: newShares(w)}
+	s.post = newPost(w, func(_ uint32, q *question) { s.decide(s.refill, s.buckets, q) }, s.answered)
+	return s
 }
 
 func (s *strict) arrive(node, key uint32) {
-	s.queue.put(event{at: s.now + s.way(), node: node, key: key})
+	if !s.put(node, question{key: key}) {
+		s.shares.arrive(node, key)
+	}
 }
 
-// happen is a request at the store, the only thing that happens.
-func (s *strict) happen(e event) {
-	s.called(e.key)
-	if s.refill.take(&s.buckets[e.key], s.micros()) && !s.lost() {
-		s.admit(e.key)
+func (s *strict) answered(node uint32, q *question) {
+	if q.failed {
+		s.shares.arrive(node, q.key)
+	}
+}
+
+// decide has the store decide about a request. Who waits for an answer gives up when the timeout is over,
+// however long of that the question did not travel.
+func (p *post) decide(r *refill, buckets []bucket, q *question) {
+	if p.now-q.since > int64(p.scenario.Timeout) {
+		q.failed = true
+	}
+	if r.take(&buckets[q.key], p.micros()) && !q.failed {
+		p.admit(q.key)
 	}
 }

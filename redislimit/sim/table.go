@@ -17,11 +17,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if r.Keys > 1 {
 		fmt.Fprintf(tw, "keys\t%d\tof which %d were asked for\n", r.Keys, r.Asked)
 	}
+	if r.Away != nil {
+		fmt.Fprintf(tw, "store\taway\tfrom %v to %v\n", r.Away.From, r.Away.To)
+	}
 	fmt.Fprintf(tw, "limit\t%s\ta key in the %s s, and the burst of %d\n\n", number(r.Limit), number(r.Seconds), r.Burst)
 	tw.Flush()
 
 	// Headings and numbers align right, names left.
-	rows := [][]string{{"strategy", "admitted", "of the limit", "of the allowed", "beyond ideal", "wrongly refused", "calls/key/s", "most held", "worst excess", "bound", ""}}
+	rows := [][]string{{"strategy", "admitted", "of the limit", "of the allowed", "beyond ideal", "wrongly refused", "asked/key/s", "calls/s", "most held", "worst excess", "bound", ""}}
 	for _, o := range r.Results {
 		held := "holds"
 		if !o.Holds {
@@ -29,7 +32,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, []string{
 			o.Strategy, strconv.FormatUint(o.Admitted, 10), percent(o.FirstOfLimit), percent(o.FirstOfAllowed),
-			strconv.FormatUint(o.Excess, 10), fmt.Sprintf("%.3f %%", 100*o.RefusedShare), fmt.Sprintf("%.1f", o.KeyCalls),
+			strconv.FormatUint(o.Excess, 10), fmt.Sprintf("%.3f %%", 100*o.RefusedShare), fmt.Sprintf("%.1f", o.AskedAKey), fmt.Sprintf("%.1f", o.CallsASec),
 			strconv.FormatUint(o.Held, 10), fmt.Sprintf("%.1f", o.Worst), number(o.WorstBound), held,
 		})
 	}
@@ -56,6 +59,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	} else {
 		fmt.Fprintln(&out)
 	}
+	fmt.Fprintln(&out, "asked/key/s: questions to the store about a key; calls/s: of all nodes together, each with the up to 64 questions that waited while 8 calls of a node were under way")
 	fmt.Fprintln(&out, "worst excess: the most beyond the rate and what nodes held before, in any interval; of settle-later since the start, by whole windows")
 	for _, o := range r.Results {
 		if o.Note != "" {

@@ -7,15 +7,16 @@ import (
 
 // A world is where one strategy is at work: its clock, what is to come, and the books.
 type world struct {
-	scenario *Scenario
-	now      int64 // ns since the start
-	queue    queue
-	random   *rand.Rand // of the network and the nodes
-	rate     float64    // tokens each µs
-	keys     []account
-	calls    uint64
-	most     int64 // held by all nodes of one key
-	window   int64 // µs, of a strategy that counts in windows, which gives what the rate gives at its start; or 0
+	scenario  *Scenario
+	now       int64 // ns since the start
+	queue     queue
+	random    *rand.Rand // of the network and the nodes
+	rate      float64    // tokens each µs
+	keys      []account
+	calls     uint64 // of the store
+	questions uint64 // in them
+	most      int64  // held by all nodes of one key
+	window    int64  // µs, of a strategy that counts in windows, which gives what the rate gives at its start; or 0
 }
 
 // An account is what there is to say about a key.
@@ -26,7 +27,7 @@ type world struct {
 type account struct {
 	admitted uint64
 	held     int64   // tokens that the store has charged and nobody has spent: in hand or on the way
-	calls    uint64  // of the store
+	asked    uint64  // questions to the store about it
 	low      float64 // 0, that of the whole run, in windows: they admit two limits at once where they meet
 	excess   float64 // of the worst interval
 }
@@ -82,10 +83,10 @@ func (w *world) hold(key uint32, n int64) {
 	w.most = max(w.most, a.held)
 }
 
-// called counts a call of the store.
-func (w *world) called(key uint32) {
-	w.calls++
-	w.keys[key].calls++
+// asked counts a question to the store.
+func (w *world) asked(key uint32) {
+	w.questions++
+	w.keys[key].asked++
 }
 
 // way returns how long a message takes one way: half a round trip.
@@ -95,6 +96,11 @@ func (w *world) way() int64 {
 		trip += w.random.Int64N(2*jitter+1) - jitter
 	}
 	return trip / 2
+}
+
+// isAway reports whether the store cannot be reached.
+func (w *world) isAway() bool {
+	return w.now >= int64(w.scenario.Away.From) && w.now < int64(w.scenario.Away.To)
 }
 
 // lost reports whether a reply is.
