@@ -24,7 +24,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	tw.Flush()
 
 	// Headings and numbers align right, names left.
-	rows := [][]string{{"strategy", "admitted", "of the limit", "of the allowed", "beyond ideal", "wrongly refused", "asked/key/s", "calls/s", "most held", "worst excess", "bound", ""}}
+	rows := [][]string{
+		{"", "", "of the", "of the", "beyond", "wrongly", "asked", "", "most", "worst", "", ""},
+		{"strategy", "admitted", "limit", "allowed", "ideal", "refused", "/key/s", "calls/s", "held", "excess", "bound", ""},
+	}
 	for _, o := range r.Results {
 		held := "holds"
 		if !o.Holds {
@@ -32,7 +35,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, []string{
 			o.Strategy, strconv.FormatUint(o.Admitted, 10), percent(o.FirstOfLimit), percent(o.FirstOfAllowed),
-			strconv.FormatUint(o.Excess, 10), fmt.Sprintf("%.3f %%", 100*o.RefusedShare), fmt.Sprintf("%.1f", o.AskedAKey), fmt.Sprintf("%.1f", o.CallsASec),
+			strconv.FormatUint(o.Excess, 10), fmt.Sprintf("%.3f %%", 100*o.RefusedShare),
+			fmt.Sprintf("%.1f", o.AskedAKey), fmt.Sprintf("%.1f", o.CallsASec),
 			strconv.FormatUint(o.Held, 10), fmt.Sprintf("%.1f", o.Worst), number(o.WorstBound), held,
 		})
 	}
@@ -54,13 +58,15 @@ func (r *Report) WriteTable(w io.Writer) error {
 		out.Truncate(len(bytes.TrimRight(out.Bytes(), " ")))
 		out.WriteByte('\n')
 	}
+	out.WriteByte('\n')
 	if r.Keys > 1 {
-		fmt.Fprintln(&out, "\nof the limit, of the allowed: what the key that is asked for most got")
-	} else {
-		fmt.Fprintln(&out)
+		fmt.Fprintln(&out, "of the limit, of the allowed: what the key that is asked for most got")
 	}
-	fmt.Fprintln(&out, "asked/key/s: questions to the store about a key; calls/s: of all nodes together, each with the up to 64 questions that waited while 8 calls of a node were under way")
-	fmt.Fprintln(&out, "worst excess: the most beyond the rate and what nodes held before, in any interval; of settle-later since the start, by whole windows")
+	fmt.Fprintln(&out, `asked/key/s: questions to the store about a key
+calls/s: of all nodes together, each with the up to 64 questions that waited
+  while 8 calls of a node were under way
+worst excess: the most beyond the rate and what nodes held before, in any
+  interval; of settle-later since the start, by whole windows`)
 	for _, o := range r.Results {
 		if o.Note != "" {
 			fmt.Fprintf(&out, "%s: %s\n", o.Strategy, o.Note)

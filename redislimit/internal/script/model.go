@@ -22,7 +22,7 @@ type Model struct {
 }
 
 // Ask answers as [Plan.Run] would at a time of the server, in microseconds since 1970, which may go back.
-// As there, Need is at most Want.
+// As there, Need is at most Want, or Want is 0.
 func (m *Model) Ask(p *Plan, nowMicros int64, a Ask) Answer {
 	a = p.bounded(a)
 	switch p.kind {

@@ -62,6 +62,8 @@ func TestDecisions(t *testing.T) {
 				{Ask{Need: 1, Want: 100}, 1, 6}, // a quarter of 7, in whole tokens
 				{Ask{Need: 2, Want: 100}, 2, 4}, // what is needed, if a quarter is less
 				{strict(5), 0, 4},
+				{Ask{Need: 4}, 0, 4}, // only looks
+				{Ask{Need: 5}, 0, 4},
 				{strict(4), 4, 0},
 				{strict(1), 0, 0},
 				{Ask{Returned: 5}, 0, 5},
@@ -76,10 +78,16 @@ func TestDecisions(t *testing.T) {
 				{strict(10), 10, 0},
 			} {
 				step.ask.Window = one(t, p, c, name, Ask{}).Window
+				before := dump(t, c, name)
 				got := one(t, p, c, name, step.ask)
 				assert.Equal(t, step.granted, got.Granted, "step %d: %+v", i, step.ask)
 				assert.Equal(t, step.remaining, got.Remaining, "step %d: %+v", i, step.ask)
-				assert.Equal(t, got.Granted < step.ask.Need, got.RetryAfter > 0, "step %d: %+v", i, step.ask)
+				if step.ask.Want > 0 {
+					assert.Equal(t, got.Granted < step.ask.Need, got.RetryAfter > 0, "step %d: %+v", i, step.ask)
+				} else if step.ask.Need > 0 {
+					assert.Equal(t, got.Remaining < step.ask.Need, got.RetryAfter > 0, "step %d: %+v", i, step.ask)
+					assert.Equal(t, before, dump(t, c, name), "a look changed a key")
+				}
 				if i == 0 {
 					assert.Empty(t, dump(t, c, name), "a look made a key")
 				}

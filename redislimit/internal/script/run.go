@@ -23,7 +23,7 @@ var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 // An Ask is what is asked of one key.
 type Ask struct {
 	// Need tokens or more are wanted, else none; up to Want. Need is at most Want. Both equal is to
-	// take just so many, both 0 to take none.
+	// take just so many, both 0 to take none. A Want of 0 takes none and asks whether Need would fit.
 	Need, Want uint64
 	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
 	Returned uint64
@@ -108,7 +108,7 @@ func (p *Plan) Run(ctx context.Context, c rueidis.Client, keys []string, asks []
 }
 
 func (a Ask) check() error {
-	if a.Need > a.Want {
+	if a.Need > a.Want && a.Want > 0 {
 		return fmt.Errorf("need of %d tokens, want of %d: want at least what is needed", a.Need, a.Want)
 	}
 	if a.Window < 0 || a.Window > exactly {

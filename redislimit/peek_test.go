@@ -1,0 +1,175 @@
+//go:build unix
+
+package redislimit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+func peek(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Decision {
+	t.Helper()
+	d, err := l.Peek(t.Context(), key, n)
+	require.NoError(t, err)
+	return d
+}
+
+// Peek answers what Take then does, and changes nothing in the store. Of the log a real server knows: the script's
+// tests ask it.
+func TestPeekTakesNothing(t *testing.T) {
+	for name, policy := range map[string]engine.Policy{
+		"token bucket":   engine.TokenBucket(engine.PerSecond(1), 5),
+		"fixed window":   engine.FixedWindow(5, 5*time.Second),
+		"sliding window": engine.SlidingWindow(5, 5*time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, store := mini(t)
+			l := limiter(t, store, policy)
+			assert.Equal(t, engine.Decision{Allowed: true, Limit: 5, Remaining: 5}, peek(t, l, "k", 5), "a key that was never seen")
+			assert.Empty(t, server.Keys())
+			take(t, l, "k", 3)
+			before := server.Dump()
+			for _, n := range []uint64{0, 1, 2, 3, 5, 6} {
+				d := peek(t, l, "k", n)
+				assert.Equal(t, n <= 2, d.Allowed, "%d of 2", n)
+				assert.EqualValues(t, 2, d.Remaining)
+				assert.Positive(t, d.ResetAfter)
+				switch {
+				case n <= 2:
+					assert.Zero(t, d.RetryAfter)
+				case n > 5:
+					assert.Equal(t, engine.Never, d.RetryAfter)
+				default:
+					assert.Equal(t, d.RetryAfter, take(t, l, "k", n).RetryAfter, "as Take says it")
+				}
+			}
+			assert.Equal(t, before, server.Dump())
+		})
+	}
+}
+
+func TestResetOfAStrictKey(t *testing.T) {
+	for name, policy := range algorithms() {
+		t.Run(name, func(t *testing.T) {
+			store := patient(t, redistest.Start(t).URL())
+			l := limiter(t, store, policy)
+			other := limiter(t, store, policy)
+			take(t, l, "k", burst)
+			take(t, l, "another", burst)
+			d := peek(t, other, "k", 1)
+			require.False(t, d.Allowed)
+			require.Positive(t, d.RetryAfter)
+			require.NoError(t, l.Reset(t.Context(), "k"))
+			require.NoError(t, l.Reset(t.Context(), "never seen"))
+			assert.Equal(t, engine.Decision{Allowed: true, Limit: burst, Remaining: burst}, peek(t, other, "k", 1))
+			assert.Zero(t, peek(t, l, "another", 1).Remaining)
+		})
+	}
+}
+
+// A key in a cluster is found by whoever looks for it.
+func TestPeekAndResetInACluster(t *testing.T) {
+	store := patient(t, redistest.StartCluster(t).URL())
+	l := limiter(t, store, slow())
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		take(t, l, key, 2)
+		assert.EqualValues(t, burst-2, peek(t, l, key, 1).Remaining)
+		require.NoError(t, l.Reset(t.Context(), key))
+		assert.EqualValues(t, burst, peek(t, l, key, 1).Remaining)
+	}
+}
+
+// Whatever is in hand, owed or was admitted without asking counts. A leased window, whose limit does not come back
+// while it lasts, has numbers that can be told in advance.
+func TestPeekOfALeasedKey(t *testing.T) {
+	store := patient(t, redistest.Start(t).URL())
+	policy := engine.FixedWindow(1_024_000, time.Hour)
+	const limit = 1_023_000 // leases do without a 1,024th
+	l := limiter(t, store, policy)
+	require.Equal(t, redislimit.Leased, l.Mode())
+	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
+	left := func(taken uint64) {
+		t.Helper()
+		// While an answer is on its way its tokens are nowhere.
+		require.Eventually(t, func() bool { return peek(t, l, "k", 1).Remaining == limit-taken }, noLonger, time.Millisecond,
+			"%d taken, %d left", taken, peek(t, l, "k", 1).Remaining)
+	}
+	take(t, l, "k", 1)
+	assert.Zero(t, store.Health().Keys-1, "the first requests ask nobody")
+	left(1)
+	for range 99 {
+		require.True(t, take(t, l, "k", 1).Allowed)
+	}
+	left(100)
+	// And after the lease has been given back.
+	require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 }, noLonger, time.Millisecond)
+	left(100)
+
+	require.NoError(t, l.Reset(t.Context(), "k"))
+	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
+}
+
+// A node forgets what it holds of a key, and that it refused it.
+func TestResetOfALeasedKey(t *testing.T) {
+	store := patient(t, redistest.Start(t).URL())
+	l := limiter(t, store, engine.FixedWindow(1024, 10*time.Second), redislimit.Nodes(2))
+	require.Equal(t, redislimit.Leased, l.Mode())
+	require.Eventually(t, func() bool {
+		allowed := false
+		for range 100 {
+			allowed = l.Allow("k")
+		}
+		return !allowed && !peek(t, l, "k", 1).Allowed
+	}, backSoon, time.Millisecond, "everything is used up")
+	require.Equal(t, 1, l.Stats().Leases)
+	require.NoError(t, l.Reset(t.Context(), "k"))
+	assert.Zero(t, l.Stats().Leases)
+	assert.True(t, l.Allow("k"), "a refusal is not remembered")
+	assert.EqualValues(t, 1022, peek(t, l, "k", 1).Remaining)
+}
+
+// Who looks at a store that does not answer is told, in time, whatever decides meanwhile; a reset is one of the calls
+// by which its loss and its return are noticed.
+func TestPeekAndResetOfALostStore(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	store := open(t, proxy.URL())
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.Share), redislimit.Nodes(faultNode))
+	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
+	proxy.BlackHole()
+	for range failures {
+		begin := time.Now()
+		assert.ErrorIs(t, l.Reset(t.Context(), "k"), redislimit.ErrStore)
+		assert.Less(t, time.Since(begin), noLonger)
+	}
+	assert.Equal(t, 1, store.Health().Lost)
+	assert.EqualValues(t, failures, store.Health().Timeouts)
+	_, err := l.Peek(t.Context(), "k", 1)
+	assert.ErrorIs(t, err, redislimit.ErrStore)
+	d, err := l.Take(t.Context(), "k", burst/faultNode)
+	require.NoError(t, err)
+	require.True(t, d.Allowed, "the share")
+	assert.False(t, take(t, l, "k", 1).Allowed)
+	assert.ErrorContains(t, l.Reset(t.Context(), "k"), "it is lost, and is tried every 250ms")
+	assert.True(t, take(t, l, "k", 1).Allowed, "the share is reset in any case")
+
+	proxy.Clear()
+	require.Eventually(t, func() bool { return l.Reset(t.Context(), "k") == nil }, backSoon, time.Millisecond)
+	assert.Zero(t, store.Health().Lost)
+	assert.EqualValues(t, burst, peek(t, l, "k", 1).Remaining)
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Peek(over, "k", 1)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, l.Reset(over, "k"), context.Canceled)
+	assert.Zero(t, store.Health().Lost, "who goes away says nothing of the store")
+}
