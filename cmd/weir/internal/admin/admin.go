@@ -37,12 +37,14 @@ type Rule struct {
 	Name    string // unique; the label of metrics
 	Policy  string // for people
 	Shadow  bool
-	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table and no form
+	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table
 	// Stored is the limit if it is kept in a store. All rules that are have the same store.
 	Stored *redislimit.Limiter
 	// Key makes the key of what the operator types into the form, a text for each of Parts. nil
 	// means that there is no form for the rule.
 	Key func(parts []string) engine.Key
+	// Text is what Key is, of a rule that is Stored.
+	Text func(parts []string) string
 	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
 }
@@ -119,13 +121,19 @@ func (a *Admin) Observe(limit string, o httplimit.Outcome) {
 	}
 }
 
-// Limited notes whom a request was refused to. It is for [httplimit.OnLimited]. A limit without a
-// Limiter has no keys here, and where keys are not shown none is kept.
+// Limited notes whom a request was refused to. It is for [httplimit.OnLimited]. Where keys are not
+// shown none is kept. Of a key in a store the text is kept in any case, to ask for it.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
-	if a.config.Keys == config.KeysOff || c.Key() == (engine.Key{}) {
+	if a.config.Keys == config.KeysOff {
 		return
 	}
-	a.refusals.add(identity{c.Limit, c.Key()}, func() string {
+	if c.Key() == (engine.Key{}) { // the limit has no Limiter
+		if text := c.KeyText(r); text != "" {
+			a.refusals.add(a.refusals.stored(c.Limit, text), func() string { return clip(text) })
+		}
+		return
+	}
+	a.refusals.add(identity{rule: c.Limit, key: c.Key()}, func() string {
 		if a.config.Keys != config.KeysFull {
 			return ""
 		}

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
@@ -36,17 +37,22 @@ type keyView struct {
 
 // servePeek answers what a key has left.
 func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
-	a.withKey(w, r, func(l *engine.Limiter, k engine.Key) (recorded bool) {
-		return known(l.PeekKey(k, 1))
+	a.withKey(w, r, func(b *bucket) (recorded bool, d engine.Decision, err error) {
+		d, err = b.peek(r.Context())
+		return known(d), d, err
 	})
 }
 
 // serveReset makes a key as if it had taken nothing.
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
-	a.withKey(w, r, func(l *engine.Limiter, k engine.Key) (recorded bool) {
-		recorded = known(l.PeekKey(k, 1))
-		l.ResetKey(k)
-		return recorded
+	a.withKey(w, r, func(b *bucket) (recorded bool, d engine.Decision, err error) {
+		before, failed := b.peek(r.Context())
+		if err := b.reset(r.Context()); err != nil {
+			return false, d, err
+		}
+		d, err = b.peek(r.Context())
+		// What cannot be looked at, because there is something else in its place, was there.
+		return failed != nil || known(before), d, err
 	})
 }
 
@@ -54,26 +60,30 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 // that was never seen.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
-// withKey finds the key of a request, does something with it, and answers with what is left then.
-func (a *Admin) withKey(w http.ResponseWriter, r *http.Request, do func(*engine.Limiter, engine.Key) bool) {
+// withKey finds the key of a request, does something with it, and answers with what is left then. A store that
+// fails is a bad gateway.
+func (a *Admin) withKey(w http.ResponseWriter, r *http.Request, do func(*bucket) (recorded bool, d engine.Decision, err error)) {
 	request, status, err := readForm(w, r)
 	if err != nil {
 		fail(w, status, err)
 		return
 	}
-	rule, key, err := a.key(request)
+	b, err := a.bucket(request)
 	if err != nil {
 		fail(w, http.StatusUnprocessableEntity, err)
 		return
 	}
-	recorded := do(rule.Limiter, key)
-	d := rule.Limiter.PeekKey(key, 1)
+	recorded, d, err := do(&b)
+	if err != nil {
+		fail(w, http.StatusBadGateway, errors.New(strings.TrimPrefix(err.Error(), "redislimit: ")))
+		return
+	}
 	v := keyView{
-		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
+		Rule: b.rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
 		RetryAfter: inWords(d.RetryAfter), ResetAfter: inWords(d.ResetAfter), Allowed: d.Allowed,
 	}
 	if a.config.Keys != config.KeysOff {
-		v.Hash = hashText(a.refusals.hash(key))
+		v.Hash = hashText(a.refusals.hash(b.identity(a.refusals)))
 	}
 	answer(w, http.StatusOK, v)
 }
@@ -98,8 +108,8 @@ func readForm(w http.ResponseWriter, r *http.Request) (request keyRequest, statu
 	return request, http.StatusOK, nil
 }
 
-// key returns the rule and the key that a request names.
-func (a *Admin) key(request keyRequest) (rule Rule, key engine.Key, err error) {
+// bucket returns that of the key that a request names.
+func (a *Admin) bucket(request keyRequest) (bucket, error) {
 	rule, found := Rule{}, false
 	for _, r := range a.rules() {
 		if r.Name == request.Rule {
@@ -108,37 +118,43 @@ func (a *Admin) key(request keyRequest) (rule Rule, key engine.Key, err error) {
 	}
 	switch {
 	case !found:
-		return rule, key, fmt.Errorf("there is no rule %q", request.Rule)
-	case rule.Limiter == nil || rule.Key == nil:
-		return rule, key, fmt.Errorf("the keys of rule %q cannot be looked at from here", rule.Name)
+		return bucket{}, fmt.Errorf("there is no rule %q", request.Rule)
+	case !rule.hasKeys():
+		return bucket{}, fmt.Errorf("the keys of rule %q cannot be looked at from here", rule.Name)
 	case request.Hash != "":
-		key, err = a.keyByHash(request)
-		return rule, key, err
+		return a.listed(rule, request.Hash)
 	case len(request.Parts) != len(rule.Parts):
-		return rule, key, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts), len(request.Parts))
+		return bucket{}, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts), len(request.Parts))
 	}
 	for i, label := range rule.Parts {
 		if label == "ip" {
 			if err := checkAddress(request.Parts[i]); err != nil {
-				return rule, key, err
+				return bucket{}, err
 			}
 		}
 	}
-	return rule, rule.Key(request.Parts), nil
+	return rule.bucket(request.Parts), nil
 }
 
-// keyByHash finds a key that was refused lately. A hash is of no use to who cannot see the list, and
+// listed finds a key that was refused lately. A hash is of no use to who cannot see the list, and
 // nothing is listed where keys are off.
-func (a *Admin) keyByHash(request keyRequest) (engine.Key, error) {
-	hash, ok := parseHash(request.Hash)
+func (a *Admin) listed(rule Rule, text string) (bucket, error) {
+	hash, ok := parseHash(text)
 	if !ok {
-		return engine.Key{}, fmt.Errorf("the hash is %q: want 16 hexadecimal digits", request.Hash)
+		return bucket{}, fmt.Errorf("the hash is %q: want 16 hexadecimal digits", text)
 	}
-	key, found := a.refusals.find(request.Rule, hash)
-	if !found {
-		return key, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", request.Hash)
+	e, found := a.refusals.find(rule.Name, hash)
+	switch {
+	case !found:
+		return bucket{}, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", text)
+	case (rule.Stored != nil) != (e.hash != 0):
+		return bucket{}, fmt.Errorf("key %s was refused when rule %q was kept elsewhere", text, rule.Name)
+	case rule.Stored != nil && e.text == "":
+		return bucket{}, fmt.Errorf("key %s was refused once among too many others to keep what it is: write it below", text)
+	case rule.Stored != nil && a.refusals.stored(rule.Name, e.text) != e.identity:
+		return bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept of it: write it below", text, textBytes)
 	}
-	return key, nil
+	return bucket{rule: rule, key: e.key, text: e.text}, nil
 }
 
 // checkAddress refuses what is no address, because its key would be that of another or of none.

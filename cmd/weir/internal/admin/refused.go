@@ -5,8 +5,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
-
-	"github.com/weir-go/weir/engine"
 )
 
 const (
@@ -78,7 +76,7 @@ func (r *refusals) top(n int) (keys []refusedKey, all uint64) {
 	}
 	slices.SortFunc(keys, func(a, b refusedKey) int {
 		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most),
-			cmp.Compare(a.rule, b.rule), cmp.Compare(r.hash(a.key), r.hash(b.key)))
+			cmp.Compare(a.rule, b.rule), cmp.Compare(r.hash(a.identity), r.hash(b.identity)))
 	})
 	return keys[:min(n, len(keys))], all
 }
@@ -114,27 +112,37 @@ func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 
 // hash returns what stands for a key where keys are shown hashed. It is the same in all rules and as
 // long as the process lives; the seed and the engine's own are secret.
-func (r *refusals) hash(k engine.Key) uint64 { return maphash.Comparable(r.seed, k) }
-
-// find returns the key of a rule that is watched and has the hash.
-func (r *refusals) find(rule string, hash uint64) (engine.Key, bool) {
-	for i := range r.shards {
-		if k, found := r.shards[i].find(func(id identity) bool { return id.rule == rule && r.hash(id.key) == hash }); found {
-			return k, true
-		}
+func (r *refusals) hash(id identity) uint64 {
+	if id.hash != 0 {
+		return id.hash
 	}
-	return engine.Key{}, false
+	return maphash.Comparable(r.seed, id.key)
 }
 
-func (s *refusalShard) find(is func(identity) bool) (engine.Key, bool) {
+// stored returns the identity of a key that is kept in a store, by its text.
+func (r *refusals) stored(rule, text string) identity {
+	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
+}
+
+// find returns the key of a rule that is watched and has the hash, with its text if that is known.
+func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
+	for i := range r.shards {
+		if e, found = r.shards[i].find(func(id identity) bool { return id.rule == rule && r.hash(id) == hash }); found {
+			return e, true
+		}
+	}
+	return e, false
+}
+
+func (s *refusalShard) find(is func(identity) bool) (e entry, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.windows {
-		for id := range s.windows[w].where {
-			if is(id) {
-				return id.key, true
+		for _, of := range s.windows[w].entries {
+			if is(of.identity) {
+				e, found = entry{identity: of.identity, text: cmp.Or(e.text, of.text)}, true
 			}
 		}
 	}
-	return engine.Key{}, false
+	return e, found
 }

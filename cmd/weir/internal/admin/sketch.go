@@ -6,6 +6,7 @@ import "github.com/weir-go/weir/engine"
 type identity struct {
 	rule string
 	key  engine.Key
+	hash uint64 // instead of it, of the text, if the rule is kept in a store; else 0
 }
 
 // An entry is a key that a sketch watches. It was seen count times at most and count-missed at least.

@@ -16,7 +16,7 @@ import (
 // of makes identities of numbers.
 func of(t testing.TB) func(n int) identity {
 	l := limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))
-	return func(n int) identity { return identity{"rule", l.KeyUint64(uint64(n))} }
+	return func(n int) identity { return identity{rule: "rule", key: l.KeyUint64(uint64(n))} }
 }
 
 // TestSketchKeepsItsBounds holds the guarantee against exact counts, for any stream.
@@ -101,12 +101,12 @@ func TestRefusalsAreForgottenAfterAMinute(t *testing.T) {
 	assert.Equal(t, uint64(windows-1), all)
 	assert.Equal(t, "b", top[0].text)
 
-	key, found := r.find("rule", r.hash(id(2).key))
+	e, found := r.find("rule", r.hash(id(2)))
 	assert.True(t, found)
-	assert.Equal(t, id(2).key, key)
-	_, found = r.find("rule", r.hash(id(1).key))
+	assert.Equal(t, entry{identity: id(2), text: "b"}, e)
+	_, found = r.find("rule", r.hash(id(1)))
 	assert.False(t, found)
-	_, found = r.find("another", r.hash(id(2).key))
+	_, found = r.find("another", r.hash(id(2)))
 	assert.False(t, found)
 }
 

@@ -91,7 +91,7 @@ func (a *Admin) state(now time.Time) state {
 func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
 	v := ruleView{
 		Mode: modeOf(r), Leases: leasesOf(r),
-		Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Parts: r.Parts, Form: r.Key != nil && r.Limiter != nil,
+		Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Parts: r.Parts, Form: r.hasKeys(),
 		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
 	}
 	counts := a.totals(r.Name)
@@ -116,9 +116,9 @@ func (a *Admin) top(rules []Rule) *topView {
 	keys, all := a.refusals.top(topKeys)
 	v := &topView{Keys: make([]topKey, len(keys)), All: all}
 	for i, k := range keys {
-		v.Keys[i] = topKey{
-			Rule: k.rule, Key: readable(k.text, joined[k.rule]), Hash: hashText(a.refusals.hash(k.key)),
-			Least: k.least, Most: k.most,
+		v.Keys[i] = topKey{Rule: k.rule, Hash: hashText(a.refusals.hash(k.identity)), Least: k.least, Most: k.most}
+		if a.config.Keys == config.KeysFull { // of keys in a store there is a text in any case
+			v.Keys[i].Key = readable(k.text, joined[k.rule])
 		}
 	}
 	return v

@@ -44,7 +44,11 @@ func (g *generation) shownRules() []admin.Rule {
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
 		if rule.Store != nil {
-			shown[i] = admin.Rule{Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Stored: g.stored[rule.Name].value}
+			shown[i] = admin.Rule{
+				Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Stored: g.stored[rule.Name].value,
+				Text:  func(parts []string) string { return typedText(rule.Key, g.ip, parts) },
+				Parts: partLabels(rule.Key),
+			}
 			continue
 		}
 		limiter := g.limiters[rule.Name].value

@@ -74,6 +74,20 @@ func sourceKey(s config.Source, ip *httplimit.ClientIP, fallback httplimit.KeyFu
 // typedKey returns the key of what a person wrote, one text for each part of a rule's key. Where a part
 // may be an address or something else, what reads as an address is one.
 func typedKey(l *engine.Limiter, key config.Key, ip *httplimit.ClientIP, texts []string) engine.Key {
+	k, _ := typed(key, ip, texts)(httplimit.HasherOf(l), nobody)
+	return k
+}
+
+// typedText is what typedKey is for a limit that is kept in a store.
+func typedText(key config.Key, ip *httplimit.ClientIP, texts []string) string {
+	text, _ := typed(key, ip, texts).Text(nobody)
+	return text
+}
+
+// nobody is a request in which no key is looked for: it was typed.
+var nobody = &http.Request{Method: http.MethodGet}
+
+func typed(key config.Key, ip *httplimit.ClientIP, texts []string) httplimit.KeyFunc {
 	parts := make([]httplimit.KeyFunc, len(key))
 	for i, sources := range key {
 		text := ""
@@ -82,8 +96,7 @@ func typedKey(l *engine.Limiter, key config.Key, ip *httplimit.ClientIP, texts [
 		}
 		parts[i] = typedPart(sources, ip, text)
 	}
-	k, _ := httplimit.Join(parts...)(httplimit.HasherOf(l), &http.Request{Method: http.MethodGet})
-	return k
+	return httplimit.Join(parts...)
 }
 
 func typedPart(sources config.KeyPart, ip *httplimit.ClientIP, text string) httplimit.KeyFunc {

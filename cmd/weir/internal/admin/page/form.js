@@ -57,8 +57,16 @@ export async function peek(target, name) {
   result.scrollIntoView({ block: "nearest" });
 }
 
+// Where a reset reaches, by the mode of the rule.
+const reach = {
+  local: "",
+  strict: " That holds for all machines that share the rule.",
+  leased: " That holds for all machines that share the rule; what others have in hand of it they can spend, too.",
+};
+
 function reset(target, name) {
-  byId("confirm-text").textContent = `${name} gets its whole limit of rule ${target.rule} back at once.`;
+  const mode = rules.find((r) => r.name === target.rule)?.mode;
+  byId("confirm-text").textContent = `${name} gets its whole limit of rule ${target.rule} back at once.${reach[mode] ?? ""}`;
   dialog.returnValue = "";
   dialog.onclose = () => {
     if (dialog.returnValue === "reset") run("reset", target, name);
@@ -90,7 +98,7 @@ function showParts() {
 // showForm offers the rules that have keys to look at.
 export function showForm(all) {
   const before = rules.map((r) => r.name).join("\n");
-  rules = all.filter((r) => r.form).map((r) => ({ name: r.name, parts: r.parts ?? [] }));
+  rules = all.filter((r) => r.form).map((r) => ({ name: r.name, mode: r.mode, parts: r.parts ?? [] }));
   if (rules.map((r) => r.name).join("\n") !== before || !ruleField.options.length) {
     const was = ruleField.value;
     ruleField.replaceChildren(...rules.map((r) => make("option", { value: r.name }, r.name)));

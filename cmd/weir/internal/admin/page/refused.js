@@ -43,8 +43,8 @@ export function showRefused(top, rules, onPeek) {
     }
   }
   empty.hidden = keys.length > 0;
-  const kept = rules.some((r) => r.leases) ? " by a rule of this machine; the keys of others are in the store" : "";
-  put(empty, top ? `Nobody was refused in the last minute${kept}.` : "Keys are not shown: the rule file says so.");
+  const here = rules.some((r) => r.leases) ? " by this machine" : "";
+  put(empty, top ? `Nobody was refused${here} in the last minute.` : "Keys are not shown: the rule file says so.");
   note.hidden = keys.length === 0;
-  put(note, `Of ${count(top?.all ?? 0)} refusals in the last 50 to 60 seconds. Where there are too many keys to count each, a number is what is certain, and “at most” its bound.`);
+  put(note, `Of ${count(top?.all ?? 0)} refusals${here} in the last 50 to 60 seconds. Where there are too many keys to count each, a number is what is certain, and “at most” its bound.`);
 }

@@ -1,0 +1,141 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A keyView is what the form is told.
+type keyView struct {
+	Hash             string
+	Recorded         bool
+	Limit, Remaining uint64
+	RetryAfter       string `json:"retry_after"`
+	Error            string
+}
+
+func (r *running) key(action, body string) (status int, view keyView) {
+	r.t.Helper()
+	status, text := r.askAdmin("/key/"+action, body)
+	require.NoError(r.t, json.Unmarshal([]byte(text), &view), text)
+	return status, view
+}
+
+// A refusal is a line of the list of those refused most.
+type refusal struct {
+	Rule, Key, Hash string
+	Least, Most     uint64
+}
+
+func (r *running) refusals() (keys []refusal, all uint64) {
+	r.t.Helper()
+	_, text := r.askAdmin("/state.json")
+	var state struct {
+		Refused *struct {
+			Keys []refusal
+			All  uint64
+		}
+	}
+	require.NoError(r.t, json.Unmarshal([]byte(text), &state))
+	if state.Refused == nil {
+		return nil, 0
+	}
+	return state.Refused.Keys, state.Refused.All
+}
+
+// byKey is one rule in the store by API key.
+func byKey(store *miniredis.Miniredis, keys string) string {
+	return "admin: {address: \"127.0.0.1:0\", keys: " + keys + "}\nstore: {url: \"redis://" + store.Addr() +
+		"\", timeout: 2s}\nrules: [{name: api, rate: 1/h, burst: 3, key: header:X-API-Key}]\n"
+}
+
+// What the form shows and resets of a rule in the store is what a client is charged to, on every machine.
+func TestTheFormFindsAKeyInTheStore(t *testing.T) {
+	store := miniredis.RunT(t)
+	a, b := start(t, byKey(store, "full")), start(t, byKey(store, "full"))
+	_, view := a.key("peek", `{"rule":"api","parts":["alice"]}`)
+	assert.Equal(t, keyView{Hash: view.Hash, Limit: 3, Remaining: 3, RetryAfter: "now"}, view)
+	assert.Equal(t, "200 200 200 429 429", a.statuses(5, "X-API-Key: alice"))
+	keys, all := a.refusals()
+	assert.EqualValues(t, 2, all)
+	require.Len(t, keys, 1)
+	assert.Equal(t, refusal{"api", "text:alice", view.Hash, 2, 2}, keys[0])
+	none, all := b.refusals()
+	assert.Empty(t, none, "this node's")
+	assert.Zero(t, all)
+
+	_, byHash := a.key("peek", fmt.Sprintf(`{"rule":"api","hash":%q}`, view.Hash))
+	assert.True(t, byHash.Recorded)
+	assert.Zero(t, byHash.Remaining)
+	assert.Contains(t, byHash.RetryAfter, " minutes")
+	_, byParts := b.key("peek", `{"rule":"api","parts":["alice"]}`)
+	assert.Zero(t, byParts.Remaining, "the other node sees the same")
+	status, after := a.key("reset", fmt.Sprintf(`{"rule":"api","hash":%q}`, view.Hash))
+	assert.Equal(t, 200, status)
+	assert.Equal(t, keyView{Hash: view.Hash, Recorded: true, Limit: 3, Remaining: 3, RetryAfter: "now"}, after)
+	assert.Equal(t, "200", b.statuses(1, "X-API-Key: alice"))
+
+	store.Close()
+	for _, action := range []string{"peek", "reset"} {
+		status, failed := a.key(action, `{"rule":"api","parts":["alice"]}`)
+		assert.Equal(t, 502, status)
+		assert.Contains(t, failed.Error, "the store failed: ")
+	}
+}
+
+func TestTheFormLooksAtALeasedKey(t *testing.T) {
+	store := miniredis.RunT(t)
+	store.SetTime(time.Unix(1_000_000_000, 0)) // nothing comes back
+	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
+	_, state := s.askAdmin("/state.json")
+	require.Contains(t, state, `"mode":"leased"`)
+	s.statuses(20)
+	require.Eventually(t, func() bool {
+		_, view := s.key("peek", `{"rule":"fast","parts":["127.0.0.1"]}`)
+		return view.Recorded && view.Remaining == 980
+	}, 20*time.Second, time.Millisecond)
+	_, view := s.key("reset", `{"rule":"fast","parts":["127.0.0.1"]}`)
+	assert.True(t, view.Recorded)
+	assert.EqualValues(t, 1000, view.Remaining)
+}
+
+// Where keys are hashed or off, no text of one is shown, and a key that is too long to be kept can be typed only.
+func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
+	store := miniredis.RunT(t)
+	s := start(t, byKey(store, "hashed"))
+	long := strings.Repeat("x", 300)
+	for _, key := range []string{"secret", long} {
+		s.statuses(5, "X-API-Key: "+key)
+	}
+	keys, all := s.refusals()
+	assert.EqualValues(t, 4, all)
+	require.Len(t, keys, 2)
+	hashes := map[string]bool{}
+	for _, k := range keys {
+		assert.Empty(t, k.Key)
+		hashes[k.Hash] = true
+	}
+	for key, want := range map[string]string{"secret": "", long: "is longer than the 256 bytes that are kept of it"} {
+		_, typed := s.key("peek", fmt.Sprintf(`{"rule":"api","parts":[%q]}`, key))
+		assert.Zero(t, typed.Remaining)
+		assert.True(t, hashes[typed.Hash], "who types the key sees by which hash it is listed")
+		_, byHash := s.key("peek", fmt.Sprintf(`{"rule":"api","hash":%q}`, typed.Hash))
+		assert.Contains(t, byHash.Error, want)
+		assert.Equal(t, want == "", byHash.Recorded)
+	}
+	_, state := s.askAdmin("/state.json")
+	assert.NotContains(t, state, "secret")
+
+	s.change(byKey(store, "off"))
+	s.statuses(1, "X-API-Key: secret")
+	keys, all = s.refusals()
+	assert.Nil(t, keys)
+	assert.Zero(t, all)
+}
