@@ -188,6 +188,7 @@ func TestLivePage(t *testing.T) {
 		b.set("#sort", "requests")
 		b.until(`document.querySelector(".rule h3").textContent === "everything"`)
 	})
+	b.byKeyboard(d)
 	b.noProblems()
 
 	t.Run("the connection is lost", func(t *testing.T) {

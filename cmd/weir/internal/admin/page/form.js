@@ -15,9 +15,12 @@ async function ask(action, target) {
   return body;
 }
 
+// say shows a result. The focus does not go with a button that goes.
 function say(bad, ...children) {
+  const focused = result.contains(document.activeElement);
   result.className = bad ? "bad" : "";
   result.replaceChildren(...children);
+  if (focused) result.focus();
 }
 
 function sentence(action, k) {

@@ -52,7 +52,7 @@ export class RuleCard {
     this.bar.style.width = Math.min(full, 100) + "%";
     this.meter.classList.toggle("over", full > 60);
     this.meter.setAttribute("aria-valuenow", full.toFixed(1));
-    const keys = `${count(t.keys)} keys, ${percent(t.keys, t.slots)} of ${count(t.slots)} slots, ${bytes(t.bytes)}`;
+    const keys = `${count(t.keys)} ${t.keys === 1 ? "key" : "keys"}, ${percent(t.keys, t.slots)} of ${count(t.slots)} slots, ${bytes(t.bytes)}`;
     this.meter.setAttribute("aria-valuetext", keys);
     put(this.keys, keys);
     const lost = [];

@@ -1,0 +1,77 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A stop is what has the focus after a press of Tab.
+type stop struct {
+	Name  string // as it is read out
+	Seen  bool   // it is drawn otherwise than without the focus
+	Where string // the element
+}
+
+// focus describes the element that has the focus. Fields have the name of the label around them.
+const focus = `(() => {
+	const e = document.activeElement, style = getComputedStyle(e);
+	const label = e.labels?.[0]?.firstChild.textContent;
+	return {
+		Name: (e.getAttribute("aria-label") ?? label ?? e.textContent).trim(),
+		Seen: e.matches(":focus-visible") && style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+		Where: e.id ? "#" + e.id : e.tagName,
+	};
+})()`
+
+func (b *browser) focused() (s stop) {
+	b.t.Helper()
+	b.evaluate(focus, &s)
+	return s
+}
+
+// byKeyboard uses the page without a mouse: every stop has a name and is seen, and a key of the list can be looked at and
+// reset, after which the focus is where it was.
+func (b *browser) byKeyboard(d *demo) {
+	b.t.Helper()
+	for range 30 {
+		d.ask("/login", "203.0.113.201", "")
+	}
+	b.do(chromedp.Reload())
+	b.until(`[...document.querySelectorAll("#refused code")].some((e) => e.textContent === "ip:203.0.113.201")`)
+	var stops []string
+	peek := "Peek at ip:203.0.113.201 of login"
+	for range 60 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		s := b.focused()
+		if s.Where == "BODY" { // after the last one
+			break
+		}
+		assert.NotEmpty(b.t, s.Name, s.Where)
+		assert.True(b.t, s.Seen, "%s, %s: the focus is not seen", s.Where, s.Name)
+		stops = append(stops, s.Name)
+	}
+	at := func(name string) int {
+		i := slices.Index(stops, name)
+		require.GreaterOrEqual(b.t, i, 0, "%s is not reached: %s", name, strings.Join(stops, "; "))
+		return i
+	}
+	assert.Equal(b.t, "Skip to the form", stops[0])
+	assert.IsIncreasing(b.t, []int{at("Filter"), at("Sort by"), at("The charts as a table"), at(peek), at("Rule"), at("Reset…"), at("metrics")})
+
+	// The list moves: its button is the one of the key, wherever that is.
+	b.do(chromedp.Focus(`#refused button[aria-label="`+peek+`"]`), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector("#result").textContent.startsWith("0 of 10 left")`)
+	assert.Equal(b.t, peek, b.focused().Name)
+	b.do(chromedp.Focus(`#result button`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#confirm"))
+	assert.Equal(b.t, "Cancel", b.focused().Name, "what harms is not what Enter does at once")
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible("#confirm"))
+	assert.Equal(b.t, "Reset this key…", b.focused().Name)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#confirm"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector("#result p").textContent === "Reset: 10 of 10 left now."`)
+	assert.Equal(b.t, "#result", b.focused().Where)
+}
