@@ -171,5 +171,13 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 	_, err = l.Peek(over, "k", 1)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, l.Reset(over, "k"), context.Canceled)
+	before := store.Health().Failures
+	proxy.BlackHole()
+	soon, cancel := context.WithTimeout(t.Context(), timeout/10)
+	defer cancel()
+	err = l.Reset(soon, "k")
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.NotErrorIs(t, err, redislimit.ErrStore)
+	assert.Equal(t, before, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost, "who goes away says nothing of the store")
 }

@@ -103,7 +103,6 @@ func (s *leases) send(node, key, number uint32, ask script.Ask) {
 	slot := s.asks.put(asking{lease: number, ask: ask})
 	if !s.put(node, question{key: key, slot: slot}) {
 		s.asks.drop(slot)
-		s.hold(key, -int64(ask.Returned)) // nobody has them any more
 		s.all.at[number].Fail(s.clock(node))
 	}
 }
