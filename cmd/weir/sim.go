@@ -52,7 +52,8 @@ of the nodes themselves. settle-later admits by what the node last heard of the 
 
 Nodes make calls to the store as the real ones do: at once while fewer than eight are under way, else with up to 64
 questions that came meanwhile. After five failures in a row a node does without the store and tries it four times a
-second. --loss loses the replies of single calls, after the store has carried them out.
+second. --loss loses the replies of single calls, after the store has carried them out; with --on-loss share what is
+admitted of those comes on top of the limit as long as that lasts.
 
 With one key at ten times the limit, and the same for 1,000 nodes and a million keys:
 

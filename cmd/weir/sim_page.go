@@ -38,7 +38,7 @@ th, td { text-align:right; padding:.3rem .5rem; border-bottom:1px solid var(--li
 thead th { white-space:normal; vertical-align:bottom; line-height:1.25; color:var(--soft); font-weight:normal; }
 th:first-child { text-align:left; }
 tbody th { font-weight:normal; }
-td:nth-child(2) { text-align:left; }
+thead th:nth-child(2), td:nth-child(2) { text-align:left; }
 .broken { color:var(--rest); font-weight:bold; }
 .rows { display:block; max-width:44rem; margin:1.25rem 0 .5rem; }
 .key-rest::before, .key-part::before { content:""; display:inline-block; width:.8em; height:.8em; margin-right:.35em; border-radius:.15em; background:var(--part); }
@@ -56,6 +56,7 @@ dd { margin:0; }
   dd { margin-bottom:.5rem; }
 }
 </style>
+<main>
 <h1>{{.Rate}}, burst {{.Burst}}, on {{.Nodes}} nodes at {{.Load}} times that</h1>
 <p class="soft">{{comma .Offered}} requests in {{.Seconds}} simulated seconds, of which one limiter for all would have admitted {{comma .Ideal}}.</p>
 <p>Admitted{{if gt .Keys 1}} of the key that is asked for most{{end}}:</p>
@@ -77,6 +78,7 @@ dd { margin:0; }
 </dl>
 {{with .Away}}<p class="soft">The store was away from {{.From}} to {{.To}}.</p>{{end}}
 {{range .Results}}{{$title := .Title}}{{with .Note}}<p class="soft">{{$title}}: {{.}}</p>{{end}}{{end}}
+</main>
 </html>
 {{define "colours"}}:root { --ink:#1b2430; --soft:#566373; --line:#d5dbe3; --back:#fff; --rest:#c8500a; --part:#4a83bd; }
 @media (prefers-color-scheme: dark) {

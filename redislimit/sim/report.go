@@ -33,14 +33,14 @@ type Result struct {
 
 	// Of the first key, which is asked for most.
 	FirstAdmitted  uint64  `json:"first_admitted"`
-	FirstOfLimit   float64 `json:"first_of_limit"`   // admitted/(rate*T)
-	FirstOfAllowed float64 `json:"first_of_allowed"` // admitted/(burst + rate*T)
-	FirstAsked     float64 `json:"first_asked"`      // questions to the store about it, a second
+	FirstOfLimit   float64 `json:"first_of_limit"`         // admitted/(rate*T)
+	FirstOfAllowed float64 `json:"first_of_allowed"`       // admitted/(burst + rate*T)
+	FirstAsked     float64 `json:"first_asked_per_second"` // questions to the store about it, a second
 
-	Calls     uint64  `json:"calls"`       // that all nodes made, each with up to 64 questions that waited for it together
-	CallsASec float64 `json:"calls_a_sec"` // a second
-	Questions uint64  `json:"questions"`   // that came to the store in them
-	AskedAKey float64 `json:"asked_a_key"` // those about a key that was asked for, a second
+	Calls     uint64  `json:"calls"`                    // that all nodes made, each with up to 64 questions that waited for it together
+	CallsASec float64 `json:"calls_per_second"`         // a second
+	Questions uint64  `json:"questions"`                // that came to the store in them
+	AskedAKey float64 `json:"asked_per_key_and_second"` // those about a key that was asked for, a second
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
