@@ -88,26 +88,28 @@ func (l *lane) remove(ctx context.Context, key string) error {
 	s.calls.Add(1)
 	s.keys.Add(1)
 	s.orphans.Add(1)
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	done := make(chan error, 1)
 	go func() {
+		limited, cancel := context.WithTimeout(context.Background(), s.timeout)
+		defer cancel()
 		done <- s.client.Do(limited, s.client.B().Del().Key(key).Build()).Error()
 		s.orphans.Add(-1)
 	}()
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
 	var err error
 	select {
 	case err = <-done:
-	case <-limited.Done():
-		err = limited.Err()
+	case <-timer.C:
+		err = context.DeadlineExceeded
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		l.breaker.succeeded()
 		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		s.timeouts.Add(1)
 		err = fmt.Errorf("no answer within %v", s.timeout)
 	}

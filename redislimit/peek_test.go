@@ -99,19 +99,25 @@ func TestPeekOfALeasedKey(t *testing.T) {
 	left := func(taken uint64) {
 		t.Helper()
 		// While an answer is on its way its tokens are nowhere.
-		require.Eventually(t, func() bool { return peek(t, l, "k", 1).Remaining == limit-taken }, noLonger, time.Millisecond,
+		require.Eventually(t, func() bool { return peek(t, l, "k", 1).Remaining == limit-taken }, backSoon, time.Millisecond,
 			"%d taken, %d left", taken, peek(t, l, "k", 1).Remaining)
 	}
 	take(t, l, "k", 1)
 	assert.Zero(t, store.Health().Keys-1, "the first requests ask nobody")
 	left(1)
-	for range 99 {
-		require.True(t, take(t, l, "k", 1).Allowed)
-	}
-	left(100)
+	taken := uint64(1)
+	require.Eventually(t, func() bool {
+		if take(t, l, "k", 1).Allowed {
+			taken++
+		}
+		before := l.Stats()
+		d := peek(t, l, "k", 1)
+		after := l.Stats()
+		return before.Held > 0 && before.Held == after.Held && before.Debt == after.Debt && d.Remaining == limit-taken
+	}, backSoon, time.Microsecond, "what is in hand is left, too")
 	// And after the lease has been given back.
-	require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 }, noLonger, time.Millisecond)
-	left(100)
+	require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 }, backSoon, time.Millisecond)
+	left(taken)
 
 	require.NoError(t, l.Reset(t.Context(), "k"))
 	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
@@ -133,7 +139,7 @@ func TestResetOfALeasedKey(t *testing.T) {
 	require.NoError(t, l.Reset(t.Context(), "k"))
 	assert.Zero(t, l.Stats().Leases)
 	assert.True(t, l.Allow("k"), "a refusal is not remembered")
-	assert.EqualValues(t, 1022, peek(t, l, "k", 1).Remaining)
+	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1023*2/3), "all but what may have been on its way")
 }
 
 // Who looks at a store that does not answer is told, in time, whatever decides meanwhile; a reset is one of the calls
@@ -144,6 +150,7 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 	store := open(t, proxy.URL())
 	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.Share), redislimit.Nodes(faultNode))
 	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
+	before := store.Health()
 	proxy.BlackHole()
 	for range failures {
 		begin := time.Now()
@@ -151,33 +158,36 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 		assert.Less(t, time.Since(begin), noLonger)
 	}
 	assert.Equal(t, 1, store.Health().Lost)
-	assert.EqualValues(t, failures, store.Health().Timeouts)
-	_, err := l.Peek(t.Context(), "k", 1)
-	assert.ErrorIs(t, err, redislimit.ErrStore)
-	d, err := l.Take(t.Context(), "k", burst/faultNode)
-	require.NoError(t, err)
-	require.True(t, d.Allowed, "the share")
+	assert.EqualValues(t, failures, store.Health().Timeouts-before.Timeouts)
+	before, begin := store.Health(), time.Now()
+	for range 100 {
+		_, err := l.Peek(t.Context(), "k", 1)
+		assert.ErrorIs(t, err, redislimit.ErrStore)
+		assert.ErrorIs(t, l.Reset(t.Context(), "k"), redislimit.ErrStore)
+	}
+	assert.LessOrEqual(t, store.Health().Calls-before.Calls, int64(time.Since(begin)/(250*time.Millisecond))+1, "calls to a store that is lost")
+	require.True(t, take(t, l, "k", burst/faultNode).Allowed, "the share")
 	assert.False(t, take(t, l, "k", 1).Allowed)
-	assert.ErrorContains(t, l.Reset(t.Context(), "k"), "it is lost, and is tried every 250ms")
+	assert.ErrorIs(t, l.Reset(t.Context(), "k"), redislimit.ErrStore)
 	assert.True(t, take(t, l, "k", 1).Allowed, "the share is reset in any case")
 
 	proxy.Clear()
 	require.Eventually(t, func() bool { return l.Reset(t.Context(), "k") == nil }, backSoon, time.Millisecond)
 	assert.Zero(t, store.Health().Lost)
-	assert.EqualValues(t, burst, peek(t, l, "k", 1).Remaining)
+	require.Eventually(t, func() bool { d, err := l.Peek(t.Context(), "k", 1); return err == nil && d.Remaining == burst }, backSoon, time.Millisecond)
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = l.Peek(over, "k", 1)
+	_, err := l.Peek(over, "k", 1)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, l.Reset(over, "k"), context.Canceled)
-	before := store.Health().Failures
+	before = store.Health()
 	proxy.BlackHole()
 	soon, cancel := context.WithTimeout(t.Context(), timeout/10)
 	defer cancel()
 	err = l.Reset(soon, "k")
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.NotErrorIs(t, err, redislimit.ErrStore)
-	assert.Equal(t, before, store.Health().Failures)
+	assert.Equal(t, before.Failures, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost, "who goes away says nothing of the store")
 }

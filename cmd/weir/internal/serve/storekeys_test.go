@@ -99,7 +99,8 @@ func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	s.statuses(20)
 	require.Eventually(t, func() bool {
 		_, view := s.key("peek", `{"rule":"fast","parts":["127.0.0.1"]}`)
-		return view.Recorded && view.Remaining == 980
+		_, state := s.askAdmin("/state.json")
+		return view.Recorded && view.Remaining == 980 && strings.Contains(state, `"leases":{"keys":0,`)
 	}, 20*time.Second, time.Millisecond)
 	_, view := s.key("reset", `{"rule":"fast","parts":["127.0.0.1"]}`)
 	assert.True(t, view.Recorded)
