@@ -94,6 +94,10 @@ func Open(ctx context.Context, address string, options ...StoreOption) (*Store, 
 	o.ConnWriteTimeout = time.Second
 	o.DisableCache, o.DisableRetry = true, true
 	o.ClientName = "weir"
+	// Without these a sentinel that falls silent is listened to for ever, and a new master that was missed is never
+	// found.
+	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
+	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
 	type result struct {
 		client rueidis.Client
 		err    error

@@ -31,7 +31,7 @@ func TestClusterReplica(t *testing.T) {
 	assert.ErrorContains(t, err, "MOVED")
 
 	// And back: the one that was the master is the replica now.
-	awaitLink(master)
+	master.AwaitReplica()
 	master.Forget()
 	assert.Equal(t, "0", master.Do("DBSIZE"))
 	replica.Stop()

@@ -26,7 +26,7 @@ func (c *Cluster) AddReplica(of int) *Server {
 		return nil
 	})
 	replica.Do("CLUSTER", "REPLICATE", c.ids[of])
-	awaitLink(replica)
+	replica.AwaitReplica()
 	for _, node := range c.Nodes {
 		node.await("a replica that all know", func() error {
 			if _, role := c.role(node, replica); !slices.Contains(role, "slave") {
@@ -69,12 +69,14 @@ func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	return 0, nil
 }
 
-// awaitLink returns when a replica has its master's data.
-func awaitLink(replica *Server) {
-	replica.t.Helper()
-	replica.await("the link to its master", func() error {
-		if info := replica.Do("INFO", "replication"); !strings.Contains(info, "master_link_status:up") {
-			return fmt.Errorf("INFO replication: %s", info)
+// AwaitReplica returns when the server is a replica and has its master's data. Connections may be cut meanwhile:
+// a server that becomes a replica does that.
+func (s *Server) AwaitReplica() {
+	s.t.Helper()
+	s.await("it to be a replica", func() error {
+		info, err := s.ask("INFO", "replication")
+		if err != nil || !strings.Contains(info, "role:slave") || !strings.Contains(info, "master_link_status:up") {
+			return fmt.Errorf("%s: INFO replication: %v, %s", s.Addr(), err, info)
 		}
 		return nil
 	})

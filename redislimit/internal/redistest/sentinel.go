@@ -107,4 +107,6 @@ func (s *Sentinels) AwaitMaster(master *Server) {
 			return nil
 		})
 	}
+	// Sentinel cuts the connections to a server that it gives another part.
+	master.await("a new connection", func() error { _, err := master.ask("PING"); return err })
 }

@@ -55,7 +55,7 @@ func Start(t testing.TB) *Server {
 func StartReplica(t testing.TB, master *Server) *Server {
 	t.Helper()
 	s := start(t, false, fmt.Sprintf("replicaof 127.0.0.1 %d", master.port), "repl-diskless-load swapdb")
-	awaitLink(s)
+	s.AwaitReplica()
 	return s
 }
 
