@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
@@ -141,7 +138,7 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 // else, is none of the store's health.
 func (l *lane) failed(err error) error {
 	l.store.failed.Add(1)
-	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "WRONGTYPE") {
+	if isReply(err, "WRONGTYPE") {
 		l.breaker.succeeded()
 		return err
 	}
