@@ -161,7 +161,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	policies["short window"] = engine.FixedWindow(5, 1700*time.Microsecond)
 	policies["short sliding window"] = engine.SlidingWindow(5, 1700*time.Microsecond)
 	policies["short log"] = engine.SlidingLog(5, 1700*time.Microsecond)
-	steps := 250
+	steps := 120
 	if testing.Short() {
 		steps = 50
 	}

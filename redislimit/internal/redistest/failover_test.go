@@ -73,15 +73,14 @@ func TestSentinels(t *testing.T) {
 	s.AwaitMaster(master)
 	master.Do("SET", "k", "v")
 	require.Equal(t, "1", master.Do("WAIT", "1", "10000"))
-	s.Nodes[1].Stop() // two are enough
 	master.Stop()
 	s.AwaitMaster(replica)
 	assert.Equal(t, "v", replica.Do("GET", "k"))
 	assert.Equal(t, "OK", replica.Do("SET", "k", "w"), "it is a replica still")
 
 	other := Start(t)
-	s.Nodes[1].Restart()
 	s.Replace(other)
+	s.Nodes[1].Stop() // which is not waited for
 	s.AwaitMaster(other)
 }
 

@@ -47,7 +47,7 @@ func (c *Cluster) AwaitMaster(server *Server) {
 		if !node.runs() {
 			continue
 		}
-		node.await("a new master", func() error {
+		awaitFor(node.t, newMaster, "a new master", func() error {
 			if served, role := c.role(node, server); served == 0 || !slices.Contains(role, "master") {
 				return fmt.Errorf("%s: %s is %q with %d ranges of slots", node.Addr(), server.Addr(), role, served)
 			}

@@ -99,7 +99,7 @@ func (s *Sentinels) AwaitMaster(master *Server) {
 		if !node.runs() {
 			continue
 		}
-		node.await("a new master", func() error {
+		awaitFor(node.t, newMaster, "a new master", func() error {
 			said := strings.Split(node.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet), "\n")
 			if address := net.JoinHostPort(said[0], said[len(said)-1]); address != master.Addr() {
 				return fmt.Errorf("%s: the master is at %s and not at %s", node.Addr(), address, master.Addr())

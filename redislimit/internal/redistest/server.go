@@ -22,6 +22,7 @@ import (
 const (
 	attempts     = 10               // to start on one free port after another
 	startTimeout = 20 * time.Second // of one process, until it answers; machines are slow at times
+	newMaster    = 60 * time.Second // until there is one: elections that nobody wins are repeated after six seconds
 )
 
 // A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
@@ -285,14 +286,19 @@ func (s *Server) await(what string, done func() error) {
 
 func await(t testing.TB, what string, done func() error) {
 	t.Helper()
-	deadline := time.Now().Add(startTimeout)
+	awaitFor(t, startTimeout, what, done)
+}
+
+func awaitFor(t testing.TB, timeout time.Duration, what string, done func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
 	for {
 		err := done()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s: %v", startTimeout, what, err)
+			t.Fatalf("waited %v for %s: %v", timeout, what, err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
