@@ -120,8 +120,7 @@ func TestFloodOfRandomKeys(t *testing.T) {
 	}
 	assert.Zero(t, evaluations(t, server))
 	assert.Equal(t, "0", server.Do("DBSIZE"))
-	require.Eventually(t, func() bool { _ = l.Allow("comes back"); return evaluations(t, server) > 0 }, 10*time.Second, time.Millisecond)
-	assert.Equal(t, "1", server.Do("DBSIZE"))
+	require.Eventually(t, func() bool { _ = l.Allow("comes back"); return server.Do("DBSIZE") == "1" }, 10*time.Second, time.Millisecond)
 
 	const most = 10
 	few, err := redislimit.New(store, "few", engine.TokenBucket(engine.PerHour(360_000), 400), redislimit.OnLoss(redislimit.Closed), redislimit.MaxKeys(most))
