@@ -137,7 +137,7 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 	defer cancel()
 	answers := make([]script.Answer, len(questions))
 	done := make(chan error, 1)
-	go func() { done <- l.plan.Run(ctx, s.client, keys, asks, answers) }()
+	go func() { done <- l.run(ctx, keys, asks, answers) }()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
