@@ -30,7 +30,7 @@ serial = $$([ $$module = redislimit ] && echo -p 1)
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-nginx test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-proxy bench-go explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-nginx test-valkey test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-proxy bench-go explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ build: ## build weir, and weir-bench for `weir bench`, into bin/
 
 test: ## every test: plain, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
 	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
-	@command -v redis-server valkey-server >/dev/null || .ci/install redis-server
+	@command -v redis-server >/dev/null && command -v faketime >/dev/null || .ci/install redis-server faketime
 	$(call each,go test $(serial) ./...)
 	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
 
@@ -61,6 +61,12 @@ test-stress: ## the stress tests, goroutines suspended between any two atomic st
 test-nginx: ## weir behind a real nginx (installed when missing and root)
 	@command -v nginx /usr/sbin/nginx >/dev/null || .ci/install nginx-light
 	cd cmd/weir && go test -count 1 -run Nginx ./internal/serve
+
+# Debian 12 has valkey-server among its backports. redistest takes the first redis-server on the PATH.
+test-valkey: ## the tests of redislimit with Valkey in the place of Redis (installed when missing, root, and packaged)
+	@command -v valkey-server >/dev/null || .ci/install valkey-server
+	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
+	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 ./...
 
 test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
 	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev
@@ -108,7 +114,7 @@ bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, RO
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 
 .PHONY: bench-overshoot
-bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), eight minutes; a table and JSON in bin/
+bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), a quarter of an hour; a table and JSON in bin/
 	@command -v redis-server >/dev/null || .ci/install redis-server
 	cd redislimit && go build -o ../$(BIN)/weir-overshoot ./cmd/weir-overshoot
 	$(BIN)/weir-overshoot --json $(RESULTS)-overshoot.json | tee $(RESULTS)-overshoot.md

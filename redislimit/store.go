@@ -94,6 +94,10 @@ func Open(ctx context.Context, address string, options ...StoreOption) (*Store, 
 	o.ConnWriteTimeout = time.Second
 	o.DisableCache, o.DisableRetry = true, true
 	o.ClientName = "weir"
+	// A sentinel that is gone is given up as soon; and a new master is found, too, that was not announced, or
+	// while the sentinel that is listened to is silent.
+	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
+	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
 	type result struct {
 		client rueidis.Client
 		err    error
@@ -165,7 +169,7 @@ type Health struct {
 	Lost     int   // parts that are lost: their breaker is open
 	Calls    int64 // script calls made
 	Keys     int64 // keys asked for by them
-	Failures int64 // calls that failed, those out of time included
+	Failures int64 // calls that failed, those out of time included, and keys that hold something that is no limit's
 	Timeouts int64 // calls out of time
 }
 

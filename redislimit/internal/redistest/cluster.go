@@ -15,7 +15,13 @@ const (
 	masters = 3
 )
 
-// A Cluster is three masters without replicas. A node that is gone takes its slots with it, and
+// nodeConfig is that of a cluster's nodes. A replica takes its master's place however long it was without it.
+var nodeConfig = []string{
+	"cluster-node-timeout 2000", "cluster-require-full-coverage no", "cluster-config-file nodes.conf",
+	"cluster-replica-validity-factor 0",
+}
+
+// A Cluster is three masters without replicas, until [Cluster.AddReplica]. A node that is gone takes its slots with it, and
 // the others keep serving theirs.
 type Cluster struct {
 	Nodes []*Server
@@ -30,7 +36,7 @@ func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
 	for i := range masters {
-		node := start(t, true, "cluster-node-timeout 2000", "cluster-require-full-coverage no", "cluster-config-file nodes.conf")
+		node := start(t, true, nodeConfig...)
 		c.Nodes, c.ids = append(c.Nodes, node), append(c.ids, node.Do("CLUSTER", "MYID"))
 		first, last := i*slots/masters, (i+1)*slots/masters-1
 		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
@@ -113,23 +119,46 @@ func (c *Cluster) Owner(slot int) int {
 // it. Every node knows of it on return; clients do not.
 func (c *Cluster) MoveSlot(slot, to int) {
 	c.t.Helper()
+	c.BeginMove(slot, to)
+	for c.MoveKeys(slot, to, 100) > 0 {
+	}
+	c.EndMove(slot, to)
+}
+
+// BeginMove has a slot be on its way to the node with this index in Nodes: both nodes answer, each about
+// the keys that it has, and the new one about those that nobody has.
+func (c *Cluster) BeginMove(slot, to int) {
+	c.t.Helper()
 	from := c.Owner(slot)
 	if from == to {
 		c.t.Fatalf("slot %d is on node %d already", slot, to)
 	}
-	source, target, number := c.Nodes[from], c.Nodes[to], strconv.Itoa(slot)
-	target.Do("CLUSTER", "SETSLOT", number, "IMPORTING", c.ids[from])
-	source.Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
-	for {
-		keys := source.Do("CLUSTER", "GETKEYSINSLOT", number, "100")
-		if keys == "" {
-			break
-		}
-		source.Do(append([]string{"MIGRATE", "127.0.0.1", strconv.Itoa(target.port), "", "0", "5000", "KEYS"}, strings.Split(keys, "\n")...)...)
+	number := strconv.Itoa(slot)
+	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "IMPORTING", c.ids[from])
+	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
+}
+
+// MoveKeys moves that many keys of a slot that is on its way, if there are so many, and returns how many
+// there were.
+func (c *Cluster) MoveKeys(slot, to, most int) int {
+	c.t.Helper()
+	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]
+	text := source.Do("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), strconv.Itoa(most))
+	if text == "" {
+		return 0
 	}
+	keys := strings.Split(text, "\n")
+	source.Do(append([]string{"MIGRATE", "127.0.0.1", strconv.Itoa(target.port), "", "0", "5000", "KEYS"}, keys...)...)
+	return len(keys)
+}
+
+// EndMove tells every node that a slot, whose keys have all been moved, is where it was on its way to.
+func (c *Cluster) EndMove(slot, to int) {
+	c.t.Helper()
+	from, number := c.Owner(slot), strconv.Itoa(slot)
 	// The new owner first: else the old one sends clients to a node that sends them back.
-	target.Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
-	source.Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
+	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
+	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	for i, node := range c.Nodes {
 		if i != from && i != to {
 			node.Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])

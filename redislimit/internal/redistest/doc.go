@@ -1,5 +1,6 @@
-// Package redistest gives tests real Redis or Valkey servers, a real cluster of them, and a
-// network between that can be made slow, silent or broken.
+// Package redistest gives tests real Redis or Valkey servers, a real cluster of them, real
+// sentinels, servers whose clock the test sets, and a network between that can be made slow, silent or
+// broken.
 //
 // Every server is a process of its own on a free port of 127.0.0.1, without persistence, and is
 // killed when the test ends. A service that the machine runs, on port 6379 or elsewhere, is never

@@ -21,6 +21,7 @@ func through(t *testing.T) (*Server, *Proxy, rueidis.Client) {
 		ForceSingleClient: true,
 		DisableCache:      true,
 		DisableRetry:      true,
+		PipelineMultiplex: -1, // one connection, which is there when a fault begins
 	})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)

@@ -22,6 +22,7 @@ import (
 const (
 	attempts     = 10               // to start on one free port after another
 	startTimeout = 20 * time.Second // of one process, until it answers; machines are slow at times
+	newMaster    = 60 * time.Second // until there is one: elections that nobody wins are repeated after six seconds
 )
 
 // A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
@@ -33,6 +34,10 @@ type Server struct {
 	port    int
 	busPort int // of a cluster's node, 0 of others
 	config  []string
+
+	arguments   []string // of the program, after its configuration
+	environment []string // beside that of the test
+	clock       string   // the file that says what time it is, of [StartWithClock]
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -51,12 +56,7 @@ func Start(t testing.TB) *Server {
 func StartReplica(t testing.TB, master *Server) *Server {
 	t.Helper()
 	s := start(t, false, fmt.Sprintf("replicaof 127.0.0.1 %d", master.port), "repl-diskless-load swapdb")
-	s.await("the link to its master", func() error {
-		if info := s.Do("INFO", "replication"); !strings.Contains(info, "master_link_status:up") {
-			return fmt.Errorf("INFO replication: %s", info)
-		}
-		return nil
-	})
+	s.AwaitReplica()
 	return s
 }
 
@@ -77,8 +77,14 @@ func program(t testing.TB) string {
 
 func start(t testing.TB, cluster bool, config ...string) *Server {
 	t.Helper()
+	return (&Server{config: config}).start(t, cluster)
+}
+
+// start starts what the server's configuration, arguments and environment say.
+func (s *Server) start(t testing.TB, cluster bool) *Server {
+	t.Helper()
 	// The directory is removed after what is cleaned up below, the process, is gone.
-	s := &Server{t: t, program: program(t), dir: t.TempDir(), config: config}
+	s.t, s.program, s.dir = t, program(t), t.TempDir()
 	t.Cleanup(func() {
 		s.Stop()
 		if s.client != nil {
@@ -138,8 +144,9 @@ func (s *Server) launch() error {
 		return err
 	}
 	defer func() { _ = output.Close() }()
-	command, ended := exec.Command(s.program, file), make(chan struct{})
+	command, ended := exec.Command(s.program, append([]string{file}, s.arguments...)...), make(chan struct{})
 	command.Dir, command.Stdout, command.Stderr = s.dir, output, output
+	command.Env = append(os.Environ(), s.environment...)
 	command.SysProcAttr = attributes()
 	if err := command.Start(); err != nil {
 		return err
@@ -279,14 +286,19 @@ func (s *Server) await(what string, done func() error) {
 
 func await(t testing.TB, what string, done func() error) {
 	t.Helper()
-	deadline := time.Now().Add(startTimeout)
+	awaitFor(t, startTimeout, what, done)
+}
+
+func awaitFor(t testing.TB, timeout time.Duration, what string, done func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
 	for {
 		err := done()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s: %v", startTimeout, what, err)
+			t.Fatalf("waited %v for %s: %v", timeout, what, err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -308,6 +320,13 @@ func (s *Server) signal(signal syscall.Signal) {
 	if err := s.command.Process.Signal(signal); err != nil {
 		s.t.Fatalf("%v to %s: %v", signal, s.Addr(), err)
 	}
+}
+
+// runs reports whether the server was started and not stopped since.
+func (s *Server) runs() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.command != nil
 }
 
 // Stop kills the process, by SIGKILL, and returns when it is gone: its port refuses connections

@@ -1,0 +1,91 @@
+//go:build unix
+
+package redistest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AddReplica starts a server that is a replica of the node with this index in Nodes, and returns when it has
+// the node's data and every node knows of it. It is not one of Nodes. It takes its master's place
+// some three seconds after that is gone, or when it is told CLUSTER FAILOVER.
+func (c *Cluster) AddReplica(of int) *Server {
+	c.t.Helper()
+	replica := start(c.t, true, nodeConfig...)
+	for _, node := range c.Nodes {
+		replica.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(node.port), strconv.Itoa(node.busPort))
+	}
+	replica.await("the replica to know the cluster", func() error {
+		if info := replica.Do("CLUSTER", "INFO"); !strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r\n", masters+1)) ||
+			!strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r\n", slots)) {
+			return fmt.Errorf("CLUSTER INFO: %s", info)
+		}
+		return nil
+	})
+	replica.Do("CLUSTER", "REPLICATE", c.ids[of])
+	replica.AwaitReplica()
+	for _, node := range c.Nodes {
+		node.await("a replica that all know", func() error {
+			if _, role := c.role(node, replica); !slices.Contains(role, "slave") {
+				return fmt.Errorf("%s: the replica at %s is %q", node.Addr(), replica.Addr(), role)
+			}
+			return nil
+		})
+	}
+	return replica
+}
+
+// AwaitMaster returns when every node of Nodes that runs, and the server itself, know the server as a master
+// that has slots.
+func (c *Cluster) AwaitMaster(server *Server) {
+	c.t.Helper()
+	nodes := append([]*Server{server}, c.Nodes...)
+	for _, node := range nodes {
+		if !node.runs() {
+			continue
+		}
+		awaitFor(node.t, newMaster, "a new master", func() error {
+			if served, role := c.role(node, server); served == 0 || !slices.Contains(role, "master") {
+				return fmt.Errorf("%s: %s is %q with %d ranges of slots", node.Addr(), server.Addr(), role, served)
+			}
+			return nil
+		})
+	}
+}
+
+// role returns what a node takes another server for: how many ranges of slots it serves, and its flags,
+// such as myself and master.
+func (c *Cluster) role(node, server *Server) (served int, flags []string) {
+	c.t.Helper()
+	id := server.Do("CLUSTER", "MYID")
+	for _, line := range strings.Split(node.Do("CLUSTER", "NODES"), "\n") {
+		if fields := strings.Fields(line); len(fields) >= 8 && fields[0] == id {
+			return len(fields) - 8, strings.Split(fields[2], ",")
+		}
+	}
+	return 0, nil
+}
+
+// AwaitReplica returns when the server is a replica and has its master's data. Connections may be cut meanwhile:
+// a server that becomes a replica does that.
+func (s *Server) AwaitReplica() {
+	s.t.Helper()
+	s.await("it to be a replica", func() error {
+		info, err := s.ask("INFO", "replication")
+		if err != nil || !strings.Contains(info, "role:slave") || !strings.Contains(info, "master_link_status:up") {
+			return fmt.Errorf("%s: INFO replication: %v, %s", s.Addr(), err, info)
+		}
+		return nil
+	})
+}
+
+// Forget has a replica lose all its data while it stays a replica: as if its master had not sent any yet.
+func (s *Server) Forget() {
+	s.t.Helper()
+	s.Do("CONFIG", "SET", "replica-read-only", "no")
+	s.Do("FLUSHALL")
+	s.Do("CONFIG", "SET", "replica-read-only", "yes")
+}

@@ -1,0 +1,112 @@
+//go:build unix
+
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// masterSet is what sentinels call the servers that they watch.
+const masterSet = "weir"
+
+// Sentinels are three processes of Sentinel that watch a master and its replica. When two of them find that
+// the master is gone, they make the replica the master: some three seconds after it went.
+type Sentinels struct {
+	Nodes []*Server
+
+	t testing.TB
+}
+
+// StartSentinels starts three sentinels and returns when they know of one another and of the replica. It
+// takes a second or two.
+func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
+	t.Helper()
+	s := &Sentinels{t: t}
+	for range 3 {
+		node := (&Server{
+			config: []string{
+				fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", masterSet, master.port),
+				"sentinel down-after-milliseconds " + masterSet + " 1000",
+				"sentinel failover-timeout " + masterSet + " 3000",
+			},
+			arguments: []string{"--sentinel"},
+		}).start(t, false)
+		// They find one another sooner, and a machine that stands still for two seconds does not have
+		// them do nothing for half a minute.
+		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
+		s.Nodes = append(s.Nodes, node)
+	}
+	for _, node := range s.Nodes {
+		node.await("sentinels that know all", func() error {
+			known := node.Do("SENTINEL", "MASTER", masterSet)
+			for _, want := range []string{"num-slaves\n1\n", "num-other-sentinels\n2\n", "flags\nmaster\n"} {
+				if !strings.Contains(known, want) {
+					return fmt.Errorf("%s: no %q: %s", node.Addr(), want, known)
+				}
+			}
+			// A replica that it has not heard of lately it would not choose.
+			if known := node.Do("SENTINEL", "REPLICAS", masterSet); !strings.Contains(known, strconv.Itoa(replica.port)) || !strings.Contains(known, "master-link-status\nok\n") {
+				return fmt.Errorf("%s: its replicas: %s", node.Addr(), known)
+			}
+			return nil
+		})
+	}
+	return s
+}
+
+// URL returns the sentinels' addresses as one URL, with what they call the servers.
+func (s *Sentinels) URL() string {
+	addresses := make([]string, len(s.Nodes))
+	for i, node := range s.Nodes {
+		addresses[i] = node.Addr()
+	}
+	return SentinelURL(addresses...)
+}
+
+// SentinelURL returns the URL of sentinels, or of proxies before them, at these addresses.
+func SentinelURL(addresses ...string) string {
+	url := "redis://" + addresses[0] + "?master_set=" + masterSet
+	for _, address := range addresses[1:] {
+		url += "&addr=" + address
+	}
+	return url
+}
+
+// Failover has the replica made the master, as an operator does it: the old master becomes its replica.
+func (s *Sentinels) Failover() {
+	s.t.Helper()
+	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
+}
+
+// Replace has another server be the master, of which clients are not told: as an operator does it who sets
+// sentinels up anew.
+func (s *Sentinels) Replace(master *Server) {
+	s.t.Helper()
+	for _, node := range s.Nodes {
+		node.Do("SENTINEL", "REMOVE", masterSet)
+		node.Do("SENTINEL", "MONITOR", masterSet, "127.0.0.1", strconv.Itoa(master.port), "2")
+	}
+}
+
+// AwaitMaster returns when every sentinel that runs says that this server is the master.
+func (s *Sentinels) AwaitMaster(master *Server) {
+	s.t.Helper()
+	for _, node := range s.Nodes {
+		if !node.runs() {
+			continue
+		}
+		awaitFor(node.t, newMaster, "a new master", func() error {
+			said := strings.Split(node.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet), "\n")
+			if address := net.JoinHostPort(said[0], said[len(said)-1]); address != master.Addr() {
+				return fmt.Errorf("%s: the master is at %s and not at %s", node.Addr(), address, master.Addr())
+			}
+			return nil
+		})
+	}
+	// Sentinel cuts the connections to a server that it gives another part.
+	master.await("a new connection", func() error { _, err := master.ask("PING"); return err })
+}

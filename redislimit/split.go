@@ -1,0 +1,43 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// run makes a call for some keys. Where their slot is on its way from one node of a cluster to another, each
+// node has some of the keys, and both decline a call for several without carrying it out: then
+// each key is asked for by a call of its own, which is answered by whoever has it.
+func (l *lane) run(ctx context.Context, keys []string, asks []script.Ask, answers []script.Answer) error {
+	err := l.plan.Run(ctx, l.store.client, keys, asks, answers)
+	if len(keys) == 1 || !isReply(err, "TRYAGAIN") {
+		return err
+	}
+	l.store.calls.Add(int64(len(keys)))
+	errs := make([]error, len(keys))
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			errs[i] = l.plan.Run(ctx, l.store.client, keys[i:i+1], asks[i:i+1], answers[i:i+1])
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err // what others were granted is stranded, as when an answer is lost
+		}
+	}
+	return nil
+}
+
+// isReply reports whether an error is one that the store answered, of a kind such as TRYAGAIN.
+func isReply(err error, kind string) bool {
+	var reply *rueidis.RedisError
+	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), kind+" ")
+}
