@@ -94,7 +94,7 @@ var scenarios = []scenario{
 	{name: "refund to a lease that goes", before: drained, threads: together(refunds(1).at(late), looks().at(late))},
 	{name: "refund and taker of a lease that goes", before: drained, threads: [][]call{{refunds(1).at(late), one.at(late)}, {looks().at(late)}, {one.at(late)}}},
 	{name: "refunds beside a renewal", before: hasTwo, threads: [][]call{{refunds(1).at(20), refunds(1).at(20)}, {two.at(20)}}},
-	{name: "refunds of more than there is room for", limit: 8, asked: 1, before: hasTwo, threads: together(refunds(2).at(20), refunds(1).at(20), one.at(20))},
+	{name: "refunds of more than there is room for", limit: 8, asked: 2, before: hasOne, threads: together(refunds(2).at(20), refunds(2).at(20), one.at(20))},
 
 	{name: "refund beside a large renewal", before: hasFour, threads: together(one.at(2), refunds(2).at(2))},
 	{name: "refund between looks", asked: 1, before: []call{looks()}, threads: [][]call{{looks().at(late)}, {refunds(1).at(late), one.at(late)}}},
