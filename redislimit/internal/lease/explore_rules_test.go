@@ -38,7 +38,7 @@ func (th *thread) named(before thread) string {
 }
 
 func (p phase) String() string {
-	return [...]string{"elsewhere", "in Take", "in Renewal", "in Settlement", "in Apply", "in Fail", "in Expire", "in Refund", "asking"}[p]
+	return [...]string{"elsewhere", "in Take", "in Renewal", "in Settlement", "in Apply", "in Fail", "in Expire", "in Refund", "asking the store"}[p]
 }
 
 // counted checks the tokens and the debt of a change, and enters them.
@@ -179,7 +179,7 @@ func (w *world) check(th *thread, plain []fields) error {
 		case s.tokens() > w.terms.Cap():
 			return fmt.Errorf("L1: %d tokens in hand, want at most %d", s.tokens(), w.terms.Cap())
 		case (h.owner != nil) != (s&renewing != 0):
-			return fmt.Errorf("L4: %v, and it is not so that somebody has the duty if it says so", s)
+			return fmt.Errorf("L4: %v, and somebody has the duty: %v", s, h.owner != nil)
 		case i < len(plain) && h.owner != th && w.fields(i) != plain[i]:
 			return fmt.Errorf("L4: t%d wrote fields of the renewal: %+v to %+v", th.name, plain[i], w.fields(i))
 		}

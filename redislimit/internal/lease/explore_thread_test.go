@@ -54,7 +54,7 @@ type phase uint8
 const (
 	elsewhere phase = iota
 	taking
-	renewing_
+	asking
 	settling
 	applying
 	failing
@@ -141,7 +141,7 @@ func (w *world) take(th *thread, c call) {
 		v, renew := l.Take(c.n, c.now)
 		th.said = &said{v, renew}
 		if renew {
-			th.phase = renewing_
+			th.phase = asking
 			w.question(th, l, l.Renewal(c.now()))
 		}
 		th.phase = elsewhere
