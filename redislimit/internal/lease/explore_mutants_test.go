@@ -44,6 +44,9 @@ var mutants = []mutant{
 	{"L1", "a renewal does not count what is in hand", "a taker of more than is in hand, and that is much", "L1", []edit{
 		{leaseGo, "max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1)", "l.terms.Cap()"},
 	}},
+	{"L1", "a renewal wants more than there is room for", "a taker of more than is in hand, and that is much", "L1", []edit{
+		{leaseGo, "Want: min(want, room)", "Want: want"},
+	}},
 	{"L1", "a refund takes the room of a renewal", "refund beside a large renewal", "L1", []edit{
 		{leaseGo, "if w&renewing != 0 {\n\t\t\tmost /= 2", "if false {\n\t\t\tmost /= 2"},
 	}},

@@ -68,7 +68,7 @@ var scenarios = []scenario{
 	{name: "takers of 2 and 1 of two tokens", before: hasTwo, threads: together(two.at(20), one.at(20))},
 	{name: "a taker of more than is in hand", before: hasTwo, threads: together(takes(3).at(20), one.at(20))},
 	{name: "three takers of four tokens", before: hasFour, threads: together(one.at(20), one.at(20), one.at(20))},
-	{name: "a taker of more than is in hand, and that is much", before: []call{one, one.at(1), refunds(2).at(1)}, threads: together(takes(7).at(2), one.at(2))},
+	{name: "a taker of more than is in hand, and that is much", limit: 32, asked: 5, before: []call{one, one.at(1), refunds(7).at(1)}, threads: together(takes(16).at(2), one.at(2))},
 	{name: "takers while it is refused", others: 14, before: hasTwo, threads: [][]call{{one.at(20), one.at(40)}, {two.at(20)}}},
 
 	// Looks: tokens that have been in hand too long, and debt left over, are settled.

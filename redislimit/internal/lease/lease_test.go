@@ -64,11 +64,29 @@ func TestARefusalIsBelieved(t *testing.T) {
 	assert.Equal(t, Unknown, v, "more than a renewal brings: the store decides")
 }
 
+func TestTheStoreIsLeftAloneWhileTokensAreInHand(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(1, at(0))
+	l.Renewal(0)
+	l.Apply(script.Answer{Granted: 3, Remaining: 396}, 0)
+	l.Take(3, at(0))
+	l.Renewal(0)
+	require.True(t, l.Refund(3))
+	l.Fail(0)
+	v, renew := l.Take(3, at(10*time.Millisecond-1))
+	require.Equal(t, Admitted, v)
+	assert.False(t, renew, "a call failed just now")
+	require.True(t, l.Refund(3))
+	v, renew = l.Take(3, at(10*time.Millisecond))
+	require.Equal(t, Admitted, v)
+	assert.True(t, renew)
+}
+
 func TestTokensAreGivenBackOnce(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
 	l.Renewal(0)
-	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, 0)
+	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, int64(5*time.Millisecond)) // they live from the question on
 	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
 	require.False(t, settle || gone)
 	settle, _ = l.Expire(int64(100 * time.Millisecond))
@@ -82,6 +100,19 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	require.True(t, gone)
 	v, _ := l.Take(1, at(time.Second))
 	assert.Equal(t, Retired, v)
+}
+
+func TestADebtThatIsLeftOverIsCharged(t *testing.T) {
+	l := New(terms(), 3)
+	settle, gone := l.Expire(0)
+	require.False(t, settle || gone, "a request may be about to have it charged")
+	settle, gone = l.Expire(0)
+	require.True(t, settle)
+	require.False(t, gone)
+	require.Equal(t, script.Ask{Debt: 3}, l.Settlement(0))
+	l.Apply(script.Answer{Remaining: 397}, 0)
+	_, debt := l.Held()
+	assert.Zero(t, debt, "L2")
 }
 
 func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
