@@ -49,14 +49,16 @@ test: ## every test: plain, with a browser, a real nginx and real Redis servers,
 	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
-EXPLORE = go test -tags explore -timeout 0 -v ./fuzz/explore ./fuzz/model
+explore = { go test -tags explore -timeout 0 -v ./internal/interleave ./fuzz/explore ./fuzz/model $(1) && \
+	cd redislimit && go test -tags explore -timeout 0 -v ./internal/lease $(1); } | grep -Ev '^(===|    ---|--- PASS)'
 
 test-explore: ## every interleaving of small scenarios, every mutant, the Spin model (installed when missing and root)
 	@command -v spin >/dev/null && command -v gcc >/dev/null || .ci/install spin gcc libc6-dev
-	$(EXPLORE) | grep -Ev '^(===|    ---|--- PASS)'
+	$(call explore)
 
 test-stress: ## the stress tests, goroutines suspended between any two atomic steps
 	go test -tags stress -run Stress ./fuzz
+	cd redislimit && go test -tags stress ./internal/lease
 
 test-nginx: ## weir behind a real nginx (installed when missing and root)
 	@command -v nginx /usr/sbin/nginx >/dev/null || .ci/install nginx-light
@@ -84,8 +86,10 @@ cross: ## build for other systems
 check: ## what every commit passes: format, vet, staticcheck, tidy modules
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(call each,go vet ./...)
-	go vet -tags explore ./fuzz/explore ./fuzz/model ./shard ./internal/word
+	go vet -tags explore ./internal/interleave ./fuzz/explore ./fuzz/model ./shard ./internal/word
+	cd redislimit && go vet -tags explore ./internal/lease
 	go vet -tags stress ./...
+	cd redislimit && go vet -tags stress ./internal/lease
 	$(call each,go run $(STATICCHECK) ./...)
 	$(call each,go mod tidy -diff)
 
@@ -124,7 +128,7 @@ bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchst
 
 explore: ## every interleaving of a few calls, larger scenarios too (minutes)
 	@command -v spin >/dev/null && command -v gcc >/dev/null || .ci/install spin gcc libc6-dev
-	$(EXPLORE) -count 1 -large
+	$(call explore,-count 1 -large)
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz $(MODULES)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/interleave"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -34,7 +35,7 @@ func (w *world) checkSlots() error {
 		}
 	}
 	for _, th := range w.threads {
-		calls += int(1 - bit(th.finished()))
+		calls += int(1 - interleave.Bit(th.finished()))
 	}
 	if held > calls {
 		return fmt.Errorf("I5: %d slots are in CLAIM or TENT, and %d calls are under way", held, calls)
@@ -86,8 +87,8 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	return nil
 }
 
-// checkEnd checks the world when every thread has finished.
-func (w *world) checkEnd() error {
+// CheckEnd checks the world when every thread has finished.
+func (w *world) CheckEnd() error {
 	stats := w.table.Stats()
 	counted := counts{
 		evictions:  stats.Evictions - w.stats.Evictions + w.origin.counts.evictions,

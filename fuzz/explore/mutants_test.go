@@ -2,16 +2,6 @@
 
 package explore
 
-// A mutant is the code with one rule of shard/doc.go broken, by edits to its text.
-type mutant struct {
-	rule, name string
-	scenario   string // that catches it
-	invariant  string // that it breaks there
-	edits      []edit
-}
-
-type edit struct{ file, old, new string }
-
 const (
 	takeGo   = "shard/take.go"
 	insertGo = "shard/insert.go"
@@ -31,6 +21,7 @@ var foundNothing = []edit{
 	{lookGo, "if uint64(at)-t.mark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.mark.Load() > plan.skew {"},
 }
 
+// mutants are the code with one rule of shard/doc.go broken.
 var mutants = []mutant{
 	{"R1", "hit reads the key only before the state", "two keys twice, one slot, evict", "I2", []edit{
 		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/interleave"
 	"github.com/weir-go/weir/internal/word"
 	"github.com/weir-go/weir/shard"
 )
@@ -21,7 +22,6 @@ type world struct {
 	words    []*word.Word // state and key of each slot in turn, then mark and swept
 	slots    int
 	threads  []*thread
-	running  *thread
 	still    bool // nobody writes the mark or swept, so reading them is no step
 	planned  bool // somebody changes the plan
 	shadow   shadow
@@ -67,13 +67,10 @@ func newWorld(s scenario, still bool) (*world, error) {
 	}
 	w.table, w.words, w.shadow.table = table, table.Words(), table
 	w.slots = int(table.Stats().Slots)
-	w.shadow.round, w.shadow.overflow = 1-bit(w.shadow.rule.Exact()), s.overflow
-	word.Before = func(a word.Access) {
-		if w.running == nil || a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word)) {
-			return
-		}
-		w.running.pause(a)
-	}
+	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.rule.Exact()), s.overflow
+	interleave.Intercept(func(a word.Access) bool {
+		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word))
+	})
 	for _, program := range append(s.threads, s.before) {
 		for _, c := range program {
 			if c.verb == adopt {
@@ -85,9 +82,9 @@ func newWorld(s scenario, still bool) (*world, error) {
 	}
 	w.keep()
 	w.threads = []*thread{newThread(0, s.before, table, w.plans)}
-	w.restart()
+	w.Restart()
 	for !w.threads[0].finished() {
-		if err := w.step(0); err != nil {
+		if err := w.Step(0, 0); err != nil {
 			return nil, fmt.Errorf("before the threads: %w", err)
 		}
 	}
@@ -137,10 +134,23 @@ func (w *world) keep() {
 	w.origin.counts = w.shadow.counts
 }
 
-// restart begins an execution: every thread stands before its first operation.
-func (w *world) restart() {
+// Trace has every step told from now on.
+func (w *world) Trace(tell func(line string)) { w.trace = tell }
+
+// Unfinished returns the threads that have a next step, a bit each.
+func (w *world) Unfinished() (threads uint64) {
+	for i, th := range w.threads {
+		threads |= (1 - interleave.Bit(th.finished())) << i
+	}
+	return threads
+}
+
+// Ways returns 1: the table asks nothing that is not in it.
+func (w *world) Ways(int) int { return 1 }
+
+// Restart begins an execution: every thread stands before its first operation.
+func (w *world) Restart() {
 	for _, th := range w.threads {
-		w.running = th
 		th.rewind()
 	}
 	for i, word := range w.words {
@@ -157,18 +167,11 @@ func (w *world) restart() {
 	w.retries = w.stats.Retries
 	for _, th := range w.threads {
 		if !th.finished() {
-			w.resume(th)
+			th.Resume()
 			th.begin(w.table.Mark())
 			w.observe(th)
 		}
 	}
-}
-
-// resume lets the thread go on until it stands before its next operation.
-func (w *world) resume(th *thread) {
-	w.running = th
-	th.resume()
-	w.running = nil
 }
 
 // isTime reports whether a word is the mark or swept.
@@ -184,25 +187,12 @@ func (w *world) isPlan(a *word.Word) bool {
 // errNotStill means that the world was not still after all.
 var errNotStill = errors.New("the mark was written")
 
-// step lets a thread do its next operation, and checks everything.
-func (w *world) step(thread int) error {
+// Step lets a thread do its next operation, and checks everything.
+func (w *world) Step(thread, _ int) error {
 	th := w.threads[thread]
-	a := th.pending
+	a := th.Pending
 	i := slices.Index(w.words, a.Word)
-	from := a.Word.Peek()
-	w.resume(th)
-	to := a.Word.Peek()
-
-	result := from // what the operation told the thread
-	switch a.Op {
-	case word.Store:
-		result = 0
-	case word.CompareAndSwap:
-		result = bit(from == a.Old)
-	case word.Add:
-		result = to
-	}
-	th.history = mix(th.history, result)
+	from, to := th.Step()
 	if i == 2*w.slots && a.Op == word.Load {
 		th.mark = int64(from)
 	}
@@ -224,7 +214,7 @@ func (w *world) step(thread int) error {
 	if err != nil {
 		return err
 	}
-	th.before = mix(th.before, uint64(returned.verdict))
+	th.before = interleave.Mix(th.before, uint64(returned.verdict))
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
 		w.observe(th)
@@ -253,8 +243,8 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 // circle would look like a spiral.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
-	if retries != w.retries && (w.isTime(th.pending.Word) || th.pending.Word == w.words[0] && th.call().verb != take) {
-		th.history = mix(th.before, 1)
+	if retries != w.retries && (w.isTime(th.Pending.Word) || th.Pending.Word == w.words[0] && th.call().verb != take) {
+		th.History = interleave.Mix(th.before, 1)
 	}
 	w.retries = retries
 }
@@ -311,22 +301,21 @@ func (w *world) observe(th *thread) {
 	}
 }
 
-// hash stands for the state of the world. Two states that differ have the same hash
-// with a probability of 2^-64.
-func (w *world) hash() (h uint64) {
+// Hash stands for the state of the world.
+func (w *world) Hash() (h uint64) {
 	for i, word := range w.words {
-		h += mix(uint64(i)+1, word.Peek())
+		h += interleave.Mix(uint64(i)+1, word.Peek())
 	}
 	for _, key := range w.shadow.keys {
-		own := mix(mix(key.key+1<<32, key.full), key.burst)
+		own := interleave.Mix(interleave.Mix(key.key+1<<32, key.full), key.burst)
 		for _, tick := range key.times {
-			own = mix(own, tick)
+			own = interleave.Mix(own, tick)
 		}
 		h += own
 	}
-	h += mix(mix(1<<40, w.shadow.evictions), w.shadow.forgiven)
+	h += interleave.Mix(interleave.Mix(1<<40, w.shadow.evictions), w.shadow.forgiven)
 	for _, th := range w.threads {
-		h += mix(1<<48, th.hash())
+		h += interleave.Mix(1<<48, th.hash())
 	}
 	return h
 }

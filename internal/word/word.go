@@ -1,13 +1,13 @@
 //go:build !explore && !stress
 
-// Package word names the one atomic type on which everything lock-free in
-// this module rests. Production code gets [sync/atomic.Uint64] itself: the
-// alias below compiles to nothing. Two build tags put another type with the same
-// four methods here (Load, Store, CompareAndSwap, Add), so that the very same
+// Package word names the atomic types on which everything lock-free in
+// this module rests. Production code gets those of [sync/atomic] themselves: the
+// aliases below compile to nothing. Two build tags put other types with the same
+// methods here (Load, Store, Swap, CompareAndSwap, Add), so that the very same
 // code can be tried in ways that the processor alone would not find:
 //
 //   - explore: a type that hands control to a scheduler before every operation,
-//     for trying all interleavings (fuzz/explore).
+//     for trying all interleavings (internal/interleave).
 //   - stress: an atomic type that now and then lets other goroutines run before
 //     an operation, for stress tests on few cores (make soak).
 package word
@@ -18,3 +18,6 @@ import "sync/atomic"
 // of them are sequentially consistent; the proofs in shard/doc.go lean on
 // that.
 type Word = atomic.Uint64
+
+// Int64 is a word that holds a number with a sign, such as a time. It is loaded and stored.
+type Int64 = atomic.Int64

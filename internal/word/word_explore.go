@@ -11,12 +11,13 @@ type Op uint8
 const (
 	Load Op = iota
 	Store
+	Swap
 	CompareAndSwap
 	Add
 )
 
 // An Access is an operation that is about to happen. Old is what CompareAndSwap
-// expects, New what Store and CompareAndSwap write, or what Add adds.
+// expects, New what Store, Swap and CompareAndSwap write, or what Add adds.
 type Access struct {
 	Word     *Word
 	Op       Op
@@ -41,6 +42,14 @@ func (w *Word) Load() uint64 {
 func (w *Word) Store(value uint64) {
 	before(Access{w, Store, 0, value})
 	w.value = value
+}
+
+// Swap writes the value and returns the one before.
+func (w *Word) Swap(value uint64) uint64 {
+	before(Access{w, Swap, 0, value})
+	old := w.value
+	w.value = value
+	return old
 }
 
 // CompareAndSwap writes to if the value is from, and reports whether it was.
@@ -71,6 +80,15 @@ func before(a Access) {
 		Before(a)
 	}
 }
+
+// An Int64 stands in for sync/atomic.Int64: a word that holds a number with a sign.
+type Int64 struct{ Word }
+
+// Load returns the value.
+func (i *Int64) Load() int64 { return int64(i.Word.Load()) }
+
+// Store writes the value.
+func (i *Int64) Store(value int64) { i.Word.Store(uint64(value)) }
 
 // A Pointer stands in for sync/atomic.Pointer: a word that holds the number of the value
 // pointed at, and 0 for nil.

@@ -27,6 +27,12 @@ func (w *Word) Store(value uint64) {
 	w.value.Store(value)
 }
 
+// Swap writes the value and returns the one before.
+func (w *Word) Swap(value uint64) uint64 {
+	pause()
+	return w.value.Swap(value)
+}
+
 // CompareAndSwap writes to if the value is from, and reports whether it was.
 func (w *Word) CompareAndSwap(from, to uint64) bool {
 	pause()
@@ -37,6 +43,21 @@ func (w *Word) CompareAndSwap(from, to uint64) bool {
 func (w *Word) Add(delta uint64) uint64 {
 	pause()
 	return w.value.Add(delta)
+}
+
+// An Int64 is a word that holds a number with a sign, like sync/atomic.Int64, and as large.
+type Int64 struct{ value atomic.Int64 }
+
+// Load returns the value.
+func (i *Int64) Load() int64 {
+	pause()
+	return i.value.Load()
+}
+
+// Store writes the value.
+func (i *Int64) Store(value int64) {
+	pause()
+	i.value.Store(value)
 }
 
 // pause suspends the goroutine before one operation in 32: mostly for a turn of the

@@ -1,7 +1,7 @@
 // Package lease is what one node holds of one key: tokens that the store has charged already,
 // and so may be spent without asking.
 //
-// A lease is two words that decide, changed by CAS, and a few that only the renewal writes. There is
+// A lease is one word that decides, changed by CAS, and a few that say what the store last did. There is
 // no lock, and no call waits for another. Time is an argument, in nanoseconds of a clock of this node that
 // never goes back: the simulator moves it, and no two nodes have to agree about it.
 //
@@ -18,19 +18,27 @@
 //
 // # Rules
 //
+// Each is checked in every interleaving of small scenarios (TestScenarios, with -tags explore), and is broken by
+// mutants that these must catch (TestMutants). The checks are in explore_rules_test.go: L1 in counted and
+// spent, for a request in checkTake and for all together in check and CheckEnd; L2 in counted, spent and serve; L3 in
+// counted and serve; L4 in flagged, serve and check; L5 in changed, flagged and check. On real
+// cores TestNothingIsSpentTwice shows L1 to L3.
+//
 // L1. A token is in hand only after the store's answer said that it was charged. Spending is one
 // CAS that takes it away, so no two requests spend it.
 //
-// L2. Debt is at most the overdraft, and stays until an answer says that it was charged. When the
-// answer is lost it may be charged twice, never not at all.
+// L2. Debt is at most the overdraft, is made only while the lease is healthy, and stays until an answer says
+// that it was charged. When the answer is lost it may be charged twice, never not at all.
 //
 // L3. Tokens that are given back are taken out of hand first, and are gone if that call is
 // lost: at most once.
 //
-// L4. Only who set renewing asks the store, and it is cleared only by the end of that call. So for each
-// key and node there is one call under way.
+// L4. Only who set renewing asks the store and touches the fields that are no words, and it is cleared only by
+// the end of that call. So for each key and node there is one call under way.
 //
-// L5. Retiring is a CAS on a word with nothing in it: no tokens, no debt, no renewal.
+// L5. Retiring is a CAS on a word with nothing in it: no tokens, no debt, no renewal; and that was the same at the last
+// look. Nothing is put into a retired lease. One that is not healthy stays until the store has everything back: the key's
+// next lease begins with a new overdraft.
 //
 // From L1 to L3: over any time T all nodes together admit of one key at most
 //

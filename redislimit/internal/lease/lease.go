@@ -1,23 +1,23 @@
 package lease
 
 import (
-	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/word"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
 // A Lease is what a node holds of a key. Make one with [New]. Take and Expire may be called by
 // anybody at any time, the rest only by whom they told to renew.
 type Lease struct {
-	word      atomic.Uint64
-	denyUntil atomic.Int64 // refuse without asking until then
-	expires   atomic.Int64 // tokens in hand are given back after that
-	low       atomic.Uint64
-	remaining atomic.Uint64 // in the store, by the last answer
-	missed    atomic.Uint64 // the largest request that tokens in hand did not pay, since the last renewal
-	retryAt   atomic.Int64  // when there would be tokens, by the last refusal
-	resetAt   atomic.Int64  // when everything will be back, by the last answer
+	word      word.Word  // a state
+	denyUntil word.Int64 // refuse without asking until then
+	expires   word.Int64 // tokens in hand are given back after that
+	low       word.Word
+	remaining word.Word  // in the store, by the last answer
+	missed    word.Word  // the largest request that tokens in hand did not pay, since the last renewal
+	retryAt   word.Int64 // when there would be tokens, by the last refusal
+	resetAt   word.Int64 // when everything will be back, by the last answer
 
 	terms *Terms
 	// Of the renewal.
@@ -58,7 +58,7 @@ const (
 // Fail. It is lock-free: a CAS fails only because another call has succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
-		w := word(l.word.Load())
+		w := state(l.word.Load())
 		tokens, debt := w.tokens(), w.debt()
 		next := w
 		switch {
@@ -94,7 +94,7 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 
 // Renewal returns what to ask the store for. now is when the question is sent.
 func (l *Lease) Renewal(now int64) script.Ask {
-	w := word(l.word.Load())
+	w := state(l.word.Load())
 	l.sent = now
 	if l.before != 0 && now > l.before {
 		spent := max(float64(l.held)-float64(w.tokens()), 0) + float64(w.debt())
@@ -112,7 +112,7 @@ func (l *Lease) Renewal(now int64) script.Ask {
 func (l *Lease) Settlement(now int64) script.Ask {
 	l.sent = now
 	for {
-		w := word(l.word.Load())
+		w := state(l.word.Load())
 		if l.word.CompareAndSwap(uint64(w), uint64(w.with(0, w.debt())+generation)) { // L3
 			l.asked = script.Ask{Returned: w.tokens(), Debt: w.debt(), Window: l.window}
 			return l.asked
@@ -152,7 +152,7 @@ func (l *Lease) Fail(now int64) {
 // end puts tokens into the hand, takes off the debt that was charged, and clears renewing (L4).
 func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	for {
-		w := word(l.word.Load())
+		w := state(l.word.Load())
 		tokens := min(w.tokens()+granted, MaxTokens)
 		next := w.with(tokens, w.debt()-charged)&^renewing + generation
 		if isHealthy != nil {
@@ -173,7 +173,7 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 // happened since the last look: it was retired and can be forgotten. One that is not healthy is kept until
 // the store has everything back: a new one would begin with a new overdraft, which nobody could pay. One goroutine calls it.
 func (l *Lease) Expire(now int64) (settle, gone bool) {
-	w := word(l.word.Load())
+	w := state(l.word.Load())
 	idle := uint64(w) == l.visited
 	l.visited = uint64(w)
 	switch {
@@ -190,7 +190,7 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 // Refund puts n tokens that were taken back into the hand, and reports whether there was room for them.
 func (l *Lease) Refund(n uint64) bool {
 	for {
-		w := word(l.word.Load())
+		w := state(l.word.Load())
 		most := l.terms.Cap()
 		if w&renewing != 0 {
 			most /= 2 // the other half may be on its way
@@ -206,14 +206,14 @@ func (l *Lease) Refund(n uint64) bool {
 
 // Held returns the tokens in hand and the debt.
 func (l *Lease) Held() (tokens, debt uint64) {
-	w := word(l.word.Load())
+	w := state(l.word.Load())
 	return w.tokens(), w.debt()
 }
 
 // Remaining returns about how many tokens are left of the limit: those in hand and what the store
 // had at its last answer.
 func (l *Lease) Remaining() uint64 {
-	return min(l.remaining.Load()+word(l.word.Load()).tokens(), l.terms.Limit)
+	return min(l.remaining.Load()+state(l.word.Load()).tokens(), l.terms.Limit)
 }
 
 // Waits returns how long until a token can be had and until everything is back, by the store's

@@ -1,8 +1,6 @@
 package lease
 
 import (
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,11 +64,29 @@ func TestARefusalIsBelieved(t *testing.T) {
 	assert.Equal(t, Unknown, v, "more than a renewal brings: the store decides")
 }
 
+func TestTheStoreIsLeftAloneWhileTokensAreInHand(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(1, at(0))
+	l.Renewal(0)
+	l.Apply(script.Answer{Granted: 3, Remaining: 396}, 0)
+	l.Take(3, at(0))
+	l.Renewal(0)
+	require.True(t, l.Refund(3))
+	l.Fail(0)
+	v, renew := l.Take(3, at(10*time.Millisecond-1))
+	require.Equal(t, Admitted, v)
+	assert.False(t, renew, "a call failed just now")
+	require.True(t, l.Refund(3))
+	v, renew = l.Take(3, at(10*time.Millisecond))
+	require.Equal(t, Admitted, v)
+	assert.True(t, renew)
+}
+
 func TestTokensAreGivenBackOnce(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
 	l.Renewal(0)
-	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, 0)
+	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, int64(5*time.Millisecond)) // they live from the question on
 	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
 	require.False(t, settle || gone)
 	settle, _ = l.Expire(int64(100 * time.Millisecond))
@@ -84,6 +100,19 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	require.True(t, gone)
 	v, _ := l.Take(1, at(time.Second))
 	assert.Equal(t, Retired, v)
+}
+
+func TestADebtThatIsLeftOverIsCharged(t *testing.T) {
+	l := New(terms(), 3)
+	settle, gone := l.Expire(0)
+	require.False(t, settle || gone, "a request may be about to have it charged")
+	settle, gone = l.Expire(0)
+	require.True(t, settle)
+	require.False(t, gone)
+	require.Equal(t, script.Ask{Debt: 3}, l.Settlement(0))
+	l.Apply(script.Answer{Remaining: 397}, 0)
+	_, debt := l.Held()
+	assert.Zero(t, debt, "L2")
 }
 
 func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
@@ -101,69 +130,6 @@ func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
 	}
 	assert.InDelta(t, 20, l.asked.Want, 6, "twice what is spent in τ")
 	assert.InDelta(t, 10, l.asked.Need, 4)
-}
-
-// What many goroutines are admitted is what was granted, and debt (L1, L2), while one expires,
-// retires and renews.
-func TestNothingIsSpentTwice(t *testing.T) {
-	var current atomic.Pointer[Lease]
-	current.Store(New(terms(), 0))
-	var admitted, granted, charged, clock atomic.Uint64
-	now := func() int64 { return int64(clock.Add(uint64(50 * time.Microsecond))) }
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	renewal := func(l *Lease, a script.Ask, i uint64) {
-		switch {
-		case i%5 == 4: // the call is lost, or its answer
-			l.Fail(now())
-			granted.Add(-a.Returned) // gone: never spent
-		case i%3 == 2:
-			granted.Add(-a.Returned)
-			charged.Add(a.Debt)
-			l.Apply(script.Answer{RetryAfter: time.Millisecond}, now())
-		default:
-			granted.Add(a.Want - a.Returned)
-			charged.Add(a.Debt)
-			l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, now())
-		}
-	}
-	for range 4 {
-		wg.Go(func() {
-			for i := uint64(0); i < 100_000; i++ {
-				l := current.Load()
-				v, renew := l.Take(1+i%3, now)
-				if v == Admitted {
-					admitted.Add(1 + i%3)
-				}
-				if renew {
-					renewal(l, l.Renewal(now()), i)
-				}
-			}
-		})
-	}
-	var keeper sync.WaitGroup
-	keeper.Go(func() {
-		for i := uint64(0); ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			l := current.Load()
-			settle, gone := l.Expire(now())
-			if settle {
-				renewal(l, l.Settlement(now()), i)
-			}
-			if gone {
-				current.Store(New(terms(), 0))
-			}
-		}
-	})
-	wg.Wait()
-	close(stop)
-	keeper.Wait()
-	tokens, debt := current.Load().Held()
-	assert.Equal(t, granted.Load()+charged.Load(), admitted.Load()+tokens-debt)
 }
 
 func TestLocalDecisionsDoNotAllocate(t *testing.T) {

@@ -1,0 +1,85 @@
+//go:build explore
+
+package interleave
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A Mutant is the code with one rule broken, by edits to its text. (An alias of a type without a
+// name, and so is Edit, because lists of them are read more easily without the names of the fields.)
+type Mutant = struct {
+	Rule, Name string
+	Scenario   string // that catches it
+	Invariant  string // that it breaks there
+	Edits      []Edit
+}
+
+// An Edit puts New in the place of Old in a file, which must contain that once.
+type Edit = struct{ File, Old, New string }
+
+// Catch builds the test of the package in the working directory with every mutant in place of the code and requires
+// that the scenario named beside the mutant breaks the invariant named there: it is one of
+// TestScenarios, by [Test]. Files are named below root. A mutant is made by the build's overlay, so the
+// code itself knows nothing of mutants: production builds hold no trace of them because
+// there is none to hold.
+func Catch(t *testing.T, root string, mutants []Mutant) {
+	broken := regexp.MustCompile(`broken: (([A-Z]\d+): .*)`)
+	for _, m := range mutants {
+		t.Run(m.Rule+" "+m.Name, func(t *testing.T) {
+			t.Parallel()
+			binary := build(t, overlay(t, root, m))
+			run := "^TestScenarios$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.Scenario, " ", "_")) + "$"
+			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-large", "-test.run", run).CombinedOutput()
+			require.Error(t, err, "the mutant survives:\n%s", out)
+			caught := broken.FindStringSubmatch(string(out))
+			require.NotNil(t, caught, "no invariant was broken:\n%s", out)
+			require.Equal(t, m.Invariant, caught[2], "%s", out)
+			t.Logf("caught: %s %-60s %s", m.Rule, m.Name, caught[1])
+		})
+	}
+}
+
+// build builds the test, with the files of overlay in place of the real ones.
+func build(t *testing.T, overlay map[string]string) string {
+	dir := t.TempDir()
+	replace, err := json.Marshal(map[string]any{"Replace": overlay})
+	require.NoError(t, err)
+	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explore.test")
+	require.NoError(t, os.WriteFile(list, replace, 0o600))
+	// Without what debuggers want, as go test does when it keeps no binary: that takes long to link.
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-tags", "explore", "-overlay", list, "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return binary
+}
+
+// overlay patches copies of the files that the mutant changes. An edit must fit in
+// exactly one place, so a mutant that the code has moved away from fails.
+func overlay(t *testing.T, root string, m Mutant) map[string]string {
+	sources := map[string]string{}
+	for _, e := range m.Edits {
+		file, err := filepath.Abs(filepath.Join(root, e.File))
+		require.NoError(t, err)
+		if sources[file] == "" {
+			source, err := os.ReadFile(file)
+			require.NoError(t, err)
+			sources[file] = string(source)
+		}
+		require.Equal(t, 1, strings.Count(sources[file], e.Old), "%s must contain once:\n%s", e.File, e.Old)
+		sources[file] = strings.Replace(sources[file], e.Old, e.New, 1)
+	}
+	dir, overlay := t.TempDir(), map[string]string{}
+	for file, source := range sources {
+		overlay[file] = filepath.Join(dir, filepath.Base(file))
+		require.NoError(t, os.WriteFile(overlay[file], []byte(source), 0o600))
+	}
+	return overlay
+}

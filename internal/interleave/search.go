@@ -1,0 +1,161 @@
+//go:build explore
+
+package interleave
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// stepBound is how many steps an execution may have: several times what the longest
+// one has. One that has more is a livelock (I5). Every thread is stopped anywhere, and for
+// ever, in some schedule: that of running the others only. So this is also what shows
+// that the others finish; the report counts the states in which they have.
+const stepBound = 600
+
+// A World is what is explored: a few threads, all that they share, and what must hold of it.
+type World interface {
+	// Restart begins an execution: every thread stands before its first operation.
+	Restart()
+	// Unfinished returns the threads that have a next step, a bit each.
+	Unfinished() uint64
+	// Ways returns in how many ways the next step of a thread can go: one, unless it asks what the
+	// world, and no thread, decides.
+	Ways(thread int) int
+	// Step lets a thread do its next operation, in one of its ways, and checks what must hold.
+	Step(thread, way int) error
+	// Hash stands for the state of the world. Two states that differ have the same hash with a
+	// probability of 2^-64.
+	Hash() uint64
+	// CheckEnd checks what must hold when every thread has finished.
+	CheckEnd() error
+	// Trace has every step told from now on.
+	Trace(tell func(line string))
+}
+
+// A Report is what exploring a world has shown.
+type Report struct {
+	States    int // different states met
+	Stops     int // of these, states in which one thread is stopped and the others have finished
+	Schedules int // executions, each to its end or to a state met before
+	Longest   int // steps of the longest execution
+}
+
+// A Failure is an invariant broken, and the schedule that breaks it.
+type Failure struct {
+	error
+	Schedule []string
+}
+
+// Unwrap returns what is broken.
+func (f Failure) Unwrap() error { return f.error }
+
+// A choice is which thread did a step, and in which way, which threads are still to be tried
+// instead, and the state that came of it.
+type choice struct {
+	thread    int
+	way, ways int
+	others    uint64 // bit per thread
+	state     uint64
+}
+
+// Explore tries every schedule of a world: depth first over the choices. A coroutine
+// cannot be copied, so to get back to a choice the calls are made again from the start.
+// A state that was met before is not entered again. One that is met again on the way
+// from itself is a circle: calls that go on for ever, and none of them gets anywhere.
+//
+// The error is a [Failure].
+func Explore(w World) (Report, error) {
+	var r Report
+	seen := map[uint64]bool{} // true: on the present path
+	several := false
+	var path []choice
+	for {
+		w.Restart()
+		several = several || bits.OnesCount64(w.Unfinished()) > 1
+		r.Schedules++
+		again := len(path) - 1 // steps that were done and checked before
+		var err error
+		for depth := 0; ; depth++ {
+			if depth == len(path) {
+				todo := w.Unfinished()
+				if todo == 0 {
+					err = w.CheckEnd()
+					break
+				}
+				path = append(path, first(todo))
+			}
+			step := &path[depth]
+			if step.ways == 0 {
+				step.ways = w.Ways(step.thread)
+			}
+			if err = w.Step(step.thread, step.way); err != nil {
+				break
+			}
+			if depth < again {
+				continue
+			}
+			step.state = w.Hash()
+			if here, met := seen[step.state]; here {
+				err = fmt.Errorf("I5: after %d steps in the same state as before", depth+1)
+				break
+			} else if met {
+				step.state = 0
+				break
+			}
+			seen[step.state] = true
+			if several && bits.OnesCount64(w.Unfinished()) == 1 {
+				r.Stops++
+			}
+			if depth == stepBound {
+				err = fmt.Errorf("I5: no end after %d steps", depth)
+				break
+			}
+		}
+		r.States, r.Longest = len(seen), max(r.Longest, len(path))
+		if err != nil {
+			return r, explain(w, path, err)
+		}
+		if path = next(path, seen); len(path) == 0 {
+			return r, nil
+		}
+	}
+}
+
+// next returns the path to the next choice that is to be tried; it has no steps if there is none.
+func next(path []choice, seen map[uint64]bool) []choice {
+	for len(path) > 0 {
+		last := &path[len(path)-1]
+		if last.state != 0 {
+			seen[last.state] = false
+		}
+		if last.way+1 < last.ways {
+			last.way, last.state = last.way+1, 0
+			break
+		}
+		if last.others != 0 {
+			*last = first(last.others)
+			break
+		}
+		path = path[:len(path)-1]
+	}
+	return path
+}
+
+// first chooses one of the threads.
+func first(threads uint64) choice {
+	return choice{thread: bits.TrailingZeros64(threads), others: threads & (threads - 1)}
+}
+
+// explain runs a schedule once more and writes down what it does.
+func explain(w World, path []choice, err error) error {
+	f := Failure{error: err}
+	w.Trace(func(line string) { f.Schedule = append(f.Schedule, line) })
+	w.Restart()
+	for _, c := range path {
+		if w.Step(c.thread, c.way) != nil {
+			break
+		}
+	}
+	return f
+}

@@ -1,0 +1,190 @@
+//go:build explore
+
+package lease
+
+import "github.com/weir-go/weir/internal/interleave"
+
+type (
+	mutant = interleave.Mutant
+	edit   = interleave.Edit
+)
+
+const leaseGo = "lease.go"
+
+// cas is how a spending ends.
+const cas = "if next == w || l.word.CompareAndSwap(uint64(w), uint64(next)) {\n\t\t\treturn v, renew"
+
+// mutants are the lease with one of its rules broken.
+var mutants = []mutant{
+	{"L1", "a spending does not compare", "two takers of the last token", "L1", []edit{
+		{leaseGo, cas, "if next == w {\n\t\t\treturn v, renew\n\t\t}\n\t\tif l.word.Store(uint64(next)); true {\n\t\t\treturn v, renew"},
+	}},
+	{"L1", "a spending that failed is tried again on the word that it knew", "two takers of the last token", "I5", []edit{
+		{leaseGo, "\tfor {\n\t\tw := state(l.word.Load())\n\t\ttokens, debt := w.tokens(), w.debt()", "\tw := state(l.word.Load())\n\tfor {\n\t\ttokens, debt := w.tokens(), w.debt()"},
+	}},
+	{"L1", "a spending takes nothing away", "two takers of the last token", "L1", []edit{
+		{leaseGo, "next, v = w.with(tokens-n, debt), Admitted", "v = Admitted"},
+	}},
+	{"L1", "a request that lost the race for the last token is admitted", "two takers of the last token", "L1", []edit{
+		{leaseGo, cas, "if l.word.CompareAndSwap(uint64(w), uint64(next)) || v == Admitted && !renew {\n\t\t\treturn v, renew"},
+	}},
+	{"L1", "what is asked for is in hand before the answer", "two takers of a new lease", "L1", []edit{
+		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "Debt: w.debt()}\n\tl.word.Add(l.asked.Want)\n\treturn l.asked\n}\n\n// Settlement"},
+		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(0, l.asked.Debt, &isHealthy)"},
+	}},
+	{"L1", "what was wanted is in hand, whatever was granted", "two takers, and the store has nothing", "L1", []edit{
+		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(l.asked.Want, l.asked.Debt, &isHealthy)"},
+	}},
+	{"L1", "what was asked for is in hand without an answer", "one taker", "L1", []edit{
+		{leaseGo, "l.end(0, 0, nil)", "l.end(l.asked.Want, 0, nil)"},
+	}},
+	{"L1", "the end of a renewal does not compare", "three takers of four tokens", "L1", []edit{
+		{leaseGo, "if l.word.CompareAndSwap(uint64(w), uint64(next)) {\n\t\t\treturn\n", "if l.word.Store(uint64(next)); true {\n\t\t\treturn\n"},
+	}},
+	{"L1", "a renewal does not count what is in hand", "a taker of more than is in hand, and that is much", "L1", []edit{
+		{leaseGo, "max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1)", "l.terms.Cap()"},
+	}},
+	{"L1", "a renewal wants more than there is room for", "a taker of more than is in hand, and that is much", "L1", []edit{
+		{leaseGo, "Want: min(want, room)", "Want: want"},
+	}},
+	{"L1", "a refund takes the room of a renewal", "refund beside a large renewal", "L1", []edit{
+		{leaseGo, "if w&renewing != 0 {\n\t\t\tmost /= 2", "if false {\n\t\t\tmost /= 2"},
+	}},
+	{"L1", "a refund is put in hand, room or not", "refunds of more than there is room for", "L1", []edit{
+		{leaseGo, "w&retired != 0 || w.tokens()+n > most {", "w&retired != 0 || w.tokens() > most {"},
+	}},
+	{"L1", "a refund does not compare", "refund beside two takers", "L1", []edit{
+		{leaseGo, "if l.word.CompareAndSwap(uint64(w), uint64(w.with(w.tokens()+n, w.debt())+generation)) {\n\t\t\treturn true", "if l.word.Store(uint64(w.with(w.tokens()+n, w.debt())+generation)); true {\n\t\t\treturn true"},
+	}},
+
+	{"L2", "there is room for the first token of overdraft only", "takers of 2 and 1 of a new lease", "L2", []edit{
+		{leaseGo, "debt+n <= l.terms.Overdraft", "debt < l.terms.Overdraft"},
+	}},
+	{"L2", "a new lease forgets the debt that it begins with", "a lease that begins with a debt", "L1", []edit{
+		{leaseGo, "healthy.with(0, debt)", "healthy.with(0, 0*debt)"},
+	}},
+	{"L2", "overdraft is given where the store may have nothing", "two takers twice, and the store has nothing", "L2", []edit{
+		{leaseGo, "if w&healthy != 0 && debt+n", "if debt+n"},
+	}},
+	{"L2", "a refusal leaves it healthy", "two takers, and the store has nothing", "L2", []edit{
+		{leaseGo, "next &^= healthy", "next &^= 0"},
+	}},
+	{"L2", "debt is off when the answer is lost", "one taker", "L2", []edit{
+		{leaseGo, "l.end(0, 0, nil)", "l.end(0, l.asked.Debt, nil)"},
+	}},
+	{"L2", "debt made while the store is asked is off, too", "two takers of a new lease", "L2", []edit{
+		{leaseGo, "w.debt()-charged)", "0*charged)"},
+	}},
+	{"L2", "debt is off when the store is asked", "one taker", "L2", []edit{
+		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "Debt: w.debt()}\n\tl.word.Add(-w.debt() << debtShift)\n\treturn l.asked\n}\n\n// Settlement"},
+	}},
+	{"L2", "debt is off when the store is asked, and with the answer", "looks at a debt beside a taker", "L2", []edit{
+		{leaseGo, "uint64(w.with(0, w.debt())+generation)", "uint64(w.with(0, 0)+generation)"},
+	}},
+	{"L2", "debt is not asked for", "one taker", "L2", []edit{
+		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "}\n\treturn l.asked\n}\n\n// Settlement"},
+	}},
+	{"L2", "a settlement leaves the debt", "looks at a debt beside a taker", "L2", []edit{
+		{leaseGo, "Debt: w.debt(), Window: l.window}", "Window: l.window}"},
+	}},
+	{"L2", "what is off is read again after the question", "two takers of a new lease", "L2", []edit{
+		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(a.Granted, state(l.word.Load()).debt(), &isHealthy)"},
+	}},
+	{"L2", "an answer takes no debt off", "one taker", "L2", []edit{
+		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(a.Granted, 0, &isHealthy)"},
+	}},
+
+	{"L3", "what is given back stays in hand", "a look at two tokens beside a taker", "L3", []edit{
+		{leaseGo, "uint64(w.with(0, w.debt())+generation)", "uint64(w+generation)"},
+	}},
+	{"L3", "a settlement does not compare", "a look at two tokens beside a taker", "L3", []edit{
+		{leaseGo, "if l.word.CompareAndSwap(uint64(w), uint64(w.with(0, w.debt())+generation)) {", "if l.word.Store(uint64(w.with(0, w.debt()) + generation)); true {"},
+	}},
+	{"L3", "a settlement gives back what was in hand before", "a look at two tokens beside a taker", "L3", []edit{
+		{leaseGo, "\tl.sent = now\n\tfor {\n", "\tl.sent = now\n\tbefore := state(l.word.Load())\n\tfor {\n"},
+		{leaseGo, "Returned: w.tokens(), Debt", "Returned: before.tokens(), Debt"},
+	}},
+	{"L3", "what is given back is in hand again when the answer is lost", "a look at two tokens beside a taker", "L3", []edit{
+		{leaseGo, "l.end(0, 0, nil)", "l.end(l.asked.Returned, 0, nil)"},
+	}},
+	{"L3", "what is given back leaves the hand with the answer", "a look at two tokens beside a taker", "L3", []edit{
+		{leaseGo, "uint64(w.with(0, w.debt())+generation)", "uint64(w+generation)"},
+		{leaseGo, "tokens := min(w.tokens()+granted, MaxTokens)", "tokens := min(w.tokens()-min(w.tokens(), l.asked.Returned)+granted, MaxTokens)"},
+	}},
+
+	{"L4", "whoever takes the last tokens renews", "three takers of four tokens", "L4", []edit{
+		{leaseGo, "renew = w&renewing == 0 && tokens-n", "renew = tokens-n"},
+	}},
+	{"L4", "whoever finds nothing renews", "two takers of a new lease", "L4", []edit{
+		{leaseGo, "renew, v = w&renewing == 0, Refused", "renew, v = true, Refused"},
+	}},
+	{"L4", "a look settles what is being renewed", "a look at four tokens beside a taker", "L4", []edit{
+		{leaseGo, "case w&(renewing|retired) != 0:", "case w&retired != 0:"},
+	}},
+	{"L4", "a look does not compare", "a look at two tokens beside a taker", "L4", []edit{
+		{leaseGo, "return l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing)), false", "l.word.Store(uint64(w + generation | renewing))\n\t\treturn true, false"},
+	}},
+	{"L4", "a look that lost the race settles", "a look at two tokens beside a taker", "L4", []edit{
+		{leaseGo, "return l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing)), false", "l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing))\n\t\treturn true, false"},
+	}},
+	{"L4", "a spending ends the renewal that is under way", "two takers of a new lease", "L4", []edit{
+		{leaseGo, "next, v = w.with(tokens, debt+n), Admitted", "next, v = w.with(tokens, debt+n)&^renewing, Admitted"},
+	}},
+	{"L4", "a renewal ends with its question", "one taker", "L4", []edit{
+		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "Debt: w.debt()}\n\tl.word.Add(^uint64(renewing) + 1)\n\treturn l.asked\n}\n\n// Settlement"},
+	}},
+	{"L4", "a settlement ends with its question", "a look at two tokens beside a taker", "L4", []edit{
+		{leaseGo, "uint64(w.with(0, w.debt())+generation)", "uint64(w.with(0, w.debt())&^renewing+generation)"},
+	}},
+	{"L4", "a renewal does not end", "one taker", "L4", []edit{
+		{leaseGo, "&^renewing + generation\n\t\tif isHealthy", " + generation\n\t\tif isHealthy"},
+	}},
+	{"L4", "only an answer ends a renewal", "one taker", "L4", []edit{
+		{leaseGo, "l.end(0, 0, nil)\n", ""},
+	}},
+	{"L4", "what is in hand is noted when the renewal is over", "one taker", "L4", []edit{
+		{leaseGo, "\t\tl.held = tokens // before the CAS: after it they are another renewal's\n", ""},
+		{leaseGo, "uint64(next)) {\n\t\t\treturn\n", "uint64(next)) {\n\t\t\tl.held = tokens\n\t\t\treturn\n"},
+	}},
+	{"L4", "when it was asked is noted when the renewal is over", "one taker", "L4", []edit{
+		{leaseGo, "\tl.before = l.sent\n\tl.end(a.Granted, l.asked.Debt, &isHealthy)\n", "\tl.end(a.Granted, l.asked.Debt, &isHealthy)\n\tl.before = l.sent\n"},
+	}},
+	{"L4", "a request notes the time before it has the duty", "two takers of the last token", "L4", []edit{
+		{leaseGo, "if renew {\n\t\t\tnext =", "if renew {\n\t\t\tl.sent = now()\n\t\t\tnext ="},
+	}},
+
+	{"L5", "a lease goes with tokens in hand", "looks at a token that is kept beside a taker", "L5", []edit{
+		{leaseGo, "case idle && w.tokens() == 0 && w.debt()", "case idle && w.debt()"},
+	}},
+	{"L5", "a lease goes with a debt", "looks at a debt beside a taker", "L5", []edit{
+		{leaseGo, "w.tokens() == 0 && w.debt() == 0 && l.denyUntil", "w.tokens() == 0 && l.denyUntil"},
+	}},
+	{"L5", "a lease goes whose overdraft nobody can pay", "a lease that cannot be paid, and three looks", "L5", []edit{
+		{leaseGo, " && (w&healthy != 0 || l.resetAt.Load() <= now):", ":"},
+	}},
+	{"L5", "a lease goes while it is renewed", "looks at a lease that renews for others", "L5", []edit{
+		{leaseGo, "case w&(renewing|retired) != 0:", "case w&retired != 0:"},
+	}},
+	{"L5", "a lease goes without a look at it", "a lease goes beside a taker", "L5", []edit{
+		{leaseGo, "return false, l.word.CompareAndSwap(uint64(w), uint64(w|retired)) // L5", "l.word.Store(uint64(w | retired))\n\t\treturn false, true"},
+	}},
+	{"L5", "a lease goes at the first look", "looks at a lease that renews for others", "L5", []edit{
+		{leaseGo, "case idle && w.tokens() == 0", "case w.tokens() == 0"},
+	}},
+	{"L5", "a lease is forgotten that was not retired", "a lease goes beside a taker", "L5", []edit{
+		{leaseGo, "return false, l.word.CompareAndSwap(uint64(w), uint64(w|retired)) // L5", "return false, true"},
+	}},
+	{"L5", "a retired lease gives overdraft", "a lease goes beside a taker", "L5", []edit{
+		{leaseGo, "case w&retired != 0:\n\t\t\treturn Retired, false\n\t\tcase n", "case n"},
+	}},
+	{"L5", "a refund goes into a retired lease", "refund to a lease that goes", "L5", []edit{
+		{leaseGo, "if w&retired != 0 || w.tokens()+n > most {", "if w.tokens()+n > most {"},
+	}},
+	{"L5", "a renewal does not change the generation", "looks at a lease that renews for others", "L5", []edit{
+		{leaseGo, "next&^renewing + generation | renewing", "next | renewing"},
+		{leaseGo, "&^renewing + generation\n\t\tif isHealthy", "&^renewing\n\t\tif isHealthy"},
+	}},
+	{"L5", "a refund does not change the generation", "refund between looks", "L5", []edit{
+		{leaseGo, "uint64(w.with(w.tokens()+n, w.debt())+generation)) {\n\t\t\treturn true", "uint64(w.with(w.tokens()+n, w.debt()))) {\n\t\t\treturn true"},
+	}},
+}

@@ -1,0 +1,217 @@
+//go:build explore
+
+package lease
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/internal/interleave"
+	"github.com/weir-go/weir/internal/word"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// A verb is what a call does.
+type verb uint8
+
+const (
+	take verb = iota
+	look
+	refund
+)
+
+// A call is one call of package redislimit, by a clock that reads late.
+type call struct {
+	verb verb
+	n    uint64
+	late int64
+}
+
+func (c call) String() string {
+	switch c.verb {
+	case take:
+		return fmt.Sprintf("take %d at %d", c.n, c.late)
+	case refund:
+		return fmt.Sprintf("refund %d at %d", c.n, c.late)
+	}
+	return fmt.Sprintf("look at %d", c.late)
+}
+
+// at returns the call made by a clock that reads late.
+func (c call) at(late int64) call { c.late = late; return c }
+
+// start is the time of a clock that reads 0: to a lease that is none.
+const start = 1000
+
+func (c call) now() int64 { return start + c.late }
+
+func takes(n uint64) call   { return call{verb: take, n: n} }
+func looks() call           { return call{verb: look} }
+func refunds(n uint64) call { return call{verb: refund, n: n} }
+
+// A phase is which function of the lease a thread is in.
+type phase uint8
+
+const (
+	elsewhere phase = iota
+	taking
+	asking
+	settling
+	applying
+	failing
+	looking
+	refunding
+	returning // asks the store to take tokens back for which the lease has no room
+)
+
+// A thread makes its calls one after the other. The rest is about the present call.
+type thread struct {
+	*interleave.Thread
+	name    int
+	program []call
+	made    int    // calls returned
+	loop    uint64 // history when it came to stand before it loads a lease's word
+	again   bool   // it has come to a retired lease and begins from the start
+
+	phase   phase
+	lease   int           // the number of the lease that it is about; 0 for none
+	idle    bool          // nothing has happened to it between this look and the one before
+	paid    int           // times that this Take was charged
+	said    *said         // what Take has said, if this step made it say it
+	gone    bool          // Expire has said so, in this step
+	debt    uint64        // when it got the duty to ask the store
+	taken   uint64        // tokens taken out of hand to be given back
+	ask     script.Ask    // the question
+	way     int           // that it went
+	answer  script.Answer // if it was answered
+	charged uint64        // of the debt, as the answer says
+}
+
+// said is what Take returned.
+type said struct {
+	verdict Verdict
+	renew   bool
+}
+
+// newThread returns a thread that has not begun.
+func newThread(name int, program []call, w *world) *thread {
+	th := &thread{name: name, program: program}
+	th.Thread = interleave.NewThread(func() {
+		for _, c := range th.program {
+			switch c.verb {
+			case take:
+				w.take(th, c)
+			case look:
+				w.look(th, c)
+			case refund:
+				w.refund(th, c)
+			}
+			th.phase = elsewhere
+			th.made++
+		}
+	})
+	return th
+}
+
+func (th *thread) finished() bool { return th.made == len(th.program) }
+
+// call returns the call under way.
+func (th *thread) call() call { return th.program[th.made] }
+
+// rewind takes the thread back to before its first call.
+func (th *thread) rewind() {
+	th.Rewind()
+	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
+}
+
+// hash stands for the thread's part of the state. Threads of one program are interchangeable, so its name
+// is not in it. What it knows is in its history.
+func (th *thread) hash() uint64 {
+	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
+	for _, c := range th.program[th.made:] {
+		h = interleave.Mix(interleave.Mix(h, uint64(c.verb)<<32|c.n), uint64(c.late))
+	}
+	return h
+}
+
+// take is what Limiter.local does.
+func (w *world) take(th *thread, c call) {
+	for {
+		l := w.lookup(th)
+		th.phase = taking
+		v, renew := l.Take(c.n, c.now)
+		th.said = &said{v, renew}
+		if renew {
+			th.phase = asking
+			w.question(th, l, l.Renewal(c.now()))
+		}
+		th.phase = elsewhere
+		if v != Retired {
+			return
+		}
+		w.forget(th)
+		th.again = true
+	}
+}
+
+// look is what Limiter.keep does of a key.
+func (w *world) look(th *thread, c call) {
+	if th.lease = int(w.table.Load()); th.lease == 0 {
+		return
+	}
+	l := w.lease(th)
+	th.phase = looking
+	settle, gone := l.Expire(c.now())
+	if settle {
+		th.phase = settling
+		w.question(th, l, l.Settlement(c.now()))
+	}
+	th.phase = elsewhere
+	if th.gone = gone; gone {
+		w.forget(th)
+	}
+}
+
+// refund is what Limiter.Refund does.
+func (w *world) refund(th *thread, c call) {
+	if th.lease = int(w.table.Load()); th.lease > 0 {
+		l := w.lease(th)
+		th.phase = refunding
+		if l.Refund(c.n) {
+			return
+		}
+	}
+	th.phase, th.ask = returning, script.Ask{Returned: c.n}
+	th.Pause(word.Access{})
+}
+
+// question has the store asked what a renewal or a settlement says, and ends that.
+func (w *world) question(th *thread, l *Lease, ask script.Ask) {
+	th.ask = ask
+	th.Pause(word.Access{})
+	if now := th.call().now(); th.way == answered {
+		th.phase = applying
+		l.Apply(th.answer, now)
+	} else {
+		th.phase = failing
+		l.Fail(now)
+	}
+}
+
+// lookup returns the lease of the key, a new one if there is none.
+func (w *world) lookup(th *thread) *Lease {
+	if th.lease = int(w.table.Load()); th.lease == 0 {
+		fresh := New(w.terms, 0)
+		if w.table.CompareAndSwap(0, uint64(len(w.leases))+1) {
+			w.leases = append(w.leases, held{lease: fresh})
+		}
+		th.lease = int(w.table.Peek())
+		th.History = interleave.Mix(th.History, uint64(th.lease))
+	}
+	return w.lease(th)
+}
+
+// lease returns the lease that the thread is about.
+func (w *world) lease(th *thread) *Lease { return w.leases[th.lease-1].lease }
+
+// forget takes the thread's lease out of the table.
+func (w *world) forget(th *thread) { w.table.CompareAndSwap(uint64(th.lease), 0) }

@@ -1,0 +1,304 @@
+//go:build explore
+
+package lease
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/internal/interleave"
+	"github.com/weir-go/weir/internal/word"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// A world is everything that an execution changes: a key's leases on one node, and the store.
+type world struct {
+	scenario scenario
+	terms    *Terms
+	table    word.Word // the number of the key's lease; 0: none
+	leases   []held    // all that there have been
+	shared             // what is known of tokens
+	threads  []*thread
+	watched  bool // somebody looks, so leases may go
+	trace    func(line string)
+
+	origin struct { // where every execution begins
+		table  uint64
+		leases []held
+		values []Lease
+		shared shared
+	}
+}
+
+// A held is a lease, and what is known of it.
+type held struct {
+	lease   *Lease
+	owner   *thread // who has the duty to ask the store
+	touched bool    // something has happened to it since the last look
+}
+
+// shared is what is known of tokens, the store's part in it.
+type shared struct {
+	store    store
+	admitted int64 // less what was refunded
+	stranded int64 // charged and in nobody's hand, because a question or an answer was lost
+}
+
+// newWorld returns the world of a scenario, its calls of before made.
+func newWorld(s scenario) (*world, error) {
+	w := &world{scenario: s, terms: s.terms(), watched: true}
+	w.store.left = int64(w.terms.Limit) - int64(s.others)
+	w.store.charge(int64(s.asked))
+	w.admitted = int64(s.debt + s.asked)
+	w.leases = []held{{lease: New(w.terms, s.debt)}}
+	w.table.Poke(1)
+	w.keep()
+	interleave.Intercept(w.passes)
+	w.threads = []*thread{newThread(0, s.before, w)}
+	w.Restart()
+	for !w.threads[0].finished() {
+		if err := w.Step(0, answered); err != nil {
+			return nil, err
+		}
+	}
+	w.keep()
+	w.watched = slices.ContainsFunc(slices.Concat(s.threads...), func(c call) bool { return c.verb == look })
+	w.threads = nil
+	for i, program := range s.threads {
+		w.threads = append(w.threads, newThread(i, program, w))
+	}
+	return w, nil
+}
+
+// keep makes the present state the one where executions begin.
+func (w *world) keep() {
+	w.origin.table, w.origin.shared = w.table.Peek(), w.shared
+	w.origin.leases, w.origin.values = slices.Clone(w.leases), nil
+	for _, h := range w.leases {
+		w.origin.values = append(w.origin.values, *h.lease)
+	}
+}
+
+// Restart begins an execution: every thread stands before its first operation.
+func (w *world) Restart() {
+	for _, th := range w.threads {
+		th.rewind()
+	}
+	w.table.Poke(w.origin.table)
+	w.shared = w.origin.shared
+	w.leases = append(w.leases[:0], w.origin.leases...)
+	for i := range w.leases {
+		*w.leases[i].lease = w.origin.values[i]
+	}
+	for _, th := range w.threads {
+		if len(th.program) > 0 {
+			th.Resume()
+		}
+	}
+}
+
+// Unfinished returns the threads that have a next step, a bit each.
+func (w *world) Unfinished() (threads uint64) {
+	for i, th := range w.threads {
+		threads |= (1 - interleave.Bit(th.finished())) << i
+	}
+	return threads
+}
+
+// Ways returns in how many ways the next step of a thread can go: a question may be lost, or
+// its answer.
+func (w *world) Ways(thread int) int {
+	if w.threads[thread].Pending.Word == nil {
+		return ways
+	}
+	return 1
+}
+
+// Trace has every step told from now on.
+func (w *world) Trace(tell func(line string)) { w.trace = tell }
+
+// tell tells of a step, if anybody wants to know.
+func (w *world) tell(format string, arguments ...any) {
+	if w.trace != nil {
+		w.trace(fmt.Sprintf(format, arguments...))
+	}
+}
+
+// words returns the words of a lease, in the order of names.
+func words(l *Lease) [8]*word.Word {
+	return [...]*word.Word{&l.word, &l.denyUntil.Word, &l.expires.Word, &l.low, &l.missed, &l.resetAt.Word, &l.remaining, &l.retryAt.Word}
+}
+
+var names = [...]string{"word", "denyUntil", "expires", "low", "missed", "resetAt", "remaining", "retryAt"}
+
+// The position of words in names.
+const (
+	theWord   = 0
+	expires   = 2
+	resetAt   = 5
+	remaining = 6 // this and what follows is only told to people
+)
+
+// position returns which lease a word belongs to, and which of its words it is.
+func (w *world) position(a *word.Word) (lease, name int, ok bool) {
+	for i, h := range w.leases {
+		all := words(h.lease)
+		if name := slices.Index(all[:], a); name >= 0 {
+			return i, name, true
+		}
+	}
+	return 0, 0, false
+}
+
+// passes reports whether an operation is no step, because no other thread cares: on a lease
+// that is not in the table yet, on what is only told to people, on what only looks read if there
+// are none, and on a table that does not change.
+func (w *world) passes(a word.Access) bool {
+	if a.Word == &w.table {
+		return !w.watched
+	}
+	_, name, ok := w.position(a.Word)
+	return !ok || name >= remaining || !w.watched && (name == expires || name == resetAt)
+}
+
+// Step lets a thread do its next operation, in one of its ways, and checks everything.
+func (w *world) Step(thread, way int) error {
+	th := w.threads[thread]
+	a := th.Pending
+	if a.Word == nil {
+		if err := w.serve(th, way); err != nil {
+			return err
+		}
+	}
+	i, name, _ := w.position(a.Word)
+	if th.phase == looking && name == theWord && a.Op == word.Load {
+		w.begin(th)
+	}
+	before, plain := *th, w.plain()
+	from, to := th.Step()
+	if w.trace != nil && a.Word != nil {
+		w.tell("%s", w.describe(th, a, from, to))
+	}
+	err := error(nil)
+	if a.Word != nil && a.Word != &w.table && name == theWord && from != to {
+		err = w.changed(th, before, i, state(from), state(to))
+	}
+	if err == nil {
+		err = w.check(th, plain)
+	}
+	w.remember(th, before, a, from)
+	return err
+}
+
+// remember sets the history to what the thread knows. A call that begins again carries nothing over.
+func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
+	th.said, th.gone = nil, false
+	if th.made != before.made || th.again {
+		th.History, th.again = 0, false
+	}
+	for i, h := range w.leases { // what is not shared by words it reads at any time, if it has the duty
+		if h.owner == th {
+			th.History = interleave.Mix(th.History, w.fields(i).hash())
+		}
+	}
+	_, name, ok := w.position(th.Pending.Word)
+	if th.finished() || !ok || name != theWord || th.Pending.Op != word.Load {
+		return
+	}
+	if a.Op == word.CompareAndSwap && a.Word == th.Pending.Word && from != a.Old && th.made == before.made {
+		th.History = th.loop
+	}
+	th.loop = th.History
+}
+
+// fields are those of a lease that only the owner of a renewal may touch.
+type fields struct {
+	asked  script.Ask
+	sent   int64
+	before int64
+	held   uint64
+	rate   float64
+	window int64
+}
+
+func (w *world) fields(i int) fields {
+	l := w.leases[i].lease
+	return fields{l.asked, l.sent, l.before, l.held, l.rate, l.window}
+}
+
+func (f fields) hash() (h uint64) {
+	for _, v := range [...]uint64{
+		f.asked.Need, f.asked.Want, f.asked.Returned, f.asked.Debt, uint64(f.asked.Window),
+		uint64(f.sent), uint64(f.before), f.held, math.Float64bits(f.rate), uint64(f.window),
+	} {
+		h = interleave.Mix(h, v)
+	}
+	return h
+}
+
+// plain returns the fields of all leases.
+func (w *world) plain() []fields {
+	all := make([]fields, len(w.leases))
+	for i := range w.leases {
+		all[i] = w.fields(i)
+	}
+	return all
+}
+
+// Hash stands for the state of the world.
+func (w *world) Hash() (h uint64) {
+	mix := interleave.Mix
+	h = mix(mix(mix(mix(w.table.Peek(), uint64(w.store.left)), uint64(w.store.net)), uint64(w.admitted)), uint64(w.stranded))
+	for i, l := range w.leases {
+		all := words(l.lease)
+		for _, a := range all[:remaining] {
+			h = mix(h, a.Peek())
+		}
+		h = mix(mix(mix(h, w.fields(i).hash()), l.lease.visited), interleave.Bit(l.touched))
+	}
+	for _, th := range w.threads {
+		own := th.hash()
+		for i, l := range w.leases {
+			own = mix(own, interleave.Bit(l.owner == th)<<i)
+		}
+		h += mix(1<<48, own)
+	}
+	return h
+}
+
+// describe is a line of a schedule.
+func (w *world) describe(th *thread, a word.Access, from, to uint64) string {
+	name, show := "table", func(v uint64) string { return fmt.Sprint(v) }
+	if i, which, ok := w.position(a.Word); ok {
+		name = names[which]
+		if i > 0 {
+			name += fmt.Sprintf("[%d]", i+1)
+		}
+		if which == theWord {
+			show = func(v uint64) string { return state(v).String() }
+		}
+	}
+	switch {
+	case a.Op == word.Load:
+		return fmt.Sprintf("t%d  %s is %s", th.name, name, show(from))
+	case a.Op == word.CompareAndSwap && from != a.Old:
+		return fmt.Sprintf("t%d  %s is %s, not %s", th.name, name, show(from), show(a.Old))
+	}
+	return fmt.Sprintf("t%d  %s = %s (was %s)", th.name, name, show(to), show(from))
+}
+
+// String says what the state is.
+func (s state) String() string {
+	flags := ""
+	for _, f := range []struct {
+		flag state
+		name string
+	}{{renewing, " renewing"}, {healthy, " healthy"}, {retired, " retired"}} {
+		if s&f.flag != 0 {
+			flags += f.name
+		}
+	}
+	return fmt.Sprintf("{%d in hand, %d debt,%s #%d}", s.tokens(), s.debt(), strings.TrimSpace(flags), s/generation)
+}

@@ -1,0 +1,25 @@
+package lease
+
+// state is what a lease's word holds: see the package comment.
+type state uint64
+
+const (
+	// MaxTokens is the most that a lease can have in hand.
+	MaxTokens = 1<<24 - 1
+	// MaxDebt is the largest overdraft.
+	MaxDebt = 1<<14 - 1
+
+	debtShift  = 24
+	renewing   = state(1) << 39
+	healthy    = state(1) << 40
+	retired    = state(1) << 41
+	generation = state(1) << 42
+)
+
+func (w state) tokens() uint64 { return uint64(w) & MaxTokens }
+func (w state) debt() uint64   { return uint64(w) >> debtShift & MaxDebt }
+
+// with returns the state with other numbers. Both are in range.
+func (w state) with(tokens, debt uint64) state {
+	return w&^(MaxTokens|MaxDebt<<debtShift) | state(tokens) | state(debt)<<debtShift
+}
