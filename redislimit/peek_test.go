@@ -4,6 +4,8 @@ package redislimit_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,7 +160,8 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 		assert.Less(t, time.Since(begin), noLonger)
 	}
 	assert.Equal(t, 1, store.Health().Lost)
-	assert.EqualValues(t, failures, store.Health().Timeouts-before.Timeouts)
+	assert.EqualValues(t, failures, store.Health().Failures-before.Failures)
+	assert.Positive(t, store.Health().Timeouts-before.Timeouts)
 	before, begin := store.Health(), time.Now()
 	for range 100 {
 		_, err := l.Peek(t.Context(), "k", 1)
@@ -175,19 +178,35 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 	require.Eventually(t, func() bool { return l.Reset(t.Context(), "k") == nil }, backSoon, time.Millisecond)
 	assert.Zero(t, store.Health().Lost)
 	require.Eventually(t, func() bool { d, err := l.Peek(t.Context(), "k", 1); return err == nil && d.Remaining == burst }, backSoon, time.Millisecond)
+}
 
+func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
+	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
+	store := patient(t, proxy.URL())
+	l := limiter(t, store, slow())
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := l.Peek(over, "k", 1)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, l.Reset(over, "k"), context.Canceled)
-	before = store.Health()
+	assert.Zero(t, store.Health().Calls)
+
+	take(t, l, "k", 1)
 	proxy.BlackHole()
-	soon, cancel := context.WithTimeout(t.Context(), timeout/10)
-	defer cancel()
-	err = l.Reset(soon, "k")
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.NotErrorIs(t, err, redislimit.ErrStore)
-	assert.Equal(t, before.Failures, store.Health().Failures)
-	assert.Zero(t, store.Health().Lost, "who goes away says nothing of the store")
+	for range failures {
+		soon, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		err = l.Reset(soon, "k")
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.NotErrorIs(t, err, redislimit.ErrStore)
+	}
+	assert.Zero(t, store.Health().Failures)
+	assert.Zero(t, store.Health().Lost)
+	// What nobody waits for any more is bounded.
+	require.Eventually(t, func() bool {
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		err := l.Reset(soon, "k")
+		return errors.Is(err, redislimit.ErrStore) && strings.Contains(err.Error(), "calls are out of time and not over")
+	}, backSoon, time.Microsecond)
 }
