@@ -114,7 +114,7 @@ bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, RO
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 
 .PHONY: bench-overshoot
-bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), eight minutes; a table and JSON in bin/
+bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), a quarter of an hour; a table and JSON in bin/
 	@command -v redis-server >/dev/null || .ci/install redis-server
 	cd redislimit && go build -o ../$(BIN)/weir-overshoot ./cmd/weir-overshoot
 	$(BIN)/weir-overshoot --json $(RESULTS)-overshoot.json | tee $(RESULTS)-overshoot.md

@@ -140,22 +140,3 @@ func TestFloodOfRandomKeys(t *testing.T) {
 		return few.Stats().Leases == most && decided > 10*most
 	}, 20*time.Second, time.Millisecond)
 }
-
-// A key that holds something else is an error of the key, again and again, and none of the store's.
-func TestAForeignKeyIsNoLossOfTheStore(t *testing.T) {
-	server := redistest.Start(t)
-	store := patient(t, server.URL())
-	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.Closed))
-	require.True(t, take(t, l, "foreign", 1).Allowed)
-	name := server.Do("RANDOMKEY")
-	server.Do("DEL", name)
-	server.Do("HSET", name, "not", "ours")
-	for range 3 * failures {
-		_, err := l.Take(t.Context(), "foreign", 1)
-		require.ErrorIs(t, err, redislimit.ErrStore)
-		require.ErrorContains(t, err, "WRONGTYPE")
-	}
-	assert.Zero(t, store.Health().Lost, "one foreign key, and the store counts as lost")
-	assert.EqualValues(t, 3*failures, store.Health().Failures)
-	assert.True(t, take(t, l, "another", 1).Allowed)
-}

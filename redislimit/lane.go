@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/redislimit/internal/script"
@@ -28,8 +29,11 @@ var errBusy = fmt.Errorf("redislimit: %w: %d questions wait for it already", Err
 type question struct {
 	key      string
 	ask      script.Ask
-	answered func(script.Answer, error) // called once
+	answered func(script.Answer, error) // called once, or never if it is given up before it is sent
+	givenUp  *atomic.Bool               // nobody waits for the answer; nil if somebody always does
 }
+
+func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
 // A lane collects the questions of a limiter that may go in one call, and sends them: at once while fewer
 // than maxSenders calls are under way, else all that have come meanwhile with the next. Nothing in it waits
@@ -73,26 +77,46 @@ func (l *lane) isBusy() bool {
 // send asks until nothing is left to ask.
 func (l *lane) send() {
 	for {
-		l.mu.Lock()
-		n := min(len(l.queue), batch)
-		if n == 0 {
-			l.senders--
-			l.queue = nil
-			l.mu.Unlock()
+		questions := l.next()
+		if len(questions) == 0 {
 			return
 		}
-		questions := append([]question(nil), l.queue[:n]...)
-		l.queue = append(l.queue[:0], l.queue[n:]...)
-		l.mu.Unlock()
 		answers, err := l.ask(questions)
 		for i, q := range questions {
-			if err != nil {
+			switch {
+			case err != nil:
 				q.answered(script.Answer{}, err)
-			} else {
+			case answers[i].Foreign:
+				l.store.failed.Add(1)
+				q.answered(script.Answer{}, fmt.Errorf("redislimit: %w: the key %q holds something that is no limit's", ErrStore, q.key))
+			default:
 				q.answered(answers[i], nil)
 			}
 		}
 	}
+}
+
+// next takes the questions of the next call from the queue, without those that are given up: a token that is
+// charged now would be nobody's. If there are none it ends the sender.
+func (l *lane) next() []question {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var questions []question
+	taken := 0
+	for _, q := range l.queue {
+		if len(questions) == batch {
+			break
+		}
+		if taken++; !q.isGivenUp() {
+			questions = append(questions, q)
+		}
+	}
+	l.queue = append(l.queue[:0], l.queue[taken:]...)
+	if len(questions) == 0 {
+		l.senders--
+		l.queue = nil
+	}
+	return questions
 }
 
 // ask makes one call. It returns when the time is over even if the client does not: then the call is an
@@ -134,14 +158,9 @@ func (l *lane) ask(questions []question) ([]script.Answer, error) {
 	}
 }
 
-// failed counts a failed call. An error that the store answered about a key, such as that it holds something
-// else, is none of the store's health.
+// failed counts a failed call.
 func (l *lane) failed(err error) error {
 	l.store.failed.Add(1)
-	if isReply(err, "WRONGTYPE") {
-		l.breaker.succeeded()
-		return err
-	}
 	l.breaker.failed(l.now(), l.store.failures)
 	return err
 }

@@ -36,7 +36,7 @@ func (l *lane) run(ctx context.Context, keys []string, asks []script.Ask, answer
 	return nil
 }
 
-// isReply reports whether an error is one that the store answered, of a kind such as WRONGTYPE.
+// isReply reports whether an error is one that the store answered, of a kind such as TRYAGAIN.
 func isReply(err error, kind string) bool {
 	var reply *rueidis.RedisError
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), kind+" ")

@@ -169,7 +169,7 @@ type Health struct {
 	Lost     int   // parts that are lost: their breaker is open
 	Calls    int64 // script calls made
 	Keys     int64 // keys asked for by them
-	Failures int64 // calls that failed, those out of time included
+	Failures int64 // calls that failed, those out of time included, and keys that hold something that is no limit's
 	Timeouts int64 // calls out of time
 }
 

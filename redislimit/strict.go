@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -49,10 +50,12 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	}
 	lane, name := l.lane(key)
 	replies := make(chan reply, 1)
-	err := lane.put(question{name, ask, func(a script.Answer, err error) { replies <- reply{a, err} }})
+	var givenUp atomic.Bool
+	err := lane.put(question{name, ask, func(a script.Answer, err error) { replies <- reply{a, err} }, &givenUp})
 	if err != nil {
 		return script.Answer{}, err
 	}
+	defer givenUp.Store(true)
 	timer := time.NewTimer(l.store.timeout)
 	defer timer.Stop()
 	select {

@@ -14,7 +14,7 @@ type replayCommand struct {
 	limit.Flags
 	rulesFlags
 	Compare bool   `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
-	Key     string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only (default: ${default})."`
+	Key     string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
 	Top     *uint  `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON    bool   `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
 	File    string `arg:"" help:"The access log, plain or gzip; - for standard input."`

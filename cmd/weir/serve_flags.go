@@ -44,7 +44,6 @@ func (f *serveFlags) asFile() (*config.File, error) {
 	}
 	file := config.Single(rule)
 	file.Name = "the command line"
-	file.ClientIP.IPv6Prefix = 64 // a customer has that many addresses at the least
 	if f.Listen != "" {
 		if file.Listen[0].Address, err = config.ParseAddress(f.Listen); err != nil {
 			return nil, limit.Misuse("--listen: %v", err)

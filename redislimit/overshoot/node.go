@@ -35,7 +35,6 @@ type NodeResult struct {
 	End      int64         `json:"end"`             // of the last decision, ns since the common start
 	Late     time.Duration `json:"late"`            // the most that a request was behind its time
 	Median   int64         `json:"median"`          // ns of a decision, two readings of the clock included
-	Bound    uint64        `json:"bound"`           // of redislimit.Limiter.Bound at the scenario's time; 0 for others
 	Begins   []int64       `json:"begins"`          // when each decision was asked for, ns since the common start
 	Lost     int64         `json:"lost"`            // decisions that the store failed to make
 }
@@ -74,7 +73,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 			return d.Allowed, err
 		},
 		close: func(r *NodeResult) {
-			r.Lost, r.Bound = l.Stats().LostTo, l.Bound(time.Duration(r.End))
+			r.Lost = l.Stats().LostTo
 			_ = l.Close()     // always nil
 			_ = store.Close() // always nil
 		},

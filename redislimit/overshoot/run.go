@@ -22,11 +22,11 @@ type Result struct {
 	Lost     int64         `json:"lost"`            // decisions or settlements that the store failed to make
 	Time     time.Duration `json:"time"`            // from the start to the last decision of any node
 	OfRate   float64       `json:"of_rate"`         // % of rate*Time
-	Beyond   float64       `json:"beyond"`          // the same without the initial burst: Admitted - Burst
-	Exact    int64         `json:"exact"`           // what one exact token bucket admits of the same requests at the times they came
+	Exact    int64         `json:"exact"`           // what one exact limiter admits of the same requests at the times they came
+	OfExact  float64       `json:"of_exact"`        // % of Exact
 	Refused  float64       `json:"refused"`         // % of Offered
-	Bound    uint64        `json:"bound"`           // the most that the way promises; 0 if it promises nothing
-	Empty    uint64        `json:"bound_empty"`     // the same with nothing in hand at the start, as it is here: O = 0
+	Falsely  float64       `json:"falsely_refused"` // % of Offered that Exact is above Admitted
+	Bound    uint64        `json:"bound"`           // burst + rate*Time + N*D, D being 0 if strict; nothing is in hand at the start. 0: nothing is promised
 	Calls    float64       `json:"calls"`           // of scripts, per second
 	Median   int64         `json:"median_ns"`       // of a decision: the median node's median
 	Late     time.Duration `json:"late"`            // the most that any request was behind its time
@@ -34,9 +34,6 @@ type Result struct {
 
 // Holds reports whether the bound holds; true if there is none.
 func (r Result) Holds() bool { return r.Bound == 0 || uint64(r.Admitted) <= r.Bound }
-
-// HoldsEmpty is Holds for the bound without O.
-func (r Result) HoldsEmpty() bool { return r.Empty == 0 || uint64(r.Admitted) <= r.Empty }
 
 // A node is one process.
 type node struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Offered, r.Admitted = r.Offered+n.Offered, r.Admitted+n.Admitted
 		r.Errors, r.Lost = r.Errors+n.Errors, r.Lost+n.Lost
 		r.Error = max(r.Error, n.Error)
-		r.Time, r.Late, r.Bound = max(r.Time, time.Duration(n.End)), max(r.Late, n.Late), max(r.Bound, n.Bound)
+		r.Time, r.Late = max(r.Time, time.Duration(n.End)), max(r.Late, n.Late)
 		medians = append(medians, n.Median)
 	}
 	slices.Sort(medians)
@@ -24,13 +25,19 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	for _, n := range nodes {
 		begins = append(begins, n.Begins...)
 	}
-	r.Exact = exact(s, begins)
 	due := s.Rate * r.Time.Seconds()
+	if r.Exact = exact(s, begins); strings.HasPrefix(way, "window ") {
+		r.Exact = exactWindows(s, begins)
+	}
 	r.OfRate = 100 * float64(r.Admitted) / due
-	r.Beyond = 100 * (float64(r.Admitted) - float64(s.Burst)) / due
+	r.OfExact = 100 * float64(r.Admitted) / float64(r.Exact)
 	r.Refused = 100 * float64(r.Offered-r.Admitted) / float64(r.Offered)
-	if way == "lease" {
-		r.Empty = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
+	r.Falsely = 100 * float64(max(r.Exact-r.Admitted, 0)) / float64(r.Offered)
+	switch way {
+	case "strict":
+		r.Bound = s.Burst + uint64(due)
+	case "lease":
+		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	return r
 }
@@ -50,27 +57,34 @@ func exact(s Scenario, begins []int64) (admitted int64) {
 	return admitted
 }
 
-// Markdown writes the results as a table. The columns in % are of rate*T.
+// exactWindows is exact for windows of a second, of which one begins at the start.
+func exactWindows(s Scenario, begins []int64) (admitted int64) {
+	counts := map[int64]int64{}
+	for _, at := range begins {
+		if second := at / 1e9; counts[second] < int64(s.Rate) {
+			counts[second]++
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// Markdown writes the results as a table.
 func Markdown(w io.Writer, results []Result) error {
-	text := "| load | way | offered | admitted | exact | of rate x T | without the burst | refused | bound | holds | with O = 0 | holds | script calls/s | median decision |\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|--:|---|--:|---|--:|--:|\n"
+	text := "| load | way | offered | admitted | exactly | of exactly | of rate x T | falsely refused | bound | script calls/s | median decision | late |\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|---|--:|--:|--:|\n"
 	for _, r := range results {
-		bound, holds := promise(r.Bound, r.Holds())
-		empty, holdsEmpty := promise(r.Empty, r.HoldsEmpty())
-		text += fmt.Sprintf("| %s | %s | %d | %d | %d | %.2f %% | %.2f %% | %.3f %% | %s | %s | %s | %s | %.0f | %v |\n",
-			r.Scenario.Name, r.Way, r.Offered, r.Admitted, r.Exact, r.OfRate, r.Beyond, r.Refused,
-			bound, holds, empty, holdsEmpty, r.Calls, time.Duration(r.Median))
+		bound := "none"
+		switch {
+		case r.Bound > 0 && r.Holds():
+			bound = fmt.Sprintf("%d holds", r.Bound)
+		case r.Bound > 0:
+			bound = fmt.Sprintf("%d BROKEN", r.Bound)
+		}
+		text += fmt.Sprintf("| %s | %s | %d | %d | %d | %.2f %% | %.2f %% | %.3f %% | %s | %.0f | %v | %v |\n",
+			r.Scenario.Name, r.Way, r.Offered, r.Admitted, r.Exact, r.OfExact, r.OfRate, r.Falsely,
+			bound, r.Calls, time.Duration(r.Median), r.Late.Round(time.Millisecond))
 	}
 	_, err := io.WriteString(w, text)
 	return err
-}
-
-func promise(bound uint64, holds bool) (string, string) {
-	switch {
-	case bound == 0:
-		return "none", ""
-	case holds:
-		return fmt.Sprint(bound), "yes"
-	}
-	return fmt.Sprint(bound), "NO"
 }

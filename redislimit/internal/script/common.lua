@@ -1,8 +1,8 @@
 -- What all four scripts share: it is put in front of each of them.
 --
 -- KEYS are the keys, ARGV the numbers of the plan and then, for every key, need, want, returned,
--- debt and window. The reply has, for every key: granted, remaining, retry in microseconds (-1:
--- never), reset in microseconds, window. Time is the server's own, in microseconds since 1970.
+-- debt and window. The reply has, for every key: granted (-1: nothing was asked of the key, which holds
+-- something of another type), remaining, retry in microseconds (-1: never), reset in microseconds, window. Time is the server's own, in microseconds since 1970.
 -- All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
 -- a quotient of two of them.
 local clock = redis.call('TIME')
@@ -31,13 +31,29 @@ local function grant(need, want, room)
   return math.min(want, math.max(need, math.floor(room / 4)), room)
 end
 
--- strings reads all keys before any is written, so that one of a wrong type charges none.
+-- foreign are the keys that hold something of another type. All keys are read before any is written.
+local foreign = {}
+
+-- strings returns what the keys hold.
 local function strings()
   local held = {}
   for _, key in ipairs(KEYS) do
-    held[key] = redis.call('GET', key)
+    held[key] = redis.pcall('GET', key)
+    foreign[key] = type(held[key]) == 'table' -- an error
   end
   return held
+end
+
+-- each has every key decided that is not foreign, and returns the reply.
+local function each(decide)
+  for i, key in ipairs(KEYS) do
+    if foreign[key] then
+      answer(-1, 0, 0, 0, 0)
+    else
+      decide(i, key)
+    end
+  end
+  return reply
 end
 
 -- lifetime returns a time to live in milliseconds that is not shorter than so many microseconds.

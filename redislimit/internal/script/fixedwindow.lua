@@ -8,7 +8,7 @@ if aligned then
 end
 local held = strings()
 
-for i, key in ipairs(KEYS) do
+local function decide(i, key)
   local need, want, returned, debt, of = ask(i, 3)
   local start, count, over, back = false, 0, 0, false
   if held[key] then
@@ -65,4 +65,5 @@ for i, key in ipairs(KEYS) do
   end
   answer(granted, room - granted, retry, reset, start or 0)
 end
-return reply
+
+return each(decide)

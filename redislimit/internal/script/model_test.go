@@ -236,7 +236,7 @@ func TestNoTimeIsSent(t *testing.T) {
 
 func TestNotAReply(t *testing.T) {
 	p := planOf(t, engine.FixedWindow(10, time.Second))
-	for _, reply := range [][]int64{nil, {1, 2, 3, 4}, {11, 0, 0, 0, 0}, {0, 11, 0, 0, 0}, {-1, 0, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 1 << 60, 0, 0}, {0, 0, 0, 0, 0, 0}} {
+	for _, reply := range [][]int64{nil, {1, 2, 3, 4}, {11, 0, 0, 0, 0}, {0, 11, 0, 0, 0}, {-2, 0, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 1 << 60, 0, 0}, {0, 0, 0, 0, 0, 0}} {
 		assert.ErrorIs(t, p.read(reply, make([]Answer, 1)), ErrReply, "%d", reply)
 	}
 	assert.NoError(t, p.read([]int64{10, 0, -1, 0, 0}, make([]Answer, 1)))

@@ -182,9 +182,13 @@ func TestForeignValues(t *testing.T) {
 				require.NoError(t, c.Do(ctx, c.B().Del().Key(name).Build()).Error())
 			}
 			require.NoError(t, c.Do(ctx, c.B().Hset().Key(name).FieldValue().FieldValue("a", "b").Build()).Error())
-			err := p.Run(ctx, c, []string{name + "2", name}, []Ask{strict(1), strict(1)}, make([]Answer, 2))
-			assert.ErrorContains(t, err, "WRONGTYPE")
-			assert.Empty(t, dump(t, c, name+"2"), "a call that failed charged a key")
+			answers := make([]Answer, 3)
+			require.NoError(t, p.Run(ctx, c, []string{name + "2", name, name + "3"}, []Ask{strict(1), strict(1), strict(2)}, answers))
+			assert.Equal(t, Answer{Foreign: true}, answers[1], "a hash")
+			assert.EqualValues(t, []uint64{1, 2}, []uint64{answers[0].Granted, answers[2].Granted}, "the keys beside it")
+			kept, err := c.Do(ctx, c.B().Hget().Key(name).Field("a").Build()).ToString()
+			require.NoError(t, err)
+			assert.Equal(t, "b", kept)
 		})
 	}
 }

@@ -48,6 +48,8 @@ type Answer struct {
 	ResetAfter time.Duration
 	// Window tells the state that Granted was taken from: see Ask.
 	Window int64
+	// Foreign: the key holds something of another type. Nothing was asked of it, and the rest is 0.
+	Foreign bool
 }
 
 var (
@@ -77,8 +79,8 @@ var scripts = [...]*rueidis.Lua{
 //
 // Per key, in order, at the server's time: Returned is given back, Debt is charged, and what is then
 // left decides. After an error the answers are undefined, and the call may or may not have
-// been carried out, for all keys or for none; not if the error is about the arguments or a key's type. A
-// reply that is not the script's is an [ErrReply].
+// been carried out, for all keys or for none; not if the error is about the arguments. A reply that is not the
+// script's is an [ErrReply].
 func (p *Plan) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
@@ -131,6 +133,10 @@ func (p *Plan) read(reply []int64, answers []Answer) error {
 	}
 	for i := range answers {
 		r := reply[5*i : 5*i+5]
+		if r[0] == -1 {
+			answers[i] = Answer{Foreign: true}
+			continue
+		}
 		if min(r[0], r[1], r[3], r[4]) < 0 || r[2] < -1 || uint64(r[0]) > p.limit || uint64(r[1]) > p.limit ||
 			max(r[2], r[3]) > math.MaxInt64/int64(time.Microsecond) {
 			return fmt.Errorf("%w: %d", ErrReply, r)

@@ -4,7 +4,7 @@ local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local inside = string.format('(%.0f', now - window) -- what was taken later than this has not left
 
 for _, key in ipairs(KEYS) do
-  redis.call('ZCARD', key) -- a key of a wrong type fails before any is written
+  foreign[key] = type(redis.pcall('ZCARD', key)) == 'table' -- an error
 end
 
 -- members adds or scores tokens, not more at once than a call can carry.
@@ -36,7 +36,7 @@ local function score(key, place)
   return tonumber(redis.call('ZRANGE', key, at, at, 'WITHSCORES')[2])
 end
 
-for i, key in ipairs(KEYS) do
+local function decide(i, key)
   local need, want, returned, debt, of = ask(i, 2)
   local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
   local back = false
@@ -83,4 +83,5 @@ for i, key in ipairs(KEYS) do
   end
   answer(granted, room - granted, retry, reset, now)
 end
-return reply
+
+return each(decide)

@@ -28,7 +28,7 @@ local function largest(n, count)
   return quotient - 1
 end
 
-for i, key in ipairs(KEYS) do
+local function decide(i, key)
   local need, want, returned, debt, of = ask(i, 2)
   local index, current, previous, back = present, 0, 0, false
   if held[key] then
@@ -86,4 +86,5 @@ for i, key in ipairs(KEYS) do
   end
   answer(granted, room - granted, retry, reset, index)
 end
-return reply
+
+return each(decide)

@@ -4,7 +4,7 @@ local num, den, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local full = limit * den
 local held = strings()
 
-for i, key in ipairs(KEYS) do
+local function decide(i, key)
   local need, want, returned, debt = ask(i, 3)
   local level, back = 0, false
   if held[key] then
@@ -43,4 +43,5 @@ for i, key in ipairs(KEYS) do
   end
   answer(granted, room - granted, retry, reset, 0)
 end
-return reply
+
+return each(decide)

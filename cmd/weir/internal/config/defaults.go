@@ -6,13 +6,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
+// IPv6Prefix is how many bits of an IPv6 address make a client where nothing else is said: a customer has
+// the addresses that share them, at the least.
+const IPv6Prefix = 64
+
 // Single returns the file of one rule and nothing else: each address is a client, and requests are
 // answered by the echo.
 func Single(r Rule) *File {
 	f := defaults()
 	f.Name = r.Name
 	f.Listen = []Listener{{Address: defaultAddress}}
-	f.ClientIP = ClientIP{From: FromSocket, IPv4Prefix: 32, IPv6Prefix: 128}
+	f.ClientIP.From = FromSocket
 	f.Rules = []Rule{r}
 	return f
 }
@@ -35,7 +39,7 @@ func defaults() *File {
 	return &File{
 		Headers:  HeadersIETF,
 		Response: Response{Body: BodyProblem},
-		ClientIP: ClientIP{IPv4Prefix: 32, IPv6Prefix: 64},
+		ClientIP: ClientIP{IPv4Prefix: 32, IPv6Prefix: IPv6Prefix},
 		Server: Server{
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,

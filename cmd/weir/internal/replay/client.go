@@ -3,6 +3,7 @@ package replay
 import (
 	"net/netip"
 
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -20,9 +21,10 @@ type charge struct {
 	through span
 }
 
-// clients finds the client of a log line. An address is one client however it
-// is written (IPv4-mapped IPv6 is IPv4), so there are two steps: by the text,
-// which needs neither parsing nor an allocation once seen, then by the name.
+// clients finds the client of a log line. An address is one client however it is
+// written (IPv4-mapped IPv6 is IPv4), and so are the IPv6 addresses of a network, as for
+// weir serve. So there are two steps: by the text, which needs neither parsing nor an
+// allocation once seen, then by the name.
 // It grows with the number of different clients: the report names them all.
 type clients struct {
 	byText map[string]*client
@@ -39,12 +41,12 @@ func (cs *clients) of(host []byte, lanes []*lane) *client {
 		return c
 	}
 	text := string(host)
-	name, key := identify(text)
+	name := clientName(text, 32, config.IPv6Prefix)
 	c, ok := cs.byName[name]
 	if !ok {
 		c = &client{name: name, charges: make([]charge, len(lanes))}
 		for i, l := range lanes {
-			c.charges[i].key = key(l.limiter)
+			c.charges[i].key = l.limiter.Key(name)
 		}
 		cs.byName[name] = c
 	}
@@ -52,13 +54,20 @@ func (cs *clients) of(host []byte, lanes []*lane) *client {
 	return c
 }
 
-// identify gives the name to show and the engine's key. A host that is not an
-// address, as servers with name look-ups write, is keyed as the text it is.
-func identify(host string) (name string, key func(*engine.Limiter) engine.Key) {
+// clientName returns what a client is called and counted by: its address, cut to the bits that count. A
+// host that is not an address, as servers with name look-ups write, is the text that it is.
+func clientName(host string, bits4, bits6 int) string {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return host, func(l *engine.Limiter) engine.Key { return l.Key(host) }
+		return host
 	}
-	addr = addr.Unmap().WithZone("") // as the engine's key has it
-	return addr.String(), func(l *engine.Limiter) engine.Key { return l.KeyAddr(addr) }
+	addr = addr.Unmap().WithZone("")
+	bits := bits6
+	if addr.Is4() {
+		bits = bits4
+	}
+	if bits == addr.BitLen() {
+		return addr.String()
+	}
+	return netip.PrefixFrom(addr, bits).Masked().String()
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +90,7 @@ func (j *judge) part(part config.KeyPart, r *http.Request, host string) (string,
 	for _, s := range part {
 		switch s.Kind {
 		case config.SourceIP:
-			return j.address(host), true
+			return clientName(host, j.client.IPv4Prefix, j.client.IPv6Prefix), true
 		case config.SourceHeader:
 			if value := r.Header.Get(s.Name); value != "" {
 				return value, true
@@ -118,24 +117,6 @@ func method(of string) string {
 		return of
 	}
 	return "other"
-}
-
-// address cuts the client's address to the bits that count. A name, as servers with look-ups
-// write it, stays.
-func (j *judge) address(host string) string {
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	addr = addr.Unmap().WithZone("")
-	bits := j.client.IPv6Prefix
-	if addr.Is4() {
-		bits = j.client.IPv4Prefix
-	}
-	if bits == addr.BitLen() {
-		return addr.String()
-	}
-	return netip.PrefixFrom(addr, bits).Masked().String()
 }
 
 // tier is that of the request.

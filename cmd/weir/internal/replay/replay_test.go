@@ -98,12 +98,12 @@ func TestReplayForgetsNothingThatMattersOverYears(t *testing.T) {
 
 func TestReplayTakesAnAddressForOneClientHoweverItIsWritten(t *testing.T) {
 	log := line("192.0.2.1", 0) + line("::ffff:192.0.2.1", 0) +
-		line("2001:db8::1", 0) + line("2001:DB8:0:0::1", 0) +
+		line("2001:db8::1", 0) + line("2001:DB8:0:0::1", 0) + line("2001:db8::ffff:0:0:2", 0) + // one network
 		line("crawler.example", 0) + line("fe80::1%eth0", 0) + line("fe80::1", 0)
 	report, err := replay(t, strings.NewReader(log), engine.PerSecond(1), 1)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(4), report.Keys)
-	assert.Equal(t, []Key{{"192.0.2.1", 2, 1}, {"2001:db8::1", 2, 1}, {"fe80::1", 2, 1}}, report.RefusedKeys)
+	assert.Equal(t, []Key{{"2001:db8::/64", 3, 2}, {"192.0.2.1", 2, 1}, {"fe80::/64", 2, 1}}, report.RefusedKeys)
 }
 
 func TestReplayKeepsTextAndAddressApart(t *testing.T) {
