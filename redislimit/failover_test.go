@@ -199,7 +199,7 @@ func TestClusterFailover(t *testing.T) {
 // While a slot is on its way each of two nodes has some of its keys. A call for several of them is answered by
 // neither.
 func TestSlotOnItsWay(t *testing.T) {
-	slowFailover(t)
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	store, err := redislimit.Open(t.Context(), cluster.URL(), redislimit.Partitions(1), redislimit.Timeout(10*time.Second), redislimit.BreakAfter(failures))
 	require.NoError(t, err)
