@@ -55,6 +55,10 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			return nil
 		})
 	}
+	// As it is by itself: a sentinel that has heard nothing of a failover for four times that long undoes it.
+	for _, node := range s.Nodes {
+		node.Do("SENTINEL", "DEBUG", "publish-period", "2000")
+	}
 	return s
 }
 
@@ -76,7 +80,8 @@ func SentinelURL(addresses ...string) string {
 	return url
 }
 
-// Failover has the replica made the master, as an operator does it: the old master becomes its replica.
+// Failover has the replica made the master, as an operator does it: the old master becomes its replica some
+// ten seconds later.
 func (s *Sentinels) Failover() {
 	s.t.Helper()
 	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
