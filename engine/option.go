@@ -35,7 +35,7 @@ const (
 )
 
 // MaxKeys sets how many keys that are not idle the limiter is made for; 1,000,000
-// without it. Memory is 16 bytes for each slot and 1/0.6 slots for each key, 26.7
+// without it. Memory is 16.1 bytes for each slot and 1/0.6 slots for each key, 26.9
 // bytes a key, allocated by [New] and constant from then on. A key whose bucket is
 // full costs nothing: it is forgotten.
 //

@@ -48,12 +48,13 @@
 //
 // # A take
 //
-//	hit     Search the window for the key's LIVE record. Found: refuse (write
-//	        nothing), or move the bucket by one compare-and-swap.
+//	hit     Search for the key's LIVE record. Found: refuse (write nothing), or move
+//	        the bucket by one compare-and-swap.
 //	insert  None: claim the first slot of the window that is free, idle or never
 //	        used; write the key; publish it as TENT; settle.
-//	settle  Search the window for other records of the same key. None: commit,
-//	        which charges the take. Otherwise abort, and begin again.
+//	settle  Extend the reach of the home to the record, and search for other records
+//	        of the same key. None: commit, which charges the take. Otherwise abort,
+//	        and begin again.
 //	        Whoever meets a TENT of its own key settles it the same way, with its
 //	        own take.
 //
@@ -81,11 +82,11 @@
 // twice the burst.
 //
 // R5. A search ends at a slot that was never used, and a search for the key's own record
-// at no other. (Hit, which decides only if it can, may end anywhere.) A claim takes
-// the first slot that may be taken up to there, and a used slot is never unused
-// again, so no record of the key is further on. FREE slots, and slots of others,
-// are passed: a record behind one of them would be lost from sight, and inserted
-// twice.
+// there or at the end of the reach (R11), and nowhere else. (Hit, which decides only if it
+// can, may end anywhere.) A claim takes the first slot that may be taken up to there, and
+// a used slot is never unused again, so no record of the key is further on. FREE slots,
+// and slots of others, are passed: a record behind one of them would be lost from sight,
+// and inserted twice.
 //
 // R6. Of two records of one key the LIVE one stays, and of two TENT ones the one
 // with the lower index. The one that must go is aborted by its own goroutine or
@@ -146,11 +147,27 @@
 // the change entered after the next one, or by a plain store, a late helper would write an old
 // time over a new one: requests would leave the window before their time.
 //
+// R11. A live record lies within the reach of its home, and a search for a key's record
+// ends there. The first stride, an eighth of the window, is always within reach. Who
+// settles a record further on extends the reach to its slot before the search, which reads
+// the reach when the first stride is done: to publish, in R4, is to publish and to extend.
+// Which of the home's two reaches is the target is read after the record was published. A
+// sweep that lowers reaches, one at a time, changes the target, then meets every slot and
+// extends the target for each record, LIVE or TENT, then clears the other reach. Who read
+// the target before it was changed has published before, so the sweep meets the record;
+// who reads it afterwards extends the one that is not cleared. A sweep that gives up
+// clears nothing, and the next one goes on with its target: for all that it matters to
+// searches it might change it again, but then the other reach would never be cleared. If
+// the reach were extended before the record is published, a whole sweep could pass in
+// between and clear it. If only the claimer extended it, somebody else could commit the
+// record before: in both cases a live record out of sight, and a second one for its key.
+// If settle extended the reach after its search, each of two inserts could miss the other.
+//
 // # Why it is right
 //
 // One record a key (I3). A record becomes LIVE only by a commit. Let two commits of
-// one key come from slots a and b, a published first. The commit of b searched
-// after b was published (R4), hence after a was. If a was decided by then, it
+// one key come from slots a and b, a published and within reach (R11) first. The commit of
+// b searched after b was (R4), hence after a was. If a was decided by then, it
 // was LIVE and b aborts, unless it had been forgotten, and then there is one record.
 // If a was TENT, b is aborted if it is the higher; if it is the lower it kills a, or
 // fails to and finds it LIVE (R6).
@@ -170,14 +187,15 @@
 // Lock-free (I5). Nobody waits for CLAIM: it is passed. Anybody can settle TENT.
 // Every other compare-and-swap that fails has met one that succeeded: a take, a
 // commit, an abort in favour of a record that stays or of a stranger's that has just
-// taken the slot, or a claim. A goroutine that
-// is stopped for ever inside a claim costs one slot.
+// taken the slot, a claim, or a reach extended or cleared. A goroutine that is stopped for
+// ever inside a claim costs one slot, and inside a sweep that reaches are lowered.
 //
 // # Time and memory
 //
 // A hit costs one line in the common case, 1.34 lines on average in a table that
-// is 0.6 full of live records. An insert searches the window twice more. Nothing
+// is 0.6 full of live records. An insert searches twice more, as far as its home
+// reaches: a line or two, if a sweep has come by since the table was fuller. Nothing
 // is allocated after New, the slots hold no pointers, and large tables lie outside
-// the Go heap. The sweeper (Sweep) is never waited for; it counts, and keeps idle
-// records from growing older than the payload's circle.
+// the Go heap. The sweeper (Sweep) is never waited for; it counts, lowers reaches, and
+// keeps idle records from growing older than the payload's circle.
 package shard

@@ -5,12 +5,13 @@ package shard
 import (
 	"unsafe"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/word"
 )
 
 // Words returns every word that calls of t share, for the explorer of interleavings:
 // the state and the key of each slot in turn, then the mark, the time of the last
-// sweep, the plan, and the one before, and then the rings.
+// sweep, the plan, and the one before, then the rings, and at last those of ReachWords.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -31,7 +32,41 @@ func (t *Table) Words() []*word.Word {
 			}
 		}
 	}
+	return append(words, t.ReachWords()...)
+}
+
+// ReachWords returns the words that say how far searches go.
+func (t *Table) ReachWords() []*word.Word {
+	words := []*word.Word{&t.lowering}
+	for i := range t.words {
+		words = append(words, &t.words[i])
+	}
 	return words
+}
+
+// FixReach makes every reach the whole window, for good.
+func (t *Table) FixReach() {
+	t.lowering.Poke(owned)
+	for i := range t.words {
+		t.words[i].Poke(allFirst / reachMask * reachSteps)
+	}
+}
+
+// BeyondReach returns a live record that a search for its key would not find.
+func (t *Table) BeyondReach() (key uint64, beyond bool) {
+	for i := range t.shards {
+		for j := range t.shards[i].slots {
+			sl := &t.shards[i].slots[j]
+			if s := atomicbucket.State((*word.Word)(unsafe.Pointer(&sl.state)).Peek()); !s.IsLive() {
+				continue
+			}
+			p := t.Find(sl.key.Peek())
+			if w, at := t.reachOf(p); p.index(sl) >= t.slotsOf(w.Peek()>>at) {
+				return p.fingerprint, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // Before returns the plan before the present one, while there may be records that follow

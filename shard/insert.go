@@ -11,6 +11,9 @@ func (t *Table) insert(p Place, r request) Outcome {
 	}
 	room, from, idleAtMark := (*slot)(nil), atomicbucket.State(0), true
 	for i := uint64(0); i < t.window; i++ {
+		if room != nil && t.beyond(p, i) {
+			break // R11
+		}
 		sl := p.at(i)
 		if room != nil { // then only a record of the key matters
 			if key := sl.key.Load(); key != p.fingerprint {
@@ -73,9 +76,10 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request
 // Anybody who meets a tentative record of its own key settles it, each with its
 // own take: nobody waits for the goroutine that claimed it.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r request) Outcome {
+	t.cover(p, p.index(mine)) // whoever published it, and before the search: R11
 search:
 	lower := true // whether other is before mine
-	for i := uint64(0); i < t.window; i++ {
+	for i := uint64(0); i < t.window && !t.beyond(p, i); i++ {
 		other := p.at(i)
 		if other == mine {
 			lower = false

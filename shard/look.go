@@ -78,7 +78,7 @@ func (t *Table) recordAt(p Place, now int64) (s atomicbucket.State, plan *Plan, 
 // slot; or 0, the present plan, and nil. A tentative record is none yet: nothing has been
 // admitted by it.
 func (t *Table) record(p Place) (atomicbucket.State, *Plan, *slot) {
-	for i := uint64(0); i < t.window; i++ {
+	for i := uint64(0); i < t.window && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)
 		s := sl.state.Load() // R1
 		if s == 0 {

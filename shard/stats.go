@@ -18,7 +18,7 @@ type counters struct {
 type Stats struct {
 	Slots      uint64 // slots in all shards
 	Shards     int    // shards
-	Bytes      uint64 // memory held for slots, shards and counters; fixed by New
+	Bytes      uint64 // memory held for slots, reaches, shards and counters; fixed by New
 	Live       uint64 // live records met by the last complete sweep
 	Epoch      uint64 // complete sweeps
 	Reclaimed  uint64 // idle records freed by sweeps

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/word"
 )
 
@@ -35,21 +36,14 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 
 // pass is Sweep at a time that the mark has reached (R7).
 func (t *Table) pass(now int64, rest func() bool) bool {
-	live, reclaimed := uint64(0), uint64(0)
-	defer func() { t.reclaimed.Add(reclaimed) }()
-	for i := range t.shards {
-		slots := t.shards[i].slots
-		for len(slots) > 0 {
-			chunk := slots[:min(sweepChunk, len(slots))]
-			slots = slots[len(chunk):]
-			l, r := t.sweepChunk(chunk)
-			live, reclaimed = live+l, reclaimed+r
-			if rest != nil && !rest() {
-				return false
-			}
-		}
+	lowers := t.lower()
+	whole := t.visit(lowers, rest)
+	if lowers {
+		t.lowered(whole)
 	}
-	t.live.Store(live)
+	if !whole {
+		return false
+	}
 	t.epoch.Add(1)
 	for {
 		swept := t.swept.Load()
@@ -59,25 +53,53 @@ func (t *Table) pass(now int64, rest func() bool) bool {
 	}
 }
 
-// sweepChunk frees what is idle in slots and counts it and what stays live.
-func (t *Table) sweepChunk(slots []slot) (live, reclaimed uint64) {
+// visit sweeps every slot, or until rest returns false, and reports whether it was every one.
+func (t *Table) visit(lowers bool, rest func() bool) bool {
+	live, reclaimed := uint64(0), uint64(0)
+	defer func() { t.reclaimed.Add(reclaimed) }()
+	for i := range t.shards {
+		slots := t.shards[i].slots
+		for len(slots) > 0 {
+			chunk := slots[:min(sweepChunk, len(slots))]
+			slots = slots[len(chunk):]
+			l, r := t.sweepChunk(chunk, lowers)
+			live, reclaimed = live+l, reclaimed+r
+			if rest != nil && !rest() {
+				return false
+			}
+		}
+	}
+	t.live.Store(live)
+	return true
+}
+
+// sweepChunk frees what is idle in slots and counts it and what stays live. If it lowers reaches, they
+// then cover what stays.
+func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
 		s := sl.state.Load()
-		if !s.IsLive() {
+		if s.Tag() < atomicbucket.Tentative {
 			continue
 		}
-		// The mark is read after the state, so that it is not behind the call that
-		// wrote it by more than the skew: R7. The plan likewise: R9. A record that
-		// follows another is converted, so that none stays behind when time leaps.
-		plan := t.plan.Load()
-		if s.Tag() != plan.live {
-			t.convert(sl, s)
-			live++
-		} else if plan.idle(s, t.Mark()) && sl.state.Free(s) {
-			reclaimed++
-		} else {
+		if s.IsLive() {
+			// The mark is read after the state, so that it is not behind the call that
+			// wrote it by more than the skew: R7. The plan likewise: R9. A record that
+			// follows another is converted, so that none stays behind when time leaps.
+			plan := t.plan.Load()
+			if s.Tag() != plan.live {
+				t.convert(sl, s)
+			} else if plan.idle(s, t.Mark()) && sl.state.Free(s) {
+				reclaimed++
+				continue
+			}
 			live++ // or taken this moment
+		}
+		if lowers {
+			// R11. If the slot has changed hands the key is that of its new owner, who extends the reach
+			// too. Of every key that a slot ever had the window has the slot.
+			p := t.Find(sl.key.Load())
+			t.cover(p, p.index(sl))
 		}
 	}
 	return live, reclaimed

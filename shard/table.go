@@ -72,6 +72,8 @@ type Table struct {
 	ringSize  uint64  // entries of a ring
 	ringWords uint64  // and the words that it takes
 
+	reaches
+
 	_    [lineBytes]byte // the words below are written while the table is used
 	mark word.Word
 	_    [lineBytes - 8]byte
@@ -130,6 +132,7 @@ func New(cfg Config) (*Table, error) {
 			return nil, fmt.Errorf("shard: %d slots with %d times each: %w", perShard*shards, t.ringSize, err)
 		}
 	}
+	t.reaches.begin(t.lines*shards, t.window, cfg.Prefault)
 	for i := range t.shards {
 		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]
 	}
@@ -166,6 +169,11 @@ func (p Place) Touch() { p.home.state.Load() }
 // out so that every home has a whole window behind it, so nothing is checked.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(p.home), i*slotBytes))
+}
+
+// index returns which slot of the window sl is.
+func (p Place) index(sl *slot) uint64 {
+	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(p.home))) / slotBytes
 }
 
 // shard returns the shard that p is in.

@@ -9,7 +9,8 @@ import (
 // window of the table is full when the last of them are placed.
 const aged = 5
 
-// openAged returns a limiter whose every slot has belonged to a key, all of them idle by now.
+// openAged returns a limiter whose every slot has belonged to a key, all of them idle by now and, as is done
+// every ten seconds, swept.
 func openAged(r *workload.Row, clock engine.Option) (*engine.Limiter, error) {
 	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
@@ -23,5 +24,6 @@ func openAged(r *workload.Row, clock engine.Option) (*engine.Limiter, error) {
 		l.Close()
 		return nil, err
 	}
+	l.Sweep()
 	return l, nil
 }

@@ -43,6 +43,14 @@ func (w *world) checkSlots() error {
 	return nil
 }
 
+// checkReach checks that searches go as far as the records lie.
+func (w *world) checkReach() error {
+	if key, beyond := w.table.BeyondReach(); beyond {
+		return fmt.Errorf("R11: the record of key %d lies beyond the reach of its home", key)
+	}
+	return nil
+}
+
 // checkCall checks what a call returned.
 func (w *world) checkCall(th *thread, o outcome) error {
 	c := th.call()

@@ -12,6 +12,7 @@ const (
 	adoptGo  = "shard/adopt.go"
 	logGo    = "shard/log.go"
 	ringGo   = "shard/ring.go"
+	reachGo  = "shard/reach.go"
 	wordGo   = "atomicbucket/word.go"
 )
 
@@ -111,8 +112,10 @@ var mutants = []mutant{
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
 		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
-		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, now)"},
-		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, now int64)"},
+		{sweepGo, "t.visit(lowers, rest)", "t.visit(lowers, rest, now)"},
+		{sweepGo, "visit(lowers bool, rest func() bool)", "visit(lowers bool, rest func() bool, now int64)"},
+		{sweepGo, "t.sweepChunk(chunk, lowers)", "t.sweepChunk(chunk, lowers, now)"},
+		{sweepGo, "sweepChunk(slots []slot, lowers bool)", "sweepChunk(slots []slot, lowers bool, now int64)"},
 		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
@@ -144,8 +147,10 @@ var mutants = []mutant{
 		{markGo, "uint64(now) <= mark || ", ""},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
-		{sweepGo, "t.sweepChunk(chunk)", "t.sweepChunk(chunk, now)"},
-		{sweepGo, "sweepChunk(slots []slot)", "sweepChunk(slots []slot, now int64)"},
+		{sweepGo, "t.visit(lowers, rest)", "t.visit(lowers, rest, now)"},
+		{sweepGo, "visit(lowers bool, rest func() bool)", "visit(lowers bool, rest func() bool, now int64)"},
+		{sweepGo, "t.sweepChunk(chunk, lowers)", "t.sweepChunk(chunk, lowers, now)"},
+		{sweepGo, "sweepChunk(slots []slot, lowers bool)", "sweepChunk(slots []slot, lowers bool, now int64)"},
 		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a sweep reads the mark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
@@ -227,6 +232,70 @@ var mutants = []mutant{
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
 		{logGo, "lack := r.left(d.Limit-d.Cost, tick); lack > 0 {", "lack := r.left(d.Limit-d.Cost, tick); r.fill(sl) && lack > 0 {"},
+	}},
+	{"R11", "nobody extends a reach", "reach: one taker", "R11", []edit{
+		{insertGo, "t.cover(p, p.index(mine))", "//"},
+	}},
+	{"R11", "only who claims a slot extends the reach", "reach: a sweep beside two inserts", "R11", []edit{
+		{insertGo, "t.cover(p, p.index(mine))", "//"},
+		{insertGo, "// before the search in settle: R4", "\n\tt.cover(p, p.index(sl))"},
+	}},
+	{"R11", "the reach is extended before the slot is published", "reach: a sweep beside an insert", "R11", []edit{
+		{insertGo, "t.cover(p, p.index(mine))", "//"},
+		{insertGo, "tentative := sl.state.Publish(claimed)", "t.cover(p, p.index(sl))\n\ttentative := sl.state.Publish(claimed)"},
+	}},
+	{"R11", "settle searches before it extends the reach", "reach: two takers behind a record", "I1", []edit{
+		{insertGo, "t.cover(p, p.index(mine)) // whoever published it, and before the search: R11\n", ""},
+		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.plan.Load()"},
+	}},
+	{"R11", "settle searches as far as its own slot", "reach: two takers behind a record", "I1", []edit{
+		{insertGo, "i < t.window && !t.beyond(p, i); i++ {\n\t\tother", "i <= p.index(mine); i++ {\n\t\tother"},
+	}},
+	{"R11", "the search for a record ends where the reach does not", "reach: a look beside a sweep and an insert", "I9", []edit{
+		{lookGo, "!t.beyond(p, i)", "i < t.stride"},
+	}},
+	{"R11", "a sweep clears the reach that it has extended", "reach: two sweeps beside an insert", "R11", []edit{
+		{reachGo, "if v&swapped == 0 {", "if v&swapped != 0 {"},
+	}},
+	{"R11", "a sweep does not extend the reach for live records", "reach: a sweep beside a taker of an idle record", "R11", []edit{
+		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && !s.IsLive() {\n\t\t\t// R11"},
+	}},
+	{"R11", "a sweep does not extend the reach for tentative records", "reach: a sweep beside an insert", "R11", []edit{
+		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && s.IsLive() {\n\t\t\t// R11"},
+	}},
+	{"R11", "a sweep passes a record that it failed to free", "reach: a sweep beside a taker of an idle record", "R11", []edit{
+		{sweepGo, "} else if plan.idle(s, t.Mark()) && sl.state.Free(s) {\n\t\t\t\treclaimed++\n\t\t\t\tcontinue", "} else if plan.idle(s, t.Mark()) {\n\t\t\t\tif sl.state.Free(s) {\n\t\t\t\t\treclaimed++\n\t\t\t\t}\n\t\t\t\tcontinue"},
+	}},
+	{"R11", "a sweep passes a record that it converted", "reach: a sweep beside a change of plan", "R11", []edit{
+		{sweepGo, "t.convert(sl, s)\n\t\t\t} else", "t.convert(sl, s)\n\t\t\t\tcontinue\n\t\t\t} else"},
+	}},
+	{"R11", "a sweep clears reaches before it has met every record", "reach: a sweep beside a taker of an idle record", "R11", []edit{
+		{sweepGo, "whole := t.visit(lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(lowers, rest)"},
+	}},
+	{"R11", "a sweep clears reaches while another lowers", "reach: a sweep beside two sweeps", "R11", []edit{
+		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
+	}},
+	{"R11", "two sweeps lower reaches at once", "reach: a sweep beside two sweeps", "R11", []edit{
+		{reachGo, "if v&owned != 0 {", "if false {"},
+	}},
+	{"R11", "two sweeps that begin at once both lower", "reach: a sweep beside two sweeps", "R11", []edit{
+		{reachGo, "return r.lowering.CompareAndSwap(v, next)", "r.lowering.Store(next)\n\treturn true"},
+	}},
+	{"R11", "another sweep may lower before the reaches are cleared", "reach: a sweep beside two sweeps", "R11", []edit{
+		{reachGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tr.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
+	}},
+	{"R11", "reaches are cleared without a look at them", "reach: a sweep beside an insert", "R11", []edit{
+		{reachGo, "if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {", "if r.words[i].Store(old &^ before); true {"},
+	}},
+	{"R11", "a reach is not extended if the other one covers the slot", "reach: a sweep beside a taker of an idle record", "R11", []edit{
+		{reachGo, "at += t.lowering.Load() & swapped * reachBits", "first := at\n\tat += t.lowering.Load() & swapped * reachBits"},
+		{reachGo, "if old>>at&reachMask >= strides ||", "if max(old>>first&reachMask, old>>(first+reachBits)&reachMask) >= strides ||"},
+	}},
+	{"R11", "extending a reach may lower it", "reach: a record at the end of the window", "R11", []edit{
+		{reachGo, "if old>>at&reachMask >= strides ||", "if old>>at&reachMask == strides ||"},
+	}},
+	{"R11", "a reach is stored, not compared", "reach: two homes in a word", "R11", []edit{
+		{reachGo, "w.CompareAndSwap(old, old&^(reachMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(reachMask<<at)|strides<<at))"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",

@@ -24,6 +24,7 @@ type scenario struct {
 	counter  uint64    // the limit of a sliding window counter; likewise
 	window   int       // slots in the window
 	slots    uint64    // slots in the table; 0 means one window
+	reach    bool      // homes have reaches that change; else each is the whole window
 	overflow shard.Overflow
 	before   []call
 	threads  [][]call

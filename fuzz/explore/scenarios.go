@@ -14,6 +14,9 @@ const (
 	other4
 )
 
+// far is a key of the third of three homes.
+const far = 1<<64 - 1
+
 // together makes a thread of every call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
@@ -164,4 +167,25 @@ var scenarios = []scenario{
 	{name: "look beside a leap of a circle", rate: 4e8, window: 1, before: []call{one}, threads: together(looks(key1), sweeps().at(1<<53-2))},
 	{name: "time leaps while an insert is under way", rate: 4e8, window: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, window: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
+
+	// Reaches. A sweep before the threads lowers them, so that slots are free and beyond the reach.
+	{name: "reach: one taker", reach: true, window: 3, before: []call{idle3}, threads: together(one)},
+	{name: "reach: two takers, two slots", reach: true, window: 2, threads: together(one, one)},
+	{name: "reach: two takers, freed slots", reach: true, window: 2, before: []call{idle3, idle4, resets(other3), resets(other4), sweeps()}, threads: together(one, one)},
+	{name: "reach: two takers behind a record", reach: true, window: 3, before: []call{idle3, idle4, takes(key2, 1), resets(other4), resets(key2), sweeps()}, threads: together(one, one)},
+	{name: "reach: two takers behind a record that is reset", reach: true, window: 2, before: []call{idle3}, threads: together(one, one, resets(other3)), large: true},
+	{name: "reach: a sweep beside an insert", reach: true, window: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{one}, {sweeps(), one}}},
+	{name: "reach: two sweeps beside an insert", reach: true, window: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{one}, {sweeps(), sweeps(), one}}},
+	{name: "reach: a sweep beside two inserts", reach: true, window: 2, before: []call{idle3, idle4, resets(other4)}, threads: together(one, one, sweeps()), large: true},
+	{name: "reach: a record at the end of the window", reach: true, window: 3, before: []call{idle3, idle4, takes(key2, 1), resets(other4)}, threads: together(one)},
+	{name: "reach: a sweep beside two sweeps", reach: true, window: 2, before: []call{idle3, one}, threads: [][]call{{sweeps()}, {sweeps(), sweeps()}}},
+	{name: "reach: a look beside a sweep and an insert", reach: true, window: 2, burst: 2, before: []call{idle3, one}, threads: [][]call{{looks(key1)}, {resets(other3), sweeps(), one}}},
+	{name: "reach: a sweep beside a taker of an idle record", reach: true, burst: 2, window: 2, before: []call{idle3, one}, threads: together(both.at(past), sweeps().at(past))},
+	{name: "reach: a sweep beside a change of plan", reach: true, burst: 2, window: 2, plans: [2]uint64{3}, before: []call{idle3, one}, threads: together(adopts(1), sweeps())},
+	{name: "reach: a sweep beside an eviction", reach: true, burst: 2, window: 2, before: []call{idle3, takes(other4, 2)}, threads: [][]call{{one}, {sweeps(), takes(key2, 1)}}},
+	{name: "reach: a sweep beside a reset", reach: true, burst: 2, window: 2, before: []call{idle3, one}, threads: [][]call{{one}, {resets(other3), sweeps(), resets(key1), one}}},
+	{name: "reach: a sweep beside a refund", reach: true, burst: 2, window: 2, before: []call{idle3, one}, threads: [][]call{{refunds(key1, 1)}, {resets(other3), sweeps(), one}}},
+	{name: "reach: a sweep beside an insert in a log", reach: true, log: 2, window: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{one}, {sweeps(), one}}},
+	{name: "reach: two homes in a byte", reach: true, window: 6, slots: 8, before: []call{idle3, takes(1<<63|5, 1), takes(1<<63|6, 1), takes(1<<63|7, 1)}, threads: [][]call{{one}, {sweeps(), takes(1<<63|1, 1)}}, large: true},
+	{name: "reach: two homes in a word", reach: true, window: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 }

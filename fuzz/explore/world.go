@@ -19,8 +19,9 @@ type world struct {
 	scenario scenario
 	table    *shard.Table
 	plans    [3]*shard.Plan
-	words    []*word.Word // state and key of each slot in turn, then mark and swept
+	words    []*word.Word // as shard.Table.Words has them
 	slots    int
+	reaches  []*word.Word // those of them that say how far searches go
 	threads  []*thread
 	still    bool // nobody writes the mark or swept, so reading them is no step
 	planned  bool // somebody changes the plan
@@ -66,10 +67,13 @@ func newWorld(s scenario, still bool) (*world, error) {
 		return nil, err
 	}
 	w.table, w.words, w.shadow.table = table, table.Words(), table
-	w.slots = int(table.Stats().Slots)
+	w.slots, w.reaches = int(table.Stats().Slots), table.ReachWords()
+	if !s.reach {
+		table.FixReach()
+	}
 	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.rule.Exact()), s.overflow
 	interleave.Intercept(func(a word.Access) bool {
-		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word))
+		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word) || !s.reach && w.isReach(a.Word))
 	})
 	for _, program := range append(s.threads, s.before) {
 		for _, c := range program {
@@ -184,6 +188,9 @@ func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
 
+// isReach reports whether a word says how far searches go.
+func (w *world) isReach(a *word.Word) bool { return slices.Contains(w.reaches, a) }
+
 // errNotStill means that the world was not still after all.
 var errNotStill = errors.New("the mark was written")
 
@@ -243,7 +250,7 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 // circle would look like a spiral.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
-	if retries != w.retries && (w.isTime(th.Pending.Word) || th.Pending.Word == w.words[0] && th.call().verb != take) {
+	if retries != w.retries && (w.isTime(th.Pending.Word) || (th.Pending.Word == w.words[0] || w.isReach(th.Pending.Word)) && th.call().verb != take) {
 		th.History = interleave.Mix(th.before, 1)
 	}
 	w.retries = retries
@@ -252,8 +259,11 @@ func (w *world) beginAgain(th *thread) {
 // changed enters a change of word i in the shadow, checks the invariants, and tells
 // every call.
 func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
-	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4
-	if i < 2*w.slots {
+	isReach := i >= len(w.words)-len(w.reaches)
+	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4 && !isReach
+	if isReach {
+		err = w.checkReach()
+	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			// the key: checkSlots will tell
 		} else if to.IsLive() {
@@ -263,6 +273,9 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 		}
 		if err == nil {
 			err = w.checkSlots()
+		}
+		if err == nil {
+			err = w.checkReach()
 		}
 	}
 	for _, other := range w.threads {
@@ -328,7 +341,13 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		name = fmt.Sprintf("key[%d]", i/2)
 		show = func(v uint64) string { return fmt.Sprint(v) }
 	}
-	if i >= 2*w.slots {
+	if reach := i - (len(w.words) - len(w.reaches)); reach >= 0 {
+		name = fmt.Sprintf("reach[%d]", reach-1)
+		if reach == 0 {
+			name = "lowering"
+		}
+		show = func(v uint64) string { return fmt.Sprintf("%#x", v) }
+	} else if i >= 2*w.slots {
 		name = append([]string{"mark", "swept", "plan", "plan before"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
 	}
 	switch {

@@ -11,7 +11,8 @@
 // atomic load, store or compare-and-swap. The bucket is that of an exact rule of one
 // token a tick. Within the bounds of a configuration the model chooses in every way
 // what the window holds at first, who takes how much of which key, what each clock
-// reads, and whose step is next.
+// reads, and whose step is next. Every search goes through the whole window: the reaches of R11
+// are left to fuzz/explore.
 //
 // After every write the model asserts
 //
