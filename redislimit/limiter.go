@@ -25,7 +25,7 @@ type Limiter struct {
 	plan   *script.Plan
 	prefix [2]string // of the keys: before the partition, and after it
 	lanes  []lane
-	share  *engine.Limiter // decides while the store is lost; nil without that policy
+	share  *share // decides while the store is lost; nil without that policy
 
 	terms  *lease.Terms // nil where the store is asked for every request
 	leases *xsync.Map[string, *lease.Lease]
@@ -75,7 +75,7 @@ func New(store *Store, name string, policy engine.Policy, options ...Option) (*L
 		return nil, err
 	}
 	if c.loss == Share {
-		if l.share, err = engine.New(shareOf(policy, c.nodes), engine.MaxKeys(c.maxKeys)); err != nil {
+		if l.share, err = newShare(policy, c.nodes, c.maxKeys); err != nil {
 			l.closeLocal()
 			return nil, fmt.Errorf("redislimit: %s: a node's share: %w", name, err)
 		}
@@ -134,24 +134,6 @@ func (l *Limiter) chooseMode(name string) error {
 	return nil
 }
 
-// shareOf returns a node's share of a policy.
-func shareOf(p engine.Policy, nodes int) engine.Policy {
-	limit := max(p.Limit()/uint64(nodes), 1)
-	rate := p.Rate()
-	switch p.Algorithm() {
-	case "token bucket":
-		return engine.TokenBucket(engine.Per(rate.Tokens()/float64(nodes), rate.Period()), limit)
-	case "fixed window":
-		share := engine.FixedWindow(limit, rate.Period())
-		if p.IsAligned() {
-			share = share.Aligned()
-		}
-		return share
-	}
-	// A share of a log is counted, not logged: it is an emergency, and memory is not to be one, too.
-	return engine.SlidingWindow(limit, rate.Period())
-}
-
 // Close stops what the limiter does in the background. Tokens that it has in hand stay charged.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
@@ -163,10 +145,11 @@ func (l *Limiter) Close() error {
 }
 
 func (l *Limiter) closeLocal() {
-	for _, local := range []*engine.Limiter{l.cold, l.share} {
-		if local != nil {
-			_ = local.Close() // always nil
-		}
+	if l.cold != nil {
+		_ = l.cold.Close() // always nil
+	}
+	if l.share != nil {
+		_ = l.share.Close() // always nil
 	}
 }
 

@@ -91,6 +91,7 @@ func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 			return
 		}
 		held.Apply(a, l.now())
+		l.settle(key)
 	}, nil})
 	if err != nil {
 		held.Fail(l.now())

@@ -63,10 +63,11 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, local := range []*engine.Limiter{l.cold, l.share} {
-		if local != nil {
-			local.Reset(key)
-		}
+	if l.cold != nil {
+		l.cold.Reset(key)
+	}
+	if l.share != nil {
+		l.share.Reset(key)
 	}
 	if l.leases != nil {
 		l.leases.Delete(key) // whoever renews it puts the answer where nobody finds it

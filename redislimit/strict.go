@@ -15,6 +15,7 @@ import (
 func (l *Limiter) strict(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Want: n})
 	if err == nil {
+		l.settle(key)
 		return engine.Decision{Allowed: a.Granted == n, Limit: l.plan.Limit(), Remaining: a.Remaining, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}, nil
 	}
 	if !errors.Is(err, ErrStore) {
@@ -27,10 +28,7 @@ func (l *Limiter) strict(ctx context.Context, key string, n uint64) (engine.Deci
 	l.lost.Add(1)
 	switch l.config.loss {
 	case Share:
-		d := l.share.Take(key, n)
-		if d.RetryAfter == engine.Never { // larger than the share, but not than the limit
-			d.RetryAfter = probeEvery
-		}
+		d := l.share.take(key, n)
 		d.Limit = l.plan.Limit()
 		return d, nil
 	case Admit:

@@ -130,7 +130,7 @@ func (s *leases) happen(e event) {
 
 // ask is a question at the store.
 func (s *leases) ask(_ uint32, q *question) {
-	if q.what == leaseRequest {
+	if q.what != leaseRenewal {
 		s.decide(s.refill, s.buckets, q)
 		return
 	}
@@ -144,10 +144,15 @@ func (s *leases) ask(_ uint32, q *question) {
 
 // answered is the end of it, at the node.
 func (s *leases) answered(node uint32, q *question) {
-	if q.what == leaseRequest {
-		if q.failed {
-			s.shares.arrive(node, q.key)
-		}
+	switch {
+	case q.what == shareSettlement:
+		s.shares.settled(node, q)
+		return
+	case q.what == leaseRequest && q.failed:
+		s.shares.arrive(node, q.key)
+		return
+	case q.what == leaseRequest:
+		s.shares.settle(s.post, node, q.key)
 		return
 	}
 	c := s.asks.at[q.slot]
@@ -164,6 +169,7 @@ func (s *leases) answered(node uint32, q *question) {
 	l.Apply(c.answer, s.clock(node))
 	after, _ := l.Held()
 	s.hold(q.key, int64(after)-int64(before)-int64(c.answer.Granted)) // 0, unless more than fits
+	s.shares.settle(s.post, node, q.key)
 }
 
 // slots are numbered things, whose numbers are used again.

@@ -16,6 +16,7 @@ type question struct {
 	what   uint8 // of the strategy
 	key    uint32
 	slot   uint32 // of what the strategy remembers about it
+	debt   uint64 // of a shareSettlement
 	failed bool   // there is no answer, or not in time
 	gone   bool   // it never came to the store
 	since  int64  // when it was put

@@ -45,8 +45,8 @@ func TestWhoWaitsTooLongIsRefused(t *testing.T) {
 	assert.Less(t, r.Results[0].Admitted, r.Ideal/4, "the queue is most of a second long")
 }
 
-// Single answers that are lost leave a request to the node's share: the store is not lost, and both admit. That has no
-// bound but the limit itself, for as long as it lasts.
+// Single answers that are lost leave a request to the node's share: the store is not lost, and both admit. What the
+// share admitted is charged, but not what came back to it until then.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	for i, o := range run(t, func(s *Scenario) {
 		s.Loss, s.Share, s.Strategies = 0.05, true, []Strategy{Strict(), Lease()}
@@ -54,8 +54,8 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 		closed := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} }).Results[i]
 		assert.True(t, closed.Holds)
 		if o.Strategy == "strict" {
-			assert.InDelta(t, 0.05*10*10_000, float64(o.Admitted-closed.Admitted), 300, "what is lost of ten times the limit is half of it")
-			assert.False(t, o.Holds)
+			assert.Greater(t, o.Admitted, closed.Admitted+500)
+			assert.Less(t, o.Admitted, closed.Admitted+1500, "what is lost of ten times the limit is half of it")
 		}
 	}
 }

@@ -49,8 +49,8 @@ type Result struct {
 	Bound float64 `json:"bound"`
 	// Worst is the most that was admitted of any key in any interval beyond rate*T and what was held of it when
 	// the interval began. Of windows it is that of the whole run until the end of any window, so that windows which
-	// are kept exactly have none. WorstBound is burst + N*D, and with shares what those have when the store goes
-	// away and what it has when it is back: at most a burst each. Holds says that Worst is within.
+	// are kept exactly have none. WorstBound is burst + N*D, and with shares what they have when the store goes
+	// away and what comes back until all nodes have noticed its return. Holds says that Worst is within.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -75,13 +75,14 @@ func newReport(s *Scenario, ideal *central) *Report {
 	return r
 }
 
-// afterLoss is what a store that goes away once costs, if there are shares: they begin full, and the store's own buckets
-// fill until the nodes notice that it is back, while the shares are spent.
+// afterLoss is what a store that goes away once costs, if there are shares: they begin full, and are charged when the
+// store is back. Until the last node has noticed that, some shares and the store both fill: the store a burst at most.
 func (s *Scenario) afterLoss() float64 {
 	if !s.Share || s.Away == (Span{}) {
 		return 0
 	}
-	return float64(s.shareBurst())*float64(s.Nodes) + float64(s.Burst)
+	both := s.perMicrosecond() * float64(probeEvery/time.Microsecond)
+	return float64(s.shareBurst())*float64(s.Nodes) + min(both, float64(s.Burst))
 }
 
 // rounding is what sums of whole numbers and of rates can be wrong by, in tokens.

@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/weir-go/weir/redislimit/internal/script"
+
 // strict asks the store about every request. A request whose answer is lost is up to the node's
 // share, and the store has charged it.
 type strict struct {
@@ -22,14 +24,23 @@ func (s *strict) arrive(node, key uint32) {
 }
 
 func (s *strict) answered(node uint32, q *question) {
-	if q.failed {
+	switch {
+	case q.what == shareSettlement:
+		s.shares.settled(node, q)
+	case q.failed:
 		s.shares.arrive(node, q.key)
+	default:
+		s.shares.settle(s.post, node, q.key)
 	}
 }
 
 // decide has the store decide about a request. Who waits for an answer gives up when the timeout is over,
 // however long of that the question did not travel.
 func (p *post) decide(r *refill, buckets []bucket, q *question) {
+	if q.what == shareSettlement {
+		r.ask(&buckets[q.key], p.micros(), script.Ask{Debt: q.debt})
+		return
+	}
 	if p.now-q.since > int64(p.scenario.Timeout) {
 		q.failed = true
 	}
