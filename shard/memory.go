@@ -59,7 +59,8 @@ func touch(slots []slot) {
 
 // bytes is everything a table holds.
 func (t *Table) bytes() uint64 {
-	bytes := uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped + t.memory.heap + uint64(len(t.words))*uint64(unsafe.Sizeof(t.words[0]))
+	bytes := uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped + t.memory.heap
+	bytes += uint64(len(t.words)) * uint64(unsafe.Sizeof(t.words[0]))
 	if t.rings != nil {
 		bytes += t.rings.mapped + t.rings.heap
 	}
