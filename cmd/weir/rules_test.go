@@ -34,9 +34,9 @@ rule clients
   for     all requests
   by      ip
   limit   token bucket 10/s burst 20
-  memory  25 MiB for 1,000,000 keys, then evict
+  memory  26 MiB for 1,000,000 keys, then evict
 
-1 rule, about 25 MiB of memory when all keys are there
+1 rule, about 26 MiB of memory when all keys are there
 `, ""}, r)
 	assert.Equal(t, result{0, "", ""}, run(t, program, "", "check", "--quiet", good))
 

@@ -44,7 +44,7 @@ rule everything
   for     all requests
   by      global
   limit   token bucket 5000/s burst 10000
-  memory  25 MiB for 1,000,000 keys, then evict
+  memory  26 MiB for 1,000,000 keys, then evict
 
 rule api
   for     host api.example.com, path /v1/
@@ -52,23 +52,23 @@ rule api
   limit   token bucket 10/s burst 20
           token bucket 1/s burst 5 for X-Plan: free
           token bucket 100/s burst 200 for X-Plan: paid
-  memory  25 MiB for 1,000,000 keys, then evict
+  memory  26 MiB for 1,000,000 keys, then evict
 
 rule failed-logins
   for     method POST, path /login or /login/{$}
   by      ip
   limit   token bucket 5/m burst 5
   refund  on 2xx
-  memory  25 MiB for 1,000,000 keys, then evict
+  memory  26 MiB for 1,000,000 keys, then evict
 
 rule search (shadow: counts, never refuses)
   for     path /users/{id}/search
   by      ip, path
   limit   sliding window 30/1m0s
   cost    the header X-Search-Cost, 1 without it, at most 10
-  memory  25 MiB for 1,000,000 keys, then evict
+  memory  26 MiB for 1,000,000 keys, then evict
 
-4 rules, about 102 MiB of memory when all keys are there
+4 rules, about 103 MiB of memory when all keys are there
 `, out.String())
 }
 
