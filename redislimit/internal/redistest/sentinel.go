@@ -91,8 +91,11 @@ func (s *Sentinels) Failover() {
 // sentinels up anew.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
+	// All forget before any learns: one that still knew would tell the others of its own, with a higher epoch.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "REMOVE", masterSet)
+	}
+	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "MONITOR", masterSet, "127.0.0.1", strconv.Itoa(master.port), "2")
 	}
 }
