@@ -24,14 +24,9 @@ func peek(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Deci
 	return d
 }
 
-// Peek answers what Take then does, and changes nothing in the store. Of the log a real server knows: the script's
-// tests ask it.
+// Peek answers what Take then does, and changes nothing in the store.
 func TestPeekTakesNothing(t *testing.T) {
-	for name, policy := range map[string]engine.Policy{
-		"token bucket":   engine.TokenBucket(engine.PerSecond(1), 5),
-		"fixed window":   engine.FixedWindow(5, 5*time.Second),
-		"sliding window": engine.SlidingWindow(5, 5*time.Second),
-	} {
+	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
 			server, store := mini(t)
 			l := limiter(t, store, policy)
