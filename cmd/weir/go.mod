@@ -14,8 +14,8 @@ require (
 	github.com/redis/rueidis v1.0.79
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1
-	github.com/weir-go/weir v0.0.0
-	github.com/weir-go/weir/redislimit v0.0.0
+	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/redislimit v0.1.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/net v0.57.0
@@ -47,7 +47,3 @@ require (
 	golang.org/x/text v0.41.0 // indirect
 	google.golang.org/protobuf v1.36.8 // indirect
 )
-
-replace github.com/weir-go/weir => ../..
-
-replace github.com/weir-go/weir/redislimit => ../../redislimit

@@ -39,7 +39,7 @@ func startNginx(t *testing.T, weir, upstream string) string {
 		program, err = exec.LookPath("/usr/sbin/nginx") // not in everybody's path
 	}
 	if err != nil {
-		t.Skip("nginx is not installed: make test-nginx does that")
+		t.Skip("there is no nginx on the PATH: make test installs it; on Debian: apt-get install nginx-light")
 	}
 	dir, address := t.TempDir(), freeAddress(t)
 	server := strings.NewReplacer(
