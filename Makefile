@@ -2,7 +2,7 @@
 
 # Those of go.work, and bench, which has a go.work of its own: the libraries that it compares weir
 # with would raise the versions of everybody's dependencies (docs/decisions/0001-modules.md).
-MODULES   := . fuzz examples redislimit cmd/weir bench
+MODULES   := . fuzz examples redislimit cmd/weir internal/release bench
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -131,6 +131,12 @@ tidy: ## go mod tidy for every module, and the sums of the workspaces
 	rm -f go.work.sum bench/go.work.sum
 	go list -m all >/dev/null && go list -deps -test work >/dev/null
 	cd bench && go list -m all >/dev/null && go list -deps -test ./... >/dev/null
+
+release: ## set versions, write the changelog, commit and tag VERSION=v1.2.3; REALLY=yes does it, otherwise it says what it would do (docs/releasing.md)
+	cd internal/release && go run . release -version "$(VERSION)" $(if $(REALLY),-really)
+
+release-check: begin ## import and install what the tree would publish, as strangers do, from a module proxy made of it
+	$(stage) "release check" bash -c 'cd internal/release && go run . check'
 
 vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
 	$(call each,vulncheck,go run $(GOVULNCHECK) ./...)
