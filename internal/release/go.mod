@@ -7,4 +7,4 @@ require (
 	golang.org/x/mod v0.38.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require go.yaml.in/yaml/v3 v3.0.5
