@@ -39,12 +39,12 @@ func (b *browser) focused() (s stop) {
 func (b *browser) byKeyboard(d *demo) {
 	b.t.Helper()
 	for range 30 {
-		d.ask("/login", "203.0.113.201", "")
+		d.ask("/export", "203.0.113.201", "")
 	}
 	b.do(chromedp.Reload())
 	b.until(`[...document.querySelectorAll("#refused code")].some((e) => e.textContent === "ip:203.0.113.201")`)
 	var stops []string
-	peek := "Peek at ip:203.0.113.201 of login"
+	peek := "Peek at ip:203.0.113.201 of export"
 	for range 60 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		s := b.focused()
@@ -65,13 +65,13 @@ func (b *browser) byKeyboard(d *demo) {
 
 	// The list moves: its button is the one of the key, wherever that is.
 	b.do(chromedp.Focus(`#refused button[aria-label="`+peek+`"]`), chromedp.KeyEvent(kb.Enter))
-	b.until(`document.querySelector("#result").textContent.startsWith("0 of 10 left")`)
+	b.until(`document.querySelector("#result").textContent.startsWith("0 of 5 left")`)
 	assert.Equal(b.t, peek, b.focused().Name)
 	b.do(chromedp.Focus(`#result button`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#confirm"))
 	assert.Equal(b.t, "Cancel", b.focused().Name, "what harms is not what Enter does at once")
 	b.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible("#confirm"))
 	assert.Equal(b.t, "Reset this key…", b.focused().Name)
 	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#confirm"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
-	b.until(`document.querySelector("#result p").textContent === "Reset: 10 of 10 left now."`)
+	b.until(`document.querySelector("#result p").textContent === "Reset: 5 of 5 left now."`)
 	assert.Equal(b.t, "#result", b.focused().Where)
 }
