@@ -18,7 +18,6 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/weir-go/weir v0.1.0
 	github.com/weir-go/weir/redislimit v0.1.0
-	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/net v0.57.0
 	golang.org/x/term v0.45.0

@@ -1,6 +1,6 @@
-// Package leakcheck fails the tests of a package that leave goroutines behind. The root module
-// uses it in the place of go.uber.org/goleak, so that its importers require nothing for the sake
-// of its tests.
+// Package leakcheck fails the tests of a package that leave goroutines behind. It is used in the
+// place of go.uber.org/goleak, so that importers of the root module require nothing for the sake of
+// its tests, and because goleak waits for less than half a second, which a busy machine may need.
 package leakcheck
 
 import (
