@@ -35,9 +35,9 @@ type reaches struct {
 	lowering word.Word
 }
 
-// begin makes all reaches 0, for homes on so many lines.
-func (r *reaches) begin(lines, window uint64, prefault bool) {
-	r.words, r.stride = make([]word.Word, ceilDiv(lines, wordHomes)), ceilDiv(window, reachSteps)
+// begin makes all reaches 0.
+func (r *reaches) begin(l layout, prefault bool) {
+	r.words, r.stride = make([]word.Word, l.reachWords()), ceilDiv(l.window, reachSteps)
 	if prefault {
 		for i := range r.words {
 			r.words[i].Store(0)

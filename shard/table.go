@@ -90,51 +90,34 @@ type shard struct {
 // New returns a table of cfg.Slots slots, rounded up to whole lines per shard.
 // All memory it will ever hold is allocated here.
 func New(cfg Config) (*Table, error) {
-	if cfg.Window == 0 {
-		cfg.Window = DefaultWindow
-	}
-	if cfg.Start < 0 || cfg.Slots < 1 || cfg.Shards < 1 || cfg.Shards > MaxShards || cfg.Shards&(cfg.Shards-1) != 0 || cfg.Window < 1 || cfg.Overflow > Admit {
-		return nil, fmt.Errorf("shard: %d slots in %d shards with windows of %d slots and overflow policy %d, started at %d: want at least 1 slot, a power of two up to %d shards, a window of at least 1, a known policy and a time from 0",
-			cfg.Slots, cfg.Shards, cfg.Window, cfg.Overflow, cfg.Start, MaxShards)
-	}
-	if cfg.Slots > maxBytes/slotBytes || cfg.Window > maxBytes/slotBytes {
-		return nil, fmt.Errorf("shard: %d slots of %d bytes with windows of %d slots: want at most %d slots", cfg.Slots, slotBytes, cfg.Window, uint64(maxBytes/slotBytes))
-	}
-	shards := uint64(cfg.Shards)
-	homes := ceilDiv(ceilDiv(cfg.Slots, shards), lineSlots)
-	// The last home needs a whole window behind it; shards start on a line.
-	perShard := ceilDiv((homes-1)*lineSlots+uint64(cfg.Window), lineSlots) * lineSlots
-	if hi, total := bits.Mul64(perShard, shards); hi != 0 || total > maxBytes/slotBytes {
-		return nil, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, uint64(maxBytes/slotBytes))
-	}
-	memory, err := allocate(perShard*shards, cfg.Prefault)
+	layout, err := cfg.layout()
 	if err != nil {
-		return nil, fmt.Errorf("shard: %d slots: %w", perShard*shards, err)
+		return nil, err
+	}
+	memory, err := allocate(layout.slots(), cfg.Prefault)
+	if err != nil {
+		return nil, fmt.Errorf("shard: %d slots: %w", layout.slots(), err)
 	}
 	t := &Table{
-		first:    &memory.slots[0],
-		mask:     shards - 1,
-		lines:    perShard / lineSlots,
-		homes:    homes,
-		window:   uint64(cfg.Window),
-		overflow: cfg.Overflow,
-		shards:   make([]shard, shards),
-		memory:   memory,
+		first:     &memory.slots[0],
+		mask:      layout.shards - 1,
+		lines:     layout.perShard / lineSlots,
+		homes:     layout.homes,
+		window:    layout.window,
+		overflow:  cfg.Overflow,
+		shards:    make([]shard, layout.shards),
+		memory:    memory,
+		ringSize:  layout.ringSize,
+		ringWords: layout.ringWords,
 	}
-	if log := cfg.Plan.log; log != nil {
-		// Two words to a slot's worth of memory.
-		t.ringSize = log.Size()
-		t.ringWords = ceilDiv(t.ringSize, 2) * 2
-		if hi, all := bits.Mul64(perShard*shards, t.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
-			return nil, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", perShard*shards, t.ringSize)
-		}
-		if t.rings, err = allocate(perShard*shards*t.ringWords/2, cfg.Prefault); err != nil {
-			return nil, fmt.Errorf("shard: %d slots with %d times each: %w", perShard*shards, t.ringSize, err)
+	if layout.ringSize > 0 {
+		if t.rings, err = allocate(layout.ringSlots(), cfg.Prefault); err != nil {
+			return nil, fmt.Errorf("shard: %d slots with %d times each: %w", layout.slots(), layout.ringSize, err)
 		}
 	}
-	t.reaches.begin(t.lines*shards, t.window, cfg.Prefault)
+	t.reaches.begin(layout, cfg.Prefault)
 	for i := range t.shards {
-		t.shards[i].slots = memory.slots[uint64(i)*perShard:][:perShard:perShard]
+		t.shards[i].slots = memory.slots[uint64(i)*layout.perShard:][:layout.perShard:layout.perShard]
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
 		t.hits = min(t.window, hitLines*lineSlots)
