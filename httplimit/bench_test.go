@@ -13,7 +13,8 @@ import (
 
 // plenty is a limit that never refuses here.
 func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
-	return httplimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
+	return httplimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
+		Key: key}
 }
 
 // raceEnabled: under the race detector a sync.Pool drops things at random.
@@ -45,7 +46,8 @@ func budgets(t testing.TB) (cases []budget) {
 		{"header", []httplimit.Limit{plenty(t, "a", apiKey)}},
 		{"join", []httplimit.Limit{plenty(t, "a", httplimit.Join(apiKey, httplimit.Method, httplimit.Path))}},
 		{"refund", []httplimit.Limit{refund}},
-		{"ip+user+global", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey), plenty(t, "c", httplimit.Everyone)}},
+		{"ip+user+global", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey),
+			plenty(t, "c", httplimit.Everyone)}},
 		{"ip+user+global-refused", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey), empty}},
 		{"ip+shadow", []httplimit.Limit{plenty(t, "a", trusting.Key), shadow}},
 		{"eight", eight},

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A KeyFunc says whom a request is charged to; false means that the limit does not apply to
-// it. It makes the key with the [Hasher] and returns that key:
+// A KeyFunc returns the key that a request is charged to; false means that the limit does not apply to the request. It
+// makes the key with the [Hasher]:
 //
 //	func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 //		user := userOf(r)

@@ -108,7 +108,8 @@ func TestJoin(t *testing.T) {
 	assert.False(t, limited, "one part says that the limit does not apply")
 	assert.Equal(t, "text:x", textOf(t, httplimit.Join(a), getFrom(direct, "A", "x")))
 	inner := httplimit.Join(a, httplimit.Join(b, httplimit.Method), httplimit.Everyone)
-	assert.Equal(t, "text:6:text:a24:text:7:text:bc8:text:GET8:number:0", textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
+	assert.Equal(t, "text:6:text:a24:text:7:text:bc8:text:GET8:number:0",
+		textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
 
 	l := newClock().burst(t, 5)
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,8 +20,8 @@ const (
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// Refuse answers a refused request, with headers, status and body. To an allowed one it does
-// nothing: that is the handler's to answer.
+// Refuse answers a refused request, with headers, status and body. For an allowed one it does nothing: the handler
+// answers it.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return
@@ -39,7 +39,7 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(res.Status())
-	w.Write(append(body(make([]byte, 0, 512)), '\n')) // if the client has gone there is nobody to tell
+	w.Write(append(body(make([]byte, 0, 512)), '\n')) // an error means that the client is gone
 }
 
 // problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON

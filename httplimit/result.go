@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Result is what [Middleware.Decide] made of a request. Its methods are not for use by several
-// goroutines at once, and of copies only one may be settled.
+// A Result is the decision of [Middleware.Decide] on a request. Its methods are not safe for concurrent use, and of
+// copies only one may be settled.
 type Result struct {
 	m          *Middleware
 	verdict    verdict
@@ -32,7 +32,7 @@ const (
 // inlineChecks is how many limits can apply to a request before a decision allocates.
 const inlineChecks = 8
 
-// A check is a request held against one limit.
+// A check is a request checked against one limit.
 type check struct {
 	limit    *limit
 	key      engine.Key // of the limiter
@@ -40,7 +40,7 @@ type check struct {
 	n        uint64
 	decision engine.Decision
 	outcome  Outcome
-	answered bool // the decision is one
+	answered bool // the decision is one of the limiter or backend
 	taken    source
 	tier     uint8
 }

@@ -89,7 +89,8 @@ func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
 		if v != values[0] {
-			return "", fmt.Errorf("%s and %s do not agree, or are there twice: have the proxy set one and clear the other", name, other)
+			return "", fmt.Errorf("%s and %s do not agree, or are there twice: have the proxy set one and clear the other",
+				name, other)
 		}
 	}
 	if len(values) == 0 || values[0] == "" {

@@ -129,7 +129,8 @@ func TestBehindNginx(t *testing.T) {
 	assert.Equal(t, `{"error":"Too many requests"}`, body)
 
 	// What a client claims about its request and address changes nothing.
-	status, _, _ = do("POST", "/login", "", "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Uri", "/", "X-Forwarded-Method", "GET", "X-Forwarded-Host", "a")
+	status, _, _ = do("POST", "/login", "", "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Uri", "/",
+		"X-Forwarded-Method", "GET", "X-Forwarded-Host", "a")
 	assert.Equal(t, 429, status)
 
 	status, _, h = do("GET", "/forbidden", "")

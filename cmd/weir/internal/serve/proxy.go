@@ -21,7 +21,8 @@ type proxy struct {
 	log     *slog.Logger
 }
 
-func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, counts *counters, log *slog.Logger) *proxy {
+func newProxy(u *config.Upstream, transport *http.Transport, f *config.File,
+	counts *counters, log *slog.Logger) *proxy {
 	p := &proxy{body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
 	forward := newForwarder(f)
 	p.reverse = httputil.ReverseProxy{

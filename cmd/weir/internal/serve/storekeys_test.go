@@ -93,7 +93,8 @@ func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.SetTime(time.Unix(1_000_000_000, 0)) // nothing comes back
-	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
+	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
+		"rules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
 	_, state := s.askAdmin("/state.json")
 	require.Contains(t, state, `"mode":"leased"`)
 	s.statuses(20)
