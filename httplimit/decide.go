@@ -146,6 +146,7 @@ func (c *check) giveBack(r *http.Request, m *Middleware) {
 	switch c.taken {
 	case local:
 		c.limit.Limiter.RefundKey(c.key, c.n)
+	case nowhere:
 	case remote:
 		if err := c.limit.Backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
 			m.failed(c.limit, err)

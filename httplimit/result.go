@@ -81,6 +81,7 @@ func (res *Result) Status() int {
 		return http.StatusTooManyRequests
 	case unavailable:
 		return http.StatusServiceUnavailable
+	case pass:
 	}
 	return http.StatusOK
 }

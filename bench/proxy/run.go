@@ -67,7 +67,7 @@ func (p Plan) Do(ctx context.Context, command string, before func(s *server.Serv
 	defer func() { err = errors.Join(err, m.close()) }()
 	for round := range p.Rounds {
 		for i := range r.Rows {
-			// Every other round backwards, so that nobody always follows the same neighbour.
+			// Every other round runs backwards, so that no server always follows the same one.
 			if round%2 == 1 {
 				i = len(r.Rows) - 1 - i
 			}

@@ -18,7 +18,7 @@ type Program struct {
 // Wrk is the program that makes the requests.
 var Wrk = Program{Name: "wrk", Package: "apt-get install wrk", Version: []string{"-v"}}
 
-// Find returns the program's path. Servers are not in everybody's PATH, so they are looked for where
+// Find returns the program's path. Servers are not in every user's PATH, so they are looked for where
 // Debian has them, too.
 func (p Program) Find() (string, error) {
 	path, err := exec.LookPath(p.Name)

@@ -29,7 +29,7 @@ func weirProgram(path string) Program {
 func weirArgs(config string) []string { return []string{"serve", config} }
 
 // weirFile returns what writes a rule file. A file has at least one rule: without a limiter it
-// is one for a host that nobody asks for.
+// is one for a host that no request names.
 func weirFile(headers string) func(Site) string {
 	return func(s Site) string {
 		match, rate, burst := "", fmt.Sprintf("%d/s", Plenty), Plenty

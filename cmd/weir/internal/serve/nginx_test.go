@@ -36,7 +36,7 @@ func startNginx(t *testing.T, weir, upstream string) string {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/nginx") // not in everybody's path
+		program, err = exec.LookPath("/usr/sbin/nginx") // not in every PATH
 	}
 	if err != nil {
 		t.Skip("nginx is not installed: make test-nginx does that")
@@ -144,5 +144,5 @@ func TestBehindNginx(t *testing.T) {
 
 	s.stop()
 	status, _, _ = do("GET", "/", "")
-	assert.Equal(t, 200, status, "as the document says: without weir nobody is limited")
+	assert.Equal(t, 200, status, "as the document says: without weir no request is limited")
 }

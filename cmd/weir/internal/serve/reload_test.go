@@ -141,7 +141,7 @@ func TestConnectionsOutliveAReload(t *testing.T) {
 	assert.Equal(t, address, s.address())
 	assert.Equal(t, "200 200 429", s.statuses(3))
 	s.reloading.Lock()
-	assert.Len(t, s.retired, 1, "who has a connection is kept, who has none is not")
+	assert.Len(t, s.retired, 1, "a server with a connection is kept, one without is not")
 	s.reloading.Unlock()
 }
 

@@ -123,7 +123,7 @@ func (r *running) write(text string) {
 	require.NoError(r.t, os.Rename(beside, r.path))
 }
 
-// change writes the rule file and has it read, by whoever is first.
+// change writes the rule file and reloads it; the watcher may be faster.
 func (r *running) change(text string) {
 	r.t.Helper()
 	r.write(text)

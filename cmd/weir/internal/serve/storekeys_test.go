@@ -127,7 +127,7 @@ func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	for key, want := range map[string]string{"secret": "", long: "is longer than the 256 bytes that are kept of it"} {
 		_, typed := s.key("peek", fmt.Sprintf(`{"rule":"api","parts":[%q]}`, key))
 		assert.Zero(t, typed.Remaining)
-		assert.True(t, hashes[typed.Hash], "who types the key sees by which hash it is listed")
+		assert.True(t, hashes[typed.Hash], "a typed key has the hash by which it is listed")
 		_, byHash := s.key("peek", fmt.Sprintf(`{"rule":"api","hash":%q}`, typed.Hash))
 		assert.Contains(t, byHash.Error, want)
 		assert.Equal(t, want == "", byHash.Recorded)
