@@ -44,6 +44,7 @@ build: ## build weir, and weir-bench for `weir bench`, into bin/
 
 test: ## every test: plain, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
 	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
+	@command -v hypercorn >/dev/null || .ci/install python3-hypercorn
 	@command -v redis-server >/dev/null && command -v faketime >/dev/null || .ci/install redis-server faketime
 	$(call each,go test $(serial) ./...)
 	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard

@@ -1,20 +1,15 @@
 package serve
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -56,33 +51,8 @@ func startNginx(t *testing.T, weir, upstream string) string {
 	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil,
 		"daemon off;\nmaster_process off;\npid %s;\nerror_log stderr notice;\nevents {}\nhttp {\n\taccess_log off;\n%s%s}\n",
 		filepath.Join(dir, "pid"), temp, server), 0o600))
-	var said bytes.Buffer
-	cmd := exec.Command(program, "-p", dir, "-c", conf)
-	cmd.Stderr = &said
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			require.NoError(t, conn.Close())
-			return address
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatal("nginx ended: ", err, said.String())
-		case <-ctx.Done():
-			t.Fatal("nginx does not listen")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	startProgram(t, address, exec.Command(program, "-p", dir, "-c", conf))
+	return address
 }
 
 // TestBehindNginx: a real nginx asks by auth_request, with the configuration of docs/operations.md.

@@ -56,6 +56,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
 	x := &exchange{header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}}
 	clear(w.Header())
+	stripUpgrade(r)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if r.Body != http.NoBody {
 		r.Body = x.client
@@ -69,6 +70,9 @@ func (p *proxy) answered(response *http.Response) error {
 	// which limits are weir's.
 	maps.Copy(response.Header, exchangeOf(response.Request).header)
 	if response.StatusCode == http.StatusSwitchingProtocols {
+		if response.Request.Header.Get("Upgrade") == "" {
+			return errors.New("the upstream changes the protocol, for which it was not asked")
+		}
 		return nil // no body but a connection, which either side may end
 	}
 	response.Body = &watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}

@@ -199,14 +199,14 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// upgradeUpstream answers an upgrade, and then a line with itself, until either side goes.
+// upgradeUpstream changes to a protocol that answers each line with itself, until either side closes.
 func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
 	conn, both, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
 	for {
 		_ = both.Flush()
 		word, err := both.ReadString('\n')
@@ -219,7 +219,7 @@ func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
 
 func TestAnUpgradedConnectionPassesAndEndsWithTheServer(t *testing.T) {
 	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
-	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
