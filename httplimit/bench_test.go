@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -36,7 +37,10 @@ func budgets(t testing.TB) (cases []budget) {
 	for i := range 8 {
 		eight = append(eight, plenty(t, fmt.Sprint("limit", i), httplimit.Everyone))
 	}
-	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key", "0123456789abcdef0123456789abcdef")
+	session, err := httplimit.Cookie("session", nil)
+	require.NoError(t, err)
+	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key", "0123456789abcdef0123456789abcdef",
+		"Cookie", "theme=dark; session=0123456789abcdef")
 	for _, c := range []struct {
 		name   string
 		limits []httplimit.Limit
@@ -44,6 +48,7 @@ func budgets(t testing.TB) (cases []budget) {
 		{"remote-ip", []httplimit.Limit{plenty(t, "a", nil)}},
 		{"forwarded-ip", []httplimit.Limit{plenty(t, "a", trusting.Key)}},
 		{"header", []httplimit.Limit{plenty(t, "a", apiKey)}},
+		{"cookie", []httplimit.Limit{plenty(t, "a", session)}},
 		{"join", []httplimit.Limit{plenty(t, "a", httplimit.Join(apiKey, httplimit.Method, httplimit.Path))}},
 		{"refund", []httplimit.Limit{refund}},
 		{"ip+user+global", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey),
@@ -68,7 +73,7 @@ type ignore struct{}
 
 func (*ignore) Observe(string, httplimit.Outcome) {}
 
-// TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key but a cookie's.
+// TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key.
 func TestDecisionsDoNotAllocate(t *testing.T) {
 	for _, c := range budgets(t) {
 		if raceEnabled && c.name == "join" {

@@ -40,7 +40,7 @@ A limit can cost more for some requests (Cost), be tried out first (Shadow), cou
 
 # Cost
 
-A decision on up to eight limits does not allocate, with any key function of this package but [Cookie]. Headers cost two
-allocations with the default style and one limit: a string, and the array of values of the http.Header.
+A decision on up to eight limits does not allocate, with any key function of this package. Headers cost two allocations
+with the default style and one limit: a string, and the array of values of the http.Header.
 */
 package httplimit

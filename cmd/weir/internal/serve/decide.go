@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,6 +35,10 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.counts.requests.Add(1)
+	if err := g.read.check(described); err != nil {
+		fail(w, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())
+		return
+	}
 	decision := g.limits.Decide(described)
 	if !decision.Allowed() {
 		decision.Refuse(&otherStatus{w, status}, described)

@@ -21,6 +21,7 @@ type generation struct {
 	store      *refcounted[*redislimit.Store]              // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
 	transports map[transportKey]*refcounted[*http.Transport]
+	read       fieldsRead
 	limits     *httplimit.Middleware
 	handler    http.Handler // the limits, and the routes behind them
 	shown      []admin.Rule // to the administrator
@@ -77,5 +78,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.leave()
 	s.counts.requests.Add(1)
+	if err := g.read.check(r); err != nil {
+		fail(w, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
+		return
+	}
 	g.handler.ServeHTTP(w, r)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // proxy passes admitted requests to an upstream.
@@ -21,10 +22,10 @@ type proxy struct {
 	log     *slog.Logger
 }
 
-func newProxy(u *config.Upstream, transport *http.Transport, f *config.File,
+func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip *httplimit.ClientIP,
 	counts *counters, log *slog.Logger) *proxy {
 	p := &proxy{body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
-	forward := newForwarder(f)
+	forward := newForwarder(u, f, ip)
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u.URL)

@@ -52,7 +52,7 @@ func TestProxyPassesRequestAndAnswer(t *testing.T) {
 	assert.Equal(t, "127.0.0.1", r.Header.Get("X-Forwarded-For"), "what a client claims is dropped")
 	assert.Equal(t, "http", r.Header.Get("X-Forwarded-Proto"))
 	assert.Equal(t, s.address(), r.Header.Get("X-Forwarded-Host"))
-	assert.Empty(t, r.Header.Get("X-Real-IP"))
+	assert.Equal(t, "127.0.0.1", r.Header.Get("X-Real-IP"), "the client as weir sees it")
 	assert.Empty(t, r.Header.Get("Forwarded"))
 }
 
