@@ -9,10 +9,11 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// fieldsRead are the headers and cookies that the rules of a file read one value of.
+// fieldsRead are the headers and cookies that the rules of a file read one value of, and whether they read the host.
 type fieldsRead struct {
 	headers []string // canonical
 	cookies []string
+	host    bool
 }
 
 func newFieldsRead(f *config.File) (read fieldsRead) {
@@ -23,6 +24,7 @@ func newFieldsRead(f *config.File) (read fieldsRead) {
 	}
 	for i := range f.Rules {
 		rule := &f.Rules[i]
+		read.host = read.host || len(rule.Match.Hosts) > 0 || rule.Key.Uses(config.SourceHost)
 		header(rule.Cost.Header)
 		if rule.Tiers != nil {
 			header(rule.Tiers.Header)

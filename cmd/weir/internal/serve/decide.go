@@ -2,10 +2,12 @@ package serve
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -28,7 +30,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		fail(w, body, http.StatusBadRequest, err.Error())
 		return
 	}
-	described, err := describedRequest(r)
+	described, err := describedRequest(r, g.read.host)
 	if err != nil {
 		s.config.Log.Warn("a proxy asks for no decision that can be made", "peer", r.RemoteAddr, "err", err)
 		fail(w, body, http.StatusBadRequest, err.Error())
@@ -65,7 +67,7 @@ func refusalStatus(u *url.URL) (int, error) {
 // describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
 // configurations of nginx often write X-Original-URI and -Method. A proxy writes one of the two, and may pass the other
 // on as its client sent it. Two that differ are refused: a client could otherwise choose the request that is decided.
-func describedRequest(r *http.Request) (*http.Request, error) {
+func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
 		return nil, err
@@ -81,12 +83,28 @@ func describedRequest(r *http.Request) (*http.Request, error) {
 	if !httpguts.ValidHeaderFieldName(method) { // the same characters
 		return nil, fmt.Errorf("X-Forwarded-Method %q: want a method, such as GET", method)
 	}
-	described := r.Clone(r.Context())
-	described.Method, described.URL, described.RequestURI = method, u, target
-	if host := r.Header.Get("X-Forwarded-Host"); host != "" {
-		described.Host = host
+	host, err := describedHost(r, needsHost)
+	if err != nil {
+		return nil, err
 	}
+	described := r.Clone(r.Context())
+	described.Method, described.URL, described.RequestURI, described.Host = method, u, target, host
 	return described, nil
+}
+
+// describedHost returns the host of X-Forwarded-Host. Without it the host is that of the listener itself, which no rule
+// is about.
+func describedHost(r *http.Request, needed bool) (string, error) {
+	hosts := r.Header.Values("X-Forwarded-Host")
+	switch {
+	case len(hosts) == 0 && needed:
+		return "", errors.New("no X-Forwarded-Host, and a rule is about hosts: have the proxy set it")
+	case len(hosts) == 0:
+		return r.Host, nil
+	case len(hosts) > 1 || strings.Contains(hosts[0], ","):
+		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: have the proxy replace what a client sends", hosts)
+	}
+	return hosts[0], nil
 }
 
 // either returns the value of the header that is present. Several values must be equal.
