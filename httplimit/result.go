@@ -73,8 +73,8 @@ func (res *Result) add() *check {
 // Allowed says whether the request may pass.
 func (res *Result) Allowed() bool { return res.verdict == pass }
 
-// Status returns the status of the answer: 200 for an allowed request, 429 for a refused one,
-// 503 if the backend of a limit with [FailClosed] failed.
+// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused one, 503 if the backend
+// of a limit with [FailClosed] failed. [Result.Refuse] answers a refused gRPC call with another status.
 func (res *Result) Status() int {
 	switch res.verdict {
 	case limited:

@@ -22,23 +22,23 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	body := g.file.Response.Body
 	if r.URL.Path != "/decide" {
-		fail(w, body, http.StatusNotFound, "Ask at /decide")
+		fail(w, r, body, http.StatusNotFound, "Ask at /decide")
 		return
 	}
 	status, err := refusalStatus(r.URL)
 	if err != nil {
-		fail(w, body, http.StatusBadRequest, err.Error())
+		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
 	described, err := describedRequest(r, g.read.host)
 	if err != nil {
 		s.config.Log.Warn("a proxy asks for no decision that can be made", "peer", r.RemoteAddr, "err", err)
-		fail(w, body, http.StatusBadRequest, err.Error())
+		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
 	s.counts.requests.Add(1)
 	if err := g.read.check(described); err != nil {
-		fail(w, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())
+		fail(w, r, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())
 		return
 	}
 	decision := g.limits.Decide(described)

@@ -79,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	s.counts.requests.Add(1)
 	if err := g.read.check(r); err != nil {
-		fail(w, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
+		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return
 	}
 	g.handler.ServeHTTP(w, r)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/httplimit"
@@ -44,9 +45,13 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 
 // An exchange is what must be known of a request when its answer comes.
 type exchange struct {
-	header http.Header // weir's own of the answer
-	client *clientBody
+	header   http.Header // weir's own of the answer
+	client   *clientBody
+	deadline time.Time // of a gRPC call; zero for none
 }
+
+// expired reports whether the client of a gRPC call has given up, or is about to.
+func (x *exchange) expired() bool { return !x.deadline.IsZero() && !time.Now().Before(x.deadline) }
 
 type exchangeKey struct{}
 
@@ -55,7 +60,9 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 // ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
-	x := &exchange{header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}}
+	x := &exchange{
+		header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}, deadline: grpcDeadline(r),
+	}
 	clear(w.Header())
 	stripUpgrade(r)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
@@ -89,23 +96,28 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		// The client may be gone; then the answer is lost.
 		w.Header().Set("Connection", "close")
 		if errors.As(broken, &slow) && slow.Timeout() {
-			fail(w, p.body, http.StatusRequestTimeout, "The body of the request did not come in time")
+			fail(w, r, p.body, http.StatusRequestTimeout, "The body of the request did not come in time")
 			return
 		}
-		fail(w, p.body, http.StatusBadRequest, "The body of the request breaks off")
+		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
+		return
+	}
+	if exchangeOf(r).expired() {
+		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
 	p.failed(r, err)
 	if errors.As(err, &slow) && slow.Timeout() {
-		fail(w, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
+		fail(w, r, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
 		return
 	}
-	fail(w, p.body, http.StatusBadGateway, "The upstream server did not answer")
+	fail(w, r, p.body, http.StatusBadGateway, "The upstream server did not answer")
 }
 
-// failed counts and logs a failure of the upstream. An error after the client has gone is not one.
+// failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not
+// one.
 func (p *proxy) failed(r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	if r.Context().Err() != nil || exchangeOf(r).expired() {
 		return
 	}
 	p.counts.upstreamFailures.Add(1)
