@@ -1,0 +1,75 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestLayers compares what docs/architecture.md says of what imports what with the imports of all files but tests.
+func TestLayers(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/architecture.md")
+	require.NoError(t, err)
+	said := map[string][]string{}
+	name := regexp.MustCompile("`([^`]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| [^|]+ \\|([^|]*)\\|$").FindAllStringSubmatch(string(text), -1) {
+		said[row[1]] = []string{}
+		for _, imported := range name.FindAllStringSubmatch(row[2], -1) {
+			said[row[1]] = append(said[row[1]], imported[1])
+		}
+	}
+	require.NotEmpty(t, said)
+
+	// part returns the part of the repository that a folder belongs to: the longest name that it begins with.
+	part := func(folder string) (longest string) {
+		for p := range said {
+			if (folder == p || strings.HasPrefix(folder, p+"/")) && len(p) > len(longest) {
+				longest = p
+			}
+		}
+		return longest
+	}
+	found := map[string][]string{}
+	for p := range said {
+		found[p] = []string{}
+	}
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		from := part(filepath.ToSlash(folder))
+		assert.NotEmpty(t, from, "docs/architecture.md does not say what %s is", folder)
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			inside, ours := strings.CutPrefix(imported, "github.com/weir-go/weir/")
+			if to := part(inside); ours && to != from && !slices.Contains(found[from], to) {
+				found[from] = append(found[from], to)
+			}
+		}
+		return nil
+	}))
+	for p := range said {
+		assert.ElementsMatch(t, found[p], said[p], "what %s imports, and what docs/architecture.md says", p)
+	}
+}
