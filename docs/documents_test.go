@@ -1,0 +1,71 @@
+// Package docs has tests that keep the documents true: what they link to, which commands they name, what the programs in
+// them print, and what the architecture says of the code. The commands of the documents are run in cmd/weir.
+package docs
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/document"
+)
+
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts, err := document.Read("..")
+	require.NoError(t, err)
+	return texts
+}
+
+// TestLinksResolve follows every link of the documents to a file and, if it names one, a heading there.
+func TestLinksResolve(t *testing.T) {
+	texts := documents(t)
+	followed := 0
+	for name, text := range texts {
+		for _, target := range document.Links(text) {
+			file, anchor, _ := strings.Cut(target, "#")
+			to := name
+			if file != "" {
+				to = path.Join(path.Dir(name), file)
+			}
+			_, err := os.Stat("../" + to)
+			if assert.NoError(t, err, "%s links to %s", name, target) && anchor != "" {
+				assert.Contains(t, document.Anchors(texts[to]), anchor, "%s links to %s", name, target)
+			}
+			followed++
+		}
+	}
+	assert.Greater(t, followed, 50)
+}
+
+// TestMakeTargetsExist finds every target that the code of a document names in the Makefile.
+func TestMakeTargetsExist(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	require.NoError(t, err)
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9][a-z0-9 -]*):`).FindAllStringSubmatch(string(makefile), -1) {
+		for _, target := range strings.Fields(m[1]) {
+			targets[target] = true
+		}
+	}
+	command := regexp.MustCompile(`^(?:[A-Z]+=\S* )*make((?: [a-z0-9-]+)*)`)
+	named := map[string]bool{}
+	for name, text := range documents(t) {
+		for _, line := range document.Code(text) {
+			if m := command.FindStringSubmatch(line); m != nil {
+				for _, target := range strings.Fields(m[1]) {
+					assert.True(t, targets[target], "%s: %q: the Makefile has no target %s", name, line, target)
+					named[target] = true
+				}
+			}
+		}
+	}
+	for _, target := range []string{"run", "test", "check", "bench", "explore"} {
+		assert.True(t, named[target], "no document names %s: are they still read?", target)
+	}
+}
