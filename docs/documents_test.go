@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"regexp"
@@ -68,4 +69,25 @@ func TestMakeTargetsExist(t *testing.T) {
 	for _, target := range []string{"run", "test", "check", "bench", "explore"} {
 		assert.True(t, named[target], "no document names %s: are they still read?", target)
 	}
+}
+
+// TestDecisionsAreListed finds every record of docs/decisions in the list there, by its number and title.
+func TestDecisionsAreListed(t *testing.T) {
+	texts := documents(t)
+	numbers := map[string]string{}
+	for name, text := range texts {
+		file := path.Base(name)
+		if path.Dir(name) != "docs/decisions" || file == "README.md" {
+			continue
+		}
+		m := regexp.MustCompile(`^# (\d+)\. (.*)\n`).FindStringSubmatch(text)
+		if !assert.Len(t, m, 3, "%s: want a title such as # 1. Title", name) {
+			continue
+		}
+		assert.Empty(t, numbers[m[1]], "%s has the same number", name)
+		numbers[m[1]] = name
+		assert.True(t, strings.HasPrefix(file, fmt.Sprintf("%04s-", m[1])), "%s: number %s", name, m[1])
+		assert.Contains(t, strings.Split(texts["docs/decisions/README.md"], "\n"), fmt.Sprintf("| [%s](%s) | %s |", m[1], file, m[2]))
+	}
+	assert.NotEmpty(t, numbers)
 }
