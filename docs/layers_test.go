@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLayers compares what docs/architecture.md says of what imports what with the imports of all files but tests.
+// TestLayers holds the imports of all files but tests against the table of architecture.md, which says what each part of
+// the repository may import.
 func TestLayers(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")
 	require.NoError(t, err)
@@ -39,10 +39,7 @@ func TestLayers(t *testing.T) {
 		}
 		return longest
 	}
-	found := map[string][]string{}
-	for p := range said {
-		found[p] = []string{}
-	}
+	seen := map[string]bool{}
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -57,19 +54,20 @@ func TestLayers(t *testing.T) {
 		}
 		from := part(filepath.ToSlash(folder))
 		assert.NotEmpty(t, from, "docs/architecture.md does not say what %s is", folder)
+		seen[from] = true
 		for _, spec := range file.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
 				return err
 			}
 			inside, ours := strings.CutPrefix(imported, "github.com/weir-go/weir/")
-			if to := part(inside); ours && to != from && !slices.Contains(found[from], to) {
-				found[from] = append(found[from], to)
+			if to := part(inside); ours && to != from {
+				assert.Contains(t, said[from], to, "%s imports %s: what docs/architecture.md allows to %s", path, imported, from)
 			}
 		}
 		return nil
 	}))
-	for p := range said {
-		assert.ElementsMatch(t, found[p], said[p], "what %s imports, and what docs/architecture.md says", p)
+	for _, p := range []string{"atomicbucket", "shard", "engine", "httplimit", "redislimit", "cmd/weir", "bench", "fuzz", "docs", "internal"} {
+		assert.True(t, seen[p], "%s: nothing was looked at", p)
 	}
 }
