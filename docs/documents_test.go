@@ -4,8 +4,10 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -90,4 +92,31 @@ func TestDecisionsAreListed(t *testing.T) {
 		assert.Contains(t, strings.Split(texts["docs/decisions/README.md"], "\n"), fmt.Sprintf("| [%s](%s) | %s |", m[1], file, m[2]))
 	}
 	assert.NotEmpty(t, numbers)
+}
+
+// TestNamedTestsExist finds every test and file of Go code that a document names in code, somewhere in the repository.
+func TestNamedTestsExist(t *testing.T) {
+	there := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		there[entry.Name()] = true
+		source, err := os.ReadFile(path)
+		for _, m := range function.FindAllStringSubmatch(string(source), -1) {
+			there[m[1]] = true
+		}
+		return err
+	}))
+	named := 0
+	for name, text := range documents(t) {
+		for _, code := range document.Code(text) {
+			for _, m := range regexp.MustCompile(`^(?:(?:Test|Fuzz|Benchmark)[A-Z]\w+|\w+\.go)$`).FindAllString(code, -1) {
+				assert.True(t, there[m], "%s names %s", name, m)
+				named++
+			}
+		}
+	}
+	assert.Greater(t, named, 20)
 }
