@@ -7,7 +7,6 @@ import (
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
@@ -28,7 +27,7 @@ func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
 	for range fill {
-		subject.Warm(decider, before)
+		measure.Warm(decider, before)
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -130,7 +129,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 	denied.Name, denied.Refused = "denied-1m", true
 	for _, row := range []workload.Row{find(b, "allowed-1k"), find(b, "denied-1k"), find(b, "zipf-1m"), denied} {
 		b.Run(row.Name, func(b *testing.B) {
-			benchSubject(b, &row, subject.FloorTSC)
+			benchSubject(b, &row, measure.FloorTSC)
 			for _, a := range algorithms {
 				few := row.Keys == 1000
 				if few && a.name == "log4" || !few && a.name == "log127" {
@@ -167,9 +166,9 @@ func BenchmarkAlgorithms(b *testing.B) {
 // Names are what benchstat reads.
 func TestLabels(t *testing.T) {
 	for name, want := range map[string]string{
-		subject.WeirTSC:        "clock=tsc/of=weir",
-		subject.FloorPrecise:   "clock=precise/of=floor",
-		subject.WeirBatch:      "of=weir-TakeBatch",
+		measure.WeirTSC:        "clock=tsc/of=weir",
+		measure.FloorPrecise:   "clock=precise/of=floor",
+		measure.WeirBatch:      "of=weir-TakeBatch",
 		"sethvargo/go-limiter": "of=sethvargo-go-limiter",
 	} {
 		if got := label(name); got != want {

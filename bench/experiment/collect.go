@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/measure"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -31,7 +30,7 @@ func MeasureCollect(of CollectOf) (Collected, error) {
 		}
 		before, _ := row.Load()
 		var release func()
-		if d, release, err = subject.Open(&row, of.Subject, before); err != nil {
+		if d, release, err = measure.Open(&row, of.Subject, before); err != nil {
 			return Collected{}, err
 		}
 		defer release()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -43,14 +42,14 @@ func TestRateOfEverything(t *testing.T) {
 	for _, name := range []string{"allowed-1k", "denied-1k"} {
 		row, err := workload.Find(name)
 		require.NoError(t, err)
-		names := subject.Of(&row)
+		names := measure.Of(&row)
 		for _, p := range peers.All() {
 			names = append(names, p.Name)
 		}
 		if !row.Refused {
-			names = append(names, subject.Parts()...)
+			names = append(names, measure.Parts()...)
 		}
-		able := slices.DeleteFunc(names, func(n string) bool { return subject.Cannot(&row, n) != "" })
+		able := slices.DeleteFunc(names, func(n string) bool { return measure.Cannot(&row, n) != "" })
 		got, err := MeasureRate(RateOf{Row: name, Subjects: able, For: time.Millisecond})
 		require.NoError(t, err)
 		for _, n := range able {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
@@ -37,7 +36,7 @@ func MeasureMemory(of MemoryOf) (Held, error) {
 	row.Refused = true
 	before, _ := row.Load()
 	heap, resident := used()
-	d, release, err := subject.Open(&row, of.Subject, before)
+	d, release, err := measure.Open(&row, of.Subject, before)
 	if err != nil {
 		return Held{}, err
 	}

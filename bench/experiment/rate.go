@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/measure"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -39,12 +38,12 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	before, requests := row.Load()
 	deciders := make([]measure.Decider, len(of.Subjects))
 	for i, name := range of.Subjects {
-		d, release, err := subject.Open(&row, name, requests)
+		d, release, err := measure.Open(&row, name, requests)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		defer release()
-		subject.Warm(d, before)
+		measure.Warm(d, before)
 		deciders[i] = d
 	}
 	samples := make([]measure.Sample, len(deciders))

@@ -1,4 +1,11 @@
-// Package measure times decisions and counts them.
+// Package measure times decisions and counts them. What it measures has a name: weir by each of its
+// clocks, the floors and their parts, and the peers.
+//
+//	measure.go  the loops that make decisions, and the Sample that they return
+//	subject.go  the names, and what is opened by them
+//	aged.go     weir with a table in which every slot was used
+//	batch.go    weir asked by TakeBatch and TakeKey
+//	warm.go     the requests before the clock starts
 package measure
 
 import (

@@ -11,12 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 )
 
 func TestCheckCountsAnswers(t *testing.T) {
 	round := func(requests, refused, failed int64) Round {
-		return Round{Result: wrk.Result{Requests: requests, Refused: refused, Failed: failed}}
+		return Round{Load: Load{Requests: requests, Refused: refused, Failed: failed}}
 	}
 	for name, c := range map[string]struct {
 		round Round
@@ -49,8 +48,8 @@ func aRun() *Run {
 	rounds := func(perSecond ...float64) (rs []Round) {
 		for _, p := range perSecond {
 			rs = append(rs, Round{
-				Result: wrk.Result{Requests: 1000, PerSecond: p, P50: time.Millisecond, P99: time.Duration(p) * time.Microsecond},
-				CPU:    time.Duration(p) * time.Microsecond,
+				Load: Load{Requests: 1000, PerSecond: p, P50: time.Millisecond, P99: time.Duration(p) * time.Microsecond},
+				CPU:  time.Duration(p) * time.Microsecond,
 			})
 		}
 		return rs

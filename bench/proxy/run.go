@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 	"github.com/weir-go/weir/bench/result"
 )
 
@@ -135,7 +134,7 @@ func newMeter(ctx context.Context, seconds int) (*meter, error) {
 		return nil, err
 	}
 	m.script = filepath.Join(m.dir, "clients.lua")
-	err = os.WriteFile(m.script, []byte(wrk.Script()), 0o600)
+	err = os.WriteFile(m.script, []byte(clientScript()), 0o600)
 	if err == nil {
 		m.upstream, err = server.StartUpstream(ctx)
 	}
@@ -152,11 +151,11 @@ func (m *meter) close() error {
 
 // measure starts a server, lets wrk run and stops the server.
 func (m *meter) measure(ctx context.Context, s *server.Server, mode server.Mode) (Round, error) {
-	process, err := s.Start(ctx, mode, m.upstream.Address, wrk.Header)
+	process, err := s.Start(ctx, mode, m.upstream.Address, clientHeader)
 	if err != nil {
 		return Round{}, err
 	}
-	measured, err := wrk.Run(ctx, m.wrk, m.script, "http://"+process.Address+"/", m.seconds)
+	measured, err := runWrk(ctx, m.wrk, m.script, "http://"+process.Address+"/", m.seconds)
 	cpu, stopped := process.Stop()
 	if err := errors.Join(err, stopped); err != nil {
 		return Round{}, err

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/stat"
+	"github.com/weir-go/weir/bench/result"
 )
 
 // Target is the least ratio of requests/s with weir's limiter to those without.
@@ -19,8 +19,8 @@ func target(r *Run) string {
 		if name != server.WeirName {
 			return
 		}
-		ratios := stat.Ratios(with.figures(perSecond), without.figures(perSecond))
-		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, stat.Of(ratios).Median, Target)
+		ratios := result.Ratios(with.figures(perSecond), without.figures(perSecond))
+		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, result.Summarize(ratios).Median, Target)
 		low, high, ok := interval(ratios)
 		switch {
 		case !ok:

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 )
 
 // withRatios has a row without a limiter at 1000 requests/s, and one with it.
@@ -14,8 +13,8 @@ func withRatios(ratios ...float64) *Run {
 	weir := server.Weir("weir")
 	without, with := Row{Server: weir, Mode: server.Without}, Row{Server: weir, Mode: server.With}
 	for _, ratio := range ratios {
-		without.Rounds = append(without.Rounds, Round{Result: wrk.Result{PerSecond: 1000}})
-		with.Rounds = append(with.Rounds, Round{Result: wrk.Result{PerSecond: 1000 * ratio}})
+		without.Rounds = append(without.Rounds, Round{Load: Load{PerSecond: 1000}})
+		with.Rounds = append(with.Rounds, Round{Load: Load{PerSecond: 1000 * ratio}})
 	}
 	return &Run{Rows: []Row{without, with}}
 }

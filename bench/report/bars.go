@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -58,9 +58,9 @@ func (c *bars) layout() {
 
 func class(name string) string {
 	switch {
-	case subject.IsWeir(name):
+	case measure.IsWeir(name):
 		return "weir"
-	case subject.IsFloor(name) || name == "empty process":
+	case measure.IsFloor(name) || name == "empty process":
 		return "floor"
 	}
 	return "peer"
@@ -70,11 +70,11 @@ func class(name string) string {
 func measureOf(row *result.Row) string {
 	found, err := workload.Find(row.Name)
 	if err != nil {
-		return subject.FloorTSC
+		return measure.FloorTSC
 	}
-	base := subject.FloorOf(&found, "")
+	base := measure.FloorOf(&found, "")
 	if _, ok := row.Entry(base); !ok {
-		base = subject.FloorPrecise // of a machine without a counter
+		base = measure.FloorPrecise // of a machine without a counter
 	}
 	return base
 }

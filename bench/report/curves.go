@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 )
 
 // A curve is a line of a chart. Points are in a field of 1000 by 1000 that is stretched over the
@@ -128,8 +128,8 @@ func scalingCurves(r *result.Run) []curves {
 
 // scaled are the lines of a scaling chart.
 var scaled = []struct{ name, class string }{
-	{subject.WeirTSC, "weir"},
-	{subject.FloorTSC, "floor"},
+	{measure.WeirTSC, "weir"},
+	{measure.FloorTSC, "floor"},
 	{"diy GCRA, xsync map", "other"},
 	{"sethvargo/go-limiter", "third"},
 }

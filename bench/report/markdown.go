@@ -3,10 +3,12 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 // The lines of a document between which its figures stand.
@@ -27,7 +29,10 @@ func Document(path string, r *result.Run) error {
 	if !begins || !ends {
 		return fmt.Errorf("%s: want the lines %q and %q, one below the other", path, strings.TrimSpace(figuresBegin), strings.TrimSpace(figuresEnd))
 	}
-	return os.WriteFile(path, bytes.Join([][]byte{before, []byte(figuresBegin + markdown(r) + figuresEnd), after}, nil), 0o666)
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s%s%s%s%s", before, figuresBegin, markdown(r), figuresEnd, after)
+		return err
+	})
 }
 
 // markdown returns the run as tables.

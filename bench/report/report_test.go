@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/target"
 )
 
 // sample returns a run with something of everything, and text that must be escaped.
 func sample() *result.Run {
 	entries := []result.Entry{
-		{Name: subject.FloorTSC, Floor: subject.FloorTSC, Nanos: []float64{20, 22, 21}, Share: 1},
-		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Nanos: []float64{30, 44, 31}, Share: 1},
-		{Name: "slow & <odd>", Floor: subject.FloorTSC, Nanos: []float64{200, 210, 190}, Share: 1, Allocs: 2, Bytes: 48},
+		{Name: measure.FloorTSC, Floor: measure.FloorTSC, Nanos: []float64{20, 22, 21}, Share: 1},
+		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Nanos: []float64{30, 44, 31}, Share: 1},
+		{Name: "slow & <odd>", Floor: measure.FloorTSC, Nanos: []float64{200, 210, 190}, Share: 1, Allocs: 2, Bytes: 48},
 		{Name: "gives up", Error: "97 % of the decisions were allowed: want 100 %"},
 		{Name: "un-keyed", Cannot: "one limit for everybody"},
 	}
@@ -41,12 +41,12 @@ func sample() *result.Run {
 		Rows: []result.Row{
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 1, Entries: entries},
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 2, Entries: entries},
-			{Name: "hot", Title: "one hot key", Cores: 2, Entries: []result.Entry{{Name: subject.FloorHot, Nanos: []float64{9, 9, 9}}}},
+			{Name: "hot", Title: "one hot key", Cores: 2, Entries: []result.Entry{{Name: measure.FloorHot, Nanos: []float64{9, 9, 9}}}},
 		},
-		Parts:   []result.Entry{{Name: subject.Hash, Nanos: []float64{10, 11, 12}}},
+		Parts:   []result.Entry{{Name: measure.Hash, Nanos: []float64{10, 11, 12}}},
 		Tables:  []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42}, Note: "only 2 of 16 MiB are in huge pages"}},
-		Memory:  []result.Memory{{Name: subject.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}}, {Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
-		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}}, {Name: subject.WeirTSC, Nanos: []int64{300_000}}},
+		Memory:  []result.Memory{{Name: measure.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}}, {Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
+		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}}, {Name: measure.WeirTSC, Nanos: []int64{300_000}}},
 		Latency: []result.Latency{{Beside: experiment.Sweep, Delays: delays}, {Beside: experiment.Sweep, Empty: true, Delays: delays}, {Beside: experiment.Flood, Error: "it stopped"}},
 		Calls:   []experiment.Allocated{{Name: "Allow"}},
 		Peers:   []result.Peer{{Name: "slow & <odd>", Version: "v1.2.3", How: "as it comes", Cannot: map[peers.Ability]string{peers.Bound: "it grows"}}},
@@ -160,7 +160,7 @@ func TestCharts(t *testing.T) {
 	folder, r := t.TempDir(), sample()
 	require.NoError(t, WriteCharts(folder, r))
 	for name, words := range map[string][]string{
-		SpeedChart:  {"allowed, 1,000 keys, 1 core", "slow & <odd>", subject.WeirTSC, "1.50 × · 31 ns"},
+		SpeedChart:  {"allowed, 1,000 keys, 1 core", "slow & <odd>", measure.WeirTSC, "1.50 × · 31 ns"},
 		MemoryChart: {"big", "200 bytes", "27 bytes"},
 	} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
@@ -180,7 +180,7 @@ func TestBars(t *testing.T) {
 	r := sample()
 	c := rowBars(&r.Rows[0])
 	require.Len(t, c.Bars, 3)
-	assert.Equal(t, []string{subject.FloorTSC, subject.WeirTSC, "slow & <odd>"}, []string{c.Bars[0].Name, c.Bars[1].Name, c.Bars[2].Name})
+	assert.Equal(t, []string{measure.FloorTSC, measure.WeirTSC, "slow & <odd>"}, []string{c.Bars[0].Name, c.Bars[1].Name, c.Bars[2].Name})
 	assert.InDelta(t, 1.5/(210.0/22), c.Bars[1].Width/c.Bars[2].Width, 1e-9)
 	for _, b := range c.Bars {
 		assert.True(t, b.Width > 0 && b.To <= 100 && b.From <= b.To, "%+v", b)

@@ -1,12 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 // A chart is bars that stand alone in a file.
@@ -41,9 +41,5 @@ func WriteCharts(folder string, r *result.Run) error {
 }
 
 func (c chart) write(path string) error {
-	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, "chart", c); err != nil {
-		return fmt.Errorf("chart %s: %w", path, err)
-	}
-	return os.WriteFile(path, b.Bytes(), 0o666)
+	return atomicfile.Write(path, func(w io.Writer) error { return templates.ExecuteTemplate(w, "chart", c) })
 }

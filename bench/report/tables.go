@@ -9,7 +9,6 @@ import (
 
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/stat"
 )
 
 func headline(r *result.Run) string {
@@ -79,8 +78,8 @@ func order(e *result.Entry) float64 {
 	return e.Median()
 }
 
-func span(s stat.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
-func percent(s stat.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
+func span(s result.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
+func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
 // count writes what a decision allocates; the runtime's own few objects a second are nothing.
 func count(n float64) string {
@@ -97,7 +96,7 @@ func parts(r *result.Run) table {
 		Head:  []string{"", "ns", "range"},
 	}
 	for _, e := range r.Parts {
-		s := stat.Of(stat.Ratios(e.Nanos, slices.Repeat([]float64{1}, len(e.Nanos))))
+		s := result.Summarize(result.Ratios(e.Nanos, slices.Repeat([]float64{1}, len(e.Nanos))))
 		switch {
 		case e.Cannot != "":
 			t.add(e.Name, "cannot", e.Cannot)
@@ -117,7 +116,7 @@ func pages(r *result.Run) table {
 		if x.Huge {
 			kind = "huge"
 		}
-		s := stat.Of(stat.Ratios(x.Nanos, slices.Repeat([]float64{1}, len(x.Nanos))))
+		s := result.Summarize(result.Ratios(x.Nanos, slices.Repeat([]float64{1}, len(x.Nanos))))
 		t.add(fmt.Sprintf("%d MiB", x.Bytes>>20), kind, fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f - %.1f", s.Min, s.Max), x.Note)
 	}
 	return t

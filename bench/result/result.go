@@ -1,4 +1,5 @@
-// Package result is what a run measured, as it is kept in a file.
+// Package result is what a run measured: the form in which it is kept in a file, and the summaries
+// over its rounds.
 package result
 
 import (
@@ -10,7 +11,6 @@ import (
 
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/stat"
 )
 
 // format is raised when a file of before can no longer be read.
@@ -96,7 +96,7 @@ func (c Collect) Millis() float64 {
 	for i, n := range c.Nanos {
 		figures[i] = float64(n) / 1e6
 	}
-	return stat.Of(figures).Median
+	return Summarize(figures).Median
 }
 
 // A Latency is how long single calls took.
@@ -158,19 +158,19 @@ func (r *Row) Entry(name string) (*Entry, bool) {
 
 // Ratio sums up a's time by b's, round by round. ok is false where either has none that is worth
 // something.
-func (r *Row) Ratio(a, b string) (s stat.Summary, ok bool) {
+func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	x, okA := r.Entry(a)
 	y, okB := r.Entry(b)
 	if !okA || !okB || x.Error != "" || y.Error != "" {
 		return s, false
 	}
-	s = stat.Of(stat.Ratios(x.Nanos, y.Nanos))
+	s = Summarize(Ratios(x.Nanos, y.Nanos))
 	return s, s.Rounds > 0
 }
 
 // Median returns the median time of a decision in nanoseconds, 0 if there is none.
 func (e *Entry) Median() float64 {
-	return stat.Of(stat.Ratios(e.Nanos, ones(len(e.Nanos)))).Median
+	return Summarize(Ratios(e.Nanos, ones(len(e.Nanos)))).Median
 }
 
 func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -119,7 +119,7 @@ func (p *Plan) coresOf(row *workload.Row) []int {
 // process.
 func (p *Plan) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
-	ours := slices.DeleteFunc(subject.Of(&row), func(name string) bool { return subject.Cannot(&row, name) != "" })
+	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
 	if row.Large() {
 		p.cells = append(p.cells, cell{row, cores, ours, each, p.Rounds})
 	} else {
@@ -156,7 +156,7 @@ func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
 		chosen := slices.Contains(few, peer.Name)
 		switch {
-		case row.Batch || row.Aged || subject.Cannot(row, peer.Name) != "":
+		case row.Batch || row.Aged || measure.Cannot(row, peer.Name) != "":
 		case p.effort == Full,
 			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot || cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:
@@ -183,7 +183,7 @@ func (p *Plan) Estimate() time.Duration {
 	var total float64 // seconds
 	for _, c := range p.cells {
 		setup := 0.05
-		peer := !subject.IsWeir(c.subjects[0]) && !subject.IsFloor(c.subjects[0])
+		peer := !measure.IsWeir(c.subjects[0]) && !measure.IsFloor(c.subjects[0])
 		switch {
 		case c.row.Large() && peer:
 			setup = 16

@@ -7,9 +7,9 @@ import (
 
 	"github.com/weir-go/weir/bench/child"
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -76,7 +76,7 @@ func (p *Plan) prepare(r *result.Run) {
 			row = &r.Rows[len(r.Rows)-1]
 		}
 		for _, name := range c.subjects {
-			row.Entries = append(row.Entries, result.Entry{Name: name, Floor: subject.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
+			row.Entries = append(row.Entries, result.Entry{Name: name, Floor: measure.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
 		}
 	}
 	for i := range r.Rows {
@@ -90,12 +90,12 @@ func prepareUnable(row *result.Row) {
 	if err != nil || found.Batch {
 		return
 	}
-	names := subject.Of(&found)
+	names := measure.Of(&found)
 	for _, peer := range peers.All() {
 		names = append(names, peer.Name)
 	}
 	for _, name := range names {
-		if why := subject.Cannot(&found, name); why != "" {
+		if why := measure.Cannot(&found, name); why != "" {
 			row.Entries = append(row.Entries, result.Entry{Name: name, Cannot: why})
 		}
 	}
@@ -139,7 +139,7 @@ func Broken(r *result.Run) (broken []string) {
 	broken = append(broken, r.Failed...)
 	for _, row := range r.Rows {
 		for _, e := range row.Entries {
-			if e.Error != "" && (subject.IsWeir(e.Name) || subject.IsFloor(e.Name)) {
+			if e.Error != "" && (measure.IsWeir(e.Name) || measure.IsFloor(e.Name)) {
 				broken = append(broken, row.Name+": "+e.Name+": "+e.Error)
 			}
 		}
@@ -155,7 +155,7 @@ func Broken(r *result.Run) (broken []string) {
 		}
 	}
 	for _, m := range r.Memory {
-		if m.Error != "" && subject.IsWeir(m.Name) {
+		if m.Error != "" && measure.IsWeir(m.Name) {
 			broken = append(broken, "memory: "+m.Error)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/weir-go/weir/bench/child"
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -49,12 +49,12 @@ func TestPlansAreComplete(t *testing.T) {
 					assert.Positive(t, c.rounds)
 				}
 			}
-			for _, name := range subject.Of(&row) {
-				assert.Equal(t, subject.Cannot(&row, name) == "", slices.Contains(names, name), "%s on %s", name, row.Name)
+			for _, name := range measure.Of(&row) {
+				assert.Equal(t, measure.Cannot(&row, name) == "", slices.Contains(names, name), "%s on %s", name, row.Name)
 			}
 			for _, peer := range peers.All() {
 				if effort == Full && !row.Batch && !row.Aged {
-					assert.Equal(t, subject.Cannot(&row, peer.Name) == "", slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
+					assert.Equal(t, measure.Cannot(&row, peer.Name) == "", slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
 				}
 			}
 		}
@@ -93,7 +93,7 @@ func TestDo(t *testing.T) {
 	cannot, ok := row.Entry("uber-go/ratelimit (un-keyed)")
 	require.True(t, ok, "who cannot is named")
 	assert.Equal(t, "it waits, it never says no", cannot.Cannot)
-	assert.Len(t, r.Parts, len(subject.Parts()))
+	assert.Len(t, r.Parts, len(measure.Parts()))
 	assert.NotEmpty(t, r.Calls)
 }
 
@@ -111,11 +111,11 @@ func TestBroken(t *testing.T) {
 	wrong := func(name string) *result.Run {
 		return &result.Run{Rows: []result.Row{{Name: "churn", Entries: []result.Entry{{Name: name, Error: "97 % were allowed"}}}}}
 	}
-	assert.Equal(t, []string{"churn: weir, TSC clock: 97 % were allowed"}, Broken(wrong(subject.WeirTSC)))
-	assert.Len(t, Broken(wrong(subject.FloorHot)), 1)
+	assert.Equal(t, []string{"churn: weir, TSC clock: 97 % were allowed"}, Broken(wrong(measure.WeirTSC)))
+	assert.Len(t, Broken(wrong(measure.FloorHot)), 1)
 	assert.Empty(t, Broken(wrong("throttled")))
 	assert.Equal(t, []string{"latency beside a flood of new keys: late"}, Broken(&result.Run{Latency: []result.Latency{{Beside: experiment.Flood, Error: "late"}}}))
-	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: subject.WeirTSC, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: measure.WeirTSC, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
 	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
 	assert.Equal(t, []string{"allocations: x"}, Broken(&result.Run{Failed: []string{"allocations: x"}}))
 }

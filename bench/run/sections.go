@@ -8,9 +8,9 @@ import (
 
 	"github.com/weir-go/weir/bench/child"
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -27,7 +27,7 @@ const limit = 5 * time.Minute
 // steps returns the work of the chosen sections.
 func (p *Plan) steps() (all []step) {
 	if p.sections[Parts] {
-		for i, name := range subject.Parts() {
+		for i, name := range measure.Parts() {
 			all = append(all, p.partStep(i, name))
 		}
 	}
@@ -46,7 +46,7 @@ func (p *Plan) steps() (all []step) {
 		}
 	}
 	if p.sections[Collect] {
-		names := []string{experiment.Empty, subject.WeirTSC}
+		names := []string{experiment.Empty, measure.WeirTSC}
 		if p.effort > Quick {
 			names = append(names, "diy GCRA, xsync map")
 		}
@@ -77,7 +77,7 @@ func (p *Plan) steps() (all []step) {
 
 // holders returns weir and the peers that hold keys.
 func (p *Plan) holders() []string {
-	names := []string{subject.WeirTSC}
+	names := []string{measure.WeirTSC}
 	for i, peer := range peers.All() {
 		if peer.Cannot[peers.Keys] == "" && (p.effort > Quick || i < 2) {
 			names = append(names, peer.Name)
@@ -94,7 +94,7 @@ func (p *Plan) partStep(i int, name string) step {
 		}
 		e := &r.Parts[i]
 		row := workload.Row{Name: "allowed-1k", Keys: 1000}
-		if e.Cannot = subject.Cannot(&row, name); e.Cannot != "" {
+		if e.Cannot = measure.Cannot(&row, name); e.Cannot != "" {
 			return
 		}
 		rate(ctx, cell{row: row, cores: 1, subjects: []string{name}, each: each}, round, func(string) *result.Entry { return e })
@@ -140,7 +140,7 @@ func collectStep(name string) step {
 	cost := 12 * time.Second
 	if name == experiment.Empty {
 		cost = 100 * time.Millisecond
-	} else if subject.IsWeir(name) {
+	} else if measure.IsWeir(name) {
 		cost = 4 * time.Second
 	}
 	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/stat"
-	"github.com/weir-go/weir/bench/subject"
 )
 
 // The targets that are not a ratio of two times on a row.
@@ -33,7 +32,7 @@ func churnBytes(r *result.Run) []result.Target {
 	t := result.Target{Row: "churn", Target: "0 bytes allocated for a new key"}
 	worst, measured := 0.0, false
 	for _, row := range r.Rows {
-		if e, ok := row.Entry(subject.WeirTSC); ok && row.Name == "churn" && e.Error == "" {
+		if e, ok := row.Entry(measure.WeirTSC); ok && row.Name == "churn" && e.Error == "" {
 			worst, measured = max(worst, e.Allocs), true
 			t.Measured = fmt.Sprintf("%.1f bytes", e.Bytes)
 		}
@@ -54,8 +53,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	if !ok || last.Cores == 1 {
 		return one(t, false, false, "")
 	}
-	weir, okWeir := speedup(first, last, subject.WeirCoarse)
-	floor, okFloor := speedup(first, last, subject.FloorCoarse)
+	weir, okWeir := speedup(first, last, measure.WeirCoarse)
+	floor, okFloor := speedup(first, last, measure.FloorCoarse)
 	if !okWeir || !okFloor {
 		return one(t, false, false, "")
 	}
@@ -65,19 +64,19 @@ func deniedScaling(r *result.Run) []result.Target {
 }
 
 // speedup returns how many times as many decisions more processors make.
-func speedup(first, last *result.Row, name string) (stat.Summary, bool) {
+func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)
 	if !okA || !okB || a.Error != "" || b.Error != "" {
-		return stat.Summary{}, false
+		return result.Summary{}, false
 	}
-	s := stat.Of(stat.Ratios(a.Nanos, b.Nanos))
+	s := result.Summarize(result.Ratios(a.Nanos, b.Nanos))
 	return s, s.Rounds > 0
 }
 
 func memory(r *result.Run) []result.Target {
 	t := result.Target{Row: "memory", Target: "at most 27 bytes a key at a million keys, fixed at New"}
-	i := slices.IndexFunc(r.Memory, func(m result.Memory) bool { return m.Name == subject.WeirTSC && m.Error == "" })
+	i := slices.IndexFunc(r.Memory, func(m result.Memory) bool { return m.Name == measure.WeirTSC && m.Error == "" })
 	if i < 0 {
 		return one(t, false, false, "")
 	}
@@ -98,7 +97,7 @@ func collection(r *result.Run) []result.Target {
 		}
 		return r.Collect[i], true
 	}
-	weir, okWeir := find(subject.WeirTSC)
+	weir, okWeir := find(measure.WeirTSC)
 	empty, okEmpty := find(experiment.Empty)
 	if !okWeir || !okEmpty {
 		return one(t, false, false, "")

@@ -9,14 +9,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/weir-go/weir/bench/cmd/internal/program"
 	"github.com/weir-go/weir/bench/proxy"
 	"github.com/weir-go/weir/bench/proxy/server"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
+
+const name = "weir-bench-proxy"
 
 const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy, each with its limiter and without.
 
@@ -33,12 +34,6 @@ type command struct {
 	JSON    string `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
 }
 
-// misuse is an error of the command line.
-type misuse struct{ error }
-
-// ExitCode is kong's for a wrong command line.
-func (misuse) ExitCode() int { return 80 }
-
 // Run implements the command.
 func (c *command) Run() error {
 	weir, err := c.weir()
@@ -51,11 +46,11 @@ func (c *command) Run() error {
 		Seconds: c.Seconds,
 	}
 	if err := plan.Check(); err != nil {
-		return misuse{err}
+		return program.NewMisuse(err)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	run, err := plan.Do(ctx, "weir-bench-proxy "+strings.Join(os.Args[1:], " "), progress(plan))
+	run, err := plan.Do(ctx, program.CommandLine(name), progress(plan))
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
 	}
@@ -63,7 +58,7 @@ func (c *command) Run() error {
 		return err
 	}
 	if c.JSON != "" {
-		err = writeFile(c.JSON, run)
+		err = atomicfile.Write(c.JSON, run.Write)
 	}
 	return errors.Join(proxy.Text(os.Stdout, run), err)
 }
@@ -85,21 +80,4 @@ func progress(plan proxy.Plan) func(*server.Server, server.Mode, int) {
 	}
 }
 
-func writeFile(path string, run *proxy.Run) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(run.Write(file), file.Close())
-}
-
-func main() {
-	parser := kong.Must(&command{},
-		kong.Name("weir-bench-proxy"),
-		kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-	)
-	chosen, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
-	chosen.FatalIfErrorf(chosen.Run())
-}
+func main() { program.Run(&command{}, name, description) }

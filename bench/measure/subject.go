@@ -1,13 +1,10 @@
-// Package subject knows by name everything that is measured on a row: weir by each of its clocks,
-// the floors and their parts, and the peers.
-package subject
+package measure
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/weir-go/weir/bench/floor"
-	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
@@ -113,13 +110,13 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 }
 
 // Open makes what the name says for a row. Nobody has asked it anything yet. Release ends it.
-func Open(r *workload.Row, name string, requests *workload.Stream) (d measure.Decider, release func(), err error) {
+func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {
 		l, err := Weir(r, clock)
 		if err != nil {
 			return nil, nil, err
 		}
-		return measure.Keyed{Limiter: l}, func() { l.Close() }, nil
+		return Keyed{Limiter: l}, func() { l.Close() }, nil
 	}
 	if name == WeirSingle || name == WeirBatch {
 		return openBatch(r, name == WeirBatch, requests)
@@ -127,7 +124,7 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d measure.De
 	for _, p := range peers.All() {
 		if p.Name == name {
 			l, err := p.New(r.Limit(), r.Capacity)
-			return measure.Keyed{Limiter: l}, func() {}, err
+			return Keyed{Limiter: l}, func() {}, err
 		}
 	}
 	f, release, err := floor.New(floor.NewClock(), slots(r.Capacity))
@@ -139,7 +136,7 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d measure.De
 		release()
 		return nil, nil, fmt.Errorf("%q is nothing that could be measured", name)
 	}
-	return measure.Keyed{Limiter: l}, release, nil
+	return Keyed{Limiter: l}, release, nil
 }
 
 // floors returns the floors and their parts by name.

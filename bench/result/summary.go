@@ -1,5 +1,4 @@
-// Package stat sums up what rounds measured.
-package stat
+package result
 
 import (
 	"math"
@@ -15,8 +14,8 @@ type Summary struct {
 	Rounds int
 }
 
-// Of sums up. Nothing has a summary of no rounds.
-func Of(figures []float64) Summary {
+// Summarize returns the summary of figures. Without any it is zero.
+func Summarize(figures []float64) Summary {
 	if len(figures) == 0 {
 		return Summary{}
 	}

@@ -1,4 +1,4 @@
-package subject
+package measure
 
 import (
 	"github.com/weir-go/weir/bench/workload"
