@@ -20,6 +20,7 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
 	"github.com/weir-go/weir/bench/target"
+	"github.com/weir-go/weir/internal/chart"
 )
 
 // sample returns a run with something of everything, and text that must be escaped.
@@ -114,7 +115,8 @@ func TestPageSaysEverything(t *testing.T) {
 		assert.Contains(t, text, word)
 	}
 	assert.Contains(t, text, r.Command)
-	assert.Equal(t, strings.Count(b.String(), `role="img"`), strings.Count(b.String(), "<desc "), "every chart says what it shows")
+	assert.Regexp(t, `role="img" aria-label="allowed, 1,000 keys, 1 core. Time of a decision`, b.String())
+	assert.NotRegexp(t, `role="img" (aria-label=""|[^a])`, b.String(), "every chart says what it shows")
 	for _, outside := range []string{"http:", "https:", "src=", "@import", "<script", "url("} {
 		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside, "the page needs nothing else")
 	}
@@ -175,17 +177,17 @@ func TestCharts(t *testing.T) {
 	assert.Error(t, WriteCharts(filepath.Join(folder, "missing"), sample()))
 }
 
-// Bars are in proportion, the shortest first, and stay inside the chart.
+// The shortest bar comes first, and what has none is named.
 func TestBars(t *testing.T) {
 	r := sample()
 	c := rowBars(&r.Rows[0])
-	require.Len(t, c.Bars, 3)
-	assert.Equal(t, []string{measure.FloorTSC, measure.WeirTSC, "slow & <odd>"}, []string{c.Bars[0].Name, c.Bars[1].Name, c.Bars[2].Name})
-	assert.InDelta(t, 1.5/(210.0/22), c.Bars[1].Width/c.Bars[2].Width, 1e-9)
-	for _, b := range c.Bars {
-		assert.True(t, b.Width > 0 && b.To <= 100 && b.From <= b.To, "%+v", b)
-	}
+	assert.Equal(t, []bar{
+		{measure.FloorTSC, "1.00 × · 21 ns", 1, 1, 1},
+		{measure.WeirTSC, "1.50 × · 31 ns", 1.5, 31.0 / 21, 2},
+		{"slow & <odd>", "9.55 × · 200 ns", 210.0 / 22, 190.0 / 21, 10},
+	}, c.Bars)
 	assert.Len(t, c.Missing, 2)
+	assert.Contains(t, string(c.Chart().HTML()), "slow &amp; &lt;odd&gt;")
 }
 
 func TestAxes(t *testing.T) {
@@ -193,8 +195,20 @@ func TestAxes(t *testing.T) {
 	assert.InDelta(t, 2.0/6, nines(99), 1e-9)
 	assert.InDelta(t, 4.0/6, nines(99.99), 1e-9)
 	assert.Equal(t, 1.0, nines(100))
-	for most, want := range map[float64]float64{40: 10, 9: 2, 100: 20, 0.3: 0.1, 0: 1} {
-		assert.InDelta(t, want, niceStep(most), 1e-9, "up to %g", most)
+	assert.Equal(t, "worst", percentileAxis().Ticks[6].Text)
+	for worst, want := range map[int64]string{0: "1ms", 1_000_000: "1ms", 1_000_001: "10ms", 3e9: "10s"} {
+		axis := latencyAxis([]result.Latency{{Delays: experiment.Delays{Response: []int64{500, worst}}}})
+		top := axis.Ticks[len(axis.Ticks)-1]
+		assert.Equal(t, want, top.Text, worst)
+		assert.Equal(t, 1.0, axis.Place(top.At))
 	}
-	assert.Equal(t, "0.0,1000.0 500.0,500.0 1000.0,0.0", points([]float64{0, .5, 1}, []float64{0, .5, 1}))
+}
+
+func TestScaling(t *testing.T) {
+	r := sample()
+	charts := scalingCurves(r)
+	require.Len(t, charts, 1, "of rows on more than one number of cores")
+	require.Len(t, charts[0].curves, 2, "of what was measured on both")
+	assert.Equal(t, []chart.Point{{X: 1, Y: 1000.0 / 31}, {X: 2, Y: 1000.0 / 31}}, charts[0].curves[0].points)
+	assert.Empty(t, scaled[0].points, "the list is not changed")
 }

@@ -23,6 +23,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 func main() {
@@ -45,11 +47,7 @@ func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
 		return printAccuracy(out, log)
 	}
 	for _, f := range figures {
-		svg, err := f.draw()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, f.file+".svg"), svg, 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(folder, f.file+".svg"), f.draw); err != nil {
 			return err
 		}
 	}
