@@ -32,7 +32,7 @@ func TestProgramSimulates(t *testing.T) {
 	for _, file := range []string{page, picture} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		assert.Equal(t, 5, strings.Count(string(text), `<rect class="part"`), "a bar for each strategy")
+		assert.Equal(t, 5, strings.Count(string(text), `<rect class="blue" x="0.00%"`), "a bar for each strategy")
 		for _, name := range []string{"strict", "leased", "settling later every 200 ms", "settling later every 10 ms"} {
 			assert.Contains(t, string(text), ">"+name+"</text>")
 		}
