@@ -106,7 +106,7 @@ func (l *Limiter) chooseMode(name string) error {
 		Overdraft: l.config.overdraft - first, Ahead: ahead, Life: life,
 	}
 	algorithm := l.policy.Algorithm()
-	suits := terms.Suits() && (algorithm == "token bucket" || algorithm == "fixed window")
+	suits := terms.Suits() && (algorithm == engine.AlgorithmTokenBucket || algorithm == engine.AlgorithmFixedWindow)
 	if l.config.mode == Leased && !suits {
 		return fmt.Errorf("redislimit: %s: leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s and a limit of %d at least, or Auto",
 			name, l.policy, l.config.nodes, 1/ahead.Seconds(), 4*l.config.nodes)

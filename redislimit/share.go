@@ -32,9 +32,9 @@ func shareOf(p engine.Policy, nodes int) engine.Policy {
 	limit := max(p.Limit()/uint64(nodes), 1)
 	rate := p.Rate()
 	switch p.Algorithm() {
-	case "token bucket":
+	case engine.AlgorithmTokenBucket:
 		return engine.TokenBucket(engine.Per(rate.Tokens()/float64(nodes), rate.Period()), limit)
-	case "fixed window":
+	case engine.AlgorithmFixedWindow:
 		share := engine.FixedWindow(limit, rate.Period())
 		if p.IsAligned() {
 			share = share.Aligned()

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/redislimit/internal/lease"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // Stats are a limiter's statistics.
@@ -38,7 +40,7 @@ func (l *Limiter) Stats() Stats {
 func (l *Limiter) Bound(t time.Duration) uint64 {
 	rate, bound := l.policy.Rate(), float64(l.policy.Limit())
 	switch l.policy.Algorithm() {
-	case "token bucket":
+	case engine.AlgorithmTokenBucket:
 		bound += rate.Tokens() * float64(t) / float64(rate.Period())
 	default:
 		bound += bound * math.Ceil(float64(t)/float64(rate.Period()))

@@ -208,7 +208,7 @@ func TestClockJumps(t *testing.T) {
 				}
 				if jump < 0 {
 					assert.Zero(t, took)
-				} else if policy.Algorithm() == "token bucket" {
+				} else if policy.Algorithm() == engine.AlgorithmTokenBucket {
 					assert.LessOrEqual(t, float64(took), min(10*jump.Seconds(), 10))
 				}
 				assert.LessOrEqual(t, took, uint64(10))

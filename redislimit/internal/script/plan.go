@@ -57,15 +57,15 @@ func NewPlan(p engine.Policy) (*Plan, error) {
 func newPlan(p engine.Policy) (*Plan, error) {
 	plan, most := &Plan{limit: p.Limit(), aligned: p.IsAligned()}, uint64(mostTokens)
 	switch p.Algorithm() {
-	case "token bucket":
+	case engine.AlgorithmTokenBucket:
 		plan.kind = tokenBucket
-	case "fixed window":
+	case engine.AlgorithmFixedWindow:
 		plan.kind = fixedWindow
-	case "sliding window":
+	case engine.AlgorithmSlidingWindow:
 		plan.kind, most = slidingWindow, mostCounted
-	case "sliding log":
+	case engine.AlgorithmSlidingLog:
 		plan.kind, most = slidingLog, mostLogged
-	case "batch refill":
+	case engine.AlgorithmBatchRefill:
 		return nil, errors.New("batches are not kept in a store: want a token bucket or a window")
 	default:
 		return nil, errors.New("the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
