@@ -93,7 +93,8 @@ func TestPaceAndCurve(t *testing.T) {
 	assert.IsNonDecreasing(t, d.Response)
 	last := len(Percentiles) - 1
 	// Histograms keep three digits.
-	assert.GreaterOrEqual(t, float64(d.Response[last]), 0.998*float64(d.Service[last]), "who waits for a call waits for its work")
+	assert.GreaterOrEqual(t, float64(d.Response[last]), 0.998*float64(d.Service[last]),
+		"who waits for a call waits for its work")
 
 	assert.ErrorContains(t, pace(never{}, requests, time.Millisecond, &d), "not one call was allowed")
 }

@@ -19,8 +19,9 @@ type MemoryOf struct {
 
 // A Held is the result, in bytes.
 type Held struct {
-	Keys     int   `json:"keys"`
-	Resident int64 `json:"resident"`           // of the process, more than before the limiter was made; 0 where that cannot be told
+	Keys int `json:"keys"`
+	// Resident is what the process has more in RAM than before the limiter was made; 0 where the system does not say.
+	Resident int64 `json:"resident"`
 	Heap     int64 `json:"heap"`               // of the Go heap, likewise
 	Declared int64 `json:"declared,omitempty"` // by the limiter itself: weir's Stats
 }

@@ -142,13 +142,21 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, r
 // floors returns the floors and their parts by name.
 func floors(f *floor.Floor, refused bool) map[string]peers.Limiter {
 	all := map[string]peers.Limiter{
-		FloorCoarse: floor.AdmitCoarse{Floor: f}, FloorTSC: floor.AdmitTSC{Floor: f}, FloorPrecise: floor.AdmitPrecise{Floor: f},
-		FloorHot: floor.Hot{Floor: f},
-		Loop:     floor.Loop{}, Hash: floor.Hash{Floor: f}, Swap: floor.Swap{Floor: f},
-		ClockCoarse: floor.ClockCoarse{Floor: f}, ClockTSC: floor.ClockTSC{}, ClockPrecise: floor.ClockPrecise{Floor: f},
+		FloorCoarse:  floor.AdmitCoarse{Floor: f},
+		FloorTSC:     floor.AdmitTSC{Floor: f},
+		FloorPrecise: floor.AdmitPrecise{Floor: f},
+		FloorHot:     floor.Hot{Floor: f},
+		Loop:         floor.Loop{},
+		Hash:         floor.Hash{Floor: f},
+		Swap:         floor.Swap{Floor: f},
+		ClockCoarse:  floor.ClockCoarse{Floor: f},
+		ClockTSC:     floor.ClockTSC{},
+		ClockPrecise: floor.ClockPrecise{Floor: f},
 	}
 	if refused {
-		all[FloorCoarse], all[FloorTSC], all[FloorPrecise] = floor.RefuseCoarse{Floor: f}, floor.RefuseTSC{Floor: f}, floor.RefusePrecise{Floor: f}
+		all[FloorCoarse] = floor.RefuseCoarse{Floor: f}
+		all[FloorTSC] = floor.RefuseTSC{Floor: f}
+		all[FloorPrecise] = floor.RefusePrecise{Floor: f}
 	}
 	return all
 }

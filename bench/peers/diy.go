@@ -65,7 +65,8 @@ type shard struct {
 var diyShards = Peer{
 	Name:   "diy GCRA, 256 mutex shards",
 	Module: "standard library",
-	How:    "a word for each key in one of 256 maps, each made as large as its share and under its own mutex; time.Since is the clock",
+	How: "a word for each key in one of 256 maps, each made as large as its share and under its own mutex; " +
+		"time.Since is the clock",
 	New: func(limit Limit, keys int) (Limiter, error) {
 		g, seed, shards := newGCRA(limit), maphash.MakeSeed(), new([256]shard)
 		for i := range shards {

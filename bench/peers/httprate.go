@@ -18,7 +18,8 @@ var httprateCounter = Peer{
 	Name:    "httprate",
 	Module:  "github.com/go-chi/httprate",
 	Package: true,
-	How:     "RateLimiter.OnLimit on the local counter with every response header turned off, one request and response for all",
+	How: "RateLimiter.OnLimit on the local counter with every response header turned off, one request and " +
+		"response for all",
 	New: func(limit Limit, _ int) (Limiter, error) {
 		l := httprate.NewRateLimiter(limit.Tokens, limit.Per, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
 		request, response := httptest.NewRequest(http.MethodGet, "/", nil), silent{http.Header{}}

@@ -44,7 +44,8 @@ func (p Plan) Steps() int { return len(p.rows()) * p.Rounds }
 
 // Do measures; before is called before every run of wrk. It ends with the first error,
 // because a round without one server compares nothing. What it starts has ended when it returns.
-func (p Plan) Do(ctx context.Context, command string, before func(s *server.Server, mode server.Mode, round int)) (_ *Run, err error) {
+func (p Plan) Do(ctx context.Context, command string,
+	before func(s *server.Server, mode server.Mode, round int)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 // Text writes the run for a terminal.
 func Text(w io.Writer, r *Run) error {
 	m := r.Machine
-	fmt.Fprintf(w, "The limiter in a proxy: %s, %d cores, %s, Linux %s, %s\n", m.CPU, m.Cores, m.System, m.Kernel, r.Started.Format(time.DateOnly))
+	fmt.Fprintf(w, "The limiter in a proxy: %s, %d cores, %s, Linux %s, %s\n", m.CPU, m.Cores, m.System, m.Kernel,
+		r.Started.Format(time.DateOnly))
 	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		fmt.Fprintf(w, "  %s: %s\n", name, r.Versions[name])
 	}

@@ -20,7 +20,8 @@ func target(r *Run) string {
 			return
 		}
 		ratios := result.Ratios(with.figures(perSecond), without.figures(perSecond))
-		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, result.Summarize(ratios).Median, Target)
+		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, result.Summarize(ratios).Median,
+			Target)
 		low, high, ok := interval(ratios)
 		switch {
 		case !ok:

@@ -23,8 +23,9 @@ func TestParseRefusesWhatIsNotFromWrk(t *testing.T) {
 		"an error":        {"unable to connect to 127.0.0.1:1 Connection refused\n", "wrk printed no number of requests"},
 		"no rate":         {without("Requests/sec:"), "wrk printed no number of requests"},
 		"no distribution": {without("     99%  "), "wrk printed no 50th, 90th and 99th percentile"},
-		"too many":        {strings.Replace(string(whole), " requests in ", "00000000000000000000 requests in ", 1), "requests of wrk"},
-		"two points":      {strings.Replace(string(whole), "Requests/sec: ", "Requests/sec: 1.1.", 1), "requests/s of wrk"},
+		"too many": {strings.Replace(string(whole), " requests in ", "00000000000000000000 requests in ", 1),
+			"requests of wrk"},
+		"two points": {strings.Replace(string(whole), "Requests/sec: ", "Requests/sec: 1.1.", 1), "requests/s of wrk"},
 	} {
 		_, err := parseWrk(c.text)
 		assert.ErrorContains(t, err, c.want, name)
@@ -32,9 +33,11 @@ func TestParseRefusesWhatIsNotFromWrk(t *testing.T) {
 }
 
 func TestParseReadsEveryUnit(t *testing.T) {
-	r, err := parseWrk("  50%  812.00us\n  90%  1.25ms\n  99%  2.00s\n  7 requests in 1.00m, 1KB read\nRequests/sec:  0.12\n")
+	r, err := parseWrk("  50%  812.00us\n  90%  1.25ms\n  99%  2.00s\n" +
+		"  7 requests in 1.00m, 1KB read\nRequests/sec:  0.12\n")
 	require.NoError(t, err)
-	assert.Equal(t, Load{Requests: 7, PerSecond: 0.12, P50: 812 * time.Microsecond, P90: 1250 * time.Microsecond, P99: 2 * time.Second}, r)
+	assert.Equal(t, Load{Requests: 7, PerSecond: 0.12, P50: 812 * time.Microsecond, P90: 1250 * time.Microsecond,
+		P99: 2 * time.Second}, r)
 }
 
 func TestScriptNamesEveryClient(t *testing.T) {
@@ -47,7 +50,8 @@ func TestScriptNamesEveryClient(t *testing.T) {
 // that hangs up.
 func TestParseReadsWhatWrkPrints(t *testing.T) {
 	for name, want := range map[string]Load{
-		"admitted": {Requests: 102427, PerSecond: 102366.81, P50: 158 * time.Microsecond, P90: 298 * time.Microsecond, P99: 385 * time.Microsecond},
+		"admitted": {Requests: 102427, PerSecond: 102366.81, P50: 158 * time.Microsecond, P90: 298 * time.Microsecond,
+			P99: 385 * time.Microsecond},
 		"refused": {
 			Requests: 110461, PerSecond: 100391.89, Refused: 110461,
 			P50: 243 * time.Microsecond, P90: 305 * time.Microsecond, P99: 497 * time.Microsecond,

@@ -27,7 +27,8 @@ func Document(path string, r *result.Run) error {
 	before, rest, begins := bytes.Cut(text, []byte(figuresBegin))
 	_, after, ends := bytes.Cut(rest, []byte(figuresEnd))
 	if !begins || !ends {
-		return fmt.Errorf("%s: want the lines %q and %q, one below the other", path, strings.TrimSpace(figuresBegin), strings.TrimSpace(figuresEnd))
+		return fmt.Errorf("%s: want the lines %q and %q, one below the other", path, strings.TrimSpace(figuresBegin),
+			strings.TrimSpace(figuresEnd))
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s%s%s%s%s", before, figuresBegin, markdown(r), figuresEnd, after)

@@ -38,20 +38,27 @@ func sample() *result.Run {
 		delays.Response = append(delays.Response, int64(100+i*i*9000))
 	}
 	r := &result.Run{
-		Machine: result.ThisMachine(), Command: `weir bench --html "a<b>.html"`, Rounds: 3, Started: time.Unix(1e9, 0).UTC(), Took: time.Minute,
+		Machine: result.ThisMachine(), Command: `weir bench --html "a<b>.html"`, Rounds: 3,
+		Started: time.Unix(1e9, 0).UTC(), Took: time.Minute,
 		Rows: []result.Row{
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 1, Entries: entries},
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 2, Entries: entries},
-			{Name: "hot", Title: "one hot key", Cores: 2, Entries: []result.Entry{{Name: measure.FloorHot, Nanos: []float64{9, 9, 9}}}},
+			{Name: "hot", Title: "one hot key", Cores: 2,
+				Entries: []result.Entry{{Name: measure.FloorHot, Nanos: []float64{9, 9, 9}}}},
 		},
-		Parts:   []result.Entry{{Name: measure.Hash, Nanos: []float64{10, 11, 12}}},
-		Tables:  []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42}, Note: "only 2 of 16 MiB are in huge pages"}},
-		Memory:  []result.Memory{{Name: measure.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}}, {Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
-		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}}, {Name: measure.WeirTSC, Nanos: []int64{300_000}}},
-		Latency: []result.Latency{{Beside: experiment.Sweep, Delays: delays}, {Beside: experiment.Sweep, Empty: true, Delays: delays}, {Beside: experiment.Flood, Error: "it stopped"}},
-		Calls:   []experiment.Allocated{{Name: "Allow"}},
-		Peers:   []result.Peer{{Name: "slow & <odd>", Version: "v1.2.3", How: "as it comes", Cannot: map[peers.Ability]string{peers.Bound: "it grows"}}},
-		Absent:  peers.NotMeasured(),
+		Parts: []result.Entry{{Name: measure.Hash, Nanos: []float64{10, 11, 12}}},
+		Tables: []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42},
+			Note: "only 2 of 16 MiB are in huge pages"}},
+		Memory: []result.Memory{{Name: measure.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}},
+			{Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
+		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}},
+			{Name: measure.WeirTSC, Nanos: []int64{300_000}}},
+		Latency: []result.Latency{{Beside: experiment.Sweep, Delays: delays},
+			{Beside: experiment.Sweep, Empty: true, Delays: delays}, {Beside: experiment.Flood, Error: "it stopped"}},
+		Calls: []experiment.Allocated{{Name: "Allow"}},
+		Peers: []result.Peer{{Name: "slow & <odd>", Version: "v1.2.3", How: "as it comes",
+			Cannot: map[peers.Ability]string{peers.Bound: "it grows"}}},
+		Absent: peers.NotMeasured(),
 	}
 	r.Targets = target.Evaluate(r)
 	return r
@@ -78,7 +85,8 @@ func wellFormed(t *testing.T, text []byte) string {
 
 // said is what every form of the report must say.
 func said(r *result.Run) []string {
-	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory", "it stopped", "it grows", "v1.2.3", "as it comes"}
+	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory",
+		"it stopped", "it grows", "v1.2.3", "as it comes"}
 	for _, x := range r.Targets {
 		words = append(words, x.Row, x.Target, x.Verdict, x.Why)
 	}
@@ -101,7 +109,8 @@ func TestTextSaysEverything(t *testing.T) {
 	for _, word := range said(r) {
 		assert.Contains(t, b.String(), word)
 	}
-	assert.Less(t, strings.Index(b.String(), "Targets"), strings.Index(b.String(), "allowed, 1,000 keys ("), "targets come first")
+	assert.Less(t, strings.Index(b.String(), "Targets"), strings.Index(b.String(), "allowed, 1,000 keys ("),
+		"targets come first")
 	assert.Regexp(t, `weir, TSC clock +31.0 +1.50 +1.48 - 2.00 `, b.String())
 	assert.NotRegexp(t, `(?m) $`, b.String())
 }
@@ -118,7 +127,8 @@ func TestPageSaysEverything(t *testing.T) {
 	assert.Regexp(t, `role="img" aria-label="allowed, 1,000 keys, 1 core. Time of a decision`, b.String())
 	assert.NotRegexp(t, `role="img" (aria-label=""|[^a])`, b.String(), "every chart says what it shows")
 	for _, outside := range []string{"http:", "https:", "src=", "@import", "<script", "url("} {
-		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside, "the page needs nothing else")
+		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside,
+			"the page needs nothing else")
 	}
 }
 
@@ -132,7 +142,8 @@ func TestDocument(t *testing.T) {
 		require.NoError(t, Document(path, r))
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(string(text), "# Speed\n") && strings.HasSuffix(string(text), figuresEnd+"\nafter\n"))
+		assert.True(t, strings.HasPrefix(string(text), "# Speed\n") &&
+			strings.HasSuffix(string(text), figuresEnd+"\nafter\n"))
 		assert.NotContains(t, string(text), "old\n")
 		for _, table := range tables(r) {
 			for _, l := range table.Rows {

@@ -110,14 +110,18 @@ func parts(r *result.Run) table {
 }
 
 func pages(r *result.Run) table {
-	t := table{Title: "A random compare-and-swap by the size of the table and of its pages", Head: []string{"table", "pages", "ns", "range", ""}}
+	t := table{
+		Title: "A random compare-and-swap by the size of the table and of its pages",
+		Head:  []string{"table", "pages", "ns", "range", ""},
+	}
 	for _, x := range r.Tables {
 		kind := "small"
 		if x.Huge {
 			kind = "huge"
 		}
 		s := result.Summarize(result.Ratios(x.Nanos, slices.Repeat([]float64{1}, len(x.Nanos))))
-		t.add(fmt.Sprintf("%d MiB", x.Bytes>>20), kind, fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f - %.1f", s.Min, s.Max), x.Note)
+		t.add(fmt.Sprintf("%d MiB", x.Bytes>>20), kind, fmt.Sprintf("%.1f", s.Median),
+			fmt.Sprintf("%.1f - %.1f", s.Min, s.Max), x.Note)
 	}
 	return t
 }
@@ -125,8 +129,9 @@ func pages(r *result.Run) table {
 func memory(r *result.Run) table {
 	t := table{
 		Title: "Memory with a million keys in use",
-		Note:  "Without the keys' own text, unless a limiter copies it. In RAM is what the process holds more after a collection, whole pages.",
-		Head:  []string{"", "bytes a key", "in RAM, MB", "of the heap, MB", "by its own account, MB"},
+		Note: "Without the keys' own text, unless a limiter copies it. " +
+			"In RAM is what the process holds more after a collection, whole pages.",
+		Head: []string{"", "bytes a key", "in RAM, MB", "of the heap, MB", "by its own account, MB"},
 	}
 	all := slices.Clone(r.Memory)
 	slices.SortStableFunc(all, func(a, b result.Memory) int { return cmp.Compare(a.PerKey(), b.PerKey()) })
@@ -139,7 +144,8 @@ func memory(r *result.Run) table {
 		if m.Declared > 0 {
 			declared = fmt.Sprintf("%.1f", float64(m.Declared)/1e6)
 		}
-		t.add(m.Name, fmt.Sprintf("%.1f", m.PerKey()), fmt.Sprintf("%.1f", float64(m.Resident)/1e6), fmt.Sprintf("%.1f", float64(m.Heap)/1e6), declared)
+		t.add(m.Name, fmt.Sprintf("%.1f", m.PerKey()), fmt.Sprintf("%.1f", float64(m.Resident)/1e6),
+			fmt.Sprintf("%.1f", float64(m.Heap)/1e6), declared)
 	}
 	return t
 }
@@ -151,7 +157,8 @@ func collections(r *result.Run) table {
 			t.add(c.Name, "failed", c.Error)
 			continue
 		}
-		t.add(c.Name, fmt.Sprintf("%.2f", c.Millis()), fmt.Sprintf("%.2f", float64(slices.Min(c.Nanos))/1e6), fmt.Sprintf("%.2f", float64(slices.Max(c.Nanos))/1e6))
+		t.add(c.Name, fmt.Sprintf("%.2f", c.Millis()), fmt.Sprintf("%.2f", float64(slices.Min(c.Nanos))/1e6),
+			fmt.Sprintf("%.2f", float64(slices.Max(c.Nanos))/1e6))
 	}
 	return t
 }
@@ -167,8 +174,9 @@ func callName(l result.Latency) string {
 func latencies(r *result.Run) table {
 	t := table{
 		Title: "Latency of a single call, a million keys",
-		Note: "Calls are due every 5 µs. Felt is from when a call was due to its end, so that calls that wait behind a late one count with their wait " +
-			"(no coordinated omission); the call is from its beginning. What the call that does nothing shows is the machine and the scheduler.",
+		Note: "Calls are due every 5 µs. Felt is from when a call was due to its end, " +
+			"so that calls that wait behind a late one count with their wait (no coordinated omission); " +
+			"the call is from its beginning. What the call that does nothing shows is the machine and the scheduler.",
 		Head: []string{"", "50 %", "99 %", "99.9 %", "99.99 %", "worst", "the call: 99.99 %", "worst"},
 	}
 	short := func(d time.Duration) string { return d.Round(10 * time.Nanosecond).String() }
@@ -206,7 +214,8 @@ func bounded(r *result.Run) table {
 }
 
 var abilities = map[string]string{
-	"keys": "tell keys apart", "refuse": "refuse at once", "bound": "bound its memory", "cost": "take n tokens, all or none",
+	"keys": "tell keys apart", "refuse": "refuse at once",
+	"bound": "bound its memory", "cost": "take n tokens, all or none",
 }
 
 func absent(r *result.Run) table {

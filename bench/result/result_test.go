@@ -32,7 +32,8 @@ func TestWriteAndRead(t *testing.T) {
 
 func TestRatio(t *testing.T) {
 	row := Row{Entries: []Entry{
-		{Name: "a", Nanos: []float64{2, 0, 9}}, {Name: "b", Nanos: []float64{1, 1, 3}}, {Name: "wrong", Nanos: []float64{1, 1, 1}, Error: "x"}, {Name: "none", Nanos: []float64{0, 0, 0}},
+		{Name: "a", Nanos: []float64{2, 0, 9}}, {Name: "b", Nanos: []float64{1, 1, 3}},
+		{Name: "wrong", Nanos: []float64{1, 1, 1}, Error: "x"}, {Name: "none", Nanos: []float64{0, 0, 0}},
 	}}
 	s, ok := row.Ratio("a", "b")
 	assert.True(t, ok)

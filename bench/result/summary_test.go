@@ -9,7 +9,8 @@ import (
 func TestOf(t *testing.T) {
 	assert.Equal(t, Summary{}, Summarize(nil))
 	assert.Equal(t, Summary{Median: 3, Min: 3, Max: 3, Rounds: 1}, Summarize([]float64{3}))
-	assert.Equal(t, Summary{Median: 2.5, Min: 1, Max: 4, Spread: 1.4826 * 1 / 2.5, Rounds: 4}, Summarize([]float64{4, 1, 3, 2}))
+	assert.Equal(t, Summary{Median: 2.5, Min: 1, Max: 4, Spread: 1.4826 * 1 / 2.5, Rounds: 4},
+		Summarize([]float64{4, 1, 3, 2}))
 
 	figures := []float64{10, 11, 9, 10, 500}
 	s := Summarize(figures)
@@ -19,7 +20,8 @@ func TestOf(t *testing.T) {
 }
 
 func TestRatios(t *testing.T) {
-	assert.Equal(t, []float64{2, 0.5}, Ratios([]float64{4, 1, 7, 0}, []float64{2, 2, 0, 5}), "rounds without a figure are left out")
+	assert.Equal(t, []float64{2, 0.5}, Ratios([]float64{4, 1, 7, 0}, []float64{2, 2, 0, 5}),
+		"rounds without a figure are left out")
 	assert.Equal(t, []float64{3}, Ratios([]float64{3, 9}, []float64{1}))
 	assert.Empty(t, Ratios(nil, []float64{1}))
 }

@@ -147,7 +147,8 @@ func (p *Plan) roundsOf(row *workload.Row) int {
 
 // few are the peers that are measured where there is no time for all: what people write
 // themselves, and the fastest that are published.
-var few = []string{"diy GCRA, xsync map", "diy GCRA, 256 mutex shards", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
+var few = []string{"diy GCRA, xsync map", "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
+	"sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.
 func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
@@ -158,7 +159,8 @@ func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
 		switch {
 		case row.Batch || row.Aged || measure.Cannot(row, peer.Name) != "":
 		case p.effort == Full,
-			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot || cores == 1 && (unkeyed || chosen && !row.Large())),
+			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
+				cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:
 			names = append(names, peer.Name)
 		}

@@ -76,7 +76,8 @@ func (p *Plan) prepare(r *result.Run) {
 			row = &r.Rows[len(r.Rows)-1]
 		}
 		for _, name := range c.subjects {
-			row.Entries = append(row.Entries, result.Entry{Name: name, Floor: measure.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
+			row.Entries = append(row.Entries,
+				result.Entry{Name: name, Floor: measure.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
 		}
 	}
 	for i := range r.Rows {
@@ -104,7 +105,8 @@ func prepareUnable(row *result.Row) {
 // rate measures a cell and enters what came out.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
-	err := child.Run(ctx, limit, c.cores, experiment.Rate, experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &got)
+	err := child.Run(ctx, limit, c.cores, experiment.Rate,
+		experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &got)
 	for _, name := range c.subjects {
 		e, rated := entry(name), got[name]
 		switch {
@@ -128,7 +130,8 @@ func describe() []result.Peer {
 	versions := result.Versions()
 	var all []result.Peer
 	for _, p := range peers.All() {
-		all = append(all, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How, Package: p.Package, Cannot: p.Cannot})
+		all = append(all, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How,
+			Package: p.Package, Cannot: p.Cannot})
 	}
 	return all
 }

@@ -54,7 +54,8 @@ func TestPlansAreComplete(t *testing.T) {
 			}
 			for _, peer := range peers.All() {
 				if effort == Full && !row.Batch && !row.Aged {
-					assert.Equal(t, measure.Cannot(&row, peer.Name) == "", slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
+					able := measure.Cannot(&row, peer.Name) == ""
+					assert.Equal(t, able, slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
 				}
 			}
 		}
@@ -109,13 +110,17 @@ func TestDoEndsWithItsContext(t *testing.T) {
 // Wrong decisions of weir or of a floor fail a run, those of a peer are only reported.
 func TestBroken(t *testing.T) {
 	wrong := func(name string) *result.Run {
-		return &result.Run{Rows: []result.Row{{Name: "churn", Entries: []result.Entry{{Name: name, Error: "97 % were allowed"}}}}}
+		return &result.Run{Rows: []result.Row{{Name: "churn",
+			Entries: []result.Entry{{Name: name, Error: "97 % were allowed"}}}}}
 	}
 	assert.Equal(t, []string{"churn: weir, TSC clock: 97 % were allowed"}, Broken(wrong(measure.WeirTSC)))
 	assert.Len(t, Broken(wrong(measure.FloorHot)), 1)
 	assert.Empty(t, Broken(wrong("throttled")))
-	assert.Equal(t, []string{"latency beside a flood of new keys: late"}, Broken(&result.Run{Latency: []result.Latency{{Beside: experiment.Flood, Error: "late"}}}))
-	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: measure.WeirTSC, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
-	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Equal(t, []string{"latency beside a flood of new keys: late"},
+		Broken(&result.Run{Latency: []result.Latency{{Beside: experiment.Flood, Error: "late"}}}))
+	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: measure.WeirTSC, Error: "x"},
+		{Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"},
+		{Name: "ulule/limiter", Error: "x"}}}), 1)
 	assert.Equal(t, []string{"allocations: x"}, Broken(&result.Run{Failed: []string{"allocations: x"}}))
 }

@@ -97,7 +97,8 @@ func (p *Plan) partStep(i int, name string) step {
 		if e.Cannot = measure.Cannot(&row, name); e.Cannot != "" {
 			return
 		}
-		rate(ctx, cell{row: row, cores: 1, subjects: []string{name}, each: each}, round, func(string) *result.Entry { return e })
+		rate(ctx, cell{row: row, cores: 1, subjects: []string{name}, each: each}, round,
+			func(string) *result.Entry { return e })
 	}}
 }
 
@@ -105,31 +106,34 @@ func (p *Plan) partStep(i int, name string) step {
 const tableRounds = 3
 
 func (p *Plan) tableStep(i int, size uint64, huge bool) step {
-	return step{tableRounds, 300*time.Millisecond + time.Duration(size)/4, func(ctx context.Context, r *result.Run, round int) {
-		if round == 0 {
-			r.Tables = append(r.Tables, result.Table{Bytes: size, Huge: huge, Nanos: make([]float64, tableRounds)})
-		}
-		t, got := &r.Tables[i], experiment.Tabled{}
-		if err := child.Run(ctx, limit, 1, experiment.Table, experiment.TableOf{Bytes: size, Huge: huge, For: 200 * time.Millisecond}, &got); err != nil {
-			t.Note = err.Error()
-			return
-		}
-		t.Nanos[round], t.HugeBytes = got.PerOp, got.HugeBytes
-		switch {
-		case got.HugeError != "":
-			t.Note = got.HugeError
-		case huge && got.HugeBytes < size:
-			t.Note = fmt.Sprintf("only %d of %d MiB are in huge pages", got.HugeBytes>>20, size>>20)
-		case !huge && got.HugeBytes > 0:
-			t.Note = fmt.Sprintf("%d MiB are in huge pages all the same", got.HugeBytes>>20)
-		}
-	}}
+	return step{tableRounds, 300*time.Millisecond + time.Duration(size)/4,
+		func(ctx context.Context, r *result.Run, round int) {
+			if round == 0 {
+				r.Tables = append(r.Tables, result.Table{Bytes: size, Huge: huge, Nanos: make([]float64, tableRounds)})
+			}
+			t, got := &r.Tables[i], experiment.Tabled{}
+			if err := child.Run(ctx, limit, 1, experiment.Table,
+				experiment.TableOf{Bytes: size, Huge: huge, For: 200 * time.Millisecond}, &got); err != nil {
+				t.Note = err.Error()
+				return
+			}
+			t.Nanos[round], t.HugeBytes = got.PerOp, got.HugeBytes
+			switch {
+			case got.HugeError != "":
+				t.Note = got.HugeError
+			case huge && got.HugeBytes < size:
+				t.Note = fmt.Sprintf("only %d of %d MiB are in huge pages", got.HugeBytes>>20, size>>20)
+			case !huge && got.HugeBytes > 0:
+				t.Note = fmt.Sprintf("%d MiB are in huge pages all the same", got.HugeBytes>>20)
+			}
+		}}
 }
 
 func memoryStep(name string) step {
 	return step{1, 2 * time.Second, func(ctx context.Context, r *result.Run, _ int) {
 		m := result.Memory{Name: name}
-		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Memory, experiment.MemoryOf{Subject: name}, &m.Held); err != nil {
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Memory, experiment.MemoryOf{Subject: name},
+			&m.Held); err != nil {
 			m.Error = err.Error()
 		}
 		r.Memory = append(r.Memory, m)
@@ -145,7 +149,8 @@ func collectStep(name string) step {
 	}
 	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {
 		c, got := result.Collect{Name: name}, experiment.Collected{}
-		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Collect, experiment.CollectOf{Subject: name}, &got); err != nil {
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Collect, experiment.CollectOf{Subject: name},
+			&got); err != nil {
 			c.Error = err.Error()
 		}
 		c.Nanos = got.Nanos
@@ -156,7 +161,8 @@ func collectStep(name string) step {
 func latencyStep(beside string, empty bool, d time.Duration) step {
 	return step{1, d + time.Second, func(ctx context.Context, r *result.Run, _ int) {
 		l := result.Latency{Beside: beside, Empty: empty}
-		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Latency, experiment.LatencyOf{Beside: beside, Empty: empty, For: d}, &l.Delays); err != nil {
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Latency,
+			experiment.LatencyOf{Beside: beside, Empty: empty, For: d}, &l.Delays); err != nil {
 			l.Error = err.Error()
 		}
 		r.Latency = append(r.Latency, l)

@@ -42,7 +42,8 @@ func churnBytes(r *result.Run) []result.Target {
 
 // deniedScaling compares what further processors bring on a row that only reads.
 func deniedScaling(r *result.Run) []result.Target {
-	t := result.Target{Row: denied, Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
+	t := result.Target{Row: denied,
+		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
 	first, ok := r.Row(denied, 1)
 	last := first
 	for i := range r.Rows {
@@ -59,7 +60,8 @@ func deniedScaling(r *result.Run) []result.Target {
 		return one(t, false, false, "")
 	}
 	t.Measured = fmt.Sprintf("%.2f of the floor's", weir.Median/floor.Median)
-	t.Spread = fmt.Sprintf("%.2f and %.2f times as many on %d cores, ±%.0f %%", weir.Median, floor.Median, last.Cores, 100*(weir.Spread+floor.Spread))
+	t.Spread = fmt.Sprintf("%.2f and %.2f times as many on %d cores, ±%.0f %%", weir.Median, floor.Median, last.Cores,
+		100*(weir.Spread+floor.Spread))
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
@@ -91,7 +93,8 @@ func memory(r *result.Run) []result.Target {
 func collection(r *result.Run) []result.Target {
 	t := result.Target{Row: "gc", Target: "full collection with ten million keys within 2 ms of an empty process"}
 	find := func(name string) (result.Collect, bool) {
-		i := slices.IndexFunc(r.Collect, func(c result.Collect) bool { return c.Name == name && c.Error == "" && len(c.Nanos) > 0 })
+		i := slices.IndexFunc(r.Collect,
+			func(c result.Collect) bool { return c.Name == name && c.Error == "" && len(c.Nanos) > 0 })
 		if i < 0 {
 			return result.Collect{}, false
 		}
@@ -117,7 +120,10 @@ func latency(r *result.Run) (all []result.Target) {
 			percentile float64
 			text       string
 			limit      time.Duration
-		}{{100, "worst call at most 1 ms", time.Millisecond}, {99.99, "99.99 % of calls at most 20 µs", 20 * time.Microsecond}} {
+		}{
+			{100, "worst call at most 1 ms", time.Millisecond},
+			{99.99, "99.99 % of calls at most 20 µs", 20 * time.Microsecond},
+		} {
 			t := result.Target{Row: "latency, " + beside, Target: want.text}
 			service, response, ok := weir.At(want.percentile)
 			quiet, felt, okControl := empty.At(want.percentile)
@@ -126,10 +132,13 @@ func latency(r *result.Run) (all []result.Target) {
 				continue
 			}
 			t.Measured = response.Round(100 * time.Nanosecond).String()
-			t.Spread = fmt.Sprintf("the call itself %v; a call that does nothing %v, itself %v", service.Round(10*time.Nanosecond), felt.Round(100*time.Nanosecond), quiet.Round(10*time.Nanosecond))
-			why := fmt.Sprintf("weir adds %v to what a call that does nothing takes on this machine beside the same work", (response - felt).Round(100*time.Nanosecond))
+			t.Spread = fmt.Sprintf("the call itself %v; a call that does nothing %v, itself %v",
+				service.Round(10*time.Nanosecond), felt.Round(100*time.Nanosecond), quiet.Round(10*time.Nanosecond))
+			why := fmt.Sprintf("weir adds %v to what a call that does nothing takes on this machine beside the same work",
+				(response - felt).Round(100*time.Nanosecond))
 			if felt > want.limit {
-				why = "a call that does nothing misses it on this machine too, beside the same work: the scheduler takes the processor away"
+				why = "a call that does nothing misses it on this machine too, beside the same work: " +
+					"the scheduler takes the processor away"
 			}
 			all = append(all, one(t, true, response <= want.limit, why)...)
 		}

@@ -22,7 +22,9 @@ func Evaluate(r *result.Run) []result.Target {
 	for _, c := range ratios {
 		all = append(all, c.evaluate(r)...)
 	}
-	for _, evaluate := range []func(*result.Run) []result.Target{published, churnBytes, deniedScaling, memory, collection, latency, allocations} {
+	for _, evaluate := range []func(*result.Run) []result.Target{
+		published, churnBytes, deniedScaling, memory, collection, latency, allocations,
+	} {
 		all = append(all, evaluate(r)...)
 	}
 	return all
@@ -45,17 +47,25 @@ const (
 )
 
 var ratios = []ratio{
-	{row: allowed, a: measure.WeirCoarse, b: measure.FloorCoarse, text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
-	{row: allowed, a: diy, b: measure.WeirCoarse, text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
-	{row: allowed, a: measure.WeirTSC, b: measure.FloorPrecise, text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6, why: bareCounter},
-	{row: allowed, a: measure.WeirPrecise, b: measure.FloorPrecise, text: "precise clock: at most 1.3 x its floor", limit: 1.3},
+	{row: allowed, a: measure.WeirCoarse, b: measure.FloorCoarse,
+		text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
+	{row: allowed, a: diy, b: measure.WeirCoarse,
+		text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
+	{row: allowed, a: measure.WeirTSC, b: measure.FloorPrecise,
+		text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6, why: bareCounter},
+	{row: allowed, a: measure.WeirPrecise, b: measure.FloorPrecise,
+		text: "precise clock: at most 1.3 x its floor", limit: 1.3},
 	{row: "churn", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 2 x the floor", limit: 2},
-	{row: "churn-aged", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 2 x the floor, when no slot was never used", limit: 2},
-	{row: denied, a: measure.WeirCoarse, b: measure.FloorCoarse, text: "coarse clock: at most 1.5 x hash and load", limit: 1.5},
+	{row: "churn-aged", a: measure.WeirTSC, b: measure.FloorTSC,
+		text: "at most 2 x the floor, when no slot was never used", limit: 2},
+	{row: denied, a: measure.WeirCoarse, b: measure.FloorCoarse,
+		text: "coarse clock: at most 1.5 x hash and load", limit: 1.5},
 	{row: "zipf-1m", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
 	{row: "uniform-10m", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
-	{row: "batch-10m", a: measure.WeirSingle, b: measure.WeirBatch, text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
-	{row: "hot", a: measure.WeirTSC, b: measure.FloorHot, text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
+	{row: "batch-10m", a: measure.WeirSingle, b: measure.WeirBatch,
+		text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
+	{row: "hot", a: measure.WeirTSC, b: measure.FloorHot,
+		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
 }
 
 // evaluate returns the target for every number of processors that the row was measured on.
@@ -115,7 +125,8 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 	if c.least {
 		over = (1 - measured/c.limit) * b.Median()
 	}
-	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(), over)
+	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(),
+		over)
 	if c.why != nil {
 		text += "; " + c.why(row)
 	}

@@ -88,7 +88,8 @@ func (c *simCommand) Run() error {
 
 // write prints the report for people.
 func (c *simCommand) write(r *sim.Report, out io.Writer) error {
-	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst, r.Nodes, r.Load, c.RTT); err != nil {
+	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst,
+		r.Nodes, r.Load, c.RTT); err != nil {
 		return err
 	}
 	return r.WriteTable(out)

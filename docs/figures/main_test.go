@@ -22,7 +22,8 @@ func TestPicturesAreCurrent(t *testing.T) {
 		require.NoError(t, f.draw(&svg))
 		committed, err := os.ReadFile(f.file + ".svg")
 		require.NoError(t, err, "go run ./docs/figures")
-		assert.True(t, bytes.Equal(svg.Bytes(), committed), "%s.svg is not what the program draws: go run ./docs/figures", f.file)
+		assert.True(t, bytes.Equal(svg.Bytes(), committed), "%s.svg is not what the program draws: go run ./docs/figures",
+			f.file)
 		drawn[f.file+".svg"] = true
 	}
 	entries, err := os.ReadDir(".")

@@ -28,7 +28,8 @@ func (f figure) draw(w io.Writer) error {
 		return err
 	}
 	steps := curve(answers)
-	p := &chart.Plot{X: chart.Linear(from.Seconds(), end.Seconds()), Y: chart.Linear(bottom, top), Height: (top - bottom) * unit, TextSize: textSize}
+	p := &chart.Plot{X: chart.Linear(from.Seconds(), end.Seconds()), Y: chart.Linear(bottom, top),
+		Height: (top - bottom) * unit, TextSize: textSize}
 	for at := 5 * time.Second; at < end; at += 5 * time.Second {
 		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: at.Seconds(), Text: fmt.Sprintf("%d s", at/time.Second)})
 	}
@@ -50,9 +51,11 @@ func (f figure) describe(answers []answer, steps []step) string {
 		}
 	}
 	high := worst(steps)
-	return fmt.Sprintf("A client that was silent asks %d times in %.1f seconds around an edge at second %d, and three times a second from then on. "+
-		"The limit is %d in %d seconds. Of %d requests %d are admitted. The most in any %d seconds is %d, reached at second %.2f.",
-		2*limit, (2 * rush).Seconds(), edge/time.Second, limit, window/time.Second, len(answers), admitted, window/time.Second, high.count, high.at.Seconds())
+	return fmt.Sprintf("A client that was silent asks %d times in %.1f seconds around an edge at second %d, "+
+		"and three times a second from then on. The limit is %d in %d seconds. Of %d requests %d are admitted. "+
+		"The most in any %d seconds is %d, reached at second %.2f.",
+		2*limit, (2 * rush).Seconds(), edge/time.Second, limit, window/time.Second, len(answers), admitted,
+		window/time.Second, high.count, high.at.Seconds())
 }
 
 // point is a place in the picture.
@@ -78,7 +81,8 @@ func drawSteps(p *chart.Plot, steps []step) {
 	points = append(points, point(end, count))
 	p.Line(chart.Line{Points: []chart.Point{point(from, 0), point(end, 0)}, Colour: chart.Grey})
 	p.Line(chart.Line{Points: points, Colour: chart.Blue, Width: 3.5, Filled: true})
-	p.Line(chart.Line{Points: []chart.Point{point(from, limit), point(end, limit)}, Colour: chart.Ink, Width: 3, Dashes: "12 7"})
+	p.Line(chart.Line{Points: []chart.Point{point(from, limit), point(end, limit)}, Colour: chart.Ink, Width: 3,
+		Dashes: "12 7"})
 	p.Text(point(end, limit+1.2), chart.End, chart.Plain, fmt.Sprintf("limit %d", limit))
 	p.Text(point(from, 4.2), chart.Start, chart.Soft, "admitted in")
 	p.Text(point(from, 1.2), chart.Start, chart.Soft, fmt.Sprintf("the last %d s", window/time.Second))
@@ -110,5 +114,6 @@ func drawWorst(p *chart.Plot, high step) {
 	p.Line(chart.Line{Points: []chart.Point{point(begin, y+1.4), point(high.at, y+1.4)}, Colour: chart.Ink, Width: 2.5})
 	p.Strokes(chart.Ink, 2.5, ends, y+0.8, y+2)
 	p.Mark(chart.Ink, point(high.at, y), 7)
-	p.Text(point(begin+(high.at-begin)/2, y+2.6), chart.Middle, chart.Strong, fmt.Sprintf("%d in %d s", high.count, window/time.Second))
+	p.Text(point(begin+(high.at-begin)/2, y+2.6), chart.Middle, chart.Strong,
+		fmt.Sprintf("%d in %d s", high.count, window/time.Second))
 }

@@ -91,5 +91,6 @@ func Legend(keys ...Key) template.HTML {
 
 // text writes text at a share of the width in percent and a height in pixels.
 func text(b *strings.Builder, class string, x, y float64, side Side, what string) {
-	fmt.Fprintf(b, `<text class="%s" x="%.2f%%" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, side, html.EscapeString(what))
+	fmt.Fprintf(b, `<text class="%s" x="%.2f%%" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, side,
+		html.EscapeString(what))
 }

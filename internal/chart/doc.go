@@ -4,9 +4,9 @@
 // Colours are variables of one style sheet, Style, which a page includes once and a Picture carries with it. They
 // follow the reader's preference for light or dark.
 //
-// It is on the standard library because no kept library fits: go-chart and gonum/plot draw for a fixed width and measure text
-// with font and raster packages; margaid draws plots of a fixed width in colours that it computes; go-echarts writes
-// JavaScript; svgo writes elements, which is the smaller part of this.
+// It is on the standard library because no kept library fits: go-chart and gonum/plot draw for a fixed width and
+// measure text with font and raster packages; margaid draws plots of a fixed width in colours that it computes;
+// go-echarts writes JavaScript; svgo writes elements, which is the smaller part of this.
 //
 // A chart is one image to a screen reader, with a label that says what it shows. The numbers themselves belong
 // in a table beside it.

@@ -47,8 +47,8 @@ func (p Picture) Write(w io.Writer) error {
 	if p.Subtitle != "" {
 		label += ": " + p.Subtitle
 	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 %[1]g %[2]g" width="%[1]g" height="%[2]g" `+
-		`role="img" aria-labelledby="title desc">
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" `+
+		`viewBox="0 0 %[1]g %[2]g" width="%[1]g" height="%[2]g" role="img" aria-labelledby="title desc">
 <title id="title">%[3]s</title>
 <desc id="desc">%[4]s</desc>
 <style>
@@ -67,7 +67,8 @@ func (p Picture) legend(b *strings.Builder, x, y, size float64) {
 		character = 0.53 // the width of one, on average
 	)
 	for _, k := range p.Legend {
-		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1[4]f" rx="2"/>`, k.Colour, x, y-box*size, box*size)
+		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1[4]f" rx="2"/>`,
+			k.Colour, x, y-box*size, box*size)
 		x += (box + 0.5) * size
 		fmt.Fprintf(b, `<text class="soft" x="%.1f" y="%.1f">%s</text>`+"\n", x, y, html.EscapeString(k.Text))
 		x += (float64(len([]rune(k.Text)))*character + 1) * size

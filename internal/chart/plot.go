@@ -52,7 +52,8 @@ func (p *Plot) Line(l Line) {
 	moves[0].command = "M"
 	if l.Filled {
 		first, last, zero := moves[0], moves[len(moves)-1], p.down(0)
-		p.path(string(l.Colour)+" area", 0, "", append(moves[:len(moves):len(moves)], move{"L", last.x, zero}, move{"L", first.x, zero}))
+		p.path(string(l.Colour)+" area", 0, "",
+			append(moves[:len(moves):len(moves)], move{"L", last.x, zero}, move{"L", first.x, zero}))
 	}
 	p.path(string(l.Colour), l.Width, l.Dashes, moves)
 }
@@ -85,7 +86,8 @@ func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	p.elements = append(p.elements, func(b *strings.Builder, width float64) {
 		const stretched = 1000
 		if width == unknown {
-			fmt.Fprintf(b, `<svg class="stretched" viewBox="0 0 %d %g" preserveAspectRatio="none" width="100%%" height="%[2]g">`, stretched, p.Height)
+			fmt.Fprintf(b, `<svg class="stretched" viewBox="0 0 %d %g" preserveAspectRatio="none" width="100%%" height="%[2]g">`,
+				stretched, p.Height)
 			defer b.WriteString(`</svg>`)
 			width = stretched
 		}
@@ -154,7 +156,8 @@ func (p *Plot) Chart(label string) Chart {
 	for _, t := range p.Y.Ticks {
 		y := p.down(t.At)
 		fmt.Fprintf(&grid, `<line class="grid" x1="0" x2="100%%" y1="%.1f" y2="%.1[1]f"/>`, y)
-		fmt.Fprintf(&ticks, `<text class="tick" x="-6" y="%.1f" text-anchor="end">%s</text>`, y+size/3, html.EscapeString(t.Text))
+		fmt.Fprintf(&ticks, `<text class="tick" x="-6" y="%.1f" text-anchor="end">%s</text>`, y+size/3,
+			html.EscapeString(t.Text))
 		c.top, c.left, c.right = 10, 52, 10
 	}
 	for _, t := range p.X.Ticks {

@@ -65,7 +65,8 @@ func TestFromZero(t *testing.T) {
 		highest, step float64
 		want          string
 	}{
-		{1, 1, "0 1"}, {3, 1, "0 1 2 3"}, {118, 1, "0 50 100 150"}, {0.3, 0, "0 0.1 0.2 0.3"}, {40, 0, "0 10 20 30 40"}, {100, 0, "0 20 40 60 80 100"},
+		{1, 1, "0 1"}, {3, 1, "0 1 2 3"}, {118, 1, "0 50 100 150"}, {0.3, 0, "0 0.1 0.2 0.3"}, {40, 0, "0 10 20 30 40"},
+		{100, 0, "0 20 40 60 80 100"},
 	} {
 		var got []string
 		axis := FromZero(c.highest, c.step, Short)
@@ -87,7 +88,8 @@ func TestLogAroundChoosesMarks(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	for n, want := range map[float64]string{0: "0", 0.25: "0.25", 950: "950", 1200: "1.2k", 3e6: "3M", 2.5e9: "2.5G", 4e21: "4e+03E"} {
+	for n, want := range map[float64]string{0: "0", 0.25: "0.25", 950: "950", 1200: "1.2k", 3e6: "3M", 2.5e9: "2.5G",
+		4e21: "4e+03E"} {
 		assert.Equal(t, want, Short(n))
 	}
 }
@@ -96,7 +98,8 @@ func TestShort(t *testing.T) {
 func TestPicture(t *testing.T) {
 	var b strings.Builder
 	c := Rows("What & why.", []Row{{Name: "a", Text: "1", Parts: []Part{{1, Blue}}}})
-	require.NoError(t, Picture{Title: "<t>", Subtitle: "s", Width: 400, Chart: c, Legend: []Key{{Colour: Blue, Text: "b&b"}, {Colour: Orange, Text: "o"}}}.Write(&b))
+	require.NoError(t, Picture{Title: "<t>", Subtitle: "s", Width: 400, Chart: c,
+		Legend: []Key{{Colour: Blue, Text: "b&b"}, {Colour: Orange, Text: "o"}}}.Write(&b))
 	got := parse(t, b.String())
 	assert.Equal(t, []string{"<t>", "s", "b&b", "o"}, got.texts())
 	require.Len(t, got.Inner, 1)

@@ -35,9 +35,9 @@ const (
 	barHeight = 10.0
 )
 
-// Rows draws bars one below the other, on one scale that begins with 0 at the left. The longest bar or
-// range ends at the right; a range that is more than 1.3 times as long as the longest bar is cut off there. There is room for
-// 30 letters of a name on a phone.
+// Rows draws bars one below the other, on one scale that begins with 0 at the left. The longest bar or range ends at
+// the right; a range that is more than 1.3 times as long as the longest bar is cut off there. There is room for 30
+// letters of a name on a phone.
 func Rows(label string, rows []Row) Chart {
 	longest, furthest := 0.0, 0.0
 	for i := range rows {

@@ -80,7 +80,8 @@ func TestRows(t *testing.T) {
 func TestRowsWithRanges(t *testing.T) {
 	rows := func(high float64) parsed {
 		return parse(t, string(Rows("ranges", []Row{
-			{Name: "a", Parts: []Part{{100, Blue}}, Low: 90, High: high}, {Name: "b", Parts: []Part{{50, Grey}}, Low: 50, High: 50},
+			{Name: "a", Parts: []Part{{100, Blue}}, Low: 90, High: high},
+			{Name: "b", Parts: []Part{{50, Grey}}, Low: 50, High: 50},
 		}).HTML()))
 	}
 	got := rows(120)

@@ -19,7 +19,8 @@ import (
 
 const name = "weir-bench-proxy"
 
-const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy, each with its limiter and without.
+const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy,
+each with its limiter and without.
 
 wrk makes the requests, nginx answers them behind every proxy, and all of it is on this machine's loopback.
 

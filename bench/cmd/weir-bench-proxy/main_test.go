@@ -37,7 +37,8 @@ func TestProgramMeasures(t *testing.T) {
 	require.NoError(t, err, string(out))
 
 	temp, file := t.TempDir(), filepath.Join(t.TempDir(), "run.json")
-	status, stdout, stderr := programtest.Execute(t, []string{"TMPDIR=" + temp}, "--rounds", "1", "--seconds", "1", "--weir", weir, "--json", file)
+	status, stdout, stderr := programtest.Execute(t, []string{"TMPDIR=" + temp}, "--rounds", "1", "--seconds", "1",
+		"--weir", weir, "--json", file)
 	require.Equal(t, 0, status, stderr)
 	assert.Contains(t, stderr, "round 1 of 1: nginx limit_req, refuse")
 	for _, name := range []string{"weir", "weir, headers: none", "nginx limit_req", "HAProxy stick table"} {
@@ -65,6 +66,7 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"rounds":       {Arguments: strings.Fields("--rounds 0"), Status: 80, Want: "0 rounds: want 1 to 1000"},
 		"seconds":      {Arguments: strings.Fields("--seconds=-1"), Status: 80, Want: "-1 seconds: want 1 to 30"},
 		"unknown flag": {Arguments: strings.Fields("--fast"), Status: 80, Want: "unknown flag --fast"},
-		"no weir":      {Arguments: strings.Fields("--weir /no/such/weir"), Status: 1, Want: "/no/such/weir is missing: build it with make build"},
+		"no weir": {Arguments: strings.Fields("--weir /no/such/weir"), Status: 1,
+			Want: "/no/such/weir is missing: build it with make build"},
 	})
 }

@@ -80,7 +80,8 @@ func (c *command) get() (*result.Run, error) {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", plan.Rounds, plan.Steps(), plan.Estimate().Round(5*time.Second))
+	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", plan.Rounds, plan.Steps(),
+		plan.Estimate().Round(5*time.Second))
 	bar := newBar(plan.Steps(), os.Stderr)
 	// A bar that cannot be drawn is no reason to stop.
 	defer func() { _ = bar.Finish() }()

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) { programtest.Main(m, main) }
 func TestProgramMeasuresAndReports(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "run.json")
-	status, measured, stderr := programtest.Execute(t, nil, "--quick", "--rounds", "1", "--rows", "allowed-1k,memory", "--json", file)
+	status, measured, stderr := programtest.Execute(t, nil, "--quick", "--rounds", "1", "--rows", "allowed-1k,memory",
+		"--json", file)
 	require.Equal(t, 0, status, stderr)
 	assert.Regexp(t, `^1 rounds, \d+ processes, about \d+s\n$`, stderr, "no bar where nobody looks")
 	assert.Contains(t, measured, "allowed, 1,000 keys (allowed-1k), GOMAXPROCS 1")
@@ -31,8 +32,8 @@ func TestProgramMeasuresAndReports(t *testing.T) {
 	require.Equal(t, 0, status, stderr)
 	assert.Empty(t, stderr)
 	assert.Equal(t, measured, again, "the same report, without measuring")
-	for _, name := range []string{page, filepath.Join(folder, "bench-speed.svg"), filepath.Join(folder, "bench-memory.svg")} {
-		text, err := os.ReadFile(name)
+	for _, name := range []string{"page.html", "bench-speed.svg", "bench-memory.svg"} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
 		require.NoError(t, err)
 		assert.Contains(t, string(text), "</svg>")
 	}
@@ -43,13 +44,17 @@ func TestProgramRefusesBadInput(t *testing.T) {
 	bad := filepath.Join(folder, "bad.json")
 	require.NoError(t, os.WriteFile(bad, []byte(`{"format":7}`), 0o600))
 	programtest.Refuses(t, map[string]programtest.Refusal{
-		"unknown row":      {Arguments: strings.Fields("--rows churm"), Status: 80, Want: `row "churm": want one of allowed-1,`},
-		"half a name":      {Arguments: strings.Fields("--rows zipf"), Status: 80, Want: "did you mean zipf-1m?"},
-		"rounds":           {Arguments: strings.Fields("--rounds=-1"), Status: 80, Want: "-1 rounds: want 1 to 1000"},
-		"both efforts":     {Arguments: strings.Fields("--quick --full"), Status: 80, Want: "--quick and --full can't be used together"},
+		"unknown row": {Arguments: strings.Fields("--rows churm"), Status: 80,
+			Want: `row "churm": want one of allowed-1,`},
+		"half a name": {Arguments: strings.Fields("--rows zipf"), Status: 80, Want: "did you mean zipf-1m?"},
+		"rounds":      {Arguments: strings.Fields("--rounds=-1"), Status: 80, Want: "-1 rounds: want 1 to 1000"},
+		"both efforts": {Arguments: strings.Fields("--quick --full"), Status: 80,
+			Want: "--quick and --full can't be used together"},
 		"from and measure": {Arguments: strings.Fields("--from x.json --quick"), Status: 80, Want: "--from measures nothing"},
 		"unknown flag":     {Arguments: strings.Fields("--fast"), Status: 80, Want: "unknown flag --fast"},
-		"missing file":     {Arguments: strings.Fields("--from " + folder + "/missing.json"), Status: 1, Want: "no such file"},
-		"another format":   {Arguments: strings.Fields("--from " + bad), Status: 1, Want: "bad.json: format 7 of a run: want 1"},
+		"missing file": {Arguments: strings.Fields("--from " + folder + "/missing.json"), Status: 1,
+			Want: "no such file"},
+		"another format": {Arguments: strings.Fields("--from " + bad), Status: 1,
+			Want: "bad.json: format 7 of a run: want 1"},
 	})
 }

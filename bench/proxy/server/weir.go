@@ -17,7 +17,8 @@ func Weir(path string) *Server {
 // With differs.
 func WeirSilent(path string) *Server {
 	return &Server{
-		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With}, write: weirFile("none"), args: weirArgs,
+		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With},
+		write: weirFile("none"), args: weirArgs,
 		Says: "the same, and answers say nothing about the limit, as those of nginx and HAProxy",
 	}
 }

@@ -100,7 +100,8 @@ func series(s replay.Series) template.HTML {
 	for _, b := range s.Bins {
 		requests, refused, highest = requests+b.Requests, refused+b.Refused, max(highest, b.Requests)
 	}
-	p := chart.Plot{X: chart.Linear(0, count, timeTicks(s)...), Y: chart.FromZero(float64(highest), 1, chart.Short), Height: chartHeight}
+	p := chart.Plot{X: chart.Linear(0, count, timeTicks(s)...), Y: chart.FromZero(float64(highest), 1, chart.Short),
+		Height: chartHeight}
 	for i, b := range s.Bins {
 		from := float64(i)
 		to := from + 1
@@ -110,7 +111,8 @@ func series(s replay.Series) template.HTML {
 		p.Column(chart.Orange, from, to, 0, float64(b.Refused))
 		p.Column(chart.Blue, from, to, float64(b.Refused), float64(b.Requests))
 	}
-	return p.Chart(fmt.Sprintf("Requests over time, %v a bar: %d requests, %d of them refused.", s.Bin, requests, refused)).HTML()
+	return p.Chart(fmt.Sprintf("Requests over time, %v a bar: %d requests, %d of them refused.", s.Bin, requests,
+		refused)).HTML()
 }
 
 // timeTicks are the beginning, the middle and the end of a series.

@@ -127,7 +127,8 @@ func TestJSON(t *testing.T) {
 }
 
 func TestRatesOnAnAxis(t *testing.T) {
-	for perSecond, want := range map[float64]string{1: "1/s", 0.5: "30/m", 1. / 60: "1/m", 1. / 7200: "12/d", 1. / 86400: "1/d", 1e6: "1e+06/s"} {
+	for perSecond, want := range map[float64]string{1: "1/s", 0.5: "30/m", 1. / 60: "1/m", 1. / 7200: "12/d",
+		1. / 86400: "1/d", 1e6: "1e+06/s"} {
 		assert.Equal(t, want, rate(perSecond))
 	}
 }
