@@ -16,7 +16,7 @@ import (
 // year is a window of the clock that does not end during a benchmark.
 const year = 365 * 24 * time.Hour
 
-// question is a limiter that is asked in another way than by Allow.
+// question is a limiter that is asked by another call than Allow.
 type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
@@ -71,10 +71,10 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// nobody is an observer that does nothing.
-type nobody struct{}
+// ignore is an observer that does nothing.
+type ignore struct{}
 
-func (nobody) Refused(engine.Refusal) {}
+func (ignore) Refused(engine.Refusal) {}
 
 // BenchmarkObserve is a refusal without an observer, and with one that is told of one in a thousand
 // and of all.
@@ -84,8 +84,8 @@ func BenchmarkObserve(b *testing.B) {
 		options []engine.Option
 	}{
 		{"of=none", nil},
-		{"of=1/1000", []engine.Option{engine.Observe(nobody{}, 1000)}},
-		{"of=all", []engine.Option{engine.Observe(nobody{}, 1)}},
+		{"of=1/1000", []engine.Option{engine.Observe(ignore{}, 1000)}},
+		{"of=all", []engine.Option{engine.Observe(ignore{}, 1)}},
 	} {
 		l := limiter(b, engine.TokenBucket(engine.PerHour(1), 1), o.options...)
 		b.Run(o.name, func(b *testing.B) { compare(b, find(b, "denied-1k"), 1, l) })

@@ -12,12 +12,12 @@ import (
 // Empty is a process without a limiter.
 const Empty = "empty process"
 
-// CollectOf is who holds ten million keys while the garbage collector runs.
+// CollectOf names the subject that holds ten million keys while the garbage collector runs.
 type CollectOf struct {
 	Subject string `json:"subject"` // or Empty
 }
 
-// A Collected is how long full collections took.
+// A Collected is the times that full collections took.
 type Collected struct{ Nanos []int64 }
 
 // MeasureCollect measures full collections of garbage, as runtime.GC does them.

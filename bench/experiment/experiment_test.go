@@ -37,7 +37,7 @@ func TestWrong(t *testing.T) {
 
 // Everything decides as the row says, alone and taking turns.
 func TestRateOfEverything(t *testing.T) {
-	// Parts of a floor are measured on one processor: nobody is in their way.
+	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, name := range []string{"allowed-1k", "denied-1k"} {
 		row, err := workload.Find(name)
@@ -61,7 +61,7 @@ func TestRateOfEverything(t *testing.T) {
 	}
 }
 
-func TestRateOfNobody(t *testing.T) {
+func TestRateOfAnUnknownSubject(t *testing.T) {
 	_, err := MeasureRate(RateOf{Row: "allowed-1k", Subjects: []string{"nobody"}})
 	assert.EqualError(t, err, `nobody: "nobody" is nothing that could be measured`)
 	_, err = MeasureRate(RateOf{Row: "nothing"})
@@ -94,7 +94,7 @@ func TestPaceAndCurve(t *testing.T) {
 	last := len(Percentiles) - 1
 	// Histograms keep three digits.
 	assert.GreaterOrEqual(t, float64(d.Response[last]), 0.998*float64(d.Service[last]),
-		"who waits for a call waits for its work")
+		"a response includes the service")
 
 	assert.ErrorContains(t, pace(never{}, requests, time.Millisecond, &d), "not one call was allowed")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MemoryOf is whose memory to measure, with a million keys that are in use.
+// MemoryOf names the subject whose memory to measure, with a million keys in use.
 type MemoryOf struct {
 	Subject string `json:"subject"`
 }
@@ -69,8 +69,7 @@ func used() (heap, resident int64) {
 	return int64(m.HeapAlloc), residentSize()
 }
 
-// residentSize returns the memory of the process that is in RAM, 0 where the system does not tell as
-// Linux does.
+// residentSize returns the memory of the process that is in RAM, 0 on systems without /proc/self/statm.
 func residentSize() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

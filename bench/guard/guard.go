@@ -90,7 +90,7 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// contest is two that take turns on the same requests.
+// contest is two deciders that take turns on the same requests.
 type contest struct {
 	row            workload.Row
 	guarded, floor measure.Decider
@@ -110,7 +110,7 @@ func (c *contest) ratios(n int) []float64 {
 	return result.Ratios(guarded, floor)
 }
 
-// turn measures one of them once.
+// turn measures a decider once.
 func (c *contest) turn(d measure.Decider) measure.Sample {
 	if c.row.Draw == workload.Fresh {
 		c.pass++

@@ -27,8 +27,7 @@ func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (Decider,
 	return b, func() { l.Close() }, nil
 }
 
-// Decide implements Decider. The stream is that of the keys. (Keys that were there before
-// are asked through Before.)
+// Decide implements Decider. The stream must be the one that the batch was opened with.
 func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	var decisions [batchSize]engine.Decision
 	for from < to {
@@ -52,5 +51,5 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns what asks for the keys that are there before the clock starts.
+// Before returns the decider for the keys that are there before the clock starts.
 func (b *batch) Before() Decider { return Keyed{Limiter: b.limiter} }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Names of what is not a peer.
+// The names of the subjects that are not peers.
 const (
 	WeirTSC      = "weir, TSC clock"
 	WeirCoarse   = "weir, coarse clock"
@@ -30,8 +30,8 @@ const (
 	ClockPrecise = "precise clock alone"
 )
 
-// Of returns the names of weir and the floors that a row is about. How much the clock matters is
-// told by the rows whose keys are in the caches; the others are for the default clock.
+// Of returns the names of weir and the floors that are measured on a row. Rows whose keys are in the caches show how
+// much the clock costs, so they have every clock; the others have the default one.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -52,7 +52,7 @@ func Parts() []string {
 	return []string{Loop, Hash, Swap, ClockCoarse, ClockTSC, ClockPrecise}
 }
 
-// IsWeir and IsFloor tell by the name.
+// IsWeir and IsFloor report whether a name is one of weir's or of a floor.
 func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
@@ -73,7 +73,7 @@ func FloorOf(r *workload.Row, name string) string {
 	return FloorTSC
 }
 
-// Cannot says why something is not measured on a row, or "".
+// Cannot returns why a subject is not measured on a row, or "" if it is.
 func Cannot(r *workload.Row, name string) string {
 	if strings.Contains(name, "TSC") && !floor.TSC() {
 		return "the kernel does not trust this processor's counter"
@@ -94,7 +94,7 @@ func Cannot(r *workload.Row, name string) string {
 // slots returns how many slots weir has for so many keys.
 func slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
-// clocks are the clocks of weir by the names of what reads them.
+// clocks are the clocks of weir by the name of the subject.
 var clocks = map[string]engine.Option{
 	WeirTSC: engine.ClockTSC(), WeirCoarse: engine.ClockCoarse(), WeirPrecise: engine.ClockPrecise(),
 }
@@ -109,7 +109,8 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 	return engine.New(policy, append([]engine.Option{engine.MaxKeys(r.Capacity), engine.Prefault(), clock}, options...)...)
 }
 
-// Open makes what the name says for a row. Nobody has asked it anything yet. Release ends it.
+// Open makes the subject of that name for a row. It has not decided any request yet. The caller calls release when it
+// is done.
 func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {
 		l, err := Weir(r, clock)

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Warm asks for every key that is there before the clock starts once, so that it is there, its
-// memory is touched, and a row that refuses will.
+// Warm makes one request for every key of the stream. After it the keys are in the table, their memory is touched,
+// and a row that refuses has no token left.
 func Warm(d Decider, before *workload.Stream) {
 	if b, ok := d.(interface{ Before() Decider }); ok {
 		d = b.Before()

@@ -9,8 +9,7 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// gcra is what people write themselves: a theoretical arrival time, and how far it may be
-// ahead.
+// gcra is the do-it-yourself limiter: a theoretical arrival time (TAT), and the burst offset by which it may be ahead.
 type gcra struct {
 	start     time.Time
 	every     int64

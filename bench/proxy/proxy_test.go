@@ -93,8 +93,8 @@ func TestWriteKeepsEveryRound(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	servers := []*server.Server{server.Weir("weir"), server.WeirSilent("weir")}
-	assert.Equal(t, 10, Plan{Servers: servers, Rounds: 2, Seconds: 1}.Steps())
-	for want, p := range map[string]Plan{
+	assert.Equal(t, 10, Schedule{Servers: servers, Rounds: 2, Seconds: 1}.Steps())
+	for want, p := range map[string]Schedule{
 		"0 rounds: want 1 to 1000":    {Rounds: 0, Seconds: 1},
 		"1001 rounds: want 1 to 1000": {Rounds: 1001, Seconds: 1},
 		"0 seconds: want 1 to 30":     {Rounds: 1, Seconds: 0},
@@ -104,5 +104,5 @@ func TestPlan(t *testing.T) {
 		_, err := p.Do(t.Context(), "", nil)
 		assert.EqualError(t, err, want)
 	}
-	assert.NoError(t, Plan{Rounds: 1000, Seconds: 30}.Check())
+	assert.NoError(t, Schedule{Rounds: 1000, Seconds: 30}.Check())
 }

@@ -19,7 +19,7 @@ type Run struct {
 	Started  time.Time         `json:"started"`
 	Took     time.Duration     `json:"took_ns"`
 	Rounds   int               `json:"rounds"`
-	Seconds  int               `json:"seconds"` // of wrk, each time
+	Seconds  int               `json:"seconds"` // of one run of wrk
 	Rows     []Row             `json:"rows"`
 }
 
@@ -33,7 +33,7 @@ type Row struct {
 // A Round is one fresh process, and one run of wrk against it.
 type Round struct {
 	Load
-	CPU time.Duration `json:"cpu_ns"` // of the server, its start and end too
+	CPU time.Duration `json:"cpu_ns"` // of the server, from its start to its end
 }
 
 // Write writes the run as JSON.

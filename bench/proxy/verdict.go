@@ -11,8 +11,8 @@ import (
 // Target is the least ratio of requests/s with weir's limiter to those without.
 const Target = 0.97
 
-// target says whether weir has reached Target, or that the rounds differ too much to tell: a median
-// alone would be met by chance half of the time when the effect is small against the noise.
+// target says whether weir has reached Target, or that the rounds differ too much to tell. A median alone would reach
+// it by chance half of the time when the effect is small against the noise.
 func target(r *Run) string {
 	said := "target: not measured"
 	r.pairs(func(name string, without, with *Row) {

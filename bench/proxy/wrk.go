@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Every run is alike: one thread, so that wrk leaves processors to what it measures, and so many connections.
+// Every run uses one thread, which leaves the other processors to the server, and the same number of connections.
 const (
 	wrkThreads     = 1
 	wrkConnections = 32
@@ -41,7 +41,7 @@ end
 // runWrk measures the server at a URL for so many seconds; program is wrk, and script the file with
 // clientScript.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
-	const patience = 30 * time.Second // for connections that hang at the end
+	const patience = 30 * time.Second // for connections that do not end in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)
 	defer cancel()
 	cmd := exec.CommandContext(timed, program,

@@ -45,8 +45,8 @@ func (c curves) Legend() template.HTML {
 	return chart.Legend(keys...)
 }
 
-// nines is where a percentile stands on an axis that gives every further nine the same room; the
-// worst call has the place of a hundred millionth.
+// nines places a percentile on an axis that gives every further nine the same room. The worst call has the place of
+// 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {

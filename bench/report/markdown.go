@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// The lines of a document between which its figures stand.
+// The lines of a document that enclose its figures.
 const (
 	figuresBegin = "<!-- figures: weir bench --docs writes what follows -->\n"
 	figuresEnd   = "<!-- end of figures -->\n"

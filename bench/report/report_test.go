@@ -26,9 +26,10 @@ import (
 // sample returns a run with something of everything, and text that must be escaped.
 func sample() *result.Run {
 	entries := []result.Entry{
-		{Name: measure.FloorTSC, Floor: measure.FloorTSC, Nanos: []float64{20, 22, 21}, Share: 1},
-		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Nanos: []float64{30, 44, 31}, Share: 1},
-		{Name: "slow & <odd>", Floor: measure.FloorTSC, Nanos: []float64{200, 210, 190}, Share: 1, Allocs: 2, Bytes: 48},
+		{Name: measure.FloorTSC, Floor: measure.FloorTSC, Nanos: []float64{20, 22, 21}, AllowedFraction: 1},
+		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Nanos: []float64{30, 44, 31}, AllowedFraction: 1},
+		{Name: "slow & <odd>", Floor: measure.FloorTSC, Nanos: []float64{200, 210, 190}, AllowedFraction: 1, Allocs: 2,
+			Bytes: 48},
 		{Name: "gives up", Error: "97 % of the decisions were allowed: want 100 %"},
 		{Name: "un-keyed", Cannot: "one limit for everybody"},
 	}

@@ -67,7 +67,7 @@ func row(r *result.Row) table {
 	return t
 }
 
-// order puts the fastest first and those without a time last.
+// order sorts entries: the fastest first, those without a time last.
 func order(e *result.Entry) float64 {
 	switch {
 	case e.Cannot != "":
@@ -81,7 +81,7 @@ func order(e *result.Entry) float64 {
 func span(s result.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
 func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
-// count writes what a decision allocates; the runtime's own few objects a second are nothing.
+// count writes what a decision allocates. The few objects a second that the runtime allocates count as none.
 func count(n float64) string {
 	if n < 0.05 {
 		return "0"
@@ -163,7 +163,7 @@ func collections(r *result.Run) table {
 	return t
 }
 
-// callName says what was called beside what.
+// callName names a measurement of latency.
 func callName(l result.Latency) string {
 	if l.Empty {
 		return "a call that does nothing, beside " + l.Beside
@@ -199,7 +199,7 @@ func latencies(r *result.Run) table {
 	return t
 }
 
-// bounded says which limiters cannot do what no row shows.
+// bounded lists the libraries, with the abilities that they lack.
 func bounded(r *result.Run) table {
 	t := table{Title: "Libraries", Head: []string{"", "version"}}
 	for _, p := range r.Peers {

@@ -14,7 +14,7 @@ import (
 func TestWriteAndRead(t *testing.T) {
 	r := &Run{
 		Machine: ThisMachine(), Command: "weir bench", Rounds: 2,
-		Rows:    []Row{{Name: "churn", Cores: 1, Entries: []Entry{{Name: "a", Nanos: []float64{1, 2}, Share: 1}}}},
+		Rows:    []Row{{Name: "churn", Cores: 1, Entries: []Entry{{Name: "a", Nanos: []float64{1, 2}, AllowedFraction: 1}}}},
 		Memory:  []Memory{{Name: "a", Held: experiment.Held{Keys: 3, Heap: 4}}},
 		Latency: []Latency{{Beside: experiment.Sweep, Delays: experiment.Delays{Service: []int64{1}, Calls: 1}}},
 	}

@@ -8,7 +8,7 @@ import (
 // A Summary of figures is their median, their range, and how far half of them are from the median.
 type Summary struct {
 	Median, Min, Max float64
-	// Spread is the median distance from the median, as a share of it, scaled so that it is the
+	// Spread is the median distance from the median, as a fraction of it, scaled so that it is the
 	// standard deviation where the figures are normally distributed.
 	Spread float64
 	Rounds int

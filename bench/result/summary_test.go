@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestOf(t *testing.T) {
+func TestSummarize(t *testing.T) {
 	assert.Equal(t, Summary{}, Summarize(nil))
 	assert.Equal(t, Summary{Median: 3, Min: 3, Max: 3, Rounds: 1}, Summarize([]float64{3}))
 	assert.Equal(t, Summary{Median: 2.5, Min: 1, Max: 4, Spread: 1.4826 * 1 / 2.5, Rounds: 4},

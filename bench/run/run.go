@@ -15,7 +15,7 @@ import (
 
 // Do measures. It calls done after every piece of work. It ends early, with an error, only when
 // the context does.
-func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
+func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),
 		Command: command,
@@ -28,7 +28,7 @@ func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run
 	steps := p.steps()
 	for round := range p.most(steps) {
 		for i := range p.cells {
-			// Every other round backwards, so that nobody always follows the same neighbour.
+			// Every other round runs backwards, so that no cell always follows the same neighbour.
 			if round%2 == 1 {
 				i = len(p.cells) - 1 - i
 			}
@@ -56,7 +56,7 @@ func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run
 }
 
 // most returns the number of rounds that have something to do.
-func (p *Plan) most(steps []step) int {
+func (p *Schedule) most(steps []step) int {
 	most := 0
 	for _, c := range p.cells {
 		most = max(most, c.rounds)
@@ -68,7 +68,7 @@ func (p *Plan) most(steps []step) int {
 }
 
 // prepare makes the rows, with an entry for everything that is measured on them or cannot be.
-func (p *Plan) prepare(r *result.Run) {
+func (p *Schedule) prepare(r *result.Run) {
 	for _, c := range p.cells {
 		row, ok := r.Row(c.row.Name, c.cores)
 		if !ok {
@@ -85,7 +85,7 @@ func (p *Plan) prepare(r *result.Run) {
 	}
 }
 
-// prepareUnable adds those that cannot do the row, with the reason.
+// prepareUnable adds an entry for every subject that cannot do the row, with the reason.
 func prepareUnable(row *result.Row) {
 	found, err := workload.Find(row.Name)
 	if err != nil || found.Batch {
@@ -102,7 +102,7 @@ func prepareUnable(row *result.Row) {
 	}
 }
 
-// rate measures a cell and enters what came out.
+// rate measures a cell and writes the result into the entries of its subjects.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
 	err := child.Run(ctx, limit, c.cores, experiment.Rate,
@@ -113,11 +113,11 @@ func rate(ctx context.Context, c cell, round int, entry func(name string) *resul
 		case err != nil:
 			e.Error = err.Error()
 		case rated.Error != "":
-			e.Error, e.Share = rated.Error, rated.Share()
+			e.Error, e.AllowedFraction = rated.Error, rated.AllowedFraction()
 		default:
 			e.Nanos[round] = rated.PerOp()
 			if e.Error == "" {
-				e.Share = rated.Share()
+				e.AllowedFraction = rated.AllowedFraction()
 			}
 			e.Allocs = max(e.Allocs, rated.AllocsPerOp())
 			e.Bytes = max(e.Bytes, rated.BytesPerOp())
@@ -136,8 +136,8 @@ func describe() []result.Peer {
 	return all
 }
 
-// Broken returns what of weir's and the floors' gave wrong decisions or no result. That of peers is
-// reported and no reason to fail.
+// Broken returns a line for every measurement of weir or a floor that made wrong decisions or has no result. Failures
+// of peers are reported, but they do not fail the run.
 func Broken(r *result.Run) (broken []string) {
 	broken = append(broken, r.Failed...)
 	for _, row := range r.Rows {

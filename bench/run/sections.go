@@ -14,18 +14,18 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A step is work that is no row.
+// A step is a measurement that is not a row.
 type step struct {
-	times int // it is done
+	times int // how often the step runs
 	cost  time.Duration
 	do    func(ctx context.Context, r *result.Run, round int)
 }
 
-// limit is the most that one process may take.
+// limit is the longest that one process may take.
 const limit = 5 * time.Minute
 
 // steps returns the work of the chosen sections.
-func (p *Plan) steps() (all []step) {
+func (p *Schedule) steps() (all []step) {
 	if p.sections[Parts] {
 		for i, name := range measure.Parts() {
 			all = append(all, p.partStep(i, name))
@@ -75,8 +75,8 @@ func (p *Plan) steps() (all []step) {
 	return all
 }
 
-// holders returns weir and the peers that hold keys.
-func (p *Plan) holders() []string {
+// holders returns weir and the peers that keep a state for each key.
+func (p *Schedule) holders() []string {
 	names := []string{measure.WeirTSC}
 	for i, peer := range peers.All() {
 		if peer.Cannot[peers.Keys] == "" && (p.effort > Quick || i < 2) {
@@ -86,7 +86,7 @@ func (p *Plan) holders() []string {
 	return names
 }
 
-func (p *Plan) partStep(i int, name string) step {
+func (p *Schedule) partStep(i int, name string) step {
 	each := efforts[p.effort].each
 	return step{p.Rounds, each + 30*time.Millisecond, func(ctx context.Context, r *result.Run, round int) {
 		if round == 0 {
@@ -102,10 +102,10 @@ func (p *Plan) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is enough for figures that only explain others.
+// tableRounds is fewer than the rounds of a row: these figures only explain others.
 const tableRounds = 3
 
-func (p *Plan) tableStep(i int, size uint64, huge bool) step {
+func (p *Schedule) tableStep(i int, size uint64, huge bool) step {
 	return step{tableRounds, 300*time.Millisecond + time.Duration(size)/4,
 		func(ctx context.Context, r *result.Run, round int) {
 			if round == 0 {

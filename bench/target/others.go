@@ -24,8 +24,7 @@ func one(t result.Target, measured, met bool, why string) []result.Target {
 	return []result.Target{t}
 }
 
-// nothing is what a process allocates a call at most while a call allocates nothing: the runtime
-// itself allocates now and then.
+// nothing is the most objects a call that counts as none: the runtime itself allocates now and then.
 const nothing = 0.001
 
 func churnBytes(r *result.Run) []result.Target {
@@ -40,7 +39,7 @@ func churnBytes(r *result.Run) []result.Target {
 	return one(t, measured, worst < nothing, fmt.Sprintf("%.3f objects a key", worst))
 }
 
-// deniedScaling compares what further processors bring on a row that only reads.
+// deniedScaling compares the speedup by further processors on a row that only reads.
 func deniedScaling(r *result.Run) []result.Target {
 	t := result.Target{Row: denied,
 		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
@@ -111,7 +110,7 @@ func collection(r *result.Run) []result.Target {
 	return one(t, true, more <= 2, "the collector finds something to follow")
 }
 
-// latency is the worst call and the 99.99th percentile, as who asked felt them.
+// latency is the worst call and the 99.99th percentile of the response times.
 func latency(r *result.Run) (all []result.Target) {
 	for _, beside := range []string{experiment.Sweep, experiment.Flood} {
 		weir, okWeir := find(r, beside, false)

@@ -35,7 +35,7 @@ type ratio struct {
 	row, a, b string
 	text      string
 	limit     float64
-	least     bool // the limit is the least that is wanted, not the most
+	least     bool // the limit is a lower bound, not an upper one
 	why       func(row *result.Row) string
 }
 

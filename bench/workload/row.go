@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// A Draw says in which order keys come.
+// A Draw is the order in which keys come.
 type Draw int
 
 const (
@@ -61,13 +61,13 @@ func Rows() []Row {
 	}
 }
 
-// Large rows are those whose setting up takes seconds.
+// Large reports whether setting up the row takes seconds.
 func (r *Row) Large() bool { return r.Keys > 2*million }
 
-// Want is what every decision of the row is.
+// Want returns what every decision of the row must be.
 func (r *Row) Want() bool { return !r.Refused }
 
-// Limit is what all limiters enforce on the row: a token a nanosecond, which nobody can
+// Limit is what all limiters enforce on the row: a token a nanosecond, which no caller can
 // use up and after which a key is idle again at once, or one in ten days.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {

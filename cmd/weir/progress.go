@@ -37,11 +37,11 @@ func (b bar) step(step, steps int) {
 	_ = b.Set(step)
 }
 
-// share moves the bar to a share of the whole, 0 to 1, and says what is being done.
-func (b bar) share(doing string, share float64) {
+// fraction moves the bar to a fraction of the whole, 0 to 1, and names what is being done.
+func (b bar) fraction(doing string, done float64) {
 	const whole = 1000
 	b.Describe(doing)
-	b.step(int(share*(whole-1)), whole) // finish is the end
+	b.step(int(done*(whole-1)), whole) // finish is the end
 }
 
 // reader returns a reader of r that moves the bar by what is read.

@@ -68,7 +68,7 @@ func (c *simCommand) Run() error {
 		return err
 	}
 	bar := newBar(os.Stderr, 1, "simulating")
-	report, err := sim.Run(context.Background(), scenario, func(p sim.Progress) { bar.share(p.Doing, p.Done) })
+	report, err := sim.Run(context.Background(), scenario, func(p sim.Progress) { bar.fraction(p.Doing, p.Done) })
 	bar.finish()
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 	"style":   chart.Style,
 }).Parse(simPageText))
 
-func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 
 // simLegend says what the parts of a bar are.
 var simLegend = []chart.Key{

@@ -21,7 +21,7 @@ func TestProgramSimulates(t *testing.T) {
 	got := run(t, program, "", "sim", "--json", "--duration", "2s", "--load", "3", "--nodes", "4", "--shares", "90/5/3/2",
 		"--html", page, "--svg", picture)
 	require.Equal(t, 0, got.status, got.stderr)
-	assert.Empty(t, got.stderr, "no bar where nobody looks")
+	assert.Empty(t, got.stderr, "no bar without a terminal")
 	var r sim.Report
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
 	assert.Equal(t, "1000/s", r.Rate)

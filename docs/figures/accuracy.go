@@ -23,7 +23,7 @@ type tally struct {
 	wronglyAdmitted, wronglyRefused int
 	most                            int // in any one window, of any client
 
-	pressed int // requests of clients of whom one of the two refused something
+	pressed int // requests of clients that one of the two refused at least once
 }
 
 // A measured is a client as it is measured.
@@ -89,14 +89,14 @@ func measure(limit int, window time.Duration, requests []request) (tally, error)
 	return t, nil
 }
 
-// percent writes a share of all in percent.
+// percent writes a part of the whole in percent.
 func percent(part, all int) string {
 	if part == 0 {
 		return "0"
 	}
-	share := 100 * float64(part) / float64(all)
+	value := 100 * float64(part) / float64(all)
 	// Three digits are what the samples are good for.
-	return strconv.FormatFloat(share, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(share))))), 64) + " %"
+	return strconv.FormatFloat(value, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(value))))), 64) + " %"
 }
 
 const perLoad = 500_000

@@ -39,7 +39,7 @@ func Log(from, to float64, ticks ...Tick) Axis {
 	}}
 }
 
-func clamp(share float64) float64 { return min(1, max(0, share)) }
+func clamp(fraction float64) float64 { return min(1, max(0, fraction)) }
 
 // FromZero returns an axis from 0 to the first tick that is not below the highest number. There are up to six
 // ticks, at multiples of 1, 2 or 5 times a power of ten which is at least the given step.

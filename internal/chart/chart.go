@@ -44,7 +44,7 @@ type Chart struct {
 	height, top, left, right float64
 }
 
-// HTML returns the chart for a page, as wide as its column, with a label for readers who do not see it.
+// HTML returns the chart for a page, as wide as its column, with its label for screen readers.
 func (c Chart) HTML() template.HTML {
 	width := `width="100%"`
 	if beside := c.left + c.right; beside > 0 {
@@ -89,7 +89,7 @@ func Legend(keys ...Key) template.HTML {
 	return template.HTML(b.String())
 }
 
-// text writes text at a share of the width in percent and a height in pixels.
+// text writes text at a place: percent of the width, and pixels from the top.
 func text(b *strings.Builder, class string, x, y float64, side Side, what string) {
 	fmt.Fprintf(b, `<text class="%s" x="%.2f%%" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, side,
 		html.EscapeString(what))

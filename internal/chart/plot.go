@@ -8,7 +8,7 @@ import (
 
 // A Plot is a field with two axes. Lines, columns and marks are drawn over those before them.
 //
-// Horizontal places are shares of the width, so that a plot is as wide as its column and its text keeps its size.
+// Horizontal places are fractions of the width, so that a plot is as wide as its column and its text keeps its size.
 type Plot struct {
 	X, Y     Axis
 	Height   float64 // pixels between the ends of the vertical axis
@@ -68,14 +68,14 @@ func (p *Plot) Strokes(colour Colour, width float64, places []float64, low, high
 	p.path(string(colour), width, "", moves)
 }
 
-// A move is a step of a path, to a share of the width and a height in pixels.
+// A move is a step of a path, to a fraction of the width and a height in pixels.
 type move struct {
 	command string
 	x, y    float64
 }
 
-// path draws a path. It cannot be given in shares of a width: where the width is unknown it is drawn in a field of its
-// own, which is stretched, and keeps the width of its stroke.
+// path draws a path. The coordinates of a path cannot be fractions of a width: where the width is unknown it is drawn
+// in a field of its own, which is stretched, and keeps the width of its stroke.
 func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	if stroke == 0 {
 		stroke = 2
@@ -138,7 +138,7 @@ const (
 	Strong TextStyle = "strong"
 )
 
-// Text writes text whose side and baseline are at a place.
+// Text writes text. Its side and its baseline are at the place.
 func (p *Plot) Text(at Point, side Side, style TextStyle, what string) {
 	p.elements = append(p.elements, func(b *strings.Builder, _ float64) {
 		text(b, string(style), p.across(at.X), p.down(at.Y), side, what)

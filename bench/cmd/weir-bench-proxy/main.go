@@ -41,17 +41,17 @@ func (c *command) Run() error {
 	if err != nil {
 		return err
 	}
-	plan := proxy.Plan{
+	schedule := proxy.Schedule{
 		Servers: []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Nginx(), server.HAProxy()},
 		Rounds:  c.Rounds,
 		Seconds: c.Seconds,
 	}
-	if err := plan.Check(); err != nil {
+	if err := schedule.Check(); err != nil {
 		return program.NewMisuse(err)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	run, err := plan.Do(ctx, program.CommandLine(name), progress(plan))
+	run, err := schedule.Do(ctx, program.CommandLine(name), progress(schedule))
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
 	}
@@ -74,10 +74,10 @@ func (c *command) weir() (string, error) {
 }
 
 // progress returns what says on stderr what is measured.
-func progress(plan proxy.Plan) func(*server.Server, server.Mode, int) {
-	fmt.Fprintf(os.Stderr, "%d runs of %d s\n", plan.Steps(), plan.Seconds)
+func progress(schedule proxy.Schedule) func(*server.Server, server.Mode, int) {
+	fmt.Fprintf(os.Stderr, "%d runs of %d s\n", schedule.Steps(), schedule.Seconds)
 	return func(s *server.Server, mode server.Mode, round int) {
-		fmt.Fprintf(os.Stderr, "round %d of %d: %s, %s\n", round+1, plan.Rounds, s.Name, mode)
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s, %s\n", round+1, schedule.Rounds, s.Name, mode)
 	}
 }
 

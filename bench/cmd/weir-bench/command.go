@@ -74,18 +74,18 @@ func (c *command) get() (*result.Run, error) {
 	} else if c.Full {
 		effort = run.Full
 	}
-	plan, err := run.NewPlan(effort, c.Rows, c.Rounds)
+	schedule, err := run.NewSchedule(effort, c.Rows, c.Rounds)
 	if err != nil {
 		return nil, program.NewMisuse(err)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", plan.Rounds, plan.Steps(),
-		plan.Estimate().Round(5*time.Second))
-	bar := newBar(plan.Steps(), os.Stderr)
+	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", schedule.Rounds, schedule.Steps(),
+		schedule.Estimate().Round(5*time.Second))
+	bar := newBar(schedule.Steps(), os.Stderr)
 	// A bar that cannot be drawn is no reason to stop.
 	defer func() { _ = bar.Finish() }()
-	r, err := plan.Do(ctx, program.CommandLine("weir bench"), func() { _ = bar.Add(1) })
+	r, err := schedule.Do(ctx, program.CommandLine("weir bench"), func() { _ = bar.Add(1) })
 	if errors.Is(err, context.Canceled) {
 		return nil, errors.New("interrupted")
 	}

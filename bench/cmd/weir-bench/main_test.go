@@ -21,7 +21,7 @@ func TestProgramMeasuresAndReports(t *testing.T) {
 	status, measured, stderr := programtest.Execute(t, nil, "--quick", "--rounds", "1", "--rows", "allowed-1k,memory",
 		"--json", file)
 	require.Equal(t, 0, status, stderr)
-	assert.Regexp(t, `^1 rounds, \d+ processes, about \d+s\n$`, stderr, "no bar where nobody looks")
+	assert.Regexp(t, `^1 rounds, \d+ processes, about \d+s\n$`, stderr, "no bar without a terminal")
 	assert.Contains(t, measured, "allowed, 1,000 keys (allowed-1k), GOMAXPROCS 1")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
