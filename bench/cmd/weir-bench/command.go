@@ -29,7 +29,7 @@ type command struct {
 	JSON   string   `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
 	HTML   string   `name:"html" placeholder:"FILE" help:"Write a page with charts: one file, no network."`
 	SVG    string   `name:"svg" placeholder:"DIR" help:"Write the charts of docs/benchmarks.md."`
-	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks.md, between the lines that it has for them."`
+	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks/figures.md, between the lines that it has for them."`
 }
 
 // Run implements the command.
