@@ -1,5 +1,5 @@
 // Figures draws the pictures and prints the tables of docs/algorithms.md. Every decision
-// in them is the engine's own: nothing is drawn or reckoned by hand.
+// in them is the engine's own.
 //
 //	go run ./docs/figures             write the pictures to docs/figures
 //	go run ./docs/figures -numbers    print memory per key and the highest limits

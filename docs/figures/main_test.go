@@ -101,7 +101,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 type taken struct {
 	t     *testing.T
 	l     *engine.Limiter
-	clock *hand
+	clock *manualClock
 	times []time.Duration
 }
 

@@ -23,9 +23,15 @@ type Tick struct {
 	Minor bool // left out on narrow screens
 }
 
-// Linear returns an axis from one number to a larger one. Numbers outside are drawn at its ends.
+// Linear returns an axis from one number to another. Numbers outside are drawn at its ends. On an axis without length all
+// are at its beginning.
 func Linear(from, to float64, ticks ...Tick) Axis {
-	return Axis{Ticks: ticks, Place: func(v float64) float64 { return clamp((v - from) / (to - from)) }}
+	return Axis{Ticks: ticks, Place: func(v float64) float64 {
+		if from == to {
+			return 0
+		}
+		return clamp((v - from) / (to - from))
+	}}
 }
 
 // Log returns a logarithmic axis from one number above 0 to a larger one. Numbers outside are drawn at its ends.
@@ -114,7 +120,7 @@ func around(marks []float64, low, high float64) []float64 {
 func Short(n float64) string {
 	unit := ""
 	for _, u := range []string{"k", "M", "G", "T", "P", "E"} {
-		if n < 1000 {
+		if n < 999.5 { // three digits are written
 			break
 		}
 		n, unit = n/1000, u

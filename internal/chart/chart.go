@@ -24,10 +24,9 @@ func Style() template.CSS { return template.CSS(style + page) }
 // A Colour is a class of the style sheet. It is one hue, lighter on a dark page.
 type Colour string
 
-// The colours. Ink is that of text, and Faint that of lines which are not data.
+// The colours. Ink is that of text.
 const (
 	Ink    Colour = "ink"
-	Faint  Colour = "line"
 	Blue   Colour = "blue"
 	Orange Colour = "orange"
 	Green  Colour = "green"

@@ -172,9 +172,10 @@ func (p *Plot) Chart(label string) Chart {
 		text(&ticks, "tick", 50, c.height+size, Middle, p.X.Label)
 		c.height += 1.5 * size
 	}
+	elements := p.elements
 	c.draw = func(b *strings.Builder, width float64) {
 		b.WriteString(grid.String())
-		for _, draw := range p.elements {
+		for _, draw := range elements {
 			draw(b, width)
 		}
 		b.WriteString(ticks.String())

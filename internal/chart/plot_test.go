@@ -50,7 +50,7 @@ func TestLinesAndMarks(t *testing.T) {
 func TestAxesOfFewNumbers(t *testing.T) {
 	for _, axis := range []Axis{
 		FromZero(0, 0, Short), FromZero(0, 1, Short), LogAround(nil, nil, Short), LogAround([]float64{5}, nil, Short),
-		LogAround([]float64{10}, nil, Short), LogAround([]float64{3}, []float64{3}, Short),
+		LogAround([]float64{10}, nil, Short), LogAround([]float64{3}, []float64{3}, Short), Linear(0, 0, Tick{}),
 	} {
 		p := Plot{X: axis, Y: axis, Height: 100}
 		p.Line(Line{Points: []Point{{0, 0}, {5, 5}}})
@@ -88,7 +88,7 @@ func TestLogAroundChoosesMarks(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	for n, want := range map[float64]string{0: "0", 0.25: "0.25", 950: "950", 1200: "1.2k", 3e6: "3M", 2.5e9: "2.5G",
+	for n, want := range map[float64]string{0: "0", 0.25: "0.25", 950: "950", 999.4: "999", 999.6: "1k", 1200: "1.2k", 3e6: "3M", 2.5e9: "2.5G",
 		4e21: "4e+03E"} {
 		assert.Equal(t, want, Short(n))
 	}

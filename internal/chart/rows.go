@@ -59,7 +59,7 @@ func Rows(label string, rows []Row) Chart {
 }
 
 func drawRow(b *strings.Builder, r *Row, top float64, percent func(float64) float64) {
-	name, value := "name", "soft"
+	name, value := string(Plain), string(Soft)
 	if r.Strong {
 		name, value = name+" strong", value+" strong"
 	}

@@ -64,7 +64,7 @@ func TestRows(t *testing.T) {
 	}).HTML()))
 	assert.Equal(t, `"<all>"`, got.Label)
 	assert.Equal(t, []string{"<within>", "4", "beyond", "10", "nothing", "0"}, got.texts())
-	assert.Equal(t, "name strong", got.Texts[2].Class)
+	assert.Equal(t, "plain strong", got.Texts[2].Class)
 	require.Len(t, got.Rects, 3)
 	for i, want := range []struct{ class, x, width string }{
 		{"blue", "0.00%", "40.00%"}, {"blue", "0.00%", "40.00%"}, {"orange", "40.00%", "60.00%"},
