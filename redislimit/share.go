@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
@@ -18,31 +19,12 @@ type share struct {
 	settling sync.Map    // keys whose settlement is under way
 }
 
-func newShare(p engine.Policy, nodes, maxKeys int) (*share, error) {
-	part := shareOf(p, nodes)
+func newShare(part engine.Policy, maxKeys int) (*share, error) {
 	l, err := engine.New(part, engine.MaxKeys(maxKeys))
 	if err != nil {
 		return nil, err
 	}
 	return &share{Limiter: l, limit: part.Limit()}, nil
-}
-
-// shareOf returns a node's share of a policy.
-func shareOf(p engine.Policy, nodes int) engine.Policy {
-	limit := max(p.Limit()/uint64(nodes), 1)
-	rate := p.Rate()
-	switch p.Algorithm() {
-	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(engine.Per(rate.Tokens()/float64(nodes), rate.Period()), limit)
-	case engine.AlgorithmFixedWindow:
-		share := engine.FixedWindow(limit, rate.Period())
-		if p.IsAligned() {
-			share = share.Aligned()
-		}
-		return share
-	}
-	// A share of a log is counted, not logged: it is an emergency, and memory is not to be one, too.
-	return engine.SlidingWindow(limit, rate.Period())
 }
 
 // take decides about n tokens.
@@ -52,14 +34,14 @@ func (s *share) take(key string, n uint64) engine.Decision {
 		s.used.Store(true)
 	}
 	if d.RetryAfter == engine.Never { // larger than the share, but not than the limit
-		d.RetryAfter = probeEvery
+		d.RetryAfter = breaker.ProbeEvery
 	}
 	return d
 }
 
 // settle has the store charged with what the share admitted of the key, if it is anything. It is called when the
-// store has answered. The share gets it back when the store has answered to that, too: if that answer is lost it may be
-// charged twice, never not at all.
+// store has answered. The share gets it back when the store has answered to that, too: if that answer is lost it
+// may be charged twice, never not at all.
 func (l *Limiter) settle(key string) {
 	s := l.share
 	if s == nil || !s.used.Load() {
@@ -68,13 +50,14 @@ func (l *Limiter) settle(key string) {
 	if _, underWay := s.settling.LoadOrStore(key, nil); underWay {
 		return
 	}
-	owed := s.limit - s.Peek(key, 1).Remaining // after that: else it may be what another settlement has just charged
+	// Read after the settlement is entered: before that it may be what another settlement has just charged.
+	owed := s.limit - s.Peek(key, 1).Remaining
 	if owed == 0 {
 		s.settling.Delete(key)
 		return
 	}
-	lane, name := l.lane(key)
-	err := lane.put(question{name, script.Ask{Debt: owed}, func(_ script.Answer, err error) {
+	queue, name := l.place(key)
+	err := queue.put(question{name, script.Ask{Debt: owed}, func(_ script.Answer, err error) {
 		if err == nil {
 			s.Refund(key, owed)
 		}

@@ -27,7 +27,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			proxy := redistest.StartProxy(t, server.Addr())
-			node := func(url string, options ...StoreOption) *Limiter {
+			node := func(url string, options ...ClientOption) *Limiter {
 				store, err := Open(t.Context(), url, options...)
 				require.NoError(t, err)
 				l, err := New(store, "shares", policy, Nodes(nodes))

@@ -3,6 +3,9 @@ package sim
 import (
 	"context"
 	"fmt"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
 // limiting is a strategy at work in its world.
@@ -58,11 +61,10 @@ func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, 
 func (s Strategy) begin(w *world) (limiting, string) {
 	switch s.kind {
 	case kindLease:
-		terms := leaseTerms(w.scenario)
-		if !terms.Suits() {
+		if !lease.Suits(engine.TokenBucket(w.scenario.Rate, w.scenario.Burst), w.scenario.Nodes) {
 			return newStrict(w), fmt.Sprintf("the limit is too small for leases on %d nodes, so that they ask the store each time", w.scenario.Nodes)
 		}
-		return newLeases(w, terms), ""
+		return newLeases(w, leaseTerms(w.scenario)), ""
 	case kindSettle:
 		return newSettle(w, s.interval), ""
 	}

@@ -18,7 +18,7 @@ type generation struct {
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
 	limiters   map[string]*shared[*engine.Limiter]     // by the name of the rule
-	store      *shared[*redislimit.Store]              // nil where no rule is kept in one
+	store      *shared[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*shared[*redislimit.Limiter] // those that are, by the name of the rule
 	transports map[transportKey]*shared[*http.Transport]
 	limits     *httplimit.Middleware

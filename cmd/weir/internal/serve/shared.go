@@ -3,7 +3,7 @@ package serve
 import "sync/atomic"
 
 // shared is something that several generations use: the limiter of a rule, the connections to an
-// upstream. Who lets it go last closes it.
+// upstream. The last release closes it.
 type shared[T any] struct {
 	value   T
 	holders atomic.Int64
@@ -17,7 +17,7 @@ func share[T any](value T, close func(T)) *shared[T] {
 	return s
 }
 
-// hold adds a holder. The caller knows of another, who will not let go meanwhile.
+// hold adds a holder. The caller knows of another one that does not release meanwhile.
 func (s *shared[T]) hold() *shared[T] {
 	s.holders.Add(1)
 	return s
