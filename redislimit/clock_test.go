@@ -144,7 +144,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 		if jump > 0 {
 			expected += int(min(limit*jump.Seconds(), limit))
 		}
-		use(expected*1023/1024 - nobodys)
+		use(expected - nobodys)
 		assert.LessOrEqual(t, admitted, expected+nodes*overdraft, "after a jump of %v", jump)
 	}
 }

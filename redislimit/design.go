@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/lease"
@@ -60,16 +61,9 @@ func (d *design) chooseMode() (err error) {
 	if d.terms, err = lease.NewTerms(d.policy, d.config.nodes, d.config.overdraft); err != nil {
 		return err
 	}
-	d.limit = d.limit.Slowed()
 	if d.terms.First > 0 {
-		// Tokens of keys that are never leased are forgotten at a 1,024th of the rate, by all nodes together. The
-		// slowed limit leaves just that.
-		rate := d.policy.Rate()
-		forgotten := engine.Per(rate.Tokens()/1024/float64(d.config.nodes), rate.Period())
-		d.first = engine.TokenBucket(forgotten, d.terms.First)
-		if err := d.first.Check(); err != nil {
-			return fmt.Errorf("the first requests of keys: %w", err)
-		}
+		// Only a charge takes a first request off. A year is the longest window that there is.
+		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (l *Limiter) Allow(key string) bool {
 }
 
 // Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is
-// refused for ever, and of a leased fixed window above 1,023 parts in 1,024 of it. Neither asks the store.
+// refused for ever. Neither asks the store.
 //
 // A strict limiter asks the store, and waits for the client's timeout or until the context is done, whichever
 // is sooner. A leased one asks only what it cannot know: requests larger than a lease, and a key whose

@@ -149,7 +149,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"Overdraft(1001): want 0":     func() error { _, err := redislimit.New(store, "a", policy, redislimit.Overdraft(1001)); return err },
 		"option 1 of 1 is nil":        func() error { _, err := redislimit.New(store, "a", policy, nil); return err },
 		"a name of 0 characters":      func() error { _, err := redislimit.New(store, "", policy); return err },
-		"New without a client":         func() error { _, err := redislimit.New(nil, "a", policy); return err },
+		"New without a client":        func() error { _, err := redislimit.New(nil, "a", policy); return err },
 		"leases do not suit": func() error {
 			_, err := redislimit.New(store, "a", policy, redislimit.InMode(redislimit.Leased))
 			return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math/big"
 	"strings"
 	"time"
 
@@ -19,9 +18,8 @@ const longest = 365 * 24 * time.Hour
 type Limit struct {
 	*algorithm
 	tokens    uint64
-	rate      *big.Rat // of a token bucket, in tokens a microsecond; else nil
-	num, den  int64    // the rate as the script has it
-	window    int64    // in microseconds
+	num, den  int64 // of a token bucket: num/den tokens a microsecond
+	window    int64 // in microseconds
 	aligned   bool
 	arguments []string // what the script is told
 	hash      string
@@ -64,7 +62,6 @@ func newLimit(p engine.Policy) (*Limit, error) {
 		if limit.num, limit.den, err = fraction(rate, limit.tokens); err != nil {
 			return nil, err
 		}
-		limit.rate = rate
 	} else {
 		window := p.Window()
 		if window < time.Microsecond || window > longest {
@@ -82,22 +79,6 @@ func (l *Limit) write() {
 	hash := fnv.New32a()
 	fmt.Fprintf(hash, "%d %s", l.number, strings.Join(l.arguments, " "))
 	l.hash = fmt.Sprintf("%08x", hash.Sum32())
-}
-
-// Slowed returns the limit that leases run on: its rate (of a token bucket) or its limit (of a
-// window) is less by 1/1024, rounded so that it is never more. A limit of 1 stays 1.
-func (l *Limit) Slowed() *Limit {
-	slowed := *l
-	if l.rate != nil {
-		slowed.rate = new(big.Rat).Mul(l.rate, big.NewRat(1023, 1024))
-		whole := new(big.Int).Quo(slowed.rate.Num(), slowed.rate.Denom())
-		below := floor(slowed.rate, mostUnits(l.tokens, whole.Int64()))
-		slowed.num, slowed.den = below.Num().Int64(), below.Denom().Int64()
-	} else {
-		slowed.tokens = max(1, l.tokens*1023/1024)
-	}
-	slowed.write()
-	return &slowed
 }
 
 // Tokens returns the most that a key can have.

@@ -50,28 +50,6 @@ func TestHash(t *testing.T) {
 		met[hash] = policy.String()
 		assert.Equal(t, hash, limitOf(t, policy).Hash())
 	}
-	p := limitOf(t, engine.TokenBucket(engine.PerSecond(97), 50))
-	assert.NotEqual(t, p.Hash(), p.Slowed().Hash())
-}
-
-// A slowed limit is slower by a 1,024th, rounded down: never faster.
-func TestSlowed(t *testing.T) {
-	for _, tokens := range []float64{1.0 / 3, 1, 97, 1000, 333333, 1e9 - 1, 1e9} {
-		for _, burst := range []uint64{1, 200, 1 << 20} {
-			p := limitOf(t, engine.TokenBucket(engine.PerSecond(tokens), burst))
-			slowed := p.Slowed()
-			most := new(big.Rat).Mul(p.rate, big.NewRat(1023, 1024))
-			got := big.NewRat(slowed.num, slowed.den)
-			assert.LessOrEqual(t, got.Cmp(most), 0, "%v, burst %d", tokens, burst)
-			part, _ := new(big.Rat).Quo(got, most).Float64()
-			assert.Greater(t, part, 1-2e-6, "%v, burst %d", tokens, burst)
-			assert.Equal(t, burst, slowed.Tokens())
-			assert.NotEqual(t, p.Hash(), slowed.Hash())
-		}
-	}
-	for limit, want := range map[uint64]uint64{1: 1, 2: 1, 1023: 1022, 1024: 1023, 1025: 1023, 1 << 20: 1<<20 - 1<<10} {
-		assert.Equal(t, want, limitOf(t, engine.FixedWindow(limit, time.Second)).Slowed().Tokens(), "%d", limit)
-	}
 }
 
 // floor finds what trying every denominator finds.
