@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+)
 
 // A Report is what happened in a [Scenario].
 type Report struct {
@@ -78,11 +83,11 @@ func newReport(s *Scenario, ideal *central) *Report {
 // afterLoss is what a store that goes away once costs, if there are shares: they begin full, and are charged when the
 // store is back. Until the last node has noticed that, some shares and the store both fill: the store a burst at most.
 func (s *Scenario) afterLoss() float64 {
-	if !s.Share || s.Away == (Span{}) {
+	if s.OnFailure != redislimit.FailLocal || s.Away == (Span{}) {
 		return 0
 	}
-	both := s.perMicrosecond() * float64(probeEvery/time.Microsecond)
-	return float64(s.shareBurst())*float64(s.Nodes) + min(both, float64(s.Burst))
+	both := s.perMicrosecond() * float64(breaker.ProbeEvery/time.Microsecond)
+	return float64(s.share().Limit())*float64(s.Nodes) + min(both, float64(s.Burst))
 }
 
 // rounding is what sums of whole numbers and of rates can be wrong by, in tokens.

@@ -14,14 +14,14 @@ func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.order < other.order
 }
 
-// A queue has the earliest event first: a binary heap, without the interface of container/heap,
-// which would allocate for each event.
-type queue struct {
+// eventQueue has the earliest event first: a binary heap, without the interface of container/heap, which would
+// allocate for each event.
+type eventQueue struct {
 	heap []event
 	puts uint64
 }
 
-func (q *queue) put(e event) {
+func (q *eventQueue) put(e event) {
 	e.order = q.puts
 	q.puts++
 	q.heap = append(q.heap, e)
@@ -38,7 +38,7 @@ func (q *queue) put(e event) {
 }
 
 // take removes the earliest event; there must be one.
-func (q *queue) take() event {
+func (q *eventQueue) take() event {
 	first := q.heap[0]
 	end := len(q.heap) - 1
 	last := q.heap[end]

@@ -1,20 +1,21 @@
 package sim
 
 import (
-	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
 // until has everything happen until a time.
 func (w *world) until(t time.Duration, l limiting) {
-	for len(w.queue.heap) > 0 && w.queue.heap[0].at <= int64(t) {
-		e := w.queue.take()
+	for len(w.events.heap) > 0 && w.events.heap[0].at <= int64(t) {
+		e := w.events.take()
 		w.now = e.at
 		l.happen(e)
 	}
@@ -24,15 +25,15 @@ func (w *world) until(t time.Duration, l limiting) {
 func TestWhatWaitsIsBounded(t *testing.T) {
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
-	for range perNode + mostWaiting {
-		assert.Equal(t, len(p.lanes[0].waiting) > mostWaiting/2, p.isBusy(0))
+	for range defaults.UnderWay + defaults.Waiting {
+		assert.Equal(t, len(p.queues[0].waiting) > defaults.BusyAbove, p.isBusy(0))
 		require.True(t, p.put(0, question{}))
 	}
 	assert.False(t, p.put(0, question{}))
-	assert.True(t, p.put(1, question{}), "another node's lane is its own")
+	assert.True(t, p.put(1, question{}), "another node's queue is its own")
 	p.until(time.Second, p)
-	assert.EqualValues(t, perNode+mostWaiting+1, p.questions)
-	assert.EqualValues(t, perNode+mostWaiting/perCall+1, p.calls)
+	assert.EqualValues(t, defaults.UnderWay+defaults.Waiting+1, p.questions)
+	assert.EqualValues(t, defaults.UnderWay+defaults.Waiting/defaults.PerCall+1, p.calls)
 	assert.False(t, p.isBusy(0))
 	assert.Len(t, p.free, len(p.under), "no call is under way")
 }
@@ -41,6 +42,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 func TestWhoWaitsTooLongIsRefused(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, 100*time.Millisecond, 150*time.Millisecond, []Strategy{Strict()}
+		s.OnFailure = redislimit.FailClosed
 	})
 	assert.Less(t, r.Results[0].Admitted, r.Ideal/4, "the queue is most of a second long")
 }
@@ -49,9 +51,11 @@ func TestWhoWaitsTooLongIsRefused(t *testing.T) {
 // share admitted is charged, but not what came back to it until then.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	for i, o := range run(t, func(s *Scenario) {
-		s.Loss, s.Share, s.Strategies = 0.05, true, []Strategy{Strict(), Lease()}
+		s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()}
 	}).Results {
-		closed := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} }).Results[i]
+		closed := run(t, func(s *Scenario) {
+			s.Loss, s.OnFailure, s.Strategies = 0.05, redislimit.FailClosed, []Strategy{Strict(), Lease()}
+		}).Results[i]
 		assert.True(t, closed.Holds)
 		if o.Strategy == "strict" {
 			assert.Greater(t, o.Admitted, closed.Admitted+500)
@@ -66,7 +70,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 		s := Default()
 		s.Seed, s.Load, s.Loss, s.Time, s.Away, s.Keys = seed, 0.7, 0.1, 3*time.Second, Span{time.Second, 1500 * time.Millisecond}, 4
 		w := newWorld(&s, 0)
-		l := newLeases(w, leaseTerms(&s))
+		l := newLeases(w)
 		require.NoError(t, play(w, l, newArrivals(&s, newLottery(s.nodeWeights()), newLottery(s.keyWeights())), func(float64) error { return nil }))
 		w.until(time.Hour, l) // all is given back
 		for key := range w.keys {
@@ -80,7 +84,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	s := Default()
 	w := newWorld(&s, 0)
-	l := newLeases(w, leaseTerms(&s))
+	l := newLeases(w)
 	for at := range 40 {
 		w.until(time.Duration(at)*time.Millisecond, l)
 		l.arrive(0, 0)
@@ -97,10 +101,12 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	w.until(50*time.Millisecond, l)
 	had := held()
 	require.Positive(t, had)
-	l.lanes[0].probeAt = math.MaxInt64
+	for range defaults.BreakAfter {
+		l.queues[0].Failed(w.now, defaults.BreakAfter)
+	}
 	w.until(time.Second, l)
 	assert.Equal(t, had, held())
-	l.lanes[0].probeAt = 0
+	l.queues[0].Succeeded()
 	w.until(2*time.Second, l)
 	assert.Zero(t, held())
 }
