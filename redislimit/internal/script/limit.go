@@ -31,7 +31,7 @@ type Limit struct {
 func NewLimit(p engine.Policy) (*Limit, error) {
 	limit, err := newLimit(p)
 	if err != nil {
-		return nil, fmt.Errorf("redislimit: %v: %w", p, err)
+		return nil, fmt.Errorf("%v: %w", p, err)
 	}
 	return limit, nil
 }
