@@ -31,7 +31,7 @@ type clientConfig struct {
 	prefix     string
 	timeout    time.Duration
 	partitions int
-	breakAfter int
+	breakAfter time.Duration
 }
 
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
@@ -73,13 +73,14 @@ func Partitions(n int) ClientOption {
 	}
 }
 
-// BreakAfter sets after how many failures in a row a part of the store counts as lost; 5 without it, 1 to 1,000.
-func BreakAfter(failures int) ClientOption {
+// BreakAfter sets for how long all calls to a part of the store must have failed for it to count as lost; 200ms
+// without it, 1ms to 1 minute. It counts from when the first of them was sent.
+func BreakAfter(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
-		if failures < 1 || failures > 1000 {
-			return fmt.Errorf("redislimit: BreakAfter(%d): want 1 to 1,000", failures)
+		if d < time.Millisecond || d > time.Minute {
+			return fmt.Errorf("redislimit: BreakAfter(%v): want 1ms to 1m", d)
 		}
-		c.breakAfter = failures
+		c.breakAfter = d
 		return nil
 	}
 }

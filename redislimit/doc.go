@@ -32,6 +32,6 @@
 //
 // # When the store fails
 //
-// Nothing waits longer than [Timeout] for it. After [BreakAfter] failures in a row it is lost: tokens in hand are
+// Nothing waits longer than [Timeout] for it. When nothing but failures came for [BreakAfter] it is lost: tokens in hand are
 // spent, then the [FailurePolicy] decides, at once, and the store is tried four times a second.
 package redislimit

@@ -26,7 +26,7 @@ const (
 	timeout   = 50 * time.Millisecond
 	noLonger  = 3 * time.Second  // what a call may take where every processor is busy: client libraries wait ten
 	backSoon  = 10 * time.Second // after a store is back, on such a machine
-	failures  = 3                // until it is lost
+	silence   = 3 * timeout      // until it is lost
 	burst     = 12
 	faultNode = 4 // nodes that share the limit, as far as limiters know
 )
@@ -46,7 +46,7 @@ func algorithms() map[string]engine.Policy {
 
 func open(t *testing.T, url string, options ...redislimit.ClientOption) *redislimit.Client {
 	t.Helper()
-	store, err := redislimit.Open(t.Context(), url, append([]redislimit.ClientOption{redislimit.Timeout(timeout), redislimit.BreakAfter(failures)}, options...)...)
+	store, err := redislimit.Open(t.Context(), url, append([]redislimit.ClientOption{redislimit.Timeout(timeout), redislimit.BreakAfter(silence)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	return store
@@ -107,13 +107,12 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 				}, 10*time.Second, time.Millisecond)
 
 				fault.begin(server, proxy)
-				for range failures {
+				require.Eventually(t, func() bool {
 					_, _ = timed(t, l, "broken")
-				}
-				// Who waits may give up a moment before the call that it waits for does.
-				require.Eventually(t, func() bool { return l.Stats().Store.Lost == 1 }, noLonger, time.Millisecond, "%d failures, and the store does not count as lost", failures)
+					return l.Stats().Store.Lost == 1
+				}, backSoon, time.Millisecond, "no answer, and the store does not count as lost")
 				require.Equal(t, policy, l.Stats().OnFailure)
-				require.GreaterOrEqual(t, l.Stats().Fallbacks, int64(failures))
+				require.Positive(t, l.Stats().Fallbacks)
 
 				// While it is lost the policy answers, and the store is asked a few times a second.
 				before, begin := store.Health().Calls, time.Now()
@@ -181,7 +180,7 @@ func TestAtMostOneExtraBurst(t *testing.T) {
 				ask()
 			}
 			fault.begin(server, proxy)
-			for range 2 * failures {
+			for range 6 {
 				ask()
 			}
 			fault.end(server, proxy)
@@ -247,7 +246,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 // Thousands of requests that come while nobody answers are over in time, and leave nothing behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(1000)), slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnFailure(redislimit.FailClosed))
 	_, _ = timed(t, l, "k")
 	before := runtime.NumGoroutine()
 	server.Pause()
@@ -523,7 +522,7 @@ func evaluations(t *testing.T, server *redistest.Server) int {
 func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
-	store := open(t, proxy.URL(), redislimit.BreakAfter(1))
+	store := open(t, proxy.URL(), redislimit.BreakAfter(time.Millisecond))
 	const limit = 2000
 	policy := engine.TokenBucket(engine.PerSecond(100), limit)
 	l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed))

@@ -78,7 +78,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 // remove deletes a key of the store. As a question does, it waits no longer than the timeout, whatever the client
 // library does: a command that is not over by then counts as an orphan.
 func (q *queue) remove(ctx context.Context, key string) error {
-	c := q.client
+	c, sent := q.client, q.now()
 	if n := c.orphans.Load(); n >= maxOrphans {
 		return errOrphans(n)
 	}
@@ -106,12 +106,12 @@ func (q *queue) remove(ctx context.Context, key string) error {
 		return ctx.Err()
 	}
 	if err == nil {
-		q.breaker.Succeeded()
+		q.breaker.Succeeded(q.now())
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		c.timeouts.Add(1)
 		err = fmt.Errorf("no answer within %v", c.timeout)
 	}
-	return q.failed(fmt.Errorf("redislimit: %w: %w", ErrStore, err))
+	return q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
 }

@@ -123,7 +123,7 @@ func (q *queue) next() []question {
 // ask makes one call. It returns when the time is over even if the client library does not: then the call is an
 // orphan, and there are at most maxOrphans of them.
 func (q *queue) ask(questions []question) ([]script.Answer, error) {
-	c := q.client
+	c, sent := q.client, q.now()
 	keys, asks := make([]string, len(questions)), make([]script.Ask, len(questions))
 	for i, one := range questions {
 		keys[i], asks[i] = one.key, one.ask
@@ -131,7 +131,7 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 	c.calls.Add(1)
 	c.keys.Add(int64(len(keys)))
 	if n := c.orphans.Load(); n >= maxOrphans {
-		return nil, q.failed(errOrphans(n))
+		return nil, q.failed(sent, errOrphans(n))
 	}
 	limit := c.timeout - c.timeout/10 // so that the caller gets the reason before its own time is over
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -147,15 +147,15 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 			c.timeouts.Add(1)
 		}
 		if err != nil {
-			return nil, q.failed(fmt.Errorf("redislimit: %w: %w", ErrStore, err))
+			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
 		}
-		q.breaker.Succeeded()
+		q.breaker.Succeeded(q.now())
 		return answers, nil
 	case <-timer.C:
 		c.timeouts.Add(1)
 		c.orphans.Add(1)
 		go func() { <-done; c.orphans.Add(-1) }()
-		return nil, q.failed(fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, limit))
+		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, limit))
 	}
 }
 
@@ -164,8 +164,8 @@ func errOrphans(n int64) error {
 }
 
 // failed counts a failed call.
-func (q *queue) failed(err error) error {
+func (q *queue) failed(sent int64, err error) error {
 	q.client.failed.Add(1)
-	q.breaker.Failed(q.now(), q.client.breakAfter)
+	q.breaker.Failed(sent, q.now(), q.client.breakAfter)
 	return err
 }

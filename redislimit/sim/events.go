@@ -3,6 +3,7 @@ package sim
 // An event is something that will happen at a node or at the store.
 type event struct {
 	at    int64  // ns since the start
+	sent  int64  // of a call
 	order uint64 // of those at the same time: first put, first out
 	what  uint8  // of the strategy
 	node  uint32

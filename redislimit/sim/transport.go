@@ -19,7 +19,7 @@ type question struct {
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
 // do: at once while fewer than defaults.UnderWay calls of a node are under way, else together with all
 // that come meanwhile. A call that fails takes as long as its timeout, and the product's own breaker stops calls to
-// a store that fails again and again.
+// a store that does not answer.
 type transport struct {
 	*world
 	queues []sendQueue  // of the nodes
@@ -84,7 +84,7 @@ func (t *transport) depart(node uint32) {
 	t.under[slot] = append(t.under[slot][:0], queue.waiting[:n]...)
 	queue.waiting = append(queue.waiting[:0], queue.waiting[n:]...)
 	t.calls++
-	t.events.put(event{at: t.now + t.way(), what: callReach, node: node, slot: slot})
+	t.events.put(event{at: t.now + t.way(), sent: t.now, what: callReach, node: node, slot: slot})
 }
 
 func (t *transport) happen(e event) {
@@ -107,9 +107,9 @@ func (t *transport) happen(e event) {
 		return
 	}
 	if queue := &t.queues[e.node]; e.what == callBack {
-		queue.Succeeded()
+		queue.Succeeded(t.now)
 	} else {
-		queue.Failed(t.now, defaults.BreakAfter)
+		queue.Failed(e.sent, t.now, defaults.BreakAfter)
 	}
 	for i := range call {
 		t.back(e.node, &call[i]) // may put another question, and so move t.under, but not call

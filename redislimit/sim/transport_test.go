@@ -101,12 +101,11 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	w.until(50*time.Millisecond, l)
 	had := held()
 	require.Positive(t, had)
-	for range defaults.BreakAfter {
-		l.queues[0].Failed(w.now, defaults.BreakAfter)
-	}
+	l.queues[0].Failed(w.now, w.now+int64(defaults.BreakAfter), defaults.BreakAfter)
+	require.True(t, l.isLost(0))
 	w.until(time.Second, l)
 	assert.Equal(t, had, held())
-	l.queues[0].Succeeded()
+	l.queues[0].Succeeded(w.now)
 	w.until(2*time.Second, l)
 	assert.Zero(t, held())
 }

@@ -11,10 +11,12 @@ import (
 const ProbeEvery = 250 * time.Millisecond
 
 // A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens
-// after several failures in a row, and any success closes it. The zero Breaker is closed. All its methods may be
-// called from any goroutine.
+// when calls have failed for some time without one success, and any success closes it. Calls of one moment fail
+// together, so their number says nothing. The zero Breaker is closed. All its methods may be called from any
+// goroutine.
 type Breaker struct {
-	failures atomic.Int64 // in a row
+	answered atomic.Int64 // when a call last succeeded
+	silent   atomic.Int64 // since when calls have failed without a success: when the first was sent; 0 for none
 	probeAt  atomic.Int64 // while it is open: the time of the next probe; else 0
 }
 
@@ -27,19 +29,20 @@ func (b *Breaker) Allows(now int64) bool {
 	return at == 0 || now >= at && b.probeAt.CompareAndSwap(at, now+int64(ProbeEvery))
 }
 
-// Succeeded closes the breaker: the store has answered.
-func (b *Breaker) Succeeded() {
-	if b.failures.Load() != 0 {
-		b.failures.Store(0)
-	}
+// Succeeded closes the breaker: the store has answered a call.
+func (b *Breaker) Succeeded(now int64) {
+	b.answered.Store(now)
+	b.silent.Store(0)
 	if b.IsOpen() {
 		b.probeAt.Store(0)
 	}
 }
 
-// Failed counts a call that failed, and opens the breaker if that makes as many in a row as most says.
-func (b *Breaker) Failed(now int64, most int) {
-	if b.failures.Add(1) >= int64(most) {
+// Failed notes that a call failed now which was sent at another time, and opens the breaker if there was no success
+// for so long. What was sent before the last success counts from that on.
+func (b *Breaker) Failed(sent, now int64, after time.Duration) {
+	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
+	if since := b.silent.Load(); since != 0 && now-since >= int64(after) {
 		b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))
 	}
 }

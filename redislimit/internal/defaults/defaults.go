@@ -13,7 +13,7 @@ const (
 	Prefix     = "weir"
 	Partitions = 64
 	Timeout    = 50 * time.Millisecond
-	BreakAfter = 5 // failed calls in a row
+	BreakAfter = 200 * time.Millisecond // without an answer
 )
 
 // Of a limiter, unless an option says otherwise.
