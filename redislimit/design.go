@@ -43,7 +43,11 @@ func newDesign(name string, policy engine.Policy, options []Option) (d design, e
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	if d.config.onFailure == FailLocal {
-		if d.part, err = shares.Of(policy, d.config.nodes); err == nil {
+		divisor := float64(d.config.nodes)
+		if d.config.part > 0 {
+			divisor = 1 / d.config.part
+		}
+		if d.part, err = shares.Of(policy, divisor); err == nil {
 			err = d.part.Check()
 		}
 		if err != nil {

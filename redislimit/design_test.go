@@ -28,6 +28,7 @@ func TestCheckSaysWhatNewSays(t *testing.T) {
 		"Nodes(0)":                    {"api", bucket, []redislimit.Option{redislimit.Nodes(0)}},
 		"option 1 of 1 is nil":        {"api", bucket, []redislimit.Option{nil}},
 		"Overdraft(101): want at":     {"api", bucket, []redislimit.Option{redislimit.Overdraft(101)}},
+		"LocalShare(0)":               {"api", bucket, []redislimit.Option{redislimit.LocalShare(0)}},
 		"leases do not suit":          {"api", engine.SlidingWindow(5, time.Second), []redislimit.Option{redislimit.InMode(redislimit.Leased)}},
 		"a node's share: engine: tok": {"api", engine.TokenBucket(engine.PerHour(0.0001), 1), []redislimit.Option{redislimit.Nodes(100_000)}},
 	} {

@@ -61,8 +61,8 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	}
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()
-		l.done.Go(l.keep)
 	}
+	l.done.Go(l.keep)
 	return l, nil
 }
 
@@ -124,8 +124,14 @@ func (l *Limiter) queueOf(key string) *queue { return &l.queues[l.partition(key)
 // place returns the queue of a key, and what the key is called in the store.
 func (l *Limiter) place(key string) (*queue, string) {
 	p := l.partition(key)
+	return &l.queues[p%len(l.queues)], l.name(p, key)
+}
+
+// name returns what a key of a partition is called in the store.
+func (l *Limiter) name(partition int, key string) string {
+	p := partition
 	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
-	return &l.queues[p%len(l.queues)], l.prefix[0] + string(number[:]) + l.prefix[1] + key
+	return l.prefix[0] + string(number[:]) + l.prefix[1] + key
 }
 
 // Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand
@@ -181,7 +187,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	}
 	if l.isLost(key) {
 		if l.share != nil {
-			l.share.Refund(key, n)
+			l.share.refund(key, n)
 		}
 		return nil
 	}

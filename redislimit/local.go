@@ -1,8 +1,6 @@
 package redislimit
 
 import (
-	"time"
-
 	"github.com/puzpuzpuz/xsync/v4"
 
 	"github.com/weir-go/weir/engine"
@@ -96,32 +94,5 @@ func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	}, nil})
 	if err != nil {
 		held.Fail(l.now())
-	}
-}
-
-// keep looks at all leases once in their life: it gives back what was not used, and forgets idle leases. While a
-// part of the store is lost the leases of its keys are left alone, to be spent.
-func (l *Limiter) keep() {
-	ticker := time.NewTicker(l.terms.Life)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-ticker.C:
-		}
-		l.leases.Range(func(key string, held *lease.Lease) bool {
-			if queue := l.queueOf(key); queue.breaker.IsOpen() || queue.isBusy() {
-				return true
-			}
-			settle, gone := held.Expire(l.now())
-			if settle {
-				l.askFor(held, key, held.Settlement(l.now()))
-			}
-			if gone {
-				l.forget(key, held)
-			}
-			return true
-		})
 	}
 }

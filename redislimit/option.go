@@ -45,6 +45,7 @@ type config struct {
 	overdraft uint64
 	onFailure FailurePolicy
 	maxKeys   int
+	part      float64 // of the limit that the share is; 0: one of nodes parts
 }
 
 func newConfig(name string, options []Option) (config, error) {
@@ -103,6 +104,19 @@ func OnFailure(p FailurePolicy) Option {
 			return fmt.Errorf("redislimit: OnFailure(%d): want FailLocal, FailClosed or FailOpen", p)
 		}
 		c.onFailure = p
+		return nil
+	}
+}
+
+// LocalShare sets which part of the limit a node admits with [FailLocal] while it cannot reach the store, 1/[Nodes]
+// without it; above 0, at most 1. Nodes that are cut off from a store that others reach admit their shares beside the
+// whole limit: with a smaller share, less.
+func LocalShare(part float64) Option {
+	return func(c *config) error {
+		if !(part > 0 && part <= 1) {
+			return fmt.Errorf("redislimit: LocalShare(%v): want above 0, at most 1", part)
+		}
+		c.part = part
 		return nil
 	}
 }

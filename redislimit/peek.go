@@ -66,7 +66,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 		l.cold.Reset(key)
 	}
 	if l.share != nil {
-		l.share.Reset(key)
+		l.share.reset(key)
 	}
 	if l.leases != nil {
 		l.leases.Delete(key) // a renewal that is under way ends in a lease that no call finds

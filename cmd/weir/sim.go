@@ -31,6 +31,8 @@ type simCommand struct {
 	Loss      float64       `default:"0" help:"The part of the store's replies that is lost, 0 to 1 (default: ${default})."`
 	Timeout   time.Duration `default:"50ms" help:"After which a reply is taken for lost (default: ${default})."`
 	Down      string        `placeholder:"FROM..TO" help:"When the store cannot be reached, such as 2s..3s (default: never)."`
+	DownEvery time.Duration `placeholder:"DURATION" help:"After which it cannot be reached again, for as long (default: never)."`
+	CutOff    int           `placeholder:"N" help:"How many nodes cannot reach it then, while the others can (default: all)."`
 	OnLoss    string        `name:"on-loss" enum:"share,closed" default:"share" help:"What a node does where the store gives no answer: share admits its part of the limit, closed refuses (default: ${default})."`
 	Skew      time.Duration `default:"0s" help:"Between the clocks of the first and the last node (default: ${default})."`
 	Overdraft uint64        `default:"8" help:"Tokens that a node may spend of a key before it has them (default: ${default})."`
@@ -119,6 +121,7 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
 		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit.Rate, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
+		AwayEvery: c.DownEvery, CutOff: c.CutOff,
 		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailLocal, "closed": redislimit.FailClosed}[c.OnLoss],
 	}
 	if c.Down != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields but Traffic, Jitter, Loss, Away, OnFailure, Skew and Overdraft
-// must be set; [Default] has a value for each, which is the product's where there is one.
+// A Scenario is what is simulated. All fields but Traffic, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure, Skew
+// and Overdraft must be set; [Default] has a value for each, which is the product's where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has the limit for itself
@@ -31,7 +31,9 @@ type Scenario struct {
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
 	Jitter    time.Duration // round trips last RTT ± Jitter, evenly; at most RTT
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
-	Away      Span          // when the store cannot be reached; none if it is the zero Span
+	Away      Span          // when the store cannot be reached; never if it is the zero Span
+	AwayEvery time.Duration // after which Away comes again, and again; 0 if it comes once
+	CutOff    int           // how many nodes cannot reach the store then, the first ones; 0 for all of them
 	Timeout   time.Duration // after which a node takes a reply for lost, more than RTT + Jitter
 	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
 	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
@@ -83,6 +85,10 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m", s.Timeout, s.RTT+s.Jitter)
 	case s.Away != Span{} && (s.Away.From < 0 || s.Away.To <= s.Away.From || s.Away.To > s.Time):
 		return fmt.Errorf("sim: a store that is away from %v to %v: want a span of the simulated %v", s.Away.From, s.Away.To, s.Time)
+	case s.AwayEvery != 0 && (s.Away == Span{} || s.AwayEvery <= s.Away.To-s.Away.From):
+		return fmt.Errorf("sim: a store that is away again every %v: want more than the %v that it is away", s.AwayEvery, s.Away.To-s.Away.From)
+	case s.CutOff < 0 || s.CutOff > s.Nodes || s.CutOff > 0 && s.Away == Span{}:
+		return fmt.Errorf("sim: %d nodes cut off: want 0 to %d while the store is away", s.CutOff, s.Nodes)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
 	case s.OnFailure != redislimit.FailLocal && s.OnFailure != redislimit.FailClosed:
@@ -127,7 +133,7 @@ func (s *Scenario) policy() engine.Policy { return engine.TokenBucket(s.Rate, s.
 
 // share is a node's part of it.
 func (s *Scenario) share() engine.Policy {
-	part, err := shares.Of(s.policy(), s.Nodes)
+	part, err := shares.Of(s.policy(), float64(s.Nodes))
 	if err != nil {
 		panic(err) // a token bucket has shares
 	}

@@ -1,17 +1,20 @@
 package sim
 
 import (
+	"math"
+
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
 // localShares decide in the place of a store that gives no answer: every node admits its share of the limit, from a
 // full bucket, or nothing, as the scenario says. The store is charged with it once it answers.
 type localShares struct {
 	*world
-	limit    *script.Limit
-	keys     map[uint64]*script.Model
-	settling map[uint64]bool
+	limit *script.Limit
+	keys  map[uint64]*script.Model
+	owed  *shares.Debts[uint64]
 }
 
 // shareSettlement is a question that charges what a share admitted.
@@ -19,29 +22,23 @@ const shareSettlement uint8 = 100
 
 func newShares(w *world) *localShares {
 	return &localShares{
-		world: w, limit: mustLimit(w.scenario.share()), keys: map[uint64]*script.Model{}, settling: map[uint64]bool{},
+		world: w, limit: mustLimit(w.scenario.share()), keys: map[uint64]*script.Model{},
+		owed: shares.NewDebts[uint64](math.MaxInt),
 	}
 }
 
 // settle has the store charged, when it has answered the node about the key.
 func (s *localShares) settle(t *transport, node, key uint32) {
 	id := pair(node, key)
-	m := s.keys[id]
-	if m == nil || s.settling[id] {
-		return
-	}
-	if owed := s.limit.Tokens() - m.Ask(s.limit, s.micros(), script.Ask{}).Remaining; owed > 0 {
-		s.settling[id] = t.put(node, question{what: shareSettlement, key: key, debt: owed})
+	owed := s.owed.Begin(id)
+	if owed > 0 && !t.put(node, question{what: shareSettlement, key: key, debt: owed}) {
+		s.owed.End(id, false)
 	}
 }
 
 // settled ends it.
 func (s *localShares) settled(node uint32, q *question) {
-	id := pair(node, q.key)
-	s.settling[id] = false
-	if !q.failed {
-		s.keys[id].Ask(s.limit, s.micros(), script.Ask{Returned: q.debt})
-	}
+	s.owed.End(pair(node, q.key), !q.failed)
 }
 
 // arrive is a request that the store did not decide.
@@ -57,5 +54,6 @@ func (s *localShares) arrive(node, key uint32) {
 	}
 	if m.Ask(s.limit, s.micros(), script.Ask{Need: 1, Want: 1}).Granted == 1 {
 		s.admit(key)
+		s.owed.Add(id, 1)
 	}
 }

@@ -174,10 +174,12 @@ func TestAStoreThatIsAway(t *testing.T) {
 			assert.True(t, o.Holds, "%s: %v beyond, of %v", o.Strategy, o.Worst, o.WorstBound)
 			assert.Equal(t, never[i].WorstBound+2*200, o.WorstBound)
 			if away > time.Second {
-				assert.Greater(t, o.Worst, never[i].Worst, "%s: it did cost something", o.Strategy)
+				if o.Strategy == "strict" { // leases deny while their debt is paid, and end lower than they were
+					assert.Greater(t, o.Worst, never[i].Worst+30, "it did cost something")
+				}
 				// Until the breaker opens, and then four probes a second and node.
 				assert.Less(t, o.Calls, never[i].Calls*83/100, "%s: calls to a store that is away", o.Strategy)
-				assert.Greater(t, o.Calls, never[i].Calls*77/100, "%s: calls to a store that is back", o.Strategy)
+				assert.Greater(t, o.Calls, never[i].Calls*70/100, "%s: calls to a store that is back, when the shares are paid", o.Strategy)
 			}
 		}
 	}

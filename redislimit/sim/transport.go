@@ -90,7 +90,7 @@ func (t *transport) depart(node uint32) {
 func (t *transport) happen(e event) {
 	call := t.under[e.slot]
 	if e.what == callReach {
-		away := t.isAway()
+		away := t.isAway(e.node)
 		failed := away || t.lost()
 		for i := range call {
 			call[i].failed, call[i].gone = failed, away

@@ -47,19 +47,49 @@ func TestWhoWaitsTooLongIsRefused(t *testing.T) {
 	assert.Less(t, r.Results[0].Admitted, r.Ideal/4, "the queue is most of a second long")
 }
 
-// Single answers that are lost leave a request to the node's share: the store is not lost, and both admit. What the
-// share admitted is charged, but not what came back to it until then.
+// Single answers that are lost leave a request to the node's share: the store is not lost, and may have charged the
+// request. What the share admitted is charged in any case, so both together admit less than the limit.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
-	for i, o := range run(t, func(s *Scenario) {
-		s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()}
-	}).Results {
-		closed := run(t, func(s *Scenario) {
-			s.Loss, s.OnFailure, s.Strategies = 0.05, redislimit.FailClosed, []Strategy{Strict(), Lease()}
-		}).Results[i]
-		assert.True(t, closed.Holds)
-		if o.Strategy == "strict" {
-			assert.Greater(t, o.Admitted, closed.Admitted+500)
-			assert.Less(t, o.Admitted, closed.Admitted+1500, "what is lost of ten times the limit is half of it")
+	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
+	for _, o := range r.Results {
+		assert.True(t, o.Holds, "%s: %v beyond, of %v", o.Strategy, o.Worst, o.WorstBound)
+		assert.Less(t, o.Admitted, r.Ideal, o.Strategy)
+		assert.Greater(t, o.Admitted, r.Ideal*92/100, o.Strategy)
+	}
+}
+
+// Short stalls cost a constant, however many there are: what the shares admit is charged in full. Before it was,
+// stalls of 100 ms once a second admitted 5 % too much, and 60 ms on and off twice the limit, for ever.
+func TestRepeatedStallsCostAConstant(t *testing.T) {
+	for _, stall := range []struct{ length, every time.Duration }{
+		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},
+	} {
+		for _, load := range []float64{2, 10} {
+			var worst [2]float64
+			for i, minutes := range []time.Duration{1, 4} {
+				for _, o := range run(t, func(s *Scenario) {
+					s.Load, s.Time, s.Strategies = load, minutes*15*time.Second, []Strategy{Strict(), Lease()}
+					s.Away, s.AwayEvery = Span{time.Second, time.Second + stall.length}, stall.every
+				}).Results {
+					assert.True(t, o.Holds, "%v, %s: %v beyond, of %v", stall, o.Strategy, o.Worst, o.WorstBound)
+					worst[i] = max(worst[i], o.Worst)
+				}
+			}
+			assert.InDelta(t, worst[0], worst[1], 40, "%v at %gx: it grows", stall, load)
+		}
+	}
+}
+
+// Nodes that are cut off from a store that the others reach admit their shares beside it for as long as that lasts,
+// and no more.
+func TestNodesThatAreCutOff(t *testing.T) {
+	for _, cut := range []int{1, 3} {
+		for _, o := range run(t, func(s *Scenario) {
+			s.Away, s.CutOff, s.Time, s.Strategies = Span{time.Second, 21 * time.Second}, cut, 21*time.Second, []Strategy{Strict(), Lease()}
+		}).Results {
+			assert.True(t, o.Holds, "%d cut off, %s: %v beyond, of %v", cut, o.Strategy, o.Worst, o.WorstBound)
+			most := 1 + float64(cut)/4
+			assert.InDelta(t, most, o.FirstOfLimit, 0.04, "%d cut off, %s", cut, o.Strategy)
 		}
 	}
 }

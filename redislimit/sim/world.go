@@ -101,9 +101,14 @@ func (w *world) way() int64 {
 	return trip / 2
 }
 
-// isAway reports whether the store cannot be reached.
-func (w *world) isAway() bool {
-	return w.now >= int64(w.scenario.Away.From) && w.now < int64(w.scenario.Away.To)
+// isAway reports whether a node cannot reach the store.
+func (w *world) isAway(node uint32) bool {
+	s := w.scenario
+	since := w.now - int64(s.Away.From)
+	if s.AwayEvery > 0 && since >= 0 {
+		since %= int64(s.AwayEvery)
+	}
+	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff()
 }
 
 // lost reports whether a reply is.

@@ -23,6 +23,10 @@ const (
 	MaxKeys   = 100_000
 )
 
+// KeepEvery is how often a limiter looks at its leases, at what its shares owe, and at a lost store: once in the
+// life of a lease.
+const KeepEvery = 100 * time.Millisecond
+
 // Of a queue of questions to the store.
 const (
 	PerCall   = script.MaxKeys // questions in one call

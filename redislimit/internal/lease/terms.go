@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
 const (
-	ahead = 10 * time.Millisecond  // τ
-	life  = 100 * time.Millisecond // L
+	ahead = 10 * time.Millisecond // τ
+	life  = defaults.KeepEvery    // L: whatever looks at leases finds each at the end of its life
 )
 
 // Terms are what all leases of a limit have in common.

@@ -40,7 +40,7 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	}
 	before := level
 	level -= min(a.Returned*den, level)
-	level = min(level+a.Debt*den, 2*full)
+	level = min(level+a.Debt*den, 3*full)
 	answer := decide(l, a, (full-min(level, full))/den)
 	if answer.RetryAfter == unknown {
 		answer.RetryAfter = micros(up(level+a.Need*den-full, uint64(l.num)))

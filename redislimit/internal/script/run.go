@@ -26,7 +26,8 @@ type Ask struct {
 	Need, Want uint64
 	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
 	Returned uint64
-	// Debt tokens are charged next, whatever is left. At most one limit beyond the limit is remembered.
+	// Debt tokens are charged next, whatever is left. At most one limit beyond the limit is remembered; of a
+	// token bucket two.
 	Debt uint64
 	// Window is that of the Answer that Returned tokens came from. Of a fixed window they count only
 	// in the same one; of a sliding window only in the present one and the one before; of a sliding
@@ -99,7 +100,7 @@ func (a Ask) check() error {
 // bounded returns an ask that means the same in numbers that Lua holds exactly.
 func (l *Limit) bounded(a Ask) Ask {
 	a.Need, a.Want = min(a.Need, l.tokens+1), min(a.Want, l.tokens+1)
-	a.Returned, a.Debt = min(a.Returned, 2*l.tokens), min(a.Debt, 2*l.tokens)
+	a.Returned, a.Debt = min(a.Returned, 3*l.tokens), min(a.Debt, 3*l.tokens)
 	return a
 }
 

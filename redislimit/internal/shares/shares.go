@@ -7,14 +7,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Of returns a node's share of a policy that so many nodes share: the same rate and limit, divided by the number
-// of nodes, but one token at least.
-func Of(p engine.Policy, nodes int) (engine.Policy, error) {
-	limit := max(p.Limit()/uint64(nodes), 1)
+// Of returns a node's share of a policy: the same rate and limit, divided by a divisor of 1 at least, which is the
+// number of nodes. A share is one token at least.
+func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
+	limit := max(uint64(float64(p.Limit())/divisor), 1)
 	rate := p.Rate()
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(engine.Per(rate.Tokens()/float64(nodes), rate.Period()), limit), nil
+		return engine.TokenBucket(engine.Per(rate.Tokens()/divisor, rate.Period()), limit), nil
 	case engine.AlgorithmFixedWindow:
 		part := engine.FixedWindow(limit, rate.Period())
 		if p.IsAligned() {
