@@ -81,7 +81,7 @@ func compare(before, now *Rule) RuleChange {
 	switch {
 	case c.Reason != "":
 		c.Limit = Replace
-	case before.Policy != now.Policy || !slices.Equal(before.tierPolicies(), now.tierPolicies()):
+	case before.Policy != now.Policy || !slices.Equal(before.TierPolicies(), now.TierPolicies()):
 		c.Limit = Adjust
 	}
 	return c
@@ -94,8 +94,8 @@ func (r *Rule) incompatible(before *Rule) string {
 		return fmt.Sprintf("the algorithm was %s and is %s", before.Algorithm, r.Algorithm)
 	case !r.Key.Equal(before.Key):
 		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
-	case len(r.tierPolicies()) != len(before.tierPolicies()):
-		return fmt.Sprintf("there were %d tiers and are %d", len(before.tierPolicies()), len(r.tierPolicies()))
+	case len(r.TierPolicies()) != len(before.TierPolicies()):
+		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && before.Store != nil:
 		return "it was kept in the store and is on this machine alone"
 	case r.Store != nil && before.Store == nil:
@@ -118,7 +118,7 @@ func (r *Rule) incompatible(before *Rule) string {
 		return err.Error() // not after Parse
 	}
 	defer limiter.Close()
-	if err := limiter.SetPolicy(r.Policy, r.tierPolicies()...); err != nil {
+	if err := limiter.SetPolicy(r.Policy, r.TierPolicies()...); err != nil {
 		return "the limiter does not take the new numbers: " + plain(err)
 	}
 	return ""

@@ -67,10 +67,11 @@ func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 }
 
 func (r *Rule) options() []engine.Option {
-	return []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.tierPolicies()...)}
+	return []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
 }
 
-func (r *Rule) tierPolicies() []engine.Policy {
+// TierPolicies returns the policies of the tiers, in their order.
+func (r *Rule) TierPolicies() []engine.Policy {
 	if r.Tiers == nil {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (r *Rule) tierPolicies() []engine.Policy {
 // limits returns the policy, and those of the tiers, as a text.
 func (r *Rule) limits() string {
 	s := r.Policy.String()
-	for i, p := range r.tierPolicies() {
+	for i, p := range r.TierPolicies() {
 		s += fmt.Sprintf("; %s: %v", r.Tiers.Values[i], p)
 	}
 	return s

@@ -72,7 +72,7 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 	line("for", "%s", r.Match)
 	line("by", "%s", r.Key)
 	line("limit", "%v", r.Policy)
-	for i, p := range r.tierPolicies() {
+	for i, p := range r.TierPolicies() {
 		line("", "%v for %s: %s", p, r.Tiers.Header, r.Tiers.Values[i])
 	}
 	switch {

@@ -83,7 +83,8 @@ type known struct {
 
 func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, window time.Duration, all []contestant) {
 	t.Helper()
-	r := newRun(window)
+	r, err := newRun(byAddress(), window)
+	require.NoError(t, err)
 	defer r.close()
 	models := make([]known, len(all))
 	for i, c := range all {
@@ -95,7 +96,7 @@ func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, win
 		request++
 		before := make([]uint64, len(all))
 		for i := range all {
-			before[i] = r.lanes[i].outcome.Allowed
+			before[i] = r.trials[i].outcome.Allowed
 		}
 		r.take(e, now)
 		host := string(e.Host)
@@ -112,7 +113,7 @@ func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, win
 				k.refused++
 				k.stopped[host] = true
 			}
-			if got := r.lanes[i].outcome.Allowed > before[i]; got != want {
+			if got := r.trials[i].outcome.Allowed > before[i]; got != want {
 				t.Fatalf("%v: request %d of %s at %v: allowed %v, want %v", c.policy, request, host, now, got, want)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/redislimit"
@@ -17,6 +18,7 @@ type generation struct {
 	file       *config.File
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
+	rules      []*rules.Rule
 	limiters   map[string]*shared[*engine.Limiter]     // by the name of the rule
 	store      *shared[*redislimit.Store]              // nil where no rule is kept in one
 	stored     map[string]*shared[*redislimit.Limiter] // those that are, by the name of the rule
