@@ -52,7 +52,7 @@ func CheckChange(from, to []Policy) error {
 	if err != nil {
 		return err
 	}
-	_, err = replan(plan.Rule(), from, to, 0)
+	_, err = replan(plan.Algorithm(), from, to, 0)
 	return err
 }
 

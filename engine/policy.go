@@ -174,37 +174,37 @@ func (l *Limiter) Policy(tier int) Policy {
 	return policies[tier]
 }
 
-// rule checks the numbers and makes of them what the table needs. The rule has room for
+// build checks the numbers and makes the algorithm that the table needs. It has room for
 // limits up to most.
-func (p Policy) rule(most uint64) (rule atomicbucket.Rule, err error) {
+func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
 	switch p.algorithm {
 	case AlgorithmTokenBucket:
-		rule, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
+		algorithm, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
 	case AlgorithmBatchRefill:
-		rule, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
+		algorithm, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
 	case AlgorithmFixedWindow:
-		rule, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
+		algorithm, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
 	case AlgorithmSlidingWindow:
-		rule, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
+		algorithm, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
 	case AlgorithmSlidingLog:
-		rule, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
+		algorithm, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
 	default:
 		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %v: %w", p, err)
 	}
-	return rule, nil
+	return algorithm, nil
 }
 
 func boxed[T any, P interface {
 	*T
-	atomicbucket.Rule
-}](rule T, err error) (atomicbucket.Rule, error) {
-	return P(&rule), err
+	atomicbucket.Algorithm
+}](algorithm T, err error) (atomicbucket.Algorithm, error) {
+	return P(&algorithm), err
 }
 
 // plan checks a policy and those of further tiers, and makes a plan of them.
@@ -213,22 +213,22 @@ func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error)
 	for _, tier := range tiers {
 		most = max(most, tier.limit)
 	}
-	rule, err := p.rule(most)
+	algorithm, err := p.build(most)
 	if err != nil {
 		return nil, err
 	}
 	quotas := make([]atomicbucket.Quota, len(tiers))
 	for i, tier := range tiers {
-		if quotas[i], err = p.tier(rule, tier); err != nil {
+		if quotas[i], err = p.tier(algorithm, tier); err != nil {
 			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
 		}
 	}
-	return shard.NewPlan(rule, lateness, quotas...)
+	return shard.NewPlan(algorithm, lateness, quotas...)
 }
 
-// tier returns what a tier grants under the rule of p.
-func (p Policy) tier(rule atomicbucket.Rule, tier Policy) (atomicbucket.Quota, error) {
-	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok && p.algorithm == AlgorithmTokenBucket && tier.algorithm == AlgorithmTokenBucket && !tier.aligned {
+// tier returns what a tier grants under the algorithm of p.
+func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.algorithm == AlgorithmTokenBucket && tier.algorithm == AlgorithmTokenBucket && !tier.aligned {
 		return bucket.Share(tier.rate.tokens, tier.rate.period, tier.limit)
 	}
 	same := p
@@ -236,6 +236,6 @@ func (p Policy) tier(rule atomicbucket.Rule, tier Policy) (atomicbucket.Quota, e
 	if tier != same || tier.algorithm == AlgorithmTokenBucket {
 		return atomicbucket.Quota{}, fmt.Errorf("want %v with another limit", p)
 	}
-	_, err := tier.rule(max(p.limit, tier.limit))
+	_, err := tier.build(max(p.limit, tier.limit))
 	return atomicbucket.Quota{Token: 1, Tokens: tier.limit}, err
 }

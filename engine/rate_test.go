@@ -90,7 +90,7 @@ func FuzzParseRate(f *testing.F) {
 		again, err := ParseRate(r.String())
 		require.NoError(t, err)
 		require.Equal(t, r, again)
-		_, err = TokenBucket(r, 1).rule(1)
+		_, err = TokenBucket(r, 1).build(1)
 		require.NoError(t, err)
 	})
 }

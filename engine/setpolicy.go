@@ -26,7 +26,7 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	before, after := *l.policies.Load(), append([]Policy{policy}, tiers...)
-	plan, err := replan(l.table.Plan().Rule(), before, after, l.clock.lateness())
+	plan, err := replan(l.table.Plan().Algorithm(), before, after, l.clock.lateness())
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	return nil
 }
 
-// replan makes the plan of new policies for a table that has the rule and whose policies were others.
-func replan(rule atomicbucket.Rule, before, after []Policy, lateness time.Duration) (*shard.Plan, error) {
+// replan makes the plan of new policies for a table that has the algorithm and whose policies were others.
+func replan(algorithm atomicbucket.Algorithm, before, after []Policy, lateness time.Duration) (*shard.Plan, error) {
 	policy, tiers := after[0], after[1:]
 	if policy.algorithm != before[0].algorithm || policy.aligned != before[0].aligned {
 		return nil, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", policy, before[0])
@@ -44,7 +44,7 @@ func replan(rule atomicbucket.Rule, before, after []Policy, lateness time.Durati
 	if len(after) != len(before) {
 		return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
 	}
-	log, isLog := rule.(*atomicbucket.SlidingLog)
+	log, isLog := algorithm.(*atomicbucket.SlidingLog)
 	if !isLog {
 		return plan(policy, tiers, lateness)
 	}

@@ -131,8 +131,8 @@ func TestMalformedHeaders(t *testing.T) {
 
 // TestBodiesOfRefusals: what each format says, to the letter.
 func TestBodiesOfRefusals(t *testing.T) {
-	gone := &store{err: errors.New("gone")}
-	closed := httplimit.Limit{Name: "shared", Store: gone, OnError: httplimit.FailClosed}
+	gone := &backend{err: errors.New("gone")}
+	closed := httplimit.Limit{Name: "shared", Backend: gone, OnError: httplimit.FailClosed}
 	never := shared("small", newClock().burst(t, 1))
 	never.Cost = func(*http.Request) uint64 { return 2 }
 	empty := shared("used \"up\"", newClock().burst(t, 1))

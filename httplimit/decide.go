@@ -11,7 +11,7 @@ import (
 // by themselves. Whoever does writes an allowed request's headers by [Result.WriteHeaders] and, if
 // a limit has a Refund function, ends it by [Result.Settle]; or refuses it by [Result.Refuse].
 //
-// It does not allocate, as long as the limits' functions do not, no limit has a [Store], and at
+// It does not allocate, as long as the limits' functions do not, no limit has a [Backend], and at
 // most eight limits apply.
 func (m *Middleware) Decide(r *http.Request) Result {
 	res := Result{m: m, shown: -1}
@@ -51,7 +51,7 @@ func (l *limit) apply(r *http.Request, res *Result) {
 			return
 		}
 	}
-	if l.Store != nil || res.m.secret != nil {
+	if l.Backend != nil || res.m.secret != nil {
 		var isLimited bool
 		if text, isLimited = l.Key.Text(r); !isLimited {
 			return
@@ -75,7 +75,7 @@ func (l *limit) apply(r *http.Request, res *Result) {
 // asked how things stand.
 //
 // This is engine.All, which cannot be used for it: it does not say whose its decision is, the
-// headers need every limit's, and some limits may be stores.
+// headers need every limit's, and some limits may have backends.
 func (res *Result) enforce(r *http.Request) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -85,7 +85,7 @@ func (res *Result) enforce(r *http.Request) bool {
 		c.take(r, res.m)
 		if c.outcome == Refused {
 			res.verdict = limited
-		} else if c.outcome == StoreFailed && c.limit.OnError == FailClosed {
+		} else if c.outcome == BackendFailed && c.limit.OnError == FailClosed {
 			res.verdict = unavailable
 		}
 		if res.verdict != pass {
@@ -104,10 +104,10 @@ func (res *Result) undo(r *http.Request, i int) {
 			continue
 		}
 		c.giveBack(r, res.m)
-		if c.outcome != StoreFailed {
+		if c.outcome != BackendFailed {
 			c.outcome = NotTaken
 		}
-		if c.limit.Store != nil {
+		if c.limit.Backend != nil {
 			continue // a look costs as much as a take
 		}
 		c.decision = c.limit.Limiter.PeekKey(c.key, c.n)
@@ -119,15 +119,15 @@ func (res *Result) undo(r *http.Request, i int) {
 
 // take takes from the limit.
 func (c *check) take(r *http.Request, m *Middleware) {
-	if c.limit.Store != nil {
-		d, err := c.limit.Store.Take(r.Context(), c.text, c.n)
+	if c.limit.Backend != nil {
+		d, err := c.limit.Backend.Take(r.Context(), c.text, c.n)
 		if err == nil {
 			d.RetryAfter, d.ResetAfter = max(d.RetryAfter, 0), max(d.ResetAfter, 0)
 			c.decided(d, remote)
 			return
 		}
 		m.failed(c.limit, err)
-		c.outcome = StoreFailed
+		c.outcome = BackendFailed
 		if c.limit.OnError != FailLocal {
 			return
 		}
@@ -148,7 +148,7 @@ func (c *check) giveBack(r *http.Request, m *Middleware) {
 	case local:
 		c.limit.Limiter.RefundKey(c.key, c.n)
 	case remote:
-		if err := c.limit.Store.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
+		if err := c.limit.Backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
 			m.failed(c.limit, err)
 		}
 	}

@@ -38,7 +38,7 @@ inner one's.)
 # What else there is
 
 A limit can cost more for some requests (Cost), be tried out first (Shadow), count only failures
-(Refund), have plans (Tier), and keep its state in a [Store] that several processes share. [Skip]
+(Refund), have plans (Tier), and keep its state in a [Backend] that several processes share. [Skip]
 exempts requests, [OnLimited] and [ObserveWith] report, [RefuseWith] writes refusals your way,
 and [Middleware.Decide] decides without answering.
 

@@ -141,16 +141,16 @@ func (res *Result) policies() string {
 }
 
 // policy returns the check's item of RateLimit-Policy. It is made anew only when its numbers have
-// changed. What a store grants is known from its answers; before the first the item is empty.
+// changed. What a backend grants is known from its answers; before the first the item is empty.
 func (c *check) policy() string {
 	quota, window := c.decision.Limit, c.limit.Window
-	if c.limit.Store == nil {
+	if c.limit.Backend == nil {
 		p := c.limit.Limiter.Policy(int(c.tier))
 		quota, window = p.Limit(), p.Window()
 	}
 	known := &c.limit.policies[c.tier]
 	r := known.Load()
-	asked := c.limit.Store == nil || c.answered
+	asked := c.limit.Backend == nil || c.answered
 	if r != nil && (!asked || r.quota == quota && r.window == window) {
 		return r.text
 	}

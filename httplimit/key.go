@@ -23,7 +23,7 @@ import (
 // request or read its body.
 type KeyFunc func(h Hasher, r *http.Request) (engine.Key, bool)
 
-// Text returns the key of a request in a form for people and for a [Store]: "ip:192.0.2.1",
+// Text returns the key of a request in a form for people and for a [Backend]: "ip:192.0.2.1",
 // "text:secret", "number:7". It allocates. It may hold what only the client should know, such
 // as an API key.
 func (f KeyFunc) Text(r *http.Request) (text string, limited bool) {

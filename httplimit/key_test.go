@@ -87,7 +87,7 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 	}
 }
 
-// TestKeyKindsDiffer: an address never meets a header that says the same, in a limiter or a store.
+// TestKeyKindsDiffer: an address never meets a header that says the same, in a limiter or a backend.
 func TestKeyKindsDiffer(t *testing.T) {
 	l := newClock().burst(t, 5)
 	key := header(t, "X-API-Key", httplimit.RemoteIP)

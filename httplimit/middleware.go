@@ -14,19 +14,19 @@ import (
 // A Middleware holds requests against limits. Make one with [New]. All its methods may be called
 // from many goroutines.
 type Middleware struct {
-	limits       []*limit
-	styles       HeaderStyle
-	body         BodyFormat
-	respond      func(http.ResponseWriter, *http.Request, Result)
-	skip         func(*http.Request) bool
-	onLimited    func(*http.Request, Check)
-	onStoreError func(limit string, err error)
-	metrics      Metrics
-	now          func() time.Time
-	jitter       int64 // seconds
-	random       func() float64
-	secret       []byte // of partition keys; nil for none
-	failures     atomic.Uint64
+	limits         []*limit
+	styles         HeaderStyle
+	body           BodyFormat
+	respond        func(http.ResponseWriter, *http.Request, Result)
+	skip           func(*http.Request) bool
+	onLimited      func(*http.Request, Check)
+	onBackendError func(limit string, err error)
+	metrics        Metrics
+	now            func() time.Time
+	jitter         int64 // seconds
+	random         func() float64
+	secret         []byte // of partition keys; nil for none
+	failures       atomic.Uint64
 }
 
 // An Option changes one thing about a middleware at [New].
@@ -111,13 +111,13 @@ func OnLimited(callback func(*http.Request, Check)) Option {
 	}
 }
 
-// OnStoreError has callback called with every error of a [Store].
-func OnStoreError(callback func(limit string, err error)) Option {
+// OnBackendError has callback called with every error of a [Backend].
+func OnBackendError(callback func(limit string, err error)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
-			return errors.New("httplimit: OnStoreError(nil): want a function")
+			return errors.New("httplimit: OnBackendError(nil): want a function")
 		}
-		m.onStoreError = callback
+		m.onBackendError = callback
 		return nil
 	}
 }
@@ -201,5 +201,5 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// StoreFailures returns how often a [Store] has failed so far.
-func (m *Middleware) StoreFailures() uint64 { return m.failures.Load() }
+// BackendFailures returns how often a [Backend] has failed so far.
+func (m *Middleware) BackendFailures() uint64 { return m.failures.Load() }

@@ -198,12 +198,12 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 	h := one(t, l, httplimit.ObserveWith(&seen)).Handler(hello)
 	assert.Equal(t, []int{200, 200, 200, 200}, statuses(h, 4))
 	assert.Equal(t, 3, seen.of(httplimit.ShadowRefused))
-	gone := httplimit.Limit{Name: "gone", Store: &store{err: errors.New("gone")}, OnError: httplimit.FailClosed, Shadow: true}
+	gone := httplimit.Limit{Name: "gone", Backend: &backend{err: errors.New("gone")}, OnError: httplimit.FailClosed, Shadow: true}
 	assert.Equal(t, []int{200, 200}, statuses(one(t, gone).Handler(hello), 2))
 }
 
-// httprate-redis 15, traefik 12043 and 12091; and a default handler that panicked on a store error.
-func TestAStoreThatFailsDoesWhatTheCallerChose(t *testing.T) {
+// httprate-redis 15, traefik 12043 and 12091; and a default handler that panicked on a backend error.
+func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	gone := errors.New("gone")
 	c := newClock()
 	local := c.burst(t, 2)
@@ -219,15 +219,15 @@ func TestAStoreThatFailsDoesWhatTheCallerChose(t *testing.T) {
 		var seen counts
 		var told []error
 		before := shared("before", c.burst(t, 9))
-		m := newMiddleware(t, []httplimit.Limit{before, {Name: "shared", Store: &store{err: gone}, OnError: k.policy, Limiter: k.limiter}},
-			httplimit.ObserveWith(&seen), httplimit.OnStoreError(func(limit string, err error) {
+		m := newMiddleware(t, []httplimit.Limit{before, {Name: "shared", Backend: &backend{err: gone}, OnError: k.policy, Limiter: k.limiter}},
+			httplimit.ObserveWith(&seen), httplimit.OnBackendError(func(limit string, err error) {
 				assert.Equal(t, "shared", limit)
 				told = append(told, err)
 			}))
 		assert.Equal(t, k.want, statuses(m.Handler(hello), 3))
 		assert.Equal(t, []error{gone, gone, gone}, told)
-		assert.EqualValues(t, 3, m.StoreFailures())
-		assert.Equal(t, 3, seen.of(httplimit.StoreFailed))
+		assert.EqualValues(t, 3, m.BackendFailures())
+		assert.Equal(t, 3, seen.of(httplimit.BackendFailed))
 		passed := uint64(0)
 		for _, status := range k.want {
 			if status == 200 {

@@ -36,7 +36,7 @@ const inlineChecks = 8
 type check struct {
 	limit    *limit
 	key      engine.Key // of the limiter
-	text     string     // of the key, where a store or a partition key needs it
+	text     string     // of the key, where a backend or a partition key needs it
 	n        uint64
 	decision engine.Decision
 	outcome  Outcome
@@ -74,7 +74,7 @@ func (res *Result) add() *check {
 func (res *Result) Allowed() bool { return res.verdict == pass }
 
 // Status returns the status of the answer: 200 for an allowed request, 429 for a refused one,
-// 503 if the store of a limit with [FailClosed] failed.
+// 503 if the backend of a limit with [FailClosed] failed.
 func (res *Result) Status() int {
 	switch res.verdict {
 	case limited:
@@ -121,7 +121,7 @@ type Check struct {
 	Tier    int    // that the request is under: what [Limit].Tier said, at most 15
 	Outcome Outcome
 	// Decision is the limit's answer; for NotTaken it is what [engine.Limiter.Peek] says, or of a
-	// store, what it answered before it was given back. It is zero if a store was not asked or failed.
+	// backend, what it answered before it was given back. It is zero if a backend was not asked or failed.
 	Decision engine.Decision
 
 	limit *limit

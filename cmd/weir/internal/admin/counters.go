@@ -14,7 +14,7 @@ const outcomes = int(httplimit.Refunded) + 1
 
 // counted are the outcomes that are observed, in the order in which they are shown.
 var counted = [...]httplimit.Outcome{
-	httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.StoreFailed, httplimit.Refunded,
+	httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed, httplimit.Refunded,
 }
 
 // totals are the outcomes of one rule, by httplimit.Outcome.

@@ -18,9 +18,9 @@ import (
 func (s *Server) build(file *config.File, before *generation, changes *config.Changes, a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
 		file:       file,
-		limiters:   map[string]*shared[*engine.Limiter]{},
-		stored:     map[string]*shared[*redislimit.Limiter]{},
-		transports: map[transportKey]*shared[*http.Transport]{},
+		limiters:   map[string]*refcounted[*engine.Limiter]{},
+		stored:     map[string]*refcounted[*redislimit.Limiter]{},
+		transports: map[transportKey]*refcounted[*http.Transport]{},
 	}
 	if before.handler != nil {
 		g.number = before.number + 1
@@ -81,13 +81,13 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	}
 	switch change.Limit {
 	case config.Keep, config.Adjust:
-		g.limiters[rule.Name] = old.hold()
+		g.limiters[rule.Name] = old.acquire()
 	default:
 		limiter, err := rule.NewLimiter(s.config.LimiterOptions...)
 		if err != nil {
 			return nil, &LimiterError{rule.Name, err}
 		}
-		g.limiters[rule.Name] = share(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+		g.limiters[rule.Name] = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
 	}
 	return undo, nil
 }
@@ -156,9 +156,9 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 	key := transportOf(u)
 	if g.transports[key] == nil {
 		if t := before.transports[key]; t != nil {
-			g.transports[key] = t.hold()
+			g.transports[key] = t.acquire()
 		} else {
-			g.transports[key] = share(key.newTransport(), (*http.Transport).CloseIdleConnections)
+			g.transports[key] = newRefcounted(key.newTransport(), (*http.Transport).CloseIdleConnections)
 		}
 	}
 	return newProxy(u, g.transports[key].value, g.file, &s.counts, s.config.Log)

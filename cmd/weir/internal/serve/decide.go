@@ -9,9 +9,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and
-// body that the client is to see. nginx takes only 401 and 403 for a refusal: for it
-// ?status=403 says which is wanted instead.
+// decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and body for the
+// client. nginx understands only 401 and 403 as a refusal; ?status=403 asks for that status instead.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -45,7 +44,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// refusalStatus returns the status that a refusal is to have; 0 for its own.
+// refusalStatus returns the status that the proxy wants for a refusal; 0 for no wish.
 func refusalStatus(u *url.URL) (int, error) {
 	text := u.Query().Get("status")
 	if text == "" {
@@ -58,10 +57,9 @@ func refusalStatus(u *url.URL) (int, error) {
 	return status, nil
 }
 
-// describedRequest returns the request that a proxy asks about. X-Forwarded-Uri and -Method are
-// Traefik's and Caddy's, X-Original-URI and -Method what nginx is often told to write. A proxy
-// writes one of the two and may pass the other on as its client sent it: two that differ
-// are refused, else clients could choose the request that they are judged by.
+// describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
+// configurations of nginx often write X-Original-URI and -Method. A proxy writes one of the two, and may pass the other
+// on as its client sent it. Two that differ are refused: a client could otherwise choose the request that is decided.
 func describedRequest(r *http.Request) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
@@ -86,7 +84,7 @@ func describedRequest(r *http.Request) (*http.Request, error) {
 	return described, nil
 }
 
-// either returns the value of the one header that is there.
+// either returns the value of the header that is present. Several values must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
@@ -100,7 +98,7 @@ func either(r *http.Request, name, other string) (string, error) {
 	return values[0], nil
 }
 
-// An otherStatus changes the status of a refusal.
+// An otherStatus replaces the status of a refusal.
 type otherStatus struct {
 	http.ResponseWriter
 	status int // 0 for none

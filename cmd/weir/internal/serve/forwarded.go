@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// A forwarder tells upstreams whom a request is from.
+// A forwarder sets the fields that tell an upstream which client a request is from.
 type forwarder struct {
 	trusted []netip.Prefix
 	header  string // in which proxies tell the client's address, beside X-Forwarded-For; "" for none
@@ -18,9 +18,9 @@ func newForwarder(f *config.File) *forwarder {
 	return &forwarder{trusted: f.TrustedProxies, header: f.ClientIP.Header}
 }
 
-// set writes X-Forwarded-For, -Host and -Proto. What a trusted proxy has written is kept, and its
-// address put behind X-Forwarded-For; what anybody else has is dropped. (Forwarded has been dropped
-// by [httputil.ReverseProxy], as it would lack this proxy.)
+// set writes X-Forwarded-For, -Host and -Proto. The fields of a trusted proxy are kept, and its address is appended to
+// X-Forwarded-For. Those of other peers are dropped. [httputil.ReverseProxy] has dropped Forwarded, in which this proxy
+// would be missing.
 func (f *forwarder) set(r *httputil.ProxyRequest) {
 	if !f.trusts(r.In.RemoteAddr) {
 		r.SetXForwarded()

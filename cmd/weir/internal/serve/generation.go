@@ -19,10 +19,10 @@ type generation struct {
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
 	rules      []*rules.Rule
-	limiters   map[string]*shared[*engine.Limiter]     // by the name of the rule
-	store      *shared[*redislimit.Store]              // nil where no rule is kept in one
-	stored     map[string]*shared[*redislimit.Limiter] // those that are, by the name of the rule
-	transports map[transportKey]*shared[*http.Transport]
+	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
+	store      *refcounted[*redislimit.Store]              // nil where no rule is kept in one
+	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
+	transports map[transportKey]*refcounted[*http.Transport]
 	limits     *httplimit.Middleware
 	handler    http.Handler // the limits, and the routes behind them
 	shown      []admin.Rule // to the administrator

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// fail answers a request that cannot be served, in the form that refusals have, too.
+// fail answers a request that cannot be served, in the format of refusals.
 func fail(w http.ResponseWriter, body config.Body, status int, detail string) {
 	contentType, value := "application/problem+json", any(struct {
 		Type   string `json:"type"`
@@ -23,5 +23,5 @@ func fail(w http.ResponseWriter, body config.Body, status int, detail string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // if the client has gone there is nobody to tell
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
 }

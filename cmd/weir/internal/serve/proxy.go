@@ -52,7 +52,7 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 
 // ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Taken out until the answer comes: a 1xx of the upstream would clear them.
+	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
 	x := &exchange{header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}}
 	clear(w.Header())
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
@@ -64,8 +64,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answered looks at the head of an answer.
 func (p *proxy) answered(response *http.Response) error {
-	// A field that is set here is not the upstream's to add to: two lines of RateLimit would be
-	// one list, of which nobody could tell whose limits they are.
+	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
+	// which limits are weir's.
 	maps.Copy(response.Header, exchangeOf(response.Request).header)
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return nil // no body but a connection, which either side may end
@@ -74,13 +74,13 @@ func (p *proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// unanswered answers for an upstream that did not. The details are logged and not sent: they
-// name machines that are not the client's business.
+// unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
+// inner network.
 func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	maps.Copy(w.Header(), exchangeOf(r).header)
 	var slow net.Error
 	if broken := exchangeOf(r).client.err(); broken != nil {
-		// Perhaps nobody is there any more to read this.
+		// The client may be gone; then the answer is lost.
 		w.Header().Set("Connection", "close")
 		if errors.As(broken, &slow) && slow.Timeout() {
 			fail(w, p.body, http.StatusRequestTimeout, "The body of the request did not come in time")
@@ -97,8 +97,7 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	fail(w, p.body, http.StatusBadGateway, "The upstream server did not answer")
 }
 
-// failed counts and logs a failure of the upstream. That a client went away in the
-// meantime is none.
+// failed counts and logs a failure of the upstream. An error after the client has gone is not one.
 func (p *proxy) failed(r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return
@@ -107,8 +106,8 @@ func (p *proxy) failed(r *http.Request, err error) {
 	p.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
 }
 
-// A watchedBody notices an upstream that breaks off in the middle of its answer, which
-// unanswered is not told about because the status is sent by then.
+// A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
+// then, because the status has been sent.
 type watchedBody struct {
 	io.ReadCloser
 	proxy   *proxy

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// routes passes requests to where the file says.
+// routes passes each request to the first route that matches it.
 type routes struct {
 	file     *config.File
 	routed   []http.Handler // of file.Routes

@@ -15,7 +15,7 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	}
 	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client that
 	// has gone: neither request is to come to the upstream.
-	l.Store, l.Window, l.OnError = g.stored[rule.Name].value, rule.Policy.Window(), httplimit.FailClosed
+	l.Backend, l.Window, l.OnError = g.stored[rule.Name].value, rule.Policy.Window(), httplimit.FailClosed
 	return l
 }
 

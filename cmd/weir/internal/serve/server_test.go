@@ -182,7 +182,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 	s.client.CloseIdleConnections()
 	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return s.room.open.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.connections.open.Load() == 1 }, 10*time.Second, time.Millisecond)
 	assert.Equal(t, "200", s.statuses(1))
 }
 

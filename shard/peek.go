@@ -6,10 +6,10 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Look returns the record of the key at p, the plan it follows, and the time to judge it
-// by: now, or the mark if now is late. Of a key without a record it returns a full one.
+// Peek returns the record of the key at p, the plan it follows, and the time to judge it
+// by: now, or the watermark if now is late. Of a key without a record it returns a full one.
 // It takes nothing; but a leap of time is believed, as in Take.
-func (t *Table) Look(p Place, now int64) Outcome {
+func (t *Table) Peek(p Place, now int64) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, _, at := t.recordAt(p, now)
 	return Outcome{State: s, Plan: plan, At: at}
@@ -18,7 +18,7 @@ func (t *Table) Look(p Place, now int64) Outcome {
 // Refund gives n tokens back to the key at p, at the time now. What was not taken is
 // not given: a bucket holds no more than all of it. A key without a record has
 // all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
-// that of Look. Else the verdict is Admitted.
+// that of Peek. Else the verdict is Admitted.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	if t.rings != nil {
@@ -29,8 +29,8 @@ func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
 		if sl == nil {
 			return Outcome{State: s, Plan: plan, At: at}
 		}
-		rule, quota := plan.rule, plan.Quota(tier)
-		payload := rule.Refund(s, rule.Ticks(at), quota.Demand(min(n, quota.Tokens)).Cost)
+		algorithm, quota := plan.algorithm, plan.Quota(tier)
+		payload := algorithm.Refund(s, algorithm.Ticks(at), quota.Demand(min(n, quota.Tokens)).Cost)
 		if s, ok := sl.state.Move(s, payload); ok {
 			return Outcome{s, plan, at, Admitted}
 		}
@@ -56,15 +56,15 @@ func (t *Table) Reset(p Place) bool {
 }
 
 // recordAt is record for a call whose clock reads now. It returns also the time to judge
-// by: now, or the mark if now is late. Of a key without a record it returns a full one, and nil.
+// by: now, or the watermark if now is late. Of a key without a record it returns a full one, and nil.
 //
-// The mark is read once more after the search: R7. If it has passed that time, a record may
+// The watermark is read once more after the search: R7. If it has passed that time, a record may
 // have been forgotten that was idle only later, or be too old to judge.
 func (t *Table) recordAt(p Place, now int64) (s atomicbucket.State, plan *Plan, sl *slot, at int64) {
 	for {
 		at = t.catchUp(now)
 		s, plan, sl = t.record(p)
-		if uint64(at)-t.mark.Load() > plan.skew {
+		if uint64(at)-t.watermark.Load() > plan.skew {
 			continue
 		}
 		if sl == nil {
@@ -78,7 +78,7 @@ func (t *Table) recordAt(p Place, now int64) (s atomicbucket.State, plan *Plan, 
 // slot; or 0, the present plan, and nil. A tentative record is none yet: nothing has been
 // admitted by it.
 func (t *Table) record(p Place) (atomicbucket.State, *Plan, *slot) {
-	for i := uint64(0); i < t.window && !t.beyond(p, i); i++ { // R11
+	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)
 		s := sl.state.Load() // R1
 		if s == 0 {
