@@ -38,7 +38,7 @@ func main() {
 	parser := kong.Must(&commands{},
 		kong.Name("weir"),
 		kong.Description(description),
-		kong.Vars{"algorithms": limit.Names(), "compared": limit.Compared()},
+		kong.Vars{"algorithms": limit.List(), "compared": limit.Compared()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
 	args := os.Args[1:]

@@ -82,7 +82,12 @@ func TestAFullFile(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 2}, []int{login.Tiers.Of("gold"), login.Tiers.Of("free"), login.Tiers.Of("paid")})
 	assert.True(t, login.Refund.Contains(204) && login.Refund.Contains(304) && !login.Refund.Contains(404))
 	assert.Equal(t, Cost{Default: 1, Max: 1}, login.Cost)
-	assert.Equal(t, uint64(26_910_569), login.Memory())
+	memory, err := login.Memory()
+	require.NoError(t, err)
+	limiter, err := login.NewLimiter()
+	require.NoError(t, err)
+	defer limiter.Close()
+	assert.Equal(t, limiter.Stats().Bytes, memory)
 
 	assert.Equal(t, login.Match, twin.Match, "merged")
 	assert.Equal(t, Key{{{SourceCookie, "sid"}, {Kind: SourceNone}}}, twin.Key)

@@ -5,31 +5,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/engine"
 )
 
 // A Rule is a limit on the requests that match it, for each key.
 type Rule struct {
-	Name      string // unique in the file
-	Match     Match
-	Key       Key
-	Algorithm string // as --algorithm has it
-	Rate      limit.Rate
-	Aligned   bool
-	Policy    engine.Policy // of the algorithm, the rate and the burst
-	Tiers     *Tiers        // nil for none
-	Cost      Cost
-	Refund    Statuses // of answers whose requests count for nothing
-	Shadow    bool     // count, never refuse
-	MaxKeys   int
-	Overflow  engine.OverflowPolicy
-	Store     *Store // of the file, if the limit is kept there; nil for this machine alone
-	Line      int    // in the file
+	Name     string // unique in the file
+	Match    Match
+	Key      Key
+	Policy   engine.Policy // of the algorithm, the rate and the burst
+	Tiers    *Tiers        // nil for none
+	Cost     Cost
+	Refund   Statuses // of answers whose requests count for nothing
+	Shadow   bool     // count, never refuse
+	MaxKeys  int
+	Overflow engine.OverflowPolicy
+	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
+	Line     int    // in the file
 }
 
 // Tiers are policies for some of a rule's keys, by the value of a header.
@@ -63,11 +58,8 @@ func (s Statuses) Contains(status int) bool {
 // NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
 // the memory is the only error.
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
-	return engine.New(r.Policy, append(r.options(), options...)...)
-}
-
-func (r *Rule) options() []engine.Option {
-	return []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
+	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
+	return engine.New(r.Policy, append(own, options...)...)
 }
 
 // TierPolicies returns the policies of the tiers, in their order.
@@ -76,6 +68,11 @@ func (r *Rule) TierPolicies() []engine.Policy {
 		return nil
 	}
 	return r.Tiers.Policies
+}
+
+// policies returns the rule's own policy and those of its tiers.
+func (r *Rule) policies() []engine.Policy {
+	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
 }
 
 // limits returns the policy, and those of the tiers, as a text.
@@ -87,28 +84,8 @@ func (r *Rule) limits() string {
 	return s
 }
 
-// Memory is about how many bytes the rule's limiter takes.
-func (r *Rule) Memory() uint64 {
-	one, many := r.footprint(1), r.footprint(100)
-	perSlot := float64(many.Bytes-one.Bytes) / float64(many.Slots-one.Slots)
-	return uint64(perSlot * float64(r.MaxKeys) / 0.6)
-}
-
-func (r *Rule) footprint(keys int) engine.Stats {
-	limiter, err := r.probe(keys)
-	if err != nil {
-		return engine.Stats{} // not after Parse
-	}
-	defer limiter.Close()
-	return limiter.Stats()
-}
-
-// probe makes the limiter, but for few keys: that shows what is wrong with the numbers, and what
-// a slot takes, and needs no memory.
-func (r *Rule) probe(keys int) (*engine.Limiter, error) {
-	epoch := time.Unix(0, 0)
-	return r.NewLimiter(engine.MaxKeys(keys), engine.ClockFunc(func() time.Time { return epoch }))
-}
+// Memory is how many bytes the rule's limiter takes.
+func (r *Rule) Memory() (uint64, error) { return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...) }
 
 func (d *decoder) rules(n *yaml.Node, f *File) {
 	first := map[string]int{} // line of a name
@@ -169,7 +146,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	}
 	d.limits(&r, &l, tiers)
 	if len(d.errors) == before {
-		d.checkCost(seen["cost"], &r, &l)
+		d.checkCost(seen["cost"], &r)
 	}
 	d.wishes = append(d.wishes, wish)
 	return &r, seen["name"]
@@ -254,17 +231,17 @@ func (d *decoder) statuses(n *yaml.Node) (all Statuses) {
 }
 
 // checkCost refuses what no request could ever pay.
-func (d *decoder) checkCost(cost *yaml.Node, r *Rule, l *limitNodes) {
+func (d *decoder) checkCost(cost *yaml.Node, r *Rule) {
 	if cost == nil {
 		return
 	}
-	for i, limit := range l.limits {
-		if r.Cost.Max > limit {
+	for i, p := range r.policies() {
+		if r.Cost.Max > p.Limit() {
 			whose := ""
 			if i > 0 {
 				whose = " of tier " + strconv.Quote(r.Tiers.Values[i-1])
 			}
-			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose, limit)
+			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose, p.Limit())
 			return
 		}
 	}

@@ -40,7 +40,10 @@ func (f *File) Describe(w io.Writer) error {
 	total := uint64(0)
 	for i := range f.Rules {
 		r := &f.Rules[i]
-		memory := r.Memory()
+		memory, err := r.Memory()
+		if err != nil {
+			return fmt.Errorf("rule %s: %w", r.Name, err)
+		}
 		total += memory
 		r.describe(&b, memory)
 	}

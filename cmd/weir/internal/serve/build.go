@@ -82,7 +82,7 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	switch change.Limit {
 	case config.Keep, config.Adjust:
 		g.limiters[rule.Name] = old.acquire()
-	default:
+	case config.Replace, config.Add:
 		limiter, err := rule.NewLimiter(s.config.LimiterOptions...)
 		if err != nil {
 			return nil, &LimiterError{rule.Name, err}

@@ -152,7 +152,7 @@ func (r *requests) try(s scale, i int) (*Point, error) {
 func (r *requests) near(s scale, chosen engine.Rate) (points []Point, err error) {
 	at := 0
 	for i := range s {
-		if s[i].rate == chosen {
+		if s[i].Rate == chosen {
 			at = i
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
 	"github.com/weir-go/weir/engine"
 )
@@ -138,7 +139,7 @@ func TestScales(t *testing.T) {
 	}
 	assert.Equal(t, []uint64{4, 5, 6, 7, 8, 9, 10, 12, 15}, bursts(4, 14))
 	assert.Equal(t, []uint64{100, 120}, bursts(100, 101))
-	s := whole(time.Minute, 100_000, func(r engine.Rate, n uint64) step { return step{rate: r, most: n} })
+	s := whole(time.Minute, 100_000, func(r engine.Rate, n uint64) step { return step{Numbers: limit.Numbers{Rate: r}, most: n} })
 	assert.Equal(t, uint64(100_000), s[len(s)-1].most)
 	assert.Equal(t, uint64(1), s[0].most)
 }
