@@ -112,11 +112,7 @@ func (d *decoder) rate(n *yaml.Node, a engine.Algorithm) engine.Rate {
 func (d *decoder) tiers(n *yaml.Node, r *Rule, base limit.Numbers) {
 	t := &Tiers{}
 	seen := d.mapping(n, "tiers",
-		field{"header", func(n *yaml.Node) {
-			if s, ok := d.text(n, "header"); ok {
-				t.Header, _ = d.headerName(n, s)
-			}
-		}},
+		d.headerField(&t.Header),
 		field{"values", func(n *yaml.Node) {
 			d.pairs(n, "values", func(key, value *yaml.Node) {
 				if policy, ok := d.tier(key, value, r, base); ok {
@@ -129,11 +125,7 @@ func (d *decoder) tiers(n *yaml.Node, r *Rule, base limit.Numbers) {
 	if seen == nil {
 		return
 	}
-	for _, name := range []string{"header", "values"} {
-		if seen[name] == nil {
-			d.fail(n, "tiers: no %s: want a header and the limits for some of its values", name)
-		}
-	}
+	d.need(n, seen, "tiers: no %s: want a header and the limits for some of its values", "header", "values")
 	if v := seen["values"]; v != nil && target(v).Kind == yaml.MappingNode && len(target(v).Content) == 0 {
 		d.fail(v, "tiers: no values")
 	}
@@ -149,8 +141,8 @@ func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine
 	what := "tier " + strconv.Quote(target(key).Value)
 	var l limitNodes
 	seen := d.mapping(n, what,
-		field{"rate", func(n *yaml.Node) { l.rate = n }},
-		field{"burst", func(n *yaml.Node) { l.burst = n }},
+		later("rate", &l.rate),
+		later("burst", &l.burst),
 	)
 	if seen == nil {
 		return engine.Policy{}, false

@@ -28,8 +28,8 @@ func (d *decoder) listeners(n *yaml.Node, f *File) {
 
 func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 	seen := d.mapping(n, "listen",
-		field{"address", func(n *yaml.Node) { l.Address = d.address(n, "address") }},
-		field{"h2c", func(n *yaml.Node) { d.yes(n, "h2c", &l.H2C) }},
+		d.addressField(&l.Address),
+		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
 	)
 	if seen == nil {
@@ -60,11 +60,7 @@ func (d *decoder) tls(n *yaml.Node) *TLS {
 	if seen == nil {
 		return nil
 	}
-	for _, name := range []string{"cert", "key"} {
-		if seen[name] == nil {
-			d.fail(n, "tls: no %s: want the names of two PEM files, cert and key", name)
-		}
-	}
+	d.need(n, seen, "tls: no %s: want the names of two PEM files, cert and key", "cert", "key")
 	if t.CertFile != "" && t.KeyFile != "" {
 		d.certificates = append(d.certificates, certificate{n, t})
 	}
@@ -121,10 +117,10 @@ var keyDetails = []Keys{KeysHashed, KeysFull, KeysOff}
 func (d *decoder) admin(n *yaml.Node) *Admin {
 	a := &Admin{Keys: KeysHashed}
 	seen := d.mapping(n, "admin",
-		field{"address", func(n *yaml.Node) { a.Address = d.address(n, "address") }},
-		field{"allow_remote", func(n *yaml.Node) { d.yes(n, "allow_remote", &a.AllowRemote) }},
-		field{"pprof", func(n *yaml.Node) { d.yes(n, "pprof", &a.Pprof) }},
-		field{"keys", func(n *yaml.Node) { choice(d, n, "keys", keyDetails, &a.Keys) }},
+		d.addressField(&a.Address),
+		d.yesField("allow_remote", &a.AllowRemote),
+		d.yesField("pprof", &a.Pprof),
+		choiceField(d, "keys", keyDetails, &a.Keys),
 	)
 	if seen == nil {
 		return nil

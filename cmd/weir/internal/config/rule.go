@@ -114,21 +114,21 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	r.Line = n.Line
 	before := len(d.errors)
 	var l limitNodes
-	var tiers, refund *yaml.Node
+	var tiers *yaml.Node
 	wish := storeWish{rule: n}
 	seen := d.mapping(n, "a rule",
 		field{"name", func(n *yaml.Node) { r.Name = d.name(n) }},
 		field{"match", func(n *yaml.Node) { r.Match = d.match(n) }},
 		field{"key", func(n *yaml.Node) { r.Key = d.key(n) }},
-		field{"algorithm", func(n *yaml.Node) { l.algorithm = n }},
-		field{"rate", func(n *yaml.Node) { l.rate = n }},
-		field{"burst", func(n *yaml.Node) { l.burst = n }},
-		field{"aligned", func(n *yaml.Node) { l.aligned = n }},
-		field{"tiers", func(n *yaml.Node) { tiers = n }},
+		later("algorithm", &l.algorithm),
+		later("rate", &l.rate),
+		later("burst", &l.burst),
+		later("aligned", &l.aligned),
+		later("tiers", &tiers),
 		field{"cost", func(n *yaml.Node) { r.Cost = d.cost(n) }},
-		field{"refund_status", func(n *yaml.Node) { refund = n }},
-		field{"shadow", func(n *yaml.Node) { d.yes(n, "shadow", &r.Shadow) }},
-		field{"max_keys", func(n *yaml.Node) { d.integer(n, "max_keys", 1, 1<<31-1, &r.MaxKeys) }},
+		field{"refund_status", func(n *yaml.Node) { r.Refund = d.statuses(n) }},
+		d.yesField("shadow", &r.Shadow),
+		d.integerField("max_keys", 1, 1<<31-1, &r.MaxKeys),
 		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
 		field{"store", func(n *yaml.Node) { wish.at = n; d.yes(n, "store", &wish.want) }},
 	)
@@ -140,9 +140,6 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	}
 	if seen["rate"] == nil {
 		d.fail(n, "a rule without rate: write for example rate: 10/s")
-	}
-	if refund != nil {
-		r.Refund = d.statuses(refund)
 	}
 	d.limits(&r, &l, tiers)
 	if len(d.errors) == before {
@@ -172,22 +169,14 @@ func (d *decoder) cost(n *yaml.Node) Cost {
 		return c
 	}
 	seen := d.mapping(n, "cost",
-		field{"header", func(n *yaml.Node) {
-			if s, ok := d.text(n, "header"); ok {
-				c.Header, _ = d.headerName(n, s)
-			}
-		}},
-		field{"default", func(n *yaml.Node) { d.number(n, "default", 1, most, &c.Default) }},
-		field{"max", func(n *yaml.Node) { d.number(n, "max", 1, most, &c.Max) }},
+		d.headerField(&c.Header),
+		d.numberField("default", 1, most, &c.Default),
+		d.numberField("max", 1, most, &c.Max),
 	)
 	if seen == nil {
 		return c
 	}
-	for _, name := range []string{"header", "max"} {
-		if seen[name] == nil {
-			d.fail(n, "cost: no %s: want a number, or header and max", name)
-		}
-	}
+	d.need(n, seen, "cost: no %s: want a number, or header and max", "header", "max")
 	if c.Max > 0 && c.Default > c.Max {
 		d.fail(n, "cost: the default, %d, is above max, %d", c.Default, c.Max)
 	}

@@ -16,12 +16,10 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 	}
 	seen := d.mapping(n, "upstream",
 		field{"url", func(n *yaml.Node) { u.URL = d.url(n, "url") }},
-		field{"connect_timeout", func(n *yaml.Node) {
-			d.duration(n, "connect_timeout", time.Millisecond, longest, &u.ConnectTimeout)
-		}},
-		field{"response_timeout", func(n *yaml.Node) { d.duration(n, "response_timeout", 0, longest, &u.ResponseTimeout) }},
-		field{"keep_host", func(n *yaml.Node) { d.yes(n, "keep_host", &u.KeepHost) }},
-		field{"h2c", func(n *yaml.Node) { d.yes(n, "h2c", &u.H2C) }},
+		d.durationField("connect_timeout", time.Millisecond, longest, &u.ConnectTimeout),
+		d.durationField("response_timeout", 0, longest, &u.ResponseTimeout),
+		d.yesField("keep_host", &u.KeepHost),
+		d.yesField("h2c", &u.H2C),
 	)
 	if seen != nil && seen["url"] == nil {
 		d.fail(n, "upstream: no url: write for example url: http://127.0.0.1:3000")
