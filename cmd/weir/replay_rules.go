@@ -144,7 +144,7 @@ func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, er
 	return curves, nil
 }
 
-// suggestProgress shows how far the search of a rule is, if somebody may be looking.
+// suggestProgress shows how far the search of a rule is, on a terminal.
 func suggestProgress(rule string, screen *os.File) (progress func(step, steps int), done func()) {
 	if !term.IsTerminal(int(screen.Fd())) {
 		return nil, func() {}
@@ -161,7 +161,7 @@ func suggestProgress(rule string, screen *os.File) (progress func(step, steps in
 	}, func() { _ = bar.Finish() }
 }
 
-// writeFile writes a file as a whole: who reads it meanwhile sees the old one.
+// writeFile writes a file as a whole: a reader sees the old one or the new one.
 func writeFile(name string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {

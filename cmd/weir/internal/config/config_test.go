@@ -61,7 +61,8 @@ func TestAFullFile(t *testing.T) {
 	route := f.Routes[0].Upstream
 	assert.Equal(t, "http://127.0.0.1:3001/base", route.URL.String())
 	route.URL = nil
-	assert.Equal(t, Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true, H2C: true}, route)
+	assert.Equal(t, Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true,
+		H2C: true}, route)
 	assert.Equal(t, []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24"),
 	}, f.TrustedProxies)

@@ -46,7 +46,8 @@ func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 		return nil
 	}
 	if d.nodes++; d.nodes > maxNodes {
-		d.fail(n, "the file comes to more than %d values, each counted as often as an alias names it: use fewer aliases", maxNodes)
+		d.fail(n, "the file comes to more than %d values, each counted as often as an alias names it: use fewer "+
+			"aliases", maxNodes)
 		d.full = true
 		return nil
 	}

@@ -55,7 +55,9 @@ const (
 // SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
-		Admin: !equal(before.Admin, after.Admin), Decide: !equal(before.Decide, after.Decide), Other: after.others(before),
+		Admin:  !equal(before.Admin, after.Admin),
+		Decide: !equal(before.Decide, after.Decide),
+		Other:  after.others(before),
 	}
 	for i := range after.Rules {
 		now := &after.Rules[i]
@@ -113,7 +115,8 @@ func (r *Rule) incompatible(before *Rule) string {
 	}
 	if r.Store != nil {
 		if r.Policy != before.Policy {
-			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v", before.Policy, r.Policy)
+			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v",
+				before.Policy, r.Policy)
 		}
 		return ""
 	}
@@ -146,8 +149,8 @@ func (f *File) others(before *File) []string {
 	return differing([]versions{
 		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
-		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response}, {"server", before.Server, f.Server},
-		{"store", before.Store, f.Store},
+		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
+		{"server", before.Server, f.Server}, {"store", before.Store, f.Store},
 	})
 }
 

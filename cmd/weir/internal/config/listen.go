@@ -36,7 +36,8 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		return n
 	}
 	if l.TLS != nil && l.H2C {
-		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave one of the two out")
+		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
+			"one of the two out")
 	}
 	if seen["address"] == nil {
 		d.fail(n, "listen: no address: write for example address: 127.0.0.1:8080")
@@ -129,12 +130,13 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 		d.fail(n, "admin: no address: write for example address: 127.0.0.1:9090")
 	}
 	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
-		d.fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+		d.fail(seen["address"],
+			"admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
 	}
 	return a
 }
 
-// checkAdmin keeps what is the administrator's off the addresses that are everybody's.
+// checkAdmin keeps the administrator's listener off the addresses of public ones.
 func (d *decoder) checkAdmin(f *File, n *yaml.Node) {
 	if f.Admin != nil {
 		d.notPublic(f, n, "admin", f.Admin.Address)

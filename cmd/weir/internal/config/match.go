@@ -47,7 +47,8 @@ func (m *Match) matchesHost(host string) bool {
 // BareHost returns the name in a Host header: in lower case, without the port and a last dot.
 func BareHost(host string) string {
 	// Not net.SplitHostPort, whose error for a host without a port is made anew each time.
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') && (host[0] == '[' || strings.Count(host, ":") == 1) {
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&
+		(host[0] == '[' || strings.Count(host, ":") == 1) {
 		host = host[:colon]
 	}
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
@@ -111,8 +112,10 @@ func (d *decoder) host(n *yaml.Node) string {
 		d.fail(n, "host: %s: want a name without scheme and port", quote(s))
 		return ""
 	}
-	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || strings.Contains(name, "..") || name[0] == '.' {
-		d.fail(n, "host: %s: want a name such as api.example.com, or *.example.com for all below it; names of other scripts in their xn-- form", quote(s))
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
+		strings.Contains(name, "..") || name[0] == '.' {
+		d.fail(n, "host: %s: want a name such as api.example.com, or *.example.com for all below it; names of other "+
+			"scripts in their xn-- form", quote(s))
 		return ""
 	}
 	return strings.ToLower(strings.TrimSuffix(s, "."))

@@ -86,14 +86,16 @@ func (d *decoder) trustedProxies(n *yaml.Node, f *File) {
 		if err != nil {
 			addr, notAddr := netip.ParseAddr(s)
 			if notAddr != nil || addr.Zone() != "" {
-				d.fail(n, "trusted_proxies: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", quote(s))
+				d.fail(n, "trusted_proxies: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1",
+					quote(s))
 				return
 			}
 			prefix = netip.PrefixFrom(addr, addr.BitLen())
 		}
 		if addr := prefix.Addr(); addr.Is4In6() {
 			if prefix.Bits() < 96 {
-				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", quote(s))
+				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8",
+					quote(s))
 				return
 			}
 			prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
@@ -133,7 +135,7 @@ func (d *decoder) from(n *yaml.Node, c *ClientIP) {
 	}
 }
 
-// checkClientIP fills in where addresses come from, which hangs on who is trusted.
+// checkClientIP fills in where addresses come from: the default depends on whether a proxy is trusted.
 func (d *decoder) checkClientIP(f *File, n *yaml.Node) {
 	c := &f.ClientIP
 	switch {
@@ -142,6 +144,7 @@ func (d *decoder) checkClientIP(f *File, n *yaml.Node) {
 	case c.From == "":
 		c.From = FromSocket
 	case c.From != FromSocket && len(f.TrustedProxies) == 0:
-		d.fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of those", c.From)
+		d.fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of "+
+			"those", c.From)
 	}
 }

@@ -211,7 +211,8 @@ func (d *decoder) statuses(n *yaml.Node) (all Statuses) {
 		}
 		status, err := strconv.Atoi(s)
 		if err != nil || status < 100 || status > 599 {
-			d.fail(n, "refund_status: want a status such as 404, or a class of them, 1xx to 5xx, got %s", bare(target(n)))
+			d.fail(n, "refund_status: want a status such as 404, or a class of them, 1xx to 5xx, got %s",
+				bare(target(n)))
 			return
 		}
 		all = append(all, StatusRange{status, status})
@@ -230,7 +231,8 @@ func (d *decoder) checkCost(cost *yaml.Node, r *Rule) {
 			if i > 0 {
 				whose = " of tier " + strconv.Quote(r.Tiers.Values[i-1])
 			}
-			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose, p.Limit())
+			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose,
+				p.Limit())
 			return
 		}
 	}

@@ -46,9 +46,11 @@ func (d *decoder) url(n *yaml.Node, what string) *url.URL {
 	case u.Hostname() == "":
 		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(u.Redacted()), example)
 	case u.User != nil:
-		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what, quote(u.Redacted()))
+		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
+			quote(u.Redacted()))
 	case u.Fragment != "":
-		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what, quote(u.Redacted()))
+		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what,
+			quote(u.Redacted()))
 	default:
 		return u
 	}

@@ -24,7 +24,8 @@ func (f *Flags) Policy() (engine.Policy, error) {
 	}
 	form, name := FormOf(n.Algorithm), Name(n.Algorithm)
 	if f.Aligned && !form.Aligned {
-		return engine.Policy{}, Misuse("--aligned is for fixed windows, and --algorithm %s has none: leave it out, or say --algorithm %s",
+		return engine.Policy{}, Misuse("--aligned is for fixed windows, and --algorithm %s has none: leave it out, "+
+			"or say --algorithm %s",
 			name, Name(engine.AlgorithmFixedWindow))
 	}
 	if form.Whole {
@@ -33,7 +34,8 @@ func (f *Flags) Policy() (engine.Policy, error) {
 		}
 	}
 	if f.Burst != nil && !form.Burst {
-		return engine.Policy{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come at once: leave it out, or use --algorithm %s",
+		return engine.Policy{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come "+
+			"at once: leave it out, or use --algorithm %s",
 			*f.Burst, name, uint64(f.Limit.Tokens()), f.Limit.Period(), Name(engine.AlgorithmTokenBucket))
 	}
 	return n.Policy(), nil
@@ -62,7 +64,8 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	case f.Algorithm != engine.NoAlgorithm:
 		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", Name(f.Algorithm), Compared())
 	case f.Burst != nil:
-		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what --limit says: leave it out", *f.Burst)
+		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what "+
+			"--limit says: leave it out", *f.Burst)
 	}
 	if err := f.whole("comparison"); err != nil {
 		return nil, err

@@ -65,15 +65,19 @@ func TestEveryAlgorithmIsKnownByItsName(t *testing.T) {
 
 func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	for args, want := range map[string]string{
-		"--algorithm fixed-window --limit 10/m --burst 5": "--burst 5: a fixed-window has no burst, because all of its limit, 10 in 1m0s, may come at once: leave it out, or use --algorithm token-bucket",
-		"--algorithm sliding-window --burst 5":            "--burst 5: a sliding-window has no burst",
-		"--algorithm sliding-log --burst 0":               "--burst 0: a sliding-log has no burst",
-		"--aligned":                                       "--aligned is for fixed windows, and --algorithm token-bucket has none: leave it out, or say --algorithm fixed-window",
-		"--algorithm sliding-window --aligned":            "--algorithm sliding-window has none",
-		"--algorithm fixed-window --limit 0.5/s":          "--limit 0.5/s: a fixed-window wants a whole number of requests: write one, in a longer period, such as 1/2s",
-		"--algorithm sliding-log --limit 2.5/m":           "such as 5/2m0s",
-		"--algorithm batch-refill --limit 0.7/1500ms":     "such as 7/15s",
-		"--algorithm batch-refill --limit 1.23e-8/s":      "a batch-refill wants a whole number of requests: write one, in a longer period",
+		"--algorithm fixed-window --limit 10/m --burst 5": "--burst 5: a fixed-window has no burst, because all of " +
+			"its limit, 10 in 1m0s, may come at once: leave it out, or use --algorithm token-bucket",
+		"--algorithm sliding-window --burst 5": "--burst 5: a sliding-window has no burst",
+		"--algorithm sliding-log --burst 0":    "--burst 0: a sliding-log has no burst",
+		"--aligned": "--aligned is for fixed windows, and --algorithm " +
+			"token-bucket has none: leave it out, or say --algorithm fixed-window",
+		"--algorithm sliding-window --aligned": "--algorithm sliding-window has none",
+		"--algorithm fixed-window --limit 0.5/s": "--limit 0.5/s: a fixed-window wants a whole number of " +
+			"requests: write one, in a longer period, such as 1/2s",
+		"--algorithm sliding-log --limit 2.5/m":       "such as 5/2m0s",
+		"--algorithm batch-refill --limit 0.7/1500ms": "such as 7/15s",
+		"--algorithm batch-refill --limit 1.23e-8/s": "a batch-refill wants a whole number of requests: write " +
+			"one, in a longer period",
 	} {
 		f, err := parse(t, args)
 		require.NoError(t, err, args)
@@ -110,7 +114,8 @@ func TestComparisonRefusesWhatItWouldNotHeed(t *testing.T) {
 	for args, want := range map[string]string{
 		"--burst 5":                "--burst 5: --compare gives every algorithm the same limit",
 		"--algorithm token-bucket": "--algorithm token-bucket: --compare runs token-bucket, fixed-window,",
-		"--limit 0.5/s":            "--limit 0.5/s: a comparison wants a whole number of requests: write one, in a longer period, such as 1/2s",
+		"--limit 0.5/s": "--limit 0.5/s: a comparison wants a whole number of requests: write one, in a " +
+			"longer period, such as 1/2s",
 	} {
 		f, err := parse(t, args)
 		require.NoError(t, err, args)
@@ -151,7 +156,8 @@ func TestWhole(t *testing.T) {
 		require.NoError(t, Whole(r), text)
 	}
 	for text, hint := range map[string]string{
-		"0.5/s": "such as 1/2s", "2.5/m": "such as 5/2m0s", "0.7/1500ms": "such as 7/15s", "1.23e-8/s": "in a longer period",
+		"0.5/s": "such as 1/2s", "2.5/m": "such as 5/2m0s", "0.7/1500ms": "such as 7/15s", "1.23e-8/s": "in a " +
+			"longer period",
 	} {
 		r, err := engine.ParseRate(text)
 		require.NoError(t, err)

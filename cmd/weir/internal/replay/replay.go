@@ -21,7 +21,7 @@ type NewLimiter func(engine.Policy, ...engine.Option) (*engine.Limiter, error)
 // A line that cannot be used is skipped and counted. The error is not nil if the
 // input breaks off, because the figures of half a log mislead, and if it holds
 // no request at all: a wrong file must not look like a limit that refuses
-// nobody.
+// nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*Report, error) {
 	r, err := newRun(byAddress(), 0)
 	if err != nil {
@@ -131,5 +131,6 @@ func (l *Log) noRequest() error {
 	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")
 	}
-	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?", l.Reasons[0])
+	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?",
+		l.Reasons[0])
 }

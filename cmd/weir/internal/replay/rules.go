@@ -61,8 +61,8 @@ type RulesOptions struct {
 }
 
 // RunRules holds the requests of a log against the rules of a file by the middleware that serves them: each goes to
-// all rules that match it, all or nothing. If one refuses, the others keep their tokens. Rules in shadow refuse nobody
-// and take tokens of what is let through. Tokens are given back by the status that was logged.
+// all rules that match it, all or nothing. If one refuses, the others keep their tokens. Rules in shadow refuse nothing
+// and take tokens for what is let through. Tokens are given back by the status that was logged.
 //
 // Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
 // that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
@@ -115,9 +115,10 @@ func (r *rulesRun) compile(f *config.File) error {
 	var limits []httplimit.Limit
 	for _, rule := range all {
 		t := &tally{
-			rule:    rule,
-			limit:   rule.Limit(),
-			report:  RuleReport{Rule: rule.Rule, Blind: blind(rule, r.options.Host), Outcome: Outcome{Policy: rule.Policy}},
+			rule:  rule,
+			limit: rule.Limit(),
+			report: RuleReport{Rule: rule.Rule, Blind: blind(rule, r.options.Host),
+				Outcome: Outcome{Policy: rule.Policy}},
 			clients: map[engine.Key]*ruleClient{},
 		}
 		r.tallies = append(r.tallies, t)
@@ -189,7 +190,7 @@ func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed b
 	}
 }
 
-// client returns whose the request is. A key in another tier is the same client.
+// client returns the client that the request is charged to. A key in another tier is the same client.
 func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplimit.ClientIP) *ruleClient {
 	key := check.Key().Tier(0)
 	c := t.clients[key]

@@ -37,7 +37,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		row{"keys", c.Keys, ""})
 	t.reasons()
 	t.outcomes(c.Outcomes)
-	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n", c.Window, comma(c.Limit))
+	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n",
+		c.Window, comma(c.Limit))
 	t.leftOut(c.LeftOut)
 	return t.write(w, c.EvictionNote())
 }
@@ -123,7 +124,8 @@ func (t *table) keys(heading string, keys []Key) {
 
 // outcomes writes a line for each policy.
 func (t *table) outcomes(all []Compared) {
-	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess", "bytes a key")
+	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess",
+		"bytes a key")
 	for _, o := range all {
 		g.line(o.Policy.String(),
 			comma(o.Allowed), comma(o.Refused), share(o.Refused, t.log.Requests),

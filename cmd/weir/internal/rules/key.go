@@ -64,8 +64,8 @@ func ClientIP(f *config.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(append(options, httplimit.IPHeader(header))...)
 }
 
-// PeerIP returns what takes the address of the connection for the client's: for requests whose client is known, such
-// as those of a log.
+// PeerIP returns what takes the address of the connection for the client's. It is for requests of which the client is
+// known, such as those of a log.
 func PeerIP(f *config.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(prefixes(f)...)
 }

@@ -6,7 +6,7 @@ import "github.com/weir-go/weir/cmd/weir/internal/config"
 // and the host are listed: every request has the others, which are its client, its method and its path.
 type Reads struct {
 	Match []config.Source // to tell whether the rule is for the request
-	Key   []config.Source // to tell whose bucket it is
+	Key   []config.Source // to tell the bucket
 	Tier  []config.Source
 	Cost  []config.Source
 }

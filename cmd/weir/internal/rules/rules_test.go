@@ -117,7 +117,8 @@ rules:
 	assert.Equal(t, 0, full.Tier(r))
 	r.Header.Set("X-Plan", "gold")
 	assert.Equal(t, 1, full.Tier(r))
-	for text, want := range map[string]uint64{"": 2, "x": 2, "0": 2, "-1": 2, "3": 3, "99": 5, "99999999999999999999": 5, "1e3": 2} {
+	for text, want := range map[string]uint64{"": 2, "x": 2, "0": 2, "-1": 2, "3": 3, "99": 5,
+		"99999999999999999999": 5, "1e3": 2} {
 		r.Header.Set("X-Cost", text)
 		assert.Equal(t, want, full.Cost(r), text)
 	}

@@ -15,7 +15,8 @@ import (
 // build makes the generation of a file. What it can use of the one before it takes over, and
 // changes says what becomes of the limiters; it is corrected where a limiter does not take the new numbers
 // after all. On an error everything is as before.
-func (s *Server) build(file *config.File, before *generation, changes *config.Changes, a *admin.Admin) (_ *generation, err error) {
+func (s *Server) build(file *config.File, before *generation, changes *config.Changes,
+	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
 		file:       file,
 		limiters:   map[string]*refcounted[*engine.Limiter]{},

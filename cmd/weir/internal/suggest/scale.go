@@ -52,7 +52,8 @@ func ladder(rule *config.Rule, r *requests) (scales []scale, period time.Duratio
 	case engine.AlgorithmBatchRefill:
 		period = rule.Policy.Rate().Period()
 		for _, burst := range bursts(r.dearest, r.most) {
-			scales = append(scales, whole(period, burst, func(rate engine.Rate, _ uint64) step { return full(rate, burst) }))
+			scales = append(scales,
+				whole(period, burst, func(rate engine.Rate, _ uint64) step { return full(rate, burst) }))
 		}
 	case engine.AlgorithmTokenBucket:
 		for _, burst := range bursts(r.dearest, r.most) {
@@ -105,7 +106,8 @@ func bursts(dearest, most uint64) (all []uint64) {
 // windows are the rule's own and some usual ones, those not longer than the log.
 func windows(period, span time.Duration) []time.Duration {
 	all := []time.Duration{period}
-	for _, w := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour} {
+	for _, w := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
+		24 * time.Hour} {
 		if w <= span && w != period {
 			all = append(all, w)
 		}
