@@ -14,22 +14,23 @@ import (
 // blind says why a rule cannot be judged from a log; "" if it can.
 func blind(r *rules.Rule, host string) string {
 	reads := r.Reads()
-	for _, s := range reads.Match {
-		switch {
-		case logged(s, host):
-		case s.Kind == config.SourceHost:
-			return "the log does not say for which host a request was: name it by --host"
-		default:
-			return fmt.Sprintf("the log does not hold the %s %s that it matches", s.Kind, s.Name)
-		}
-	}
-	for _, s := range reads.Key {
-		switch {
-		case logged(s, host):
-		case s.Kind == config.SourceHost:
-			return "its key has the host, which the log does not: name it by --host"
-		default:
-			return fmt.Sprintf("the log does not hold the %s %s of its key", s.Kind, s.Name)
+	for _, use := range []struct {
+		of              []config.Source
+		ofHost, ofOther string
+	}{
+		{reads.Match, "the log does not say for which host a request was: name it by --host",
+			"the log does not hold the %s %s that it matches"},
+		{reads.Key, "its key has the host, which the log does not: name it by --host",
+			"the log does not hold the %s %s of its key"},
+	} {
+		for _, s := range use.of {
+			switch {
+			case logged(s, host):
+			case s.Kind == config.SourceHost:
+				return use.ofHost
+			default:
+				return fmt.Sprintf(use.ofOther, s.Kind, s.Name)
+			}
 		}
 	}
 	return ""
