@@ -63,9 +63,11 @@ func (m *Match) matchesPath(path string) bool {
 	return len(m.Paths) == 0
 }
 
+// matchesMethod takes upper and lower case for one, because many servers take "post" for POST.
 func (m *Match) matchesMethod(method string) bool {
-	return len(m.Methods) == 0 || slices.Contains(m.Methods, method) ||
-		method == http.MethodHead && slices.Contains(m.Methods, http.MethodGet)
+	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
+		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)
+	})
 }
 
 func (m *Match) matchesHeaders(header http.Header) bool {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
@@ -78,6 +79,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
 	}
 	defer g.leave()
+	if strings.EqualFold(r.Method, http.MethodConnect) {
+		fail(w, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
+			"its upstreams only")
+		return
+	}
 	s.counts.requests.Add(1)
 	g.handler.ServeHTTP(w, r)
 }
