@@ -80,6 +80,9 @@ programs: begin
 	@.ci/install redis-server,valkey-server "limits in real Redis servers" redis-server
 	@.ci/install faketime "Redis servers whose clock leaps" faketime
 	@.ci/install nginx "weir behind a real nginx" nginx-light
+	@.ci/install caddy "weir behind a real Caddy" caddy
+	@.ci/install haproxy "weir behind a real HAProxy" haproxy
+	@.ci/install hypercorn "an upstream that changes the protocol" python3-hypercorn
 
 test-modules: begin
 	$(call each,test,$(call go-test))

@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// Convert returns the payload of a record of one rule under another of the same
+// Convert returns the payload of a record of one algorithm under another of the same
 // algorithm, at an instant: the share of the limit that is used up stays what it
 // is, rounded up to whole units.
-func Convert(from, to Rule, s State, nanos int64) (payload uint64) {
+func Convert(from, to Algorithm, s State, nanos int64) (payload uint64) {
 	switch to := to.(type) {
 	case *TokenBucket:
 		return to.convert(from.(*TokenBucket), s, nanos)
@@ -18,7 +18,7 @@ func Convert(from, to Rule, s State, nanos int64) (payload uint64) {
 	case *SlidingWindow:
 		return to.convert(from.(*SlidingWindow), s, nanos)
 	}
-	panic(fmt.Sprintf("atomicbucket: no rule of type %T", to))
+	panic(fmt.Sprintf("atomicbucket: no algorithm of type %T", to))
 }
 
 // share returns part * to / from, rounded up.

@@ -14,7 +14,7 @@
 // that ever decides ownership.
 //
 // version is the number of the slot's tenure, modulo 128. It changes at the
-// arrows [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
+// transitions [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
 // prepared against an earlier tenure therefore fails, even where tag and
 // payload look the same again. (To fool it, a goroutine would have to be held up
 // between its load and its compare-and-swap for exactly 128, 256, ... claims of that
@@ -23,13 +23,13 @@
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //
-// # The arrows
+// # The transitions
 //
 // Every change of a state word is one of these methods; nothing else writes
-// one. C marks the arrow on which correctness rests, H a hint that could be
+// one. C marks the transition on which correctness rests, H a hint that could be
 // left out.
 //
-//	arrow    from             to               who
+//	transition    from             to               who
 //	Claim    never used, FREE CLAIM, version+1 anybody                  C
 //	Claim    LIVE             CLAIM, version+1 anybody, if idle, or by
 //	                                           eviction (counted)       C
@@ -41,9 +41,9 @@
 //	                          version+1        been changed             C
 //	Free     LIVE             FREE             sweeper, if idle; Reset  H
 //
-// # The rules
+// # The algorithms
 //
-// What the payload means, and how a take changes it, is a [Rule]. [TokenBucket] is the
+// What the payload means, and how a take changes it, is a [Algorithm]. [TokenBucket] is the
 // token bucket in its virtual scheduling form, known as
 // the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are
 // one number, the theoretical arrival time: the instant at which the bucket
@@ -51,4 +51,8 @@
 // token, so that costs are whole numbers and no rounding ever accumulates. A bucket that is
 // refilled in batches is the same with a clock that goes in steps. [FixedWindow],
 // [SlidingWindow] and [SlidingLog] pack a time and counts into the payload.
+//
+// # Stability
+//
+// This package is exported because other modules of this repository need it. It may change in any release.
 package atomicbucket

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A FixedWindow is the rule of a fixed window: so many tokens in a window, which begins
+// A FixedWindow is the algorithm of a fixed window: so many tokens in a window, which begins
 // with a key's first request, or at multiples of its length. The payload is packed
 // {end of the window, tokens taken in it}.
 //
@@ -28,11 +28,11 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxLimit is the highest limit of a fixed window.
 	MaxLimit = 1 << 32
-	// minSkew is the least skew of a rule: a table whose mark is that old has to sweep.
+	// minSkew is the least skew of an algorithm: a table whose watermark is that old has to sweep.
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the rule of limit tokens a window, with room for counts up to
+// NewFixedWindow returns the algorithm of limit tokens a window, with room for counts up to
 // most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the count and the end of so
 // short a window must fit into 54 bits. Anything else is an error that names the value and
 // the range.
@@ -118,7 +118,7 @@ func (w *FixedWindow) Ticks(nanos int64) uint64 { return w.clock.quo(nanos) }
 // MaxSkew is how far apart two instants that meet in one call may be.
 func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
 
-// Quota returns what the rule grants.
+// Quota returns what the algorithm grants.
 func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
 
 // read returns the ticks that are left of the window and the tokens taken in it, both zero
@@ -156,10 +156,10 @@ func (w *FixedWindow) Refund(s State, now, cost uint64) (payload uint64) {
 }
 
 // Idle reports whether the window is over.
-func (w *FixedWindow) Idle(s State, now uint64) bool { return w.Rest(s, now) == 0 }
+func (w *FixedWindow) Idle(s State, now uint64) bool { return w.UntilIdle(s, now) == 0 }
 
-// Rest returns how many ticks are left of the window.
-func (w *FixedWindow) Rest(s State, now uint64) uint64 {
+// UntilIdle returns how many ticks are left of the window.
+func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {
 	left, _ := w.read(s, now)
 	return left
 }
@@ -181,8 +181,8 @@ func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 	return w.clock.wait(nanos, ticks)
 }
 
-// Lack returns how many ticks must pass before d is admitted, if nothing else is taken.
-func (w *FixedWindow) Lack(s State, now uint64, d Demand) uint64 {
+// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (w *FixedWindow) Shortfall(s State, now uint64, d Demand) uint64 {
 	left, taken := w.read(s, now)
 	if d.Cost == 0 || taken+d.Cost <= d.Limit {
 		return 0
@@ -190,14 +190,14 @@ func (w *FixedWindow) Lack(s State, now uint64, d Demand) uint64 {
 	return left
 }
 
-// Read returns what there is to say about a record at an instant, to somebody who asks
+// Status returns what there is to say about a record at an instant, to somebody who asks
 // for d.
-func (w *FixedWindow) Read(s State, nanos int64, d Demand) Reading {
+func (w *FixedWindow) Status(s State, nanos int64, d Demand) Status {
 	now := w.Ticks(nanos)
 	left, taken := w.read(s, now)
-	return Reading{
+	return Status{
 		Remaining:  d.Limit - min(taken, d.Limit), // a lower tier may be below what was taken
-		RetryAfter: w.Wait(nanos, w.Lack(s, now, d)),
+		RetryAfter: w.Wait(nanos, w.Shortfall(s, now, d)),
 		ResetAfter: w.Wait(nanos, left),
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A SlidingLog is the rule of a sliding window log: the times of the last requests are
+// A SlidingLog is the algorithm of a sliding window log: the times of the last requests are
 // kept, one for each token, and a request is admitted if with it no more than the limit
 // lie in the window that ends with it. It is exact.
 //
@@ -33,7 +33,7 @@ type SlidingLog struct {
 // MaxLog is the highest limit of a sliding window log.
 const MaxLog = 4096
 
-// NewSlidingLog returns the rule of limit tokens in any window, with rings for limits up to
+// NewSlidingLog returns the algorithm of limit tokens in any window, with rings for limits up to
 // most, which is not below the limit. Both are 1 to [MaxLog] and the window a
 // microsecond to [MaxWindow], and the fields for such a limit and so short a window must fit
 // into 54 bits. Anything else is an error that names the value and the range.
@@ -63,7 +63,7 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 // payload.
 func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
 
-// With returns the rule of other numbers for the same rings, and whether they are possible:
+// With returns the algorithm of other numbers for the same rings, and whether they are possible:
 // a limit up to Size and a window from Shortest to Longest. Records mean the same under both.
 func (l *SlidingLog) With(limit uint64, window time.Duration) (SlidingLog, bool) {
 	period := l.clock.first(1)
@@ -75,7 +75,7 @@ func (l *SlidingLog) With(limit uint64, window time.Duration) (SlidingLog, bool)
 	return to, limit >= 1 && limit <= l.size && window >= l.Shortest() && window <= l.Longest()
 }
 
-// Shortest returns the shortest window for which the ticks of the rule are fine enough.
+// Shortest returns the shortest window for which the ticks of the algorithm are fine enough.
 func (l *SlidingLog) Shortest() time.Duration {
 	if period := time.Duration(l.clock.first(1)); period > 1 {
 		return max(period*200_000, time.Microsecond)
@@ -83,7 +83,7 @@ func (l *SlidingLog) Shortest() time.Duration {
 	return time.Microsecond
 }
 
-// Longest returns the longest window that the records of the rule can tell from others.
+// Longest returns the longest window that the records of the algorithm can tell from others.
 func (l *SlidingLog) Longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
 // Size returns how many entries a ring has.
@@ -95,7 +95,7 @@ func (l *SlidingLog) Ticks(nanos int64) uint64 { return l.clock.quo(nanos) }
 // MaxSkew is how far apart two instants that meet in one call may be.
 func (l *SlidingLog) MaxSkew() time.Duration { return l.skew }
 
-// Quota returns what the rule grants.
+// Quota returns what the algorithm grants.
 func (l *SlidingLog) Quota() Quota { return Quota{1, l.tokens} }
 
 // A Log is a payload of a sliding log, unpacked.
@@ -126,8 +126,10 @@ func (l *SlidingLog) Pack(g Log) (payload uint64) {
 	return (g.Newest<<(2*l.bits)|g.Head<<l.bits|g.Pending)<<1 | emptied
 }
 
-// Rest returns how many ticks it is until the newest request leaves the window.
-func (l *SlidingLog) Rest(s State, now uint64) uint64 { return l.Left(l.Unpack(s, now).Newest, now) }
+// UntilIdle returns how many ticks it is until the newest request leaves the window.
+func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
+	return l.Left(l.Unpack(s, now).Newest, now)
+}
 
 // Left returns how many ticks it is until a request leaves the window, 0 if it has left.
 func (l *SlidingLog) Left(request, now uint64) uint64 {
@@ -135,7 +137,7 @@ func (l *SlidingLog) Left(request, now uint64) uint64 {
 }
 
 // Idle reports whether all requests have left the window.
-func (l *SlidingLog) Idle(s State, now uint64) bool { return l.Rest(s, now) == 0 }
+func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.Pack(Log{Newest: now - l.length}) }
@@ -161,12 +163,12 @@ func (l *SlidingLog) Take(s State, now uint64, d Demand) (payload uint64, ok boo
 // Refund returns the payload as it is: the payload alone does not say what it would be.
 func (l *SlidingLog) Refund(s State, _, _ uint64) (payload uint64) { return s.Payload() }
 
-// Lack returns how many ticks must pass before d is admitted whatever is in the log.
-func (l *SlidingLog) Lack(s State, now uint64, d Demand) uint64 {
+// Shortfall returns how many ticks must pass before d is admitted whatever is in the log.
+func (l *SlidingLog) Shortfall(s State, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	return l.Rest(s, now)
+	return l.UntilIdle(s, now)
 }
 
 // Debt returns how many tokens the last request had.
@@ -189,11 +191,11 @@ func (l *SlidingLog) Wait(nanos int64, ticks uint64) time.Duration {
 	return l.clock.wait(nanos, ticks)
 }
 
-// Read returns what there is to say about a log of one request.
-func (l *SlidingLog) Read(s State, nanos int64, d Demand) Reading {
+// Status returns what there is to say about a log of one request.
+func (l *SlidingLog) Status(s State, nanos int64, d Demand) Status {
 	now := l.Ticks(nanos)
-	rest := l.Wait(nanos, l.Rest(s, now))
-	r := Reading{Remaining: d.Limit - min(l.Debt(s, now), d.Limit), ResetAfter: rest}
+	rest := l.Wait(nanos, l.UntilIdle(s, now))
+	r := Status{Remaining: d.Limit - min(l.Debt(s, now), d.Limit), ResetAfter: rest}
 	if d.Cost > r.Remaining {
 		r.RetryAfter = rest
 	}

@@ -21,7 +21,7 @@ type Tag uint8
 
 const (
 	// NeverUsed is the tag of the word 0, the state of a slot since start. No
-	// arrow leads back here: that is why a search may stop at such a slot.
+	// transition leads back here: that is why a search may stop at such a slot.
 	NeverUsed Tag = iota
 	// Free: the slot has no owner and its key word means nothing.
 	Free

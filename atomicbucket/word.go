@@ -2,8 +2,8 @@ package atomicbucket
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Word is a state word in memory. Its methods are the arrows of the state
-// diagram in the package comment. Each arrow that others may race for takes
+// A Word is a state word in memory. Its methods are the transitions of the state
+// diagram in the package comment. Each transition that others may race for takes
 // the state it starts from and reports whether it was this call that
 // took it; on false nothing was written. The zero Word is a slot that was
 // never used.
@@ -39,7 +39,7 @@ func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 
 // Abort decides that the tentative record is not the key's only one. Nothing
 // was charged to it. The name covers both an abort by its claimer and a kill
-// by another taker of the key: the arrow is the same.
+// by another taker of the key: the transition is the same.
 func (w *Word) Abort(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
@@ -52,7 +52,7 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 
 // Convert changes which of two plans a live record follows, and its bucket with it. It
 // changes the version too: a plan may be changed and changed back, and the record be to the
-// bit what it was. (So may a log that is refunded, which is why that is this arrow.)
+// bit what it was. (So may a log that is refunded, which is why that is this transition.)
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

@@ -352,13 +352,13 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 				}
 				h.advance(time.Millisecond)
 			}
-			if second == 0 && c.policy.algorithm == tokenBucket {
+			if second == 0 && c.policy.algorithm == AlgorithmTokenBucket {
 				assert.Equal(t, 1_999_000, admitted, "the burst, and what came back")
 				continue
 			}
 			assert.LessOrEqual(t, admitted, 1_000_000, "%v, second %d", c.policy, second+1)
 			least := c.least
-			if c.policy.algorithm == slidingWindow && second == 1 {
+			if c.policy.algorithm == AlgorithmSlidingWindow && second == 1 {
 				least = 900_000 // the first million was not evenly spread
 			}
 			assert.GreaterOrEqual(t, admitted, least, "%v, second %d", c.policy, second+1)
@@ -433,7 +433,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		if c.policy.algorithm != noAlgorithm && !c.policy.aligned && c.policy.algorithm != slidingLog { // nor by SetPolicy, and then nothing has changed
+		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog { // nor by SetPolicy, and then nothing has changed
 			var good Policy
 			for _, a := range algorithms {
 				if p := a.policy(100); p.algorithm == c.policy.algorithm && !p.aligned {

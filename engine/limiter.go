@@ -51,26 +51,22 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := shard.New(shard.Config{
-		Plan:     plan,
-		Slots:    c.slots(),
-		Shards:   c.shardCount(),
-		Overflow: c.overflow,
-		Start:    clock.nanos(),
-		Prefault: c.prefault,
-	})
+	layout := c.table(plan)
+	layout.Start = clock.nanos()
+	table, err := shard.New(layout)
 	if err != nil {
 		return nil, fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
 	}
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		logs:       policy.algorithm == slidingLog,
+		logs:       policy.algorithm == AlgorithmSlidingLog,
 		stable:     c.stable,
 		observer:   c.observer,
 		background: &background{table: table, clock: clock, interval: c.interval},
 	}
-	l.publish(policy, c.tiers)
+	policies := append([]Policy{policy}, c.tiers...)
+	l.policies.Store(&policies)
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
 	return l, nil

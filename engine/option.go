@@ -117,12 +117,20 @@ func HashStable() Option {
 // others in the limit only.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
-		if len(tiers) > shard.MaxTiers-2 { // the last one is what no limiter has
-			return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-2)
+		if err := checkTiers(tiers); err != nil {
+			return err
 		}
 		c.tiers = slices.Clone(tiers)
 		return nil
 	}
+}
+
+// checkTiers bounds how many tiers there are. The last one of a plan is the one that no limiter has.
+func checkTiers(tiers []Policy) error {
+	if len(tiers) > shard.MaxTiers-2 {
+		return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-2)
+	}
+	return nil
 }
 
 // SweepInterval sets the time between two sweeps, 1ms to 24h; 10s without it. A

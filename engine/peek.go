@@ -23,12 +23,12 @@ func (l *Limiter) peek(k Key, n uint64, nanos int64) (d Decision) {
 		ask = 0
 	}
 	var o shard.Outcome
-	var r atomicbucket.Reading
+	var r atomicbucket.Status
 	if l.logs {
-		o, r = l.table.LookLog(place, nanos, ask, k.tier)
+		o, r = l.table.PeekLog(place, nanos, ask, k.tier)
 	} else {
-		o = l.table.Look(place, nanos)
-		r = o.Read(ask, k.tier)
+		o = l.table.Peek(place, nanos)
+		r = o.Status(ask, k.tier)
 	}
 	if n > o.Plan.Quota(k.tier).Tokens {
 		r.RetryAfter = Never

@@ -13,24 +13,13 @@ import (
 // A Policy is an algorithm with its numbers. [New] checks them. The zero Policy
 // is none.
 type Policy struct {
-	algorithm algorithm
+	algorithm Algorithm
 	rate      Rate          // of a token bucket
 	limit     uint64        // or burst
 	refill    uint64        // of a batch
 	window    time.Duration // or interval
 	aligned   bool
 }
-
-type algorithm uint8
-
-const (
-	noAlgorithm algorithm = iota
-	tokenBucket
-	batchRefill
-	fixedWindow
-	slidingWindow
-	slidingLog
-)
 
 // TokenBucket limits each key to the rate in the long run and to burst at once.
 // A key's bucket starts full, a request of cost n is admitted if n tokens are in
@@ -47,7 +36,7 @@ const (
 // are such rates, 97/s is not. All others are never early and late by at most two
 // nanoseconds, or by one 2^18th of a token where that is longer.
 func TokenBucket(rate Rate, burst uint64) Policy {
-	return Policy{algorithm: tokenBucket, rate: rate, limit: burst}
+	return Policy{algorithm: AlgorithmTokenBucket, rate: rate, limit: burst}
 }
 
 // BatchRefill is a token bucket that gets refill tokens at once every interval, at the
@@ -57,7 +46,7 @@ func TokenBucket(rate Rate, burst uint64) Policy {
 //
 // refill is 1 to 2^32 and at most a token a nanosecond, burst 1 to 2^32.
 func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
-	return Policy{algorithm: batchRefill, refill: refill, window: interval, limit: burst}
+	return Policy{algorithm: AlgorithmBatchRefill, refill: refill, window: interval, limit: burst}
 }
 
 // FixedWindow limits each key to so many tokens in a window, which begins with the key's
@@ -70,7 +59,7 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 // nanosecond where the limit and the window are not both large, and else longer by less than
 // a hundred-thousandth.
 func FixedWindow(limit uint64, window time.Duration) Policy {
-	return Policy{algorithm: fixedWindow, limit: limit, window: window}
+	return Policy{algorithm: AlgorithmFixedWindow, limit: limit, window: window}
 }
 
 // Aligned makes the windows of [FixedWindow] begin at multiples of their length since 1970,
@@ -93,7 +82,7 @@ func (p Policy) Aligned() Policy {
 // limit is 1 to 2^24-1 and window 1µs to 365 days; a limit above 2^20 needs a window of
 // seconds or more, and an error says so.
 func SlidingWindow(limit uint64, window time.Duration) Policy {
-	return Policy{algorithm: slidingWindow, limit: limit, window: window}
+	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
 
 // SlidingLog limits each key to so many tokens in any window, exactly: it keeps the time of
@@ -110,41 +99,35 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // all tiers, and the window, if it is not much longer than at New. The requests in the log stay
 // what they are.
 func SlidingLog(limit uint64, window time.Duration) Policy {
-	return Policy{algorithm: slidingLog, limit: limit, window: window}
+	return Policy{algorithm: AlgorithmSlidingLog, limit: limit, window: window}
 }
 
 // String returns the policy's name and numbers.
 func (p Policy) String() string {
-	name, aligned := p.Algorithm(), ""
+	name, aligned := p.algorithm, ""
 	if p.aligned {
 		aligned = ", aligned"
 	}
 	switch p.algorithm {
-	case noAlgorithm:
+	case NoAlgorithm:
 		return "no policy"
-	case tokenBucket:
+	case AlgorithmTokenBucket:
 		return fmt.Sprintf("%s %v burst %d%s", name, p.rate, p.limit, aligned)
-	case batchRefill:
+	case AlgorithmBatchRefill:
 		return fmt.Sprintf("%s %d/%v burst %d%s", name, p.refill, p.window, p.limit, aligned)
 	}
 	return fmt.Sprintf("%s %d/%v%s", name, p.limit, p.window, aligned)
 }
 
-// Algorithm returns the name of the policy's algorithm: "token bucket", "batch refill", "fixed window",
-// "sliding window" or "sliding log"; "" for the zero Policy.
-func (p Policy) Algorithm() string { return algorithmNames[p.algorithm] }
-
-var algorithmNames = [...]string{
-	tokenBucket: "token bucket", batchRefill: "batch refill",
-	fixedWindow: "fixed window", slidingWindow: "sliding window", slidingLog: "sliding log",
-}
+// Algorithm returns the policy's algorithm; NoAlgorithm of the zero Policy.
+func (p Policy) Algorithm() Algorithm { return p.algorithm }
 
 // Rate returns how fast the policy gives tokens back: the limit in a window, of those that have windows.
 func (p Policy) Rate() Rate {
 	switch p.algorithm {
-	case tokenBucket:
+	case AlgorithmTokenBucket:
 		return p.rate
-	case batchRefill:
+	case AlgorithmBatchRefill:
 		return Per(float64(p.refill), p.window)
 	}
 	return Per(float64(p.limit), p.window)
@@ -161,9 +144,9 @@ func (p Policy) Limit() uint64 { return p.limit }
 // years, the longest Duration there is.
 func (p Policy) Window() time.Duration {
 	switch p.algorithm {
-	case tokenBucket:
+	case AlgorithmTokenBucket:
 		return duration(float64(p.limit) / p.rate.tokens * float64(p.rate.period))
-	case batchRefill:
+	case AlgorithmBatchRefill:
 		if p.refill == 0 {
 			return 0
 		}
@@ -191,43 +174,37 @@ func (l *Limiter) Policy(tier int) Policy {
 	return policies[tier]
 }
 
-// publish makes the policies what [Limiter.Policy] returns.
-func (l *Limiter) publish(policy Policy, tiers []Policy) {
-	policies := append([]Policy{policy}, tiers...)
-	l.policies.Store(&policies)
-}
-
-// rule checks the numbers and makes of them what the table needs. The rule has room for
+// build checks the numbers and makes the algorithm that the table needs. It has room for
 // limits up to most.
-func (p Policy) rule(most uint64) (rule atomicbucket.Rule, err error) {
-	if p.aligned && p.algorithm != fixedWindow {
+func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error) {
+	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
 	switch p.algorithm {
-	case tokenBucket:
-		rule, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
-	case batchRefill:
-		rule, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
-	case fixedWindow:
-		rule, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
-	case slidingWindow:
-		rule, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
-	case slidingLog:
-		rule, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
+	case AlgorithmTokenBucket:
+		algorithm, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
+	case AlgorithmBatchRefill:
+		algorithm, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
+	case AlgorithmFixedWindow:
+		algorithm, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
+	case AlgorithmSlidingWindow:
+		algorithm, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
+	case AlgorithmSlidingLog:
+		algorithm, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
 	default:
 		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %v: %w", p, err)
 	}
-	return rule, nil
+	return algorithm, nil
 }
 
 func boxed[T any, P interface {
 	*T
-	atomicbucket.Rule
-}](rule T, err error) (atomicbucket.Rule, error) {
-	return P(&rule), err
+	atomicbucket.Algorithm
+}](algorithm T, err error) (atomicbucket.Algorithm, error) {
+	return P(&algorithm), err
 }
 
 // plan checks a policy and those of further tiers, and makes a plan of them.
@@ -236,29 +213,29 @@ func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error)
 	for _, tier := range tiers {
 		most = max(most, tier.limit)
 	}
-	rule, err := p.rule(most)
+	algorithm, err := p.build(most)
 	if err != nil {
 		return nil, err
 	}
 	quotas := make([]atomicbucket.Quota, len(tiers))
 	for i, tier := range tiers {
-		if quotas[i], err = p.tier(rule, tier); err != nil {
+		if quotas[i], err = p.tier(algorithm, tier); err != nil {
 			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
 		}
 	}
-	return shard.NewPlan(rule, lateness, quotas...)
+	return shard.NewPlan(algorithm, lateness, quotas...)
 }
 
-// tier returns what a tier grants under the rule of p.
-func (p Policy) tier(rule atomicbucket.Rule, tier Policy) (atomicbucket.Quota, error) {
-	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok && p.algorithm == tokenBucket && tier.algorithm == tokenBucket && !tier.aligned {
+// tier returns what a tier grants under the algorithm of p.
+func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.algorithm == AlgorithmTokenBucket && tier.algorithm == AlgorithmTokenBucket && !tier.aligned {
 		return bucket.Share(tier.rate.tokens, tier.rate.period, tier.limit)
 	}
 	same := p
 	same.limit = tier.limit
-	if tier != same || tier.algorithm == tokenBucket {
+	if tier != same || tier.algorithm == AlgorithmTokenBucket {
 		return atomicbucket.Quota{}, fmt.Errorf("want %v with another limit", p)
 	}
-	_, err := tier.rule(max(p.limit, tier.limit))
+	_, err := tier.build(max(p.limit, tier.limit))
 	return atomicbucket.Quota{Token: 1, Tokens: tier.limit}, err
 }

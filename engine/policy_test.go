@@ -99,7 +99,7 @@ func TestPolicyTellsItsTerms(t *testing.T) {
 		{engine.SlidingLog(5, time.Hour), "sliding log", engine.Per(5, time.Hour)},
 		{engine.Policy{}, "", engine.Rate{}},
 	} {
-		assert.Equal(t, c.algorithm, c.policy.Algorithm())
+		assert.Equal(t, c.algorithm, c.policy.Algorithm().String())
 		assert.Equal(t, c.rate, c.policy.Rate())
 		assert.Equal(t, c.rate.Tokens(), c.policy.Rate().Tokens())
 		assert.Equal(t, c.rate.Period(), c.policy.Rate().Period())

@@ -71,7 +71,7 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (Reservatio
 	case shard.TooMuch:
 		return r, fmt.Errorf("engine: Reserve(%d): %w of %d", n, ErrNever, o.Plan.Quota(k.tier).Tokens)
 	case shard.Admitted:
-		r.delay = later(o.At-nanos, o.Over(k.tier))
+		r.delay = later(o.At-nanos, o.Overdrawn(k.tier))
 		r.until = nanos + int64(r.delay)
 		return r, nil
 	case shard.Unrecorded:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
@@ -24,37 +25,38 @@ import (
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	before := *l.policies.Load()
-	if policy.algorithm != before[0].algorithm || policy.aligned != before[0].aligned {
-		return fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", policy, before[0])
-	}
-	if len(tiers) != len(before)-1 {
-		return fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
-	}
-	plan, err := l.replan(policy, tiers)
+	before, after := *l.policies.Load(), append([]Policy{policy}, tiers...)
+	plan, err := replan(l.table.Plan().Algorithm(), before, after, l.clock.lateness())
 	if err != nil {
 		return err
 	}
 	l.table.Adopt(plan, l.clock.surely())
-	l.publish(policy, tiers)
+	l.policies.Store(&after)
 	return nil
 }
 
-// replan makes the plan of new numbers.
-func (l *Limiter) replan(policy Policy, tiers []Policy) (*shard.Plan, error) {
-	if !l.logs {
-		return plan(policy, tiers, l.clock.lateness())
+// replan makes the plan of new policies for a table that has the algorithm and whose policies were others.
+func replan(algorithm atomicbucket.Algorithm, before, after []Policy, lateness time.Duration) (*shard.Plan, error) {
+	policy, tiers := after[0], after[1:]
+	if policy.algorithm != before[0].algorithm || policy.aligned != before[0].aligned {
+		return nil, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", policy, before[0])
+	}
+	if len(after) != len(before) {
+		return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
+	}
+	log, isLog := algorithm.(*atomicbucket.SlidingLog)
+	if !isLog {
+		return plan(policy, tiers, lateness)
 	}
 	// The rings stay, and so does what their times mean.
-	log := l.table.Plan().Rule().(*atomicbucket.SlidingLog)
-	rule, ok := log.With(policy.limit, policy.window)
+	changed, ok := log.With(policy.limit, policy.window)
 	quotas := make([]atomicbucket.Quota, len(tiers))
 	for i, tier := range tiers {
 		quotas[i] = atomicbucket.Quota{Token: 1, Tokens: tier.limit}
-		ok = ok && tier.algorithm == slidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
+		ok = ok && tier.algorithm == AlgorithmSlidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
 	}
 	if !ok {
 		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of %v to %v", policy, tiers, log.Size(), log.Shortest(), log.Longest())
 	}
-	return shard.NewPlan(&rule, l.clock.lateness(), quotas...)
+	return shard.NewPlan(&changed, lateness, quotas...)
 }

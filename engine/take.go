@@ -89,7 +89,7 @@ func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 	runtime.KeepAlive(l) // and with it the table, as below
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
 	if v == shard.Admitted {
-		answer(d, o, nanos, k, o.Read(0, k.tier), true)
+		answer(d, o, nanos, k, o.Status(0, k.tier), true)
 		return true
 	}
 	if l.logs {
@@ -153,16 +153,16 @@ func (l *Limiter) takeLog(d *Decision, k Key, n uint64, nanos int64, read bool) 
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, nanos int64, n uint64) {
 	switch o.Verdict {
 	case shard.Admitted, shard.Unrecorded:
-		answer(d, o, nanos, k, o.Read(0, k.tier), true)
+		answer(d, o, nanos, k, o.Status(0, k.tier), true)
 	case shard.Refused, shard.Doubtful:
-		answer(d, o, nanos, k, o.Read(n, k.tier), false)
+		answer(d, o, nanos, k, o.Status(n, k.tier), false)
 	case shard.TooMuch:
 		*d = l.peek(k, n, nanos)
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
 	case shard.NoRoom:
 		// The first record of the neighbourhood to be idle makes room.
-		rule := o.Plan.Rule()
-		wait := later(o.At-nanos, max(rule.Wait(o.At, rule.Rest(o.State, rule.Ticks(o.At))), 1))
+		algorithm := o.Plan.Algorithm()
+		wait := later(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
 		*d = Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
 	}
 	l.observe(k, n, d)
@@ -177,7 +177,7 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 
 // answer makes a decision of what there is to say about a record, to a caller whose clock
 // read nanos.
-func answer(d *Decision, o shard.Outcome, nanos int64, k Key, r atomicbucket.Reading, allowed bool) {
+func answer(d *Decision, o shard.Outcome, nanos int64, k Key, r atomicbucket.Status, allowed bool) {
 	late := o.At - nanos
 	d.Allowed = allowed
 	d.Limit = o.Plan.Quota(k.tier).Tokens

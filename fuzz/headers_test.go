@@ -35,7 +35,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("n", "", uint64(1), uint64(0), int64(engine.Never), int64(engine.Never), true)
 	f.Fuzz(func(t *testing.T, name, unit string, limit, remaining uint64, reset, retry int64, allowed bool) {
 		d := engine.Decision{Allowed: allowed, Limit: limit, Remaining: min(remaining, limit), ResetAfter: time.Duration(reset), RetryAfter: time.Duration(retry)}
-		m, err := httplimit.New([]httplimit.Limit{{Name: name, Unit: unit, Store: fixed(d), Window: time.Duration(max(reset, 0))}},
+		m, err := httplimit.New([]httplimit.Limit{{Name: name, Unit: unit, Backend: fixed(d), Window: time.Duration(max(reset, 0))}},
 			httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06), httplimit.PartitionKeys(nil))
 		printable := func(s string) bool {
 			return len(s) <= 1024 && strings.Trim(s, " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""

@@ -17,7 +17,7 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 		t.plan.Store(plan)
 		return
 	}
-	t.raise(t.catchUp(now)) // records are converted at the mark
+	t.raise(t.catchUp(now)) // records are converted at the watermark
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
 	t.before.Store(before)
 	t.plan.Store(plan)
@@ -58,7 +58,7 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	if before == nil || s.Tag() != before.live || s.Tag() == plan.live {
 		return false // s is no longer what the slot holds
 	}
-	payload := atomicbucket.Convert(before.rule, plan.rule, s, t.Mark())
+	payload := atomicbucket.Convert(before.algorithm, plan.algorithm, s, t.Watermark())
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

@@ -7,9 +7,9 @@
 // # Words
 //
 // A slot is one record of two words, key and state. A line is a cache line, four
-// slots. A shard is an array of lines. The home of a key is a line; its window is
+// slots. A shard is an array of lines. The home of a key is a line; its probe window is
 // the slots from there on, 32 of them (eight lines), in the order in which they
-// are searched; there is no wrap-around, a shard simply ends with one window more
+// are searched; there is no wrap-around, a shard simply ends with one probe window more
 // than it has homes. A record is a slot that holds a key's bucket. A tenure is the
 // time from one claim of a slot to the next. A key is idle when its bucket is full.
 // Debt is what a bucket lacks to be full.
@@ -50,15 +50,15 @@
 //
 //	hit     Search for the key's LIVE record. Found: refuse (write nothing), or move
 //	        the bucket by one compare-and-swap.
-//	insert  None: claim the first slot of the window that is free, idle or never
+//	insert  None: claim the first slot of the probe window that is free, idle or never
 //	        used; write the key; publish it as TENT; settle.
-//	settle  Extend the reach of the home to the record, and search for other records
+//	settle  Extend the probe bound of the home to the record, and search for other records
 //	        of the same key. None: commit, which charges the take. Otherwise abort,
 //	        and begin again.
 //	        Whoever meets a TENT of its own key settles it the same way, with its
 //	        own take.
 //
-// A window with no slot to claim is the business of the overflow policy.
+// A probe window with no slot to claim is the business of the overflow policy.
 //
 // # The rules, each with what breaks without it
 //
@@ -82,7 +82,7 @@
 // twice the burst.
 //
 // R5. A search ends at a slot that was never used, and a search for the key's own record
-// there or at the end of the reach (R11), and nowhere else. (Hit, which decides only if it
+// there or at the end of the probe bound (R11), and nowhere else. (Hit, which decides only if it
 // can, may end anywhere.) A claim takes the first slot that may be taken up to there, and
 // a used slot is never unused again, so no record of the key is further on. FREE slots,
 // and slots of others, are passed: a record behind one of them would be lost from sight,
@@ -97,26 +97,26 @@
 // the higher one, the higher could have searched before the lower was published,
 // and both would commit.
 //
-// R7. Forgetting follows the mark. The mark is a time that has certainly been
+// R7. Forgetting follows the watermark. The watermark is a time that has certainly been
 // reached; it only grows. A record is forgotten as idle (by a claim or by a sweep)
-// only if it is idle at the mark. A commit starts the new bucket full at the mark
-// or at the take's own time, whichever is later, and reads the mark after the search
-// that found no record. A take whose time is before the mark is decided at the
-// mark. Without this a goroutine whose clock is late could find a record forgotten
+// only if it is idle at the watermark. A commit starts the new bucket full at the watermark
+// or at the take's own time, whichever is later, and reads the watermark after the search
+// that found no record. A take whose time is before the watermark is decided at the
+// watermark. Without this a goroutine whose clock is late could find a record forgotten
 // which at its own time was not yet idle, and start a full bucket in the past: it
 // would be refilled twice for the same stretch of time. (Clocks do differ: a
 // goroutine can be suspended between its clock and its search.) For the same reason a look or
-// a refund reads the mark after its search, and begins again if it has passed the time that it
+// a refund reads the watermark after its search, and begins again if it has passed the time that it
 // would answer for: it would call a key without a record full at a time when it was not yet.
 //
-// The mark also bounds how far apart two ticks can be that meet in a subtraction modulo
+// The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo
 // 2^54, the payload's circle. A call whose clock is further ahead of it than the
-// skew, a sixteenth of the circle, first moves the mark there. Before the mark moves
+// skew, a sixteenth of the circle, first moves the watermark there. Before the watermark moves
 // on from where it is more than a skew ahead of the last complete sweep, somebody
 // sweeps. A leap of more than four skews is made in steps of four and any
 // number of whole turns, which makes idle on the circle what is idle in truth. A
-// sweep reads the mark after each state, so it judges by a time that the record's last
-// take cannot have been far ahead of. And who commits looks at the mark once more: if it
+// sweep reads the watermark after each state, so it judges by a time that the record's last
+// take cannot have been far ahead of. And who commits looks at the watermark once more: if it
 // has moved on by three skews, the sweep may have passed the slot before the commit, so
 // the committer frees the record, which is idle by then.
 //
@@ -147,26 +147,26 @@
 // the change entered after the next one, or by a plain store, a late helper would write an old
 // time over a new one: requests would leave the window before their time.
 //
-// R11. A live record lies within the reach of its home, and a search for a key's record
-// ends there. The first stride, an eighth of the window, is always within reach. Who
-// settles a record further on extends the reach to its slot before the search, which reads
-// the reach when the first stride is done: to publish, in R4, is to publish and to extend.
-// Which of the home's two reaches is the target is read after the record was published. A
-// sweep that lowers reaches, one at a time, changes the target, then meets every slot and
-// extends the target for each record, LIVE or TENT, then clears the other reach. Who read
+// R11. A live record lies within the probe bound of its home, and a search for a key's record
+// ends there. The first stride, an eighth of the probe window, is always within probe bound. Who
+// settles a record further on extends the probe bound to its slot before the search, which reads
+// the probe bound when the first stride is done: to publish, in R4, is to publish and to extend.
+// Which of the home's two probe bounds is the target is read after the record was published. A
+// sweep that lowers probe bounds, one at a time, changes the target, then meets every slot and
+// extends the target for each record, LIVE or TENT, then clears the other probe bound. Who read
 // the target before it was changed has published before, so the sweep meets the record;
 // who reads it afterwards extends the one that is not cleared. A sweep that gives up
 // clears nothing, and the next one goes on with its target: for all that it matters to
-// searches it might change it again, but then the other reach would never be cleared. If
-// the reach were extended before the record is published, a whole sweep could pass in
+// searches it might change it again, but then the other probe bound would never be cleared. If
+// the probe bound were extended before the record is published, a whole sweep could pass in
 // between and clear it. If only the claimer extended it, somebody else could commit the
 // record before: in both cases a live record out of sight, and a second one for its key.
-// If settle extended the reach after its search, each of two inserts could miss the other.
+// If settle extended the probe bound after its search, each of two inserts could miss the other.
 //
 // # Why it is right
 //
 // One record a key (I3). A record becomes LIVE only by a commit. Let two commits of
-// one key come from slots a and b, a published and within reach (R11) first. The commit of
+// one key come from slots a and b, a published and within probe bound (R11) first. The commit of
 // b searched after b was (R4), hence after a was. If a was decided by then, it
 // was LIVE and b aborts, unless it had been forgotten, and then there is one record.
 // If a was TENT, b is aborted if it is the higher; if it is the lower it kills a, or
@@ -177,7 +177,7 @@
 //
 // Never above the limit (I1). Within a tenure the payload only moves by takes that
 // the bucket allows, and it does not fall. Between two tenures of a key the record
-// was idle at the mark, and the next starts no earlier than the mark (R7): the
+// was idle at the watermark, and the next starts no earlier than the watermark (R7): the
 // payload is what it would have been had the record stayed. Evictions are the
 // exception, and counted.
 //
@@ -187,15 +187,19 @@
 // Lock-free (I5). Nobody waits for CLAIM: it is passed. Anybody can settle TENT.
 // Every other compare-and-swap that fails has met one that succeeded: a take, a
 // commit, an abort in favour of a record that stays or of a stranger's that has just
-// taken the slot, a claim, or a reach extended or cleared. A goroutine that is stopped for
-// ever inside a claim costs one slot, and inside a sweep that reaches are lowered.
+// taken the slot, a claim, or a probe bound extended or cleared. A goroutine that is stopped for
+// ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered.
 //
 // # Time and memory
 //
 // A hit costs one line in the common case, 1.34 lines on average in a table that
 // is 0.6 full of live records. An insert searches twice more, as far as its home
-// reaches: a line or two, if a sweep has come by since the table was fuller. Nothing
+// probe bounds: a line or two, if a sweep has come by since the table was fuller. Nothing
 // is allocated after New, the slots hold no pointers, and large tables lie outside
-// the Go heap. The sweeper (Sweep) is never waited for; it counts, lowers reaches, and
+// the Go heap. The sweeper (Sweep) is never waited for; it counts, lowers probe bounds, and
 // keeps idle records from growing older than the payload's circle.
+//
+// # Stability
+//
+// This package is exported because other modules of this repository need it. It may change in any release.
 package shard

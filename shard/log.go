@@ -9,16 +9,16 @@ import (
 // TakeLog is [Table.Take] of a table of sliding logs. It returns also what there is to say
 // about the record after the take, or when it was refused; if not all is wanted, only how
 // long a refusal stands, which is no search.
-func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8, all bool) (Outcome, atomicbucket.Reading) {
+func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8, all bool) (Outcome, atomicbucket.Status) {
 	defer runtime.KeepAlive(t)
 	for {
-		o, reading := t.hitLog(p, now, n, tier, all)
+		o, status := t.hitLog(p, now, n, tier, all)
 		if o.Verdict != Undecided {
-			return o, reading
+			return o, status
 		}
 		at := t.catchUp(now)
 		if o = t.insert(p, request{at, n, tier}); o.Verdict != Undecided {
-			return o, o.Read(0, tier) // a record of one request, or none
+			return o, o.Status(0, tier) // a record of one request, or none
 		}
 		now = at
 		t.shard(p).retries.Add(1)
@@ -26,36 +26,36 @@ func (t *Table) TakeLog(p Place, now int64, n uint64, tier uint8, all bool) (Out
 }
 
 // hitLog takes from the key's live record.
-func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8, all bool) (Outcome, atomicbucket.Reading) {
+func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8, all bool) (Outcome, atomicbucket.Status) {
 	for {
 		s, plan, sl := t.record(p)
-		if sl == nil || n > plan.Quota(tier).Tokens || uint64(now)-t.mark.Load() > plan.skew { // R7
-			return undecided, atomicbucket.Reading{}
+		if sl == nil || n > plan.Quota(tier).Tokens || uint64(now)-t.watermark.Load() > plan.skew { // R7
+			return undecided, atomicbucket.Status{}
 		}
-		rule, tick, d := plan.log, plan.log.Ticks(now), plan.Quota(tier).Demand(n)
-		r := t.ring(sl, rule, s, tick)
+		algorithm, tick, d := plan.log, plan.log.Ticks(now), plan.Quota(tier).Demand(n)
+		r := t.ring(sl, algorithm, s, tick)
 		// No more than the limit with this request: the one that would be one too many
 		// has left the window.
-		if lack := r.left(d.Limit-d.Cost, tick); lack > 0 {
-			reading := atomicbucket.Reading{RetryAfter: rule.Wait(now, lack)}
+		if shortfall := r.left(d.Limit-d.Cost, tick); shortfall > 0 {
+			status := atomicbucket.Status{RetryAfter: algorithm.Wait(now, shortfall)}
 			if all {
-				reading = r.read(now, tick, d)
+				status = r.read(now, tick, d)
 			}
 			if sl.state.Load() == s { // R2
-				return Outcome{s, plan, now, plan.refusal(lack)}, reading
+				return Outcome{s, plan, now, plan.refusal(shortfall)}, status
 			}
 		} else {
-			reading := atomicbucket.Reading{}
+			status := atomicbucket.Status{}
 			if all {
-				reading = r.read(now, tick, d)
-				reading.Remaining -= n
+				status = r.read(now, tick, d)
+				status.Remaining -= n
 			}
 			if r.fill(sl) { // the last change, before this one takes its place: R10
-				if after, ok := sl.state.Move(s, rule.Push(s, tick, n)); ok {
-					if all && reading.ResetAfter == 0 { // it is the only one
-						reading.ResetAfter = rule.Wait(now, rule.Rest(after, tick))
+				if after, ok := sl.state.Move(s, algorithm.Push(s, tick, n)); ok {
+					if all && status.ResetAfter == 0 { // it is the only one
+						status.ResetAfter = algorithm.Wait(now, algorithm.UntilIdle(after, tick))
 					}
-					return Outcome{after, plan, now, Admitted}, reading
+					return Outcome{after, plan, now, Admitted}, status
 				}
 			}
 		}
@@ -63,21 +63,21 @@ func (t *Table) hitLog(p Place, now int64, n uint64, tier uint8, all bool) (Outc
 	}
 }
 
-// LookLog is [Table.Look] of a table of sliding logs, for somebody in a tier who asks for n
+// PeekLog is [Table.Peek] of a table of sliding logs, for somebody in a tier who asks for n
 // tokens.
-func (t *Table) LookLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Reading) {
+func (t *Table) PeekLog(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	defer runtime.KeepAlive(t)
 	for {
 		s, plan, sl, at := t.recordAt(p, now)
 		o := Outcome{State: s, Plan: plan, At: at}
 		if sl == nil {
-			return o, o.Read(n, tier)
+			return o, o.Status(n, tier)
 		}
 		tick := plan.log.Ticks(at)
 		r := t.ring(sl, plan.log, s, tick)
-		reading := r.read(at, tick, plan.Quota(tier).Demand(n))
+		status := r.read(at, tick, plan.Quota(tier).Demand(n))
 		if sl.state.Load() == s { // R2
-			return o, reading
+			return o, status
 		}
 	}
 }

@@ -38,8 +38,7 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 			return m, err
 		}
 	}
-	// Three slots more than needed, to begin at the next multiple of a line.
-	room := make([]slot, n+lineSlots-1)
+	room := make([]slot, n+alignSlots)
 	m := &memory{heap: uint64(len(room)) * slotBytes}
 	skip := -uintptr(unsafe.Pointer(&room[0])) % lineBytes / slotBytes
 	m.slots = room[skip:][:n:n]
@@ -47,6 +46,19 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 		touch(m.slots)
 	}
 	return m, nil
+}
+
+// alignSlots is how many slots more than needed the heap gives, so that the first begins a line.
+const alignSlots = lineSlots - 1
+
+// allocated returns how many bytes allocate holds for n slots.
+func allocated(n uint64) uint64 {
+	if n*slotBytes >= mapFrom {
+		if bytes := mappedBytes(n); bytes > 0 {
+			return bytes
+		}
+	}
+	return (n + alignSlots) * slotBytes
 }
 
 // touch makes the system provide every page now.

@@ -24,8 +24,7 @@ func physicalMemory() uint64 {
 // mapSlots maps n zeroed slots, aligned to a huge page, and asks for huge pages.
 // A kernel without them serves ordinary pages: slower, and just as right.
 func mapSlots(n uint64) (*memory, error) {
-	page := uint64(os.Getpagesize())
-	size := ceilDiv(n*slotBytes, page) * page
+	size := mappedBytes(n)
 	if n > maxBytes/slotBytes || size > maxBytes {
 		return nil, fmt.Errorf("shard: map %d slots: want at most %d", n, uint64(maxBytes/slotBytes))
 	}
@@ -43,6 +42,12 @@ func mapSlots(n uint64) (*memory, error) {
 	}
 	_ = unix.Madvise(unsafe.Slice((*byte)(first), size), unix.MADV_HUGEPAGE)
 	return m, nil
+}
+
+// mappedBytes returns how many bytes mapSlots maps for n slots: whole pages.
+func mappedBytes(n uint64) uint64 {
+	page := uint64(os.Getpagesize())
+	return ceilDiv(n*slotBytes, page) * page
 }
 
 // unmap gives memory back and reports whether the system took it.

@@ -6,7 +6,7 @@ import (
 )
 
 // Reserve is [Table.Take] from a table of token buckets by somebody who is ready to wait: if the
-// tokens are not there but will be within that time, they are taken ahead. Outcome.Over
+// tokens are not there but will be within that time, they are taken ahead. Outcome.Overdrawn
 // then says how long to wait. Whoever asks next waits behind: a bucket knows one line.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
@@ -16,7 +16,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 			return o
 		}
 		s, plan, sl := t.record(p)
-		if sl == nil || n > plan.Quota(tier).Tokens || uint64(o.At)-t.mark.Load() > plan.skew { // R7
+		if sl == nil || n > plan.Quota(tier).Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))
@@ -31,10 +31,10 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 	}
 }
 
-// Over returns how long somebody has to wait who has taken ahead: 0 if the tokens were
+// Overdrawn returns how long somebody has to wait who has taken ahead: 0 if the tokens were
 // there.
-func (o Outcome) Over(tier uint8) time.Duration {
-	return o.Plan.bucket.Over(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
+func (o Outcome) Overdrawn(tier uint8) time.Duration {
+	return o.Plan.bucket.Overdrawn(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
 }
 
 // Buckets reports whether the records are token buckets.

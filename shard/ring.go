@@ -8,17 +8,17 @@ import (
 )
 
 // A ring is the times of the last requests of a record with a sliding log. It belongs to
-// its slot as the payload does, and is changed by the rule R10 of doc.go.
+// its slot as the payload does, and is changed by the algorithm R10 of doc.go.
 //
 //	 63    57  56   55                              0
 //	+---------+----+---------------------------------+
 //	| version |gone| tick, modulo 2^56               |
 //	+---------+----+---------------------------------+
 type ring struct {
-	rule  *atomicbucket.SlidingLog
-	state atomicbucket.State
-	log   atomicbucket.Log
-	words []word.Word
+	algorithm *atomicbucket.SlidingLog
+	state     atomicbucket.State
+	log       atomicbucket.Log
+	words     []word.Word
 }
 
 const (
@@ -27,8 +27,8 @@ const (
 )
 
 // ring returns the ring of a slot, as a record of the state with a log has it.
-func (t *Table) ring(sl *slot, rule *atomicbucket.SlidingLog, s atomicbucket.State, now uint64) ring {
-	return ring{rule, s, rule.Unpack(s, now), t.entries(sl)}
+func (t *Table) ring(sl *slot, algorithm *atomicbucket.SlidingLog, s atomicbucket.State, now uint64) ring {
+	return ring{algorithm, s, algorithm.Unpack(s, now), t.entries(sl)}
 }
 
 // entries returns the words of a slot's ring.
@@ -84,7 +84,7 @@ func (r *ring) left(behind, now uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	return r.rule.Left(tick, now)
+	return r.algorithm.Left(tick, now)
 }
 
 // used returns how many requests are in the window: a search by halves, since they leave
@@ -132,14 +132,14 @@ func (r *ring) fill(sl *slot) bool {
 
 // read returns what there is to say about the record to somebody who asks for d, at an
 // instant that is the tick now.
-func (r *ring) read(nanos int64, now uint64, d atomicbucket.Demand) atomicbucket.Reading {
+func (r *ring) read(nanos int64, now uint64, d atomicbucket.Demand) atomicbucket.Status {
 	used := r.used(now)
-	reading := atomicbucket.Reading{Remaining: d.Limit - min(used, d.Limit)}
+	status := atomicbucket.Status{Remaining: d.Limit - min(used, d.Limit)}
 	if used > 0 {
-		reading.ResetAfter = r.rule.Wait(nanos, r.left(used-1, now))
+		status.ResetAfter = r.algorithm.Wait(nanos, r.left(used-1, now))
 	}
-	if d.Cost > 0 && d.Cost > reading.Remaining {
-		reading.RetryAfter = r.rule.Wait(nanos, r.left(d.Limit-d.Cost, now))
+	if d.Cost > 0 && d.Cost > status.Remaining {
+		status.RetryAfter = r.algorithm.Wait(nanos, r.left(d.Limit-d.Cost, now))
 	}
-	return reading
+	return status
 }

@@ -17,8 +17,8 @@ const (
 	Doubtful
 	// Admitted: the tokens were charged to the key's record.
 	Admitted
-	// NoRoom: the key has no record, its window is full and the policy
-	// refuses. The state returned is the record of the window that will be
+	// NoRoom: the key has no record, its probe window is full and the policy
+	// refuses. The state returned is the record of the probe window that will be
 	// idle first.
 	NoRoom
 	// Unrecorded: as NoRoom, but the policy admits. The state returned is
@@ -40,7 +40,7 @@ func (v Verdict) Refuses() bool { return v <= Doubtful }
 type Outcome struct {
 	State   atomicbucket.State // that decided: the record after the take, or the one that refuses
 	Plan    *Plan              // that the state follows
-	At      int64              // when it was decided: the time given, or the mark if that is later
+	At      int64              // when it was decided: the time given, or the watermark if that is later
 	Verdict Verdict
 }
 
@@ -48,7 +48,7 @@ type Outcome struct {
 // fixed origin, not negative. The key has the quota of a tier, below [MaxTiers], of the
 // present plan.
 //
-// It is lock-free: a retry means that another call on this window succeeded.
+// It is lock-free: a retry means that another call on this probe window succeeded.
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
@@ -58,7 +58,7 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	return t.Miss(p, now, n, tier)
 }
 
-// hitLines is how many lines of a window Hit searches. In a table that is 0.6 full of live
+// hitLines is how many lines of a probe window Hit searches. In a table that is 0.6 full of live
 // records 98 of 100 are there.
 const hitLines = 2
 
@@ -68,7 +68,7 @@ const hitLines = 2
 //
 // It calls nothing, so that everything stays in registers, and is a step of its own so
 // that callers who count nanoseconds can save a call. It searches the first lines only:
-// of a new key, whose whole window has to be searched, Miss does that.
+// of a new key, whose whole probe window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	for i := uint64(0); i < t.hits; i++ {
 		sl := p.at(i)
@@ -87,7 +87,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 			continue
 		}
 		quota := &plan.quotas[tier%MaxTiers]
-		if n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew { // late, or far ahead: R7
+		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew { // late, or far ahead: R7
 			break
 		}
 		tick, demand := plan.bucket.Ticks(now), quota.Demand(n)
@@ -129,11 +129,11 @@ func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
 	}
 }
 
-// hit takes from the key's live record, whatever the rule.
+// hit takes from the key's live record, whatever the algorithm.
 func (t *Table) hit(p Place, r request) Outcome {
 	for {
 		s, plan, sl := t.record(p)
-		if sl == nil || r.n > plan.Quota(r.tier).Tokens || uint64(r.now)-t.mark.Load() > plan.skew { // R7
+		if sl == nil || r.n > plan.Quota(r.tier).Tokens || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
 			return undecided
 		}
 		payload, ok := plan.take(s, r.now, plan.Quota(r.tier).Demand(r.n))
@@ -147,14 +147,14 @@ func (t *Table) hit(p Place, r request) Outcome {
 	}
 }
 
-// Read returns what there is to say about the record that decided, to somebody in a tier
+// Status returns what there is to say about the record that decided, to somebody in a tier
 // who asks for n tokens.
-func (o Outcome) Read(n uint64, tier uint8) atomicbucket.Reading {
+func (o Outcome) Status(n uint64, tier uint8) atomicbucket.Status {
 	d := o.Plan.quotas[tier%MaxTiers].Demand(n)
 	if o.Plan.isBucket {
-		return o.Plan.bucket.Read(o.State, o.At, d) // without an indirect call
+		return o.Plan.bucket.Status(o.State, o.At, d) // without an indirect call
 	}
-	return o.Plan.rule.Read(o.State, o.At, d)
+	return o.Plan.algorithm.Status(o.State, o.At, d)
 }
 
 // A request is what a take asks for, and when.

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Check returns the error that [New] would return for the numbers of the policy, and of further [Tiers]; nil if
+// they are good. Nothing is allocated that lasts.
+func (p Policy) Check(tiers ...Policy) error {
+	if err := checkTiers(tiers); err != nil {
+		return err
+	}
+	_, err := plan(p, tiers, 0)
+	return err
+}
+
+// Bytes returns how much memory a limiter of the policy would hold for so many keys ([MaxKeys]): [Stats].Bytes of
+// one that is made on this machine with the same GOMAXPROCS. Numbers that [New] refuses are errors; whether the
+// machine has so much memory is not looked at.
+func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
+	c := config{}
+	if err := MaxKeys(maxKeys)(&c); err != nil {
+		return 0, err
+	}
+	if err := checkTiers(tiers); err != nil {
+		return 0, err
+	}
+	plan, err := plan(p, tiers, 0)
+	if err != nil {
+		return 0, err
+	}
+	bytes, err := c.table(plan).Bytes()
+	if err != nil {
+		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", maxKeys, err)
+	}
+	return bytes, nil
+}
+
+// CheckChange returns the error that [Limiter.SetPolicy] of a limiter made with the policies from would return for
+// the policies to: the limiter's own first, then those of its tiers. nil means that such a limiter takes them. One
+// whose policy was changed before is bound by what it was made with.
+func CheckChange(from, to []Policy) error {
+	if len(from) == 0 || len(to) == 0 {
+		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from), len(to))
+	}
+	if err := checkTiers(from[1:]); err != nil {
+		return err
+	}
+	plan, err := plan(from[0], from[1:], 0)
+	if err != nil {
+		return err
+	}
+	_, err = replan(plan.Algorithm(), from, to, 0)
+	return err
+}
+
+// table returns the configuration of the table of a limiter.
+func (c *config) table(plan *shard.Plan) shard.Config {
+	return shard.Config{Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: c.overflow, Prefault: c.prefault}
+}

@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// checked are policies with tiers: good ones, and such as New refuses.
+var checked = [][]engine.Policy{
+	{engine.TokenBucket(engine.PerSecond(100), 200)},
+	{engine.TokenBucket(engine.PerSecond(100), 200), engine.TokenBucket(engine.PerSecond(1000), 5)},
+	{engine.TokenBucket(engine.PerSecond(97), 10), engine.TokenBucket(engine.PerSecond(1e9), 1<<32)},
+	{engine.TokenBucket(engine.PerSecond(100), 0)},
+	{engine.TokenBucket(engine.PerSecond(2e9), 5)},
+	{engine.BatchRefill(10, time.Second, 100), engine.BatchRefill(10, time.Second, 7)},
+	{engine.BatchRefill(10, time.Second, 100), engine.BatchRefill(11, time.Second, 7)},
+	{engine.FixedWindow(10, time.Minute), engine.FixedWindow(1000, time.Minute)},
+	{engine.FixedWindow(10, time.Minute), engine.FixedWindow(1000, time.Hour)},
+	{engine.FixedWindow(1<<32, time.Microsecond)},
+	{engine.SlidingWindow(10, time.Minute)},
+	{engine.SlidingWindow(10, time.Minute).Aligned()},
+	{engine.SlidingLog(10, time.Minute), engine.SlidingLog(100, time.Minute)},
+	{engine.SlidingLog(4097, time.Minute)},
+	{engine.Policy{}},
+	append([]engine.Policy{engine.FixedWindow(10, time.Minute)}, make([]engine.Policy, 15)...),
+}
+
+// TestCheckIsWhatNewSays: for good and bad numbers.
+func TestCheckIsWhatNewSays(t *testing.T) {
+	for _, p := range checked {
+		l, err := engine.New(p[0], engine.MaxKeys(1), engine.Tiers(p[1:]...))
+		if err == nil {
+			l.Close()
+		}
+		assert.Equal(t, err, p[0].Check(p[1:]...), p)
+	}
+}
+
+// TestBytesIsWhatNewHolds: to the byte, in small tables on the heap and in mapped ones.
+func TestBytesIsWhatNewHolds(t *testing.T) {
+	for _, p := range checked {
+		for _, keys := range []int{1, 7, 1000, 157_284, 300_001} {
+			bytes, err := p[0].Bytes(keys, p[1:]...)
+			if p[0].Check(p[1:]...) != nil {
+				assert.Error(t, err)
+				continue
+			}
+			require.NoError(t, err)
+			l, err := engine.New(p[0], engine.MaxKeys(keys), engine.Tiers(p[1:]...))
+			require.NoError(t, err)
+			assert.Equal(t, l.Stats().Bytes, bytes, "%v for %d keys", p, keys)
+			l.Close()
+		}
+	}
+	_, err := engine.FixedWindow(10, time.Minute).Bytes(0)
+	assert.ErrorContains(t, err, "MaxKeys(0)")
+	_, err = engine.SlidingLog(4096, time.Minute).Bytes(1 << 50)
+	assert.ErrorContains(t, err, "more than memory can be")
+}
+
+// TestCheckChangeIsWhatSetPolicySays: from every good policy to every other, good or not.
+func TestCheckChangeIsWhatSetPolicySays(t *testing.T) {
+	for _, from := range checked {
+		if from[0].Check(from[1:]...) != nil {
+			assert.Error(t, engine.CheckChange(from, from))
+			continue
+		}
+		for _, to := range append(checked, []engine.Policy{engine.SlidingLog(100, time.Hour), engine.SlidingLog(1, time.Hour)}) {
+			l, err := engine.New(from[0], engine.MaxKeys(1), engine.Tiers(from[1:]...))
+			require.NoError(t, err)
+			assert.Equal(t, l.SetPolicy(to[0], to[1:]...), engine.CheckChange(from, to), "%v to %v", from, to)
+			l.Close()
+		}
+	}
+	assert.Error(t, engine.CheckChange(nil, nil))
+}
+
+// TestAlgorithmNames: each is read back from what is written of it, and no other text is one.
+func TestAlgorithmNames(t *testing.T) {
+	for _, a := range engine.Algorithms() {
+		text, err := a.MarshalText()
+		require.NoError(t, err)
+		var b engine.Algorithm
+		require.NoError(t, b.UnmarshalText(text))
+		assert.Equal(t, a, b)
+	}
+	for _, text := range []string{"", "token bucket", "Token-Bucket", "bucket"} {
+		var a engine.Algorithm
+		assert.ErrorContains(t, a.UnmarshalText([]byte(text)), "want token-bucket, batch-refill")
+	}
+	for _, a := range []engine.Algorithm{engine.NoAlgorithm, 200} {
+		_, err := a.MarshalText()
+		assert.Error(t, err)
+	}
+	assert.Equal(t, "Algorithm(200)", engine.Algorithm(200).String())
+}

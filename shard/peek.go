@@ -1,0 +1,99 @@
+package shard
+
+import (
+	"runtime"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// Peek returns the record of the key at p, the plan it follows, and the time to judge it
+// by: now, or the watermark if now is late. Of a key without a record it returns a full one.
+// It takes nothing; but a leap of time is believed, as in Take.
+func (t *Table) Peek(p Place, now int64) Outcome {
+	defer runtime.KeepAlive(t)
+	s, plan, _, at := t.recordAt(p, now)
+	return Outcome{State: s, Plan: plan, At: at}
+}
+
+// Refund gives n tokens back to the key at p, at the time now. What was not taken is
+// not given: a bucket holds no more than all of it. A key without a record has
+// all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
+// that of Peek. Else the verdict is Admitted.
+func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
+	defer runtime.KeepAlive(t)
+	if t.rings != nil {
+		return t.refundLog(p, now, n, tier)
+	}
+	for {
+		s, plan, sl, at := t.recordAt(p, now)
+		if sl == nil {
+			return Outcome{State: s, Plan: plan, At: at}
+		}
+		algorithm, quota := plan.algorithm, plan.Quota(tier)
+		payload := algorithm.Refund(s, algorithm.Ticks(at), quota.Demand(min(n, quota.Tokens)).Cost)
+		if s, ok := sl.state.Move(s, payload); ok {
+			return Outcome{s, plan, at, Admitted}
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// Reset makes the bucket of the key at p full, by forgetting its record. A take
+// that is under way is decided before or after the reset. It reports whether
+// there was a record.
+func (t *Table) Reset(p Place) bool {
+	defer runtime.KeepAlive(t)
+	for {
+		s, _, sl := t.record(p)
+		if sl == nil {
+			return false
+		}
+		if sl.state.Free(s) {
+			return true
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// recordAt is record for a call whose clock reads now. It returns also the time to judge
+// by: now, or the watermark if now is late. Of a key without a record it returns a full one, and nil.
+//
+// The watermark is read once more after the search: R7. If it has passed that time, a record may
+// have been forgotten that was idle only later, or be too old to judge.
+func (t *Table) recordAt(p Place, now int64) (s atomicbucket.State, plan *Plan, sl *slot, at int64) {
+	for {
+		at = t.catchUp(now)
+		s, plan, sl = t.record(p)
+		if uint64(at)-t.watermark.Load() > plan.skew {
+			continue
+		}
+		if sl == nil {
+			s = plan.full(at)
+		}
+		return s, plan, sl, at
+	}
+}
+
+// record returns the live record of the key at p, the plan that it follows, and its
+// slot; or 0, the present plan, and nil. A tentative record is none yet: nothing has been
+// admitted by it.
+func (t *Table) record(p Place) (atomicbucket.State, *Plan, *slot) {
+	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
+		sl := p.at(i)
+		s := sl.state.Load() // R1
+		if s == 0 {
+			break // R5
+		}
+		if !s.IsLive() || sl.key.Load() != p.fingerprint {
+			continue
+		}
+		plan := t.plan.Load() // R9
+		if s.Tag() != plan.live {
+			t.convert(sl, s)
+		} else if sl.state.Load() == s { // R2
+			return s, plan, sl
+		}
+		i = ^uint64(0) // it changed: search again from home
+	}
+	return 0, t.plan.Load(), nil
+}
