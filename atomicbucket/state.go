@@ -89,3 +89,6 @@ func (s State) String() string {
 func (s State) with(t Tag, payload uint64) State {
 	return State(uint64(t)<<tagShift | uint64(s)&(versionMask<<versionShift) | payload&payloadMask)
 }
+
+// moved returns s in the same tenure with another payload.
+func (s State) moved(payload uint64) State { return s&^payloadMask | State(payload&payloadMask) }

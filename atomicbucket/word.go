@@ -46,7 +46,7 @@ func (w *Word) Abort(from State) bool {
 
 // Move changes the bucket of a live record within its tenure.
 func (w *Word) Move(from State, payload uint64) (State, bool) {
-	to := from&^payloadMask | State(payload&payloadMask)
+	to := from.moved(payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 

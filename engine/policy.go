@@ -207,8 +207,9 @@ func boxed[T any, P interface {
 	return P(&algorithm), err
 }
 
-// plan checks a policy and those of further tiers, and makes a plan of them.
-func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error) {
+// plan checks a policy and those of further tiers, and makes a plan of them: for a table whose records were made by
+// the algorithm before, or for a new one if that is nil.
+func plan(p Policy, tiers []Policy, before atomicbucket.Algorithm, lateness time.Duration) (*shard.Plan, error) {
 	most := p.limit
 	for _, tier := range tiers {
 		most = max(most, tier.limit)
@@ -216,6 +217,11 @@ func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error)
 	algorithm, err := p.build(most)
 	if err != nil {
 		return nil, err
+	}
+	if before != nil {
+		if algorithm, err = algorithm.Following(before); err != nil {
+			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", p, len(tiers), err)
+		}
 	}
 	quotas := make([]atomicbucket.Quota, len(tiers))
 	for i, tier := range tiers {

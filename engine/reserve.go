@@ -79,7 +79,7 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (Reservatio
 		return r, nil
 	}
 	var d Decision
-	l.decide(&d, k, o, nanos, n)
+	l.decide(&d, k, o, o.Plan.Status(o.State, o.At, n, k.tier), nanos, n)
 	return r, fmt.Errorf("engine: Reserve(%d): %w: %v, and %v is the longest", n, ErrTooLong, d.RetryAfter, longest)
 }
 

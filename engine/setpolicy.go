@@ -44,19 +44,5 @@ func replan(algorithm atomicbucket.Algorithm, before, after []Policy, lateness t
 	if len(after) != len(before) {
 		return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
 	}
-	log, isLog := algorithm.(*atomicbucket.SlidingLog)
-	if !isLog {
-		return plan(policy, tiers, lateness)
-	}
-	// The rings stay, and so does what their times mean.
-	changed, ok := log.With(policy.limit, policy.window)
-	quotas := make([]atomicbucket.Quota, len(tiers))
-	for i, tier := range tiers {
-		quotas[i] = atomicbucket.Quota{Token: 1, Tokens: tier.limit}
-		ok = ok && tier.algorithm == AlgorithmSlidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
-	}
-	if !ok {
-		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of %v to %v", policy, tiers, log.Size(), log.Shortest(), log.Longest())
-	}
-	return shard.NewPlan(&changed, lateness, quotas...)
+	return plan(policy, tiers, algorithm, lateness)
 }

@@ -11,12 +11,6 @@ import "github.com/weir-go/weir/atomicbucket"
 // record follows the new one. It takes some nanoseconds a slot.
 func (t *Table) Adopt(plan *Plan, now int64) {
 	before := t.plan.Load()
-	if plan.log != nil {
-		// Records of a log mean the same under both plans, if their rings are of a size.
-		plan.live = before.live
-		t.plan.Store(plan)
-		return
-	}
 	t.raise(t.catchUp(now)) // records are converted at the watermark
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
 	t.before.Store(before)
@@ -58,7 +52,7 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	if before == nil || s.Tag() != before.live || s.Tag() == plan.live {
 		return false // s is no longer what the slot holds
 	}
-	payload := atomicbucket.Convert(before.algorithm, plan.algorithm, s, t.Watermark())
+	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark())
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

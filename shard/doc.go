@@ -137,15 +137,13 @@
 // version as a claim does, since a plan may be changed and changed back. Without this a
 // bucket would be read by another plan's numbers: as more tokens than it has, or fewer.
 //
-// R10. What the last change of a sliding log was is in the state alone, and whoever makes
-// the next change enters it in the ring first. An entry is changed by a compare-and-swap
-// from a value that was read before the state was read once more. The state cannot move on
-// before the entry is made, and an entry never comes back to a value that it had: a tenure
-// begins by clearing the ring under CLAIM, with its version; times only grow, until a refund, and
-// a refund changes the version. So a compare-and-swap by somebody whose
-// state is long gone fails, as does one of a state whose ring is another by now. With
-// the change entered after the next one, or by a plain store, a late helper would write an old
-// time over a new one: requests would leave the window before their time.
+// R10. What the newest request of a sliding log was is in the state alone, and the call that changes the state next
+// enters it in the ring first. An entry is changed by a compare-and-swap from a value that was read before the state was
+// read once more. So the state cannot move on before the entry is made. And an entry never comes back to a value that it
+// had: a tenure begins by clearing the ring under CLAIM, with its version; ticks only grow within a version; and a
+// refund, which takes entries out of the ring, changes the version first. So a compare-and-swap fails that is prepared
+// for a state long gone, or for a state whose ring is another by now. With the entry made after the next change, or by a
+// plain store, a late call would write an old tick over a new one: requests would leave the window before their time.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record
 // ends there. The first stride, an eighth of the probe window, is always within probe bound. Who

@@ -62,7 +62,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 
 // publish writes the key into the claimed slot and settles the record.
 func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request) Outcome {
-	t.clear(sl, claimed)
+	t.ring(sl).Clear(claimed)
 	sl.key.Store(p.fingerprint)            // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
 	return t.settle(p, sl, tentative, r)
@@ -127,5 +127,6 @@ search:
 	if t.Watermark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
 		mine.state.Free(s)
 	}
+	plan.tell(s, now, r)
 	return Outcome{s, plan, now, Admitted}
 }

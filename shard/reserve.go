@@ -15,17 +15,18 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 		if !o.Verdict.Refuses() {
 			return o
 		}
-		s, plan, sl := t.record(p)
+		record, plan, sl := t.record(p)
 		if sl == nil || n > plan.Quota(tier).Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))
-		payload, ok := plan.bucket.Take(s, plan.bucket.Ticks(o.At), demand)
+		payload, ok := plan.bucket.Take(record, plan.bucket.Ticks(o.At), demand)
 		if !ok {
-			return Outcome{s, plan, o.At, Refused} // record has read the state again: R2
-		}
-		if after, ok := sl.state.Move(s, payload); ok {
-			return Outcome{after, plan, o.At, Admitted}
+			if sl.state.Load() == record.State { // R2
+				return Outcome{State: record.State, Plan: plan, At: o.At}
+			}
+		} else if after, ok := sl.state.Move(record.State, payload); ok {
+			return Outcome{State: after, Plan: plan, At: o.At, Verdict: Admitted}
 		}
 		t.shard(p).retries.Add(1)
 	}
