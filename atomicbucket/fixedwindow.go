@@ -201,8 +201,7 @@ func (w *FixedWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return left
 }
 
-// Status returns what there is to say about a record at an instant, to somebody who asks
-// for d.
+// Status returns what a client that asks for d may want to know about a record at an instant.
 func (w *FixedWindow) Status(r Record, nanos int64, d Demand) Status {
 	now := w.Ticks(nanos)
 	left, taken := w.read(r.State, now)

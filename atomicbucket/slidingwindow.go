@@ -201,8 +201,7 @@ func (w *SlidingWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return w.until(w.read(r.State, now), d.Limit-d.Cost)
 }
 
-// Status returns what there is to say about a record at an instant, to somebody who asks
-// for d.
+// Status returns what a client that asks for d may want to know about a record at an instant.
 func (w *SlidingWindow) Status(r Record, nanos int64, d Demand) Status {
 	c := w.read(r.State, uint64(nanos))
 	used := w.estimate(c)

@@ -158,7 +158,7 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 }
 
 // Ahead returns d with its limit raised by what comes back from an instant on within a
-// wait: what may be taken now by somebody who then waits. No bucket ever owes more than 2^51
+// wait: what may be taken now by a caller that then waits. No bucket ever owes more than 2^51
 // ticks.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
@@ -169,15 +169,14 @@ func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	return d
 }
 
-// Overdrawn returns the time from an instant until the debt is not above the limit: how long
-// who has taken ahead has to wait.
+// Overdrawn returns the time from an instant until the debt is not above the limit: how long a caller that has taken
+// ahead has to wait.
 func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duration {
 	owed := debt(s, b.Ticks(nanos))
 	return b.Wait(nanos, owed-min(owed, limit))
 }
 
-// Status returns what there is to say about a record at an instant, to somebody who
-// asks for d.
+// Status returns what a client that asks for d may want to know about a record at an instant.
 func (b *TokenBucket) Status(r Record, nanos int64, d Demand) Status {
 	now := b.Ticks(nanos)
 	owed := debt(r.State, now)

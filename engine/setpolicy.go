@@ -11,8 +11,7 @@ import (
 // SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
 // which there must be as many as before. The algorithm stays.
 //
-// Each key keeps the share of its limit that is used up: who has had half has had half
-// afterwards, rounded up, so that no change ever hands out a fresh bucket. (With tiers
+// Each key keeps the share of its limit that is used up: a half stays a half, rounded up, so that no change ever hands out a fresh bucket. (With tiers
 // the share is that of tier 0.) A fixed window that has begun ends when it would have; if
 // windows become shorter, when one that begins now would end, if that is sooner; an aligned
 // one with the clock's. The requests in a sliding log stay what they are; a longer window

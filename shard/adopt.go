@@ -3,8 +3,7 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // Adopt replaces the plan, at the time now, while the table is used. Records keep the
-// share of their limit that is used up: who has had half of it before has had half of it
-// after. The new plan must be of the same algorithm as the old one; it must not be in use,
+// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same algorithm as the old one; it must not be in use,
 // and only one call of Adopt may be under way.
 //
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
@@ -33,8 +32,7 @@ func (t *Table) adopt(sl *slot) {
 				return
 			}
 		case s.Tag() == atomicbucket.Tentative:
-			// Who is about to commit it may have read the plan before. It will begin
-			// again.
+			// A call that is about to commit it may have read the plan before. It will begin again.
 			if sl.state.Abort(s) {
 				return
 			}

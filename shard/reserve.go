@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Reserve is [Table.Take] from a table of token buckets by somebody who is ready to wait: if the
+// Reserve is [Table.Take] from a table of token buckets by a caller that is ready to wait: if the
 // tokens are not there but will be within that time, they are taken ahead. Outcome.Overdrawn
-// then says how long to wait. Whoever asks next waits behind: a bucket knows one line.
+// then says how long to wait. The next call waits behind: a bucket knows one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	for {
@@ -32,8 +32,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 	}
 }
 
-// Overdrawn returns how long somebody has to wait who has taken ahead: 0 if the tokens were
-// there.
+// Overdrawn returns how long a caller that has taken ahead has to wait: 0 if the tokens were there.
 func (o Outcome) Overdrawn(tier uint8) time.Duration {
 	return o.Plan.bucket.Overdrawn(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
 }

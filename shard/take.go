@@ -93,7 +93,7 @@ const hitLines = 2
 // outside the Go heap.
 //
 // It calls nothing, so that everything stays in registers, and is a step of its own so
-// that callers who count nanoseconds can save a call. It searches the first lines only:
+// that a caller for which nanoseconds count can save a call. It searches the first lines only:
 // of a new key, whose whole probe window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	for i := uint64(0); i < t.hits; i++ {
