@@ -857,3 +857,27 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) Refused(Refusal) { c.n.Add(1) }
+
+// Every algorithm has a name, policies in the list above, and a case in each switch; an algorithm without a case panics
+// instead of being taken for another one.
+func TestEveryAlgorithmHasItsCases(t *testing.T) {
+	tested := map[Algorithm]bool{}
+	for _, a := range algorithms {
+		tested[a.policy(1).Algorithm()] = true
+	}
+	for _, a := range Algorithms() {
+		require.True(t, tested[a], "the list of policies has none of %v", a)
+		require.NotEmpty(t, a.String())
+		text, err := a.MarshalText()
+		require.NoError(t, err)
+		again := NoAlgorithm
+		require.NoError(t, again.UnmarshalText(text))
+		require.Equal(t, a, again)
+	}
+	require.Len(t, Algorithms(), len(algorithmNames)-1)
+	next := Policy{algorithm: Algorithm(len(algorithmNames)), limit: 1, window: time.Minute}
+	require.Panics(t, func() { _ = next.String() })
+	require.Panics(t, func() { next.Rate() })
+	require.Panics(t, func() { next.Window() })
+	require.Panics(t, func() { _, _ = next.build(1) })
+}
