@@ -46,7 +46,7 @@ func (w *world) checkSlots() error {
 // checkProbeBounds checks that searches go as far as the records lie.
 func (w *world) checkProbeBounds() error {
 	if key, beyond := w.table.BeyondProbeBound(); beyond {
-		return fmt.Errorf("R11: the record of key %d lies beyond the probeBound of its home", key)
+		return fmt.Errorf("R11: the record of key %d lies beyond the probe bound of its home", key)
 	}
 	return nil
 }
