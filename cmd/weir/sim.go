@@ -10,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
@@ -69,9 +67,9 @@ func (c *simCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	tell, done := simProgress(os.Stderr)
-	report, err := sim.Run(context.Background(), scenario, tell)
-	done()
+	bar := newBar(os.Stderr, 1, "simulating")
+	report, err := sim.Run(context.Background(), scenario, func(p sim.Progress) { bar.fraction(p.Doing, p.Done) })
+	bar.finish()
 	if err != nil {
 		return err
 	}
@@ -90,27 +88,19 @@ func (c *simCommand) Run() error {
 
 // write prints the report for people.
 func (c *simCommand) write(r *sim.Report, out io.Writer) error {
-	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst, r.Nodes, r.Load, c.RTT); err != nil {
+	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst,
+		r.Nodes, r.Load, c.RTT); err != nil {
 		return err
 	}
 	return r.WriteTable(out)
 }
 
 // writeSimFile writes a file, or none where the name is "".
-func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) (err error) {
+func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) error {
 	if name == "" {
 		return nil
 	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	return write(f, r)
+	return atomicfile.Write(name, func(w io.Writer) error { return write(w, r) })
 }
 
 // scenario returns what the flags ask for.
@@ -149,24 +139,4 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 		return s, limit.Misuse("%w", err)
 	}
 	return s, nil
-}
-
-// simProgress returns what shows on screen how far a simulation is, and a function that takes the
-// bar away again. Without a terminal, to which nobody looks, it shows nothing.
-func simProgress(screen *os.File) (tell func(sim.Progress), done func()) {
-	if !term.IsTerminal(int(screen.Fd())) {
-		return nil, func() {}
-	}
-	const whole = 1000
-	bar := progressbar.NewOptions(whole,
-		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription("simulating"),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-	return func(p sim.Progress) {
-		bar.Describe(p.Doing)
-		_ = bar.Set(int(p.Done * (whole - 1))) // the end is done's
-	}, func() { _ = bar.Finish() }
 }

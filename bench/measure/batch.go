@@ -1,7 +1,6 @@
-package subject
+package measure
 
 import (
-	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
@@ -16,7 +15,7 @@ type batch struct {
 	whole   bool
 }
 
-func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (measure.Decider, func(), error) {
+func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (Decider, func(), error) {
 	l, err := Weir(r, engine.ClockTSC())
 	if err != nil {
 		return nil, nil, err
@@ -28,8 +27,7 @@ func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (measure.
 	return b, func() { l.Close() }, nil
 }
 
-// Decide implements measure.Decider. The stream is that of the keys. (Keys that were there before
-// are asked through Before.)
+// Decide implements Decider. The stream must be the one that the batch was opened with.
 func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	var decisions [batchSize]engine.Decision
 	for from < to {
@@ -53,5 +51,5 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns what asks for the keys that are there before the clock starts.
-func (b *batch) Before() measure.Decider { return measure.Keyed{Limiter: b.limiter} }
+// Before returns the decider for the keys that are there before the clock starts.
+func (b *batch) Before() Decider { return Keyed{Limiter: b.limiter} }

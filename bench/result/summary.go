@@ -1,5 +1,4 @@
-// Package stat sums up what rounds measured.
-package stat
+package result
 
 import (
 	"math"
@@ -9,14 +8,14 @@ import (
 // A Summary of figures is their median, their range, and how far half of them are from the median.
 type Summary struct {
 	Median, Min, Max float64
-	// Spread is the median distance from the median, as a share of it, scaled so that it is the
+	// Spread is the median distance from the median, as a fraction of it, scaled so that it is the
 	// standard deviation where the figures are normally distributed.
 	Spread float64
 	Rounds int
 }
 
-// Of sums up. Nothing has a summary of no rounds.
-func Of(figures []float64) Summary {
+// Summarize returns the summary of figures. Without any it is zero.
+func Summarize(figures []float64) Summary {
 	if len(figures) == 0 {
 		return Summary{}
 	}

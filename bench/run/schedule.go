@@ -1,4 +1,4 @@
-// Package run measures: it plans what to measure, runs it round by round in processes of its own,
+// Package run measures: it makes a schedule of what to measure, runs it round by round in processes of its own,
 // and collects the results.
 package run
 
@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -24,7 +24,7 @@ const (
 	Calls   = "allocations"
 )
 
-// Selectable returns the names of all that can be chosen.
+// Selectable returns the names of the rows and sections that can be chosen.
 func Selectable() []string {
 	return append(workload.Names(), Parts, Tables, Memory, Collect, Latency, Calls)
 }
@@ -56,23 +56,24 @@ type cell struct {
 	cores    int
 	subjects []string
 	each     time.Duration
-	rounds   int // in which it takes part
+	rounds   int // the cell is measured in the first of the run's rounds, this many
 }
 
-// A Plan is what to measure.
-type Plan struct {
+// A Schedule is what to measure.
+type Schedule struct {
 	Rounds   int
 	effort   Effort
 	cells    []cell
 	sections map[string]bool
 }
 
-// NewPlan plans to measure what is named, or everything. rounds 0 is as many as the effort needs.
-func NewPlan(effort Effort, names []string, rounds int) (*Plan, error) {
+// NewSchedule returns a schedule for the rows and sections of those names, or for all without names. rounds 0 is the
+// number that belongs to the effort. A name that does not exist and a number of rounds outside 1 to 1000 are errors.
+func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)
 	}
-	p := &Plan{Rounds: rounds, effort: effort, sections: map[string]bool{}}
+	p := &Schedule{Rounds: rounds, effort: effort, sections: map[string]bool{}}
 	if rounds == 0 {
 		p.Rounds = efforts[effort].rounds
 	}
@@ -81,7 +82,7 @@ func NewPlan(effort Effort, names []string, rounds int) (*Plan, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(Selectable(), name) {
-			_, err := workload.Find(name) // which knows what was meant
+			_, err := workload.Find(name) // its error suggests a row
 			return nil, fmt.Errorf("%w, %s", err, strings.Join(Selectable()[len(workload.Names()):], ", "))
 		}
 		row, err := workload.Find(name)
@@ -97,7 +98,7 @@ func NewPlan(effort Effort, names []string, rounds int) (*Plan, error) {
 }
 
 // coresOf returns the numbers of processors to measure a row on.
-func (p *Plan) coresOf(row *workload.Row) []int {
+func (p *Schedule) coresOf(row *workload.Row) []int {
 	all := runtime.NumCPU()
 	switch {
 	case row.Hot:
@@ -117,9 +118,9 @@ func (p *Plan) coresOf(row *workload.Row) []int {
 
 // addRow adds the cells of a row. Where keys take seconds to make, weir and the floors share a
 // process.
-func (p *Plan) addRow(row workload.Row, cores int) {
+func (p *Schedule) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
-	ours := slices.DeleteFunc(subject.Of(&row), func(name string) bool { return subject.Cannot(&row, name) != "" })
+	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
 	if row.Large() {
 		p.cells = append(p.cells, cell{row, cores, ours, each, p.Rounds})
 	} else {
@@ -136,29 +137,31 @@ func (p *Plan) addRow(row workload.Row, cores int) {
 	}
 }
 
-// roundsOf returns the rounds of a row. One word that all processors fight for is in one of two
-// regimes for the life of a process, so that row takes more processes.
-func (p *Plan) roundsOf(row *workload.Row) int {
+// roundsOf returns the rounds of a row. One word that all processors write is in one of two regimes for the life
+// of a process, so the hot row takes more processes.
+func (p *Schedule) roundsOf(row *workload.Row) int {
 	if row.Hot && p.effort > Quick {
 		return 3 * p.Rounds
 	}
 	return p.Rounds
 }
 
-// few are the peers that are measured where there is no time for all: what people write
-// themselves, and the fastest that are published.
-var few = []string{"diy GCRA, xsync map", "diy GCRA, 256 mutex shards", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
+// few are the peers that are measured where there is no time for all: the usual do-it-yourself limiters, and the
+// fastest published ones.
+var few = []string{"diy GCRA, xsync map", "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
+	"sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.
-func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
+func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 	for _, peer := range peers.All() {
 		quick := row.Name == "allowed-1k" || row.Name == "denied-1k"
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
 		chosen := slices.Contains(few, peer.Name)
 		switch {
-		case row.Batch || row.Aged || subject.Cannot(row, peer.Name) != "":
+		case row.Batch || row.Aged || measure.Cannot(row, peer.Name) != "":
 		case p.effort == Full,
-			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot || cores == 1 && (unkeyed || chosen && !row.Large())),
+			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
+				cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:
 			names = append(names, peer.Name)
 		}
@@ -167,7 +170,7 @@ func (p *Plan) peersOf(row *workload.Row, cores int) (names []string) {
 }
 
 // Steps returns how many pieces of work there are.
-func (p *Plan) Steps() int {
+func (p *Schedule) Steps() int {
 	n := 0
 	for _, c := range p.cells {
 		n += c.rounds
@@ -178,12 +181,12 @@ func (p *Plan) Steps() int {
 	return n
 }
 
-// Estimate returns about how long the plan takes, by what it took on a machine of two cores.
-func (p *Plan) Estimate() time.Duration {
+// Estimate returns about how long the schedule takes, from what it took on a machine of two cores.
+func (p *Schedule) Estimate() time.Duration {
 	var total float64 // seconds
 	for _, c := range p.cells {
 		setup := 0.05
-		peer := !subject.IsWeir(c.subjects[0]) && !subject.IsFloor(c.subjects[0])
+		peer := !measure.IsWeir(c.subjects[0]) && !measure.IsFloor(c.subjects[0])
 		switch {
 		case c.row.Large() && peer:
 			setup = 16

@@ -1,19 +1,16 @@
-// Package subject knows by name everything that is measured on a row: weir by each of its clocks,
-// the floors and their parts, and the peers.
-package subject
+package measure
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/weir-go/weir/bench/floor"
-	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
 
-// Names of what is not a peer.
+// The names of the subjects that are not peers.
 const (
 	WeirTSC      = "weir, TSC clock"
 	WeirCoarse   = "weir, coarse clock"
@@ -33,8 +30,8 @@ const (
 	ClockPrecise = "precise clock alone"
 )
 
-// Of returns the names of weir and the floors that a row is about. How much the clock matters is
-// told by the rows whose keys are in the caches; the others are for the default clock.
+// Of returns the names of weir and the floors that are measured on a row. Rows whose keys are in the caches show how
+// much the clock costs, so they have every clock; the others have the default one.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -55,7 +52,7 @@ func Parts() []string {
 	return []string{Loop, Hash, Swap, ClockCoarse, ClockTSC, ClockPrecise}
 }
 
-// IsWeir and IsFloor tell by the name.
+// IsWeir and IsFloor report whether a name is one of weir's or of a floor.
 func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
@@ -76,7 +73,7 @@ func FloorOf(r *workload.Row, name string) string {
 	return FloorTSC
 }
 
-// Cannot says why something is not measured on a row, or "".
+// Cannot returns why a subject is not measured on a row, or "" if it is.
 func Cannot(r *workload.Row, name string) string {
 	if strings.Contains(name, "TSC") && !floor.TSC() {
 		return "the kernel does not trust this processor's counter"
@@ -97,7 +94,7 @@ func Cannot(r *workload.Row, name string) string {
 // slots returns how many slots weir has for so many keys.
 func slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
-// clocks are the clocks of weir by the names of what reads them.
+// clocks are the clocks of weir by the name of the subject.
 var clocks = map[string]engine.Option{
 	WeirTSC: engine.ClockTSC(), WeirCoarse: engine.ClockCoarse(), WeirPrecise: engine.ClockPrecise(),
 }
@@ -112,14 +109,15 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 	return engine.New(policy, append([]engine.Option{engine.MaxKeys(r.Capacity), engine.Prefault(), clock}, options...)...)
 }
 
-// Open makes what the name says for a row. Nobody has asked it anything yet. Release ends it.
-func Open(r *workload.Row, name string, requests *workload.Stream) (d measure.Decider, release func(), err error) {
+// Open makes the subject of that name for a row. It has not decided any request yet. The caller calls release when it
+// is done.
+func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {
 		l, err := Weir(r, clock)
 		if err != nil {
 			return nil, nil, err
 		}
-		return measure.Keyed{Limiter: l}, func() { l.Close() }, nil
+		return Keyed{Limiter: l}, func() { l.Close() }, nil
 	}
 	if name == WeirSingle || name == WeirBatch {
 		return openBatch(r, name == WeirBatch, requests)
@@ -127,7 +125,7 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d measure.De
 	for _, p := range peers.All() {
 		if p.Name == name {
 			l, err := p.New(r.Limit(), r.Capacity)
-			return measure.Keyed{Limiter: l}, func() {}, err
+			return Keyed{Limiter: l}, func() {}, err
 		}
 	}
 	f, release, err := floor.New(floor.NewClock(), slots(r.Capacity))
@@ -139,19 +137,27 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d measure.De
 		release()
 		return nil, nil, fmt.Errorf("%q is nothing that could be measured", name)
 	}
-	return measure.Keyed{Limiter: l}, release, nil
+	return Keyed{Limiter: l}, release, nil
 }
 
 // floors returns the floors and their parts by name.
 func floors(f *floor.Floor, refused bool) map[string]peers.Limiter {
 	all := map[string]peers.Limiter{
-		FloorCoarse: floor.AdmitCoarse{Floor: f}, FloorTSC: floor.AdmitTSC{Floor: f}, FloorPrecise: floor.AdmitPrecise{Floor: f},
-		FloorHot: floor.Hot{Floor: f},
-		Loop:     floor.Loop{}, Hash: floor.Hash{Floor: f}, Swap: floor.Swap{Floor: f},
-		ClockCoarse: floor.ClockCoarse{Floor: f}, ClockTSC: floor.ClockTSC{}, ClockPrecise: floor.ClockPrecise{Floor: f},
+		FloorCoarse:  floor.AdmitCoarse{Floor: f},
+		FloorTSC:     floor.AdmitTSC{Floor: f},
+		FloorPrecise: floor.AdmitPrecise{Floor: f},
+		FloorHot:     floor.Hot{Floor: f},
+		Loop:         floor.Loop{},
+		Hash:         floor.Hash{Floor: f},
+		Swap:         floor.Swap{Floor: f},
+		ClockCoarse:  floor.ClockCoarse{Floor: f},
+		ClockTSC:     floor.ClockTSC{},
+		ClockPrecise: floor.ClockPrecise{Floor: f},
 	}
 	if refused {
-		all[FloorCoarse], all[FloorTSC], all[FloorPrecise] = floor.RefuseCoarse{Floor: f}, floor.RefuseTSC{Floor: f}, floor.RefusePrecise{Floor: f}
+		all[FloorCoarse] = floor.RefuseCoarse{Floor: f}
+		all[FloorTSC] = floor.RefuseTSC{Floor: f}
+		all[FloorPrecise] = floor.RefusePrecise{Floor: f}
 	}
 	return all
 }

@@ -1,16 +1,16 @@
-package subject
+package measure
 
 import (
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
 
-// aged is how many keys for each that the table is made for it takes until no slot is unused: a
-// window of the table is full when the last of them are placed.
+// aged is the number of keys, for each key that the table is made for, after which no slot is unused: the probe windows
+// are full when the last of these keys are placed.
 const aged = 5
 
-// openAged returns a limiter whose every slot has belonged to a key, all of them idle by now and, as is done
-// every ten seconds, swept.
+// openAged returns a limiter in which every slot has belonged to a key. All of these keys are idle, and have been
+// swept.
 func openAged(r *workload.Row, clock engine.Option) (*engine.Limiter, error) {
 	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
