@@ -18,7 +18,7 @@ type generation struct {
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
 	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
-	store      *refcounted[*redislimit.Store]              // nil where no rule is kept in one
+	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
 	transports map[transportKey]*refcounted[*http.Transport]
 	read       fieldsRead

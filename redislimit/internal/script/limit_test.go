@@ -32,45 +32,23 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 		"an empty sliding": {engine.SlidingWindow(0, time.Second), "limit of 0 tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(test.policy)
-			assert.Nil(t, plan)
+			limit, err := NewLimit(test.policy)
+			assert.Nil(t, limit)
 			assert.ErrorContains(t, err, test.says)
 		})
 	}
 }
 
-// Plans that do not understand one another's states have different hashes, equal ones the same.
+// Limits that do not understand one another's states have different hashes, equal ones the same.
 func TestHash(t *testing.T) {
 	met := map[string]string{}
 	for _, policy := range append(models[:len(models):len(models)],
 		engine.FixedWindow(11, time.Second), engine.SlidingWindow(10, 2*time.Second), engine.TokenBucket(engine.PerSecond(97), 51)) {
-		hash := planOf(t, policy).Hash()
+		hash := limitOf(t, policy).Hash()
 		assert.Regexp(t, "^[0-9a-f]{8}$", hash)
 		assert.Empty(t, met[hash], "%v", policy)
 		met[hash] = policy.String()
-		assert.Equal(t, hash, planOf(t, policy).Hash())
-	}
-	p := planOf(t, engine.TokenBucket(engine.PerSecond(97), 50))
-	assert.NotEqual(t, p.Hash(), p.Slowed().Hash())
-}
-
-// A slowed plan is slower by a 1,024th, rounded down: never faster.
-func TestSlowed(t *testing.T) {
-	for _, tokens := range []float64{1.0 / 3, 1, 97, 1000, 333333, 1e9 - 1, 1e9} {
-		for _, burst := range []uint64{1, 200, 1 << 20} {
-			p := planOf(t, engine.TokenBucket(engine.PerSecond(tokens), burst))
-			slowed := p.Slowed()
-			most := new(big.Rat).Mul(p.rate, big.NewRat(1023, 1024))
-			got := big.NewRat(slowed.num, slowed.den)
-			assert.LessOrEqual(t, got.Cmp(most), 0, "%v, burst %d", tokens, burst)
-			part, _ := new(big.Rat).Quo(got, most).Float64()
-			assert.Greater(t, part, 1-2e-6, "%v, burst %d", tokens, burst)
-			assert.Equal(t, burst, slowed.Limit())
-			assert.NotEqual(t, p.Hash(), slowed.Hash())
-		}
-	}
-	for limit, want := range map[uint64]uint64{1: 1, 2: 1, 1023: 1022, 1024: 1023, 1025: 1023, 1 << 20: 1<<20 - 1<<10} {
-		assert.Equal(t, want, planOf(t, engine.FixedWindow(limit, time.Second)).Slowed().Limit(), "%d", limit)
+		assert.Equal(t, hash, limitOf(t, policy).Hash())
 	}
 }
 
@@ -111,7 +89,33 @@ func TestFraction(t *testing.T) {
 		assert.LessOrEqual(t, big.NewRat(num, den).Cmp(rate), 0, "%v/s", tokens)
 		part, _ := new(big.Rat).Quo(big.NewRat(num, den), rate).Float64()
 		assert.Greater(t, part, 1-2e-6, "%v/s, limit %d", tokens, limit)
-		assert.LessOrEqual(t, 2*float64(limit)*float64(den), float64(exactly))
+		assert.LessOrEqual(t, 4*float64(limit)*float64(den), float64(exactly))
 		assert.LessOrEqual(t, num, int64(exactly))
+	}
+}
+
+// A store keeps every algorithm of the engine or says why not: none falls into another one's script.
+func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
+	policies := map[engine.Algorithm]engine.Policy{
+		engine.AlgorithmTokenBucket:   engine.TokenBucket(engine.PerSecond(1), 10),
+		engine.AlgorithmBatchRefill:   engine.BatchRefill(10, time.Second, 10),
+		engine.AlgorithmFixedWindow:   engine.FixedWindow(10, time.Second),
+		engine.AlgorithmSlidingWindow: engine.SlidingWindow(10, time.Second),
+		engine.AlgorithmSlidingLog:    engine.SlidingLog(10, time.Second),
+	}
+	numbers := map[uint8]engine.Algorithm{}
+	for _, algorithm := range engine.Algorithms() {
+		policy, known := policies[algorithm]
+		if !assert.True(t, known, "%v is new: say here how a store keeps it", algorithm) {
+			continue
+		}
+		limit, err := NewLimit(policy)
+		if algorithm == engine.AlgorithmBatchRefill {
+			assert.Error(t, err)
+			continue
+		}
+		assert.NoError(t, err)
+		assert.NotContains(t, numbers, limit.number)
+		numbers[limit.number] = algorithm
 	}
 }

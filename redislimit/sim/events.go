@@ -3,6 +3,7 @@ package sim
 // An event is something that will happen at a node or at the store.
 type event struct {
 	at    int64  // ns since the start
+	sent  int64  // of a call
 	order uint64 // of those at the same time: first put, first out
 	what  uint8  // of the strategy
 	node  uint32
@@ -14,14 +15,14 @@ func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.order < other.order
 }
 
-// A queue has the earliest event first: a binary heap, without the interface of container/heap,
-// which would allocate for each event.
-type queue struct {
+// eventQueue has the earliest event first: a binary heap, without the interface of container/heap, which would
+// allocate for each event.
+type eventQueue struct {
 	heap []event
 	puts uint64
 }
 
-func (q *queue) put(e event) {
+func (q *eventQueue) put(e event) {
 	e.order = q.puts
 	q.puts++
 	q.heap = append(q.heap, e)
@@ -38,7 +39,7 @@ func (q *queue) put(e event) {
 }
 
 // take removes the earliest event; there must be one.
-func (q *queue) take() event {
+func (q *eventQueue) take() event {
 	first := q.heap[0]
 	end := len(q.heap) - 1
 	last := q.heap[end]
