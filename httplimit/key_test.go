@@ -91,6 +91,10 @@ func TestRequestKeys(t *testing.T) {
 		r.Host = host
 		assert.Equal(t, "text:"+want, textOf(t, httplimit.Host, r), host)
 	}
+	for _, post := range []string{"post", "Post", "POSt"} {
+		r.Method = post
+		assert.Equal(t, "text:POST", textOf(t, httplimit.Method, r), "many servers take it for POST")
+	}
 	r.Method = "BREW"
 	other := textOf(t, httplimit.Method, r)
 	r.Method = "WHEN"

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 )
 
 type checkCommand struct {
@@ -28,6 +29,13 @@ Try it:
 func (c *checkCommand) Run() error {
 	f, err := loadRules(c.File)
 	if err != nil {
+		return err
+	}
+	ip, err := rules.ClientIP(f)
+	if err != nil {
+		return err
+	}
+	if _, err := rules.Compile(f, ip.Key); err != nil {
 		return err
 	}
 	if c.Quiet {

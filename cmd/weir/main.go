@@ -1,11 +1,13 @@
 // Command weir limits the rate of HTTP requests in front of a server, and tells
-// from an access log whom a limit would have refused.
+// from an access log which requests a limit would have refused.
 //
 //	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
 //	weir check weir.yaml
 //	weir replay --limit 10/s --burst 20 access.log.gz
 //	weir replay --limit 10/m --compare access.log.gz
+//	weir sim --nodes 4 --limit 1000/s
 //	weir bench --quick
+//	weir version
 //
 // Its exit status is 0 when the work is done, 80 when the command line is wrong
 // and nothing was done, and 1 when the work failed.
@@ -38,7 +40,7 @@ func main() {
 	parser := kong.Must(&commands{},
 		kong.Name("weir"),
 		kong.Description(description),
-		kong.Vars{"algorithms": limit.Names(), "compared": limit.Compared()},
+		kong.Vars{"algorithms": limit.List(), "compared": limit.Compared()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
 	args := os.Args[1:]

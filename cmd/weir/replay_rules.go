@@ -70,8 +70,7 @@ func (c *replayCommand) singleRule() (*config.File, error) {
 		return nil, err
 	}
 	rule := config.NewRule("limit")
-	rule.Algorithm, rule.Rate, rule.Aligned, rule.Policy = c.Flags.AlgorithmName(), c.Limit, c.Aligned, policy
-	rule.MaxKeys = c.MaxKeys
+	rule.Policy, rule.MaxKeys = policy, c.MaxKeys
 	return config.Single(rule), nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/sim"
@@ -20,7 +21,7 @@ type simCommand struct {
 	Nodes     int           `default:"4" help:"Machines that share the limit (default: ${default})."`
 	Keys      int           `default:"1" help:"Keys, each with the limit for itself (default: ${default})."`
 	Zipf      float64       `default:"1" help:"With more keys, the k-th is asked for k^-ZIPF times as often as the first (default: ${default})."`
-	Limit     limit.Rate    `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
+	Limit     engine.Rate   `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
 	Burst     uint64        `default:"200" help:"Tokens of a full bucket (default: ${default})."`
 	Load      float64       `default:"10" help:"What is offered to the first key, as a multiple of the limit (default: ${default})."`
 	Shares    string        `placeholder:"A/B/..." help:"The parts of the traffic that the nodes get, such as 90/5/3/2 (default: the same for each)."`
@@ -109,7 +110,7 @@ func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report)
 // scenario returns what the flags ask for.
 func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
-		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit.Rate, Burst: c.Burst, Load: c.Load, Time: c.Duration,
+		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
 		AwayEvery: c.DownEvery, CutOff: c.CutOff,
 		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailLocal, "closed": redislimit.FailClosed}[c.OnLoss],

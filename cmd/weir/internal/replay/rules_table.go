@@ -28,7 +28,8 @@ func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 
 // rules writes a line for each rule, and what there is to say about it.
 func (t *table) rules(r *RulesReport) {
-	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused", "refused by others")
+	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused",
+		"refused by others")
 	for i := range r.Rules {
 		if o := &r.Rules[i]; o.Blind == "" {
 			g.line(o.Rule.Name, number.Comma(o.Matched), number.Comma(o.Refused), share(o.Refused, o.Matched),

@@ -124,7 +124,8 @@ func (t *table) keys(heading string, keys []Key) {
 
 // outcomes writes a line for each policy.
 func (t *table) outcomes(all []Compared) {
-	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess", "bytes a key")
+	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess",
+		"bytes a key")
 	for _, o := range all {
 		g.line(o.Policy.String(),
 			number.Comma(o.Allowed), number.Comma(o.Refused), share(o.Refused, t.log.Requests),
