@@ -33,6 +33,9 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		fail(w, body, http.StatusBadRequest, err.Error())
 		return
 	}
+	if g.ambiguous(w, described) {
+		return
+	}
 	s.counts.requests.Add(1)
 	decision := g.limits.Decide(described)
 	if !decision.Allowed() {

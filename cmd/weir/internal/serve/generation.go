@@ -84,6 +84,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"its upstreams only")
 		return
 	}
+	if g.ambiguous(w, r) {
+		return
+	}
 	s.counts.requests.Add(1)
 	g.handler.ServeHTTP(w, r)
 }
