@@ -30,7 +30,7 @@ serial = $$([ $$module = redislimit ] && echo -p 1)
 each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-nginx test-valkey test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-proxy bench-go explore fuzz soak clean
+.PHONY: help run build test test-explore test-stress test-proxies test-valkey test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-proxy bench-go explore fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ test: ## every test: plain, with a browser, a real nginx and real Redis servers,
 	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
 	@command -v redis-server >/dev/null && command -v faketime >/dev/null || .ci/install redis-server faketime
 	$(call each,go test $(serial) ./...)
-	@$(MAKE) --no-print-directory test-explore test-stress test-nginx test-race test-386 cross bench-guard
+	@$(MAKE) --no-print-directory test-explore test-stress test-proxies test-race test-386 cross bench-guard
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explore = { go test -tags explore -timeout 0 -v ./internal/interleave ./fuzz/explore ./fuzz/model $(1) && \
@@ -60,9 +60,11 @@ test-stress: ## the stress tests, goroutines suspended between any two atomic st
 	go test -tags stress -run Stress ./fuzz
 	cd redislimit && go test -tags stress ./internal/lease
 
-test-nginx: ## weir behind a real nginx (installed when missing and root)
+test-proxies: ## weir behind real nginx, Caddy and HAProxy, and before hypercorn (installed when missing and root)
 	@command -v nginx /usr/sbin/nginx >/dev/null || .ci/install nginx-light
-	cd cmd/weir && go test -count 1 -run Nginx ./internal/serve
+	@command -v caddy >/dev/null && command -v haproxy /usr/sbin/haproxy >/dev/null && command -v hypercorn >/dev/null \
+		|| .ci/install caddy haproxy python3-hypercorn
+	cd cmd/weir && go test -count 1 -run 'Nginx|Prox|Tunnel' ./internal/serve
 
 # Debian 12 has valkey-server among its backports. redistest takes the first redis-server on the PATH.
 test-valkey: ## the tests of redislimit with Valkey in the place of Redis (installed when missing, root, and packaged)

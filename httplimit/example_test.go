@@ -78,7 +78,8 @@ func Example_chi() {
 	}
 	limits, err := httplimit.New([]httplimit.Limit{
 		{Name: "clients", Limiter: reads, Key: ip.Key},
-		{Name: "writes", Limiter: writes, Key: apiKey, Match: func(r *http.Request) bool { return r.Method == http.MethodPost }},
+		{Name: "writes", Limiter: writes, Key: apiKey,
+			Match: func(r *http.Request) bool { return r.Method == http.MethodPost }},
 	})
 	if err != nil {
 		panic(err)

@@ -56,10 +56,11 @@ func TestHeaderStyles(t *testing.T) {
 		assert.Len(t, w.Header(), len(want)+3, "Retry-After, and the body's type")
 	}
 	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 5)})
-	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}), serve(m.Handler(hello), get("/")).Result().Header, "the default")
+	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}),
+		serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
-// TestRounding: nobody comes back too early for having believed a header.
+// TestRounding: a client that believes a header does not come back too early.
 func TestRounding(t *testing.T) {
 	c := newClock()
 	c.advance(300 * time.Millisecond)
@@ -84,11 +85,12 @@ func TestRounding(t *testing.T) {
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
-// TestRetryAfterIsTrue: who comes back when told gets through, in every algorithm, and would not
+// TestRetryAfterIsTrue: a client that comes back when told gets through, in every algorithm, and would not
 // have a second earlier.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3), engine.FixedWindow(3, time.Minute),
+		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3),
+		engine.FixedWindow(3, time.Minute),
 		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute), engine.SlidingLog(3, time.Minute),
 	} {
 		c := newClock()
@@ -161,11 +163,13 @@ func TestHeadersFollowSetPolicy(t *testing.T) {
 
 func TestUnitAndNames(t *testing.T) {
 	name := ` "quoted\", with; every=thing, ~`
-	m := one(t, httplimit.Limit{Name: name, Limiter: newClock().burst(t, 1), Unit: `content-"bytes"`}, httplimit.Headers(allStyles))
+	m := one(t, httplimit.Limit{Name: name, Limiter: newClock().burst(t, 1), Unit: `content-"bytes"`},
+		httplimit.Headers(allStyles))
 	for range 2 {
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
-		assert.Equal(t, `" \"quoted\\\", with; every=thing, ~";q=1;qu="content-\"bytes\"";w=1`, w.Header().Get("RateLimit-Policy"))
+		assert.Equal(t, `" \"quoted\\\", with; every=thing, ~";q=1;qu="content-\"bytes\"";w=1`,
+			w.Header().Get("RateLimit-Policy"))
 		if w.Code == 429 {
 			var problem struct {
 				Violated []string `json:"violated-policies"`
@@ -215,7 +219,8 @@ func TestOnTheWire(t *testing.T) {
 			resp.Body.Close()
 			assert.Equal(t, status, resp.StatusCode)
 			assert.Equal(t, http2, resp.ProtoMajor == 2)
-			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset", "RateLimit-Remaining"} {
+			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset",
+				"RateLimit-Remaining"} {
 				assert.NotEmpty(t, resp.Header.Get(name), name)
 			}
 			requireHeadersHold(t, resp)
@@ -296,7 +301,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 		require.GreaterOrEqual(t, seconds, max(tightest, 1))
 		require.Contains(t, []int{429, 503}, resp.StatusCode)
 	}
-	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit",
+		"RateLimit-Remaining", "RateLimit-Reset"} {
 		if values := resp.Header.Values(name); len(values) > 0 {
 			require.Len(t, values, 1)
 			_, err := strconv.ParseUint(values[0], 10, 63)
@@ -313,11 +319,15 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("é", "\x00", uint64(0), uint64(0), int64(-1), int64(engine.Never), false)
 	f.Add("n", "", uint64(1), uint64(0), int64(engine.Never), int64(engine.Never), true)
 	f.Fuzz(func(t *testing.T, name, unit string, limit, remaining uint64, reset, retry int64, allowed bool) {
-		d := engine.Decision{Allowed: allowed, Limit: limit, Remaining: min(remaining, limit), ResetAfter: time.Duration(reset), RetryAfter: time.Duration(retry)}
-		m, err := httplimit.New([]httplimit.Limit{{Name: name, Unit: unit, Backend: fixed(d), Window: time.Duration(max(reset, 0))}},
+		d := engine.Decision{Allowed: allowed, Limit: limit, Remaining: min(remaining, limit),
+			ResetAfter: time.Duration(reset), RetryAfter: time.Duration(retry)}
+		l := httplimit.Limit{Name: name, Unit: unit, Backend: fixed(d), Window: time.Duration(max(reset, 0))}
+		m, err := httplimit.New([]httplimit.Limit{l},
 			httplimit.Headers(allStyles), httplimit.PartitionKeys(nil))
 		printable := func(s string) bool {
-			return len(s) <= 1024 && strings.Trim(s, " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""
+			const printable = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`" +
+				"abcdefghijklmnopqrstuvwxyz{|}~"
+			return len(s) <= 1024 && strings.Trim(s, printable) == ""
 		}
 		if (err == nil) != (name != "" && printable(name) && printable(unit)) {
 			t.Fatalf("name %q, unit %q: %v", name, unit, err)

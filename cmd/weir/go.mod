@@ -20,6 +20,8 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/net v0.57.0
 	golang.org/x/term v0.45.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20250804133106-a7a43d27e69b
+	google.golang.org/grpc v1.76.0
 	pgregory.net/rapid v1.3.0
 )
 

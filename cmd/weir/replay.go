@@ -76,12 +76,13 @@ func (c *replayCommand) Run() error {
 	}
 	defer source.Close()
 
-	input, done := io.Reader(source), func() {}
+	input, finish := io.Reader(source), func() {}
 	if !c.JSON {
-		input, done = withProgress(source, os.Stderr)
+		bar := newByteBar(os.Stderr, source.Size, "replaying")
+		input, finish = bar.reader(source), bar.finish
 	}
 	got, err := run(accesslog.NewLines(input))
-	done()
+	finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", source.Name, err)
 	}

@@ -84,8 +84,8 @@ func TestEventsEachSecond(t *testing.T) {
 	})
 }
 
-// TestWhoIsSlow holds nobody up, and gets what it missed.
-func TestWhoIsSlow(t *testing.T) {
+// TestSlowReader: a slow reader holds up no other, and gets what it missed.
+func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Rules: oneRule})
 		slow, quick := watch(a), watch(a)

@@ -81,6 +81,7 @@ type Upstream struct {
 	ResponseTimeout time.Duration // until the header of the answer; 0 for none
 	KeepHost        bool          // pass the client's Host on instead of the URL's
 	H2C             bool          // HTTP/2 without TLS
+	PassHeaders     []string      // canonical names of fields that are passed on although they mislead servers
 }
 
 // A Route sends the requests that match to an upstream of their own.

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its counters
-// go on, else a new one. fresh reports which.
+// observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
+// counters go on, else a new one. fresh reports which.
 func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {

@@ -62,6 +62,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.limits, err = s.middleware(g, a); err != nil {
 		return nil, err
 	}
+	g.read = newFieldsRead(file)
 	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
 	g.shown = g.shownRules()
 	g.users.Store(1)
@@ -162,5 +163,5 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 			g.transports[key] = newRefcounted(key.newTransport(), (*http.Transport).CloseIdleConnections)
 		}
 	}
-	return newProxy(u, g.transports[key].value, g.file, &s.counts, s.config.Log)
+	return newProxy(u, g.transports[key].value, g.file, g.ip, &s.counts, s.config.Log)
 }

@@ -21,9 +21,10 @@ type generation struct {
 	ip         *httplimit.ClientIP
 	rules      []*rules.Rule
 	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
-	store      *refcounted[*redislimit.Store]              // nil where no rule is kept in one
+	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
 	transports map[transportKey]*refcounted[*http.Transport]
+	read       fieldsRead
 	limits     *httplimit.Middleware
 	handler    http.Handler // the limits, and the routes behind them
 	shown      []admin.Rule // to the administrator
@@ -80,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.leave()
 	if strings.EqualFold(r.Method, http.MethodConnect) {
-		fail(w, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
+		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
 			"its upstreams only")
 		return
 	}
@@ -88,5 +89,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.counts.requests.Add(1)
+	if err := g.read.check(r); err != nil {
+		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
+		return
+	}
 	g.handler.ServeHTTP(w, r)
 }

@@ -28,8 +28,10 @@ func TestSevenQuickRequests(t *testing.T) {
 
 func TestEchoShowsWhatWasLimited(t *testing.T) {
 	s := start(t, one)
-	assert.Equal(t, answer{200, "", "text/plain; charset=utf-8", "admitted by weir\n\nmethod  GET\nhost    " + s.address() +
-		"\npath    /a/b?c=d\nclient  127.0.0.1\n\n" + `Ratelimit-Policy: "default";q=5;w=18000` + "\n" + `Ratelimit: "default";r=4;t=3600` + "\n"}, s.get("/a/b?c=d"))
+	assert.Equal(t, answer{200, "", "text/plain; charset=utf-8",
+		"admitted by weir\n\nmethod  GET\nhost    " + s.address() + "\npath    /a/b?c=d\nclient  127.0.0.1\n\n" +
+			`Ratelimit-Policy: "default";q=5;w=18000` + "\n" + `Ratelimit: "default";r=4;t=3600` + "\n",
+	}, s.get("/a/b?c=d"))
 }
 
 func TestTheAnswerIsAsTheFileSays(t *testing.T) {
@@ -102,7 +104,8 @@ func TestBehindALoadBalancerTheSocketsAddressIsTheProxys(t *testing.T) {
 		"x-forwarded-for": "X-Forwarded-For: 198.51.100.9, %s", "forwarded": "Forwarded: for=198.51.100.9, for=%s",
 		"header:X-Real-IP": "X-Real-IP: %s",
 	} {
-		s := start(t, "trusted_proxies: 127.0.0.0/8\nclient_ip: {from: \""+from+"\"}\nrules: [{name: a, rate: 1/h, burst: 1}]")
+		s := start(t, "trusted_proxies: 127.0.0.0/8\nclient_ip: {from: \""+from+"\"}\n"+
+			"rules: [{name: a, rate: 1/h, burst: 1}]")
 		assert.Equal(t, "200 429", s.statuses(2, fmt.Sprintf(header, "203.0.113.1")), from)
 		assert.Equal(t, "200 429", s.statuses(2, fmt.Sprintf(header, "203.0.113.2")), "another client, %s", from)
 		s.stop()
@@ -134,7 +137,8 @@ func TestSeveralRulesAreAllOrNothing(t *testing.T) {
 
 func TestTiersCostsShadowAndHosts(t *testing.T) {
 	s := start(t, `rules:
-  - {name: plans, rate: 1/h, burst: 1, key: host, match: {host: "*.example.com"}, tiers: {header: X-Plan, values: {paid: {burst: 3}}}}
+  - {name: plans, rate: 1/h, burst: 1, key: host, match: {host: "*.example.com"},
+     tiers: {header: X-Plan, values: {paid: {burst: 3}}}}
   - {name: costly, rate: 1/h, burst: 10, match: {path: /search}, cost: {header: X-Cost, max: 4}}
   - {name: tried, rate: 1/h, burst: 1, shadow: true, match: {path: /tried}}`)
 	assert.Equal(t, "200 429", s.statuses(2, "Host: a.example.com"))
