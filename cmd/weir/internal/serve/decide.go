@@ -36,9 +36,6 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
-	if g.ambiguous(w, described) {
-		return
-	}
 	s.counts.requests.Add(1)
 	if err := g.read.check(described); err != nil {
 		fail(w, r, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())

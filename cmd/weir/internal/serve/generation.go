@@ -85,9 +85,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"its upstreams only")
 		return
 	}
-	if g.ambiguous(w, r) {
-		return
-	}
 	s.counts.requests.Add(1)
 	if err := g.read.check(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())

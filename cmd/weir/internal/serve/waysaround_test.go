@@ -66,7 +66,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 	s := start(t, strict+one)
 	assert.Equal(t, 200, s.raw("GET /a/b/"))
 	assert.Equal(t, 400, s.raw("GET /a%2fb"))
-	assert.Contains(t, s.get("/a;b").body, "The path can be read in several ways, because of a semicolon")
+	assert.Contains(t, s.get("/a;b").body, "The request is ambiguous: servers read its path in several ways, because of a semicolon")
 	s.change(one)
 	assert.Equal(t, 200, s.raw("GET /a%2fb"))
 
@@ -74,4 +74,5 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 	for uri, want := range map[string]int{"/a/%2e%2e/b": 400, "/a/b": 200} {
 		assert.Equal(t, want, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+uri).StatusCode, uri)
 	}
+	assert.Equal(t, 403, ask("/decide?status=403", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /a;b").StatusCode, "nginx")
 }
