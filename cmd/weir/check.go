@@ -11,7 +11,7 @@ import (
 
 type checkCommand struct {
 	Quiet bool   `short:"q" help:"Print nothing if the file is good."`
-	File  string `arg:"" help:"The rule file (YAML)."`
+	File  string `arg:"" predictor:"file" help:"The rule file (YAML)."`
 }
 
 // Help is what "weir check --help" says beyond the flags.
