@@ -39,6 +39,7 @@ func defaults() *File {
 	return &File{
 		Headers:  HeadersIETF,
 		Response: Response{Body: BodyProblem},
+		Log:      Log{Format: LogText},
 		ClientIP: ClientIP{IPv4Prefix: 32, IPv6Prefix: IPv6Prefix},
 		Server: Server{
 			ReadHeaderTimeout: 10 * time.Second,
