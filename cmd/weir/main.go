@@ -13,9 +13,11 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 )
 
@@ -38,7 +40,7 @@ func main() {
 	parser := kong.Must(&commands{},
 		kong.Name("weir"),
 		kong.Description(description),
-		kong.Vars{"algorithms": limit.Names(), "compared": limit.Compared()},
+		kong.Vars{"algorithms": limit.Names(), "compared": limit.Compared(), "formats": strings.Join(accesslog.Formats(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
 	args := os.Args[1:]

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"time"
 
@@ -11,14 +10,13 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 )
 
-// withProgress returns a reader of source that shows on screen how much of it was
-// read, as stored, and a function that takes the bar away again. Without a
-// terminal, to which nobody looks, it shows nothing.
-func withProgress(source *accesslog.Source, screen *os.File) (r io.Reader, done func()) {
+// withProgress shows on screen how much of a log was read, as stored, and returns a function that
+// takes the bar away again. Without a terminal, to which nobody looks, it shows nothing.
+func withProgress(log *accesslog.Log, screen *os.File) (done func()) {
 	if !term.IsTerminal(int(screen.Fd())) {
-		return source, func() {}
+		return func() {}
 	}
-	bar := progressbar.NewOptions64(source.Size, // -1, unknown, is a spinner
+	bar := progressbar.NewOptions64(log.Size(), // -1, unknown, is a spinner
 		progressbar.OptionSetWriter(screen),
 		progressbar.OptionSetDescription("replaying"),
 		progressbar.OptionShowBytes(true),
@@ -28,8 +26,6 @@ func withProgress(source *accesslog.Source, screen *os.File) (r io.Reader, done 
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
-	// Not io.TeeReader: that would fail with the bar, and a bar that cannot be
-	// drawn is no reason to stop.
-	reader := progressbar.NewReader(source, bar)
-	return &reader, func() { _ = bar.Finish() }
+	log.Watch(func(read int64) { _ = bar.Set64(read) }) // a bar that cannot be drawn is no reason to stop
+	return func() { _ = bar.Finish() }
 }

@@ -63,7 +63,7 @@ type RulesOptions struct {
 // in shadow refuse nobody and take tokens of what is let through.
 //
 // Rules that match or count by what an access log does not hold are reported and take no part.
-func RunRules(f *config.File, options RulesOptions, lines *accesslog.Lines) (*RulesReport, error) {
+func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	r := &rulesRun{run: newRun(0), options: options}
 	defer r.closeAll()
 	for i := range f.Rules {
@@ -71,7 +71,7 @@ func RunRules(f *config.File, options RulesOptions, lines *accesslog.Lines) (*Ru
 			return nil, err
 		}
 	}
-	if err := r.read(lines, r.request); err != nil {
+	if err := r.read(log, r.request); err != nil {
 		return nil, err
 	}
 	return r.result(), nil
@@ -142,7 +142,7 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) {
 		r.report.Series.add(now, false)
 		return
 	}
-	r.ask(request, string(e.Host))
+	r.ask(request, string(e.Client))
 	refused := false
 	for i := range r.asked {
 		q := &r.asked[i]
