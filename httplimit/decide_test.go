@@ -16,10 +16,10 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// left returns what everybody together has left.
+// left returns what all clients together have left.
 func left(l *engine.Limiter) uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
 
-// shared returns a limit that everybody is under together.
+// shared returns a limit with one key for all clients.
 func shared(name string, l *engine.Limiter) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: l, Key: httplimit.Everyone}
 }
@@ -105,7 +105,8 @@ func TestShadowMode(t *testing.T) {
 			told = append(told, fmt.Sprint(c.Limit, " ", c.Outcome, " ", c.Shadow(), " ", c.Decision.RetryAfter))
 		}))
 	assert.Equal(t, []int{200, 200, 200, 200, 429}, statuses(m.Handler(hello), 5))
-	assert.Equal(t, []string{"trial shadow_refused true 1s", "trial shadow_refused true 1s", "real refused false 1s"}, told)
+	assert.Equal(t, []string{"trial shadow_refused true 1s", "trial shadow_refused true 1s", "real refused false 1s"},
+		told)
 	assert.Equal(t, 6, seen.of(httplimit.Allowed))
 	assert.Equal(t, 2, seen.of(httplimit.ShadowRefused))
 	assert.Equal(t, 1, seen.of(httplimit.Refused))
@@ -171,6 +172,8 @@ func TestTiers(t *testing.T) {
 	w := serve(h, getFrom(direct, "Plan", "1"))
 	assert.Equal(t, `"plan";q=4;w=60`, w.Header().Get("RateLimit-Policy"))
 	assert.Equal(t, `"plan";r=2;t=60`, w.Header().Get("RateLimit"), "the key's record goes along")
+	res := m.Decide(getFrom(direct, "Plan", "1"))
+	assert.Equal(t, 1, res.Check(0).Tier)
 	for _, tier := range []string{"2", "14", "15", "16", "-1", "9999999"} {
 		w := serve(h, getFrom(direct, "Plan", tier))
 		assert.Equal(t, 429, w.Code, tier)
@@ -278,7 +281,8 @@ func TestBackends(t *testing.T) {
 // TestShortAnswersOfABackend: nonsense from a backend is no nonsense in headers.
 func TestShortAnswersOfABackend(t *testing.T) {
 	for _, d := range []engine.Decision{
-		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1}, {Allowed: true, ResetAfter: -time.Hour},
+		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1},
+		{Allowed: true, ResetAfter: -time.Hour},
 	} {
 		m := one(t, httplimit.Limit{Backend: fixed(d)}, httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
 		w := serve(m.Handler(hello), get("/"))
@@ -307,7 +311,8 @@ func TestBadLimits(t *testing.T) {
 		{[]httplimit.Limit{{Name: string(make([]byte, 1025)), Limiter: l}}, "1 to 1,024"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l, Unit: "\x7f"}}, `unit "\x7f"`},
 		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Backend"},
-		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}}, `limits 1 and 3 of 3 have the same name, "a"`},
+		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}},
+			`limits 1 and 3 of 3 have the same name, "a"`},
 		{[]httplimit.Limit{{Name: "a", Limiter: l, OnError: httplimit.FailClosed}}, "no Backend that could fail"},
 		{[]httplimit.Limit{{Name: "a", Backend: s, OnError: 9}}, "an OnError of 9"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l, Window: time.Second}}, "Window is 1s"},

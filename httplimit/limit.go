@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Limit is one of the limits that a [Middleware] holds requests against. Only Name and either
-// Limiter or Backend must be set.
+// A Limit is one of the limits of a [Middleware]. Only Name and either Limiter or Backend must be set.
 //
 // Its functions are called at most once a request, from any goroutine. They must not change the
 // request or read its body.
@@ -35,7 +34,7 @@ type Limit struct {
 
 	// Match says which requests the limit is for; nil means all.
 	Match func(*http.Request) bool
-	// Key says whom a request is charged to; nil means [RemoteIP].
+	// Key returns the key that a request is charged to; nil means [RemoteIP].
 	Key KeyFunc
 	// Cost says how many tokens a request takes; nil means 1. Nothing is taken for 0. A request
 	// that costs more than the limit is refused for ever.
@@ -81,7 +80,7 @@ const (
 	FailLocal
 )
 
-// limit is a Limit that was checked, with what is made of it once.
+// limit is a Limit that was checked, with texts that are formatted once.
 type limit struct {
 	Limit
 	quoted   string                       // the name as a string of RFC 9651, which is one of JSON as well
@@ -89,7 +88,7 @@ type limit struct {
 	policies [16]atomic.Pointer[rendered] // one for each tier
 }
 
-// rendered is an item of RateLimit-Policy, and the numbers that it was made of.
+// rendered is an item of RateLimit-Policy, and the numbers in it.
 type rendered struct {
 	quota  uint64
 	window time.Duration

@@ -42,7 +42,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", uint8(o))
 }
 
-// report tells the metrics and the callback what became of a request.
+// report passes the outcomes of a request to the metrics and the callback.
 func (m *Middleware) report(r *http.Request, res *Result) {
 	for i := range res.n {
 		c := res.at(i)

@@ -47,8 +47,14 @@ func TestRefundByStatus(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}, 8},
 		{"early hints, then 200", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.Write(nil) }, 9},
-		{"a body, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")); w.WriteHeader(500) }, 9},
-		{"a flush, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 9},
+		{"a body, then a late 500", func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte("x"))
+			w.WriteHeader(500)
+		}, 9},
+		{"a flush, then a late 500", func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			w.WriteHeader(500)
+		}, 9},
 		{"two statuses", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); w.WriteHeader(200) }, 8},
 		{"a status behind an Unwrap", func(w http.ResponseWriter, _ *http.Request) {
 			http.NewResponseController(w).Flush()

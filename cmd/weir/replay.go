@@ -20,7 +20,7 @@ type replayCommand struct {
 	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON    bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
 	Format  string   `placeholder:"NAME" help:"The format of the log, where it is not detected: ${formats}."`
-	Files   []string `arg:"" name:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
+	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
 // Help is what "weir replay --help" says beyond the flags.
@@ -87,12 +87,14 @@ func (c *replayCommand) Run() error {
 	}
 	defer log.Close()
 
-	done := func() {}
+	finish := func() {}
 	if !c.JSON {
-		done = withProgress(log, os.Stderr)
+		bar := newByteBar(os.Stderr, log.Size(), "replaying")
+		log.Watch(func(read int64) { _ = bar.Set64(read) })
+		finish = bar.finish
 	}
 	got, err := run(log)
-	done()
+	finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", log.Name(), err)
 	}

@@ -18,7 +18,7 @@ func requestOf(e *accesslog.Entry, host string) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false
 	}
-	r := &http.Request{Method: string(e.Method), Host: host, Header: http.Header{}}
+	r := &http.Request{Method: string(e.Method), Host: host, Header: http.Header{}, RemoteAddr: string(e.Client)}
 	if len(e.Host) > 0 {
 		r.Host = string(e.Host)
 	}

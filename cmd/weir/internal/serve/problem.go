@@ -5,10 +5,15 @@ import (
 	"net/http"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // fail answers a request that cannot be served, in the format of refusals.
-func fail(w http.ResponseWriter, body config.Body, status int, detail string) {
+func fail(w http.ResponseWriter, r *http.Request, body config.Body, status int, detail string) {
+	if httplimit.IsGRPC(r) {
+		failGRPC(w, grpcCode(status), detail)
+		return
+	}
 	contentType, value := "application/problem+json", any(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`

@@ -22,7 +22,7 @@ func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if rs.fallback == nil {
-		fail(w, rs.file.Response.Body, http.StatusNotFound, "There is no upstream for this request")
+		fail(w, r, rs.file.Response.Body, http.StatusNotFound, "There is no upstream for this request")
 		return
 	}
 	rs.fallback.ServeHTTP(w, r)

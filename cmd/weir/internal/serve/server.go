@@ -20,9 +20,10 @@ type Config struct {
 	Version string // of the program
 	Log     *slog.Logger
 
-	// LimiterOptions and Clock are for tests that move the time.
+	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
+	Sleep          func(time.Duration)
 }
 
 // Server is a server at work. Make one with [Start], then call [Server.Run].
@@ -52,6 +53,9 @@ type Server struct {
 
 // Start binds the ports and serves. After an error nothing is left open.
 func Start(c Config) (*Server, error) {
+	if c.Sleep == nil {
+		c.Sleep = time.Sleep
+	}
 	s := &Server{config: c, connections: newConnLimit(c.Log), failed: make(chan error, 1)}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})

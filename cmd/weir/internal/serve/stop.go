@@ -18,7 +18,7 @@ func (s *Server) stop() {
 	s.leaving.Store(true)
 	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 {
 		s.config.Log.Info("stopping: not ready any more, and serving for a while", "for", delay)
-		time.Sleep(delay)
+		s.config.Sleep(delay)
 	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
