@@ -87,6 +87,14 @@ programs: begin
 test-modules: begin
 	$(call each,test,$(call go-test))
 
+# Go keeps the results of tests, and notices changes of files in the module of the test only: what reads documents from
+# another module runs again here.
+test: test-documents
+test-documents: begin ## what the documents say: their links, commands, programs, configurations and tables
+	$(stage) documents bash -c 'go test ./docs && cd cmd/weir && go test -count 1 -run "Document|README" . \
+	&& go test -count 1 -run "Document|Operations|Described" ./internal/config && go test -count 1 -run "Behind" ./internal/serve \
+	&& cd ../../fuzz && go test -count 1 -run "Invariants" . && cd ../bench && go test -count 1 -run "Figures" ./report'
+
 test-explore: begin ## every interleaving of small scenarios
 	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./fuzz/explore ./redislimit/internal/lease
 
