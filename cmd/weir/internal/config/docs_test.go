@@ -55,7 +55,7 @@ rule api
   memory  26 MiB for 1,000,000 keys, then evict
 
 rule failed-logins
-  for     method POST, path /login or /login/{$}
+  for     method POST, path /login
   by      ip
   limit   token bucket 5/m burst 5
   refund  on 2xx

@@ -17,6 +17,7 @@ type File struct {
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
 	ClientIP       ClientIP
+	AmbiguousPaths AmbiguousPaths
 	Headers        Headers
 	Response       Response
 	Server         Server

@@ -25,6 +25,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		field{"routes", func(n *yaml.Node) { d.routes(n, f) }},
 		field{"trusted_proxies", func(n *yaml.Node) { d.trustedProxies(n, f) }},
 		field{"client_ip", func(n *yaml.Node) { d.clientIP(n, f) }},
+		choiceField(d, "ambiguous_paths", ambiguousPaths, &f.AmbiguousPaths),
 		choiceField(d, "headers", headerStyles, &f.Headers),
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
