@@ -29,6 +29,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		choiceField(d, "headers", headerStyles, &f.Headers),
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
+		field{"log", func(n *yaml.Node) { d.log(n, &f.Log) }},
 		field{"store", func(n *yaml.Node) { f.Store = d.store(n) }},
 		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
 		field{ownKeys, nil},
