@@ -42,13 +42,15 @@ func TestLogsOfARealNginx(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, documented, "docs/program.md has the format")
+	const common = `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent`
 	for _, c := range []struct {
 		name, format, use string
 		host, agent       bool
 	}{
 		{"combined", "", "combined", false, true},
-		{"common", "log_format f '$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent';", "f", false, false},
-		{"vhost_combined", "log_format f '$host:$server_port $remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"';", "f", true, true},
+		{"common", "log_format f '" + common + "';", "f", false, false},
+		{"vhost_combined",
+			"log_format f '$host:$server_port " + common + ` "$http_referer" "$http_user_agent"';`, "f", true, true},
 		{"nginx_json", documented, "weir", true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,9 +60,10 @@ func TestLogsOfARealNginx(t *testing.T) {
 			for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 				temp += fmt.Sprintf("%s_temp_path %s;\n", kind, filepath.Join(dir, kind))
 			}
-			stop := startServer(t, dir, "nginx", address, fmt.Sprintf("daemon off;\nmaster_process off;\npid %s/pid;\nerror_log stderr notice;\n"+
-				"events {}\nhttp {\n%s%s\naccess_log %s %s;\nserver { listen %s; return 200 hello; }\n}\n", dir, temp, c.format, log, c.use, address),
-				"-p", dir, "-c")
+			conf := fmt.Sprintf("daemon off;\nmaster_process off;\npid %s/pid;\nerror_log stderr notice;\nevents {}\n"+
+				"http {\n%s%s\naccess_log %s %s;\nserver { listen %s; return 200 hello; }\n}\n",
+				dir, temp, c.format, log, c.use, address)
+			stop := startServer(t, dir, "nginx", address, conf, "-p", dir, "-c")
 			send(t, address, log)
 			stop()
 			checkReal(t, log, c.name, c.host, c.agent)
@@ -72,9 +75,11 @@ func TestLogsOfARealHAProxy(t *testing.T) {
 	for _, syslog := range []string{"raw", "rfc3164", "rfc5424"} {
 		t.Run(syslog, func(t *testing.T) {
 			dir, address := t.TempDir(), freeAddress(t)
-			stop := startServer(t, dir, "haproxy", address, "global\n nbthread 1\ndefaults\n mode http\n timeout connect 1m\n timeout client 1m\n timeout server 1m\n"+
-				" option httplog\n log stdout format "+syslog+" local0\nfrontend f\n bind "+address+
-				"\n capture request header User-Agent len 64\n http-request return status 200\n", "-db", "-f")
+			// One thread, so that the lines are in the order of the requests.
+			conf := "global\n nbthread 1\ndefaults\n mode http\n timeout connect 1m\n timeout client 1m\n" +
+				" timeout server 1m\n option httplog\n log stdout format " + syslog + " local0\nfrontend f\n bind " + address +
+				"\n capture request header User-Agent len 64\n http-request return status 200\n"
+			stop := startServer(t, dir, "haproxy", address, conf, "-db", "-f")
 			send(t, address, filepath.Join(dir, "output"))
 			stop()
 			checkReal(t, filepath.Join(dir, "output"), "haproxy", false, false)
@@ -87,8 +92,9 @@ func TestLogsOfARealCaddy(t *testing.T) {
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	log := filepath.Join(dir, "access.log")
-	stop := startServer(t, dir, "caddy", address, "{\n admin off\n}\nhttp://:"+port+" {\n bind 127.0.0.1\n log {\n output file "+log+
-		"\n }\n respond hello\n}\n", "run", "--adapter", "caddyfile", "--config")
+	conf := "{\n admin off\n}\nhttp://:" + port + " {\n bind 127.0.0.1\n log {\n output file " + log +
+		"\n }\n respond hello\n}\n"
+	stop := startServer(t, dir, "caddy", address, conf, "run", "--adapter", "caddyfile", "--config")
 	send(t, address, log)
 	stop()
 	checkReal(t, log, "caddy", true, true)
@@ -152,8 +158,8 @@ func send(t *testing.T, address, log string) {
 	for _, r := range sentRequests {
 		conn, err := net.Dial("tcp", address)
 		require.NoError(t, err)
-		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: %s\r\nX-Api-Key: k\r\nContent-Length: 0\r\n"+
-			"Connection: close\r\n\r\n", r.method, r.target, r.agent)
+		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: %s\r\nX-Api-Key: k\r\n"+
+			"Content-Length: 0\r\nConnection: close\r\n\r\n", r.method, r.target, r.agent)
 		require.NoError(t, err)
 		answer, err := io.ReadAll(conn)
 		require.NoError(t, err)
