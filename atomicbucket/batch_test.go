@@ -12,25 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // A cell is one key's word as a table would use it: forgotten, at times, when it is idle.
 type cell struct {
-	rule  atomicbucket.Rule
-	state atomicbucket.State
-	since int64 // it was made or forgotten then, and no call comes from before
-	wrote int64 // the latest time at which it was written
+	algorithm atomicbucket.Algorithm
+	state     atomicbucket.State
+	since     int64 // it was made or forgotten then, and no call comes from before
+	wrote     int64 // the latest time at which it was written
 }
 
-func newCell(rule atomicbucket.Rule, nanos int64) *cell {
-	c := &cell{rule: rule}
+func newCell(algorithm atomicbucket.Algorithm, nanos int64) *cell {
+	c := &cell{algorithm: algorithm}
 	c.forget(nanos)
 	return c
 }
 
 func (c *cell) forget(nanos int64) {
-	c.write(nanos, c.rule.Full(c.rule.Ticks(nanos)))
+	c.write(nanos, c.algorithm.Full(c.algorithm.Ticks(nanos)))
 	c.since = nanos
 }
 
@@ -39,12 +39,12 @@ func (c *cell) write(nanos int64, payload uint64) {
 }
 
 func (c *cell) wouldTake(nanos int64, n uint64) bool {
-	_, ok := c.rule.Take(c.state, c.rule.Ticks(nanos), c.rule.Quota().Demand(n))
+	_, ok := c.algorithm.Take(c.state.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n))
 	return ok
 }
 
 func (c *cell) take(nanos int64, n uint64) bool {
-	payload, ok := c.rule.Take(c.state, c.rule.Ticks(nanos), c.rule.Quota().Demand(n))
+	payload, ok := c.algorithm.Take(c.state.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n))
 	if ok {
 		c.write(nanos, payload)
 	}
@@ -52,7 +52,11 @@ func (c *cell) take(nanos int64, n uint64) bool {
 }
 
 func (c *cell) refund(nanos int64, n uint64) {
-	c.write(nanos, c.rule.Refund(c.state, c.rule.Ticks(nanos), c.rule.Quota().Demand(n).Cost))
+	var at atomicbucket.Word
+	claimed, _ := at.Claim(0)
+	live, _ := at.Commit(at.Publish(claimed), atomicbucket.Live, c.state.Payload())
+	after, _ := c.algorithm.Refund(live.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n).Cost, &at)
+	c.write(nanos, after.Payload())
 }
 
 // A trial holds a cell against a model, step by step.
@@ -73,7 +77,7 @@ const endOfTrial = math.MaxInt64 - 1<<58
 
 // run makes a history of so many steps, from an instant on.
 func (r *trial) run(t *testing.T, nanos int64, steps int) {
-	r.cell = newCell(r.rule, nanos)
+	r.cell = newCell(r.algorithm, nanos)
 	for range steps {
 		n := 1 + r.random.Uint64N(r.limit)
 		if r.random.IntN(3) > 0 {
@@ -81,7 +85,7 @@ func (r *trial) run(t *testing.T, nanos int64, steps int) {
 		}
 		at := nanos
 		if r.random.IntN(6) == 0 { // late
-			at = max(nanos-r.random.Int64N(1+min(r.length*3, int64(r.rule.MaxSkew()), 1<<58)), r.since)
+			at = max(nanos-r.random.Int64N(1+min(r.length*3, int64(r.algorithm.MaxSkew()), 1<<58)), r.since)
 		}
 		r.requireNoGain(t, at, nanos, n)
 		switch r.random.IntN(8) {
@@ -126,19 +130,19 @@ func (r *trial) requireNoGain(t *testing.T, at, nanos int64, n uint64) {
 
 // requireSame holds all that can be said of the cell against the model.
 func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
-	now, demand := r.rule.Ticks(at), r.rule.Quota().Demand(n)
-	got := r.rule.Read(r.state, at, demand)
+	now, demand := r.algorithm.Ticks(at), r.algorithm.Quota().Demand(n)
+	got := r.algorithm.Status(r.state.Record(), at, demand)
 	left := r.model.Remaining(at)
 	require.Equal(t, left, got.Remaining, "remaining at %d", at)
 	require.Equal(t, n <= left, r.wouldTake(at, n), "%d of %d tokens at %d", n, left, at)
-	require.GreaterOrEqual(t, r.rule.Tokens(r.rule.Debt(r.state, now)), r.limit-left)
+	require.GreaterOrEqual(t, r.algorithm.Tokens(r.algorithm.Debt(r.state.Record(), now)), r.limit-left)
 	if left > 0 {
-		require.Equal(t, r.limit-left, r.rule.Tokens(r.rule.Debt(r.state, now)), "debt at %d", at)
+		require.Equal(t, r.limit-left, r.algorithm.Tokens(r.algorithm.Debt(r.state.Record(), now)), "debt at %d", at)
 	}
-	require.Equal(t, r.model.Idle(at), r.rule.Idle(r.state, now), "idle at %d", at)
-	nothing := r.rule.Read(r.state, at, r.rule.Quota().Demand(0))
+	require.Equal(t, r.model.Idle(at), r.algorithm.Idle(r.state, now), "idle at %d", at)
+	nothing := r.algorithm.Status(r.state.Record(), at, r.algorithm.Quota().Demand(0))
 	require.Zero(t, nothing.RetryAfter, "nothing is lacking to a demand for nothing")
-	require.Zero(t, r.rule.Lack(r.state, now, r.rule.Quota().Demand(0)))
+	require.Zero(t, r.algorithm.Shortfall(r.state.Record(), now, r.algorithm.Quota().Demand(0)))
 	require.Equal(t, got.Remaining, nothing.Remaining)
 
 	if !r.lateWaits(at) {
@@ -146,9 +150,9 @@ func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	}
 	retry := r.model.RetryAfter(at, n)
 	require.EqualValues(t, retry, got.RetryAfter, "RetryAfter of %d at %d", n, at)
-	require.EqualValues(t, retry, r.rule.Wait(at, r.rule.Lack(r.state, now, demand)))
+	require.EqualValues(t, retry, r.algorithm.Wait(at, r.algorithm.Shortfall(r.state.Record(), now, demand)))
 	require.EqualValues(t, r.model.ResetAfter(at), got.ResetAfter, "ResetAfter at %d", at)
-	require.EqualValues(t, r.idleAfter(at), r.rule.Wait(at, r.rule.Rest(r.state, now)), "rest at %d", at)
+	require.EqualValues(t, r.idleAfter(at), r.algorithm.Wait(at, r.algorithm.UntilIdle(r.state, now)), "rest at %d", at)
 	if retry > 0 && retry < 1<<58 {
 		require.True(t, r.wouldTake(at+retry, n), "%d tokens after %d ns, as told", n, retry)
 		require.False(t, r.wouldTake(at+retry-1, n), "%d tokens 1 ns before %d", n, retry)
@@ -174,7 +178,7 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 		return r.random.Int64N(far * 2)
 	case 7:
 		if r.random.IntN(10) == 0 {
-			return min(int64(r.rule.MaxSkew()), 1<<57) * r.random.Int64N(12)
+			return min(int64(r.algorithm.MaxSkew()), 1<<57) * r.random.Int64N(12)
 		}
 	}
 	return r.random.Int64N(far)
@@ -183,9 +187,9 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 // comeRound is what the table sees to: no record is asked about more than 12 skews after it was
 // written. Up to then it is never misread, and after three it is idle.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
-	_, hi := bits.Mul64(uint64(r.rule.MaxSkew()), 12)
+	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {
-		require.True(t, r.rule.Idle(r.state, r.rule.Ticks(nanos)) || uint64(nanos-r.wrote) > min(hi, math.MaxInt64))
+		require.True(t, r.algorithm.Idle(r.state, r.algorithm.Ticks(nanos)) || uint64(nanos-r.wrote) > min(hi, math.MaxInt64))
 		r.forget(nanos)
 		r.model.Reset()
 	}
@@ -226,11 +230,11 @@ var batches = []struct {
 }
 
 func batchTrial(t *testing.T, refill uint64, interval time.Duration, burst, seed uint64) *trial {
-	rule, err := atomicbucket.NewBatchBucket(refill, interval, burst)
+	algorithm, err := atomicbucket.NewBatchBucket(refill, interval, burst)
 	require.NoError(t, err)
 	model := reference.NewBatchRefill(refill, interval, burst)
 	return &trial{
-		cell: &cell{rule: &rule}, model: model, limit: burst, length: int64(interval),
+		cell: &cell{algorithm: &algorithm}, model: model, limit: burst, length: int64(interval),
 		random: rand.New(rand.NewPCG(seed, burst)), idleAfter: model.ResetAfter, lateWaits: always,
 	}
 }
@@ -251,27 +255,27 @@ func TestBatchBucketAgainstTheModel(t *testing.T) {
 // Two buckets that are known by heart: refills come at the multiples of the interval, all at
 // once, and whatever did not fit is lost.
 func TestBatchBucketRefills(t *testing.T) {
-	rule, err := atomicbucket.NewBatchBucket(10, time.Second, 100)
+	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 100)
 	require.NoError(t, err)
-	c := newCell(&rule, 5_300_000_000)
+	c := newCell(&algorithm, 5_300_000_000)
 	require.True(t, c.take(5_300_000_000, 100))
-	assert.Equal(t, atomicbucket.Reading{RetryAfter: 700 * time.Millisecond, ResetAfter: 9700 * time.Millisecond}, rule.Read(c.state, 5_300_000_000, rule.Quota().Demand(10)))
+	assert.Equal(t, atomicbucket.Status{RetryAfter: 700 * time.Millisecond, ResetAfter: 9700 * time.Millisecond}, algorithm.Status(c.state.Record(), 5_300_000_000, algorithm.Quota().Demand(10)))
 	assert.False(t, c.take(5_999_999_999, 1))
 	assert.True(t, c.take(6_000_000_000, 10))
 	assert.False(t, c.take(6_000_000_001, 1))
 	assert.True(t, c.take(8_999_999_999, 20))
 	assert.False(t, c.take(8_999_999_999, 1))
 	c.refund(9_000_000_000, 95)
-	assert.EqualValues(t, 100, rule.Read(c.state, 9_000_000_000, rule.Quota().Demand(0)).Remaining, "no more than fits")
+	assert.EqualValues(t, 100, algorithm.Status(c.state.Record(), 9_000_000_000, algorithm.Quota().Demand(0)).Remaining, "no more than fits")
 }
 
 // A client that polls faster than the interval does not lose what has come of it. (The
 // fault: lastRefill = now at every check.)
 func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
-	rule, err := atomicbucket.NewBatchBucket(10, time.Second, 10)
+	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 10)
 	require.NoError(t, err)
 	nanos := int64(1e18 + 5e8)
-	c, admitted := newCell(&rule, nanos), 0
+	c, admitted := newCell(&algorithm, nanos), 0
 	require.True(t, c.take(nanos, 10))
 	for range 10_000 { // ten seconds, at a thousand polls each
 		nanos += 1e6
@@ -286,24 +290,24 @@ func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 // circle without a difference being misread.
 func TestBatchBucketOnTheCircle(t *testing.T) {
 	for _, b := range batches {
-		rule, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
+		algorithm, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
 		require.NoError(t, err)
-		requireCircle(t, &rule, b.burst, max(int64(b.interval), 1))
+		requireCircle(t, &algorithm, b.burst, max(int64(b.interval), 1))
 	}
 }
 
 // requireCircle checks that a record from which all was taken says so from MaxSkew before
 // it was written until it is idle, and then that it is past, to 12 MaxSkew after it was written.
-func requireCircle(t *testing.T, rule atomicbucket.Rule, limit uint64, length int64) {
-	skew := int64(rule.MaxSkew())
+func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, length int64) {
+	skew := int64(algorithm.MaxSkew())
 	require.GreaterOrEqual(t, skew, int64(30*time.Second))
 	require.LessOrEqual(t, skew, int64(1<<59))
 	random := rand.New(rand.NewPCG(limit, uint64(length)))
 	for range 20 {
 		wrote := skew + random.Int64N(1<<61-1)>>random.IntN(8)
-		c := newCell(rule, wrote)
+		c := newCell(algorithm, wrote)
 		require.True(t, c.take(wrote, limit))
-		rest := int64(rule.Wait(wrote, rule.Rest(c.state, rule.Ticks(wrote))))
+		rest := int64(algorithm.Wait(wrote, algorithm.UntilIdle(c.state, algorithm.Ticks(wrote))))
 		require.Positive(t, rest)
 		for _, before := range []int64{0, 1, length, skew / 2, skew - 1, skew} {
 			if before > skew {
@@ -311,8 +315,8 @@ func requireCircle(t *testing.T, rule atomicbucket.Rule, limit uint64, length in
 			}
 			at := wrote - before
 			require.False(t, c.wouldTake(at, 1), "%d ns before it was written, with a skew of %d", before, skew)
-			require.Equal(t, limit, rule.Tokens(rule.Debt(c.state, rule.Ticks(wrote))))
-			require.False(t, rule.Idle(c.state, rule.Ticks(at)))
+			require.Equal(t, limit, algorithm.Tokens(algorithm.Debt(c.state.Record(), algorithm.Ticks(wrote))))
+			require.False(t, algorithm.Idle(c.state, algorithm.Ticks(at)))
 		}
 		for part := int64(0); part <= 48; part++ {
 			hi, after := bits.Mul64(uint64(skew/4), uint64(part))
@@ -321,11 +325,11 @@ func requireCircle(t *testing.T, rule atomicbucket.Rule, limit uint64, length in
 			}
 			for _, at := range []int64{wrote + int64(after) - 1, wrote + int64(after)} {
 				if at >= wrote && at-wrote < rest {
-					require.False(t, rule.Idle(c.state, rule.Ticks(at)), "%d ns after it was written", at-wrote)
+					require.False(t, algorithm.Idle(c.state, algorithm.Ticks(at)), "%d ns after it was written", at-wrote)
 				}
 				if at-wrote >= rest {
-					require.True(t, rule.Idle(c.state, rule.Ticks(at)), "%d ns after it was written, with a skew of %d", at-wrote, skew)
-					require.Zero(t, rule.Rest(c.state, rule.Ticks(at)))
+					require.True(t, algorithm.Idle(c.state, algorithm.Ticks(at)), "%d ns after it was written, with a skew of %d", at-wrote, skew)
+					require.Zero(t, algorithm.UntilIdle(c.state, algorithm.Ticks(at)))
 					require.True(t, c.wouldTake(at, limit))
 				}
 			}

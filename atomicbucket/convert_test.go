@@ -1,6 +1,7 @@
 package atomicbucket_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -11,24 +12,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
-// converted returns the cell under another rule.
-func (c *cell) converted(to atomicbucket.Rule, nanos int64) *cell {
-	after := &cell{rule: to, since: nanos}
-	after.write(nanos, atomicbucket.Convert(c.rule, to, c.state, nanos))
+// converted returns the cell under another algorithm.
+func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
+	after := &cell{algorithm: to, since: nanos}
+	after.write(nanos, to.Convert(c.algorithm, c.state, nanos))
 	return after
 }
 
 // requireShare checks that a cell keeps the share of its limit that is used up: rounded up
-// to a unit of the other rule, and never a larger share of tokens than before.
+// to a unit of the other algorithm, and never a larger share of tokens than before.
 func requireShare(t *testing.T, before, after *cell, nanos int64) {
 	t.Helper()
 	of := func(c *cell) (debt, limit *big.Int) {
-		q := c.rule.Quota()
+		q := c.algorithm.Quota()
 		all := q.Token * q.Tokens
-		return new(big.Int).SetUint64(min(c.rule.Debt(c.state, c.rule.Ticks(nanos)), all)), new(big.Int).SetUint64(all)
+		return new(big.Int).SetUint64(min(c.algorithm.Debt(c.state.Record(), c.algorithm.Ticks(nanos)), all)), new(big.Int).SetUint64(all)
 	}
 	used, limit := of(before)
 	now, all := of(after)
@@ -37,13 +38,13 @@ func requireShare(t *testing.T, before, after *cell, nanos int64) {
 	got := new(big.Int).Mul(now, limit)
 	require.GreaterOrEqual(t, got.Cmp(exact), 0, "%s of %s used becomes %s of %s: a gift", used, limit, now, all)
 	require.Negative(t, got.Sub(got, limit).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, limit, now, all)
-	had, has := before.rule.Read(before.state, nanos, before.rule.Quota().Demand(0)).Remaining, after.rule.Read(after.state, nanos, after.rule.Quota().Demand(0)).Remaining
+	had, has := before.algorithm.Status(before.state.Record(), nanos, before.algorithm.Quota().Demand(0)).Remaining, after.algorithm.Status(after.state.Record(), nanos, after.algorithm.Quota().Demand(0)).Remaining
 	share := func(n uint64, c *cell) *big.Rat {
-		return new(big.Rat).SetFrac(new(big.Int).SetUint64(n), new(big.Int).SetUint64(c.rule.Quota().Tokens))
+		return new(big.Rat).SetFrac(new(big.Int).SetUint64(n), new(big.Int).SetUint64(c.algorithm.Quota().Tokens))
 	}
 	// Whole tokens of a bucket that is refilled in smaller parts may hide a part of one.
-	room := big.NewRat(1, int64(before.rule.Quota().Tokens))
-	if before.rule.Quota().Token == 1 {
+	room := big.NewRat(1, int64(before.algorithm.Quota().Tokens))
+	if before.algorithm.Quota().Token == 1 {
 		room.SetInt64(0)
 	}
 	require.LessOrEqual(t, share(has, after).Cmp(room.Add(room, share(had, before))), 0, "%d tokens become %d", had, has)
@@ -57,11 +58,11 @@ func TestConvertTokenBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 4))
 	for range trials(5000) {
 		p, q := drawn(random, policies), drawn(random, policies)
-		from, to := newBucket(t, p.tokens, p.period, p.burst).rule, newBucket(t, q.tokens, q.period, q.burst).rule
+		from, to := newBucket(t, p.tokens, p.period, p.burst).algorithm, newBucket(t, q.tokens, q.period, q.burst).algorithm
 		nanos := random.Int64N(math.MaxInt64 / 2)
 		c := newCell(&from, nanos)
 		c.take(nanos, 1+random.Uint64N(p.burst))
-		nanos += random.Int64N(int64(min(from.Wait(nanos, from.Rest(c.state, from.Ticks(nanos))), week)) + 2)
+		nanos += random.Int64N(int64(min(from.Wait(nanos, from.UntilIdle(c.state, from.Ticks(nanos))), week)) + 2)
 		requireShare(t, c, c.converted(&to, nanos), nanos)
 	}
 }
@@ -76,7 +77,7 @@ func TestConvertBatchBucket(t *testing.T) {
 		r.run(t, nanos, 3)
 		nanos = r.wrote
 		before := *r.cell
-		after.cell = before.converted(after.rule, nanos)
+		after.cell = before.converted(after.algorithm, nanos)
 		requireShare(t, &before, after.cell, nanos)
 		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst)
 		after.model, after.idleAfter = model, model.ResetAfter
@@ -108,7 +109,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		require.True(t, c.take(nanos, n))
 		require.True(t, model.Take(nanos, n))
 		if random.IntN(10) == 0 { // over
-			nanos += int64(from.Wait(nanos, from.Rest(c.state, from.Ticks(nanos))))
+			nanos += int64(from.Wait(nanos, from.UntilIdle(c.state, from.Ticks(nanos))))
 			model.Reset()
 		} else {
 			nanos += random.Int64N(int64(p.window))
@@ -121,10 +122,10 @@ func TestConvertFixedWindow(t *testing.T) {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
 			late += 2 * max(tickOf(&to, q.limit)-1, 0)
 		}
-		end, want := int64(to.Read(after.state, nanos, to.Quota().Demand(1)).ResetAfter), changed.ResetAfter(nanos)
+		end, want := int64(to.Status(after.state.Record(), nanos, to.Quota().Demand(1)).ResetAfter), changed.ResetAfter(nanos)
 		require.GreaterOrEqual(t, end, want, "it ends sooner")
 		require.LessOrEqual(t, end, want+late, "it ends later")
-		require.Equal(t, changed.Remaining(nanos), to.Read(after.state, nanos, to.Quota().Demand(1)).Remaining)
+		require.Equal(t, changed.Remaining(nanos), to.Status(after.state.Record(), nanos, to.Quota().Demand(1)).Remaining)
 		if want > 0 {
 			require.Equal(t, changed.Remaining(nanos) > 0, after.wouldTake(nanos+end-1, 1))
 		}
@@ -197,24 +198,37 @@ func TestConvertBackAndForthGivesNothing(t *testing.T) {
 		last := c.converted(&small, at)
 		for range 3 {
 			last = last.converted(&large, at)
-			require.GreaterOrEqual(t, large.Debt(last.state, large.Ticks(at)), taken)
+			require.GreaterOrEqual(t, large.Debt(last.state.Record(), large.Ticks(at)), taken)
 			last = last.converted(&small, at)
 		}
-		require.GreaterOrEqual(t, small.Debt(last.state, small.Ticks(at)), shareUp(taken, 1000, 7))
+		require.GreaterOrEqual(t, small.Debt(last.state.Record(), small.Ticks(at)), shareUp(taken, 1000, 7))
 	}
 }
 
-// Two kinds of rule do not become each other.
-func TestConvertOfDifferentAlgorithms(t *testing.T) {
-	bucket := newBucket(t, 1, time.Second, 5).rule
-	window, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
+// An algorithm takes over the records of its own kind only.
+func TestFollowing(t *testing.T) {
+	bucket := newBucket(t, 1, time.Second, 5).algorithm
+	fixed, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
 	require.NoError(t, err)
-	assert.Panics(t, func() { atomicbucket.Convert(&bucket, &window, 0, 0) })
-	assert.Panics(t, func() { atomicbucket.Convert(&window, &bucket, 0, 0) })
-	assert.Panics(t, func() { atomicbucket.Convert(&window, nil, 0, 0) })
+	sliding, err := atomicbucket.NewSlidingWindow(5, 5, time.Minute)
+	require.NoError(t, err)
+	log, err := atomicbucket.NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	all := []atomicbucket.Algorithm{&bucket, &fixed, &sliding, &log}
+	for i, before := range all {
+		for j, to := range all {
+			after, err := to.Following(before)
+			if i != j {
+				require.ErrorContains(t, err, fmt.Sprintf("%T cannot take over the records of a %T", to, before))
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, to.Quota(), after.Quota())
+		}
+	}
 }
 
-// What another plan grants on a rule's clock is never faster than asked for, and slower
+// What another plan grants on an algorithm's clock is never faster than asked for, and slower
 // by a millionth at most. Else it is an error.
 func TestShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 4))
@@ -225,18 +239,18 @@ func TestShare(t *testing.T) {
 			q.tokens, q.burst = math.Ceil(p.tokens*random.Float64()*8), 1+random.Uint64N(1000)
 			q.period = p.period
 		}
-		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
 		_, impossible := atomicbucket.NewTokenBucket(q.tokens, q.period, q.burst)
-		quota, err := rule.Share(q.tokens, q.period, q.burst)
+		quota, err := algorithm.Share(q.tokens, q.period, q.burst)
 		if impossible != nil {
 			require.EqualError(t, err, impossible.Error())
 			continue
 		}
-		// The exact number of ticks of a token, from the clock that the rule shows.
+		// The exact number of ticks of a token, from the clock that the algorithm shows.
 		exact := new(big.Rat).Inv(reference.NewTokenBucket(q.tokens, q.period, 1).Rate())
 		perNano := reference.NewTokenBucket(p.tokens, p.period, 1).Rate()
-		perNano.Mul(perNano, new(big.Rat).SetInt(new(big.Int).SetUint64(rule.Cost(1))))
+		perNano.Mul(perNano, new(big.Rat).SetInt(new(big.Int).SetUint64(algorithm.Cost(1))))
 		exact.Mul(exact, perNano)
 		if err != nil {
 			refused++
@@ -252,10 +266,10 @@ func TestShare(t *testing.T) {
 		shared++
 		require.Equal(t, q.burst, quota.Tokens)
 		slower := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(quota.Token)), exact)
-		// (The clock of a rule that rounds is slow by one part in 2^63.)
+		// (The clock of an algorithm that rounds is slow by one part in 2^63.)
 		require.GreaterOrEqual(t, slower.Cmp(new(big.Rat).Sub(big.NewRat(1, 1), big.NewRat(1, 1<<60))), 0, "%v on %v: faster than asked for", q, p)
 		require.LessOrEqual(t, slower.Cmp(big.NewRat(1_000_001, 1_000_000)), 0, "%v on %v: slower", q, p)
-		if exact.IsInt() && rule.Exact() {
+		if exact.IsInt() && algorithm.Exact() {
 			require.Equal(t, exact.Num().Uint64(), quota.Token, "%v on %v", q, p)
 		}
 	}
@@ -264,11 +278,11 @@ func TestShare(t *testing.T) {
 }
 
 func TestShareByHeart(t *testing.T) {
-	rule := newBucket(t, 1, time.Second, 5).rule
-	quota, err := rule.Share(100, time.Second, 200)
+	algorithm := newBucket(t, 1, time.Second, 5).algorithm
+	quota, err := algorithm.Share(100, time.Second, 200)
 	require.NoError(t, err)
 	assert.Equal(t, atomicbucket.Quota{Token: 1e7, Tokens: 200}, quota)
-	quota, err = rule.Share(3, time.Second, 9)
+	quota, err = algorithm.Share(3, time.Second, 9)
 	require.NoError(t, err)
 	assert.Equal(t, atomicbucket.Quota{Token: 333_333_334, Tokens: 9}, quota, "a third of a second, rounded up")
 
@@ -285,9 +299,9 @@ func TestShareByHeart(t *testing.T) {
 		{999_983, time.Microsecond * 1e3, 10, "rate of 999983 tokens every 1ms: it would be slower by more than a millionth on the first rate's clock, whose tick is 1.000 ns"},
 		{1, time.Hour, 626, "burst of 626 tokens at 1 tokens every 1h0m0s: on the first rate's clock want at most 625"},
 	} {
-		_, err := rule.Share(c.tokens, c.period, c.burst)
+		_, err := algorithm.Share(c.tokens, c.period, c.burst)
 		assert.ErrorContains(t, err, c.want)
 	}
-	_, err = rule.Share(1, time.Hour, 625)
+	_, err = algorithm.Share(1, time.Hour, 625)
 	assert.NoError(t, err, "the highest burst that was named")
 }

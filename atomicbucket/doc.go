@@ -10,11 +10,11 @@
 //	| tag  | version  | payload                                       |
 //	+------+----------+-----------------------------------------------+
 //
-// tag says who may do what with the slot (see [Tag]). It is the only field
-// that ever decides ownership.
+// tag says what the slot is and which goroutine may do what with it (see [Tag]). It is the only field that ever decides
+// ownership.
 //
 // version is the number of the slot's tenure, modulo 128. It changes at the
-// arrows [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
+// transitions [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
 // prepared against an earlier tenure therefore fails, even where tag and
 // payload look the same again. (To fool it, a goroutine would have to be held up
 // between its load and its compare-and-swap for exactly 128, 256, ... claims of that
@@ -23,27 +23,28 @@
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //
-// # The arrows
+// # The transitions
 //
 // Every change of a state word is one of these methods; nothing else writes
-// one. C marks the arrow on which correctness rests, H a hint that could be
+// one. C marks the transition on which correctness rests, H a hint that could be
 // left out.
 //
-//	arrow    from             to               who
-//	Claim    never used, FREE CLAIM, version+1 anybody                  C
-//	Claim    LIVE             CLAIM, version+1 anybody, if idle, or by
-//	                                           eviction (counted)       C
-//	Publish  CLAIM            TENT             only the claimer         C
-//	Commit   TENT             LIVE             anybody, with its own take C
-//	Abort    TENT             FREE             anybody, after a scan    C
-//	Move     LIVE             LIVE             anybody: a take or refund C
-//	Convert  LIVE, LIVE'      the other one,   anybody, when the plan has
-//	                          version+1        been changed             C
-//	Free     LIVE             FREE             sweeper, if idle; Reset  H
+//	transition  from              to                 made by
+//	Claim       never used, FREE  CLAIM, version+1   any call                    C
+//	Claim       LIVE              CLAIM, version+1   any call, if idle, or by
+//	                                                 eviction (counted)          C
+//	Publish     CLAIM             TENT               the claimer only            C
+//	Commit      TENT              LIVE               any call, with its own take C
+//	Abort       TENT              FREE               any call, after a search    C
+//	Move        LIVE              LIVE               any call: a take or refund  C
+//	Convert     LIVE, LIVE'       either, version+1  any call, when the plan has
+//	                                                 been changed; a refund that
+//	                                                 changes the ring            C
+//	Free        LIVE              FREE               the sweeper, if idle; Reset H
 //
-// # The rules
+// # The algorithms
 //
-// What the payload means, and how a take changes it, is a [Rule]. [TokenBucket] is the
+// What the payload means, and how a take changes it, is an [Algorithm]. [TokenBucket] is the
 // token bucket in its virtual scheduling form, known as
 // the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are
 // one number, the theoretical arrival time: the instant at which the bucket
@@ -51,4 +52,8 @@
 // token, so that costs are whole numbers and no rounding ever accumulates. A bucket that is
 // refilled in batches is the same with a clock that goes in steps. [FixedWindow],
 // [SlidingWindow] and [SlidingLog] pack a time and counts into the payload.
+//
+// # Stability
+//
+// This package is exported because other modules of this repository need it. It may change in any release.
 package atomicbucket

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A FixedWindow is the rule of a fixed window: so many tokens in a window, which begins
+// A FixedWindow is the algorithm of a fixed window: so many tokens in a window, which begins
 // with a key's first request, or at multiples of its length. The payload is packed
 // {end of the window, tokens taken in it}.
 //
@@ -28,11 +28,11 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxLimit is the highest limit of a fixed window.
 	MaxLimit = 1 << 32
-	// minSkew is the least skew of a rule: a table whose mark is that old has to sweep.
+	// minSkew is the least skew of an algorithm: a table whose watermark is that old has to sweep.
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the rule of limit tokens a window, with room for counts up to
+// NewFixedWindow returns the algorithm of limit tokens a window, with room for counts up to
 // most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the count and the end of so
 // short a window must fit into 54 bits. Anything else is an error that names the value and
 // the range.
@@ -118,8 +118,11 @@ func (w *FixedWindow) Ticks(nanos int64) uint64 { return w.clock.quo(nanos) }
 // MaxSkew is how far apart two instants that meet in one call may be.
 func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
 
-// Quota returns what the rule grants.
+// Quota returns what the algorithm grants.
 func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
+
+// RingSize returns 0: a record is one word.
+func (w *FixedWindow) RingSize() uint64 { return 0 }
 
 // read returns the ticks that are left of the window and the tokens taken in it, both zero
 // when it is over.
@@ -135,19 +138,22 @@ func (w *FixedWindow) pack(end, taken uint64) uint64 { return end<<w.bits | take
 
 // Take returns the payload after a take at the tick now, and whether the window has that
 // much.
-func (w *FixedWindow) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
-	left, taken := w.read(s, now)
+func (w *FixedWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	left, taken := w.read(r.State, now)
 	if left == 0 {
 		left = w.length
 	}
 	return w.pack(now+left, taken+d.Cost), taken+d.Cost <= d.Limit
 }
 
+// Flush has nothing to do: a record is one word.
+func (w *FixedWindow) Flush(Record, uint64, *Word) bool { return true }
+
 // Full returns the payload of a window that is over.
 func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) }
 
-// Refund returns the payload after giving cost back to the present window.
-func (w *FixedWindow) Refund(s State, now, cost uint64) (payload uint64) {
+// refund returns the payload after giving cost back to the present window.
+func (w *FixedWindow) refund(s State, now, cost uint64) (payload uint64) {
 	left, taken := w.read(s, now)
 	if left == 0 {
 		return s.Payload() // for a late call it still says more
@@ -155,18 +161,23 @@ func (w *FixedWindow) Refund(s State, now, cost uint64) (payload uint64) {
 	return w.pack(now+left, taken-min(taken, cost))
 }
 
-// Idle reports whether the window is over.
-func (w *FixedWindow) Idle(s State, now uint64) bool { return w.Rest(s, now) == 0 }
+// Refund gives a cost back to the present window.
+func (w *FixedWindow) Refund(r Record, now, cost uint64, at *Word) (after State, ok bool) {
+	return at.Move(r.State, w.refund(r.State, now, cost))
+}
 
-// Rest returns how many ticks are left of the window.
-func (w *FixedWindow) Rest(s State, now uint64) uint64 {
+// Idle reports whether the window is over.
+func (w *FixedWindow) Idle(s State, now uint64) bool { return w.UntilIdle(s, now) == 0 }
+
+// UntilIdle returns how many ticks are left of the window.
+func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {
 	left, _ := w.read(s, now)
 	return left
 }
 
 // Debt returns how many tokens were taken in the present window.
-func (w *FixedWindow) Debt(s State, now uint64) uint64 {
-	_, taken := w.read(s, now)
+func (w *FixedWindow) Debt(r Record, now uint64) uint64 {
+	_, taken := w.read(r.State, now)
 	return taken
 }
 
@@ -181,23 +192,22 @@ func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 	return w.clock.wait(nanos, ticks)
 }
 
-// Lack returns how many ticks must pass before d is admitted, if nothing else is taken.
-func (w *FixedWindow) Lack(s State, now uint64, d Demand) uint64 {
-	left, taken := w.read(s, now)
+// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (w *FixedWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
+	left, taken := w.read(r.State, now)
 	if d.Cost == 0 || taken+d.Cost <= d.Limit {
 		return 0
 	}
 	return left
 }
 
-// Read returns what there is to say about a record at an instant, to somebody who asks
-// for d.
-func (w *FixedWindow) Read(s State, nanos int64, d Demand) Reading {
+// Status returns what a client that asks for d may want to know about a record at an instant.
+func (w *FixedWindow) Status(r Record, nanos int64, d Demand) Status {
 	now := w.Ticks(nanos)
-	left, taken := w.read(s, now)
-	return Reading{
+	left, taken := w.read(r.State, now)
+	return Status{
 		Remaining:  d.Limit - min(taken, d.Limit), // a lower tier may be below what was taken
-		RetryAfter: w.Wait(nanos, w.Lack(s, now, d)),
+		RetryAfter: w.Wait(nanos, w.Shortfall(r, now, d)),
 		ResetAfter: w.Wait(nanos, left),
 	}
 }

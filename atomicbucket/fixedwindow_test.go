@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 const day = 24 * time.Hour
@@ -53,14 +53,14 @@ var windows = []struct {
 }
 
 // tickOf returns how long a tick of a fixed window is that begins with the first request.
-func tickOf(rule atomicbucket.Rule, limit uint64) int64 {
-	return int64(rule.MaxSkew()) >> (atomicbucket.PayloadBits - 4 - bits.Len64(limit))
+func tickOf(algorithm atomicbucket.Algorithm, limit uint64) int64 {
+	return int64(algorithm.MaxSkew()) >> (atomicbucket.PayloadBits - 4 - bits.Len64(limit))
 }
 
-func fixedTrial(t *testing.T, rule atomicbucket.Rule, limit uint64, window time.Duration, aligned bool, seed uint64) *trial {
+func fixedTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, window time.Duration, aligned bool, seed uint64) *trial {
 	model := reference.NewFixedWindow(limit, window, aligned)
 	return &trial{
-		cell: &cell{rule: rule}, model: model, limit: limit, length: int64(window),
+		cell: &cell{algorithm: algorithm}, model: model, limit: limit, length: int64(window),
 		random: rand.New(rand.NewPCG(seed, limit)), idleAfter: model.ResetAfter, lateWaits: always,
 	}
 }
@@ -71,14 +71,14 @@ func TestFixedWindowAgainstTheModel(t *testing.T) {
 	exact := 0
 	for _, w := range windows {
 		for _, aligned := range []bool{false, true} {
-			rule, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, aligned)
-			if err != nil || !aligned && tickOf(&rule, w.limit) > 1 {
+			algorithm, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, aligned)
+			if err != nil || !aligned && tickOf(&algorithm, w.limit) > 1 {
 				continue
 			}
 			exact++
 			t.Run(fmt.Sprintf("%d per %v, aligned %v", w.limit, w.window, aligned), func(t *testing.T) {
 				for seed := range trials(24) {
-					r := fixedTrial(t, &rule, w.limit, w.window, aligned, seed)
+					r := fixedTrial(t, &algorithm, w.limit, w.window, aligned, seed)
 					r.run(t, r.random.Int64N(1<<62)>>r.random.IntN(40), 60)
 				}
 			})
@@ -92,18 +92,18 @@ func TestFixedWindowAgainstTheModel(t *testing.T) {
 func TestFixedWindowInLongTicks(t *testing.T) {
 	rounded := 0
 	for _, w := range windows {
-		rule, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, false)
-		if err != nil || tickOf(&rule, w.limit) == 1 {
+		algorithm, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, false)
+		if err != nil || tickOf(&algorithm, w.limit) == 1 {
 			continue
 		}
 		rounded++
-		requireLongTicks(t, &rule, w.limit, w.window, 7)
+		requireLongTicks(t, &algorithm, w.limit, w.window, 7)
 	}
 	assert.Greater(t, rounded, 5)
 }
 
-func requireLongTicks(t *testing.T, rule *atomicbucket.FixedWindow, limit uint64, window time.Duration, seed uint64) {
-	tick := tickOf(rule, limit)
+func requireLongTicks(t *testing.T, algorithm *atomicbucket.FixedWindow, limit uint64, window time.Duration, seed uint64) {
+	tick := tickOf(algorithm, limit)
 	require.Zero(t, tick&(tick-1), "a power of two")
 	require.LessOrEqual(t, tick, int64(window)/200_000, "two ticks are not more than a hundred-thousandth")
 	random := rand.New(rand.NewPCG(seed, limit))
@@ -113,11 +113,11 @@ func requireLongTicks(t *testing.T, rule *atomicbucket.FixedWindow, limit uint64
 		if random.IntN(3) == 0 {
 			at = at/tick*tick + []int64{0, 1, tick - 1}[random.IntN(3)]
 		}
-		c := newCell(rule, at)
+		c := newCell(algorithm, at)
 		n := 1 + random.Uint64N(limit)
 		require.True(t, c.take(at, n))
-		demand := rule.Quota().Demand(limit - n + 1)
-		r := rule.Read(c.state, at, demand)
+		demand := algorithm.Quota().Demand(limit - n + 1)
+		r := algorithm.Status(c.state.Record(), at, demand)
 		require.Equal(t, limit-n, r.Remaining)
 		require.Equal(t, r.ResetAfter, r.RetryAfter)
 		require.GreaterOrEqual(t, r.ResetAfter, window, "shorter than asked for")
@@ -126,14 +126,14 @@ func requireLongTicks(t *testing.T, rule *atomicbucket.FixedWindow, limit uint64
 
 		end := at + int64(r.ResetAfter)
 		require.False(t, c.wouldTake(end-1, demand.Cost))
-		require.False(t, rule.Idle(c.state, rule.Ticks(end-1)))
-		require.True(t, rule.Idle(c.state, rule.Ticks(end)))
+		require.False(t, algorithm.Idle(c.state, algorithm.Ticks(end-1)))
+		require.True(t, algorithm.Idle(c.state, algorithm.Ticks(end)))
 		if limit > n { // the rest of the window, which ends when it would have
 			require.True(t, c.take(end-1, limit-n))
-			require.EqualValues(t, 1, rule.Read(c.state, end-1, demand).ResetAfter)
+			require.EqualValues(t, 1, algorithm.Status(c.state.Record(), end-1, demand).ResetAfter)
 		}
 		require.True(t, c.take(end, limit))
-		require.False(t, c.wouldTake(max(end-int64(rule.MaxSkew()), 0), 1))
+		require.False(t, c.wouldTake(max(end-int64(algorithm.MaxSkew()), 0), 1))
 	}
 	require.Positive(t, longest)
 }
@@ -141,23 +141,23 @@ func requireLongTicks(t *testing.T, rule *atomicbucket.FixedWindow, limit uint64
 // A window begins with the key's first request, and the next one with the first request
 // after its end. Aligned ones begin on the clock.
 func TestFixedWindowByHeart(t *testing.T) {
-	rule, err := atomicbucket.NewFixedWindow(3, 3, time.Minute, false)
+	algorithm, err := atomicbucket.NewFixedWindow(3, 3, time.Minute, false)
 	require.NoError(t, err)
 	const minute = int64(time.Minute)
 	at := 10*minute + 17
-	c := newCell(&rule, at)
+	c := newCell(&algorithm, at)
 	require.True(t, c.take(at, 2))
-	assert.Equal(t, atomicbucket.Reading{Remaining: 1, RetryAfter: time.Minute - 5, ResetAfter: time.Minute - 5}, rule.Read(c.state, at+5, rule.Quota().Demand(2)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 1, RetryAfter: time.Minute - 5, ResetAfter: time.Minute - 5}, algorithm.Status(c.state.Record(), at+5, algorithm.Quota().Demand(2)))
 	assert.False(t, c.take(at+minute-1, 2))
 	assert.True(t, c.take(at+minute-1, 1))
 	assert.True(t, c.take(at+minute+7, 1), "the next one")
-	assert.Equal(t, atomicbucket.Reading{Remaining: 2, ResetAfter: time.Minute}, rule.Read(c.state, at+minute+7, rule.Quota().Demand(1)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 2, ResetAfter: time.Minute}, algorithm.Status(c.state.Record(), at+minute+7, algorithm.Quota().Demand(1)))
 	c.refund(at+minute+8, 3)
-	assert.Equal(t, atomicbucket.Reading{Remaining: 3, ResetAfter: time.Minute - 1}, rule.Read(c.state, at+minute+8, rule.Quota().Demand(3)), "its time runs on")
+	assert.Equal(t, atomicbucket.Status{Remaining: 3, ResetAfter: time.Minute - 1}, algorithm.Status(c.state.Record(), at+minute+8, algorithm.Quota().Demand(3)), "its time runs on")
 
-	rule, err = atomicbucket.NewFixedWindow(3, 3, time.Minute, true)
+	algorithm, err = atomicbucket.NewFixedWindow(3, 3, time.Minute, true)
 	require.NoError(t, err)
-	c = newCell(&rule, at)
+	c = newCell(&algorithm, at)
 	require.True(t, c.take(at, 3))
 	assert.False(t, c.take(11*minute-1, 1))
 	assert.True(t, c.take(11*minute, 3))
@@ -171,12 +171,12 @@ func TestWindowsAtTheEndOfTime(t *testing.T) {
 	require.NoError(t, err)
 	batch, err := atomicbucket.NewBatchBucket(1, time.Hour, 3)
 	require.NoError(t, err)
-	for _, rule := range []atomicbucket.Rule{&fixed, &aligned, &batch} {
+	for _, algorithm := range []atomicbucket.Algorithm{&fixed, &aligned, &batch} {
 		for _, at := range []int64{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - int64(time.Minute)} {
-			c := newCell(rule, at)
+			c := newCell(algorithm, at)
 			require.True(t, c.take(at, 3))
 			require.False(t, c.wouldTake(math.MaxInt64, 1))
-			require.Equal(t, atomicbucket.Reading{RetryAfter: math.MaxInt64, ResetAfter: math.MaxInt64}, rule.Read(c.state, at, rule.Quota().Demand(1)))
+			require.Equal(t, atomicbucket.Status{RetryAfter: math.MaxInt64, ResetAfter: math.MaxInt64}, algorithm.Status(c.state.Record(), at, algorithm.Quota().Demand(1)))
 		}
 	}
 	sliding, err := atomicbucket.NewSlidingWindow(3, 3, time.Hour)
@@ -184,7 +184,7 @@ func TestWindowsAtTheEndOfTime(t *testing.T) {
 	c := newCell(&sliding, math.MaxInt64)
 	require.True(t, c.take(math.MaxInt64, 3))
 	require.False(t, c.wouldTake(math.MaxInt64, 1))
-	r := sliding.Read(c.state, math.MaxInt64, sliding.Quota().Demand(1))
+	r := sliding.Status(c.state.Record(), math.MaxInt64, sliding.Quota().Demand(1))
 	require.Less(t, time.Duration(0), r.ResetAfter)
 	require.Less(t, r.ResetAfter, r.RetryAfter)
 }
@@ -192,8 +192,8 @@ func TestWindowsAtTheEndOfTime(t *testing.T) {
 func TestFixedWindowOnTheCircle(t *testing.T) {
 	for _, w := range windows {
 		for _, aligned := range []bool{false, true} {
-			if rule, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, aligned); err == nil {
-				requireCircle(t, &rule, w.limit, int64(w.window))
+			if algorithm, err := atomicbucket.NewFixedWindow(w.limit, w.limit, w.window, aligned); err == nil {
+				requireCircle(t, &algorithm, w.limit, int64(w.window))
 			}
 		}
 	}
@@ -202,16 +202,16 @@ func TestFixedWindowOnTheCircle(t *testing.T) {
 // A count has room for more than the limit: for those of other tiers.
 func TestFixedWindowHasRoomForTiers(t *testing.T) {
 	for _, aligned := range []bool{false, true} {
-		rule, err := atomicbucket.NewFixedWindow(3, 1000, time.Minute, aligned)
+		algorithm, err := atomicbucket.NewFixedWindow(3, 1000, time.Minute, aligned)
 		require.NoError(t, err)
-		c := newCell(&rule, 1e18)
+		c := newCell(&algorithm, 1e18)
 		paid := atomicbucket.Demand{Cost: 999, Limit: 1000, Token: 1}
-		payload, ok := rule.Take(c.state, rule.Ticks(1e18), paid)
+		payload, ok := algorithm.Take(c.state.Record(), algorithm.Ticks(1e18), paid)
 		require.True(t, ok)
 		c.write(1e18, payload)
-		assert.EqualValues(t, 999, rule.Debt(c.state, rule.Ticks(1e18)))
-		assert.EqualValues(t, 1, rule.Read(c.state, 1e18, paid).Remaining)
-		assert.Zero(t, rule.Read(c.state, 1e18, rule.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
+		assert.EqualValues(t, 999, algorithm.Debt(c.state.Record(), algorithm.Ticks(1e18)))
+		assert.EqualValues(t, 1, algorithm.Status(c.state.Record(), 1e18, paid).Remaining)
+		assert.Zero(t, algorithm.Status(c.state.Record(), 1e18, algorithm.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
 		assert.False(t, c.take(1e18, 1))
 	}
 }
@@ -316,7 +316,7 @@ func FuzzWindows(f *testing.F) {
 		switch kind % 4 {
 		case 0, 1:
 			aligned := kind%4 == 1
-			rule, err := atomicbucket.NewFixedWindow(limit, limit, length, aligned)
+			algorithm, err := atomicbucket.NewFixedWindow(limit, limit, length, aligned)
 			if err != nil {
 				requireReason(t, err, limit, window, atomicbucket.MaxLimit, func(limit uint64) error {
 					_, err := atomicbucket.NewFixedWindow(limit, limit, length, aligned)
@@ -324,14 +324,14 @@ func FuzzWindows(f *testing.F) {
 				})
 				return
 			}
-			if !aligned && tickOf(&rule, limit) > 1 {
-				requireLongTicks(t, &rule, limit, length, seed)
+			if !aligned && tickOf(&algorithm, limit) > 1 {
+				requireLongTicks(t, &algorithm, limit, length, seed)
 			} else {
-				fixedTrial(t, &rule, limit, length, aligned, seed).run(t, int64(seed>>2), 60)
+				fixedTrial(t, &algorithm, limit, length, aligned, seed).run(t, int64(seed>>2), 60)
 			}
-			requireCircle(t, &rule, limit, window)
+			requireCircle(t, &algorithm, limit, window)
 		case 2:
-			rule, err := atomicbucket.NewSlidingWindow(limit, limit, length)
+			algorithm, err := atomicbucket.NewSlidingWindow(limit, limit, length)
 			if err != nil {
 				requireReason(t, err, limit, window, atomicbucket.MaxCount, func(limit uint64) error {
 					_, err := atomicbucket.NewSlidingWindow(limit, limit, length)
@@ -339,18 +339,18 @@ func FuzzWindows(f *testing.F) {
 				})
 				return
 			}
-			slidingTrial(t, &rule, limit, length, seed).run(t, int64(seed>>2), 60)
-			requireCircle(t, &rule, limit, window)
+			slidingTrial(t, &algorithm, limit, length, seed).run(t, int64(seed>>2), 60)
+			requireCircle(t, &algorithm, limit, window)
 		case 3:
 			burst := 1 + seed%atomicbucket.MaxBurst
-			rule, err := atomicbucket.NewBatchBucket(limit, length, burst)
+			algorithm, err := atomicbucket.NewBatchBucket(limit, length, burst)
 			if window < 1 || limit < 1 || limit > atomicbucket.MaxBurst || limit > uint64(window) {
 				require.ErrorContains(t, err, fmt.Sprintf("refill of %d tokens every %v: want", limit, length))
 				return
 			}
 			require.NoError(t, err)
 			batchTrial(t, limit, length, burst, seed).run(t, int64(seed>>2), 60)
-			requireCircle(t, &rule, burst, window)
+			requireCircle(t, &algorithm, burst, window)
 		}
 	})
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
-func slidingTrial(t *testing.T, rule atomicbucket.Rule, limit uint64, window time.Duration, seed uint64) *trial {
+func slidingTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, window time.Duration, seed uint64) *trial {
 	model := reference.NewSlidingWindow(limit, window)
 	r := &trial{
-		cell: &cell{rule: rule}, model: model, limit: limit, length: int64(window),
+		cell: &cell{algorithm: algorithm}, model: model, limit: limit, length: int64(window),
 		random:    rand.New(rand.NewPCG(seed, limit)),
 		idleAfter: func(nanos int64) int64 { return model.RetryAfter(nanos, limit) },
 	}
@@ -30,14 +30,14 @@ func slidingTrial(t *testing.T, rule atomicbucket.Rule, limit uint64, window tim
 func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {
-		rule, err := atomicbucket.NewSlidingWindow(w.limit, w.limit, w.window)
+		algorithm, err := atomicbucket.NewSlidingWindow(w.limit, w.limit, w.window)
 		if err != nil {
 			continue
 		}
 		tried++
 		t.Run(fmt.Sprintf("%d per %v", w.limit, w.window), func(t *testing.T) {
 			for seed := range trials(15) {
-				r := slidingTrial(t, &rule, w.limit, w.window, seed)
+				r := slidingTrial(t, &algorithm, w.limit, w.window, seed)
 				r.run(t, r.random.Int64N(1<<62)>>r.random.IntN(40), 60)
 			}
 		})
@@ -49,35 +49,35 @@ func TestSlidingWindowAgainstTheModel(t *testing.T) {
 // numbers are those that the documents have: 80 in the last minute, 30 in this, a quarter
 // of it gone.
 func TestSlidingWindowByHeart(t *testing.T) {
-	rule, err := atomicbucket.NewSlidingWindow(100, 100, time.Minute)
+	algorithm, err := atomicbucket.NewSlidingWindow(100, 100, time.Minute)
 	require.NoError(t, err)
 	const minute = int64(time.Minute)
 	at := 1000 * minute
-	c := newCell(&rule, at)
+	c := newCell(&algorithm, at)
 	require.True(t, c.take(at+minute/2, 80))
 	require.True(t, c.take(at+minute*5/4, 30), "60 and 30 are 90")
 	now := at + minute*5/4
-	assert.EqualValues(t, 90, rule.Debt(c.state, rule.Ticks(now)))
-	assert.Equal(t, atomicbucket.Reading{Remaining: 10, ResetAfter: 45 * time.Second}, rule.Read(c.state, now, rule.Quota().Demand(10)))
+	assert.EqualValues(t, 90, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 10, ResetAfter: 45 * time.Second}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(10)))
 	// 11 fit in when floor(80 * left / 60 s) is 59: when left is below 45 s.
-	assert.Equal(t, time.Nanosecond, rule.Read(c.state, now, rule.Quota().Demand(11)).RetryAfter)
+	assert.Equal(t, time.Nanosecond, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(11)).RetryAfter)
 	// 70 fit in when it is 0: when left is below 0.75 s.
-	assert.Equal(t, 44250*time.Millisecond+1, rule.Read(c.state, now, rule.Quota().Demand(70)).RetryAfter)
+	assert.Equal(t, 44250*time.Millisecond+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(70)).RetryAfter)
 	// 71 only in the next window, when floor(30 * left / 60 s) is 29: as soon as it has begun.
-	assert.Equal(t, 45*time.Second+1, rule.Read(c.state, now, rule.Quota().Demand(71)).RetryAfter)
-	assert.Equal(t, 45*time.Second+58*time.Second+1, rule.Read(c.state, now, rule.Quota().Demand(100)).RetryAfter)
-	assert.EqualValues(t, 103*time.Second+1, rule.Rest(c.state, rule.Ticks(now)))
+	assert.Equal(t, 45*time.Second+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(71)).RetryAfter)
+	assert.Equal(t, 45*time.Second+58*time.Second+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(100)).RetryAfter)
+	assert.EqualValues(t, 103*time.Second+1, algorithm.UntilIdle(c.state, algorithm.Ticks(now)))
 	for range 1000 {
 		require.False(t, c.take(now, 11))
 	}
 	assert.True(t, c.take(now, 10), "refused requests count for nothing")
 	c.refund(now, 15)
-	assert.EqualValues(t, 85, rule.Debt(c.state, rule.Ticks(now)), "from the present window")
+	assert.EqualValues(t, 85, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)), "from the present window")
 	c.refund(now, 65)
-	assert.EqualValues(t, 30, rule.Debt(c.state, rule.Ticks(now)), "25 of it, and 40 of the 80 before")
+	assert.EqualValues(t, 30, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)), "25 of it, and 40 of the 80 before")
 	c.refund(now, 100)
-	assert.True(t, rule.Idle(c.state, rule.Ticks(now)))
-	assert.Equal(t, atomicbucket.Reading{Remaining: 100}, rule.Read(c.state, now, rule.Quota().Demand(1)))
+	assert.True(t, algorithm.Idle(c.state, algorithm.Ticks(now)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 100}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(1)))
 }
 
 // RetryAfter is the first moment at which the estimate allows it, in this window or in
@@ -85,11 +85,11 @@ func TestSlidingWindowByHeart(t *testing.T) {
 func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, limit := range []uint64{1, 2, 7, 999, 1000, 1001, 4095} {
-		rule, err := atomicbucket.NewSlidingWindow(limit, limit, time.Microsecond)
+		algorithm, err := atomicbucket.NewSlidingWindow(limit, limit, time.Microsecond)
 		require.NoError(t, err)
 		for range 20 {
 			at := int64(1e15) + random.Int64N(1000)
-			c := newCell(&rule, at)
+			c := newCell(&algorithm, at)
 			c.take(at, 1+random.Uint64N(limit))
 			at += random.Int64N(1500)
 			c.take(at, 1+random.Uint64N(limit))
@@ -101,41 +101,41 @@ func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 			for !c.wouldTake(at+first, n) {
 				first++
 			}
-			require.EqualValues(t, first, rule.Read(c.state, at, rule.Quota().Demand(n)).RetryAfter, "%d of %d", n, limit)
+			require.EqualValues(t, first, algorithm.Status(c.state.Record(), at, algorithm.Quota().Demand(n)).RetryAfter, "%d of %d", n, limit)
 			rest := int64(0)
-			for !rule.Idle(c.state, rule.Ticks(at+rest)) {
+			for !algorithm.Idle(c.state, algorithm.Ticks(at+rest)) {
 				rest++
 			}
-			require.EqualValues(t, rest, rule.Rest(c.state, rule.Ticks(at)))
+			require.EqualValues(t, rest, algorithm.UntilIdle(c.state, algorithm.Ticks(at)))
 		}
 	}
 }
 
 func TestSlidingWindowOnTheCircle(t *testing.T) {
 	for _, w := range windows {
-		if rule, err := atomicbucket.NewSlidingWindow(w.limit, w.limit, w.window); err == nil {
-			requireCircle(t, &rule, w.limit, int64(w.window))
+		if algorithm, err := atomicbucket.NewSlidingWindow(w.limit, w.limit, w.window); err == nil {
+			requireCircle(t, &algorithm, w.limit, int64(w.window))
 		}
 	}
 }
 
 // A count has room for more than the limit: for those of other tiers.
 func TestSlidingWindowHasRoomForTiers(t *testing.T) {
-	rule, err := atomicbucket.NewSlidingWindow(3, 1000, time.Minute)
+	algorithm, err := atomicbucket.NewSlidingWindow(3, 1000, time.Minute)
 	require.NoError(t, err)
 	paid := atomicbucket.Demand{Cost: 1000, Limit: 1000, Token: 1}
 	at := 1000 * int64(time.Minute)
-	c := newCell(&rule, at)
-	payload, ok := rule.Take(c.state, rule.Ticks(at), paid)
+	c := newCell(&algorithm, at)
+	payload, ok := algorithm.Take(c.state.Record(), algorithm.Ticks(at), paid)
 	require.True(t, ok)
 	c.write(at, payload)
 	next := at + int64(time.Minute)*3/2 // 500 are left of them
 	paid.Cost = 500
-	payload, ok = rule.Take(c.state, rule.Ticks(next), paid)
+	payload, ok = algorithm.Take(c.state.Record(), algorithm.Ticks(next), paid)
 	require.True(t, ok)
 	c.write(next, payload)
-	assert.EqualValues(t, 1000, rule.Debt(c.state, rule.Ticks(next)))
-	assert.Zero(t, rule.Read(c.state, next, rule.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
+	assert.EqualValues(t, 1000, algorithm.Debt(c.state.Record(), algorithm.Ticks(next)))
+	assert.Zero(t, algorithm.Status(c.state.Record(), next, algorithm.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
 	assert.False(t, c.take(next, 1))
-	assert.EqualValues(t, 30*time.Second+59880*time.Millisecond+1, rule.Read(c.state, next, rule.Quota().Demand(3)).RetryAfter, "when floor(500 * left / 60 s) is 0")
+	assert.EqualValues(t, 30*time.Second+59880*time.Millisecond+1, algorithm.Status(c.state.Record(), next, algorithm.Quota().Demand(3)).RetryAfter, "when floor(500 * left / 60 s) is 0")
 }

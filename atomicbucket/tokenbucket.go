@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A TokenBucket is the rule of a token bucket: how fast tokens come back and
+// A TokenBucket is the algorithm of a token bucket: how fast tokens come back and
 // how many fit. It is immutable and holds no key's state; that is the payload
 // of the key's [State]. Make one with [NewTokenBucket].
 //
@@ -23,14 +23,14 @@ import (
 //	admit  iff debt + cost <= burst
 //	TAT'   =   max(TAT, now + round) + cost
 //
-// An exact rule counts a nanosecond as a whole number of ticks. With the rate
+// An exact algorithm counts a nanosecond as a whole number of ticks. With the rate
 // reduced to a tokens every b nanoseconds a tick is 1/b of a token, a nanosecond is
 // a ticks, and nothing is ever rounded: round is 0. It needs a <= 16 and burst * b
 // within 2^51 ticks. That is every rate whose tokens are a whole number of
 // nanoseconds apart, or of halves, thirds, ... sixteenths of one, and bursts up to
 // what comes back in 39 hours at the least.
 //
-// Any other rule cuts the token into 2^frac ticks, each half a nanosecond to a
+// Any other algorithm cuts the token into 2^frac ticks, each half a nanosecond to a
 // nanosecond long, or longer where the burst would else exceed 2^51 ticks. Now is
 // rounded down and an idle bucket is charged from the next tick (round is 1), so a
 // request is never admitted early, and at most two ticks late. The price: of a burst
@@ -45,16 +45,16 @@ import (
 // # Batches
 //
 // A bucket that is refilled in batches, some tokens at once every interval of the
-// clock, is the same rule with a clock that goes in steps: a tick is a token, and time
+// clock, is the same algorithm with a clock that goes in steps: a tick is a token, and time
 // stands still from one refill to the next. The remainder of an interval cannot be
 // lost, because nothing but the clock knows of intervals.
 type TokenBucket struct {
-	exact uint64 // ticks in a nanosecond of an exact rule, else 0
+	exact uint64 // ticks in a nanosecond of an exact algorithm, else 0
 	burst uint64 // in ticks
 	token uint64 // ticks in a token
-	round uint64 // 0 for a rule that never rounds, else 1
+	round uint64 // 0 for an algorithm that never rounds, else 1
 	step  uint64 // ticks for each count of the clock: the refill of a batch, else 1
-	// clock counts an instant in ticks, or steps of them; of an exact rule, ticks in nanoseconds.
+	// clock counts an instant in ticks, or steps of them; of an exact algorithm, ticks in nanoseconds.
 	clock  divider
 	tokens divider // counts ticks in tokens
 }
@@ -90,14 +90,17 @@ func (b *TokenBucket) MaxSkew() time.Duration {
 // Step returns how many ticks pass at once: the refill of a batch, else 1.
 func (b *TokenBucket) Step() uint64 { return max(b.step, 1) }
 
-// Exact reports whether the rule never rounds.
+// Exact reports whether the algorithm never rounds.
 func (b *TokenBucket) Exact() bool { return b.exact != 0 }
 
 // Cost returns n tokens in ticks.
 func (b *TokenBucket) Cost(n uint64) uint64 { return n * b.token }
 
-// Quota returns what the rule grants.
+// Quota returns what the algorithm grants.
 func (b *TokenBucket) Quota() Quota { return Quota{b.token, b.burst / b.token} }
+
+// RingSize returns 0: a record is one word.
+func (b *TokenBucket) RingSize() uint64 { return 0 }
 
 // debt returns the ticks from now until the bucket is full, zero for a full
 // one. Tag and version of s, and the bits of now above the payload, fall out of
@@ -112,19 +115,27 @@ func debt(s State, now uint64) uint64 {
 
 // Take returns the payload after a take from a live record at the tick now, and
 // whether the bucket had that much.
-func (b *TokenBucket) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
-	owed := debt(s, now)
+func (b *TokenBucket) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	owed := debt(r.State, now)
 	return now + max(owed, b.round) + d.Cost, owed+d.Cost <= d.Limit
 }
+
+// Flush has nothing to do: a record is one word.
+func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 
 // Full returns the payload of a full bucket.
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
-// Refund returns the payload after giving cost back at the tick now. A bucket holds no
+// refund returns the payload after giving cost back at the tick now. A bucket holds no
 // more than all of it: what is given back beyond that is dropped.
-func (b *TokenBucket) Refund(s State, now, cost uint64) (payload uint64) {
+func (b *TokenBucket) refund(s State, now, cost uint64) (payload uint64) {
 	owed := debt(s, now)
 	return now + owed - min(owed, cost)
+}
+
+// Refund gives a cost back.
+func (b *TokenBucket) Refund(r Record, now, cost uint64, at *Word) (after State, ok bool) {
+	return at.Move(r.State, b.refund(r.State, now, cost))
 }
 
 // Idle reports whether the bucket is full at the tick now. Having no record
@@ -132,22 +143,22 @@ func (b *TokenBucket) Refund(s State, now, cost uint64) (payload uint64) {
 func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 }
 
 // Debt returns how many ticks the bucket is from full, zero for an idle one.
-func (b *TokenBucket) Debt(s State, now uint64) uint64 { return debt(s, now) }
+func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, now) }
 
-// Rest returns how many ticks the bucket is from idle: its debt.
-func (b *TokenBucket) Rest(s State, now uint64) uint64 { return debt(s, now) }
+// UntilIdle returns how many ticks the bucket is from idle: its debt.
+func (b *TokenBucket) UntilIdle(s State, now uint64) uint64 { return debt(s, now) }
 
-// Lack returns how many ticks must pass before d is admitted, if nothing else is taken.
-func (b *TokenBucket) Lack(s State, now uint64, d Demand) uint64 {
+// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	need := debt(s, now) + d.Cost
+	need := debt(r.State, now) + d.Cost
 	return need - min(need, d.Limit)
 }
 
 // Ahead returns d with its limit raised by what comes back from an instant on within a
-// wait: what may be taken now by somebody who then waits. No bucket ever owes more than 2^51
+// wait: what may be taken now by a caller that then waits. No bucket ever owes more than 2^51
 // ticks.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
@@ -158,30 +169,29 @@ func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	return d
 }
 
-// Over returns the time from an instant until the debt is not above the limit: how long
-// who has taken ahead has to wait.
-func (b *TokenBucket) Over(s State, nanos int64, limit uint64) time.Duration {
+// Overdrawn returns the time from an instant until the debt is not above the limit: how long a caller that has taken
+// ahead has to wait.
+func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duration {
 	owed := debt(s, b.Ticks(nanos))
 	return b.Wait(nanos, owed-min(owed, limit))
 }
 
-// Read returns what there is to say about a record at an instant, to somebody who
-// asks for d.
-func (b *TokenBucket) Read(s State, nanos int64, d Demand) Reading {
+// Status returns what a client that asks for d may want to know about a record at an instant.
+func (b *TokenBucket) Status(r Record, nanos int64, d Demand) Status {
 	now := b.Ticks(nanos)
-	owed := debt(s, now)
+	owed := debt(r.State, now)
 	// Rounding, a reservation or a lower tier can put the debt above the limit.
 	left := d.Limit - min(owed, d.Limit)
-	r := Reading{ResetAfter: b.Wait(nanos, owed)}
+	status := Status{ResetAfter: b.Wait(nanos, owed)}
 	if d.Token == b.token {
-		r.Remaining = b.tokens.quo(int64(left))
+		status.Remaining = b.tokens.quo(int64(left))
 	} else {
-		r.Remaining = left / d.Token
+		status.Remaining = left / d.Token
 	}
-	if lack := b.Lack(s, now, d); lack > 0 {
-		r.RetryAfter = b.Wait(nanos, lack)
+	if lack := b.Shortfall(r, now, d); lack > 0 {
+		status.RetryAfter = b.Wait(nanos, lack)
 	}
-	return r
+	return status
 }
 
 // Tokens returns ticks in whole tokens, rounded up.
@@ -191,7 +201,7 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 
 // Wait returns the time from the instant nanos until so many ticks have passed: the
 // exact inverse of [TokenBucket.Ticks]. Waiting that long is enough and one nanosecond
-// less is not. A wait longer than the longest Duration, about 292 years, and for a rule
+// less is not. A wait longer than the longest Duration, about 292 years, and for an algorithm
 // that rounds also one that ends 2^63 ns or more after the origin, is reported as
 // that.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {

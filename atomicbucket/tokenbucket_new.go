@@ -20,11 +20,11 @@ const (
 const (
 	// maxBurstTicks bounds the burst in ticks, and so how finely a token is cut.
 	maxBurstTicks = 1 << 51
-	// maxExact bounds the ticks in a nanosecond of an exact rule.
+	// maxExact bounds the ticks in a nanosecond of an exact algorithm.
 	maxExact = 16
 )
 
-// NewTokenBucket returns the rule of a bucket that gets tokens every period,
+// NewTokenBucket returns the algorithm of a bucket that gets tokens every period,
 // spread evenly, and holds at most burst. tokens is taken as the decimal number
 // that it prints as: 0.1 means a tenth.
 //
@@ -45,7 +45,7 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 	return roundedBucket(rate, burst), nil
 }
 
-// exactBucket returns the exact rule of a rate in tokens per nanosecond, if there
+// exactBucket returns the exact algorithm of a rate in tokens per nanosecond, if there
 // is one.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	a, b := rate.Num(), rate.Denom()
@@ -62,7 +62,7 @@ func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	}, true
 }
 
-// roundedBucket returns the rule of a rate that is cut into binary ticks.
+// roundedBucket returns the algorithm of a rate that is cut into binary ticks.
 func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	frac := 0
 	for burst<<(frac+1) <= maxBurstTicks {
@@ -82,7 +82,7 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 }
 
-// NewBatchBucket returns the rule of a bucket that holds at most burst and gets refill
+// NewBatchBucket returns the algorithm of a bucket that holds at most burst and gets refill
 // tokens at once at every multiple of interval.
 //
 // refill is 1 to [MaxBurst] and at most one token a nanosecond, burst 1 to [MaxBurst],
@@ -101,9 +101,9 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 	}, nil
 }
 
-// Share returns what another rate and burst grant when they share this rule's clock and
+// Share returns what another rate and burst grant when they share this algorithm's clock and
 // buckets: the quota of another plan. A token is rounded up to whole ticks of this
-// rule; a rate that would become slower by more than a millionth is an error.
+// algorithm; a rate that would become slower by more than a millionth is an error.
 func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) 
 	return Quota{token.Uint64(), other.Quota().Tokens}, nil
 }
 
-// ticksPerNano returns how fast the rule's clock goes.
+// ticksPerNano returns how fast the algorithm's clock goes.
 func (b *TokenBucket) ticksPerNano() *big.Rat {
 	if b.exact != 0 {
 		return new(big.Rat).SetInt64(int64(b.exact))

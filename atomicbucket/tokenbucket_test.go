@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // policies are numbers from one end of the ranges to the other.
@@ -46,39 +46,39 @@ var policies = []struct {
 func TestTokenBucketKnowsWhetherItIsExact(t *testing.T) {
 	for i, want := range []bool{true, true, true, true, true, true, true, true, true, false, true, true, false, false, false, true, true, true, false, false} {
 		p := policies[i]
-		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
-		assert.Equal(t, want, rule.Exact(), "%v", p)
-		assert.Equal(t, p.burst, rule.Quota().Tokens)
+		assert.Equal(t, want, algorithm.Exact(), "%v", p)
+		assert.Equal(t, p.burst, algorithm.Quota().Tokens)
 	}
 }
 
 // A bucket as the table would use it: one word, forgotten when idle.
 type bucket struct {
-	rule  atomicbucket.TokenBucket
-	state atomicbucket.State
-	used  bool
+	algorithm atomicbucket.TokenBucket
+	state     atomicbucket.State
+	used      bool
 }
 
 func newBucket(t testing.TB, tokens float64, period time.Duration, burst uint64) *bucket {
-	rule, err := atomicbucket.NewTokenBucket(tokens, period, burst)
+	algorithm, err := atomicbucket.NewTokenBucket(tokens, period, burst)
 	require.NoError(t, err)
-	return &bucket{rule: rule}
+	return &bucket{algorithm: algorithm}
 }
 
 func (b *bucket) take(nanos int64, n uint64) bool {
-	now := b.rule.Ticks(nanos)
+	now := b.algorithm.Ticks(nanos)
 	if !b.used {
-		b.state = atomicbucket.NewState(atomicbucket.Live, 0, b.rule.Full(now))
+		b.state = atomicbucket.NewState(atomicbucket.Live, 0, b.algorithm.Full(now))
 	}
-	payload, ok := b.rule.Take(b.state, now, b.rule.Quota().Demand(n))
+	payload, ok := b.algorithm.Take(b.state.Record(), now, b.algorithm.Quota().Demand(n))
 	if ok {
 		b.state, b.used = atomicbucket.NewState(atomicbucket.Live, 0, payload), true
 	}
 	return ok
 }
 
-// TestTokenBucketAgainstRationals (I1, I2): never early, and late by nothing if the rule is exact and else by two
+// TestTokenBucketAgainstRationals (I1, I2): never early, and late by nothing if the algorithm is exact and else by two
 // ticks at most: whatever the bucket admits, the exact bucket with the same history
 // admits, and what it refuses the exact bucket would refuse with so much less in it.
 func TestTokenBucketAgainstRationals(t *testing.T) {
@@ -97,8 +97,8 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 	nanos := random.Int64N(math.MaxInt64 / 2)
 	// One token is Cost(1) ticks. The drift of a clock that is slow by one part in
 	// 2^63 is far below the thousandth of a tick that is added.
-	late := new(big.Rat).SetFrac(big.NewInt(2001), new(big.Int).Mul(big.NewInt(1000), new(big.Int).SetUint64(b.rule.Cost(1))))
-	if b.rule.Exact() {
+	late := new(big.Rat).SetFrac(big.NewInt(2001), new(big.Int).Mul(big.NewInt(1000), new(big.Int).SetUint64(b.algorithm.Cost(1))))
+	if b.algorithm.Exact() {
 		late.SetInt64(0)
 	}
 	for range 100 {
@@ -109,13 +109,13 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 		before := exact.Tokens(nanos)
 		if b.take(nanos, n) {
 			require.True(t, exact.Take(nanos, n), "early: %d of %v tokens at %d", n, before, nanos)
-			require.LessOrEqual(t, b.rule.Read(b.state, nanos, b.rule.Quota().Demand(0)).Remaining, floor(exact.Tokens(nanos)))
+			require.LessOrEqual(t, b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(0)).Remaining, floor(exact.Tokens(nanos)))
 		} else {
 			less := new(big.Rat).Sub(before, late)
 			require.Negative(t, less.Cmp(new(big.Rat).SetInt(new(big.Int).SetUint64(n))), "late: %d of %v tokens at %d", n, before, nanos)
 		}
 		// To the edge of the next admission, near it, or far away.
-		wait := b.rule.Read(b.state, nanos, b.rule.Quota().Demand(n)).RetryAfter
+		wait := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).RetryAfter
 		switch step := random.IntN(6); {
 		case step == 0:
 			wait /= 2
@@ -127,7 +127,7 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 			wait = time.Duration(random.Int64N(int64(week)))
 		}
 		nanos += min(max(int64(wait), 0), int64(week))
-		if random.IntN(2) == 0 && b.rule.Idle(b.state, b.rule.Ticks(nanos)) {
+		if random.IntN(2) == 0 && b.algorithm.Idle(b.state, b.algorithm.Ticks(nanos)) {
 			b.used = false // as the table may forget it: unobservable (I7)
 		}
 	}
@@ -150,17 +150,17 @@ func TestTokenBucketWaitIsExact(t *testing.T) {
 				require.True(t, b.take(nanos, p.burst-random.Uint64N(min(p.burst, 7))))
 				n := 1 + random.Uint64N(p.burst)
 
-				wait := b.rule.Read(b.state, nanos, b.rule.Quota().Demand(n)).RetryAfter
+				wait := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).RetryAfter
 				if at := nanos + int64(wait); wait > 0 && wait < week {
-					_, ok := b.rule.Take(b.state, b.rule.Ticks(at), b.rule.Quota().Demand(n))
+					_, ok := b.algorithm.Take(b.state.Record(), b.algorithm.Ticks(at), b.algorithm.Quota().Demand(n))
 					require.True(t, ok, "%d tokens after %v", n, wait)
-					_, ok = b.rule.Take(b.state, b.rule.Ticks(at-1), b.rule.Quota().Demand(n))
+					_, ok = b.algorithm.Take(b.state.Record(), b.algorithm.Ticks(at-1), b.algorithm.Quota().Demand(n))
 					require.False(t, ok, "%d tokens 1ns before %v", n, wait)
 				}
-				full := b.rule.Read(b.state, nanos, b.rule.Quota().Demand(n)).ResetAfter
+				full := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).ResetAfter
 				if at := nanos + int64(full); full < week {
-					require.True(t, b.rule.Idle(b.state, b.rule.Ticks(at)))
-					require.False(t, b.rule.Idle(b.state, b.rule.Ticks(at-1)))
+					require.True(t, b.algorithm.Idle(b.state, b.algorithm.Ticks(at)))
+					require.False(t, b.algorithm.Idle(b.state, b.algorithm.Ticks(at-1)))
 				}
 			}
 		})
@@ -171,16 +171,16 @@ func TestTokenBucketWaitIsExact(t *testing.T) {
 func TestTokenBucketTicksAndWait(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, p := range policies {
-		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
 		exact := reference.NewTokenBucket(p.tokens, p.period, p.burst).Rate()
-		exact.Mul(exact, new(big.Rat).SetInt(new(big.Int).SetUint64(rule.Cost(1))))
+		exact.Mul(exact, new(big.Rat).SetInt(new(big.Int).SetUint64(algorithm.Cost(1))))
 		for range 2000 {
 			nanos := random.Int64N(math.MaxInt64) >> random.IntN(40)
-			tick := rule.Ticks(nanos)
+			tick := algorithm.Ticks(nanos)
 			want := new(big.Rat).Mul(exact, new(big.Rat).SetInt64(nanos))
 			off := want.Sub(want, new(big.Rat).SetInt(new(big.Int).SetUint64(tick)))
-			if rule.Exact() { // modulo 2^64
+			if algorithm.Exact() { // modulo 2^64
 				circle := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64))
 				require.True(t, off.Quo(off, circle).IsInt())
 			} else {
@@ -190,35 +190,35 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 
 			// Wait is enough and a nanosecond less is not.
 			ticks := random.Uint64N(1<<51) >> random.IntN(51)
-			wait := rule.Wait(nanos, ticks)
+			wait := algorithm.Wait(nanos, ticks)
 			if wait < math.MaxInt64-time.Duration(nanos) {
-				require.GreaterOrEqual(t, rule.Ticks(nanos+int64(wait))-tick, ticks)
+				require.GreaterOrEqual(t, algorithm.Ticks(nanos+int64(wait))-tick, ticks)
 			}
 			if wait > 0 && wait < week {
-				require.Less(t, rule.Ticks(nanos+int64(wait)-1)-tick, ticks)
+				require.Less(t, algorithm.Ticks(nanos+int64(wait)-1)-tick, ticks)
 			}
 		}
-		assert.Zero(t, rule.Wait(1e18, 0))
+		assert.Zero(t, algorithm.Wait(1e18, 0))
 	}
-	rule, err := atomicbucket.NewTokenBucket(1.0/3, 1e9*time.Second, 1<<32)
+	algorithm, err := atomicbucket.NewTokenBucket(1.0/3, 1e9*time.Second, 1<<32)
 	require.NoError(t, err)
-	assert.Equal(t, time.Duration(math.MaxInt64), rule.Wait(1e18, 1<<51), "beyond the end of the timeline")
+	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(1e18, 1<<51), "beyond the end of the timeline")
 
-	rule, err = atomicbucket.NewTokenBucket(476.8371582031, time.Second, 5) // almost two ticks a nanosecond
+	algorithm, err = atomicbucket.NewTokenBucket(476.8371582031, time.Second, 5) // almost two ticks a nanosecond
 	require.NoError(t, err)
-	assert.Equal(t, time.Duration(math.MaxInt64), rule.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
+	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
 }
 
-// The skew that a rule bears is 19 hours at the least, and a sixteenth of the circle,
+// The skew that an algorithm bears is 19 hours at the least, and a sixteenth of the circle,
 // unless that is longer than the timeline.
 func TestTokenBucketMaxSkew(t *testing.T) {
 	for _, p := range policies {
-		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
-		assert.GreaterOrEqual(t, rule.MaxSkew(), 19*time.Hour)
-		assert.LessOrEqual(t, rule.MaxSkew(), time.Duration(1<<59))
-		if rule.MaxSkew() < 1<<59 {
-			assert.InDelta(t, float64(1<<50), float64(rule.Ticks(int64(rule.MaxSkew()))), 16, "the ticks of a nanosecond")
+		assert.GreaterOrEqual(t, algorithm.MaxSkew(), 19*time.Hour)
+		assert.LessOrEqual(t, algorithm.MaxSkew(), time.Duration(1<<59))
+		if algorithm.MaxSkew() < 1<<59 {
+			assert.InDelta(t, float64(1<<50), float64(algorithm.Ticks(int64(algorithm.MaxSkew()))), 16, "the ticks of a nanosecond")
 		}
 	}
 }
@@ -230,11 +230,11 @@ func TestTokenBucketNarrowFuture(t *testing.T) {
 	const now = 1 << 60
 	at := func(tat uint64) atomicbucket.State { return atomicbucket.NewState(atomicbucket.Live, 9, tat) }
 	for _, ahead := range []uint64{1, 5e9, 1 << 51, 3<<50 + 1} {
-		assert.Equal(t, ahead, b.rule.Debt(at(now+ahead), now))
-		assert.Zero(t, b.rule.Debt(at(now-ahead), now))
+		assert.Equal(t, ahead, b.algorithm.Debt(at(now+ahead).Record(), now))
+		assert.Zero(t, b.algorithm.Debt(at(now-ahead).Record(), now))
 	}
 	for _, ahead := range []uint64{0, 3<<50 + 2, 1 << 53, 1<<54 - 1, 1 << 54} {
-		assert.True(t, b.rule.Idle(at(now+ahead), now), "%d ticks ahead", ahead)
+		assert.True(t, b.algorithm.Idle(at(now+ahead), now), "%d ticks ahead", ahead)
 	}
 }
 
@@ -296,11 +296,11 @@ func FuzzTokenBucket(f *testing.F) {
 		f.Add(p.tokens, int64(p.period), p.burst, uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, tokens float64, period int64, burst, seed uint64) {
-		rule, err := atomicbucket.NewTokenBucket(tokens, time.Duration(period), burst)
+		algorithm, err := atomicbucket.NewTokenBucket(tokens, time.Duration(period), burst)
 		if err != nil {
 			return
 		}
-		checkAgainstRationals(t, &bucket{rule: rule}, reference.NewTokenBucket(tokens, time.Duration(period), burst),
+		checkAgainstRationals(t, &bucket{algorithm: algorithm}, reference.NewTokenBucket(tokens, time.Duration(period), burst),
 			rand.New(rand.NewPCG(seed, 0)), burst)
 	})
 }
@@ -312,13 +312,13 @@ func TestWaitForMoreTicksThanThereAre(t *testing.T) {
 		tokens float64
 		period time.Duration
 	}{{1, 1}, {2, 3}, {16, 17}, {7, 1000}} {
-		rule, err := atomicbucket.NewTokenBucket(rate.tokens, rate.period, 1)
+		algorithm, err := atomicbucket.NewTokenBucket(rate.tokens, rate.period, 1)
 		require.NoError(t, err)
-		require.True(t, rule.Exact())
-		exact := rule.Ticks(1)
+		require.True(t, algorithm.Exact())
+		exact := algorithm.Ticks(1)
 		for _, ticks := range []uint64{1, exact, exact + 1, 1 << 62, math.MaxInt64 - 17, math.MaxInt64 - 16, math.MaxInt64 - 15, math.MaxInt64, 1 << 63, math.MaxUint64} {
 			want := min((ticks-1)/exact+1, math.MaxInt64)
-			require.EqualValues(t, want, rule.Wait(12345, ticks), "%d ticks, %d in a nanosecond", ticks, exact)
+			require.EqualValues(t, want, algorithm.Wait(12345, ticks), "%d ticks, %d in a nanosecond", ticks, exact)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package atomicbucket
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Word is a state word in memory. Its methods are the arrows of the state
-// diagram in the package comment. Each arrow that others may race for takes
+// A Word is a state word in memory. Its methods are the transitions of the state
+// diagram in the package comment. Each transition that others may race for takes
 // the state it starts from and reports whether it was this call that
 // took it; on false nothing was written. The zero Word is a slot that was
 // never used.
@@ -20,7 +20,7 @@ func (w *Word) Claim(from State) (State, bool) {
 }
 
 // Publish makes the claimed slot visible to other takers of its key. The key
-// word has been written before. Only the claimer may call it, and nobody else
+// word has been written before. Only the claimer may call it, and no other goroutine
 // writes a slot in CLAIM, so it is a plain store.
 func (w *Word) Publish(from State) State {
 	to := from.with(Tentative, 0)
@@ -30,7 +30,7 @@ func (w *Word) Publish(from State) State {
 
 // Commit decides that the tentative record is the key's only one, with
 // payload as its bucket after the caller's take. Because the take is in the
-// commit, exactly one goroutine is admitted by it, whoever claimed the slot.
+// commit, exactly one goroutine is admitted by it, whichever claimed the slot.
 // live is Live or Second.
 func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 	to := from.with(live, payload)
@@ -39,20 +39,20 @@ func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 
 // Abort decides that the tentative record is not the key's only one. Nothing
 // was charged to it. The name covers both an abort by its claimer and a kill
-// by another taker of the key: the arrow is the same.
+// by another taker of the key: the transition is the same.
 func (w *Word) Abort(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
 
 // Move changes the bucket of a live record within its tenure.
 func (w *Word) Move(from State, payload uint64) (State, bool) {
-	to := from&^payloadMask | State(payload&payloadMask)
+	to := from.moved(payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
 // Convert changes which of two plans a live record follows, and its bucket with it. It
 // changes the version too: a plan may be changed and changed back, and the record be to the
-// bit what it was. (So may a log that is refunded, which is why that is this arrow.)
+// bit what it was. (So may a log that is refunded, which is why that is this transition.)
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slot's life, arrow by arrow.
+// A slot's life, transition by transition.
 func TestWordArrows(t *testing.T) {
 	var w Word
 	require.Equal(t, State(0), w.Load())
@@ -38,7 +38,7 @@ func TestWordArrows(t *testing.T) {
 	assert.Equal(t, NewState(Free, 2, 0), w.Load())
 }
 
-// Every arrow that can be raced for refuses a state that is not there, and then
+// Every transition that can be raced for refuses a state that is not there, and then
 // writes nothing.
 func TestWordArrowsFromAStaleState(t *testing.T) {
 	var w Word

@@ -40,9 +40,9 @@ func FuzzPolicy(f *testing.F) {
 		defer l.Close()
 		require.GreaterOrEqual(t, l.Stats().Slots, uint64(maxKeys))
 
-		rule, err := TokenBucket(Per(tokens, time.Duration(period)), burst).rule(burst)
+		algorithm, err := TokenBucket(Per(tokens, time.Duration(period)), burst).build(burst)
 		require.NoError(t, err)
-		exact := rule.(*atomicbucket.TokenBucket).Exact()
+		exact := algorithm.(*atomicbucket.TokenBucket).Exact()
 		// All at once, or all but three and then one by one.
 		require.Equal(t, Decision{Limit: burst, Remaining: burst, RetryAfter: Never}, l.Take("k", burst+1))
 		all := l.Take("all at once", burst)

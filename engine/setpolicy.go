@@ -11,8 +11,7 @@ import (
 // SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
 // which there must be as many as before. The algorithm stays.
 //
-// Each key keeps the share of its limit that is used up: who has had half has had half
-// afterwards, rounded up, so that no change ever hands out a fresh bucket. (With tiers
+// Each key keeps the share of its limit that is used up: a half stays a half, rounded up, so that no change ever hands out a fresh bucket. (With tiers
 // the share is that of tier 0.) A fixed window that has begun ends when it would have; if
 // windows become shorter, when one that begins now would end, if that is sooner; an aligned
 // one with the clock's. The requests in a sliding log stay what they are; a longer window
@@ -26,7 +25,7 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	before, after := *l.policies.Load(), append([]Policy{policy}, tiers...)
-	plan, err := replan(l.table.Plan().Rule(), before, after, l.clock.lateness())
+	plan, err := replan(l.table.Plan().Algorithm(), before, after, l.clock.lateness())
 	if err != nil {
 		return err
 	}
@@ -35,8 +34,8 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	return nil
 }
 
-// replan makes the plan of new policies for a table that has the rule and whose policies were others.
-func replan(rule atomicbucket.Rule, before, after []Policy, lateness time.Duration) (*shard.Plan, error) {
+// replan makes the plan of new policies for a table that has the algorithm and whose policies were others.
+func replan(algorithm atomicbucket.Algorithm, before, after []Policy, lateness time.Duration) (*shard.Plan, error) {
 	policy, tiers := after[0], after[1:]
 	if policy.algorithm != before[0].algorithm || policy.aligned != before[0].aligned {
 		return nil, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", policy, before[0])
@@ -44,19 +43,5 @@ func replan(rule atomicbucket.Rule, before, after []Policy, lateness time.Durati
 	if len(after) != len(before) {
 		return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
 	}
-	log, isLog := rule.(*atomicbucket.SlidingLog)
-	if !isLog {
-		return plan(policy, tiers, lateness)
-	}
-	// The rings stay, and so does what their times mean.
-	changed, ok := log.With(policy.limit, policy.window)
-	quotas := make([]atomicbucket.Quota, len(tiers))
-	for i, tier := range tiers {
-		quotas[i] = atomicbucket.Quota{Token: 1, Tokens: tier.limit}
-		ok = ok && tier.algorithm == AlgorithmSlidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
-	}
-	if !ok {
-		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of %v to %v", policy, tiers, log.Size(), log.Shortest(), log.Longest())
-	}
-	return shard.NewPlan(&changed, lateness, quotas...)
+	return plan(policy, tiers, algorithm, lateness)
 }

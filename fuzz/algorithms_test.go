@@ -17,7 +17,7 @@ import (
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -255,10 +255,6 @@ func (c *clerk) refund(t *rapid.T, key string, n uint64) {
 	c.seen = max(c.seen, at)
 	c.models[key].Refund(c.seen, n)
 	c.limiter.Refund(key, n)
-	if c.isLog() { // the next request counts as later by a tick, which is a nanosecond here
-		c.clock.nanos.Store(c.seen + 1)
-		c.sweep(t)
-	}
 }
 
 // setPolicy changes the numbers at the latest time: every key keeps its share.
@@ -438,13 +434,13 @@ func (c *clerk) run(t *rapid.T) {
 }
 
 // callRefund is one more call of a history: see callTake.
-const callRefund = callLook + 1
+const callRefund = callPeek + 1
 
-// A windowScene is what the goroutines of a history do, with a rule that is not a token bucket.
+// A windowScene is what the goroutines of a history do, with an algorithm that is not a token bucket.
 type windowScene struct {
 	scene
-	rule    func() (atomicbucket.Rule, error)
-	refunds bool
+	algorithm func() (atomicbucket.Algorithm, error)
+	refunds   bool
 }
 
 // A windowModel is a reference model that a history can be held against: a value, so that two
@@ -467,19 +463,19 @@ func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Mo
 			was := state.(M)
 			is, in, out := P(&was), input.(call), output.(answer)
 			switch in.what {
-			case callLook:
+			case callPeek:
 				return out.debt == used(is, out.at), state
 			case callReset:
 				if out.had {
 					return was != first, first
 				}
-				return is.Idle(int64(out.mark)), state
+				return is.Idle(int64(out.watermark)), state
 			case callRefund:
 				if out.verdict != shard.Admitted { // there was no record
 					return is.Idle(int64(out.at)), state
 				}
 				is.Refund(int64(out.at), in.cost)
-				return out.debt == used(is, out.at), was
+				return out.unknown || out.debt == used(is, out.at), was
 			}
 			switch ok := is.Take(int64(out.at), in.cost); out.verdict {
 			case shard.Admitted:
@@ -492,42 +488,32 @@ func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Mo
 	}
 }
 
-// makeWindow is recorder.make for a rule that is not a token bucket.
+// makeWindow is recorder.make for an algorithm that is not a token bucket.
 func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
-	rule, place := r.table.Plan().Rule(), r.table.Find(c.key)
+	place := r.table.Find(c.key)
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
-	if _, ok := rule.(*atomicbucket.SlidingLog); ok && c.what != callReset {
-		op.Output, op.Return = r.askLog(c, place), r.stamp.Add(1)
-		return op
-	}
-	of := func(o shard.Outcome) answer {
-		// To a late look a counter may show more than the limit.
-		return answer{verdict: o.Verdict, at: uint64(o.At), debt: min(rule.Debt(o.State, rule.Ticks(o.At)), rule.Quota().Tokens)}
+	of := func(o shard.Outcome, status atomicbucket.Status) answer {
+		return answer{verdict: o.Verdict, at: uint64(o.At), debt: o.Plan.Quota(0).Tokens - status.Remaining}
 	}
 	switch c.what {
 	case callTake:
-		a = of(r.table.Take(place, int64(c.now), c.cost, 0))
-	case callLook:
-		a = of(r.table.Look(place, int64(c.now)))
+		var status atomicbucket.Status
+		o := r.table.Decide(place, int64(c.now), c.cost, 0, &status)
+		a = of(o, status)
+	case callPeek:
+		a = of(r.table.Peek(place, int64(c.now), 0, 0))
 	case callRefund:
-		a = of(r.table.Refund(place, int64(c.now), c.cost, 0))
+		o := r.table.Refund(place, int64(c.now), c.cost, 0)
+		algorithm := o.Plan.Algorithm()
+		a = answer{
+			verdict: o.Verdict, at: uint64(o.At), debt: algorithm.Debt(o.State.Record(), algorithm.Ticks(o.At)),
+			unknown: algorithm.RingSize() > 0, // the state of a log does not tell what is left
+		}
 	case callReset:
-		a = answer{had: r.table.Reset(place), mark: uint64(r.table.Mark())}
+		a = answer{had: r.table.Reset(place), watermark: uint64(r.table.Watermark())}
 	}
 	op.Output, op.Return = a, r.stamp.Add(1)
 	return op
-}
-
-// askLog makes a call on a sliding log, whose record alone does not say what is left.
-func (r *recorder) askLog(c call, place shard.Place) answer {
-	var o shard.Outcome
-	var left atomicbucket.Reading
-	if c.what == callTake {
-		o, left = r.table.TakeLog(place, int64(c.now), c.cost, 0, true)
-	} else {
-		o, left = r.table.LookLog(place, int64(c.now), 0, 0)
-	}
-	return answer{verdict: o.Verdict, at: uint64(o.At), debt: o.Plan.Quota(0).Tokens - left.Remaining}
 }
 
 // logModel is a [reference.SlidingLog] of a small limit as a value: what was taken last, the oldest
@@ -535,11 +521,15 @@ func (r *recorder) askLog(c call, place shard.Place) answer {
 type logModel struct {
 	limit  uint64
 	length time.Duration
-	taken  [4]struct {
-		at int64
-		n  uint64
-	}
-	size int
+	taken  [4]taken
+	size   int
+	newest int64 // also if it was refunded
+}
+
+// taken is a request of a log.
+type taken struct {
+	at int64
+	n  uint64
 }
 
 // log returns the list itself.
@@ -555,14 +545,12 @@ func (m *logModel) Take(nanos int64, n uint64) bool {
 	if !m.log().Take(nanos, n) {
 		return false
 	}
-	if m.size > 0 {
-		nanos = max(nanos, m.taken[m.size-1].at)
-	}
+	m.newest = max(m.newest, nanos)
 	if m.size == len(m.taken) {
 		copy(m.taken[:], m.taken[1:]) // it has left: four others with a token each are the limit
 		m.size--
 	}
-	m.taken[m.size].at, m.taken[m.size].n = nanos, n
+	m.taken[m.size].at, m.taken[m.size].n = m.newest, n
 	m.size++
 	return true
 }
@@ -571,16 +559,31 @@ func (m *logModel) Remaining(nanos int64) uint64           { return m.log().Rema
 func (m *logModel) RetryAfter(nanos int64, n uint64) int64 { return m.log().RetryAfter(nanos, n) }
 func (m *logModel) ResetAfter(nanos int64) int64           { return m.log().ResetAfter(nanos) }
 func (m *logModel) Idle(nanos int64) bool                  { return m.log().Idle(nanos) }
-func (m *logModel) Reset()                                 { *m = logModel{limit: m.limit, length: m.length} }
-func (m *logModel) Refund(int64, uint64)                   { panic("no history of a log has refunds") }
+func (m *logModel) Refund(nanos int64, n uint64) {
+	after := *m
+	after.taken, after.size = [4]taken{}, 0
+	for _, e := range m.taken[:m.size] {
+		if e.at+int64(m.length) > nanos {
+			given := min(n, e.n)
+			n, e.n = n-given, e.n-given
+		}
+		if e.n > 0 {
+			after.taken[after.size] = e
+			after.size++
+		}
+	}
+	*m = after
+}
+
+func (m *logModel) Reset() { *m = logModel{limit: m.limit, length: m.length} }
 
 // windowHistory plays a scene once, as scene.history does.
 func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operation {
-	rule, err := s.rule()
+	algorithm, err := s.algorithm()
 	require.NoError(t, err)
-	plan, err := shard.NewPlan(rule, 0)
+	plan, err := shard.NewPlan(algorithm, 0)
 	require.NoError(t, err)
-	tb, err := shard.New(shard.Config{Plan: plan, Slots: s.slots, Shards: 1, Window: s.window, Overflow: shard.Refuse, Start: start})
+	tb, err := shard.New(shard.Config{Plan: plan, Slots: s.slots, Shards: 1, ProbeWindow: s.probeWindow, Overflow: shard.Refuse, Start: start})
 	require.NoError(t, err)
 	r := &recorder{table: tb}
 	r.clock.Store(start)
@@ -600,7 +603,7 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 				}
 				switch random.IntN(12) {
 				case 0, 1:
-					c.what = callLook
+					c.what = callPeek
 				case 2:
 					if s.resets {
 						c.what = callReset
@@ -633,15 +636,15 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 
 // windowScenes are those of histories with room for all keys.
 var windowScenes = map[string]windowScene{
-	"the clock stands": {scene: scene{keys: 3, slots: 8, window: 8, burst: 4, costs: 3, resets: true}, refunds: true},
-	"the clock runs":   {scene: scene{keys: 3, slots: 8, window: 8, burst: 3, costs: 2, resets: true, step: second / 2}},
+	"the clock stands": {scene: scene{keys: 3, slots: 8, probeWindow: 8, burst: 4, costs: 3, resets: true}, refunds: true},
+	"the clock runs":   {scene: scene{keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2}},
 	// A slot for each key, and one for each client that is just inserting.
-	"idle records": {scene: scene{keys: 4, slots: 8, window: 8, burst: 2, costs: 2, step: 3 * second}},
+	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
 // TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by takes,
 // looks, refunds and resets of fixed windows, of sliding window counters and of logs is what they could
-// have been told one after the other: as TestHistoriesAreLinearizable, for other rules.
+// have been told one after the other: as TestHistoriesAreLinearizable, for other algorithms.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {
@@ -650,29 +653,29 @@ func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	const window = 2 * time.Second
 	for name, s := range windowScenes {
 		for kind, of := range map[string]struct {
-			rule  func() (atomicbucket.Rule, error)
-			model porcupine.Model
+			algorithm func() (atomicbucket.Algorithm, error)
+			model     porcupine.Model
 		}{
-			"fixed": {func() (atomicbucket.Rule, error) {
-				rule, err := atomicbucket.NewFixedWindow(s.burst, s.burst, window, false)
-				return &rule, err
+			"fixed": {func() (atomicbucket.Algorithm, error) {
+				algorithm, err := atomicbucket.NewFixedWindow(s.burst, s.burst, window, false)
+				return &algorithm, err
 			}, modelOf(*reference.NewFixedWindow(s.burst, window, false), s.burst)},
-			"aligned": {func() (atomicbucket.Rule, error) {
-				rule, err := atomicbucket.NewFixedWindow(s.burst, s.burst, window, true)
-				return &rule, err
+			"aligned": {func() (atomicbucket.Algorithm, error) {
+				algorithm, err := atomicbucket.NewFixedWindow(s.burst, s.burst, window, true)
+				return &algorithm, err
 			}, modelOf(*reference.NewFixedWindow(s.burst, window, true), s.burst)},
-			"sliding": {func() (atomicbucket.Rule, error) {
-				rule, err := atomicbucket.NewSlidingWindow(s.burst, s.burst, window)
-				return &rule, err
+			"sliding": {func() (atomicbucket.Algorithm, error) {
+				algorithm, err := atomicbucket.NewSlidingWindow(s.burst, s.burst, window)
+				return &algorithm, err
 			}, modelOf(*reference.NewSlidingWindow(s.burst, window), s.burst)},
-			"log": {func() (atomicbucket.Rule, error) {
-				rule, err := atomicbucket.NewSlidingLog(s.burst, s.burst, window)
-				return &rule, err
+			"log": {func() (atomicbucket.Algorithm, error) {
+				algorithm, err := atomicbucket.NewSlidingLog(s.burst, s.burst, window)
+				return &algorithm, err
 			}, modelOf(logModel{limit: s.burst, length: window}, s.burst)},
 		} {
 			t.Run(fmt.Sprintf("%s, %s", kind, name), func(t *testing.T) {
 				s := s
-				s.rule, s.refunds = of.rule, s.refunds && kind != "log" // a refund of a log does not tell what is left
+				s.algorithm = of.algorithm
 				admitted, refused := 0, 0
 				for seed := range n {
 					history := s.windowHistory(t, seed)
@@ -732,7 +735,7 @@ func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 		"refused requests that were counted": {sliding, false, []porcupine.Operation{
 			op(1, 2, callTake, edge, 4, admitted(4)),
 			op(3, 4, callTake, edge, 1, refused(4)),
-			op(5, 6, callLook, edge+window, 0, answer{debt: 5}),
+			op(5, 6, callPeek, edge+window, 0, answer{debt: 5}),
 		}},
 		"the share of the previous window": {sliding, true, []porcupine.Operation{
 			op(1, 2, callTake, edge, 4, admitted(4)),
@@ -759,7 +762,7 @@ func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 		}},
 		"a record forgotten too soon": {sliding, false, []porcupine.Operation{
 			op(1, 2, callTake, edge, 4, admitted(4)),
-			op(3, 4, callReset, edge, 0, answer{mark: edge + window}),
+			op(3, 4, callReset, edge, 0, answer{watermark: edge + window}),
 		}},
 	} {
 		assert.Equal(t, c.want, porcupine.CheckOperations(c.model, c.history), name)

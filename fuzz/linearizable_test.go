@@ -20,7 +20,7 @@ import (
 const (
 	callTake = iota
 	callReset
-	callLook
+	callPeek
 )
 
 // A call is what a goroutine asked, and of which key.
@@ -33,11 +33,12 @@ type call struct {
 
 // An answer is what it was told.
 type answer struct {
-	verdict shard.Verdict // of a take
-	at      uint64        // the time at which a take or a look was decided
-	debt    uint64        // of the record that the call returned, at that time, in ticks
-	had     bool          // what a reset said
-	mark    uint64        // the mark after a reset
+	unknown   bool          // what is left is not told
+	verdict   shard.Verdict // of a take
+	at        uint64        // the time at which a take or a look was decided
+	debt      uint64        // of the record that the call returned, at that time, in ticks
+	had       bool          // what a reset said
+	watermark uint64        // the watermark after a reset
 }
 
 // bucketModel is what one key's bucket is to all who use it one after the other: the
@@ -63,15 +64,15 @@ func bucketModel(burst uint64) porcupine.Model {
 			full, in, out := state.(uint64), input.(call), output.(answer)
 			debt := max(full, out.at) - out.at
 			switch in.what {
-			case callLook:
+			case callPeek:
 				return out.debt == debt, full
 			case callReset:
 				if out.had {
 					return full > 0, uint64(0)
 				}
 				// There is no record if nothing was taken, or if it was forgotten
-				// when it was idle, which was at the mark.
-				return full <= out.mark, full
+				// when it was idle, which was at the watermark.
+				return full <= out.watermark, full
 			}
 			switch out.verdict {
 			case shard.Admitted:
@@ -100,19 +101,19 @@ type recorder struct {
 }
 
 func (r *recorder) make(c call, client int) porcupine.Operation {
-	rule, place := bucketOf(r.table), r.table.Find(c.key)
+	algorithm, place := bucketOf(r.table), r.table.Find(c.key)
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
 	switch c.what {
 	case callTake:
-		o := r.table.Take(place, int64(c.now), c.cost/rule.Cost(1), 0)
+		o := r.table.Take(place, int64(c.now), c.cost/algorithm.Cost(1), 0)
 		s, at, v := o.State, o.At, o.Verdict
-		a = answer{verdict: v, at: uint64(at), debt: rule.Debt(s, rule.Ticks(at))}
-	case callLook:
-		o := r.table.Look(place, int64(c.now))
+		a = answer{verdict: v, at: uint64(at), debt: algorithm.Debt(s.Record(), algorithm.Ticks(at))}
+	case callPeek:
+		o, _ := r.table.Peek(place, int64(c.now), 0, 0)
 		s, at := o.State, o.At
-		a = answer{at: uint64(at), debt: rule.Debt(s, rule.Ticks(at))}
+		a = answer{at: uint64(at), debt: algorithm.Debt(s.Record(), algorithm.Ticks(at))}
 	case callReset:
-		a = answer{had: r.table.Reset(place), mark: uint64(r.table.Mark())}
+		a = answer{had: r.table.Reset(place), watermark: uint64(r.table.Watermark())}
 	}
 	op.Output, op.Return = a, r.stamp.Add(1)
 	return op
@@ -121,7 +122,7 @@ func (r *recorder) make(c call, client int) porcupine.Operation {
 // A scene is what the goroutines of a history do.
 type scene struct {
 	keys, slots uint64
-	window      int
+	probeWindow int
 	burst       uint64
 	step        int64 // by how much each call moves the clock, at most; 0 for a clock that stands
 	costs       uint64
@@ -136,8 +137,8 @@ const (
 
 // history plays a scene once: real goroutines, real table.
 func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Operation) {
-	rule := numbers{1, time.Second, s.burst}.rule(t)
-	tb, err := shard.New(shard.Config{Plan: planOf(t, rule), Slots: s.slots, Shards: 1, Window: s.window, Overflow: shard.Refuse, Start: start})
+	algorithm := numbers{1, time.Second, s.burst}.algorithm(t)
+	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: s.slots, Shards: 1, ProbeWindow: s.probeWindow, Overflow: shard.Refuse, Start: start})
 	require.NoError(t, err)
 	r := &recorder{table: tb}
 	r.clock.Store(start)
@@ -160,7 +161,7 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 				}
 				switch random.IntN(12) {
 				case 0, 1:
-					c.what = callLook
+					c.what = callPeek
 				case 2:
 					if s.resets {
 						c.what = callReset
@@ -228,15 +229,15 @@ const second = 1_000_000_000 // ticks of a token in these tests
 
 var scenes = map[string]scene{
 	// Everything that was admitted stays.
-	"the clock stands": {keys: 3, slots: 8, window: 8, burst: 4, costs: 3, resets: true},
+	"the clock stands": {keys: 3, slots: 8, probeWindow: 8, burst: 4, costs: 3, resets: true},
 	// Records are idle, and forgotten, after some calls.
-	"the clock runs": {keys: 3, slots: 8, window: 8, burst: 3, costs: 2, resets: true, step: second / 2},
+	"the clock runs": {keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2},
 	// And faster than keys can spend: most records that are met are idle.
-	"idle records": {keys: 4, slots: 4, window: 4, burst: 2, costs: 2, step: 3 * second},
+	"idle records": {keys: 4, slots: 4, probeWindow: 4, burst: 2, costs: 2, step: 3 * second},
 	// Three keys take turns in two slots.
-	"recycled slots": {keys: 3, slots: 2, window: 2, burst: 2, costs: 2, resets: true, step: second, noRoom: true},
+	"recycled slots": {keys: 3, slots: 2, probeWindow: 2, burst: 2, costs: 2, resets: true, step: second, noRoom: true},
 	// Two keys, one slot, a burst of one: every take is a first or a last one.
-	"one slot": {keys: 2, slots: 1, window: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
+	"one slot": {keys: 2, slots: 1, probeWindow: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
 }
 
 // TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by
@@ -281,10 +282,10 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 		}
 	}
 	look := func(from, to int64, at, debt uint64) porcupine.Operation {
-		return porcupine.Operation{Call: from, Return: to, Input: call{what: callLook, key: 1, now: at}, Output: answer{at: at, debt: debt}}
+		return porcupine.Operation{Call: from, Return: to, Input: call{what: callPeek, key: 1, now: at}, Output: answer{at: at, debt: debt}}
 	}
-	reset := func(from, to int64, had bool, mark uint64) porcupine.Operation {
-		return porcupine.Operation{Call: from, Return: to, Input: call{what: callReset, key: 1}, Output: answer{had: had, mark: mark}}
+	reset := func(from, to int64, had bool, watermark uint64) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: call{what: callReset, key: 1}, Output: answer{had: had, watermark: watermark}}
 	}
 	for name, c := range map[string]struct {
 		want    bool
@@ -344,7 +345,7 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 			take(1, 2, start, start, burst, shard.Admitted, burst),
 			take(3, 4, start+1, start+1, burst, shard.Admitted, burst),
 		}},
-		"a full bucket at the mark": {true, []porcupine.Operation{
+		"a full bucket at the watermark": {true, []porcupine.Operation{
 			take(1, 2, start, start, burst, shard.Admitted, burst),
 			take(3, 4, start+1, start+burst, burst, shard.Admitted, burst),
 		}},

@@ -190,12 +190,12 @@ func sentAsHeader(t *testing.T, text string) string {
 // A cycled is a limiter to which an attacker comes with one key after the other, and
 // late now and then. Times are nanoseconds.
 type cycled struct {
-	take     func(key uint64, at int64, tokens uint64) (allowed bool, resetAfter time.Duration)
-	counted  func() uint64 // evictions, and what was refused or let through for want of room
-	latest   func(at int64)
-	window   int
-	perToken int64
-	burst    uint64
+	take        func(key uint64, at int64, tokens uint64) (allowed bool, resetAfter time.Duration)
+	counted     func() uint64 // evictions, and what was refused or let through for want of room
+	latest      func(at int64)
+	probeWindow int
+	perToken    int64
+	burst       uint64
 }
 
 // attack drains key 0 and comes back to it often, with other keys in between, each of
@@ -207,7 +207,7 @@ type cycled struct {
 // other must be at most burst + rate * t; and nothing may be evicted, nor be admitted or
 // refused for want of room.
 func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (admitted uint64) {
-	random := rand.New(rand.NewPCG(seed, uint64(c.window)))
+	random := rand.New(rand.NewPCG(seed, uint64(c.probeWindow)))
 	now, idleAt := int64(start), map[uint64]int64{}
 	admissions := map[uint64][]soakAdmission{}
 	take := func(key uint64, at int64, tokens uint64) {
@@ -218,12 +218,12 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 				busy++
 			}
 		}
-		if busy > c.window-2 {
+		if busy > c.probeWindow-2 {
 			return
 		}
 		allowed, reset := c.take(key, at, tokens)
 		if allowed {
-			// It was decided at its own time, or at the mark, which has been reached.
+			// It was decided at its own time, or at the watermark, which has been reached.
 			admissions[key] = append(admissions[key], soakAdmission{at, now, int64(tokens) * c.perToken})
 			idleAt[key] = max(idleAt[key], at+int64(reset))
 		}
@@ -236,7 +236,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 		case 0:
 			now += random.Int64N(int64(c.burst+2) * c.perToken) // the drained key too may become idle
 		case 1, 2, 3:
-			now += random.Int64N(2*c.perToken/int64(c.window) + 1)
+			now += random.Int64N(2*c.perToken/int64(c.probeWindow) + 1)
 		}
 		c.latest(now)
 		late := now
@@ -252,7 +252,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 	require.Zero(t, c.counted(), "a slot was idle all the time")
 	for key, list := range admissions {
 		var audit soakAudit
-		require.LessOrEqual(t, audit.excess(list), int64(c.burst)*c.perToken, "key %d, seed %d, window %d, %d other keys", key, seed, c.window, others)
+		require.LessOrEqual(t, audit.excess(list), int64(c.burst)*c.perToken, "key %d, seed %d, probe window %d, %d other keys", key, seed, c.probeWindow, others)
 	}
 	return uint64(len(admissions[0]))
 }
@@ -266,12 +266,12 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 	if testing.Short() {
 		steps = 300
 	}
-	for _, window := range []int{2, 3, 4, 5, 8, 32} {
+	for _, probeWindow := range []int{2, 3, 4, 5, 8, 32} {
 		for _, policy := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 			admitted, reclaimed := uint64(0), false
 			for seed := range uint64(8) {
-				tb := table(t, 1, burst, 1, window, policy) // one home
-				c := &cycled{window: window, perToken: perToken, burst: burst, latest: func(int64) {}}
+				tb := table(t, 1, burst, 1, probeWindow, policy) // one home
+				c := &cycled{probeWindow: probeWindow, perToken: perToken, burst: burst, latest: func(int64) {}}
 				c.counted = func() uint64 {
 					s := tb.Stats()
 					return s.Evictions + s.Forgiven + s.NoRoom + s.Unrecorded
@@ -280,14 +280,14 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 					o := tb.Take(tb.Find(key), at, tokens, 0)
 					s, decided, v := o.State, o.At, o.Verdict
 					if v == shard.Admitted {
-						debt := bucketOf(tb).Debt(s, bucketOf(tb).Ticks(decided))
+						debt := bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(decided))
 						return true, time.Duration(decided-at) + bucketOf(tb).Wait(decided, debt)
 					}
 					require.Equal(t, shard.Refused, v)
 					return false, 0
 				}
-				admitted += c.attack(t, seed, []uint64{uint64(window), uint64(3 * window), 1 << 40}[seed%3], steps)
-				reclaimed = reclaimed || tb.Mark() > start
+				admitted += c.attack(t, seed, []uint64{uint64(probeWindow), uint64(3 * probeWindow), 1 << 40}[seed%3], steps)
+				reclaimed = reclaimed || tb.Watermark() > start
 			}
 			require.Greater(t, admitted, uint64(8*2*burst), "the drained key was used")
 			require.True(t, reclaimed, "idle records were forgotten")
@@ -311,8 +311,8 @@ func TestCyclingKeysThroughTheEngine(t *testing.T) {
 			l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Duration(perToken)), burst), engine.MaxKeys(1), engine.Shards(1),
 				engine.Overflow(policy), engine.ClockFunc(func() time.Time { return time.Unix(0, clock.Load()) }))
 			require.NoError(t, err)
-			require.EqualValues(t, shard.DefaultWindow, l.Stats().Slots, "one window")
-			c := &cycled{window: shard.DefaultWindow, perToken: perToken, burst: burst, latest: clock.Store}
+			require.EqualValues(t, shard.DefaultProbeWindow, l.Stats().Slots, "one probe window")
+			c := &cycled{probeWindow: shard.DefaultProbeWindow, perToken: perToken, burst: burst, latest: clock.Store}
 			c.counted = func() uint64 {
 				s := l.Stats()
 				return s.Evictions + s.Forgiven + s.NoRoom + s.Unrecorded
@@ -340,16 +340,16 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	const burst = 20
 	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		window := 2 + random.IntN(31)
-		tb := table(t, 1, burst, 1, window, shard.Evict)
+		probeWindow := 2 + random.IntN(31)
+		tb := table(t, 1, burst, 1, probeWindow, shard.Evict)
 		now := int64(start)
 		// debts returns what those of the keys that are not idle owe now.
 		debts := func(keys map[uint64]uint64) map[uint64]uint64 {
 			all := map[uint64]uint64{}
 			for key := range keys {
-				o := tb.Look(tb.Find(key), now)
+				o, _ := tb.Peek(tb.Find(key), now, 0, 0)
 				s, at := o.State, o.At
-				if d := bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)); d > 0 {
+				if d := bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(at)); d > 0 {
 					all[key] = d
 				}
 			}
@@ -370,13 +370,13 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 				require.Equal(t, before, after)
 				continue
 			}
-			require.Len(t, before, window, "no slot was idle")
-			require.Len(t, after, window-1)
+			require.Len(t, before, probeWindow, "no slot was idle")
+			require.Len(t, after, probeWindow-1)
 			for victim, debt := range before {
 				if after[victim] == 0 {
 					forgiven += bucketOf(tb).Tokens(debt)
 					for other := range maps.Values(after) {
-						require.GreaterOrEqual(t, other, debt, "window %d, key %d", window, key)
+						require.GreaterOrEqual(t, other, debt, "probe window %d, key %d", probeWindow, key)
 					}
 				}
 			}
@@ -399,7 +399,7 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	if testing.Short() {
 		keys = 800
 	}
-	tb := table(t, 1, burst, 1, shard.DefaultWindow, shard.Evict)
+	tb := table(t, 1, burst, 1, shard.DefaultProbeWindow, shard.Evict)
 	const drained = 0
 	v := tb.Take(tb.Find(drained), start, burst, 0).Verdict
 	require.Equal(t, shard.Admitted, v)
@@ -425,7 +425,7 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 		require.Equal(t, keys, admitted.Load(), "Evict turns no new key away")
 	}
 	stats := tb.Stats()
-	assert.Greater(t, stats.Evictions, times*(keys-2*shard.DefaultWindow))
+	assert.Greater(t, stats.Evictions, times*(keys-2*shard.DefaultProbeWindow))
 	assert.Equal(t, stats.Evictions, stats.Forgiven, "each owed one token or a part of it: the drained key was never among them")
 }
 
@@ -507,7 +507,7 @@ func TestAimedKeys(t *testing.T) {
 			assert.Zero(t, stats.Evictions)
 			continue
 		}
-		assert.GreaterOrEqual(t, stats.Evictions, uint64(aimedKeys+1-shard.DefaultWindow))
+		assert.GreaterOrEqual(t, stats.Evictions, uint64(aimedKeys+1-shard.DefaultProbeWindow))
 		assert.LessOrEqual(t, stats.Evictions, uint64(aimedKeys+hurt))
 		assert.LessOrEqual(t, stats.Forgiven, uint64(aimedKeys+2*hurt))
 		assert.Zero(t, stats.NoRoom+stats.Unrecorded)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -54,20 +54,20 @@ var (
 	}
 )
 
-func (n numbers) rule(t require.TestingT) atomicbucket.TokenBucket {
-	rule, err := atomicbucket.NewTokenBucket(n.tokens, n.period, n.burst)
+func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
+	algorithm, err := atomicbucket.NewTokenBucket(n.tokens, n.period, n.burst)
 	require.NoError(t, err)
-	return rule
+	return algorithm
 }
 
-// slack is how many tokens less than the exact bucket one that follows the rule may
-// show: none if the rule is exact, else those of two ticks. (The thousandth is for the
-// clock of such a rule, which is slow by one part in 2^63.)
-func slack(rule *atomicbucket.TokenBucket) *big.Rat {
-	if rule.Exact() {
+// slack is how many tokens less than the exact bucket one that follows the algorithm may
+// show: none if the algorithm is exact, else those of two ticks. (The thousandth is for the
+// clock of such an algorithm, which is slow by one part in 2^63.)
+func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
+	if algorithm.Exact() {
 		return new(big.Rat)
 	}
-	return new(big.Rat).Quo(big.NewRat(2001, 1000), rat(rule.Cost(1)))
+	return new(big.Rat).Quo(big.NewRat(2001, 1000), rat(algorithm.Cost(1)))
 }
 
 func rat(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
@@ -140,19 +140,19 @@ func after(nanos, wait int64) int64 {
 
 // A tableMachine makes calls, one after the other, on a small table and on a map.
 type tableMachine struct {
-	numbers  numbers
-	table    *shard.Table
-	rule     *atomicbucket.TokenBucket
-	slack    *big.Rat
-	overflow shard.Overflow
-	model    *reference.Table[uint64]
-	windows  map[uint64]int // the window of every key
-	keys     []uint64
-	clock    int64 // moves forwards
-	used     int64 // the latest time that was used
-	mark     int64 // after the last call
-	want     shard.Stats
-	spends   map[uint64][]spend
+	numbers      numbers
+	table        *shard.Table
+	algorithm    *atomicbucket.TokenBucket
+	slack        *big.Rat
+	overflow     shard.Overflow
+	model        *reference.Table[uint64]
+	probeWindows map[uint64]int // the window of every key
+	keys         []uint64
+	clock        int64 // moves forwards
+	used         int64 // the latest time that was used
+	watermark    int64 // after the last call
+	want         shard.Stats
+	spends       map[uint64][]spend
 }
 
 const machineWindow = 4
@@ -161,20 +161,20 @@ const machineWindow = 4
 // overlap, and perWindow keys for every window, among them the key 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
-	table, err := shard.New(shard.Config{Plan: planOf(t, p.rule(t)), Slots: slots, Shards: shards, Window: machineWindow, Overflow: overflow, Start: start})
+	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})
 	require.NoError(t, err)
 	m := &tableMachine{
-		numbers:  p,
-		table:    table,
-		rule:     bucketOf(table),
-		slack:    slack(bucketOf(table)),
-		overflow: overflow,
-		model:    reference.NewTable[uint64](p.tokens, p.period, p.burst),
-		windows:  map[uint64]int{},
-		clock:    start,
-		used:     start,
-		mark:     start,
-		spends:   map[uint64][]spend{},
+		numbers:      p,
+		table:        table,
+		algorithm:    bucketOf(table),
+		slack:        slack(bucketOf(table)),
+		overflow:     overflow,
+		model:        reference.NewTable[uint64](p.tokens, p.period, p.burst),
+		probeWindows: map[uint64]int{},
+		clock:        start,
+		used:         start,
+		watermark:    start,
+		spends:       map[uint64][]spend{},
 	}
 	// The low bits of a key choose the shard, the high ones the line in it.
 	lines := slots / machineWindow / shards
@@ -185,7 +185,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 				key += uint64(i)<<16 | uint64(s)
 				key &^= 0xff &^ uint64(s)
 				m.keys = append(m.keys, key)
-				m.windows[key] = s*lines + line
+				m.probeWindows[key] = s*lines + line
 			}
 		}
 	}
@@ -193,16 +193,16 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 	return m
 }
 
-// at is the time at which a call is decided: its own, or the mark if that is later.
+// at is the time at which a call is decided: its own, or the watermark if that is later.
 func (m *tableMachine) at(now int64) int64 {
 	m.used = max(m.used, now)
-	return max(now, m.mark)
+	return max(now, m.watermark)
 }
 
 // debt returns what a record owes at a time, in tokens.
 func (m *tableMachine) debt(s atomicbucket.State, at int64) *big.Rat {
-	d := rat(m.rule.Debt(s, m.rule.Ticks(at)))
-	return d.Quo(d, rat(m.rule.Cost(1)))
+	d := rat(m.algorithm.Debt(s.Record(), m.algorithm.Ticks(at)))
+	return d.Quo(d, rat(m.algorithm.Cost(1)))
 }
 
 // requireDebt compares a record with the key's exact bucket.
@@ -213,7 +213,7 @@ func (m *tableMachine) requireDebt(t *rapid.T, s atomicbucket.State, key uint64,
 
 // rivals are the other keys of the key's window that are not idle.
 func (m *tableMachine) rivals(key uint64, at int64) []uint64 {
-	return slices.DeleteFunc(m.model.Indebted(at), func(k uint64) bool { return k == key || m.windows[k] != m.windows[key] })
+	return slices.DeleteFunc(m.model.Indebted(at), func(k uint64) bool { return k == key || m.probeWindows[k] != m.probeWindows[key] })
 }
 
 func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
@@ -222,7 +222,7 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	indebted := m.model.Debt(key, at).Sign() > 0
 	o := m.table.Take(m.table.Find(key), now, n, 0)
 	s, got, verdict := o.State, o.At, o.Verdict
-	require.Equal(t, at, got, "the time of a take at %d with the mark at %d", now, m.mark)
+	require.Equal(t, at, got, "the time of a take at %d with the watermark at %d", now, m.watermark)
 
 	if !indebted && len(rivals) == machineWindow {
 		if m.overflowed(t, key, at, n, s, verdict, rivals) {
@@ -267,8 +267,8 @@ func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s 
 	require.Equal(t, shard.Admitted, verdict)
 	var gone []uint64
 	for _, k := range rivals {
-		s := m.table.Look(m.table.Find(k), at).State
-		if m.rule.Idle(s, m.rule.Ticks(at)) {
+		o, _ := m.table.Peek(m.table.Find(k), at, 0, 0)
+		if m.algorithm.Idle(o.State, m.algorithm.Ticks(at)) {
 			gone = append(gone, k)
 		}
 	}
@@ -286,13 +286,13 @@ func (m *tableMachine) forget(key uint64) {
 }
 
 // reset: a record may be missing only if nothing was taken, or if it was idle at the
-// mark.
+// watermark.
 func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	had := m.table.Reset(m.table.Find(key))
 	if had {
 		require.True(t, m.model.Known(key), "a record of a key from which nothing was taken")
 	} else {
-		require.LessOrEqual(t, m.model.Debt(key, m.mark).Sign(), 0, "I7: a record was forgotten that was not idle")
+		require.LessOrEqual(t, m.model.Debt(key, m.watermark).Sign(), 0, "I7: a record was forgotten that was not idle")
 	}
 	m.forget(key)
 }
@@ -302,12 +302,12 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	at := m.at(now)
 	epoch := m.table.Stats().Epoch
 	require.True(t, m.table.Sweep(now, nil))
-	require.Equal(t, at, m.table.Mark())
+	require.Equal(t, at, m.table.Watermark())
 	stats := m.table.Stats()
 	require.Greater(t, stats.Epoch, epoch)
 	fewest := len(m.model.Indebted(at))
 	most := fewest
-	if !m.rule.Exact() { // some that have just become idle
+	if !m.algorithm.Exact() { // some that have just become idle
 		most = len(m.model.Indebted(max(at-int64(ceil(new(big.Rat).Quo(m.slack, m.model.Rate()))), 0)))
 	}
 	require.GreaterOrEqual(t, stats.Live, uint64(fewest), "I7: records that were not idle are gone")
@@ -316,15 +316,15 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 
 // check holds every bucket of the table against the model's, and the counters.
 func (m *tableMachine) check(t *rapid.T) {
-	require.GreaterOrEqual(t, m.table.Mark(), m.mark, "the mark never falls")
+	require.GreaterOrEqual(t, m.table.Watermark(), m.watermark, "the watermark never falls")
 	for _, key := range m.keys {
-		o := m.table.Look(m.table.Find(key), m.used)
+		o, _ := m.table.Peek(m.table.Find(key), m.used, 0, 0)
 		s, at := o.State, o.At
 		require.Equal(t, m.used, at)
 		m.requireDebt(t, s, key, at, "look")
 	}
-	m.mark = m.table.Mark()
-	require.LessOrEqual(t, m.mark, m.used, "the mark has been reached")
+	m.watermark = m.table.Watermark()
+	require.LessOrEqual(t, m.watermark, m.used, "the watermark has been reached")
 	got := m.table.Stats()
 	// Without another goroutine the only call that a take can meet is the sweep that
 	// it makes itself when time has leapt.
@@ -339,7 +339,7 @@ func (m *tableMachine) drawNow(t *rapid.T) int64 {
 	case 5:
 		return max(m.clock-drawWait(t, m.numbers), 0)
 	case 6:
-		return max(m.mark+rapid.Int64Range(-1, 1).Draw(t, "around the mark"), 0)
+		return max(m.watermark+rapid.Int64Range(-1, 1).Draw(t, "around the watermark"), 0)
 	case 7:
 		return 0
 	}
@@ -376,7 +376,7 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 // call after the other, at times that run, leap and are late, its buckets are those of
 // a map that keeps every key, except where it had no room, and then what happens is
 // what the overflow policy says and is counted. Seven keys share a window of four. If
-// the rule is exact, then equality is exact; else the table is never early and at most
+// the algorithm is exact, then equality is exact; else the table is never early and at most
 // two ticks late (and only as many keys as there is room for, so that it is always
 // certain whether there is).
 func TestTableAgainstAMap(t *testing.T) {
@@ -411,16 +411,16 @@ func runTable(t *rapid.T, m *tableMachine) {
 		"take from anybody": func(t *rapid.T) {
 			m.take(t, anyKey.Draw(t, "key"), m.clock, drawCost(t, m.numbers.burst))
 		},
-		"fill a window": func(t *rapid.T) {
+		"fill a probe window": func(t *rapid.T) {
 			for _, key := range m.keys[:machineWindow] {
 				m.take(t, key, m.clock, drawCost(t, m.numbers.burst))
-				m.mark = m.table.Mark()
+				m.watermark = m.table.Watermark()
 			}
 		},
 		"look": func(t *rapid.T) {
 			key, now := few.Draw(t, "key"), m.drawNow(t)
 			want := m.at(now)
-			o := m.table.Look(m.table.Find(key), now)
+			o, _ := m.table.Peek(m.table.Find(key), now, 0, 0)
 			s, at := o.State, o.At
 			require.Equal(t, want, at)
 			m.requireDebt(t, s, key, at, "look")
@@ -435,7 +435,7 @@ func runTable(t *rapid.T, m *tableMachine) {
 
 // TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the same one storey up. Whatever is
 // asked of a limiter, every field of every answer is that of a map of exact buckets,
-// with times to the nanosecond (or two ticks later if the rule rounds). One
+// with times to the nanosecond (or two ticks later if the algorithm rounds). One
 // half of the limiters has 32 slots for 40 keys.
 func TestLimiterAgainstAMap(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
@@ -529,7 +529,7 @@ func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
 		w.clock.nanos.Store(w.seen)
 	}
 	var d engine.Decision
-	for range 12 { // a rule that rounds keeps the last token back for a tick or two
+	for range 12 { // an algorithm that rounds keeps the last token back for a tick or two
 		if d = w.take(t, key, n); !d.Allowed {
 			break
 		}

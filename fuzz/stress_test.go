@@ -56,21 +56,21 @@ func beside(f func(random *rand.Rand), body func()) {
 }
 
 // planOf returns the plan of a token bucket.
-func planOf(t require.TestingT, rule atomicbucket.TokenBucket) *shard.Plan {
-	plan, err := shard.NewPlan(&rule, 0)
+func planOf(t require.TestingT, algorithm atomicbucket.TokenBucket) *shard.Plan {
+	plan, err := shard.NewPlan(&algorithm, 0)
 	require.NoError(t, err)
 	return plan
 }
 
-// bucketOf returns the rule of a table of token buckets.
+// bucketOf returns the algorithm of a table of token buckets.
 func bucketOf(tb *shard.Table) *atomicbucket.TokenBucket {
-	return tb.Plan().Rule().(*atomicbucket.TokenBucket)
+	return tb.Plan().Algorithm().(*atomicbucket.TokenBucket)
 }
 
-func table(t *testing.T, rate float64, burst uint64, slots uint64, window int, overflow shard.Overflow) *shard.Table {
-	rule, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
+func table(t *testing.T, rate float64, burst uint64, slots uint64, probeWindow int, overflow shard.Overflow) *shard.Table {
+	algorithm, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
 	require.NoError(t, err)
-	tb, err := shard.New(shard.Config{Plan: planOf(t, rule), Slots: slots, Shards: 1, Window: window, Overflow: overflow, Start: start})
+	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: slots, Shards: 1, ProbeWindow: probeWindow, Overflow: overflow, Start: start})
 	require.NoError(t, err)
 	return tb
 }
@@ -112,9 +112,9 @@ func frozenRound(t *testing.T, seed uint64) {
 	})
 	for key := range uint64(keys) {
 		require.EqualValues(t, burst, admitted[key].Load(), "key %d, round %d", key, seed)
-		o := tb.Look(tb.Find(key), start)
+		o, _ := tb.Peek(tb.Find(key), start, 0, 0)
 		s, at := o.State, o.At
-		require.Equal(t, bucketOf(tb).Cost(burst), bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)))
+		require.Equal(t, bucketOf(tb).Cost(burst), bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(at)))
 	}
 	require.Zero(t, tb.Stats().Evictions)
 }
@@ -142,9 +142,9 @@ func conservedRound(t *testing.T, seed uint64) {
 	})
 	owed := uint64(0)
 	for key := range uint64(keys) {
-		o := tb.Look(tb.Find(key), start)
+		o, _ := tb.Peek(tb.Find(key), start, 0, 0)
 		s, at := o.State, o.At
-		owed += bucketOf(tb).Tokens(bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)))
+		owed += bucketOf(tb).Tokens(bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(at)))
 	}
 	stats := tb.Stats()
 	require.Equal(t, admitted.Load(), owed+stats.Forgiven, "round %d: %+v", seed, stats)
@@ -239,9 +239,9 @@ func TestStressFlood(t *testing.T) {
 		if v := tb.Take(tb.Find(drained), start, 1, 0).Verdict; v != shard.Refused {
 			again.Add(1)
 		}
-		o := tb.Look(tb.Find(paying), start)
+		o, _ := tb.Peek(tb.Find(paying), start, 0, 0)
 		s, at := o.State, o.At
-		if bucketOf(tb).Read(s, at, bucketOf(tb).Quota().Demand(0)).Remaining != 2 {
+		if bucketOf(tb).Status(s.Record(), at, bucketOf(tb).Quota().Demand(0)).Remaining != 2 {
 			again.Add(1)
 		}
 	}, func() {

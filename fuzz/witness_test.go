@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // hand is a clock that a test sets, in nanoseconds since 1970.
@@ -32,32 +32,32 @@ const noon = 1_700_000_000_000_000_000
 // (I8), what is refused must be missing at the earliest, and the time that was
 // chosen is read off the answer.
 type witness struct {
-	numbers  numbers
-	limiter  *engine.Limiter
-	clock    *hand
-	exact    bool
-	slack    *big.Rat // in tokens
-	rate     *big.Rat // tokens a nanosecond
-	token    int64    // nanoseconds of a token if that is a whole number, else 0
-	overflow engine.OverflowPolicy
-	window   int // slots that all keys share, or 0 if there is room for all
-	model    *reference.Table[string]
-	swept    int64 // the limiter has reached this
-	seen     int64 // and has acted on nothing later than this
-	want     engine.Stats
-	spends   map[string][]spend
+	numbers     numbers
+	limiter     *engine.Limiter
+	clock       *hand
+	exact       bool
+	slack       *big.Rat // in tokens
+	rate        *big.Rat // tokens a nanosecond
+	token       int64    // nanoseconds of a token if that is a whole number, else 0
+	overflow    engine.OverflowPolicy
+	probeWindow int // slots that all keys share, or 0 if there is room for all
+	model       *reference.Table[string]
+	swept       int64 // the limiter has reached this
+	seen        int64 // and has acted on nothing later than this
+	want        engine.Stats
+	spends      map[string][]spend
 }
 
 // newWitness makes a limiter. With a window it has one neighbourhood of 32 slots
 // and no more.
-func newWitness(t require.TestingT, p numbers, window bool, overflow engine.OverflowPolicy) *witness {
-	rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+func newWitness(t require.TestingT, p numbers, probeWindow bool, overflow engine.OverflowPolicy) *witness {
+	algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 	require.NoError(t, err)
 	w := &witness{
 		numbers:  p,
 		clock:    new(hand),
-		exact:    rule.Exact(),
-		slack:    slack(&rule),
+		exact:    algorithm.Exact(),
+		slack:    slack(&algorithm),
 		overflow: overflow,
 		model:    reference.NewTable[string](p.tokens, p.period, p.burst),
 		swept:    noon,
@@ -70,15 +70,15 @@ func newWitness(t require.TestingT, p numbers, window bool, overflow engine.Over
 	}
 	w.clock.nanos.Store(noon)
 	keys := 1000
-	if window {
-		keys, w.window = 1, 32
+	if probeWindow {
+		keys, w.probeWindow = 1, 32
 	}
 	w.limiter, err = engine.New(engine.TokenBucket(engine.Per(p.tokens, p.period), p.burst), engine.MaxKeys(keys), engine.Shards(1),
 		engine.Overflow(overflow), engine.ClockFunc(w.clock.now), engine.SweepInterval(24*time.Hour))
 	require.NoError(t, err)
 	w.want = w.limiter.Stats()
-	if window {
-		require.EqualValues(t, w.window, w.want.Slots)
+	if probeWindow {
+		require.EqualValues(t, w.probeWindow, w.want.Slots)
 	}
 	return w
 }
@@ -192,16 +192,16 @@ func (w *witness) stats(t require.TestingT) {
 func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, takes bool, call func() engine.Decision) engine.Decision {
 	takes = takes && n > 0 && n <= w.numbers.burst
 	from, to := max(now, w.swept), max(now, w.seen)
-	if takes && from < to && (w.token == 0 || to-now > 1<<62 || w.window > 0 && len(w.model.Indebted(from)) >= w.window) {
+	if takes && from < to && (w.token == 0 || to-now > 1<<62 || w.probeWindow > 0 && len(w.model.Indebted(from)) >= w.probeWindow) {
 		w.sync(t) // the time could not be read off the answer
 		from = to
 	}
 	w.seen = to
-	if takes && w.window > 0 && w.model.Debt(key, to).Sign() <= 0 {
+	if takes && w.probeWindow > 0 && w.model.Debt(key, to).Sign() <= 0 {
 		rivals := slices.DeleteFunc(w.model.Indebted(to), func(k string) bool { return k == key })
-		if len(rivals) == w.window && w.overflowed(t, n, now, to, rivals, call) {
+		if len(rivals) == w.probeWindow && w.overflowed(t, n, now, to, rivals, call) {
 			return engine.Decision{}
-		} else if len(rivals) == w.window {
+		} else if len(rivals) == w.probeWindow {
 			require.True(t, w.model.Take(key, to, n))
 			return engine.Decision{Allowed: true}
 		}
@@ -254,11 +254,11 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 }
 
 // requireWait checks that a wait from now on ends at an instant, rounded up to a
-// nanosecond (and, by a rule that rounds, up to two ticks later).
+// nanosecond (and, by an algorithm that rounds, up to two ticks later).
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))
-	if wait == math.MaxInt64 { // or longer; or, by a rule that rounds, to the timeline's end
+	if wait == math.MaxInt64 { // or longer; or, by an algorithm that rounds, to the timeline's end
 		if w.exact {
 			latest.Sub(latest, new(big.Rat).SetInt64(now))
 		}

@@ -117,22 +117,25 @@ func TestMalformedHeaders(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: \x80\xff\r\n\r\n", "ip:127.0.0.1"},
 		{"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.9\r\nX-FORWARDED-FOR: ,\r\n\r\n", "ip:127.0.0.1"},
 		{"GET / HTTP/1.1\r\nHost: x\r\nx-forwarded-for: 203.0.113.9\r\n\r\n", "ip:203.0.113.9"},
-		{"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: " + strings.Repeat("1.1.1.1,", 50_000) + "203.0.113.9\r\n\r\n", "ip:203.0.113.9"},
+		{"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: " + strings.Repeat("1.1.1.1,", 50_000) + "203.0.113.9\r\n\r\n",
+			"ip:203.0.113.9"},
 		{"GET / HTTP/1.0\r\nX-API-Key: \t k \t\r\n\r\n", "text:k"},
-		{"OPTIONS / HTTP/1.1\r\nHost: x\r\nX-API-Key: " + strings.Repeat("k", 100_000) + "\r\n\r\n", "text:" + strings.Repeat("k", 100_000)},
+		{"OPTIONS / HTTP/1.1\r\nHost: x\r\nX-API-Key: " + strings.Repeat("k", 100_000) + "\r\n\r\n",
+			"text:" + strings.Repeat("k", 100_000)},
 	} {
 		conn := dial(t, s.Listener.Addr())
 		fmt.Fprint(conn, c.request)
 		text := <-seen
-		assert.True(t, strings.HasPrefix(text, fmt.Sprintf("text:%d:%s", len(c.want), c.want)), "%.80q: %.80q", c.request, text)
+		assert.True(t, strings.HasPrefix(text, fmt.Sprintf("text:%d:%s", len(c.want), c.want)), "%.80q: %.80q", c.request,
+			text)
 		conn.Close()
 	}
 }
 
 // TestBodiesOfRefusals: what each format says, to the letter.
 func TestBodiesOfRefusals(t *testing.T) {
-	gone := &store{err: errors.New("gone")}
-	closed := httplimit.Limit{Name: "shared", Store: gone, OnError: httplimit.FailClosed}
+	gone := &backend{err: errors.New("gone")}
+	closed := httplimit.Limit{Name: "shared", Backend: gone, OnError: httplimit.FailClosed}
 	never := shared("small", newClock().burst(t, 1))
 	never.Cost = func(*http.Request) uint64 { return 2 }
 	empty := shared("used \"up\"", newClock().burst(t, 1))
@@ -144,15 +147,18 @@ func TestBodiesOfRefusals(t *testing.T) {
 		contentType string
 		body        string
 	}{
-		{empty, httplimit.ProblemJSON, 429, "application/problem+json", `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-			`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,` +
-			`"detail":"Try again in 1 s.","violated-policies":["used \"up\""]}`},
-		{never, httplimit.ProblemJSON, 429, "application/problem+json", `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-			`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,` +
-			`"detail":"This request can never be admitted: it costs 2 and the limit is 1.","violated-policies":["small"]}`},
-		{closed, httplimit.ProblemJSON, 503, "application/problem+json", `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",` +
-			`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,` +
-			`"detail":"The rate limiter's store does not answer."}`},
+		{empty, httplimit.ProblemJSON, 429, "application/problem+json",
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,` +
+				`"detail":"Try again in 1 s.","violated-policies":["used \"up\""]}`},
+		{never, httplimit.ProblemJSON, 429, "application/problem+json",
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,` +
+				`"detail":"This request can never be admitted: it costs 2 and the limit is 1.","violated-policies":["small"]}`},
+		{closed, httplimit.ProblemJSON, 503, "application/problem+json",
+			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",` +
+				`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,` +
+				`"detail":"The rate limiter's store does not answer."}`},
 		{empty, httplimit.PlainJSON, 429, "application/json", `{"error":"Too many requests","retryAfter":1}`},
 		{never, httplimit.PlainJSON, 429, "application/json", `{"error":"Too many requests","retryAfter":null}`},
 		{closed, httplimit.PlainJSON, 503, "application/json", `{"error":"Service unavailable","retryAfter":null}`},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -13,7 +14,8 @@ import (
 
 // plenty is a limit that never refuses here.
 func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
-	return httplimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
+	return httplimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
+		Key: key}
 }
 
 // raceEnabled: under the race detector a sync.Pool drops things at random.
@@ -35,7 +37,10 @@ func budgets(t testing.TB) (cases []budget) {
 	for i := range 8 {
 		eight = append(eight, plenty(t, fmt.Sprint("limit", i), httplimit.Everyone))
 	}
-	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key", "0123456789abcdef0123456789abcdef")
+	session, err := httplimit.Cookie("session", nil)
+	require.NoError(t, err)
+	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key", "0123456789abcdef0123456789abcdef",
+		"Cookie", "theme=dark; session=0123456789abcdef")
 	for _, c := range []struct {
 		name   string
 		limits []httplimit.Limit
@@ -43,9 +48,11 @@ func budgets(t testing.TB) (cases []budget) {
 		{"remote-ip", []httplimit.Limit{plenty(t, "a", nil)}},
 		{"forwarded-ip", []httplimit.Limit{plenty(t, "a", trusting.Key)}},
 		{"header", []httplimit.Limit{plenty(t, "a", apiKey)}},
+		{"cookie", []httplimit.Limit{plenty(t, "a", session)}},
 		{"join", []httplimit.Limit{plenty(t, "a", httplimit.Join(apiKey, httplimit.Method, httplimit.Path))}},
 		{"refund", []httplimit.Limit{refund}},
-		{"ip+user+global", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey), plenty(t, "c", httplimit.Everyone)}},
+		{"ip+user+global", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey),
+			plenty(t, "c", httplimit.Everyone)}},
 		{"ip+user+global-refused", []httplimit.Limit{plenty(t, "a", trusting.Key), plenty(t, "b", apiKey), empty}},
 		{"ip+shadow", []httplimit.Limit{plenty(t, "a", trusting.Key), shadow}},
 		{"eight", eight},
@@ -66,7 +73,7 @@ type ignore struct{}
 
 func (*ignore) Observe(string, httplimit.Outcome) {}
 
-// TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key but a cookie's.
+// TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key.
 func TestDecisionsDoNotAllocate(t *testing.T) {
 	for _, c := range budgets(t) {
 		if raceEnabled && c.name == "join" {

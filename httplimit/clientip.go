@@ -14,10 +14,9 @@ import (
 // [NewClientIP]. It is safe for concurrent use and does not allocate, unless what it reads is
 // malformed.
 //
-// The address is the socket's, unless that belongs to a trusted proxy ([TrustProxies]). Then
-// the proxies' header is read from the right, all its lines together: trusted addresses are passed
-// over, and the first that is not trusted is the client. What cannot be read as an address
-// ends the walk at the last good address. So a client can put what it likes into the
+// The address is the socket's, unless that belongs to a trusted proxy ([TrustProxies]). Then the proxies' header is
+// read from the right, all its lines together: trusted addresses are skipped, and the first other one is the client. An
+// element that is not an address ends the search at the last good address. So a client may write anything into the
 // header: only what trusted proxies wrote is read.
 //
 // Ports and zones are dropped, an IPv4 address mapped into IPv6 is the IPv4 address.
@@ -167,8 +166,8 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	return client
 }
 
-// trusts reports whether an address is that of a trusted proxy. The zero Addr is a peer's on a
-// Unix socket: nothing in a header is read as that.
+// trusts reports whether an address is that of a trusted proxy. The zero Addr is a peer on a Unix socket; no header
+// yields it.
 func (c *ClientIP) trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return c.trustUnix

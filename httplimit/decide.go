@@ -7,12 +7,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Decide holds a request against the limits, without answering it: for callers that answer
-// by themselves. Whoever does writes an allowed request's headers by [Result.WriteHeaders] and, if
-// a limit has a Refund function, ends it by [Result.Settle]; or refuses it by [Result.Refuse].
+// Decide checks a request against the limits, without answering it. The caller answers: of an allowed request it writes
+// the headers by [Result.WriteHeaders] and, if a limit has a Refund function, calls [Result.Settle] at the end; a
+// refused one it answers by [Result.Refuse].
 //
-// It does not allocate, as long as the limits' functions do not, no limit has a [Store], and at
-// most eight limits apply.
+// It does not allocate, as long as the limits' functions do not, no limit has a [Backend], and at most eight limits
+// apply.
 func (m *Middleware) Decide(r *http.Request) Result {
 	res := Result{m: m, shown: -1}
 	if m.skip != nil && m.skip(r) {
@@ -38,7 +38,7 @@ func (m *Middleware) Decide(r *http.Request) Result {
 	return res
 }
 
-// apply adds a check to the result if the limit is for the request.
+// apply adds a check to the result if the limit matches the request.
 func (l *limit) apply(r *http.Request, res *Result) {
 	if l.Match != nil && !l.Match(r) {
 		return
@@ -51,7 +51,7 @@ func (l *limit) apply(r *http.Request, res *Result) {
 			return
 		}
 	}
-	if l.Store != nil || res.m.secret != nil {
+	if l.Backend != nil || res.m.secret != nil {
 		var isLimited bool
 		if text, isLimited = l.Key.Text(r); !isLimited {
 			return
@@ -70,12 +70,11 @@ func (l *limit) apply(r *http.Request, res *Result) {
 	res.refundable = res.refundable || l.Refund != nil
 }
 
-// enforce takes from the limits that are in force, one after the other, and reports whether all
-// of them admit the request. If one does not, what was taken is given back, and the others are
-// asked how things stand.
+// enforce takes from the limits that are not in shadow mode, one after the other, and reports whether all of them admit
+// the request. If one does not, it gives back what was taken and peeks at the others.
 //
-// This is engine.All, which cannot be used for it: it does not say whose its decision is, the
-// headers need every limit's, and some limits may be stores.
+// engine.All cannot be used here: it returns one decision and not of which limit, the headers need every limit's, and
+// some limits may have backends.
 func (res *Result) enforce(r *http.Request) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -85,7 +84,7 @@ func (res *Result) enforce(r *http.Request) bool {
 		c.take(r, res.m)
 		if c.outcome == Refused {
 			res.verdict = limited
-		} else if c.outcome == StoreFailed && c.limit.OnError == FailClosed {
+		} else if c.outcome == BackendFailed && c.limit.OnError == FailClosed {
 			res.verdict = unavailable
 		}
 		if res.verdict != pass {
@@ -96,7 +95,7 @@ func (res *Result) enforce(r *http.Request) bool {
 	return true
 }
 
-// undo gives back what was taken before check i refused, and looks at the others.
+// undo gives back what was taken before check i refused, and peeks at the others.
 func (res *Result) undo(r *http.Request, i int) {
 	for j := range res.n {
 		c := res.at(j)
@@ -104,11 +103,11 @@ func (res *Result) undo(r *http.Request, i int) {
 			continue
 		}
 		c.giveBack(r, res.m)
-		if c.outcome != StoreFailed {
+		if c.outcome != BackendFailed {
 			c.outcome = NotTaken
 		}
-		if c.limit.Store != nil {
-			continue // a look costs as much as a take
+		if c.limit.Backend != nil {
+			continue // to a backend a peek costs as much as a take
 		}
 		c.decision = c.limit.Limiter.PeekKey(c.key, c.n)
 		if !c.decision.Allowed && res.verdict == limited {
@@ -119,15 +118,15 @@ func (res *Result) undo(r *http.Request, i int) {
 
 // take takes from the limit.
 func (c *check) take(r *http.Request, m *Middleware) {
-	if c.limit.Store != nil {
-		d, err := c.limit.Store.Take(r.Context(), c.text, c.n)
+	if c.limit.Backend != nil {
+		d, err := c.limit.Backend.Take(r.Context(), c.text, c.n)
 		if err == nil {
 			d.RetryAfter, d.ResetAfter = max(d.RetryAfter, 0), max(d.ResetAfter, 0)
 			c.decided(d, remote)
 			return
 		}
 		m.failed(c.limit, err)
-		c.outcome = StoreFailed
+		c.outcome = BackendFailed
 		if c.limit.OnError != FailLocal {
 			return
 		}
@@ -142,24 +141,29 @@ func (c *check) decided(d engine.Decision, by source) {
 	}
 }
 
-// giveBack gives back what the check has taken, once.
+// giveBack gives back what the check has taken. A second call does nothing.
 func (c *check) giveBack(r *http.Request, m *Middleware) {
 	switch c.taken {
 	case local:
 		c.limit.Limiter.RefundKey(c.key, c.n)
+	case nowhere:
 	case remote:
-		if err := c.limit.Store.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
+		if err := c.limit.Backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
 			m.failed(c.limit, err)
 		}
 	}
 	c.taken = nowhere
 }
 
-// sum chooses the check that the headers show, and the seconds to wait.
+// sum chooses the check that the headers show, and computes Retry-After.
 func (res *Result) sum() {
 	for i := range res.n {
 		c := res.at(i)
-		if c.limit.Shadow || res.verdict == limited && c.outcome != Refused || res.verdict != limited && c.outcome != Allowed {
+		decisive := Allowed
+		if res.verdict == limited {
+			decisive = Refused
+		}
+		if c.limit.Shadow || c.outcome != decisive {
 			continue
 		}
 		if res.shown < 0 || c.tighter(res.at(res.shown), res.verdict) {
@@ -175,7 +179,8 @@ func (res *Result) sum() {
 	}
 }
 
-// tighter reports whether the check has less to give than another.
+// tighter reports whether the check is shown rather than another: of refusals the longer RetryAfter, else the smaller
+// Remaining.
 func (c *check) tighter(other *check, v verdict) bool {
 	if v == limited {
 		return c.decision.RetryAfter > other.decision.RetryAfter

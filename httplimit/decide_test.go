@@ -16,10 +16,10 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// left returns what everybody together has left.
+// left returns what all clients together have left.
 func left(l *engine.Limiter) uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
 
-// shared returns a limit that everybody is under together.
+// shared returns a limit with one key for all clients.
 func shared(name string, l *engine.Limiter) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: l, Key: httplimit.Everyone}
 }
@@ -105,7 +105,8 @@ func TestShadowMode(t *testing.T) {
 			told = append(told, fmt.Sprint(c.Limit, " ", c.Outcome, " ", c.Shadow(), " ", c.Decision.RetryAfter))
 		}))
 	assert.Equal(t, []int{200, 200, 200, 200, 429}, statuses(m.Handler(hello), 5))
-	assert.Equal(t, []string{"trial shadow_refused true 1s", "trial shadow_refused true 1s", "real refused false 1s"}, told)
+	assert.Equal(t, []string{"trial shadow_refused true 1s", "trial shadow_refused true 1s", "real refused false 1s"},
+		told)
 	assert.Equal(t, 6, seen.of(httplimit.Allowed))
 	assert.Equal(t, 2, seen.of(httplimit.ShadowRefused))
 	assert.Equal(t, 1, seen.of(httplimit.Refused))
@@ -171,6 +172,8 @@ func TestTiers(t *testing.T) {
 	w := serve(h, getFrom(direct, "Plan", "1"))
 	assert.Equal(t, `"plan";q=4;w=60`, w.Header().Get("RateLimit-Policy"))
 	assert.Equal(t, `"plan";r=2;t=60`, w.Header().Get("RateLimit"), "the key's record goes along")
+	res := m.Decide(getFrom(direct, "Plan", "1"))
+	assert.Equal(t, 1, res.Check(0).Tier)
 	for _, tier := range []string{"2", "14", "15", "16", "-1", "9999999"} {
 		w := serve(h, getFrom(direct, "Plan", tier))
 		assert.Equal(t, 429, w.Code, tier)
@@ -217,15 +220,15 @@ func TestConcurrentRequests(t *testing.T) {
 	assert.EqualValues(t, 0, left(narrow))
 }
 
-// A store that does what the test says.
-type store struct {
+// A backend that does what the test says.
+type backend struct {
 	limiter  *engine.Limiter
 	err      error
 	keys     []string
 	refunded uint64
 }
 
-func (s *store) Take(_ context.Context, key string, n uint64) (engine.Decision, error) {
+func (s *backend) Take(_ context.Context, key string, n uint64) (engine.Decision, error) {
 	s.keys = append(s.keys, key)
 	if s.err != nil {
 		return engine.Decision{}, s.err
@@ -233,19 +236,19 @@ func (s *store) Take(_ context.Context, key string, n uint64) (engine.Decision, 
 	return s.limiter.Take(key, n), nil
 }
 
-func (s *store) Refund(ctx context.Context, key string, n uint64) error {
+func (s *backend) Refund(ctx context.Context, key string, n uint64) error {
 	s.limiter.Refund(key, n)
 	s.refunded += n
 	return errors.Join(s.err, ctx.Err())
 }
 
-func TestStores(t *testing.T) {
+func TestBackends(t *testing.T) {
 	c := newClock()
-	s := &store{limiter: c.burst(t, 3)}
+	s := &backend{limiter: c.burst(t, 3)}
 	behind := shared("behind", c.burst(t, 2))
 	m := newMiddleware(t, []httplimit.Limit{
 		shared("first", c.burst(t, 10)),
-		{Name: "store", Store: s, Window: 3 * time.Second},
+		{Name: "store", Backend: s, Window: 3 * time.Second},
 		behind,
 	})
 	h := m.Handler(hello)
@@ -260,27 +263,28 @@ func TestStores(t *testing.T) {
 	assert.Equal(t, 429, w.Code)
 	assert.EqualValues(t, 1, s.refunded, "all or nothing, and a client that has gone changes nothing")
 	assert.EqualValues(t, 1, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
-	assert.Zero(t, m.StoreFailures())
+	assert.Zero(t, m.BackendFailures())
 
-	// Behind a refusal the store is not asked, and what the headers say of it is what it said last.
+	// Behind a refusal the backend is not asked, and what the headers say of it is what it said last.
 	c.advance(time.Minute)
-	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Store: s}})
+	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Backend: s}})
 	assert.Equal(t, []int{200, 200}, statuses(first.Handler(hello), 2))
 	asked := len(s.keys)
 	w = serve(first.Handler(hello), get("/"))
 	assert.Len(t, s.keys, asked)
 	assert.Equal(t, `"behind";q=2;w=2, "store";q=3`, w.Header().Get("RateLimit-Policy"))
-	fresh := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Store: s}})
+	fresh := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Backend: s}})
 	w = serve(fresh.Handler(hello), get("/"))
 	assert.Equal(t, `"behind";q=2;w=2`, w.Header().Get("RateLimit-Policy"))
 }
 
-// TestShortAnswersOfAStore: nonsense from a store is no nonsense in headers.
-func TestShortAnswersOfAStore(t *testing.T) {
+// TestShortAnswersOfABackend: nonsense from a backend is no nonsense in headers.
+func TestShortAnswersOfABackend(t *testing.T) {
 	for _, d := range []engine.Decision{
-		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1}, {Allowed: true, ResetAfter: -time.Hour},
+		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1},
+		{Allowed: true, ResetAfter: -time.Hour},
 	} {
-		m := one(t, httplimit.Limit{Store: fixed(d)}, httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
+		m := one(t, httplimit.Limit{Backend: fixed(d)}, httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
 	}
@@ -306,15 +310,16 @@ func TestBadLimits(t *testing.T) {
 		{[]httplimit.Limit{{Name: "a\nb", Limiter: l}}, `"a\nb"`},
 		{[]httplimit.Limit{{Name: string(make([]byte, 1025)), Limiter: l}}, "1 to 1,024"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l, Unit: "\x7f"}}, `unit "\x7f"`},
-		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Store"},
-		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}}, `limits 1 and 3 of 3 have the same name, "a"`},
-		{[]httplimit.Limit{{Name: "a", Limiter: l, OnError: httplimit.FailClosed}}, "no Store that could fail"},
-		{[]httplimit.Limit{{Name: "a", Store: s, OnError: 9}}, "an OnError of 9"},
+		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Backend"},
+		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}},
+			`limits 1 and 3 of 3 have the same name, "a"`},
+		{[]httplimit.Limit{{Name: "a", Limiter: l, OnError: httplimit.FailClosed}}, "no Backend that could fail"},
+		{[]httplimit.Limit{{Name: "a", Backend: s, OnError: 9}}, "an OnError of 9"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l, Window: time.Second}}, "Window is 1s"},
-		{[]httplimit.Limit{{Name: "a", Store: s, Window: -1}}, "a Window of -1ns"},
-		{[]httplimit.Limit{{Name: "a", Store: s, Tier: func(*http.Request) int { return 0 }}}, "no tiers"},
-		{[]httplimit.Limit{{Name: "a", Store: s, OnError: httplimit.FailLocal}}, "no Limiter to fall back to"},
-		{[]httplimit.Limit{{Name: "a", Store: s, Limiter: l}}, "only FailLocal uses both"},
+		{[]httplimit.Limit{{Name: "a", Backend: s, Window: -1}}, "a Window of -1ns"},
+		{[]httplimit.Limit{{Name: "a", Backend: s, Tier: func(*http.Request) int { return 0 }}}, "no tiers"},
+		{[]httplimit.Limit{{Name: "a", Backend: s, OnError: httplimit.FailLocal}}, "no Limiter to fall back to"},
+		{[]httplimit.Limit{{Name: "a", Backend: s, Limiter: l}}, "only FailLocal uses both"},
 	} {
 		_, err := httplimit.New(c.limits)
 		assert.ErrorContains(t, err, c.want)
@@ -329,7 +334,7 @@ func TestBadLimits(t *testing.T) {
 		{httplimit.RefuseWith(nil), "RefuseWith(nil)"},
 		{httplimit.Skip(nil), "Skip(nil)"},
 		{httplimit.OnLimited(nil), "OnLimited(nil)"},
-		{httplimit.OnStoreError(nil), "OnStoreError(nil)"},
+		{httplimit.OnBackendError(nil), "OnBackendError(nil)"},
 		{httplimit.ObserveWith(nil), "ObserveWith(nil)"},
 		{httplimit.Clock(nil), "Clock(nil)"},
 		{httplimit.RetryJitter(0, nil), "RetryJitter(0s): want whole seconds, 1s to 1h"},

@@ -1,7 +1,6 @@
 /*
-Package httplimit limits HTTP requests by the limiters of package engine. A [Middleware] is made
-of one or several limits and fits net/http and every router that takes a
-func(http.Handler) http.Handler.
+Package httplimit limits HTTP requests by the limiters of package engine. A [Middleware] has one or several limits. It
+fits net/http and every router that takes a func(http.Handler) http.Handler.
 
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 50))
 	...
@@ -15,11 +14,10 @@ left, and a refusal, 429, when to come back:
 	RateLimit-Policy: "default";q=50;w=5
 	RateLimit: "default";r=49;t=1
 
-# Who is charged
+# Which key is charged
 
-A [KeyFunc] says it: [RemoteIP] unless the limit has another. Behind proxies the socket's address is
-the proxy's, so say which proxies write the client's address into which header; nobody else
-is believed:
+A [KeyFunc] returns the key of a request: [RemoteIP] unless the limit has another. Behind proxies the socket's address
+is the proxy's. Name the proxies that write the client's address into a header; the header of any other peer is ignored:
 
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	...
@@ -29,23 +27,24 @@ is believed:
 
 # Several limits
 
-A request is held against every limit that matches it, all or nothing: if one refuses, the
-others keep their tokens. The headers list them all and show the tightest; Retry-After is the
-longest. One middleware can so serve a whole program: give each limit a Match function.
-(Middlewares one inside the other work, too, but each takes by itself, and the headers are the
-inner one's.)
+A request is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens.
+The headers list them all and show the tightest; Retry-After is the longest. So one middleware can serve a whole
+program: give each limit a Match function. Nested middlewares work, too, but each takes by itself, and the headers are
+those of the inner one.
 
-# What else there is
+# Other features
 
-A limit can cost more for some requests (Cost), be tried out first (Shadow), count only failures
-(Refund), have plans (Tier), and keep its state in a [Store] that several processes share. [Skip]
-exempts requests, [OnLimited] and [ObserveWith] report, [RefuseWith] writes refusals your way,
-and [Middleware.Decide] decides without answering.
+A limit can cost more for some requests (Cost), be tried out first (Shadow), count only failures (Refund), have tiers
+(Tier), and keep its state in a [Backend] that several processes use. [Skip] exempts requests, [OnLimited] and
+[ObserveWith] report, [RefuseWith] replaces the body of refusals, and [Middleware.Decide] decides without answering.
 
-# What it costs
+# Cost
 
-A decision on up to eight limits does not allocate, with any key function of this package but
-[Cookie]. Headers cost two allocations with the default style and one limit: a string, and the
-array of values that an http.Header is made of.
+A decision on up to eight limits does not allocate, with any key function of this package. Headers cost two allocations
+with the default style and one limit: a string, and the array of values of the http.Header.
+
+# Stability
+
+The API follows semantic versions from v0.1.0 on.
 */
 package httplimit

@@ -5,8 +5,7 @@ import "strings"
 // lastComma returns where the last element of a Forwarded header's value (RFC 7239) begins,
 // less one: the last comma that is not in a quoted string; -1 if there is none.
 //
-// It reads from the right, so that what a client wrote further left, an open quote say, cannot
-// swallow what a proxy appended.
+// It reads from the right, so that an open quote that a client wrote further left cannot swallow what a proxy appended.
 func lastComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {

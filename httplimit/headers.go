@@ -54,8 +54,8 @@ const (
 	headerRetryAfter  = "Retry-After"
 )
 
-// WriteHeaders sets the headers of the answer, refused or not. Those of the same name that are there
-// already, from a middleware further out say, are replaced.
+// WriteHeaders sets the headers of the answer, refused or not. It replaces headers of the same name, such as those of
+// an outer middleware.
 func (res *Result) WriteHeaders(h http.Header) {
 	if res.m == nil {
 		return
@@ -106,7 +106,7 @@ func (f *fieldWriter) set(name, value string) {
 	}
 	f.values = append(f.values, value)
 	last := len(f.values)
-	f.h[name] = f.values[last-1 : last : last] // full, so that who appends to it gets a copy
+	f.h[name] = f.values[last-1 : last : last] // full: an append makes a copy
 }
 
 // policies returns the value of RateLimit-Policy.
@@ -140,17 +140,17 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policy returns the check's item of RateLimit-Policy. It is made anew only when its numbers have
-// changed. What a store grants is known from its answers; before the first the item is empty.
+// policy returns the check's item of RateLimit-Policy. It is formatted again only when its numbers have changed. The
+// quota of a backend is known from its answers; before the first the item is empty.
 func (c *check) policy() string {
 	quota, window := c.decision.Limit, c.limit.Window
-	if c.limit.Store == nil {
+	if c.limit.Backend == nil {
 		p := c.limit.Limiter.Policy(int(c.tier))
 		quota, window = p.Limit(), p.Window()
 	}
 	known := &c.limit.policies[c.tier]
 	r := known.Load()
-	asked := c.limit.Store == nil || c.answered
+	asked := c.limit.Backend == nil || c.answered
 	if r != nil && (!asked || r.quota == quota && r.window == window) {
 		return r.text
 	}
@@ -180,8 +180,7 @@ func (res *Result) rateLimit(c *check) string {
 	return string(b)
 }
 
-// reset returns how long the client has to wait until it can go on as it pleases, or if it was
-// refused, at all.
+// reset returns the time until the key is idle again, or of a refusal, until the request can pass.
 func (c *check) reset() time.Duration {
 	if c.decision.Allowed || c.decision.RetryAfter == engine.Never {
 		return c.decision.ResetAfter
@@ -216,8 +215,7 @@ func seconds(d time.Duration) int64 {
 // maxInteger is the largest integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// integer writes a number that is an integer of RFC 9651. A limit that is larger is no limit that
-// anybody could tell from that.
+// integer formats a number as an integer of RFC 9651. No client can use up a limit that is larger than that.
 func integer(n uint64) string { return strconv.FormatUint(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n uint64) []byte { return strconv.AppendUint(b, min(n, maxInteger), 10) }

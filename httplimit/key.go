@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A KeyFunc says whom a request is charged to; false means that the limit does not apply to
-// it. It makes the key with the [Hasher] and returns that key:
+// A KeyFunc returns the key that a request is charged to; false means that the limit does not apply to the request. It
+// makes the key with the [Hasher]:
 //
 //	func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 //		user := userOf(r)
@@ -23,7 +23,7 @@ import (
 // request or read its body.
 type KeyFunc func(h Hasher, r *http.Request) (engine.Key, bool)
 
-// Text returns the key of a request in a form for people and for a [Store]: "ip:192.0.2.1",
+// Text returns the key of a request in a form for people and for a [Backend]: "ip:192.0.2.1",
 // "text:secret", "number:7". It allocates. It may hold what only the client should know, such
 // as an API key.
 func (f KeyFunc) Text(r *http.Request) (text string, limited bool) {
@@ -35,10 +35,13 @@ func (f KeyFunc) Text(r *http.Request) (text string, limited bool) {
 	return string(rec.text), true
 }
 
-// Header returns the KeyFunc of a request header, such as X-API-Key, which falls back to
-// another where the header is absent or empty. A nil fallback leaves such requests unlimited by this
-// limit; whoever may send no header then has no limit, so give one, such as [ClientIP.Key].
-// Of several lines the first counts.
+// Header returns the KeyFunc of a request header, such as X-API-Key, which falls back to another where the header is
+// absent or empty. A nil fallback leaves such requests unlimited by this limit. A client that may leave the header out
+// then has no limit, so give one, such as [ClientIP.Key].
+//
+// All requests in which the header has several lines that differ ([HeaderValue]) have one key together. A server may
+// read another line than the limit, so with the first line as the key a client could have a new bucket for every
+// request.
 //
 // Use a header that is checked in front of the limit: where the client can make up values, each is
 // a fresh bucket.
@@ -55,25 +58,30 @@ func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 		return nil, fmt.Errorf("httplimit: Header(%q): net/http takes this header out of the request: want another", name)
 	}
 	return func(h Hasher, r *http.Request) (engine.Key, bool) {
-		if values := r.Header[canonical]; len(values) > 0 && values[0] != "" {
-			return h.Key(values[0]), true
-		}
-		return fallback.or(h, r)
+		return valueKey(h, r, canonical, HeaderValue, fallback)
 	}, nil
 }
 
-// Cookie returns the KeyFunc of a cookie's value, which falls back to another as that of
-// [Header] does. It costs what [http.Request.Cookie] costs. A name that cannot be a cookie's is
-// an error.
+// valueKey returns the key of a header or cookie.
+func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, string) (string, bool),
+	fallback KeyFunc) (engine.Key, bool) {
+	switch value, ok := read(r, name); {
+	case !ok:
+		return ambiguous(h)
+	case value != "":
+		return h.Key(value), true
+	}
+	return fallback.or(h, r)
+}
+
+// Cookie returns the KeyFunc of a cookie's value ([CookieValue]), which falls back to another as that of [Header] does,
+// and like that has one key for all requests with several values. A name that cannot be a cookie's is an error.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
 	}
 	return func(h Hasher, r *http.Request) (engine.Key, bool) {
-		if cookie, err := r.Cookie(name); err == nil && cookie.Value != "" {
-			return h.Key(cookie.Value), true
-		}
-		return fallback.or(h, r)
+		return valueKey(h, r, name, CookieValue, fallback)
 	}, nil
 }
 
@@ -93,12 +101,13 @@ func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64
 func Path(h Hasher, r *http.Request) (engine.Key, bool) { return h.Key(r.URL.Path), true }
 
 // Method is the KeyFunc of the request method. All methods that net/http has no name for are
-// one, so that made-up ones have one bucket together.
+// one, so that made-up ones have one bucket together. Upper and lower case are one method, because many servers take
+// "post" for POST.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
-	switch r.Method {
+	switch method := strings.ToUpper(r.Method); method { // no allocation for capitals
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
-		return h.Key(r.Method), true
+		return h.Key(method), true
 	case "":
 		return h.Key(http.MethodGet), true
 	}

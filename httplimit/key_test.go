@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -109,19 +108,6 @@ func TestJoin(t *testing.T) {
 	assert.Equal(t, "text:x", textOf(t, httplimit.Join(a), getFrom(direct, "A", "x")))
 	inner := httplimit.Join(a, httplimit.Join(b, httplimit.Method), httplimit.Everyone)
 	assert.Equal(t, "text:6:text:a24:text:7:text:bc8:text:GET8:number:0", textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
-
-	l := newClock().burst(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.StringOfN(rapid.RuneFrom([]rune("ab:1")), 1, 6, -1)
-		r := getFrom(direct, "A", value.Draw(t, "a1"), "B", value.Draw(t, "b1"))
-		s := getFrom(direct, "A", value.Draw(t, "a2"), "B", value.Draw(t, "b2"))
-		same := r.Header.Get("A") == s.Header.Get("A") && r.Header.Get("B") == s.Header.Get("B")
-		k1, _ := join(httplimit.HasherOf(l), r)
-		k2, _ := join(httplimit.HasherOf(l), s)
-		if (k1 == k2) != same {
-			t.Fatalf("%v and %v: same key: %v", r.Header, s.Header, k1 == k2)
-		}
-	})
 }
 
 // TestJoinKeepsNoLongKey: a part of a megabyte works, too, and the next request is not charged to

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Limit is one of the limits that a [Middleware] holds requests against. Only Name and either
-// Limiter or Store must be set.
+// A Limit is one of the limits of a [Middleware]. Only Name and either Limiter or Backend must be set.
 //
 // Its functions are called at most once a request, from any goroutine. They must not change the
 // request or read its body.
@@ -24,24 +23,24 @@ type Limit struct {
 
 	// Limiter decides, in this process.
 	Limiter *engine.Limiter
-	// Store decides instead, for all processes together. Then Limiter is only what [FailLocal]
+	// Backend decides instead, for all processes together. Then Limiter is only what [FailLocal]
 	// falls back to.
-	Store Store
-	// OnError says what happens to a request when the store fails.
+	Backend Backend
+	// OnError says what happens to a request when the backend fails.
 	OnError ErrorPolicy
-	// Window is what the headers say of a store's limit: the time in which it comes back as a
+	// Window is what the headers say of a backend's limit: the time in which it comes back as a
 	// whole. 0 leaves it out. A Limiter's is known.
 	Window time.Duration
 
 	// Match says which requests the limit is for; nil means all.
 	Match func(*http.Request) bool
-	// Key says whom a request is charged to; nil means [RemoteIP].
+	// Key returns the key that a request is charged to; nil means [RemoteIP].
 	Key KeyFunc
 	// Cost says how many tokens a request takes; nil means 1. Nothing is taken for 0. A request
 	// that costs more than the limit is refused for ever.
 	Cost func(*http.Request) uint64
 	// Tier says which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0.
-	// A tier that the limiter does not have is refused for ever. Not for a Store.
+	// A tier that the limiter does not have is refused for ever. Not for a Backend.
 	Tier func(*http.Request) int
 	// Refund says, when a request that was allowed is over, whether its cost is given back. status
 	// is that of the response: 101 for a hijacked connection, 500 for a handler that panicked,
@@ -56,20 +55,20 @@ type Limit struct {
 	Unit string
 }
 
-// A Store is a limiter whose state is elsewhere, such as in Redis. Keys come as text
-// ([KeyFunc.Text]), because a store needs exact keys that mean the same everywhere; making
-// the text allocates, which is little beside the way to the store.
+// A Backend is a limiter whose state is elsewhere, such as in Redis. Keys come as text
+// ([KeyFunc.Text]), because a backend needs exact keys that mean the same everywhere; making
+// the text allocates, which is little beside the way to the backend.
 //
 // Both methods are called from many goroutines and must come back soon after the context is done;
-// the store sets its own timeout, too.
-type Store interface {
+// the backend sets its own timeout, too.
+type Backend interface {
 	// Take takes n tokens from the key, all or none.
 	Take(ctx context.Context, key string, n uint64) (engine.Decision, error)
 	// Refund gives n tokens back that were taken. Its context is not done when the request's is.
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// An ErrorPolicy says what happens to a request when its limit's store fails.
+// An ErrorPolicy says what happens to a request when its limit's backend fails.
 type ErrorPolicy uint8
 
 const (
@@ -81,7 +80,7 @@ const (
 	FailLocal
 )
 
-// limit is a Limit that was checked, with what is made of it once.
+// limit is a Limit that was checked, with texts that are formatted once.
 type limit struct {
 	Limit
 	quoted   string                       // the name as a string of RFC 9651, which is one of JSON as well
@@ -89,7 +88,7 @@ type limit struct {
 	policies [16]atomic.Pointer[rendered] // one for each tier
 }
 
-// rendered is an item of RateLimit-Policy, and the numbers that it was made of.
+// rendered is an item of RateLimit-Policy, and the numbers in it.
 type rendered struct {
 	quota  uint64
 	window time.Duration
@@ -128,22 +127,22 @@ func (l *Limit) check() error {
 		return errors.New("the name goes into headers: want 1 to 1,024 printable ASCII characters")
 	case !isText(l.Unit):
 		return fmt.Errorf("unit %q goes into headers: want at most 1,024 printable ASCII characters", l.Unit)
-	case l.Limiter == nil && l.Store == nil:
-		return errors.New("it has neither a Limiter nor a Store")
+	case l.Limiter == nil && l.Backend == nil:
+		return errors.New("it has neither a Limiter nor a Backend")
 	case l.OnError > FailLocal:
 		return fmt.Errorf("an OnError of %d: want FailOpen, FailClosed or FailLocal", l.OnError)
-	case l.Store == nil && l.OnError != FailOpen:
-		return fmt.Errorf("there is no Store that could fail, but OnError is %d", l.OnError)
-	case l.Store == nil && l.Window != 0:
+	case l.Backend == nil && l.OnError != FailOpen:
+		return fmt.Errorf("there is no Backend that could fail, but OnError is %d", l.OnError)
+	case l.Backend == nil && l.Window != 0:
 		return fmt.Errorf("the Limiter knows its window, but Window is %v", l.Window)
 	case l.Window < 0:
-		return fmt.Errorf("a Window of %v: want the time in which the store's limit comes back, or 0", l.Window)
-	case l.Store != nil && l.Tier != nil:
-		return errors.New("a Store has no tiers, but Tier is set")
-	case l.Store != nil && l.OnError == FailLocal && l.Limiter == nil:
+		return fmt.Errorf("a Window of %v: want the time in which the backend's limit comes back, or 0", l.Window)
+	case l.Backend != nil && l.Tier != nil:
+		return errors.New("a Backend has no tiers, but Tier is set")
+	case l.Backend != nil && l.OnError == FailLocal && l.Limiter == nil:
 		return errors.New("there is no Limiter to fall back to, but OnError is FailLocal")
-	case l.Store != nil && l.OnError != FailLocal && l.Limiter != nil:
-		return errors.New("it has a Limiter and a Store, and only FailLocal uses both")
+	case l.Backend != nil && l.OnError != FailLocal && l.Limiter != nil:
+		return errors.New("it has a Limiter and a Backend, and only FailLocal uses both")
 	}
 	return nil
 }

@@ -25,9 +25,9 @@ const (
 	Refused
 	// ShadowRefused: the limit would have refused the request, but is in shadow mode.
 	ShadowRefused
-	// StoreFailed: the store did not answer, and [Limit.OnError] decided. Where the local limiter
+	// BackendFailed: the backend did not answer, and [Limit.OnError] decided. Where the local limiter
 	// did ([FailLocal]), its outcome is observed as well.
-	StoreFailed
+	BackendFailed
 	// Refunded: the cost of an allowed request was given back after the response.
 	Refunded
 )
@@ -42,11 +42,11 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", uint8(o))
 }
 
-// report tells the metrics and the callback what became of a request.
+// report passes the outcomes of a request to the metrics and the callback.
 func (m *Middleware) report(r *http.Request, res *Result) {
 	for i := range res.n {
 		c := res.at(i)
-		if m.metrics != nil && c.outcome != NotTaken && c.outcome != StoreFailed { // that was observed when it happened
+		if m.metrics != nil && c.outcome != NotTaken && c.outcome != BackendFailed { // that was observed when it happened
 			m.metrics.Observe(c.limit.Name, c.outcome)
 		}
 		if m.onLimited != nil && (c.outcome == Refused || c.outcome == ShadowRefused) {
@@ -55,13 +55,13 @@ func (m *Middleware) report(r *http.Request, res *Result) {
 	}
 }
 
-// failed counts a failure of a store.
+// failed counts a failure of a backend.
 func (m *Middleware) failed(l *limit, err error) {
 	m.failures.Add(1)
 	if m.metrics != nil {
-		m.metrics.Observe(l.Name, StoreFailed)
+		m.metrics.Observe(l.Name, BackendFailed)
 	}
-	if m.onStoreError != nil {
-		m.onStoreError(l.Name, err)
+	if m.onBackendError != nil {
+		m.onBackendError(l.Name, err)
 	}
 }

@@ -11,31 +11,30 @@ import (
 	"time"
 )
 
-// A Middleware holds requests against limits. Make one with [New]. All its methods may be called
-// from many goroutines.
+// A Middleware checks requests against limits. Make one with [New]. All its methods are safe for concurrent use.
 type Middleware struct {
-	limits       []*limit
-	styles       HeaderStyle
-	body         BodyFormat
-	respond      func(http.ResponseWriter, *http.Request, Result)
-	skip         func(*http.Request) bool
-	onLimited    func(*http.Request, Check)
-	onStoreError func(limit string, err error)
-	metrics      Metrics
-	now          func() time.Time
-	jitter       int64 // seconds
-	random       func() float64
-	secret       []byte // of partition keys; nil for none
-	failures     atomic.Uint64
+	limits         []*limit
+	styles         HeaderStyle
+	body           BodyFormat
+	respond        func(http.ResponseWriter, *http.Request, Result)
+	skip           func(*http.Request) bool
+	onLimited      func(*http.Request, Check)
+	onBackendError func(limit string, err error)
+	metrics        Metrics
+	now            func() time.Time
+	jitter         int64 // seconds
+	random         func() float64
+	secret         []byte // of partition keys; nil for none
+	failures       atomic.Uint64
 }
 
 // An Option changes one thing about a middleware at [New].
 type Option func(*Middleware) error
 
-// New returns a middleware of the limits. A request is held against those that match it, in this
-// order, all or nothing: if one refuses, the others keep their tokens.
+// New returns a middleware of the limits. A request is checked against those that match it, in this order, all or
+// nothing: if one refuses, the others keep their tokens.
 //
-// Bad limits and options are errors that say which and why.
+// The error of a bad limit or option names it and the reason.
 func New(limits []Limit, options ...Option) (*Middleware, error) {
 	checked, err := newLimits(limits)
 	if err != nil {
@@ -111,13 +110,13 @@ func OnLimited(callback func(*http.Request, Check)) Option {
 	}
 }
 
-// OnStoreError has callback called with every error of a [Store].
-func OnStoreError(callback func(limit string, err error)) Option {
+// OnBackendError has callback called with every error of a [Backend].
+func OnBackendError(callback func(limit string, err error)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
-			return errors.New("httplimit: OnStoreError(nil): want a function")
+			return errors.New("httplimit: OnBackendError(nil): want a function")
 		}
-		m.onStoreError = callback
+		m.onBackendError = callback
 		return nil
 	}
 }
@@ -149,10 +148,9 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// PartitionKeys adds the "pk" parameter to the [IETF] headers: eight bytes of an HMAC-SHA256
-// of the key, from which nobody without the secret can tell the key. Give several processes the
-// same secret, of 16 bytes at least, if clients are to see the same from each; nil draws one at random.
-// It costs some allocations.
+// PartitionKeys adds the "pk" parameter to the [IETF] headers: eight bytes of an HMAC-SHA256 of the key, from which the
+// key cannot be found without the secret. Processes with the same secret, of 16 bytes at least, send the same parameter
+// for a key; nil draws a secret at random. It costs some allocations.
 func PartitionKeys(secret []byte) Option {
 	return func(m *Middleware) error {
 		if secret == nil {
@@ -167,8 +165,8 @@ func PartitionKeys(secret []byte) Option {
 	}
 }
 
-// Clock sets where the time of X-RateLimit-Reset comes from; time.Now without it. Nothing
-// else needs the time of day. now must be safe for concurrent use.
+// Clock sets the clock of X-RateLimit-Reset; time.Now without it. Nothing else needs the time of day. now must be safe
+// for concurrent use.
 func Clock(now func() time.Time) Option {
 	return func(m *Middleware) error {
 		if now == nil {
@@ -179,12 +177,12 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// Handler returns a handler that passes to next what the limits allow and refuses the
-// rest. The method itself is what routers take as a middleware.
+// Handler returns a handler that passes allowed requests to next and refuses the others. The method value is what
+// routers take as a middleware.
 //
-// next gets the ResponseWriter as it is. Only if a limit that applies has a Refund function, it gets
-// one that also notes the status: that one flushes, hijacks and pushes if the original
-// does, and [http.ResponseController] finds the original behind it.
+// next gets the ResponseWriter unchanged. Only if a limit that applies has a Refund function, next gets a wrapper that
+// notes the status. The wrapper flushes, hijacks and pushes if the original does, and [http.ResponseController] finds
+// the original behind it.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res := m.Decide(r)
@@ -201,5 +199,5 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// StoreFailures returns how often a [Store] has failed so far.
-func (m *Middleware) StoreFailures() uint64 { return m.failures.Load() }
+// BackendFailures returns how often a [Backend] has failed so far.
+func (m *Middleware) BackendFailures() uint64 { return m.failures.Load() }

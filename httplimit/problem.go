@@ -20,8 +20,11 @@ const (
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// Refuse answers a refused request, with headers, status and body. To an allowed one it does
-// nothing: that is the handler's to answer.
+// Refuse answers a refused request, with headers, status and body. For an allowed one it does nothing: the handler
+// answers it.
+//
+// A gRPC call, which is an HTTP/2 request with the content type application/grpc, is answered as gRPC clients expect it:
+// RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE for the 503, under an HTTP status of 200.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return
@@ -29,6 +32,10 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	res.WriteHeaders(w.Header())
 	if res.m.respond != nil {
 		res.m.respond(w, r, *res)
+		return
+	}
+	if IsGRPC(r) {
+		res.refuseGRPC(w)
 		return
 	}
 	contentType, body := "application/problem+json", res.problem
@@ -39,7 +46,7 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(res.Status())
-	w.Write(append(body(make([]byte, 0, 512)), '\n')) // if the client has gone there is nobody to tell
+	w.Write(append(body(make([]byte, 0, 512)), '\n')) // an error means that the client is gone
 }
 
 // problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON

@@ -47,8 +47,14 @@ func TestRefundByStatus(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}, 8},
 		{"early hints, then 200", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.Write(nil) }, 9},
-		{"a body, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")); w.WriteHeader(500) }, 9},
-		{"a flush, then a late 500", func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 9},
+		{"a body, then a late 500", func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte("x"))
+			w.WriteHeader(500)
+		}, 9},
+		{"a flush, then a late 500", func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			w.WriteHeader(500)
+		}, 9},
 		{"two statuses", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); w.WriteHeader(200) }, 8},
 		{"a status behind an Unwrap", func(w http.ResponseWriter, _ *http.Request) {
 			http.NewResponseController(w).Flush()
@@ -216,17 +222,17 @@ func TestSettleOnce(t *testing.T) {
 	assert.Equal(t, 1, seen.of(httplimit.Refunded))
 }
 
-// TestRefundOfCostsShadowsAndStores: each gives back what it took.
-func TestRefundOfCostsShadowsAndStores(t *testing.T) {
+// TestRefundOfCostsShadowsAndBackends: each gives back what it took.
+func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	c := newClock()
 	success := httplimit.RefundStatus(200, 299)
 	dear := shared("dear", c.burst(t, 9))
 	dear.Cost, dear.Refund = func(*http.Request) uint64 { return 5 }, success
 	shadow := shared("trial", c.burst(t, 1))
 	shadow.Shadow, shadow.Refund = true, success
-	s := &store{limiter: c.burst(t, 9)}
+	s := &backend{limiter: c.burst(t, 9)}
 	kept := shared("kept", c.burst(t, 9))
-	m := newMiddleware(t, []httplimit.Limit{dear, shadow, {Name: "store", Store: s, Refund: success}, kept})
+	m := newMiddleware(t, []httplimit.Limit{dear, shadow, {Name: "store", Backend: s, Refund: success}, kept})
 	ctx, cancel := context.WithCancel(context.Background())
 	h := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "changed"
@@ -239,19 +245,19 @@ func TestRefundOfCostsShadowsAndStores(t *testing.T) {
 	assert.EqualValues(t, 1, left(shadow.Limiter))
 	assert.EqualValues(t, 9, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
 	assert.EqualValues(t, 6, left(kept.Limiter))
-	assert.Zero(t, m.StoreFailures())
+	assert.Zero(t, m.BackendFailures())
 }
 
-// TestAStoreThatFailsToRefund is counted, and the answer stands.
-func TestAStoreThatFailsToRefund(t *testing.T) {
+// TestABackendThatFailsToRefund is counted, and the answer stands.
+func TestABackendThatFailsToRefund(t *testing.T) {
 	gone := errors.New("gone")
-	s := &store{limiter: newClock().burst(t, 9)}
+	s := &backend{limiter: newClock().burst(t, 9)}
 	var told []error
-	m := one(t, httplimit.Limit{Store: s, Refund: httplimit.RefundStatus(200, 299)},
-		httplimit.OnStoreError(func(_ string, err error) { told = append(told, err) }))
+	m := one(t, httplimit.Limit{Backend: s, Refund: httplimit.RefundStatus(200, 299)},
+		httplimit.OnBackendError(func(_ string, err error) { told = append(told, err) }))
 	w := serve(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.err = gone })), get("/"))
 	assert.Equal(t, 200, w.Code)
 	require.Len(t, told, 1)
 	assert.ErrorIs(t, told[0], gone)
-	assert.EqualValues(t, 1, m.StoreFailures())
+	assert.EqualValues(t, 1, m.BackendFailures())
 }

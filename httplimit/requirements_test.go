@@ -45,7 +45,8 @@ func TestFixedWindowOf100Per60Seconds(t *testing.T) {
 		w := serve(h, get("/"))
 		assert.Equal(t, 200, w.Code)
 		assert.Equal(t, strconv.Itoa(99-i), w.Header().Get("X-RateLimit-Remaining"))
-		assert.Equal(t, strconv.FormatInt(begin+60, 10), w.Header().Get("X-RateLimit-Reset"), "the window began with the first request")
+		assert.Equal(t, strconv.FormatInt(begin+60, 10), w.Header().Get("X-RateLimit-Reset"),
+			"the window began with the first request")
 		c.advance(100 * time.Millisecond)
 	}
 	w := serve(h, get("/"))
@@ -66,11 +67,14 @@ func TestRetryAfterOn429Only(t *testing.T) {
 
 func TestResetIsThereForATokenBucket(t *testing.T) {
 	c := newClock()
-	h := one(t, httplimit.Limit{Limiter: c.burst(t, 5)}, httplimit.Headers(httplimit.Legacy), httplimit.Clock(c.now)).Handler(hello)
+	h := one(t, httplimit.Limit{Limiter: c.burst(t, 5)}, httplimit.Headers(httplimit.Legacy),
+		httplimit.Clock(c.now)).Handler(hello)
 	for i := range 5 {
-		assert.Equal(t, strconv.FormatInt(c.now().Unix()+int64(i)+1, 10), serve(h, get("/")).Header().Get("X-RateLimit-Reset"), "when it is full again")
+		assert.Equal(t, strconv.FormatInt(c.now().Unix()+int64(i)+1, 10),
+			serve(h, get("/")).Header().Get("X-RateLimit-Reset"), "when it is full again")
 	}
-	assert.Equal(t, strconv.FormatInt(c.now().Unix()+1, 10), serve(h, get("/")).Header().Get("X-RateLimit-Reset"), "when the request passes")
+	assert.Equal(t, strconv.FormatInt(c.now().Unix()+1, 10), serve(h, get("/")).Header().Get("X-RateLimit-Reset"),
+		"when the request passes")
 }
 
 func TestAPIKeyElseIPAndAJSONBody(t *testing.T) {
@@ -101,7 +105,7 @@ func TestBehindALoadBalancerEachClientHasItsBucket(t *testing.T) {
 	}
 }
 
-// httprate 61 and three advisories, tollbooth 99: a header from anybody chose the bucket.
+// httprate 61 and three advisories, tollbooth 99: a header of any client chose the bucket.
 func TestClientIPCannotBeSpoofed(t *testing.T) {
 	for name, ip := range map[string]*httplimit.ClientIP{
 		"no proxies": clientIP(t),
@@ -139,7 +143,8 @@ func TestCostN(t *testing.T) {
 		cost   string
 		status int
 		left   uint64
-	}{{"7", 200, 3}, {"4", 429, 3}, {"0", 200, 3}, {"3", 200, 0}, {"0", 200, 0}, {"1", 429, 0}, {"18446744073709551615", 429, 0}} {
+	}{{"7", 200, 3}, {"4", 429, 3}, {"0", 200, 3}, {"3", 200, 0}, {"0", 200, 0}, {"1", 429, 0},
+		{"18446744073709551615", 429, 0}} {
 		assert.Equal(t, step.status, serve(h, getFrom(direct, "Cost", step.cost)).Code, step.cost)
 		assert.Equal(t, step.left, left(l.Limiter), step.cost)
 	}
@@ -168,7 +173,8 @@ func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
 // throttled 108, and others whose header was a malformed date, missing, or always the whole window.
 func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
 	c := newClock()
-	h := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(2, time.Minute))}, httplimit.Headers(httplimit.NoHeaders)).Handler(hello)
+	h := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(2, time.Minute))},
+		httplimit.Headers(httplimit.NoHeaders)).Handler(hello)
 	statuses(h, 2)
 	for wait := 60; wait > 0; wait-- {
 		assert.Equal(t, strconv.Itoa(wait), serve(h, get("/")).Header().Get("Retry-After"))
@@ -180,7 +186,8 @@ func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
 // caddy-ratelimit 79, envoy ratelimit 1132.
 func TestMetricsHaveAsManyLabelsAsLimits(t *testing.T) {
 	var seen counts
-	h := one(t, httplimit.Limit{Name: "clients", Limiter: newClock().burst(t, 1)}, httplimit.ObserveWith(&seen)).Handler(hello)
+	h := one(t, httplimit.Limit{Name: "clients", Limiter: newClock().burst(t, 1)},
+		httplimit.ObserveWith(&seen)).Handler(hello)
 	for i := range 100 {
 		serve(h, getFrom(fmt.Sprintf("203.0.113.%d:1", i)))
 		assert.Equal(t, "clients", *seen.name.Load())
@@ -198,12 +205,13 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 	h := one(t, l, httplimit.ObserveWith(&seen)).Handler(hello)
 	assert.Equal(t, []int{200, 200, 200, 200}, statuses(h, 4))
 	assert.Equal(t, 3, seen.of(httplimit.ShadowRefused))
-	gone := httplimit.Limit{Name: "gone", Store: &store{err: errors.New("gone")}, OnError: httplimit.FailClosed, Shadow: true}
+	gone := httplimit.Limit{Name: "gone", Backend: &backend{err: errors.New("gone")}, OnError: httplimit.FailClosed,
+		Shadow: true}
 	assert.Equal(t, []int{200, 200}, statuses(one(t, gone).Handler(hello), 2))
 }
 
-// httprate-redis 15, traefik 12043 and 12091; and a default handler that panicked on a store error.
-func TestAStoreThatFailsDoesWhatTheCallerChose(t *testing.T) {
+// httprate-redis 15, traefik 12043 and 12091; and a default handler that panicked on a backend error.
+func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	gone := errors.New("gone")
 	c := newClock()
 	local := c.burst(t, 2)
@@ -219,22 +227,23 @@ func TestAStoreThatFailsDoesWhatTheCallerChose(t *testing.T) {
 		var seen counts
 		var told []error
 		before := shared("before", c.burst(t, 9))
-		m := newMiddleware(t, []httplimit.Limit{before, {Name: "shared", Store: &store{err: gone}, OnError: k.policy, Limiter: k.limiter}},
-			httplimit.ObserveWith(&seen), httplimit.OnStoreError(func(limit string, err error) {
+		m := newMiddleware(t, []httplimit.Limit{before,
+			{Name: "shared", Backend: &backend{err: gone}, OnError: k.policy, Limiter: k.limiter}},
+			httplimit.ObserveWith(&seen), httplimit.OnBackendError(func(limit string, err error) {
 				assert.Equal(t, "shared", limit)
 				told = append(told, err)
 			}))
 		assert.Equal(t, k.want, statuses(m.Handler(hello), 3))
 		assert.Equal(t, []error{gone, gone, gone}, told)
-		assert.EqualValues(t, 3, m.StoreFailures())
-		assert.Equal(t, 3, seen.of(httplimit.StoreFailed))
+		assert.EqualValues(t, 3, m.BackendFailures())
+		assert.Equal(t, 3, seen.of(httplimit.BackendFailed))
 		passed := uint64(0)
 		for _, status := range k.want {
 			if status == 200 {
 				passed++
 			}
 		}
-		assert.Equal(t, 9-passed, left(before.Limiter), "who is turned away is not charged")
+		assert.Equal(t, 9-passed, left(before.Limiter), "a refused request is not charged")
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
 	}
@@ -279,7 +288,8 @@ func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	c := newClock()
 	a, b := shared("a", c.burst(t, 1000)), shared("b", c.burst(t, 1000))
 	again := shared("again", a.Limiter)
-	forth, back := newMiddleware(t, []httplimit.Limit{a, b}).Handler(hello), newMiddleware(t, []httplimit.Limit{b, a}).Handler(hello)
+	forth := newMiddleware(t, []httplimit.Limit{a, b}).Handler(hello)
+	back := newMiddleware(t, []httplimit.Limit{b, a}).Handler(hello)
 	var wg sync.WaitGroup
 	for _, h := range []http.Handler{forth, back, forth, back} {
 		wg.Go(func() { statuses(h, 100) })
@@ -301,7 +311,8 @@ func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 func TestARequestAcrossTheWindowsEdgeWipesNothing(t *testing.T) {
 	c := newClock()
 	var h http.Handler
-	l := httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(2, time.Second).Aligned()), Refund: httplimit.RefundStatus(200, 299)}
+	l := httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(2, time.Second).Aligned()),
+		Refund: httplimit.RefundStatus(200, 299)}
 	h = one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/fails" {
 			w.WriteHeader(500)

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Result is what [Middleware.Decide] made of a request. Its methods are not for use by several
-// goroutines at once, and of copies only one may be settled.
+// A Result is the decision of [Middleware.Decide] on a request. Its methods are not safe for concurrent use, and of
+// copies only one may be settled.
 type Result struct {
 	m          *Middleware
 	verdict    verdict
@@ -32,15 +32,15 @@ const (
 // inlineChecks is how many limits can apply to a request before a decision allocates.
 const inlineChecks = 8
 
-// A check is a request held against one limit.
+// A check is a request checked against one limit.
 type check struct {
 	limit    *limit
 	key      engine.Key // of the limiter
-	text     string     // of the key, where a store or a partition key needs it
+	text     string     // of the key, where a backend or a partition key needs it
 	n        uint64
 	decision engine.Decision
 	outcome  Outcome
-	answered bool // the decision is one
+	answered bool // the decision is one of the limiter or backend
 	taken    source
 	tier     uint8
 }
@@ -73,14 +73,15 @@ func (res *Result) add() *check {
 // Allowed says whether the request may pass.
 func (res *Result) Allowed() bool { return res.verdict == pass }
 
-// Status returns the status of the answer: 200 for an allowed request, 429 for a refused one,
-// 503 if the store of a limit with [FailClosed] failed.
+// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused one, 503 if the backend
+// of a limit with [FailClosed] failed. [Result.Refuse] answers a refused gRPC call with another status.
 func (res *Result) Status() int {
 	switch res.verdict {
 	case limited:
 		return http.StatusTooManyRequests
 	case unavailable:
 		return http.StatusServiceUnavailable
+	case pass:
 	}
 	return http.StatusOK
 }
@@ -118,9 +119,10 @@ func (res *Result) Check(i int) Check { return res.at(i).public() }
 type Check struct {
 	Limit   string // its name
 	N       uint64 // tokens asked for
+	Tier    int    // that the request is under: what [Limit].Tier said, at most 15
 	Outcome Outcome
 	// Decision is the limit's answer; for NotTaken it is what [engine.Limiter.Peek] says, or of a
-	// store, what it answered before it was given back. It is zero if a store was not asked or failed.
+	// backend, what it answered before it was given back. It is zero if a backend was not asked or failed.
 	Decision engine.Decision
 
 	limit *limit
@@ -128,7 +130,10 @@ type Check struct {
 }
 
 func (c *check) public() Check {
-	return Check{Limit: c.limit.Name, N: c.n, Outcome: c.outcome, Decision: c.decision, limit: c.limit, key: c.key}
+	return Check{
+		Limit: c.limit.Name, N: c.n, Tier: int(c.tier), Outcome: c.outcome, Decision: c.decision,
+		limit: c.limit, key: c.key,
+	}
 }
 
 // Shadow says whether the limit is in shadow mode.

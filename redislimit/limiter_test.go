@@ -15,7 +15,7 @@ import (
 )
 
 // Package httplimit takes a limiter for a store.
-var _ httplimit.Store = (*redislimit.Limiter)(nil)
+var _ httplimit.Backend = (*redislimit.Limiter)(nil)
 
 // mini starts a store in this process, whose clock stands still until it is told otherwise.
 func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {

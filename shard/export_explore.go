@@ -10,8 +10,8 @@ import (
 )
 
 // Words returns every word that calls of t share, for the explorer of interleavings:
-// the state and the key of each slot in turn, then the mark, the time of the last
-// sweep, the plan, and the one before, then the rings, and at last those of ReachWords.
+// the state and the key of each slot in turn, then the watermark, the time of the last
+// sweep, the plan, and the one before, then the rings, and at last those of ProbeBoundWords.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -21,22 +21,22 @@ func (t *Table) Words() []*word.Word {
 			words = append(words, (*word.Word)(unsafe.Pointer(&sl.state)), &sl.key)
 		}
 	}
-	words = append(words, &t.mark, &t.swept, &t.plan.Word, &t.before.Word)
+	words = append(words, &t.watermark, &t.swept, &t.plan.Word, &t.before.Word)
 	if t.rings != nil {
 		for i := range t.shards {
 			for j := range t.shards[i].slots {
-				entries := t.entries(&t.shards[i].slots[j])
+				entries := t.ring(&t.shards[i].slots[j])
 				for k := range entries {
 					words = append(words, &entries[k])
 				}
 			}
 		}
 	}
-	return append(words, t.ReachWords()...)
+	return append(words, t.ProbeBoundWords()...)
 }
 
-// ReachWords returns the words that say how far searches go.
-func (t *Table) ReachWords() []*word.Word {
+// ProbeBoundWords returns the words that say how far searches go.
+func (t *Table) ProbeBoundWords() []*word.Word {
 	words := []*word.Word{&t.lowering}
 	for i := range t.words {
 		words = append(words, &t.words[i])
@@ -44,16 +44,16 @@ func (t *Table) ReachWords() []*word.Word {
 	return words
 }
 
-// FixReach makes every reach the whole window, for good.
-func (t *Table) FixReach() {
+// FixProbeBounds makes every probe bound the whole probe window, for good.
+func (t *Table) FixProbeBounds() {
 	t.lowering.Poke(owned)
 	for i := range t.words {
-		t.words[i].Poke(allFirst / reachMask * reachSteps)
+		t.words[i].Poke(allFirst / boundMask * boundSteps)
 	}
 }
 
-// BeyondReach returns a live record that a search for its key would not find.
-func (t *Table) BeyondReach() (key uint64, beyond bool) {
+// BeyondProbeBound returns a live record that a search for its key would not find.
+func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 	for i := range t.shards {
 		for j := range t.shards[i].slots {
 			sl := &t.shards[i].slots[j]
@@ -61,7 +61,7 @@ func (t *Table) BeyondReach() (key uint64, beyond bool) {
 				continue
 			}
 			p := t.Find(sl.key.Peek())
-			if w, at := t.reachOf(p); p.index(sl) >= t.slotsOf(w.Peek()>>at) {
+			if w, at := t.probeBoundOf(p); p.index(sl) >= t.slotsOf(w.Peek()>>at) {
 				return p.fingerprint, true
 			}
 		}
@@ -72,6 +72,3 @@ func (t *Table) BeyondReach() (key uint64, beyond bool) {
 // Before returns the plan before the present one, while there may be records that follow
 // it.
 func (t *Table) Before() *Plan { return t.before.Load() }
-
-// Logs reports whether the records are sliding logs.
-func (t *Table) Logs() bool { return t.rings != nil }

@@ -4,13 +4,13 @@ import "github.com/weir-go/weir/atomicbucket"
 
 // insert gives the key at p a record with the request's tokens taken from it, if it has
 // none. It is undecided when the key has a live record, and when another call changed the
-// window meanwhile.
+// probe window meanwhile.
 func (t *Table) insert(p Place, r request) Outcome {
 	if plan := t.plan.Load(); r.n > plan.Quota(r.tier).Tokens {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
-	room, from, idleAtMark := (*slot)(nil), atomicbucket.State(0), true
-	for i := uint64(0); i < t.window; i++ {
+	room, from, idleAtWatermark := (*slot)(nil), atomicbucket.State(0), true
+	for i := uint64(0); i < t.probeWindow; i++ {
 		if room != nil && t.beyond(p, i) {
 			break // R11
 		}
@@ -35,23 +35,23 @@ func (t *Table) insert(p Place, r request) Outcome {
 			}
 			return t.settle(p, sl, s, r)
 		}
-		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, t.Mark())) {
+		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, t.Watermark())) {
 			room, from = sl, s
 		} else if room == nil && s.IsLive() && plan.idle(s, r.now) {
-			room, from, idleAtMark = sl, s, false
+			room, from, idleAtWatermark = sl, s, false
 		}
 		if s == 0 {
 			break // R5
 		}
 	}
-	if uint64(r.now)-t.mark.Load() > t.plan.Load().skew { // what was read above may be misjudged: R7
+	if uint64(r.now)-t.watermark.Load() > t.plan.Load().skew { // what was read above may be misjudged: R7
 		return undecided
 	}
 	if room == nil {
 		return t.overflowed(p, r)
 	}
-	if !idleAtMark {
-		t.raise(r.now) // R7: forget nothing that is not idle at the mark
+	if !idleAtWatermark {
+		t.raise(r.now) // R7: forget nothing that is not idle at the watermark
 	}
 	claimed, ok := room.state.Claim(from)
 	if !ok {
@@ -62,7 +62,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 
 // publish writes the key into the claimed slot and settles the record.
 func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request) Outcome {
-	t.clear(sl, claimed)
+	t.ring(sl).Clear(claimed)
 	sl.key.Store(p.fingerprint)            // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
 	return t.settle(p, sl, tentative, r)
@@ -73,13 +73,13 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request
 // undecided, and nothing is taken, when it is not, or when another call decided
 // first.
 //
-// Anybody who meets a tentative record of its own key settles it, each with its
-// own take: nobody waits for the goroutine that claimed it.
+// Every call that meets a tentative record of its own key settles it, with its own take. No call waits for the
+// goroutine that claimed the slot.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r request) Outcome {
-	t.cover(p, p.index(mine)) // whoever published it, and before the search: R11
+	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
 	lower := true // whether other is before mine
-	for i := uint64(0); i < t.window && !t.beyond(p, i); i++ {
+	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ {
 		other := p.at(i)
 		if other == mine {
 			lower = false
@@ -91,9 +91,8 @@ search:
 			}
 			continue
 		}
-		// CLAIM and FREE are passed over: who claims publishes later, and will
-		// see this record. The key need not be read again: if the slot has another
-		// owner by now, what follows costs one of the two another round, no more.
+		// CLAIM and FREE are passed over: a claimer publishes later, and will see this record. The key need not be
+		// read again: if the slot has another owner by now, what follows costs one of the two another round, no more.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue
@@ -112,11 +111,11 @@ search:
 		mine.state.Abort(tentative)
 		return undecided
 	}
-	// R7: a new bucket is full at the mark or later, and the mark is read after
+	// R7: a new bucket is full at the watermark or later, and the watermark is read after
 	// the search.
-	mark := t.Mark()
-	now := max(r.now, mark)
-	if uint64(now-mark) > plan.skew { // a new plan may have a smaller one
+	watermark := t.Watermark()
+	now := max(r.now, watermark)
+	if uint64(now-watermark) > plan.skew { // a new plan may have a smaller one
 		mine.state.Abort(tentative)
 		return undecided
 	}
@@ -124,8 +123,9 @@ search:
 	if !ok {
 		return undecided
 	}
-	if t.Mark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
+	if t.Watermark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
 		mine.state.Free(s)
 	}
+	plan.tell(s, now, r)
 	return Outcome{s, plan, now, Admitted}
 }

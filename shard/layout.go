@@ -10,38 +10,37 @@ import (
 
 // A layout is how a table lies in memory: what [New] allocates and [Config.Bytes] counts.
 type layout struct {
-	shards    uint64
-	homes     uint64 // lines in a shard that are a home
-	perShard  uint64 // slots in a shard, whole lines: every home has a whole window behind it
-	window    uint64 // slots in a window
-	ringSize  uint64 // entries of a ring; 0 for tables without sliding logs
-	ringWords uint64 // words that a ring takes: whole slots' worth
+	shards      uint64
+	homes       uint64 // lines in a shard that are a home
+	perShard    uint64 // slots in a shard, whole lines: every home has a whole probe window behind it
+	probeWindow uint64 // slots in a probe window
+	ringSize    uint64 // words of a ring; 0 if records have none
+	ringWords   uint64 // words that a ring takes: whole slots' worth
 }
 
 // layout checks the configuration.
 func (cfg Config) layout() (layout, error) {
-	if cfg.Window == 0 {
-		cfg.Window = DefaultWindow
+	if cfg.ProbeWindow == 0 {
+		cfg.ProbeWindow = DefaultProbeWindow
 	}
 	if cfg.Start < 0 || cfg.Slots < 1 || cfg.Shards < 1 || cfg.Shards > MaxShards || cfg.Shards&(cfg.Shards-1) != 0 ||
-		cfg.Window < 1 || cfg.Overflow > Admit {
-		return layout{}, fmt.Errorf("shard: %d slots in %d shards with windows of %d slots and overflow policy %d, started at %d: "+
-			"want at least 1 slot, a power of two up to %d shards, a window of at least 1, a known policy and a time from 0",
-			cfg.Slots, cfg.Shards, cfg.Window, cfg.Overflow, cfg.Start, MaxShards)
+		cfg.ProbeWindow < 1 || cfg.Overflow > Admit {
+		return layout{}, fmt.Errorf("shard: %d slots in %d shards with probe windows of %d slots and overflow policy %d, started at %d: "+
+			"want at least 1 slot, a power of two up to %d shards, a probe window of at least 1, a known policy and a time from 0",
+			cfg.Slots, cfg.Shards, cfg.ProbeWindow, cfg.Overflow, cfg.Start, MaxShards)
 	}
-	if cfg.Slots > maxBytes/slotBytes || cfg.Window > maxBytes/slotBytes {
-		return layout{}, fmt.Errorf("shard: %d slots of %d bytes with windows of %d slots: want at most %d slots",
-			cfg.Slots, slotBytes, cfg.Window, uint64(maxBytes/slotBytes))
+	if cfg.Slots > maxBytes/slotBytes || cfg.ProbeWindow > maxBytes/slotBytes {
+		return layout{}, fmt.Errorf("shard: %d slots of %d bytes with probe windows of %d slots: want at most %d slots",
+			cfg.Slots, slotBytes, cfg.ProbeWindow, uint64(maxBytes/slotBytes))
 	}
-	l := layout{shards: uint64(cfg.Shards), window: uint64(cfg.Window)}
+	l := layout{shards: uint64(cfg.Shards), probeWindow: uint64(cfg.ProbeWindow)}
 	l.homes = ceilDiv(ceilDiv(cfg.Slots, l.shards), lineSlots)
-	// The last home needs a whole window behind it; shards start on a line.
-	l.perShard = ceilDiv((l.homes-1)*lineSlots+l.window, lineSlots) * lineSlots
+	// The last home needs a whole probe window behind it; shards start on a line.
+	l.perShard = ceilDiv((l.homes-1)*lineSlots+l.probeWindow, lineSlots) * lineSlots
 	if hi, total := bits.Mul64(l.perShard, l.shards); hi != 0 || total > maxBytes/slotBytes {
 		return layout{}, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, uint64(maxBytes/slotBytes))
 	}
-	if log := cfg.Plan.log; log != nil {
-		l.ringSize = log.Size()
+	if l.ringSize = cfg.Plan.algorithm.RingSize(); l.ringSize > 0 {
 		l.ringWords = ceilDiv(l.ringSize, 2) * 2
 		if hi, all := bits.Mul64(l.slots(), l.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
 			return layout{}, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", l.slots(), l.ringSize)
@@ -56,8 +55,8 @@ func (l layout) slots() uint64 { return l.perShard * l.shards }
 // ringSlots returns how much memory all rings take, in slots: two words to a slot's worth.
 func (l layout) ringSlots() uint64 { return l.slots() * l.ringWords / 2 }
 
-// reachWords returns how many words the reaches of all homes take.
-func (l layout) reachWords() uint64 { return ceilDiv(l.slots()/lineSlots, wordHomes) }
+// boundWords returns how many words the probe bounds of all homes take.
+func (l layout) boundWords() uint64 { return ceilDiv(l.slots()/lineSlots, wordHomes) }
 
 // Bytes returns what [Stats].Bytes of a table of the configuration would be, and the error that [New] would return
 // for anything but a lack of memory. Nothing is allocated.
@@ -67,7 +66,7 @@ func (cfg Config) Bytes() (uint64, error) {
 		return 0, err
 	}
 	bytes := uint64(unsafe.Sizeof(Table{})) + l.shards*uint64(unsafe.Sizeof(shard{})) +
-		l.reachWords()*uint64(unsafe.Sizeof(word.Word{})) + allocated(l.slots())
+		l.boundWords()*uint64(unsafe.Sizeof(word.Word{})) + allocated(l.slots())
 	if l.ringSize > 0 {
 		bytes += allocated(l.ringSlots())
 	}

@@ -2,7 +2,7 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides for a key without a record whose window has no slot to reuse.
+// overflowed decides for a key without a record whose probe window has no slot to reuse.
 // It is undecided when another call changed that meanwhile.
 func (t *Table) overflowed(p Place, r request) Outcome {
 	sl, victim, plan, ok := t.least(p, r.now)
@@ -12,11 +12,12 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 	if t.overflow == Admit {
 		t.shard(p).unrecorded.Add(1)
 		state := atomicbucket.NewState(plan.live, 0, plan.first(r.now, plan.Quota(r.tier).Demand(r.n)))
+		plan.tell(state, r.now, r)
 		return Outcome{state, plan, r.now, Unrecorded}
 	}
 	if t.overflow == Refuse || sl == nil {
 		// Evict without a live record: other goroutines are inserting in every
-		// slot of the window. Waiting for them would not be lock-free, admitting
+		// slot of the probe window. Waiting for them would not be lock-free, admitting
 		// would break I1.
 		t.shard(p).noRoom.Add(1)
 		return Outcome{victim, plan, r.now, NoRoom}
@@ -27,17 +28,17 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 		return undecided
 	}
 	t.shard(p).evictions.Add(1)
-	t.shard(p).forgiven.Add(plan.rule.Tokens(debt))
+	t.shard(p).forgiven.Add(plan.algorithm.Tokens(debt))
 	return t.publish(p, sl, claimed, r)
 }
 
-// least returns the live record of p's window that is to be evicted, the one with the
+// least returns the live record of p's probe window that is to be evicted, the one with the
 // least debt, or under the other policies the one that will be idle first, and the plan
 // that it follows; nil and a full record when no record is live. It is not ok when there is a
 // free or idle slot, or the key's own record, meanwhile.
 func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State, plan *Plan, ok bool) {
 	least := uint64(0)
-	for i := uint64(0); i < t.window; i++ {
+	for i := uint64(0); i < t.probeWindow; i++ {
 		sl := p.at(i)
 		s := sl.state.Load()
 		if s.Tag() == atomicbucket.Claimed || s.Tag() == atomicbucket.Tentative {
@@ -47,7 +48,7 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 		if s.Tag() != follows.live || sl.key.Load() == p.fingerprint || follows.idle(s, now) {
 			return nil, 0, nil, false
 		}
-		m := follows.rule.Rest(s, follows.rule.Ticks(now))
+		m := follows.algorithm.UntilIdle(s, follows.algorithm.Ticks(now))
 		if t.overflow == Evict {
 			m = t.debt(sl, s, follows, now)
 		}
@@ -57,17 +58,12 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 	}
 	if found == nil {
 		plan = t.plan.Load()
-		state = plan.full(now)
+		state = plan.full(now).State
 	}
 	return found, state, plan, true
 }
 
 // debt returns how much of its limit a record has used up.
 func (t *Table) debt(sl *slot, s atomicbucket.State, plan *Plan, now int64) uint64 {
-	tick := plan.rule.Ticks(now)
-	if plan.log != nil {
-		r := t.ring(sl, plan.log, s, tick)
-		return r.used(tick)
-	}
-	return plan.rule.Debt(s, tick)
+	return plan.algorithm.Debt(atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan.algorithm.Ticks(now))
 }

@@ -10,39 +10,37 @@ import (
 // MaxTiers is how many quotas a plan may have.
 const MaxTiers = 16
 
-// A Plan is what a table decides by: a rule, and the quotas that it grants. It is
+// A Plan is what a table decides by: an algorithm, and the quotas that it grants. It is
 // immutable. A table's plan may be replaced by another of the same algorithm while it is
 // used: [Table.Adopt].
 type Plan struct {
-	bucket   atomicbucket.TokenBucket // the rule, if it is a token bucket
-	isBucket bool
-	live     atomicbucket.Tag // of the records that follow this plan
-	skew     uint64           // how far a call may be ahead of the mark, in nanoseconds
-	doubt    uint64           // how many ticks a late clock may be behind, 0 if it never is
-	quotas   [MaxTiers]quota
-	rule     atomicbucket.Rule
-	log      *atomicbucket.SlidingLog // the rule, if it is a sliding log
+	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
+	isBucket  bool
+	live      atomicbucket.Tag // of the records that follow this plan
+	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
+	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is
+	quotas    [MaxTiers]quota
+	algorithm atomicbucket.Algorithm
 }
 
-// NewPlan returns the plan of a rule whose quota is that of tier 0, and of further tiers.
+// NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers.
 // lateness is how far the clock may be behind that the calls are made by: see
 // [Doubtful].
-func NewPlan(rule atomicbucket.Rule, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
+func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= MaxTiers {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, MaxTiers)
 	}
-	p := &Plan{rule: rule, live: atomicbucket.Live, skew: uint64(rule.MaxSkew())}
-	if bucket, ok := rule.(*atomicbucket.TokenBucket); ok {
+	p := &Plan{algorithm: algorithm, live: atomicbucket.Live, skew: uint64(algorithm.MaxSkew())}
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok {
 		p.bucket, p.isBucket = *bucket, true
 	}
-	p.log, _ = rule.(*atomicbucket.SlidingLog)
 	if lateness > 0 {
-		p.doubt = rule.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
+		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
 		if p.isBucket {
 			p.doubt += 2 * (p.bucket.Step() - 1) // or come many at a time
 		}
 	}
-	p.quotas[0] = quotaOf(rule.Quota())
+	p.quotas[0] = quotaOf(algorithm.Quota())
 	for i := range p.quotas[1:] {
 		p.quotas[i+1] = quota{Token: p.quotas[0].Token}
 		if i < len(tiers) {
@@ -52,7 +50,7 @@ func NewPlan(rule atomicbucket.Rule, lateness time.Duration, tiers ...atomicbuck
 	return p, nil
 }
 
-// A quota is an [atomicbucket.Quota] with its limit in units of the rule.
+// A quota is an [atomicbucket.Quota] with its limit in units of the algorithm.
 type quota struct{ Token, Tokens, limit uint64 }
 
 func quotaOf(q atomicbucket.Quota) quota { return quota{q.Token, q.Tokens, q.Token * q.Tokens} }
@@ -62,8 +60,8 @@ func (q *quota) Demand(n uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: q.limit, Token: q.Token}
 }
 
-// Rule returns the rule.
-func (p *Plan) Rule() atomicbucket.Rule { return p.rule }
+// Algorithm returns the algorithm.
+func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
 
 // Live returns the tag of records that follow the plan.
 func (p *Plan) Live() atomicbucket.Tag { return p.live }
@@ -75,31 +73,60 @@ func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
 	return atomicbucket.Quota{Token: q.Token, Tokens: q.Tokens}
 }
 
-// take is the rule's Take, without an indirect call.
-func (p *Plan) take(s atomicbucket.State, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
-	switch rule := p.rule.(type) {
+// take is the algorithm's Take, without an indirect call where that is known to cost.
+func (p *Plan) take(r atomicbucket.Record, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
+	switch algorithm := p.algorithm.(type) {
 	case *atomicbucket.FixedWindow:
-		return rule.Take(s, rule.Ticks(now), d)
+		return algorithm.Take(r, algorithm.Ticks(now), d)
 	case *atomicbucket.SlidingWindow:
-		return rule.Take(s, rule.Ticks(now), d)
+		return algorithm.Take(r, algorithm.Ticks(now), d)
+	case *atomicbucket.SlidingLog:
+		return algorithm.Take(r, algorithm.Ticks(now), d)
 	}
-	return p.rule.Take(s, p.rule.Ticks(now), d)
+	return p.algorithm.Take(r, p.algorithm.Ticks(now), d)
+}
+
+// flush is the algorithm's Flush, without an indirect call where a record is its state alone.
+func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bool {
+	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), at)
 }
 
 // refused is the verdict on a record that does not admit a demand.
-func (p *Plan) refused(s atomicbucket.State, now int64, d atomicbucket.Demand) Verdict {
+func (p *Plan) refused(r atomicbucket.Record, now int64, d atomicbucket.Demand) Verdict {
 	if p.doubt == 0 {
 		return Refused
 	}
-	return p.refusal(p.rule.Lack(s, p.rule.Ticks(now), d))
+	return p.refusal(p.algorithm.Shortfall(r, p.algorithm.Ticks(now), d))
 }
 
 // refusal is the verdict on a record that lacks so many ticks.
-func (p *Plan) refusal(lack uint64) Verdict {
-	if lack < p.doubt {
+func (p *Plan) refusal(shortfall uint64) Verdict {
+	if shortfall < p.doubt {
 		return Doubtful
 	}
 	return Refused
+}
+
+// status is the algorithm's Status for a client in a tier that asks for n tokens.
+func (p *Plan) status(r atomicbucket.Record, nanos int64, n uint64, tier uint8) atomicbucket.Status {
+	d := p.quotas[tier%MaxTiers].Demand(n)
+	if p.isBucket {
+		return p.bucket.Status(r, nanos, d) // without an indirect call
+	}
+	return p.algorithm.Status(r, nanos, d)
+}
+
+// tell tells the status of a key's first request, which needs no ring.
+func (p *Plan) tell(s atomicbucket.State, nanos int64, r request) {
+	if r.status != nil {
+		*r.status = p.status(s.Record(), nanos, 0, r.tier)
+	}
+}
+
+// Status returns what a client in a tier that asks for n tokens may want to know about a record of a token bucket,
+// as [Table.Hit] returned it, at an instant.
+func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) atomicbucket.Status {
+	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
 }
 
 // idle reports whether a record that follows the plan is idle at an instant.
@@ -107,21 +134,21 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	if p.isBucket {
 		return p.bucket.Idle(s, p.bucket.Ticks(nanos)) // without an indirect call
 	}
-	return p.rule.Idle(s, p.rule.Ticks(nanos))
+	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
 // full returns the record of a key that has taken nothing.
-func (p *Plan) full(nanos int64) atomicbucket.State {
-	return atomicbucket.NewState(p.live, 0, p.rule.Full(p.rule.Ticks(nanos)))
+func (p *Plan) full(nanos int64) atomicbucket.Record {
+	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()
 }
 
 // first returns the payload after the first take of a key.
 func (p *Plan) first(nanos int64, d atomicbucket.Demand) (payload uint64) {
 	if p.isBucket {
 		now := p.bucket.Ticks(nanos)
-		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)), now, d) // it looks at the payload only
+		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)).Record(), now, d) // it looks at the payload only
 		return payload
 	}
-	payload, _ = p.rule.Take(p.full(nanos), p.rule.Ticks(nanos), d)
+	payload, _ = p.algorithm.Take(p.full(nanos), p.algorithm.Ticks(nanos), d)
 	return payload
 }

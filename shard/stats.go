@@ -18,13 +18,13 @@ type counters struct {
 type Stats struct {
 	Slots      uint64 // slots in all shards
 	Shards     int    // shards
-	Bytes      uint64 // memory held for slots, reaches, shards and counters; fixed by New
+	Bytes      uint64 // memory held for slots, probe bounds, shards and counters; fixed by New
 	Live       uint64 // live records met by the last complete sweep
 	Epoch      uint64 // complete sweeps
 	Reclaimed  uint64 // idle records freed by sweeps
 	Evictions  uint64 // records forgotten although they were not idle
 	Forgiven   uint64 // tokens those still owed, each record rounded up
-	NoRoom     uint64 // requests refused because their window was full
+	NoRoom     uint64 // requests refused because their probe window was full
 	Unrecorded uint64 // requests admitted without a record for the same reason
 	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 }

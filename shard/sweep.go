@@ -34,7 +34,7 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 	return t.pass(now, rest)
 }
 
-// pass is Sweep at a time that the mark has reached (R7).
+// pass is Sweep at a time that the watermark has reached (R7).
 func (t *Table) pass(now int64, rest func() bool) bool {
 	lowers := t.lower()
 	whole := t.visit(lowers, rest)
@@ -73,7 +73,7 @@ func (t *Table) visit(lowers bool, rest func() bool) bool {
 	return true
 }
 
-// sweepChunk frees what is idle in slots and counts it and what stays live. If it lowers reaches, they
+// sweepChunk frees what is idle in slots and counts it and what stays live. If it lowers probe bounds, they
 // then cover what stays.
 func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
 	for i := range slots {
@@ -83,21 +83,21 @@ func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
 			continue
 		}
 		if s.IsLive() {
-			// The mark is read after the state, so that it is not behind the call that
+			// The watermark is read after the state, so that it is not behind the call that
 			// wrote it by more than the skew: R7. The plan likewise: R9. A record that
 			// follows another is converted, so that none stays behind when time leaps.
 			plan := t.plan.Load()
 			if s.Tag() != plan.live {
 				t.convert(sl, s)
-			} else if plan.idle(s, t.Mark()) && sl.state.Free(s) {
+			} else if plan.idle(s, t.Watermark()) && sl.state.Free(s) {
 				reclaimed++
 				continue
 			}
 			live++ // or taken this moment
 		}
 		if lowers {
-			// R11. If the slot has changed hands the key is that of its new owner, who extends the reach
-			// too. Of every key that a slot ever had the window has the slot.
+			// R11. If the slot has changed hands the key is that of its new owner, whose call extends the bound too.
+			// The slot lies in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			t.cover(p, p.index(sl))
 		}

@@ -14,8 +14,8 @@ const (
 	slotBytes = 16
 	lineSlots = lineBytes / slotBytes
 
-	// DefaultWindow is the window in slots: eight cache lines.
-	DefaultWindow = 32
+	// DefaultProbeWindow is the probe window in slots: eight cache lines.
+	DefaultProbeWindow = 32
 	// MaxShards bounds Config.Shards.
 	MaxShards = 1 << 12
 )
@@ -26,12 +26,12 @@ type slot struct {
 	key   word.Word // fingerprint; written only under CLAIM
 }
 
-// An Overflow says what happens to a new key when its whole window is taken by
+// An Overflow says what happens to a new key when its whole probe window is taken by
 // keys that are not idle.
 type Overflow uint8
 
 const (
-	// Evict forgets the record with the least debt in the window, counts it
+	// Evict forgets the record with the least debt in the probe window, counts it
 	// and the tokens thereby forgiven, and takes its slot.
 	Evict Overflow = iota
 	// Refuse refuses the new key and counts it.
@@ -42,27 +42,27 @@ const (
 
 // Config is what [New] needs to know.
 type Config struct {
-	Plan     *Plan
-	Slots    uint64   // at least this many slots in all
-	Shards   int      // 1 to MaxShards, a power of two
-	Window   int      // slots per window; 0 means DefaultWindow
-	Overflow Overflow // what to do when a window is full
-	Start    int64    // the time at which the table is made, in nanoseconds
-	Prefault bool     // touch every page now, not at first use
+	Plan        *Plan
+	Slots       uint64   // at least this many slots in all
+	Shards      int      // 1 to MaxShards, a power of two
+	ProbeWindow int      // slots per probe window; 0 means DefaultProbeWindow
+	Overflow    Overflow // what to do when a probe window is full
+	Start       int64    // the time at which the table is made, in nanoseconds
+	Prefault    bool     // touch every page now, not at first use
 }
 
-// A Table is the whole table: its shards, and the mark that orders forgetting
+// A Table is the whole table: its shards, and the watermark that orders forgetting
 // and time (rule R7). Its methods may be called from any goroutine at any time.
 type Table struct {
 	// What a take reads; but for the plan constant since New.
-	first  *slot  // of shard 0
-	mask   uint64 // number of shards, a power of two, less one
-	lines  uint64 // lines in a shard
-	homes  uint64 // lines in a shard that are a home: those with a window behind them
-	window uint64 // slots in a window
-	hits   uint64 // slots that Hit searches: none, if the records are not token buckets
-	plan   word.Pointer[Plan]
-	before word.Pointer[Plan] // the plan before, while there may be records that follow it
+	first       *slot  // of shard 0
+	mask        uint64 // number of shards, a power of two, less one
+	lines       uint64 // lines in a shard
+	homes       uint64 // lines in a shard that are a home: those with a probe window behind them
+	probeWindow uint64 // slots in a probe window
+	hits        uint64 // slots that Hit searches: none, if the records are not token buckets
+	plan        word.Pointer[Plan]
+	before      word.Pointer[Plan] // the plan before, while there may be records that follow it
 
 	buckets   bool // the records are token buckets, of whatever plan
 	overflow  Overflow
@@ -72,11 +72,11 @@ type Table struct {
 	ringSize  uint64  // entries of a ring
 	ringWords uint64  // and the words that it takes
 
-	reaches
+	probeBounds
 
-	_    [lineBytes]byte // the words below are written while the table is used
-	mark word.Word
-	_    [lineBytes - 8]byte
+	_         [lineBytes]byte // the words below are written while the table is used
+	watermark word.Word
+	_         [lineBytes - 8]byte
 	sweeps
 }
 
@@ -99,36 +99,36 @@ func New(cfg Config) (*Table, error) {
 		return nil, fmt.Errorf("shard: %d slots: %w", layout.slots(), err)
 	}
 	t := &Table{
-		first:     &memory.slots[0],
-		mask:      layout.shards - 1,
-		lines:     layout.perShard / lineSlots,
-		homes:     layout.homes,
-		window:    layout.window,
-		overflow:  cfg.Overflow,
-		shards:    make([]shard, layout.shards),
-		memory:    memory,
-		ringSize:  layout.ringSize,
-		ringWords: layout.ringWords,
+		first:       &memory.slots[0],
+		mask:        layout.shards - 1,
+		lines:       layout.perShard / lineSlots,
+		homes:       layout.homes,
+		probeWindow: layout.probeWindow,
+		overflow:    cfg.Overflow,
+		shards:      make([]shard, layout.shards),
+		memory:      memory,
+		ringSize:    layout.ringSize,
+		ringWords:   layout.ringWords,
 	}
 	if layout.ringSize > 0 {
 		if t.rings, err = allocate(layout.ringSlots(), cfg.Prefault); err != nil {
 			return nil, fmt.Errorf("shard: %d slots with %d times each: %w", layout.slots(), layout.ringSize, err)
 		}
 	}
-	t.reaches.begin(layout, cfg.Prefault)
+	t.probeBounds.begin(layout, cfg.Prefault)
 	for i := range t.shards {
 		t.shards[i].slots = memory.slots[uint64(i)*layout.perShard:][:layout.perShard:layout.perShard]
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
-		t.hits = min(t.window, hitLines*lineSlots)
+		t.hits = min(t.probeWindow, hitLines*lineSlots)
 	}
 	t.plan.Store(cfg.Plan)
-	t.mark.Store(uint64(cfg.Start))
+	t.watermark.Store(uint64(cfg.Start))
 	t.swept.Store(uint64(cfg.Start))
 	return t, nil
 }
 
-// A Place is where a key's record is, if it has one: the window of slots that
+// A Place is where a key's record is, if it has one: the probe window of slots that
 // begins at its home line. It is worth nothing to any other table.
 type Place struct {
 	fingerprint uint64
@@ -148,15 +148,25 @@ func (t *Table) Find(fingerprint uint64) Place {
 // that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the window, which has t.window slots. New laid the shards
-// out so that every home has a whole window behind it, so nothing is checked.
+// at returns slot i of the probe window, which has t.probe window slots. New laid the shards
+// out so that every home has a whole probe window behind it, so nothing is checked.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(p.home), i*slotBytes))
 }
 
-// index returns which slot of the window sl is.
+// index returns which slot of the probe window sl is.
 func (p Place) index(sl *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(p.home))) / slotBytes
+}
+
+// ring returns the ring of a slot, or nil if the records have none.
+func (t *Table) ring(sl *slot) atomicbucket.Ring {
+	if t.rings == nil {
+		return nil
+	}
+	number := (uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first))) / slotBytes
+	first := unsafe.Add(unsafe.Pointer(&t.rings.slots[0]), number*uintptr(t.ringWords)*8)
+	return unsafe.Slice((*word.Word)(first), t.ringSize)
 }
 
 // shard returns the shard that p is in.

@@ -22,24 +22,24 @@ const (
 
 // perSecond is a bucket of so many tokens a second and so large a burst.
 func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucket {
-	rule, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
+	algorithm, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
 	require.NoError(t, err)
-	return rule
+	return algorithm
 }
 
 // planOf returns the plan of a token bucket.
-func planOf(t testing.TB, rule atomicbucket.TokenBucket) *Plan {
-	plan, err := NewPlan(&rule, 0)
+func planOf(t testing.TB, algorithm atomicbucket.TokenBucket) *Plan {
+	plan, err := NewPlan(&algorithm, 0)
 	require.NoError(t, err)
 	return plan
 }
 
-// bucketOf returns the rule of a table of token buckets.
+// bucketOf returns the algorithm of a table of token buckets.
 func bucketOf(t *Table) *atomicbucket.TokenBucket { return &t.Plan().bucket }
 
-// newTable returns a table of one window, burst 5 at 1/s, changed by edit.
-func newTable(t testing.TB, slots, window int, edit func(*Config)) *Table {
-	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: uint64(slots), Shards: 1, Window: window, Start: start}
+// newTable returns a table of one probe window, burst 5 at 1/s, changed by edit.
+func newTable(t testing.TB, slots, probeWindow int, edit func(*Config)) *Table {
+	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: uint64(slots), Shards: 1, ProbeWindow: probeWindow, Start: start}
 	if edit != nil {
 		edit(&c)
 	}
@@ -84,20 +84,20 @@ func TestNewRefusesWhatItCannotHold(t *testing.T) {
 		{Slots: 1, Shards: 0},
 		{Slots: 1, Shards: 3},
 		{Slots: 1, Shards: 2 * MaxShards},
-		{Slots: 1, Shards: 1, Window: -1},
+		{Slots: 1, Shards: 1, ProbeWindow: -1},
 		{Slots: 1, Shards: 1, Overflow: 9},
 		{Slots: math.MaxUint64 / 2, Shards: 1},
 		{Slots: maxBytes / slotBytes, Shards: 1},
 		{Slots: 1, Shards: 1, Start: -1},
 		{Slots: math.MaxUint64, Shards: 1},
-		{Slots: 1, Shards: 1, Window: math.MaxInt},
+		{Slots: 1, Shards: 1, ProbeWindow: math.MaxInt},
 	} {
 		_, err := New(c)
 		assert.ErrorContains(t, err, "shard: ", "%+v", c)
 	}
 }
 
-// Every window lies within its shard, and the homes are used evenly.
+// Every probe window lies within its shard, and the homes are used evenly.
 func TestFindStaysInsideTheShard(t *testing.T) {
 	table := newTable(t, 1000, 0, func(c *Config) { c.Shards = 4 })
 	homes := map[*slot]int{}
@@ -106,7 +106,7 @@ func TestFindStaysInsideTheShard(t *testing.T) {
 		homes[p.home]++
 		slots := table.shard(p).slots
 		require.GreaterOrEqual(t, uintptr(unsafe.Pointer(p.home)), uintptr(unsafe.Pointer(&slots[0])))
-		require.LessOrEqual(t, uintptr(unsafe.Pointer(p.at(table.window-1))), uintptr(unsafe.Pointer(&slots[len(slots)-1])))
+		require.LessOrEqual(t, uintptr(unsafe.Pointer(p.at(table.probeWindow-1))), uintptr(unsafe.Pointer(&slots[len(slots)-1])))
 	}
 	assert.Len(t, homes, 4*int(table.homes))
 	for _, p := range []uint64{0, math.MaxUint64} {
@@ -181,7 +181,7 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		// What is returned for a refusal is when the first of them is idle.
 		s := table.Take(table.Find(3), start, 1, 0).State
 		if policy == Refuse {
-			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s, bucketOf(table).Ticks(start)))
+			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load().Record(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s.Record(), bucketOf(table).Ticks(start)))
 		}
 		require.Equal(t, Admitted, take(table, 3, start+2*second, 1), "room again")
 	}
@@ -201,11 +201,11 @@ func dump(t *Table) (words []uint64) {
 func TestRefusedTakeWritesNothing(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	take(table, 1, start, 5)
-	before := append(dump(table), table.mark.Load(), table.swept.Load())
+	before := append(dump(table), table.watermark.Load(), table.swept.Load())
 	for i := range uint64(100) {
 		require.Equal(t, Refused, take(table, 1, start+int64(i), 1))
 	}
-	assert.Equal(t, before, append(dump(table), table.mark.Load(), table.swept.Load()))
+	assert.Equal(t, before, append(dump(table), table.watermark.Load(), table.swept.Load()))
 }
 
 func TestResetForgetsOneKey(t *testing.T) {
@@ -218,15 +218,15 @@ func TestResetForgetsOneKey(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 2, start, 1))
 }
 
-func TestLook(t *testing.T) {
+func TestPeek(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
-	o := table.Look(table.Find(1), start)
+	o, _ := table.Peek(table.Find(1), start, 0, 0)
 	s, at := o.State, o.At
 	assert.EqualValues(t, start, at)
 	assert.True(t, bucketOf(table).Idle(s, bucketOf(table).Ticks(at)), "a key without a record has a full bucket")
 	take(table, 1, start, 2)
-	s = table.Look(table.Find(1), start).State
-	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(s, bucketOf(table).Ticks(start)))
+	o, _ = table.Peek(table.Find(1), start, 0, 0)
+	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)))
 }
 
 // TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an earlier clock must
@@ -237,7 +237,7 @@ func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	full := start + 5*second + 1
 	require.True(t, table.Sweep(full, nil))
 	require.Zero(t, records(table, 1))
-	require.Equal(t, Admitted, take(table, 1, start+1, 5), "decided at the mark, where the bucket is full")
+	require.Equal(t, Admitted, take(table, 1, start+1, 5), "decided at the watermark, where the bucket is full")
 	assert.Equal(t, Refused, take(table, 1, full, 1), "or this would be the third burst in the time of one")
 	assert.Equal(t, Refused, take(table, 1, start+2, 1))
 }
@@ -250,7 +250,7 @@ func TestLateTakeAfterReclaimMintsNothing(t *testing.T) {
 	require.Equal(t, Admitted, take(table, 2, full, 1))
 	require.Equal(t, Admitted, take(table, 1, full+3*second, 5))
 	require.Equal(t, Refused, take(table, 1, start, 1))
-	assert.GreaterOrEqual(t, table.Mark(), full)
+	assert.GreaterOrEqual(t, table.Watermark(), full)
 }
 
 func TestSweep(t *testing.T) {
@@ -296,8 +296,8 @@ func TestAdopt(t *testing.T) {
 	}
 	table.Adopt(planOf(t, perSecond(t, 100, 50)), start)
 	for key := range uint64(6) {
-		o := table.Look(table.Find(key), start)
-		assert.Equal(t, bucketOf(table).Cost(key*10), bucketOf(table).Debt(o.State, bucketOf(table).Ticks(start)), "%d of 5 taken", key)
+		o, _ := table.Peek(table.Find(key), start, 0, 0)
+		assert.Equal(t, bucketOf(table).Cost(key*10), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)), "%d of 5 taken", key)
 	}
 	require.Equal(t, TooMuch, take(table, 1, start, 51))
 	require.Equal(t, Admitted, take(table, 1, start, 40))
@@ -326,10 +326,10 @@ func TestALeapIsNeverMisread(t *testing.T) {
 		{100, 24 * time.Hour, 1 << 32},  // so long that they do not go round
 		{3, 7 * 24 * time.Hour, 12_345}, // and one in between
 	} {
-		rule, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
-		full := rule.Wait(start, rule.Cost(p.burst))
-		skew := rule.MaxSkew()
+		full := algorithm.Wait(start, algorithm.Cost(p.burst))
+		skew := algorithm.MaxSkew()
 		for _, turns := range []time.Duration{0, 1, 2, 3, 50, 12_345} {
 			if turns > math.MaxInt64/4/circle/skew {
 				continue // beyond the timeline
@@ -339,7 +339,7 @@ func TestALeapIsNeverMisread(t *testing.T) {
 				if ahead < 0 || ahead > math.MaxInt64/2 || max(ahead-full, full-ahead) < 10 {
 					continue // so close that rounding decides
 				}
-				table := newTable(t, 4, 1, func(c *Config) { c.Plan = planOf(t, rule) })
+				table := newTable(t, 4, 1, func(c *Config) { c.Plan = planOf(t, algorithm) })
 				require.Equal(t, Admitted, take(table, 1, start, p.burst))
 				want := Refused
 				if ahead >= full {
@@ -372,9 +372,9 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 
 // The same with a leap so small that the new record would look idle, not indebted.
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
-	rule, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
+	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
 	require.NoError(t, err)
-	table := newTable(t, 2*sweepChunk, 0, func(c *Config) { c.Plan = planOf(t, rule) })
+	table := newTable(t, 2*sweepChunk, 0, func(c *Config) { c.Plan = planOf(t, algorithm) })
 	last, later, leapt := uint64(math.MaxUint64), start+2*int64((table.Plan().skew)), false
 	table.Sweep(start, func() bool {
 		if !leapt {
@@ -390,11 +390,11 @@ func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 
 // A look after a leap of most of the circle does not take an old record for an
 // indebted one.
-func TestLookAfterALeap(t *testing.T) {
+func TestPeekAfterALeap(t *testing.T) {
 	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
 		table := newTable(t, 4, 4, nil)
 		require.Equal(t, Admitted, take(table, 1, start, 5))
-		o := table.Look(table.Find(1), start+leap)
+		o, _ := table.Peek(table.Find(1), start+leap, 0, 0)
 		s, at := o.State, o.At
 		require.EqualValues(t, start+leap, at)
 		require.True(t, bucketOf(table).Idle(s, bucketOf(table).Ticks(at)), "after %dns", leap)
@@ -402,7 +402,7 @@ func TestLookAfterALeap(t *testing.T) {
 }
 
 // TestTimeMayLeap (I7, I8): a time that leaps by more than the payload's circle frees every record, and late
-// times after it are decided at the mark.
+// times after it are decided at the watermark.
 func TestTimeMayLeap(t *testing.T) {
 	for _, leap := range []int64{1 << 49, 1<<50 + 1, 1<<51 + 1, 1 << 52, 3 << 52, 1 << 54, 1<<54 + 7, 5 << 58} {
 		table := newTable(t, 4, 4, nil)
@@ -463,7 +463,7 @@ func TestBytes(t *testing.T) {
 		stats := table.Stats()
 		assert.GreaterOrEqual(t, stats.Slots, slots)
 		assert.GreaterOrEqual(t, stats.Bytes, stats.Slots*slotBytes)
-		assert.LessOrEqual(t, stats.Bytes, (slots+2*DefaultWindow)*slotBytes+slots/(lineSlots*wordHomes)*8+uint64(os.Getpagesize())+1024)
+		assert.LessOrEqual(t, stats.Bytes, (slots+2*DefaultProbeWindow)*slotBytes+slots/(lineSlots*wordHomes)*8+uint64(os.Getpagesize())+1024)
 	}
 }
 

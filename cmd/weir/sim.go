@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/sim"
 )
@@ -22,7 +21,7 @@ type simCommand struct {
 	Nodes     int           `default:"4" help:"Machines that share the limit (default: ${default})."`
 	Keys      int           `default:"1" help:"Keys, each with the limit for itself (default: ${default})."`
 	Zipf      float64       `default:"1" help:"With more keys, the k-th is asked for k^-ZIPF times as often as the first (default: ${default})."`
-	Limit     limit.Rate    `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
+	Limit     engine.Rate   `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
 	Burst     uint64        `default:"200" help:"Tokens of a full bucket (default: ${default})."`
 	Load      float64       `default:"10" help:"What is offered to the first key, as a multiple of the limit (default: ${default})."`
 	Shares    string        `placeholder:"A/B/..." help:"The parts of the traffic that the nodes get, such as 90/5/3/2 (default: the same for each)."`
@@ -73,9 +72,9 @@ func (c *simCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	tell, done := simProgress(os.Stderr)
-	report, err := sim.Run(context.Background(), scenario, tell)
-	done()
+	bar := newBar(os.Stderr, 1, "simulating")
+	report, err := sim.Run(context.Background(), scenario, func(p sim.Progress) { bar.fraction(p.Doing, p.Done) })
+	bar.finish()
 	if err != nil {
 		return err
 	}
@@ -94,33 +93,25 @@ func (c *simCommand) Run() error {
 
 // write prints the report for people.
 func (c *simCommand) write(r *sim.Report, out io.Writer) error {
-	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst, r.Nodes, r.Load, c.RTT); err != nil {
+	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst,
+		r.Nodes, r.Load, c.RTT); err != nil {
 		return err
 	}
 	return r.WriteTable(out)
 }
 
 // writeSimFile writes a file, or none where the name is "".
-func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) (err error) {
+func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) error {
 	if name == "" {
 		return nil
 	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	return write(f, r)
+	return atomicfile.Write(name, func(w io.Writer) error { return write(w, r) })
 }
 
 // scenario returns what the flags ask for.
 func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
-		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit.Rate, Burst: c.Burst, Load: c.Load, Time: c.Duration,
+		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
 		Costs: c.Cost, AwayEvery: c.DownEvery, CutOff: c.CutOff,
 		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailLocal, "closed": redislimit.FailClosed}[c.OnLoss],
@@ -154,24 +145,4 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 		return s, limit.Misuse("%w", err)
 	}
 	return s, nil
-}
-
-// simProgress returns what shows on screen how far a simulation is, and a function that takes the
-// bar away again. Without a terminal, to which nobody looks, it shows nothing.
-func simProgress(screen *os.File) (tell func(sim.Progress), done func()) {
-	if !term.IsTerminal(int(screen.Fd())) {
-		return nil, func() {}
-	}
-	const whole = 1000
-	bar := progressbar.NewOptions(whole,
-		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription("simulating"),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-	return func(p sim.Progress) {
-		bar.Describe(p.Doing)
-		_ = bar.Set(int(p.Done * (whole - 1))) // the end is done's
-	}, func() { _ = bar.Finish() }
 }

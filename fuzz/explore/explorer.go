@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// explore tries every schedule of a scenario. Reading the mark is no step as long as nobody
+// explore tries every schedule of a scenario. Status the watermark is no step as long as nobody
 // writes it.
 func explore(s scenario) (interleave.Report, error) {
 	r, err := search(s, true)

@@ -43,10 +43,10 @@ func (w *world) checkSlots() error {
 	return nil
 }
 
-// checkReach checks that searches go as far as the records lie.
-func (w *world) checkReach() error {
-	if key, beyond := w.table.BeyondReach(); beyond {
-		return fmt.Errorf("R11: the record of key %d lies beyond the reach of its home", key)
+// checkProbeBounds checks that searches go as far as the records lie.
+func (w *world) checkProbeBounds() error {
+	if key, beyond := w.table.BeyondProbeBound(); beyond {
+		return fmt.Errorf("R11: the record of key %d lies beyond the probe bound of its home", key)
 	}
 	return nil
 }
@@ -58,8 +58,8 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
 	}
 	// A refund that found no record says so: its key owed nothing.
-	if c.verb == look || c.verb == refund && o.verdict != shard.Admitted {
-		seen := sight{o.at, w.shadow.rule.Tokens(w.shadow.rule.Debt(o.state, w.shadow.rule.Ticks(o.at)))}
+	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
+		seen := sight{o.at, w.shadow.algorithm.Tokens(w.shadow.algorithm.Debt(o.state.Record(), w.shadow.algorithm.Ticks(o.at)))}
 		if w.shadow.limited > 0 {
 			seen.owed = o.used
 		}
@@ -116,22 +116,22 @@ func (w *world) CheckEnd() error {
 	for i := range w.shadow.keys {
 		key := &w.shadow.keys[i]
 		if w.shadow.limited > 0 {
-			end := w.table.Mark()
+			end := w.table.Watermark()
 			for _, program := range w.scenario.threads {
 				for _, c := range program {
 					end = max(end, c.now())
 				}
 			}
-			o := looks(key.key).at(end-start).perform(w.table, w.plans)
+			o := peeks(key.key).at(end-start).perform(w.table, w.plans)
 			if used := w.shadow.used(key, uint64(end)); o.used != used {
 				return fmt.Errorf("I2: key %d has used up %d at the end, want %d", key.key, o.used, used)
 			}
 			continue
 		}
-		o := w.table.Look(w.table.Find(key.key), w.table.Mark())
+		o, _ := w.table.Peek(w.table.Find(key.key), w.table.Watermark(), 0, 0)
 		s, at := o.State, o.At
-		owed := w.shadow.owes(key.key, w.shadow.rule.Ticks(at))
-		if found := w.shadow.rule.Debt(s, w.shadow.rule.Ticks(at)); found != owed {
+		owed := w.shadow.owes(key.key, w.shadow.algorithm.Ticks(at))
+		if found := w.shadow.algorithm.Debt(s.Record(), w.shadow.algorithm.Ticks(at)); found != owed {
 			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key.key, found, owed, key.full)
 		}
 	}
@@ -145,7 +145,7 @@ func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {
 		if key.full > start {
-			asked[i] = w.shadow.rule.Tokens(key.full - start)
+			asked[i] = w.shadow.algorithm.Tokens(key.full - start)
 		}
 	}
 	for _, program := range w.scenario.threads {
@@ -162,8 +162,8 @@ func (w *world) checkExact() error {
 		return nil
 	}
 	for i, key := range w.shadow.keys {
-		want := min(asked[i], w.shadow.rule.Quota().Tokens)
-		got := w.shadow.rule.Tokens(w.shadow.owes(key.key, w.shadow.rule.Ticks(start)))
+		want := min(asked[i], w.shadow.algorithm.Quota().Tokens)
+		got := w.shadow.algorithm.Tokens(w.shadow.owes(key.key, w.shadow.algorithm.Ticks(start)))
 		if got > want || got+refused < want {
 			return fmt.Errorf("I1: key %d was admitted %d times, want %d", key.key, got, want)
 		}

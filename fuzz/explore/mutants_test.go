@@ -3,23 +3,23 @@
 package explore
 
 const (
-	takeGo   = "shard/take.go"
-	insertGo = "shard/insert.go"
-	lookGo   = "shard/look.go"
-	markGo   = "shard/mark.go"
-	sweepGo  = "shard/sweep.go"
-	evictGo  = "shard/overflow.go"
-	adoptGo  = "shard/adopt.go"
-	logGo    = "shard/log.go"
-	ringGo   = "shard/ring.go"
-	reachGo  = "shard/reach.go"
-	wordGo   = "atomicbucket/word.go"
+	takeGo      = "shard/take.go"
+	insertGo    = "shard/insert.go"
+	peekGo      = "shard/peek.go"
+	watermarkGo = "shard/watermark.go"
+	sweepGo     = "shard/sweep.go"
+	evictGo     = "shard/overflow.go"
+	adoptGo     = "shard/adopt.go"
+	logGo       = "atomicbucket/slidinglog.go"
+	ringGo      = "atomicbucket/ring.go"
+	boundGo     = "shard/probebound.go"
+	wordGo      = "atomicbucket/word.go"
 )
 
 // foundNothing makes whoever finds no record answer as of the time at which it began. Each
 // of the calls that this concerns has a mutant: it must go that way.
 var foundNothing = []edit{
-	{lookGo, "if uint64(at)-t.mark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.mark.Load() > plan.skew {"},
+	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }
 
 // mutants are the code with one rule of shard/doc.go broken.
@@ -31,18 +31,18 @@ var mutants = []mutant{
 		{insertGo, "s := sl.state.Load()  // before the key: R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
 		{insertGo, "if sl.key.Load() == p.fingerprint && s.Tag()", "if key == p.fingerprint && s.Tag()"},
 	}},
-	{"R1", "look and reset read the key before the state", "two resets of a stranger's slot", "I7", []edit{
-		{lookGo, "s := sl.state.Load() // R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
-		{lookGo, "!s.IsLive() || sl.key.Load() != p.fingerprint", "!s.IsLive() || key != p.fingerprint"},
+	{"R1", "peek and reset read the key before the state", "two resets of a stranger's slot", "I7", []edit{
+		{peekGo, "s := sl.state.Load() // R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
+		{peekGo, "!s.IsLive() || sl.key.Load() != p.fingerprint", "!s.IsLive() || key != p.fingerprint"},
 	}},
 	{"R2", "hit does not read a refusing state again", "a key comes back", "I9", []edit{
 		{takeGo, "if sl.state.Load() == s { // R2", "if true {"},
 	}},
-	{"R2", "look does not read the state again", "look at a slot that changes hands", "I9", []edit{
-		{lookGo, "if sl.state.Load() == s {", "if true {"},
+	{"R2", "peek does not read the state again", "peek at a slot that changes hands", "I9", []edit{
+		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
-	{"R2", "the search of a window does not read the state again", "fixed: a key comes back", "I9", []edit{
-		{lookGo, "if sl.state.Load() == s { // R2", "if true {"},
+	{"R2", "a take from a window does not read a refusing state again", "fixed: a key comes back", "I9", []edit{
+		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
 		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
@@ -56,15 +56,15 @@ var mutants = []mutant{
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
-			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Mark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{s, plan, r.now, Admitted}\n}"},
+			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{s, plan, r.now, Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
-			"\tfor i := range t.window {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
+			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R5", "settle stops at a freed slot", "reset of the slot before two inserts", "I1", []edit{
 		{insertGo, "if key == 0 && other.state.Load() == 0 {", "if other.state.Load().Tag() <= atomicbucket.Free {"},
 	}},
-	{"R5", "look and reset stop at a freed slot", "two takers of a record behind a freed slot", "I2", []edit{
-		{lookGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
+	{"R5", "peek and reset stop at a freed slot", "two takers of a record behind a freed slot", "I2", []edit{
+		{peekGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
 	}},
 	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
 		{insertGo, "if room != nil {", "if false {"},
@@ -103,10 +103,10 @@ var mutants = []mutant{
 	{"R6", "insert waits for CLAIM", "two takers, one slot", "I5", []edit{
 		{insertGo, "if room == nil && (s.Tag()", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif room == nil && (s.Tag()"},
 	}},
-	{"R7", "a claim does not raise the mark", "a late taker of a record that another key claims", "I2", []edit{
+	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
 		{insertGo, "t.raise(r.now) // R7", "// R7"},
 	}},
-	{"R7", "a claim raises the mark too late", "a late taker of a record that another key claims", "I1", []edit{
+	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
 		{insertGo, "t.raise(r.now) // R7", "// R7"},
 		{insertGo, "return t.publish(p, room, claimed, r)", "t.raise(r.now)\n\treturn t.publish(p, room, claimed, r)"},
 	}},
@@ -116,59 +116,59 @@ var mutants = []mutant{
 		{sweepGo, "visit(lowers bool, rest func() bool)", "visit(lowers bool, rest func() bool, now int64)"},
 		{sweepGo, "t.sweepChunk(chunk, lowers)", "t.sweepChunk(chunk, lowers, now)"},
 		{sweepGo, "sweepChunk(slots []slot, lowers bool)", "sweepChunk(slots []slot, lowers bool, now int64)"},
-		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
+		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
-		{insertGo, "mark := t.Mark()\n\tnow := max(r.now, mark)", "now := r.now\n\tmark := now"},
+		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\twatermark := now"},
 	}},
-	{"R7", "a commit reads the mark before the search", "a late taker that a take and a sweep overtake", "I1", []edit{
-		{insertGo, "search:\n", "mark := t.Mark()\nsearch:\n"},
-		{insertGo, "mark := t.Mark()\n\tnow", "now"},
+	{"R7", "a commit reads the watermark before the search", "a late taker that a take and a sweep overtake", "I1", []edit{
+		{insertGo, "search:\n", "watermark := t.Watermark()\nsearch:\n"},
+		{insertGo, "watermark := t.Watermark()\n\tnow", "now"},
 	}},
-	{"R7", "a late hit is decided at its own time", "two takers that are behind the mark", "I9", []edit{
-		{takeGo, "n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew", "n > quota.Tokens || now-t.Mark() > int64(plan.skew)"},
+	{"R7", "a late hit is decided at its own time", "two takers that are behind the watermark", "I9", []edit{
+		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now-t.Watermark() > int64(plan.skew)"},
 	}},
-	{"R7", "a hit far ahead does not move the mark", "a taker after a leap of a circle", "I9", []edit{
-		{takeGo, "n > quota.Tokens || uint64(now)-t.mark.Load() > plan.skew", "n > quota.Tokens || now < t.Mark()"},
+	{"R7", "a hit far ahead does not move the watermark", "a taker after a leap of a circle", "I9", []edit{
+		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now < t.Watermark()"},
 	}},
-	{"R7", "insert does not look at the mark", "time leaps while an insert is under way", "I7", []edit{
-		{insertGo, "uint64(r.now)-t.mark.Load() > t.plan.Load().skew", "false"},
+	{"R7", "insert does not look at the watermark", "time leaps while an insert is under way", "I7", []edit{
+		{insertGo, "uint64(r.now)-t.watermark.Load() > t.plan.Load().skew", "false"},
 	}},
-	{"R7", "a late take does not catch up", "two takers that are behind the mark", "I5", []edit{
-		{markGo, "return int64(mark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
+	{"R7", "a late take does not catch up", "two takers that are behind the watermark", "I5", []edit{
+		{watermarkGo, "return int64(watermark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
 	}},
 	{"R7", "a leap is one step", "a taker after a leap of a circle", "I9", []edit{
-		{markGo, "if ahead <= leapStep*skew {", "if true {"},
+		{watermarkGo, "if ahead <= leapStep*skew {", "if true {"},
 	}},
-	{"R7", "the mark does not wait for the sweep", "a taker after a leap of a circle", "I9", []edit{
-		{markGo, "mark > swept && mark-swept > t.plan.Load().skew", "mark < swept"},
+	{"R7", "the watermark does not wait for the sweep", "a taker after a leap of a circle", "I9", []edit{
+		{watermarkGo, "watermark > swept && watermark-swept > t.plan.Load().skew", "watermark < swept"},
 	}},
-	{"R7", "the mark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
-		{markGo, "uint64(now) <= mark || ", ""},
+	{"R7", "the watermark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
+		{watermarkGo, "uint64(now) <= watermark || ", ""},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
 		{sweepGo, "t.visit(lowers, rest)", "t.visit(lowers, rest, now)"},
 		{sweepGo, "visit(lowers bool, rest func() bool)", "visit(lowers bool, rest func() bool, now int64)"},
 		{sweepGo, "t.sweepChunk(chunk, lowers)", "t.sweepChunk(chunk, lowers, now)"},
 		{sweepGo, "sweepChunk(slots []slot, lowers bool)", "sweepChunk(slots []slot, lowers bool, now int64)"},
-		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
+		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
-	{"R7", "a sweep reads the mark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
-		{sweepGo, "s := sl.state.Load()", "now := t.Mark()\n\t\ts := sl.state.Load()"},
-		{sweepGo, "plan.idle(s, t.Mark())", "plan.idle(s, now)"},
+	{"R7", "a sweep reads the watermark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
+		{sweepGo, "s := sl.state.Load()", "now := t.Watermark()\n\t\ts := sl.state.Load()"},
+		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a commit that a leap overtook stays", "a taker that a leap of a circle overtakes", "I2", []edit{
-		{insertGo, "t.Mark()-now >= overtook*int64(plan.skew)", "false"},
+		{insertGo, "t.Watermark()-now >= overtook*int64(plan.skew)", "false"},
 	}},
-	{"R7", "look judges by its own time", "look beside a leap of two skews", "I9", []edit{
-		{lookGo, "if uint64(at)-t.mark.Load() > plan.skew {", "if false {"},
+	{"R7", "peek judges by its own time", "peek beside a leap of two skews", "I9", []edit{
+		{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if false {"},
 	}},
-	{"R7", "a look that finds no record does not look at the mark", "look at an idle record beside a sweep", "I9", foundNothing},
-	{"R7", "a look at a log that finds no record does not look at the mark", "log: look at an idle record beside a sweep", "I9", foundNothing},
-	{"R7", "a refund that finds no record does not look at the mark", "refund to an idle record beside a sweep", "I9", foundNothing},
-	{"R7", "a refund to a log that finds no record does not look at the mark", "log: refund to an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a peek that finds no record does not look at the watermark", "peek at an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a peek at a log that finds no record does not look at the watermark", "log: peek at an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a refund that finds no record does not look at the watermark", "refund to an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "a refund to a log that finds no record does not look at the watermark", "log: refund to an idle record beside a sweep", "I9", foundNothing},
 	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
-		{insertGo, "plan.first(now, quota.Demand(r.n)))\n\tif !ok {", "plan.rule.Full(plan.rule.Ticks(now)))\n\tif true || !ok {"},
+		{insertGo, "plan.first(now, quota.Demand(r.n)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now)))\n\tif true || !ok {"},
 	}},
 	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
 		{insertGo, "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn undecided", "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
@@ -180,8 +180,8 @@ var mutants = []mutant{
 	{"R9", "hit does not look which plan a record follows", "the limit grows beside two takers", "I1", []edit{
 		{takeGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
 	}},
-	{"R9", "look and reset do not look which plan a record follows", "the limit grows beside a reset and a look", "R9", []edit{
-		{lookGo, "if s.Tag() != plan.live {", "if false {"},
+	{"R9", "peek and reset do not look which plan a record follows", "the limit grows beside a reset and a peek", "R9", []edit{
+		{peekGo, "if s.Tag() == plan.live {", "if true {"},
 	}},
 	{"R9", "insert does not look which plan a record follows", "the limit grows beside another key", "I5", []edit{
 		{insertGo, "s.IsLive() && s.Tag() != plan.live", "false"},
@@ -206,105 +206,104 @@ var mutants = []mutant{
 		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
 	}},
 	{"R10", "the last change is not entered before the next", "log: two takers of a record", "I1", []edit{
-		{logGo, "if r.fill(sl) { // the last change", "if true { // the last change"},
+		{takeGo, "} else if plan.flush(record, r.now, &sl.state) { // R10", "} else {"},
 	}},
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
-		{ringGo, "if sl.state.Load() != r.state {", "if false {"},
+		{ringGo, "if at.Load() != g.state { // R10", "if false {"},
 	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
 	}},
 	{"R10", "a ring is not cleared for a new tenure", "log: a slot with a past", "I9", []edit{
-		{insertGo, "t.clear(sl, claimed)\n", ""},
+		{insertGo, "t.ring(sl).Clear(claimed)\n", ""},
 	}},
 	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
-		{ringGo, "entries[i].Store(claimed.Version()<<(entryBits+1) | entryGone)", "entries[i].Store(entryGone)"},
-		{ringGo, "want := r.state.Version()<<(entryBits+1) | r.log", "want := r.log"},
+		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
 	}},
-	{"R10", "a refund does not change the version", "log: refund beside two takers", "I2", []edit{
-		{logGo, "sl.state.Convert(s, plan.live, payload)", "sl.state.Move(s, payload)"},
+	{"R10", "a refund does not change the version", "log: two refunds after a refund", "I2", []edit{
+		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0))", "at.Move(r.State, l.pack(g.newest, g.head, 0))"},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2\n\t\t\t\treturn Outcome", "if true { // R2\n\t\t\t\treturn Outcome"},
+		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
-	{"R10", "a look at a log does not read the state again", "log: look at a slot that changes hands", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2\n\t\t\treturn o", "if true { // R2\n\t\t\treturn o"},
+	{"R10", "a peek at a log does not read the state again", "log: peek at a slot that changes hands", "I9", []edit{
+		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
-		{logGo, "lack := r.left(d.Limit-d.Cost, tick); lack > 0 {", "lack := r.left(d.Limit-d.Cost, tick); r.fill(sl) && lack > 0 {"},
+		{takeGo, "if payload, ok := plan.take(record, r.now, demand); !ok {", "if payload, ok := plan.take(record, r.now, demand); plan.flush(record, r.now, &sl.state) && !ok {"},
 	}},
-	{"R11", "nobody extends a reach", "reach: one taker", "R11", []edit{
+	{"R11", "nobody extends a probe bound", "probe bound: one taker", "R11", []edit{
 		{insertGo, "t.cover(p, p.index(mine))", "//"},
 	}},
-	{"R11", "only who claims a slot extends the reach", "reach: a sweep beside two inserts", "R11", []edit{
+	{"R11", "only who claims a slot extends the probe bound", "probe bound: a sweep beside two inserts", "R11", []edit{
 		{insertGo, "t.cover(p, p.index(mine))", "//"},
 		{insertGo, "// before the search in settle: R4", "\n\tt.cover(p, p.index(sl))"},
 	}},
-	{"R11", "the reach is extended before the slot is published", "reach: a sweep beside an insert", "R11", []edit{
+	{"R11", "the probe bound is extended before the slot is published", "probe bound: a sweep beside an insert", "R11", []edit{
 		{insertGo, "t.cover(p, p.index(mine))", "//"},
 		{insertGo, "tentative := sl.state.Publish(claimed)", "t.cover(p, p.index(sl))\n\ttentative := sl.state.Publish(claimed)"},
 	}},
-	{"R11", "settle searches before it extends the reach", "reach: two takers behind a record", "I1", []edit{
+	{"R11", "settle searches before it extends the probe bound", "probe bound: two takers behind a record", "I1", []edit{
 		{insertGo, "t.cover(p, p.index(mine)) // whoever published it, and before the search: R11\n", ""},
 		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.plan.Load()"},
 	}},
-	{"R11", "settle searches as far as its own slot", "reach: two takers behind a record", "I1", []edit{
-		{insertGo, "i < t.window && !t.beyond(p, i); i++ {\n\t\tother", "i <= p.index(mine); i++ {\n\t\tother"},
+	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
+		{insertGo, "i < t.probeWindow && !t.beyond(p, i); i++ {\n\t\tother", "i <= p.index(mine); i++ {\n\t\tother"},
 	}},
-	{"R11", "the search for a record ends where the reach does not", "reach: a look beside a sweep and an insert", "I9", []edit{
-		{lookGo, "!t.beyond(p, i)", "i < t.stride"},
+	{"R11", "the search for a record ends where the probe bound does not", "probe bound: a peek beside a sweep and an insert", "I9", []edit{
+		{peekGo, "!t.beyond(p, i)", "i < t.stride"},
 	}},
-	{"R11", "a sweep clears the reach that it has extended", "reach: two sweeps beside an insert", "R11", []edit{
-		{reachGo, "if v&swapped == 0 {", "if v&swapped != 0 {"},
+	{"R11", "a sweep clears the probe bound that it has extended", "probe bound: two sweeps beside an insert", "R11", []edit{
+		{boundGo, "if v&swapped == 0 {", "if v&swapped != 0 {"},
 	}},
-	{"R11", "a sweep does not extend the reach for live records", "reach: a sweep beside a taker of an idle record", "R11", []edit{
+	{"R11", "a sweep does not extend the probe bound for live records", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && !s.IsLive() {\n\t\t\t// R11"},
 	}},
-	{"R11", "a sweep does not extend the reach for tentative records", "reach: a sweep beside an insert", "R11", []edit{
+	{"R11", "a sweep does not extend the probe bound for tentative records", "probe bound: a sweep beside an insert", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && s.IsLive() {\n\t\t\t// R11"},
 	}},
-	{"R11", "a sweep passes a record that it failed to free", "reach: a sweep beside a taker of an idle record", "R11", []edit{
-		{sweepGo, "} else if plan.idle(s, t.Mark()) && sl.state.Free(s) {\n\t\t\t\treclaimed++\n\t\t\t\tcontinue", "} else if plan.idle(s, t.Mark()) {\n\t\t\t\tif sl.state.Free(s) {\n\t\t\t\t\treclaimed++\n\t\t\t\t}\n\t\t\t\tcontinue"},
+	{"R11", "a sweep passes a record that it failed to free", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
+		{sweepGo, "} else if plan.idle(s, t.Watermark()) && sl.state.Free(s) {\n\t\t\t\treclaimed++\n\t\t\t\tcontinue", "} else if plan.idle(s, t.Watermark()) {\n\t\t\t\tif sl.state.Free(s) {\n\t\t\t\t\treclaimed++\n\t\t\t\t}\n\t\t\t\tcontinue"},
 	}},
-	{"R11", "a sweep passes a record that it converted", "reach: a sweep beside a change of plan", "R11", []edit{
+	{"R11", "a sweep passes a record that it converted", "probe bound: a sweep beside a change of plan", "R11", []edit{
 		{sweepGo, "t.convert(sl, s)\n\t\t\t} else", "t.convert(sl, s)\n\t\t\t\tcontinue\n\t\t\t} else"},
 	}},
-	{"R11", "a sweep clears reaches before it has met every record", "reach: a sweep beside a taker of an idle record", "R11", []edit{
+	{"R11", "a sweep clears probe bounds before it has met every record", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
 		{sweepGo, "whole := t.visit(lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(lowers, rest)"},
 	}},
-	{"R11", "a sweep clears reaches while another lowers", "reach: a sweep beside two sweeps", "R11", []edit{
+	{"R11", "a sweep clears probe bounds while another lowers", "probe bound: a sweep beside two sweeps", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
 	}},
-	{"R11", "two sweeps lower reaches at once", "reach: a sweep beside two sweeps", "R11", []edit{
-		{reachGo, "if v&owned != 0 {", "if false {"},
+	{"R11", "two sweeps lower probe bounds at once", "probe bound: a sweep beside two sweeps", "R11", []edit{
+		{boundGo, "if v&owned != 0 {", "if false {"},
 	}},
-	{"R11", "two sweeps that begin at once both lower", "reach: a sweep beside two sweeps", "R11", []edit{
-		{reachGo, "return r.lowering.CompareAndSwap(v, next)", "r.lowering.Store(next)\n\treturn true"},
+	{"R11", "two sweeps that begin at once both lower", "probe bound: a sweep beside two sweeps", "R11", []edit{
+		{boundGo, "return r.lowering.CompareAndSwap(v, next)", "r.lowering.Store(next)\n\treturn true"},
 	}},
-	{"R11", "another sweep may lower before the reaches are cleared", "reach: a sweep beside two sweeps", "R11", []edit{
-		{reachGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tr.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
+	{"R11", "another sweep may lower before the probe bounds are cleared", "probe bound: a sweep beside two sweeps", "R11", []edit{
+		{boundGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tr.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
 	}},
-	{"R11", "reaches are cleared without a look at them", "reach: a sweep beside an insert", "R11", []edit{
-		{reachGo, "if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {", "if r.words[i].Store(old &^ before); true {"},
+	{"R11", "probe bounds are cleared without a peek at them", "probe bound: a sweep beside an insert", "R11", []edit{
+		{boundGo, "if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {", "if r.words[i].Store(old &^ before); true {"},
 	}},
-	{"R11", "a reach is not extended if the other one covers the slot", "reach: a sweep beside a taker of an idle record", "R11", []edit{
-		{reachGo, "at += t.lowering.Load() & swapped * reachBits", "first := at\n\tat += t.lowering.Load() & swapped * reachBits"},
-		{reachGo, "if old>>at&reachMask >= strides ||", "if max(old>>first&reachMask, old>>(first+reachBits)&reachMask) >= strides ||"},
+	{"R11", "a probe bound is not extended if the other one covers the slot", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
+		{boundGo, "at += t.lowering.Load() & swapped * boundBits", "first := at\n\tat += t.lowering.Load() & swapped * boundBits"},
+		{boundGo, "if old>>at&boundMask >= strides ||", "if max(old>>first&boundMask, old>>(first+boundBits)&boundMask) >= strides ||"},
 	}},
-	{"R11", "extending a reach may lower it", "reach: a record at the end of the window", "R11", []edit{
-		{reachGo, "if old>>at&reachMask >= strides ||", "if old>>at&reachMask == strides ||"},
+	{"R11", "extending a probe bound may lower it", "probe bound: a record at the end of the probe window", "R11", []edit{
+		{boundGo, "if old>>at&boundMask >= strides ||", "if old>>at&boundMask == strides ||"},
 	}},
-	{"R11", "a reach is stored, not compared", "reach: two homes in a word", "R11", []edit{
-		{reachGo, "w.CompareAndSwap(old, old&^(reachMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(reachMask<<at)|strides<<at))"},
+	{"R11", "a probe bound is stored, not compared", "probe bound: two homes in a word", "R11", []edit{
+		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
-		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
-			"to := from&^payloadMask | State(payload&payloadMask)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
+		{wordGo, "to := from.moved(payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+			"to := from.moved(payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
 	}},
 	{"words", "a claim does not compare", "two takers, one slot", "I7", []edit{
 		{wordGo, "return to, w.w.CompareAndSwap(uint64(from), uint64(to))\n}\n\n// Publish", "w.w.Store(uint64(to))\n\treturn to, true\n}\n\n// Publish"},
 	}},
-	{"words", "a record is freed without a look at it", "two resets of a stranger's slot", "I7", []edit{
+	{"words", "a record is freed without a peek at it", "two resets of a stranger's slot", "I7", []edit{
 		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
 			"func (w *Word) Free(from State) bool {\n\tw.w.Store(uint64(from.with(Free, 0)))\n\treturn true"},
 	}},

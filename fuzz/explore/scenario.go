@@ -15,20 +15,20 @@ import (
 // Unless the rate says otherwise a token is a nanosecond is a tick, so that a clock
 // can be read in tokens.
 type scenario struct {
-	name     string
-	rate     float64   // tokens a second; 0 means 1e9
-	burst    uint64    // 0 means 1
-	plans    [2]uint64 // the bursts of the second and third plan, if there are any
-	log      uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
-	fixed    uint64    // the limit of a fixed window; its calls must be at one time
-	counter  uint64    // the limit of a sliding window counter; likewise
-	window   int       // slots in the window
-	slots    uint64    // slots in the table; 0 means one window
-	reach    bool      // homes have reaches that change; else each is the whole window
-	overflow shard.Overflow
-	before   []call
-	threads  [][]call
-	large    bool // explored with -large only
+	name        string
+	rate        float64   // tokens a second; 0 means 1e9
+	burst       uint64    // 0 means 1
+	plans       [2]uint64 // the bursts of the second and third plan, if there are any
+	log         uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
+	fixed       uint64    // the limit of a fixed window; its calls must be at one time
+	counter     uint64    // the limit of a sliding window counter; likewise
+	probeWindow int       // slots in the window
+	slots       uint64    // slots in the table; 0 means one window
+	probeBound  bool      // homes have probe bounds that change; else each is the whole window
+	overflow    shard.Overflow
+	before      []call
+	threads     [][]call
+	large       bool // explored with -large only
 }
 
 // logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
@@ -42,7 +42,7 @@ type verb uint8
 
 const (
 	take verb = iota
-	look
+	peek
 	reset
 	sweep
 	refund
@@ -63,7 +63,7 @@ func (c call) String() string {
 	switch c.verb {
 	case take:
 		return fmt.Sprintf("take %d of key %d at %d", c.n, c.key, c.late)
-	case look:
+	case peek:
 		return fmt.Sprintf("look at key %d at %d", c.key, c.late)
 	case reset:
 		return fmt.Sprintf("reset key %d", c.key)
@@ -79,7 +79,7 @@ func (c call) String() string {
 func (c call) at(late int64) call { c.late = late; return c }
 
 func takes(key, n uint64) call { return call{verb: take, key: key, n: n} }
-func looks(key uint64) call    { return call{verb: look, key: key} }
+func peeks(key uint64) call    { return call{verb: peek, key: key} }
 func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
 func refunds(key, n uint64) call {
@@ -95,7 +95,11 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // of the limit, as a look has seen it
+	used    uint64 // of the limit, as a peek has seen it
+}
+
+func outcomeOf(o shard.Outcome, used uint64) outcome {
+	return outcome{o.Verdict, o.State, o.At, o.Plan, used}
 }
 
 // perform makes the call.
@@ -103,23 +107,16 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
 	case take:
-		out := t.Take(p, c.now(), c.n, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
-	case look:
-		if quota := t.Plan().Quota(0); t.Logs() {
-			out, reading := t.LookLog(p, c.now(), 0, 0)
-			return outcome{out.Verdict, out.State, out.At, out.Plan, quota.Tokens - reading.Remaining}
-		}
-		out := t.Look(p, c.now())
-		reading := out.Read(0, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, t.Plan().Quota(0).Tokens - reading.Remaining}
+		o = outcomeOf(t.Take(p, c.now(), c.n, 0), 0)
+	case peek:
+		out, status := t.Peek(p, c.now(), 0, 0)
+		o = outcomeOf(out, out.Plan.Quota(0).Tokens-status.Remaining)
 	case reset:
 		t.Reset(p)
 	case sweep:
 		t.Sweep(c.now(), nil)
 	case refund:
-		out := t.Refund(p, c.now(), c.n, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
+		o = outcomeOf(t.Refund(p, c.now(), c.n, 0), 0) // if there is no record nothing is used
 	case adopt:
 		t.Adopt(plans[c.n], c.now())
 	}

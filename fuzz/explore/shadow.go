@@ -4,6 +4,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
@@ -16,12 +17,12 @@ import (
 // its burst and what time brings (I1), and that forgetting an idle key is
 // unobservable (I7).
 type shadow struct {
-	rule     *atomicbucket.TokenBucket // of any of the plans; they differ in the burst only
-	table    *shard.Table
-	round    uint64 // an idle bucket is charged from so many ticks on
-	overflow shard.Overflow
-	limited  uint64  // the limit of a sliding log; 0 for token buckets
-	keys     []owner // that occur
+	algorithm *atomicbucket.TokenBucket // of any of the plans; they differ in the burst only
+	table     *shard.Table
+	round     uint64 // an idle bucket is charged from so many ticks on
+	overflow  shard.Overflow
+	limited   uint64  // the limit of a sliding log; 0 for token buckets
+	keys      []owner // that occur
 	counts
 }
 
@@ -54,7 +55,7 @@ func (s *shadow) burst(record atomicbucket.State) uint64 {
 	if before := s.table.Before(); before != nil && record.Tag() == before.Live() {
 		plan = before
 	}
-	return s.rule.Cost(plan.Quota(0).Tokens)
+	return s.algorithm.Cost(plan.Quota(0).Tokens)
 }
 
 // limit returns the most that a key may owe, in ticks. Without a record it may have any
@@ -63,7 +64,7 @@ func (s *shadow) limit(key uint64) uint64 {
 	if burst := s.owner(key).burst; burst > 0 {
 		return burst
 	}
-	return s.rule.Cost(1 << 10)
+	return s.algorithm.Cost(1 << 10)
 }
 
 // owes returns the debt of a key in ticks.
@@ -95,7 +96,9 @@ func (s *shadow) enter(th *thread, label uint64) error {
 	}
 	used := s.used(key, tick)
 	if c.verb == refund {
-		key.times = key.times[:len(key.times)-int(min(used, c.n))]
+		if s.table.Plan().Algorithm().RingSize() == 0 { // else what it gives back it takes out of the ring: see drop
+			key.times = key.times[:len(key.times)-int(min(used, c.n))]
+		}
 		return nil
 	}
 	if used+c.n > s.limited {
@@ -110,9 +113,28 @@ func (s *shadow) enter(th *thread, label uint64) error {
 	return nil
 }
 
-// tick returns the time at which the thread's call is decided: its own, or the mark if
+// drop enters that a refund took an entry out of the ring of a key.
+func (s *shadow) drop(th *thread, label uint64) error {
+	c, tick, key := th.call(), s.tick(th), s.owner(label)
+	if c.verb != refund || label != c.key {
+		return fmt.Errorf("I2: %v took a request out of the log of key %d", c, label)
+	}
+	if th.dropped++; th.dropped > c.n {
+		return fmt.Errorf("I2: %v took %d requests out of the log", c, th.dropped)
+	}
+	oldest := slices.IndexFunc(key.times, func(at uint64) bool { return at+logWindow > tick })
+	if oldest < 0 {
+		return fmt.Errorf("I2: %v took a request out of a log that has none", c)
+	}
+	key.times = slices.Delete(key.times, oldest, oldest+1)
+	return nil
+}
+
+// tick returns the time at which the thread's call is decided: its own, or the watermark if
 // that is later.
-func (s *shadow) tick(th *thread) uint64 { return s.rule.Ticks(max(th.call().now(), th.mark)) }
+func (s *shadow) tick(th *thread) uint64 {
+	return s.algorithm.Ticks(max(th.call().now(), th.watermark))
+}
 
 // charge enters that a call wrote a bucket.
 func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
@@ -127,7 +149,7 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
 	}
 	key.burst = s.burst(to)
-	cost, owed := s.rule.Cost(c.n), s.owes(label, tick)
+	cost, owed := s.algorithm.Cost(c.n), s.owes(label, tick)
 	if c.verb == refund {
 		key.full = tick + owed - min(owed, cost)
 	} else if owed == 0 && to.Payload() == payload(tick+s.round) {
@@ -150,10 +172,10 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 // convert enters that a call made a record follow another plan: what it owes is the same
 // share of the burst as before, rounded up.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
-	mark := s.rule.Ticks(th.mark)
+	watermark := s.algorithm.Ticks(th.watermark)
 	before := max(key.burst, 1)
 	key.burst = s.burst(to)
-	key.full = mark + (s.owes(key.key, mark)*key.burst+before-1)/before
+	key.full = watermark + (s.owes(key.key, watermark)*key.burst+before-1)/before
 	if to.Payload() != payload(key.full) {
 		return fmt.Errorf("I2: %v converted key %d to %#x, want %#x", th.call(), key.key, to.Payload(), payload(key.full))
 	}
@@ -176,7 +198,7 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	case owed == 0 && (c.verb == take || c.verb == sweep || c.verb == adopt):
 	case c.verb == take && s.overflow == shard.Evict && label != c.key && to.Tag() == atomicbucket.Claimed:
 		s.evictions++
-		s.forgiven += s.rule.Tokens(owed)
+		s.forgiven += s.algorithm.Tokens(owed)
 		key.full = 0
 	default:
 		return fmt.Errorf("I7: %v forgot key %d, which owed %d ticks", c, label, owed)

@@ -19,9 +19,10 @@ type thread struct {
 	before   uint64   // history when the present call began
 
 	// About the present call:
-	floor     int64   // the mark when it began
-	mark      int64   // the mark that it has read last
+	floor     int64   // the watermark when it began
+	watermark int64   // the watermark that it has read last
 	charged   int     // buckets that it wrote
+	dropped   uint64  // requests that it took out of a log
 	wrote     bool    // it changed a slot
 	disturbed bool    // another thread changed a word
 	refusable bool    // there was a moment at which its bucket had less than the cost
@@ -29,7 +30,7 @@ type thread struct {
 }
 
 // A sight is what a call could have seen: that its key owed so many tokens at a time, which
-// is that of its clock, or the mark if that was later.
+// is that of its clock, or the watermark if that was later.
 type sight struct {
 	at   int64
 	owed uint64
@@ -60,11 +61,11 @@ func (th *thread) rewind() {
 }
 
 // begin forgets what was about the call that returned.
-func (th *thread) begin(mark int64) {
+func (th *thread) begin(watermark int64) {
 	*th = thread{
 		Thread: th.Thread, name: th.name, program: th.program,
 		made: th.made, before: th.before,
-		floor: mark, mark: mark,
+		floor: watermark, watermark: watermark,
 	}
 	th.History = th.before
 }

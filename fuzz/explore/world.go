@@ -16,17 +16,18 @@ import (
 
 // A world is everything that an execution changes.
 type world struct {
-	scenario scenario
-	table    *shard.Table
-	plans    [3]*shard.Plan
-	words    []*word.Word // as shard.Table.Words has them
-	slots    int
-	reaches  []*word.Word // those of them that say how far searches go
-	threads  []*thread
-	still    bool // nobody writes the mark or swept, so reading them is no step
-	planned  bool // somebody changes the plan
-	shadow   shadow
-	trace    func(line string) // told about every step, if not nil
+	scenario    scenario
+	table       *shard.Table
+	plans       [3]*shard.Plan
+	words       []*word.Word // as shard.Table.Words has them
+	slots       int
+	ringSize    int          // words of a slot's ring
+	probeBounds []*word.Word // those of them that say how far searches go
+	threads     []*thread
+	still       bool // nobody writes the watermark or swept, so reading them is no step
+	planned     bool // somebody changes the plan
+	shadow      shadow
+	trace       func(line string) // told about every step, if not nil
 
 	origin struct { // where every execution begins
 		words  []uint64
@@ -41,11 +42,11 @@ type world struct {
 func newWorld(s scenario, still bool) (*world, error) {
 	w := &world{scenario: s}
 	for i, burst := range []uint64{cmpOr(s.burst, 1), cmpOr(s.plans[0], 1), cmpOr(s.plans[1], 1)} {
-		rule, err := atomicbucket.NewTokenBucket(cmpOr(s.rate, 1e9), 1e9, burst)
+		algorithm, err := atomicbucket.NewTokenBucket(cmpOr(s.rate, 1e9), 1e9, burst)
 		if err != nil {
 			return nil, err
 		}
-		if w.plans[i], err = shard.NewPlan(&rule, 0); err != nil {
+		if w.plans[i], err = shard.NewPlan(&algorithm, 0); err != nil {
 			return nil, err
 		}
 		if limited, limit, err := s.limited(); err != nil {
@@ -57,23 +58,24 @@ func newWorld(s scenario, still bool) (*world, error) {
 			w.shadow.limited = limit
 		}
 		if i == 0 {
-			w.shadow.rule = &rule
+			w.shadow.algorithm = &algorithm
 		}
 	}
 	table, err := shard.New(shard.Config{
-		Plan: w.plans[0], Slots: cmpOr(s.slots, 1), Shards: 1, Window: s.window, Overflow: s.overflow, Start: start,
+		Plan: w.plans[0], Slots: cmpOr(s.slots, 1), Shards: 1, ProbeWindow: s.probeWindow, Overflow: s.overflow, Start: start,
 	})
 	if err != nil {
 		return nil, err
 	}
 	w.table, w.words, w.shadow.table = table, table.Words(), table
-	w.slots, w.reaches = int(table.Stats().Slots), table.ReachWords()
-	if !s.reach {
-		table.FixReach()
+	w.ringSize = int(w.plans[0].Algorithm().RingSize())
+	w.slots, w.probeBounds = int(table.Stats().Slots), table.ProbeBoundWords()
+	if !s.probeBound {
+		table.FixProbeBounds()
 	}
-	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.rule.Exact()), s.overflow
+	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.algorithm.Exact()), s.overflow
 	interleave.Intercept(func(a word.Access) bool {
-		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word) || !s.reach && w.isReach(a.Word))
+		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word) || !s.probeBound && w.isProbeBound(a.Word))
 	})
 	for _, program := range append(s.threads, s.before) {
 		for _, c := range program {
@@ -100,18 +102,18 @@ func newWorld(s scenario, still bool) (*world, error) {
 	return w, nil
 }
 
-// limited returns the rule and the limit of a scenario that is not about token buckets.
-func (s scenario) limited() (atomicbucket.Rule, uint64, error) {
+// limited returns the algorithm and the limit of a scenario that is not about token buckets.
+func (s scenario) limited() (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:
-		rule, err := atomicbucket.NewSlidingLog(s.log, s.log, logWindow)
-		return &rule, s.log, err
+		algorithm, err := atomicbucket.NewSlidingLog(s.log, s.log, logWindow)
+		return &algorithm, s.log, err
 	case s.fixed > 0:
-		rule, err := atomicbucket.NewFixedWindow(s.fixed, s.fixed, logWindow, false)
-		return &rule, s.fixed, err
+		algorithm, err := atomicbucket.NewFixedWindow(s.fixed, s.fixed, logWindow, false)
+		return &algorithm, s.fixed, err
 	case s.counter > 0:
-		rule, err := atomicbucket.NewSlidingWindow(s.counter, s.counter, time.Hour)
-		return &rule, s.counter, err
+		algorithm, err := atomicbucket.NewSlidingWindow(s.counter, s.counter, time.Hour)
+		return &algorithm, s.counter, err
 	}
 	return nil, 0, nil
 }
@@ -172,13 +174,13 @@ func (w *world) Restart() {
 	for _, th := range w.threads {
 		if !th.finished() {
 			th.Resume()
-			th.begin(w.table.Mark())
+			th.begin(w.table.Watermark())
 			w.observe(th)
 		}
 	}
 }
 
-// isTime reports whether a word is the mark or swept.
+// isTime reports whether a word is the watermark or swept.
 func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
@@ -188,11 +190,11 @@ func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
 
-// isReach reports whether a word says how far searches go.
-func (w *world) isReach(a *word.Word) bool { return slices.Contains(w.reaches, a) }
+// isProbeBound reports whether a word says how far searches go.
+func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
 // errNotStill means that the world was not still after all.
-var errNotStill = errors.New("the mark was written")
+var errNotStill = errors.New("the watermark was written")
 
 // Step lets a thread do its next operation, and checks everything.
 func (w *world) Step(thread, _ int) error {
@@ -201,7 +203,7 @@ func (w *world) Step(thread, _ int) error {
 	i := slices.Index(w.words, a.Word)
 	from, to := th.Step()
 	if i == 2*w.slots && a.Op == word.Load {
-		th.mark = int64(from)
+		th.watermark = int64(from)
 	}
 
 	returned := th.returned
@@ -245,12 +247,12 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 
 // beginAgain forgets what the thread knows when its call searches from the start
 // again, which the table counts, because it carries nothing over: an insert first reads
-// the mark, and a reset or a refund the first state. (So does a hit, which is not meant: it
-// carries over what the mark was.) Without this no two rounds would be the same state, and a
+// the watermark, and a reset or a refund the first state. (So does a hit, which is not meant: it
+// carries over what the watermark was.) Without this no two rounds would be the same state, and a
 // circle would look like a spiral.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
-	if retries != w.retries && (w.isTime(th.Pending.Word) || (th.Pending.Word == w.words[0] || w.isReach(th.Pending.Word)) && th.call().verb != take) {
+	if retries != w.retries && (w.isTime(th.Pending.Word) || (th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take) {
 		th.History = interleave.Mix(th.before, 1)
 	}
 	w.retries = retries
@@ -259,10 +261,15 @@ func (w *world) beginAgain(th *thread) {
 // changed enters a change of word i in the shadow, checks the invariants, and tells
 // every call.
 func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
-	isReach := i >= len(w.words)-len(w.reaches)
-	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4 && !isReach
-	if isReach {
-		err = w.checkReach()
+	isProbeBound := i >= len(w.words)-len(w.probeBounds)
+	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4 && !isProbeBound
+	if isProbeBound {
+		err = w.checkProbeBounds()
+	} else if ring := i - 2*w.slots - 4; ring >= 0 && th.call().verb == refund && atomicbucket.Dropped(uint64(from), uint64(to)) {
+		// Of a record that has been forgotten meanwhile nothing counts.
+		if slot := ring / w.ringSize; atomicbucket.State(w.words[2*slot].Peek()).IsLive() {
+			err = w.shadow.drop(th, w.words[2*slot+1].Peek())
+		}
 	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			// the key: checkSlots will tell
@@ -275,7 +282,7 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 			err = w.checkSlots()
 		}
 		if err == nil {
-			err = w.checkReach()
+			err = w.checkProbeBounds()
 		}
 	}
 	for _, other := range w.threads {
@@ -293,20 +300,20 @@ func (w *world) observe(th *thread) {
 	switch c := th.call(); c.verb {
 	case take:
 		if w.shadow.limited > 0 {
-			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.rule.Ticks(max(c.now(), th.floor)))
+			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.algorithm.Ticks(max(c.now(), th.floor)))
 			th.refusable = th.refusable || used+c.n > w.shadow.limited
 			return
 		}
-		owed := w.shadow.owes(c.key, w.shadow.rule.Ticks(max(c.now(), th.floor)))
-		if owed+w.shadow.rule.Cost(c.n) > w.shadow.limit(c.key) {
+		owed := w.shadow.owes(c.key, w.shadow.algorithm.Ticks(max(c.now(), th.floor)))
+		if owed+w.shadow.algorithm.Cost(c.n) > w.shadow.limit(c.key) {
 			th.refusable = true
 		}
-	case look, refund:
+	case peek, refund:
 		s := sight{at: max(c.now(), int64(w.words[2*w.slots].Peek()))}
-		if tick := w.shadow.rule.Ticks(s.at); w.shadow.limited > 0 {
+		if tick := w.shadow.algorithm.Ticks(s.at); w.shadow.limited > 0 {
 			s.owed = w.shadow.used(w.shadow.owner(c.key), tick)
 		} else {
-			s.owed = w.shadow.rule.Tokens(w.shadow.owes(c.key, tick))
+			s.owed = w.shadow.algorithm.Tokens(w.shadow.owes(c.key, tick))
 		}
 		if !slices.Contains(th.sights, s) {
 			th.sights = append(th.sights, s)
@@ -341,14 +348,14 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		name = fmt.Sprintf("key[%d]", i/2)
 		show = func(v uint64) string { return fmt.Sprint(v) }
 	}
-	if reach := i - (len(w.words) - len(w.reaches)); reach >= 0 {
-		name = fmt.Sprintf("reach[%d]", reach-1)
-		if reach == 0 {
+	if probeBound := i - (len(w.words) - len(w.probeBounds)); probeBound >= 0 {
+		name = fmt.Sprintf("probeBound[%d]", probeBound-1)
+		if probeBound == 0 {
 			name = "lowering"
 		}
 		show = func(v uint64) string { return fmt.Sprintf("%#x", v) }
 	} else if i >= 2*w.slots {
-		name = append([]string{"mark", "swept", "plan", "plan before"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
+		name = append([]string{"watermark", "swept", "plan", "plan before"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
 	}
 	switch {
 	case a.Op == word.Load:

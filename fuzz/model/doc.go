@@ -7,7 +7,7 @@
 // One window of slots, each a key and a state of tag, version and payload. Takers
 // make the steps of Table.Take: hit, insert, publish, settle, and the overflow
 // policies evict and refuse. Resetters make those of Table.Reset, sweepers those of
-// Table.Sweep, and the mark is raised by takers and sweepers (R7). A step is one
+// Table.Sweep, and the watermark is raised by takers and sweepers (R7). A step is one
 // atomic load, store or compare-and-swap. The bucket is that of an exact rule of one
 // token a tick. Within the bounds of a configuration the model chooses in every way
 // what the window holds at first, who takes how much of which key, what each clock
@@ -45,7 +45,7 @@
 //     wrap is an error of the configuration.
 //   - Windows that overlap in part. Every key has the same window.
 //   - Ticks that are rounded (a round of 1), the policy that admits without a
-//     record, Look, and the counters. An eviction is seen by the model itself.
+//     record, Peek, and the counters. An eviction is seen by the model itself.
 //   - Memory weaker than sequentially consistent; Go's atomics are not.
 //   - That package shard is what the model says. Only reading both shows that; the steps
 //     have the order and the names of the code.

@@ -92,9 +92,9 @@
 #define GROWS 1
 #endif
 #ifdef NO_MARK
-#define MARK 0
+#define WATERMARK 0
 #else
-#define MARK mark
+#define WATERMARK watermark
 #endif
 #ifdef STOP_AT_FREE
 #define ENDS(s) (TAG(s) <= FREE)
@@ -109,7 +109,7 @@
 /* What is shared. */
 short state[SLOTS];
 byte  key[SLOTS];
-byte  mark;                 /* R7 */
+byte  watermark;                 /* R7 */
 
 /* What is not there in the code, but follows it. */
 byte due[KEY + KEYS];       /* when the key's bucket is full, had no record been forgotten */
@@ -165,7 +165,7 @@ inline check() {
 	assert(I5_held_by_calls_under_way);
 #ifndef NO_MARK
 	for (n : KEY .. KEY + KEYS - 1) {
-		I2_debts_have_a_record = (live & (1 << n)) || due[n] <= mark;
+		I2_debts_have_a_record = (live & (1 << n)) || due[n] <= watermark;
 		assert(I2_debts_have_a_record)
 	}
 #endif
@@ -217,7 +217,7 @@ mtype = {
 	HIT_KEY, HIT_UNUSED, HIT_STATE, HIT_KEY_AGAIN, HIT_MARK, HIT_STATE_AGAIN, HIT_MOVE, /* Hit */
 	MISS_MARK,                                                                          /* Miss: catchUp */
 	INSERT_STATE, INSERT_KEY, INSERT_MARK, INSERT_CLAIM,                                /* insert */
-	RAISE_MARK, RAISE_SWAP,                                                             /* raise */
+	RAISE_WATERMARK, RAISE_SWAP,                                                             /* raise */
 	WRITE_KEY, PUBLISH,                                                                 /* publish */
 	SETTLE_KEY, SETTLE_UNUSED, SETTLE_STATE, SETTLE_ABORT, SETTLE_KILL, SETTLE_MARK, COMMIT, /* settle */
 	FULL_STATE, FULL_KEY, FULL_KEY_AGAIN, FULL_CLAIM                                    /* leastDebt, overflowed */
@@ -296,12 +296,12 @@ inline refused() {
 proctype taker(byte me) {
 	mtype step = START;
 	byte left = TAKES;
-	byte k, cost, now;      /* what is taken, and when by the taker's clock or the mark */
+	byte k, cost, now;      /* what is taken, and when by the taker's clock or the watermark */
 	byte i;                 /* the slot that a search is at */
 	short s;                /* what was read there */
 	byte mine;              /* insert: room; settle: mine; overflowed: the record with the least debt */
 	short t;                /* its state: from, claimed, tentative, victim */
-	byte at;                /* the mark, or the time of the commit */
+	byte at;                /* the watermark, or the time of the commit */
 end:	do
 	:: atomic { step == START && started >= me ->  /* takers are alike: the order of their first steps does not matter */
 		select (k : KEY .. KEY + KEYS - 1);
@@ -358,8 +358,8 @@ end:	do
 			fi
 		:: step == HIT_MARK ->
 			if
-			:: now < MARK -> miss()  /* late: R7 */
-			:: now >= MARK && MAX(PAYLOAD(s), now) + cost <= now + BURST -> step = HIT_MOVE
+			:: now < WATERMARK -> miss()  /* late: R7 */
+			:: now >= WATERMARK && MAX(PAYLOAD(s), now) + cost <= now + BURST -> step = HIT_MOVE
 #ifdef REFUSE_WITHOUT_REREAD
 			:: else -> refused()
 #else
@@ -380,7 +380,7 @@ end:	do
 			fi
 
 		:: step == MISS_MARK ->
-			now = MAX(now, MARK);
+			now = MAX(now, WATERMARK);
 			LACKS(me, k, cost, now);
 			mine = NONE; step = INSERT_STATE
 		:: step == INSERT_STATE ->
@@ -404,22 +404,22 @@ end:	do
 			fi
 		:: step == INSERT_MARK ->
 			if
-			:: now < MARK -> hit()  /* what was read may be misjudged: R7 */
-			:: now >= MARK && mine == NONE -> step = FULL_STATE
+			:: now < WATERMARK -> hit()  /* what was read may be misjudged: R7 */
+			:: now >= WATERMARK && mine == NONE -> step = FULL_STATE
 #if !defined(NO_MARK) && !defined(NO_RAISE)
-			:: now >= MARK && mine != NONE && TAG(t) == LIVE && PAYLOAD(t) > mark -> step = RAISE_MARK
+			:: now >= WATERMARK && mine != NONE && TAG(t) == LIVE && PAYLOAD(t) > watermark -> step = RAISE_WATERMARK
 #endif
 			:: else -> step = INSERT_CLAIM
 			fi
-		:: step == RAISE_MARK ->  /* R7: forget nothing that is not idle at the mark */
+		:: step == RAISE_WATERMARK ->  /* R7: forget nothing that is not idle at the watermark */
 			if
-			:: now <= mark -> step = INSERT_CLAIM
-			:: else -> at = mark; step = RAISE_SWAP
+			:: now <= watermark -> step = INSERT_CLAIM
+			:: else -> at = watermark; step = RAISE_SWAP
 			fi
 		:: step == RAISE_SWAP ->
 			if
-			:: mark == at -> mark = now; check(); step = INSERT_CLAIM
-			:: else -> step = RAISE_MARK
+			:: watermark == at -> watermark = now; check(); step = INSERT_CLAIM
+			:: else -> step = RAISE_WATERMARK
 			fi;
 			at = 0
 		:: step == INSERT_CLAIM ->
@@ -510,7 +510,7 @@ end:	do
 #ifdef MARK_BEFORE_SEARCH
 			at = now;
 #else
-			at = MAX(now, MARK);
+			at = MAX(now, WATERMARK);
 #endif
 			step = COMMIT
 		:: step == COMMIT ->
@@ -612,7 +612,7 @@ end:	do
 
 /* ---- Table.Sweep ---- */
 
-mtype = { SWEEP_MARK, SWEEP_RAISE, SWEEP_SWAP, SWEEP_STATE, SWEEP_MARK_AGAIN, FREE_IDLE };
+mtype = { SWEEP_WATERMARK, SWEEP_RAISE, SWEEP_SWAP, SWEEP_STATE, SWEEP_WATERMARK_AGAIN, FREE_IDLE };
 
 inline sweep_next() {
 	i++; s = 0;
@@ -629,35 +629,35 @@ proctype sweeper() {
 end:	do
 	:: atomic { step == START ->
 		select (now : 0 .. TIMES - 1);
-		d_step { printf("sweeper: at %d\n", now); step = SWEEP_MARK } }
+		d_step { printf("sweeper: at %d\n", now); step = SWEEP_WATERMARK } }
 	:: d_step { step != START && step != DONE ->
 		printf("sweeper: %e, search at %d\n", step, i);
 		if
-		:: step == SWEEP_MARK -> now = MAX(now, mark); step = SWEEP_RAISE
+		:: step == SWEEP_WATERMARK -> now = MAX(now, watermark); step = SWEEP_RAISE
 		:: step == SWEEP_RAISE ->
 			if
 #ifdef NO_MARK
 			:: true -> step = SWEEP_STATE
 #else
-			:: now <= mark -> step = SWEEP_STATE
-			:: else -> at = mark; step = SWEEP_SWAP
+			:: now <= watermark -> step = SWEEP_STATE
+			:: else -> at = watermark; step = SWEEP_SWAP
 #endif
 			fi
 		:: step == SWEEP_SWAP ->
 			if
-			:: mark == at -> mark = now; check(); step = SWEEP_STATE
+			:: watermark == at -> watermark = now; check(); step = SWEEP_STATE
 			:: else -> step = SWEEP_RAISE
 			fi;
 			at = 0
 		:: step == SWEEP_STATE ->
 			s = state[i];
 			if
-			:: TAG(s) == LIVE -> step = SWEEP_MARK_AGAIN
+			:: TAG(s) == LIVE -> step = SWEEP_WATERMARK_AGAIN
 			:: else -> sweep_next()
 			fi
-		:: step == SWEEP_MARK_AGAIN ->  /* R7 */
+		:: step == SWEEP_WATERMARK_AGAIN ->  /* R7 */
 #ifndef NO_MARK
-			now = mark;
+			now = watermark;
 #endif
 			if
 			:: PAYLOAD(s) <= now -> step = FREE_IDLE

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Config is what the administrator's listener tells of. Its functions are called from any
-// goroutine. Only Rules must be set.
+// A Config says what the administrator's endpoint reports. Its functions are called from any goroutine. Only Rules must
+// be set.
 type Config struct {
 	// Rules returns the present rules, also after a reload. It is called once a second and at every
 	// scrape, and nothing in what it returned may be changed afterwards.
@@ -24,7 +24,7 @@ type Config struct {
 	Keys config.Keys
 	// Pprof adds the profiles of net/http/pprof.
 	Pprof bool
-	// Ready says why the server should get no requests; nil when it should.
+	// Ready returns the reason why the server should get no requests; nil when it should.
 	Ready func() error
 	// Version is that of the program.
 	Version string
@@ -40,16 +40,16 @@ type Rule struct {
 	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table
 	// Stored is the limit if it is kept in a store. All rules that are have the same store.
 	Stored *redislimit.Limiter
-	// Key makes the key of what the operator types into the form, a text for each of Parts. nil
-	// means that there is no form for the rule.
+	// Key returns the key of the texts that the operator types into the form, one for each of Parts. nil means that
+	// there is no form for the rule.
 	Key func(parts []string) engine.Key
-	// Text is what Key is, of a rule that is Stored.
+	// Text is Key for a rule that is Stored.
 	Text func(parts []string) string
 	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
 }
 
-// A Reload is what became of the rules that were read last.
+// A Reload is the outcome of the last reload.
 type Reload struct {
 	At         time.Time
 	OK         bool
@@ -57,8 +57,8 @@ type Reload struct {
 	Generation uint64 // of the rules that are
 }
 
-// An Admin counts what limits do and tells of it. Make one with [New] and Close it. All methods may
-// be called from many goroutines.
+// An Admin counts what limits do and serves the counts. Make one with [New] and Close it. All methods are safe for
+// concurrent use.
 type Admin struct {
 	config   Config
 	counters *counterSet
@@ -81,11 +81,15 @@ func New(c Config) (*Admin, error) {
 		return nil, err
 	}
 	a.tick(time.Now())
-	go a.run()
+	go func() {
+		clock := time.NewTicker(time.Second)
+		defer clock.Stop()
+		a.run(clock.C)
+	}()
 	return a, nil
 }
 
-// build returns an Admin whose clock stands.
+// build returns an Admin without a clock: the caller calls run.
 func build(c Config) (*Admin, error) {
 	if c.Rules == nil {
 		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
@@ -95,7 +99,8 @@ func build(c Config) (*Admin, error) {
 		c.Keys = config.KeysHashed
 	case config.KeysFull, config.KeysHashed, config.KeysOff:
 	default:
-		return nil, fmt.Errorf("admin: Config.Keys %q: want %s, %s or %s", c.Keys, config.KeysFull, config.KeysHashed, config.KeysOff)
+		return nil, fmt.Errorf("admin: Config.Keys %q: want %s, %s or %s", c.Keys, config.KeysFull, config.KeysHashed,
+			config.KeysOff)
 	}
 	a := &Admin{
 		config: c, counters: newCounterSet(), refusals: newRefusals(),
@@ -121,8 +126,8 @@ func (a *Admin) Observe(limit string, o httplimit.Outcome) {
 	}
 }
 
-// Limited notes whom a request was refused to. It is for [httplimit.OnLimited]. Where keys are not
-// shown none is kept. Of a key in a store the text is kept in any case, to ask for it.
+// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. Where keys are not shown it keeps none.
+// Of a key in a store it keeps the text in any case, which a look at the key needs.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == config.KeysOff {
 		return
@@ -141,8 +146,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	})
 }
 
-// Handler returns what the listener serves: /metrics, /healthz, /readyz, /state.json, /debug/pprof/
-// if the Config says so, and the live page at /.
+// Handler returns the handler of the endpoint: /metrics, /healthz, /readyz, /state.json, /debug/pprof/ if the Config
+// says so, and the live page at /.
 func (a *Admin) Handler() http.Handler { return a.handler }
 
 // Close ends the open event streams and stops the clock. The error is always nil; it is there for
@@ -153,14 +158,12 @@ func (a *Admin) Close() error {
 	return nil
 }
 
-// run ticks until Close.
-func (a *Admin) run() {
+// run ticks at each element of clock, one a second, until Close.
+func (a *Admin) run(clock <-chan time.Time) {
 	defer close(a.stopped)
-	clock := time.NewTicker(time.Second)
-	defer clock.Stop()
 	for {
 		select {
-		case now := <-clock.C:
+		case now := <-clock:
 			a.tick(now)
 		case <-a.done:
 			return
@@ -168,7 +171,7 @@ func (a *Admin) run() {
 	}
 }
 
-// tick notes what happened in the last second and tells who watches.
+// tick notes what happened in the last second and sends the state to the open pages.
 func (a *Admin) tick(now time.Time) {
 	rules := a.rules()
 	names, inUse := make([]string, len(rules)), make(map[string]bool, len(rules))

@@ -43,13 +43,15 @@ func chromium(t *testing.T) string {
 }
 
 func newBrowser(t *testing.T) *browser {
-	options := append([]chromedp.ExecAllocatorOption{}, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless,
-		chromedp.DisableGPU, chromedp.NoSandbox, chromedp.ExecPath(chromium(t)),
-		chromedp.WSURLReadTimeout(time.Minute))
-	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+	options := append([]chromedp.ExecAllocatorOption{}, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Headless, chromedp.DisableGPU, chromedp.NoSandbox, chromedp.ExecPath(chromium(t)),
+		chromedp.WSURLReadTimeout(2*time.Minute))
+	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update",
+		"disable-sync", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // t.Context is done before the browser is ended
+	// t.Context is done before the browser is ended.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -86,7 +88,7 @@ func (b *browser) do(actions ...chromedp.Action) {
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	var got bool
-	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &got, chromedp.WithPollingTimeout(time.Minute)))
+	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &got, chromedp.WithPollingTimeout(2*time.Minute)))
 	require.NoError(b.t, err, expression)
 }
 
@@ -140,14 +142,19 @@ func TestLivePage(t *testing.T) {
 	b.evaluate(`[...document.querySelectorAll(".quiet")].filter((e) => !e.hidden).length`, &quiet)
 	assert.Equal(t, 6, quiet, "no traffic yet")
 
-	d.live(t)
+	for range 3 {
+		d.second()
+	}
 	b.until(`(() => {` + number + ` return number("#sum-allowed") > 50; })()`)
 	b.evaluate(`window.was = document.querySelector(".rule .area").getAttribute("d")`, nil)
+	d.second()
 	b.until(`document.querySelector(".rule .area").getAttribute("d") !== window.was`)
 
+	// From here on no bucket gets a token back, however slow the browser is.
 	for range 30 {
 		d.ask("/login", "203.0.113.200", "")
 	}
+	d.tick()
 	b.until(`[...document.querySelectorAll("#refused code")].some((e) => e.textContent === "ip:203.0.113.200")`)
 
 	t.Run("the form", func(t *testing.T) {
@@ -160,7 +167,8 @@ func TestLivePage(t *testing.T) {
 
 		b.set("#form-parts input", "nonsense")
 		b.do(chromedp.Click("#form button[type=submit]"))
-		b.until(`document.querySelector("#result.bad") && document.querySelector("#result").textContent.includes("not an IP address")`)
+		b.until(`document.querySelector("#result.bad") && ` +
+			`document.querySelector("#result").textContent.includes("not an IP address")`)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		require.NotEmpty(t, b.problems)
@@ -173,7 +181,8 @@ func TestLivePage(t *testing.T) {
 			var background string
 			for _, width := range []int64{360, 1280} {
 				var over int
-				b.do(b.size(width, 800, scheme), chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over),
+				b.do(b.size(width, 800, scheme), chromedp.Evaluate(
+					`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over),
 					chromedp.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background))
 				assert.Zero(t, over, "%d pixels wide", width)
 			}

@@ -14,21 +14,21 @@ const outcomes = int(httplimit.Refunded) + 1
 
 // counted are the outcomes that are observed, in the order in which they are shown.
 var counted = [...]httplimit.Outcome{
-	httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.StoreFailed, httplimit.Refunded,
+	httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed, httplimit.Refunded,
 }
 
 // totals are the outcomes of one rule, by httplimit.Outcome.
 type totals [outcomes]uint64
 
-// A stripe is one share of a rule's counters. It fills two cache lines, because processors fetch
-// lines in pairs: no two stripes are written through the same one.
+// A stripe is a part of a rule's counters. It fills two cache lines, because processors fetch lines in pairs: no two
+// stripes are on the same line.
 type stripe struct {
 	counts [outcomes]atomic.Uint64
 	_      [128 - outcomes*8]byte
 }
 
-// counters are the outcomes of one rule. Who counts picks a stripe at random, so goroutines on
-// several processors seldom write the same line.
+// counters are the outcomes of one rule. add picks a stripe at random, so goroutines on several processors seldom write
+// the same line.
 type counters struct{ stripes []stripe }
 
 func newCounters() *counters {
@@ -61,7 +61,7 @@ func (c *counters) totals() (t totals) {
 // with ever new names reach it; then prune makes room.
 const maxCounters = 1024
 
-// A counterSet finds the counters of a rule by its name. Readers see a map that nobody changes.
+// A counterSet finds the counters of a rule by its name. The map that readers see never changes; it is replaced.
 type counterSet struct {
 	current atomic.Pointer[map[string]*counters]
 	grow    sync.Mutex // held while the next map is made

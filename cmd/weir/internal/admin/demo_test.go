@@ -22,18 +22,20 @@ type demo struct {
 	admin   *Admin
 	limited *httplimit.Middleware
 	rules   []Rule
-	now     atomic.Int64 // nanoseconds since 1970
+	now     atomic.Int64   // nanoseconds since 1970
+	ticks   chan time.Time // the clock of the Admin
 	random  *rand.Rand
 }
 
 // newDemo's clock stands at a time ago.
 func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
-	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
+	d := &demo{random: rand.New(rand.NewPCG(1, 2)), ticks: make(chan time.Time)}
 	d.now.Store(time.Now().Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
 	var limits []httplimit.Limit
-	add := func(name, path string, policy engine.Policy, maxKeys int, shadow bool, key httplimit.KeyFunc, parts []string, fill func(*http.Request, []string)) {
+	add := func(name, path string, policy engine.Policy, maxKeys int, shadow bool, key httplimit.KeyFunc, parts []string,
+		fill func(*http.Request, []string)) {
 		l, err := engine.New(policy, engine.MaxKeys(maxKeys), engine.ClockFunc(d.time), engine.SweepInterval(time.Second))
 		require.NoError(t, err)
 		t.Cleanup(func() { l.Close() })
@@ -87,8 +89,8 @@ func (d *demo) ask(path, address, apiKey string) {
 	}
 }
 
-// slice makes a twentieth of a second of traffic: a tide of customers, one that asks too much, somebody
-// who guesses passwords, and a flood of sign-ups in the middle.
+// slice makes a twentieth of a second of traffic: a tide of customers, one that asks too much, one that guesses
+// passwords, and a flood of sign-ups in the middle.
 func (d *demo) slice() {
 	d.now.Add(int64(time.Second / 20))
 	s := float64(d.now.Load()/1e6) / 1e3
@@ -117,45 +119,32 @@ func (d *demo) slice() {
 	}
 }
 
-// fill makes five minutes of traffic in a moment.
+// fill makes five minutes of traffic.
 func (d *demo) fill() {
 	for range points {
-		for range 20 {
-			d.slice()
-		}
-		d.admin.tick(d.time())
+		d.second()
 	}
 	for _, r := range d.rules {
 		r.Limiter.Sweep()
 	}
 }
 
-// run starts the clock of the Admin.
+// run starts the Admin, whose time passes only when the test calls second or tick.
 func (d *demo) run(t testing.TB) {
 	if d.admin.history.seq == 0 {
 		d.admin.tick(d.time())
 	}
-	go d.admin.run()
+	go d.admin.run(d.ticks)
 	t.Cleanup(func() { d.admin.Close() })
 }
 
-// live makes traffic as time goes by, until the test ends. Where it lags it makes up for it.
-func (d *demo) live(t testing.TB) {
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(stop); <-stopped })
-	go func() {
-		defer close(stopped)
-		clock := time.NewTicker(time.Second / 20)
-		defer clock.Stop()
-		for {
-			select {
-			case now := <-clock.C:
-				for d.time().Before(now) {
-					d.slice()
-				}
-			case <-stop:
-				return
-			}
-		}
-	}()
+// second makes a second of traffic and ends it with a tick.
+func (d *demo) second() {
+	for range 20 {
+		d.slice()
+	}
+	d.tick()
 }
+
+// tick ends a second of the Admin. It moves no limiter's clock.
+func (d *demo) tick() { d.ticks <- d.time() }

@@ -56,13 +56,13 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// known reports whether a key has used any of its limit. One that has not is no different from one
-// that was never seen.
+// known reports whether a key has used any of its limit. An idle key cannot be told from one that was never seen.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
-// withKey finds the key of a request, does something with it, and answers with what is left then. A store that
-// fails is a bad gateway.
-func (a *Admin) withKey(w http.ResponseWriter, r *http.Request, do func(*bucket) (recorded bool, d engine.Decision, err error)) {
+// withKey finds the key of a request, calls do with it, and answers with its state afterwards. A store that fails is
+// answered 502.
+func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
+	do func(*bucket) (recorded bool, d engine.Decision, err error)) {
 	request, status, err := readForm(w, r)
 	if err != nil {
 		fail(w, status, err)
@@ -94,7 +94,8 @@ func fail(w http.ResponseWriter, status int, err error) {
 
 func readForm(w http.ResponseWriter, r *http.Request) (request keyRequest, status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return request, http.StatusUnsupportedMediaType, fmt.Errorf("the content type is %q: want application/json", r.Header.Get("Content-Type"))
+		return request, http.StatusUnsupportedMediaType,
+			fmt.Errorf("the content type is %q: want application/json", r.Header.Get("Content-Type"))
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm))
 	decoder.DisallowUnknownFields()
@@ -124,7 +125,8 @@ func (a *Admin) bucket(request keyRequest) (bucket, error) {
 	case request.Hash != "":
 		return a.listed(rule, request.Hash)
 	case len(request.Parts) != len(rule.Parts):
-		return bucket{}, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts), len(request.Parts))
+		return bucket{}, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts),
+			len(request.Parts))
 	}
 	for i, label := range rule.Parts {
 		if label == "ip" {
@@ -136,8 +138,7 @@ func (a *Admin) bucket(request keyRequest) (bucket, error) {
 	return rule.bucket(request.Parts), nil
 }
 
-// listed finds a key that was refused lately. A hash is of no use to who cannot see the list, and
-// nothing is listed where keys are off.
+// listed finds a key that was refused lately by its hash. Where keys are off nothing is listed.
 func (a *Admin) listed(rule Rule, text string) (bucket, error) {
 	hash, ok := parseHash(text)
 	if !ok {
@@ -157,7 +158,7 @@ func (a *Admin) listed(rule Rule, text string) (bucket, error) {
 	return bucket{rule: rule, key: e.key, text: e.text}, nil
 }
 
-// checkAddress refuses what is no address, because its key would be that of another or of none.
+// checkAddress refuses a text that is not an address: its key would be another client's or no client's.
 func checkAddress(text string) error {
 	if _, err := netip.ParseAddr(text); err != nil {
 		return fmt.Errorf("%q is not an IP address: write it like 192.0.2.1 or 2001:db8::1", text)

@@ -20,14 +20,16 @@ import (
 // byAddress is a rule of three a minute for each address, under a middleware that reports to the Admin.
 func byAddress(t *testing.T, keys config.Keys) (a *Admin, m *httplimit.Middleware) {
 	now := time.Unix(1e9, 0)
-	l, err := engine.New(engine.TokenBucket(engine.PerMinute(3), 3), engine.MaxKeys(100), engine.ClockFunc(func() time.Time { return now }))
+	l, err := engine.New(engine.TokenBucket(engine.PerMinute(3), 3), engine.MaxKeys(100),
+		engine.ClockFunc(func() time.Time { return now }))
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	rule := Rule{Name: "login", Limiter: l, Parts: []string{"ip"}, Key: func(parts []string) engine.Key {
 		return l.KeyAddr(netip.MustParseAddr(parts[0]))
 	}}
 	a = start(t, Config{Rules: func() []Rule { return []Rule{rule, {Name: "elsewhere"}} }, Keys: keys})
-	m, err = httplimit.New([]httplimit.Limit{{Name: "login", Limiter: l}}, httplimit.ObserveWith(a), httplimit.OnLimited(a.Limited))
+	m, err = httplimit.New([]httplimit.Limit{{Name: "login", Limiter: l}}, httplimit.ObserveWith(a),
+		httplimit.OnLimited(a.Limited))
 	require.NoError(t, err)
 	return a, m
 }
@@ -52,7 +54,8 @@ func TestPeekAndReset(t *testing.T) {
 	a, m := byAddress(t, config.KeysOff)
 	const form = `{"rule":"login","parts":["192.0.2.1"]}`
 	view := func(recorded bool, remaining float64, retry, reset string, allowed bool) map[string]any {
-		return map[string]any{"rule": "login", "recorded": recorded, "limit": 3.0, "remaining": remaining, "retry_after": retry, "reset_after": reset, "allowed": allowed}
+		return map[string]any{"rule": "login", "recorded": recorded, "limit": 3.0, "remaining": remaining,
+			"retry_after": retry, "reset_after": reset, "allowed": allowed}
 	}
 	for _, step := range []struct {
 		refused int
@@ -107,7 +110,7 @@ func TestRefusedKeysAsConfigured(t *testing.T) {
 		_, byHash := post(t, a, "peek", fmt.Sprintf(`{"rule":"login","hash":%q}`, k.Hash))
 		_, byParts := post(t, a, "peek", `{"rule":"login","parts":["192.0.2.1"]}`)
 		assert.Equal(t, 0.0, byHash["remaining"])
-		assert.Equal(t, byHash, byParts, "who types the key sees by which hash it is listed")
+		assert.Equal(t, byHash, byParts, "a typed key has the hash by which it is listed")
 		if keys == config.KeysHashed {
 			assert.NotContains(t, get(a, "/state.json").Body.String(), "192.0.2.1")
 		}
@@ -121,8 +124,9 @@ func TestRefusedKeysAsConfigured(t *testing.T) {
 
 func TestTimesInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "now", 1: "in a millisecond", 1500 * time.Microsecond: "in 2 milliseconds", 999 * time.Millisecond: "in 999 milliseconds",
-		time.Second: "in 1.0 seconds", 1001 * time.Millisecond: "in 1.1 seconds", time.Minute: "in 60.0 seconds",
+		0: "now", 1: "in a millisecond", 1500 * time.Microsecond: "in 2 milliseconds",
+		999 * time.Millisecond: "in 999 milliseconds",
+		time.Second:            "in 1.0 seconds", 1001 * time.Millisecond: "in 1.1 seconds", time.Minute: "in 60.0 seconds",
 		61 * time.Second: "in 1 minute 1 second", 2*time.Minute + 1: "in 2 minutes 1 second", 3 * time.Hour: "in 3 hours",
 		25 * time.Hour: "in 1 day 1 hour", engine.Never: "never", math.MaxInt64 - 1: "in 106752 days",
 	} {

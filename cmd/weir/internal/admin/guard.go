@@ -12,7 +12,7 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard protects what the operator's browser may be made to ask for: see the package comment.
+// guard protects against requests that another site makes the operator's browser send: see the package comment.
 func guard(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,15 +24,16 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		if !local(r.Host) {
-			say(w, http.StatusForbidden, "the Host header names neither localhost nor an IP address: ask for http://localhost or the address itself")
+			say(w, http.StatusForbidden, "the Host header names neither localhost nor an IP address: "+
+				"ask for http://localhost or the address itself")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// local reports whether a Host header is one that no stranger can point at this listener: localhost,
-// a name below it, or an address.
+// local reports whether a Host header is one that no other site can point at this endpoint: localhost, a name below it,
+// or an address.
 func local(host string) bool {
 	host = config.BareHost(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {

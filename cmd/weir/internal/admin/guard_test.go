@@ -26,12 +26,13 @@ func request(a *Admin, method, url, body string, fields ...string) *httptest.Res
 
 func none() []Rule { return nil }
 
-// TestNamesOfStrangers: a name that somebody can point at this address reads nothing of the page.
+// TestNamesOfStrangers: a name that another site can point at this address reads nothing of the page.
 func TestNamesOfStrangers(t *testing.T) {
 	a := start(t, Config{Rules: none, Pprof: true})
 	for host, want := range map[string]int{
-		"localhost": 200, "LOCALHOST:9090": 200, "localhost.": 200, "weir.localhost:1": 200, "127.0.0.1:9090": 200, "[::1]:9090": 200,
-		"192.0.2.7:9090": 200, "evil.example": 403, "evil.example:9090": 403, "localhost.evil.example": 403, "evillocalhost": 403,
+		"localhost": 200, "LOCALHOST:9090": 200, "localhost.": 200, "weir.localhost:1": 200, "127.0.0.1:9090": 200,
+		"[::1]:9090": 200, "192.0.2.7:9090": 200, "evil.example": 403, "evil.example:9090": 403,
+		"localhost.evil.example": 403, "evillocalhost": 403,
 		"127.0.0.1.nip.io": 403, "": 403, ":80": 403,
 	} {
 		for _, path := range []string{"/", "/state.json", "/page.js", "/debug/pprof/"} {
@@ -51,7 +52,8 @@ func TestNamesOfStrangers(t *testing.T) {
 func TestOtherSitesCannotUseTheForm(t *testing.T) {
 	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 3))
 	a := start(t, Config{Rules: func() []Rule {
-		return []Rule{{Name: "login", Limiter: l, Key: func(parts []string) engine.Key { return l.Key(parts[0]) }, Parts: []string{"user"}}}
+		return []Rule{{Name: "login", Limiter: l, Key: func(parts []string) engine.Key { return l.Key(parts[0]) },
+			Parts: []string{"user"}}}
 	}})
 	l.Take("bob", 2)
 	const form, kind = `{"rule":"login","parts":["bob"]}`, "Content-Type: application/json"
@@ -77,7 +79,8 @@ func TestThePageIsOneOfItsOwn(t *testing.T) {
 	w := request(a, "GET", "http://localhost/", "")
 	require.Equal(t, 200, w.Code)
 	assert.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
-	assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'")
+	assert.Contains(t, w.Header().Get("Content-Security-Policy"),
+		"default-src 'none'; script-src 'self'; style-src 'self'")
 	assert.NotContains(t, w.Header().Get("Content-Security-Policy"), "unsafe")
 	assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	assert.NotContains(t, w.Body.String(), "http://")

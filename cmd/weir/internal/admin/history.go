@@ -14,8 +14,8 @@ const points = 300
 // plotted are the outcomes that have a line in the charts.
 var plotted = [...]httplimit.Outcome{httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused}
 
-// A history holds the requests per second of each rule, for the last five minutes. It is kept also
-// when nobody watches, so that who opens the page sees what was before.
+// A history holds the requests per second of each rule, for the last five minutes. It is kept also when no page is
+// open, so that a new page shows the past.
 type history struct {
 	mu    sync.Mutex
 	seq   uint64 // ticks so far

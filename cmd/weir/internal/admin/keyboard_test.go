@@ -34,8 +34,8 @@ func (b *browser) focused() (s stop) {
 	return s
 }
 
-// byKeyboard uses the page without a mouse: every stop has a name and is seen, and a key of the list can be looked at and
-// reset, after which the focus is where it was.
+// byKeyboard uses the page without a mouse. Every stop has a name and is visible. A key of the list can be looked at
+// and reset, and afterwards the focus is where it was.
 func (b *browser) byKeyboard(d *demo) {
 	b.t.Helper()
 	for range 30 {
@@ -61,7 +61,8 @@ func (b *browser) byKeyboard(d *demo) {
 		return i
 	}
 	assert.Equal(b.t, "Skip to the form", stops[0])
-	assert.IsIncreasing(b.t, []int{at("Filter"), at("Sort by"), at("The charts as a table"), at(peek), at("Rule"), at("Reset…"), at("metrics")})
+	assert.IsIncreasing(b.t, []int{at("Filter"), at("Sort by"), at("The charts as a table"), at(peek), at("Rule"),
+		at("Reset…"), at("metrics")})
 
 	// The list moves: its button is the one of the key, wherever that is.
 	b.do(chromedp.Focus(`#refused button[aria-label="`+peek+`"]`), chromedp.KeyEvent(kb.Enter))
@@ -71,7 +72,8 @@ func (b *browser) byKeyboard(d *demo) {
 	assert.Equal(b.t, "Cancel", b.focused().Name, "what harms is not what Enter does at once")
 	b.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible("#confirm"))
 	assert.Equal(b.t, "Reset this key…", b.focused().Name)
-	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#confirm"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#confirm"), chromedp.KeyEvent(kb.Tab),
+		chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector("#result p").textContent === "Reset: 10 of 10 left now."`)
 	assert.Equal(b.t, "#result", b.focused().Where)
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-var screenshots = flag.String("screenshots", "", "a directory to write pictures of the live page to, such as ../../../../docs/images")
+var screenshots = flag.String("screenshots", "",
+	"a directory to write pictures of the live page to, such as ../../../../docs/images")
 
 // TestScreenshots makes the pictures of the documentation again:
 //
@@ -29,12 +30,12 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("-screenshots is not set")
 	}
 	d := newDemo(t, config.KeysFull, points*time.Second)
-	d.fill()
-	d.live(t)
 	d.run(t)
+	d.fill()
 	b := newBrowser(t)
 	b.do(b.size(1280, 900, "light"), chromedp.Navigate(d.serve(t)))
-	b.until(`window.begun ??= Date.now(), Date.now() - window.begun > 3000 && document.querySelectorAll(".rule").length === 6`)
+	b.until(`document.querySelectorAll(".rule").length === 6`)
+	d.second()
 	for _, picture := range []struct {
 		name          string
 		width, height int64

@@ -76,7 +76,7 @@ func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 	assert.Equal(t, "heavy", top[0].text)
 	assert.LessOrEqual(t, top[0].least, times)
 	assert.GreaterOrEqual(t, top[0].most, times)
-	assert.Greater(t, top[0].least, times*9/10, "the bound is narrow for who stands out")
+	assert.Greater(t, top[0].least, times*9/10, "the bound is narrow for a key that stands out")
 	for i := range r.shards {
 		for w := range r.shards[i].windows {
 			assert.LessOrEqual(t, cap(r.shards[i].windows[w].entries), watched, "memory is constant")

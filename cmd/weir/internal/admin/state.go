@@ -52,7 +52,7 @@ type tableView struct {
 	Retries    uint64 `json:"retries"`
 }
 
-// A topView is whom most requests were refused to in the last minute.
+// A topView lists the keys with the most refusals in the last minute.
 type topView struct {
 	Keys []topKey `json:"keys"`
 	All  uint64   `json:"all"` // refusals, of all keys

@@ -13,27 +13,32 @@ type storeMetric struct {
 	read func(redislimit.Stats) float64
 }
 
-func newStoreMetric(kind prometheus.ValueType, name, help string, read func(redislimit.Stats) float64, labels ...string) storeMetric {
+func newStoreMetric(kind prometheus.ValueType, name, help string, read func(redislimit.Stats) float64,
+	labels ...string) storeMetric {
 	return storeMetric{prometheus.NewDesc("weir_"+name, help, labels, nil), kind, read}
 }
 
 var leaseMetrics = []storeMetric{
 	newStoreMetric(prometheus.GaugeValue, "rule_leases", "Keys that this process holds tokens of in advance.",
 		func(s redislimit.Stats) float64 { return float64(s.Leases) }, "rule"),
-	newStoreMetric(prometheus.GaugeValue, "rule_tokens_held", "Tokens in hand that the store has charged and no request has used.",
+	newStoreMetric(prometheus.GaugeValue, "rule_tokens_held",
+		"Tokens in hand that the store has charged and no request has used.",
 		func(s redislimit.Stats) float64 { return float64(s.Held) }, "rule"),
 	newStoreMetric(prometheus.GaugeValue, "rule_debt", "Tokens admitted that the store has not charged yet.",
 		func(s redislimit.Stats) float64 { return float64(s.Debt) }, "rule"),
-	newStoreMetric(prometheus.CounterValue, "rule_store_fallbacks_total", "Decisions that the store failed to make, made by on_loss.",
+	newStoreMetric(prometheus.CounterValue, "rule_store_fallbacks_total",
+		"Decisions that the store failed to make, made by on_loss.",
 		func(s redislimit.Stats) float64 { return float64(s.Fallbacks) }, "rule"),
 }
 
 var storeMetrics = []storeMetric{
-	newStoreMetric(prometheus.GaugeValue, "store_lost_parts", "Parts of the store that do not answer: of one server 0 or 1.",
+	newStoreMetric(prometheus.GaugeValue, "store_lost_parts",
+		"Parts of the store that do not answer: of one server 0 or 1.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Lost) }),
 	newStoreMetric(prometheus.CounterValue, "store_calls_total", "Calls to the store, of up to 64 keys each.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Calls) }),
-	newStoreMetric(prometheus.CounterValue, "store_failures_total", "Calls to the store that failed, those out of time included.",
+	newStoreMetric(prometheus.CounterValue, "store_failures_total",
+		"Calls to the store that failed, those out of time included.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Failures) }),
 	newStoreMetric(prometheus.CounterValue, "store_timeouts_total", "Calls to the store that were out of time.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Timeouts) }),

@@ -20,8 +20,8 @@ type update struct {
 	json []byte
 }
 
-// watchers are the open event streams. Each has a channel with room for one word, "there is
-// something new": who is slow finds the latest update when it comes back, and nothing piles up.
+// watchers are the open event streams. Each has a channel with room for one signal: there is a new update. A slow
+// stream sends the latest update next, and nothing queues up.
 type watchers struct {
 	mu     sync.Mutex
 	all    map[chan struct{}]struct{}
@@ -63,8 +63,8 @@ func (w *watchers) send(u *update) {
 	}
 }
 
-// serveEvents sends the history, then the state each second. Who has missed an update gets the
-// history again, so a page needs no memory of its own.
+// serveEvents sends the history, then the state each second. After a missed update it sends the history again, so a
+// page need not keep one.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	news := a.watchers.add()
 	if news == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// inWords returns a time to wait for people, rounded up: who comes back then is not too early.
+// inWords returns a time to wait for people to read, rounded up: a request at that time is not too early.
 func inWords(d time.Duration) string {
 	switch {
 	case d == engine.Never:

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A File is a rule file, converted and checked, with the defaults filled in. Nothing in it may
-// be changed by who reads it.
+// A File is a rule file, converted and checked, with the defaults filled in. It must not be
+// changed after Parse.
 type File struct {
 	Name           string // as it was given to Load or Parse
 	Listen         []Listener
@@ -17,9 +17,11 @@ type File struct {
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
 	ClientIP       ClientIP
+	AmbiguousPaths AmbiguousPaths
 	Headers        Headers
 	Response       Response
 	Server         Server
+	Log            Log
 	Store          *Store // nil for none
 	Rules          []Rule // in the order of the file; at most MaxRules
 }
@@ -59,8 +61,8 @@ type Admin struct {
 	Keys        Keys
 }
 
-// Decide is where other proxies ask whether a request may pass. Whoever reaches it is believed what
-// it says about requests.
+// Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says
+// about requests.
 type Decide struct{ Address string }
 
 // Keys says how the keys of limits are shown to the administrator.
@@ -80,6 +82,7 @@ type Upstream struct {
 	ResponseTimeout time.Duration // until the header of the answer; 0 for none
 	KeepHost        bool          // pass the client's Host on instead of the URL's
 	H2C             bool          // HTTP/2 without TLS
+	PassHeaders     []string      // canonical names of fields that are passed on although they mislead servers
 }
 
 // A Route sends the requests that match to an upstream of their own.

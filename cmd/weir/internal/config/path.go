@@ -12,8 +12,8 @@ import (
 // "/static/" all that begin so, "/users/{id}" any one segment, "/files/{rest...}" all that
 // follow, and "/{$}" the root alone.
 //
-// It is held against the path without escapes, double slashes and dots, so that "/%6cogin" and
-// "//login" are no way around a limit of "/login".
+// For a rule it is held against every way to read a path, and a slash at the end does not matter ([Match.Meets]). For a
+// route it is held against the path without escapes, double slashes and dots, and the slash matters ([Match.Matches]).
 type Path struct {
 	text     string
 	segments []string // anySegment for one that may be anything
@@ -50,7 +50,8 @@ func parsePath(text string) (Path, error) {
 		case name == "" && i == last:
 			p.subtree = true
 		case name == "" || name == "." || name == "..":
-			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would match nothing")
+			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would " +
+				"match nothing")
 		case name == "{$}" && i == last:
 			p.slash = true
 		case !strings.ContainsAny(name, "{}"):
@@ -85,14 +86,28 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 	}) {
-		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}", segment)
+		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}",
+			segment)
 	}
 	return name, rest, nil
 }
 
-// CleanPath returns a path as patterns and keys see it: without double slashes, dots, and a slash
-// at the end.
-func CleanPath(of string) string {
+// meets reports whether the pattern matches segments, none of them empty.
+func (p *Path) meets(segments []string, keepCase bool) bool {
+	if len(segments) < len(p.segments) || len(segments) > len(p.segments) && !p.subtree {
+		return false
+	}
+	for i, want := range p.segments {
+		got := segments[i]
+		if want != anySegment && want != got && (keepCase || !strings.EqualFold(want, got)) {
+			return false
+		}
+	}
+	return true
+}
+
+// cleanPath returns a path without double slashes, dots, and a slash at the end.
+func cleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
 	}
@@ -102,7 +117,7 @@ func CleanPath(of string) string {
 // Matches reports whether the pattern matches a path without escapes, as it is in
 // [net/url.URL.Path].
 func (p *Path) Matches(of string) bool {
-	clean := CleanPath(of)
+	clean := cleanPath(of)
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	rest := clean[1:]
 	for _, want := range p.segments {

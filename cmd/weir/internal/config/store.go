@@ -155,7 +155,7 @@ func (r *Rule) local() string {
 	switch {
 	case r.Tiers != nil:
 		return "a store has no tiers"
-	case r.Algorithm == "batch-refill":
+	case r.Policy.Algorithm() == engine.AlgorithmBatchRefill:
 		return "batches are not kept in a store"
 	case r.Overflow != engine.Evict:
 		return "a store has room for every key, so that there is no overflow"

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -16,12 +17,13 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 	}
 	seen := d.mapping(n, "upstream",
 		field{"url", func(n *yaml.Node) { u.URL = d.url(n, "url") }},
-		field{"connect_timeout", func(n *yaml.Node) {
-			d.duration(n, "connect_timeout", time.Millisecond, longest, &u.ConnectTimeout)
+		d.durationField("connect_timeout", time.Millisecond, longest, &u.ConnectTimeout),
+		d.durationField("response_timeout", 0, longest, &u.ResponseTimeout),
+		d.yesField("keep_host", &u.KeepHost),
+		d.yesField("h2c", &u.H2C),
+		field{"pass_headers", func(n *yaml.Node) {
+			d.list(n, "pass_headers", func(n *yaml.Node) { d.passHeader(n, &u.PassHeaders) })
 		}},
-		field{"response_timeout", func(n *yaml.Node) { d.duration(n, "response_timeout", 0, longest, &u.ResponseTimeout) }},
-		field{"keep_host", func(n *yaml.Node) { d.yes(n, "keep_host", &u.KeepHost) }},
-		field{"h2c", func(n *yaml.Node) { d.yes(n, "h2c", &u.H2C) }},
 	)
 	if seen != nil && seen["url"] == nil {
 		d.fail(n, "upstream: no url: write for example url: http://127.0.0.1:3000")
@@ -30,6 +32,31 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 		d.fail(seen["h2c"], "h2c: %s speaks HTTP/2 by TLS if it can: leave h2c out, or use http", u.URL)
 	}
 	return u
+}
+
+// ownHeaders are the fields that weir writes itself, and those that end at each connection (RFC 9110, section 7.6.1).
+var ownHeaders = []string{
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded",
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade",
+	"Http2-Settings",
+}
+
+// passHeader reads the name of a field that is passed on to the upstream.
+func (d *decoder) passHeader(n *yaml.Node, into *[]string) {
+	s, ok := d.text(n, "pass_headers")
+	if !ok {
+		return
+	}
+	name, ok := d.headerName(n, s)
+	switch {
+	case !ok:
+	case slices.Contains(ownHeaders, name):
+		d.fail(n, "pass_headers: %s is never passed on as a client sent it", name)
+	case slices.Contains(*into, name):
+		d.fail(n, "pass_headers: %s is there twice", name)
+	default:
+		*into = append(*into, name)
+	}
 }
 
 // url reads the base URL of a server; nil if it is not one. A password in it is not repeated.
@@ -48,9 +75,11 @@ func (d *decoder) url(n *yaml.Node, what string) *url.URL {
 	case u.Hostname() == "":
 		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(u.Redacted()), example)
 	case u.User != nil:
-		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what, quote(u.Redacted()))
+		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
+			quote(u.Redacted()))
 	case u.Fragment != "":
-		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what, quote(u.Redacted()))
+		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what,
+			quote(u.Redacted()))
 	default:
 		return u
 	}

@@ -7,26 +7,31 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 )
 
 // NewLimiter makes the limiter of a policy, with the options given.
 type NewLimiter func(engine.Policy, ...engine.Option) (*engine.Limiter, error)
 
-// Run takes one token from a limiter of the policy for every request in lines and reports
+// Run takes one token from a limiter of the policy for every request of the log and reports
 // what became of them. The limiter is made before anything is read.
 //
 // A line that cannot be used is skipped and counted. The error is not nil if the
 // input breaks off, because the figures of half a log mislead, and if it holds
 // no request at all: a wrong file must not look like a limit that refuses
-// nobody.
-func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*Report, error) {
-	r := newRun(0)
+// nothing.
+func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
+	r, err := newRun(byAddress(), 0)
+	if err != nil {
+		return nil, err
+	}
 	defer r.close()
 	if err := r.add(policy, newLimiter); err != nil {
 		return nil, err
 	}
-	if err := r.read(lines, r.take); err != nil {
+	if err := r.read(log, r.take); err != nil {
 		return nil, err
 	}
 	return &Report{Log: r.log, Outcome: r.outcome(0)}, nil
@@ -36,58 +41,63 @@ func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*
 type run struct {
 	log     Log
 	clock   clock
-	lanes   []*lane
+	trials  []*trial
 	clients *clients
 	window  time.Duration // in which what each key gets through is counted; 0 for nowhere
 }
 
-// A lane is one limiter and what it did.
-type lane struct {
+// A trial is one limiter and what it did.
+type trial struct {
 	limiter *engine.Limiter
 	outcome Outcome
 }
 
-func newRun(window time.Duration) *run {
-	return &run{clients: newClients(), window: window}
+// newRun returns a run in which the clients are told apart as the file says.
+func newRun(f *config.File, window time.Duration) (*run, error) {
+	ip, err := rules.PeerIP(f)
+	if err != nil {
+		return nil, err
+	}
+	return &run{clients: newClients(ip), window: window}, nil
 }
+
+// byAddress returns the file in which a client is an address.
+func byAddress() *config.File { return config.Single(config.NewRule("")) }
 
 func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
 	limiter, err := newLimiter(policy, engine.ClockFunc(r.clock.now))
 	if err != nil {
 		return err
 	}
-	r.lanes = append(r.lanes, &lane{limiter, Outcome{Policy: policy}})
+	r.trials = append(r.trials, &trial{limiter, Outcome{Policy: policy}})
 	return nil
 }
 
 func (r *run) close() {
-	for _, l := range r.lanes {
-		_ = l.limiter.Close() // always nil
+	for _, t := range r.trials {
+		_ = t.limiter.Close() // always nil
 	}
 }
 
 // read passes every request of the log on.
-func (r *run) read(lines *accesslog.Lines, request func(e *accesslog.Entry, now time.Time)) error {
+func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time.Time)) error {
 	for {
-		line, err := lines.Next()
+		entry, err := log.Next()
+		if bad := (*accesslog.LineError)(nil); errors.As(err, &bad) {
+			r.log.skip(bad)
+			continue
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil && !errors.Is(err, accesslog.ErrLineTooLong) {
+		if err != nil {
 			return err
 		}
-		var entry accesslog.Entry
-		if err == nil {
-			entry, err = accesslog.ParseLine(line)
-		}
-		if err != nil {
-			r.log.skip(lines.Number(), err)
-			continue
-		}
 		now, behind := r.clock.advance(entry.Time)
-		request(&entry, now)
+		request(entry, now)
 		r.log.stamp(entry.Time, behind)
 	}
+	r.log.Format = log.Format()
 	if r.log.Requests == 0 {
 		return r.log.noRequest()
 	}
@@ -97,16 +107,16 @@ func (r *run) read(lines *accesslog.Lines, request func(e *accesslog.Entry, now 
 
 // take asks every limiter for one token.
 func (r *run) take(e *accesslog.Entry, now time.Time) {
-	client := r.clients.of(e.Host, r.lanes)
+	client := r.clients.of(e.Client, r.trials)
 	client.requests++
-	for i, l := range r.lanes {
+	for i, t := range r.trials {
 		c := &client.charges[i]
-		if !l.limiter.TakeAt(c.key, 1, now).Allowed {
-			l.outcome.Refused++
+		if !t.limiter.TakeAt(c.key, 1, now).Allowed {
+			t.outcome.Refused++
 			c.refused++
 			continue
 		}
-		l.outcome.Allowed++
+		t.outcome.Allowed++
 		if r.window > 0 {
 			c.through.add(now, r.window)
 		}
@@ -118,5 +128,5 @@ func (l *Log) noRequest() error {
 	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")
 	}
-	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?", l.Reasons[0])
+	return fmt.Errorf("none of its lines is in the format %s (%s); is it an access log?", l.Format, l.Reasons[0])
 }

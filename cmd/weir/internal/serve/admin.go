@@ -7,10 +7,11 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
-// observer returns what counts for the administrator whom the file wants: the one that there is, if
-// nothing but its address changes, so that the counters go on. fresh reports whether it is a new one.
+// observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
+// counters go on, else a new one. fresh reports which.
 func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {
@@ -30,7 +31,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 	return a, true, err
 }
 
-// ready says why the server should get no more requests.
+// ready returns the reason why the server should get no more requests; nil if it should.
 func (s *Server) ready() error {
 	if s.leaving.Load() {
 		return errors.New("the server is stopping")
@@ -38,30 +39,33 @@ func (s *Server) ready() error {
 	return nil
 }
 
-// shownRules are what the administrator sees of the rules of a generation.
+// shownRules returns the rules of a generation as the administrator sees them.
 func (g *generation) shownRules() []admin.Rule {
-	shown := make([]admin.Rule, len(g.file.Rules))
-	for i := range g.file.Rules {
-		rule := &g.file.Rules[i]
+	shown := make([]admin.Rule, len(g.rules))
+	for i, rule := range g.rules {
+		key := rule.Limit().Key
+		shown[i] = admin.Rule{
+			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
+		}
 		if rule.Store != nil {
-			shown[i] = admin.Rule{
-				Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Stored: g.stored[rule.Name].value,
-				Text:  func(parts []string) string { return typedText(rule.Key, g.ip, parts) },
-				Parts: partLabels(rule.Key),
+			shown[i].Stored = g.stored[rule.Name].value
+			shown[i].Text = func(parts []string) string {
+				text, _ := key.Text(rule.Typed(parts))
+				return text
 			}
 			continue
 		}
 		limiter := g.limiters[rule.Name].value
-		shown[i] = admin.Rule{
-			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Limiter: limiter,
-			Key:   func(parts []string) engine.Key { return typedKey(limiter, rule.Key, g.ip, parts) },
-			Parts: partLabels(rule.Key),
+		shown[i].Limiter = limiter
+		shown[i].Key = func(parts []string) engine.Key {
+			k, _ := key(httplimit.HasherOf(limiter), rule.Typed(parts))
+			return k
 		}
 	}
 	return shown
 }
 
-// partLabels name what has to be typed for a key; nothing for that of everybody.
+// partLabels names the parts of a key that a person types. A global key has none.
 func partLabels(key config.Key) (labels []string) {
 	for _, part := range key {
 		if part[0].Kind != config.SourceGlobal {
@@ -71,7 +75,7 @@ func partLabels(key config.Key) (labels []string) {
 	return labels
 }
 
-// note keeps what became of a reload.
+// note keeps the outcome of a reload for the administrator.
 func (s *Server) note(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
 	if err != nil {

@@ -63,6 +63,7 @@ func TestCountersOutliveAReload(t *testing.T) {
 	old := s.urlOf(administrators)
 	s.change("headers: both\nadmin: {address: \"localhost:0\", keys: full}\n" + one)
 	assert.NotEqual(t, old, s.urlOf(administrators))
+	s.client.CloseIdleConnections() // they end when the old server has noticed that they are idle
 	_, err := s.client.Get(old)
 	assert.Error(t, err)
 	assert.Equal(t, before, counted())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/redislimit"
@@ -14,12 +15,13 @@ import (
 // build makes the generation of a file. What it can use of the one before it takes over, and
 // changes says what becomes of the limiters; it is corrected where a limiter does not take the new numbers
 // after all. On an error everything is as before.
-func (s *Server) build(file *config.File, before *generation, changes *config.Changes, a *admin.Admin) (_ *generation, err error) {
+func (s *Server) build(file *config.File, before *generation, changes *config.Changes,
+	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
 		file:       file,
-		limiters:   map[string]*shared[*engine.Limiter]{},
-		stored:     map[string]*shared[*redislimit.Limiter]{},
-		transports: map[transportKey]*shared[*http.Transport]{},
+		limiters:   map[string]*refcounted[*engine.Limiter]{},
+		stored:     map[string]*refcounted[*redislimit.Limiter]{},
+		transports: map[transportKey]*refcounted[*http.Transport]{},
 	}
 	if before.handler != nil {
 		g.number = before.number + 1
@@ -51,12 +53,16 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 			undo = append(undo, u)
 		}
 	}
-	if g.ip, err = clientIP(file); err != nil {
+	if g.ip, err = rules.ClientIP(file); err != nil {
+		return nil, err
+	}
+	if g.rules, err = rules.Compile(file, g.ip.Key); err != nil {
 		return nil, err
 	}
 	if g.limits, err = s.middleware(g, a); err != nil {
 		return nil, err
 	}
+	g.read = newFieldsRead(file, g.rules)
 	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
 	g.shown = g.shownRules()
 	g.users.Store(1)
@@ -69,7 +75,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo func(), err error) {
 	old := before.limiters[rule.Name]
 	if change.Limit == config.Adjust {
-		if err := old.value.SetPolicy(rule.Policy, tierPolicies(rule)...); err != nil {
+		if err := old.value.SetPolicy(rule.Policy, rule.TierPolicies()...); err != nil {
 			change.Limit, change.Reason = config.Replace, "the limiter does not take the new numbers: "+err.Error()
 		} else {
 			undo = func() { restore(old.value, before.file, rule.Name) }
@@ -77,13 +83,13 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	}
 	switch change.Limit {
 	case config.Keep, config.Adjust:
-		g.limiters[rule.Name] = old.hold()
-	default:
+		g.limiters[rule.Name] = old.acquire()
+	case config.Replace, config.Add:
 		limiter, err := rule.NewLimiter(s.config.LimiterOptions...)
 		if err != nil {
 			return nil, &LimiterError{rule.Name, err}
 		}
-		g.limiters[rule.Name] = share(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+		g.limiters[rule.Name] = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
 	}
 	return undo, nil
 }
@@ -104,27 +110,16 @@ func (e *LimiterError) Unwrap() error { return e.Err }
 func restore(l *engine.Limiter, file *config.File, name string) {
 	for i := range file.Rules {
 		if rule := &file.Rules[i]; rule.Name == name {
-			_ = l.SetPolicy(rule.Policy, tierPolicies(rule)...) // it had them: it takes them
+			_ = l.SetPolicy(rule.Policy, rule.TierPolicies()...) // it had them: it takes them
 		}
 	}
-}
-
-func tierPolicies(r *config.Rule) []engine.Policy {
-	if r.Tiers == nil {
-		return nil
-	}
-	return r.Tiers.Policies
 }
 
 // middleware makes the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
-	limits := make([]httplimit.Limit, len(g.file.Rules))
-	for i := range g.file.Rules {
-		rule := &g.file.Rules[i]
-		var err error
-		if limits[i], err = g.limitOf(rule); err != nil {
-			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
-		}
+	limits := make([]httplimit.Limit, len(g.rules))
+	for i, rule := range g.rules {
+		limits[i] = g.limitOf(rule)
 	}
 	options := answerOptions(g.file)
 	if a != nil {
@@ -163,10 +158,10 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 	key := transportOf(u)
 	if g.transports[key] == nil {
 		if t := before.transports[key]; t != nil {
-			g.transports[key] = t.hold()
+			g.transports[key] = t.acquire()
 		} else {
-			g.transports[key] = share(key.newTransport(), (*http.Transport).CloseIdleConnections)
+			g.transports[key] = newRefcounted(key.newTransport(), (*http.Transport).CloseIdleConnections)
 		}
 	}
-	return newProxy(u, g.transports[key].value, g.file, &s.counts, s.config.Log)
+	return newProxy(u, g.transports[key].value, g.file, g.ip, &s.counts, s.config.Log)
 }

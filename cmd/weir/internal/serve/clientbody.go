@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// A clientBody is the body of a request. It notes that the client broke off, which otherwise
-// looks like a failure of the upstream.
+// A clientBody is the body of a request. It notes an error of the client's side, which the transport reports like a
+// failure of the upstream.
 type clientBody struct {
 	io.ReadCloser
 	broken atomic.Pointer[error] // written by the transport's goroutine
@@ -22,7 +22,7 @@ func (b *clientBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// err returns what the client's side failed with; nil if it did not.
+// err returns the first error of the client's side; nil if there was none.
 func (b *clientBody) err() error {
 	if err := b.broken.Load(); err != nil {
 		return *err

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// counters is what became of the requests, decisions for others included. An upstream failure is an
-// admitted request that the upstream did not serve; it is never a refused one.
+// counters count requests, decisions for other proxies included. An upstream failure is an admitted request that the
+// upstream did not serve; a refused one is never counted as a failure.
 type counters struct {
 	requests, allowed, upstreamFailures atomic.Uint64
 }

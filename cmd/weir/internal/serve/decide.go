@@ -1,17 +1,19 @@
 package serve
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
 
-// decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and
-// body that the client is to see. nginx takes only 401 and 403 for a refusal: for it
-// ?status=403 says which is wanted instead.
+// decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and body for the
+// client. nginx understands only 401 and 403 as a refusal; ?status=403 asks for that status instead.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -20,21 +22,25 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	body := g.file.Response.Body
 	if r.URL.Path != "/decide" {
-		fail(w, body, http.StatusNotFound, "Ask at /decide")
+		fail(w, r, body, http.StatusNotFound, "Ask at /decide")
 		return
 	}
 	status, err := refusalStatus(r.URL)
 	if err != nil {
-		fail(w, body, http.StatusBadRequest, err.Error())
+		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
-	described, err := describedRequest(r)
+	described, err := describedRequest(r, g.read.host)
 	if err != nil {
 		s.config.Log.Warn("a proxy asks for no decision that can be made", "peer", r.RemoteAddr, "err", err)
-		fail(w, body, http.StatusBadRequest, err.Error())
+		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
 	s.counts.requests.Add(1)
+	if err := g.read.check(described); err != nil {
+		fail(w, r, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())
+		return
+	}
 	decision := g.limits.Decide(described)
 	if !decision.Allowed() {
 		decision.Refuse(&otherStatus{w, status}, described)
@@ -45,7 +51,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// refusalStatus returns the status that a refusal is to have; 0 for its own.
+// refusalStatus returns the status that the proxy wants for a refusal; 0 for no wish.
 func refusalStatus(u *url.URL) (int, error) {
 	text := u.Query().Get("status")
 	if text == "" {
@@ -58,11 +64,10 @@ func refusalStatus(u *url.URL) (int, error) {
 	return status, nil
 }
 
-// describedRequest returns the request that a proxy asks about. X-Forwarded-Uri and -Method are
-// Traefik's and Caddy's, X-Original-URI and -Method what nginx is often told to write. A proxy
-// writes one of the two and may pass the other on as its client sent it: two that differ
-// are refused, else clients could choose the request that they are judged by.
-func describedRequest(r *http.Request) (*http.Request, error) {
+// describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
+// configurations of nginx often write X-Original-URI and -Method. A proxy writes one of the two, and may pass the other
+// on as its client sent it. Two that differ are refused: a client could otherwise choose the request that is decided.
+func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
 		return nil, err
@@ -78,20 +83,37 @@ func describedRequest(r *http.Request) (*http.Request, error) {
 	if !httpguts.ValidHeaderFieldName(method) { // the same characters
 		return nil, fmt.Errorf("X-Forwarded-Method %q: want a method, such as GET", method)
 	}
-	described := r.Clone(r.Context())
-	described.Method, described.URL, described.RequestURI = method, u, target
-	if host := r.Header.Get("X-Forwarded-Host"); host != "" {
-		described.Host = host
+	host, err := describedHost(r, needsHost)
+	if err != nil {
+		return nil, err
 	}
+	described := r.Clone(r.Context())
+	described.Method, described.URL, described.RequestURI, described.Host = method, u, target, host
 	return described, nil
 }
 
-// either returns the value of the one header that is there.
+// describedHost returns the host of X-Forwarded-Host. Without it the host is that of the listener itself, which no rule
+// is about.
+func describedHost(r *http.Request, needed bool) (string, error) {
+	hosts := r.Header.Values("X-Forwarded-Host")
+	switch {
+	case len(hosts) == 0 && needed:
+		return "", errors.New("no X-Forwarded-Host, and a rule is about hosts: have the proxy set it")
+	case len(hosts) == 0:
+		return r.Host, nil
+	case len(hosts) > 1 || strings.Contains(hosts[0], ","):
+		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: have the proxy replace what a client sends", hosts)
+	}
+	return hosts[0], nil
+}
+
+// either returns the value of the header that is present. Several values must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
 		if v != values[0] {
-			return "", fmt.Errorf("%s and %s do not agree, or are there twice: have the proxy set one and clear the other", name, other)
+			return "", fmt.Errorf("%s and %s do not agree, or are there twice: have the proxy set one and clear the other",
+				name, other)
 		}
 	}
 	if len(values) == 0 || values[0] == "" {
@@ -100,7 +122,7 @@ func either(r *http.Request, name, other string) (string, error) {
 	return values[0], nil
 }
 
-// An otherStatus changes the status of a refusal.
+// An otherStatus replaces the status of a refusal.
 type otherStatus struct {
 	http.ResponseWriter
 	status int // 0 for none

@@ -29,14 +29,16 @@ func startDecide(t *testing.T, rules string) (*running, func(path string, header
 
 // What Traefik and Caddy send, and what nginx is told to.
 var (
-	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com", "X-Forwarded-Proto: https"}
-	nginx   = []string{"X-Original-Method: POST", "X-Original-URI: /login?x=1", "X-Forwarded-Host: api.example.com"}
+	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com",
+		"X-Forwarded-Proto: https"}
+	nginx = []string{"X-Original-Method: POST", "X-Original-URI: /login?x=1", "X-Forwarded-Host: api.example.com"}
 )
 
 func TestDecideHoldsTheForwardedRequestAgainstTheRules(t *testing.T) {
 	for name, header := range map[string][]string{"traefik": traefik, "nginx": nginx} {
 		t.Run(name, func(t *testing.T) {
-			s, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {path: /login, method: POST, host: api.example.com}}]")
+			s, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, "+
+				"match: {path: /login, method: POST, host: api.example.com}}]")
 			assert.Empty(t, s.URL(), "without listen there is none for clients")
 			from := func(client string) []string { return append([]string{"X-Forwarded-For: " + client}, header...) }
 			got := ask("/decide", from("203.0.113.1")...)
@@ -49,7 +51,8 @@ func TestDecideHoldsTheForwardedRequestAgainstTheRules(t *testing.T) {
 			assert.Equal(t, 403, got.StatusCode)
 			assert.Equal(t, "3600", got.Header.Get("Retry-After"))
 			assert.Equal(t, 200, ask("/decide", from("203.0.113.2")...).StatusCode, "another client")
-			assert.Equal(t, 200, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login").StatusCode, "no rule is for it")
+			assert.Equal(t, 200, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login",
+				"X-Forwarded-Host: api.example.com").StatusCode, "no rule is for it")
 			s.stop()
 			assert.Contains(t, s.log.String(), "msg=stopped requests=5 allowed=3 refused=2")
 		})
@@ -69,6 +72,16 @@ func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
 	} {
 		assert.Equal(t, 400, ask("/decide", c...).StatusCode, want)
 		assert.Contains(t, strings.ReplaceAll(s.log.String(), `\\\"`, `\"`), want)
+	}
+	s.change("decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n" +
+		"rules: [{name: a, rate: 1/h, match: {host: api.example.com}}]")
+	for want, c := range map[string][]string{
+		"no X-Forwarded-Host": {"X-Forwarded-Method: GET", "X-Forwarded-Uri: /"},
+		"want one host":       append([]string{"X-Forwarded-Host: other"}, traefik...),
+		`other, api`:          {"X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: other, api.example.com"},
+	} {
+		assert.Equal(t, 400, ask("/decide", c...).StatusCode, want)
+		assert.Contains(t, s.log.String(), want)
 	}
 	for _, status := range []string{"200", "999", "x"} {
 		assert.Equal(t, 400, ask("/decide?status="+status, traefik...).StatusCode)

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// echo answers for an upstream where there is none: it shows a newcomer with curl what was
-// limited, and what is left.
+// echo answers where there is no upstream. It shows a newcomer with curl what was limited, and what is left.
 func echo(ip *httplimit.ClientIP) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var limits []string
@@ -20,7 +19,7 @@ func echo(ip *httplimit.ClientIP) http.Handler {
 		slices.Sort(limits)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff") // what is echoed is the client's
-		// If the client has gone there is nobody to tell.
+		// An error means that the client is gone.
 		_, _ = fmt.Fprintf(w, "admitted by weir\n\nmethod  %s\nhost    %s\npath    %s\nclient  %s\n\n%s",
 			r.Method, r.Host, r.URL.RequestURI(), ip.Addr(r), strings.Join(limits, ""))
 	})

@@ -49,14 +49,14 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	}
 	served := fmt.Sprintf("served %d\n", idle)
 	assert.Equal(t, served, report())
-	assert.Equal(t, int64(idle), s.room.open.Load())
+	assert.Equal(t, int64(idle), s.connections.open.Load())
 	assert.Equal(t, "200", s.statuses(1))
 	s.change("server: {idle_timeout: 3m}\n" + rules)
 	_, err = io.WriteString(orders, "again\n")
 	require.NoError(t, err)
 	assert.Equal(t, served, report(), "over the same connections")
 	s.stop()
-	assert.Zero(t, s.room.open.Load())
+	assert.Zero(t, s.connections.open.Load())
 	require.NoError(t, orders.Close())
 	assert.NoError(t, cmd.Wait())
 }

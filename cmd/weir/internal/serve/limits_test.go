@@ -2,17 +2,10 @@ package serve
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 )
 
 func TestSevenQuickRequests(t *testing.T) {
@@ -35,8 +28,10 @@ func TestSevenQuickRequests(t *testing.T) {
 
 func TestEchoShowsWhatWasLimited(t *testing.T) {
 	s := start(t, one)
-	assert.Equal(t, answer{200, "", "text/plain; charset=utf-8", "admitted by weir\n\nmethod  GET\nhost    " + s.address() +
-		"\npath    /a/b?c=d\nclient  127.0.0.1\n\n" + `Ratelimit-Policy: "default";q=5;w=18000` + "\n" + `Ratelimit: "default";r=4;t=3600` + "\n"}, s.get("/a/b?c=d"))
+	assert.Equal(t, answer{200, "", "text/plain; charset=utf-8",
+		"admitted by weir\n\nmethod  GET\nhost    " + s.address() + "\npath    /a/b?c=d\nclient  127.0.0.1\n\n" +
+			`Ratelimit-Policy: "default";q=5;w=18000` + "\n" + `Ratelimit: "default";r=4;t=3600` + "\n",
+	}, s.get("/a/b?c=d"))
 }
 
 func TestTheAnswerIsAsTheFileSays(t *testing.T) {
@@ -109,7 +104,8 @@ func TestBehindALoadBalancerTheSocketsAddressIsTheProxys(t *testing.T) {
 		"x-forwarded-for": "X-Forwarded-For: 198.51.100.9, %s", "forwarded": "Forwarded: for=198.51.100.9, for=%s",
 		"header:X-Real-IP": "X-Real-IP: %s",
 	} {
-		s := start(t, "trusted_proxies: 127.0.0.0/8\nclient_ip: {from: \""+from+"\"}\nrules: [{name: a, rate: 1/h, burst: 1}]")
+		s := start(t, "trusted_proxies: 127.0.0.0/8\nclient_ip: {from: \""+from+"\"}\n"+
+			"rules: [{name: a, rate: 1/h, burst: 1}]")
 		assert.Equal(t, "200 429", s.statuses(2, fmt.Sprintf(header, "203.0.113.1")), from)
 		assert.Equal(t, "200 429", s.statuses(2, fmt.Sprintf(header, "203.0.113.2")), "another client, %s", from)
 		s.stop()
@@ -141,7 +137,8 @@ func TestSeveralRulesAreAllOrNothing(t *testing.T) {
 
 func TestTiersCostsShadowAndHosts(t *testing.T) {
 	s := start(t, `rules:
-  - {name: plans, rate: 1/h, burst: 1, key: host, match: {host: "*.example.com"}, tiers: {header: X-Plan, values: {paid: {burst: 3}}}}
+  - {name: plans, rate: 1/h, burst: 1, key: host, match: {host: "*.example.com"},
+     tiers: {header: X-Plan, values: {paid: {burst: 3}}}}
   - {name: costly, rate: 1/h, burst: 10, match: {path: /search}, cost: {header: X-Cost, max: 4}}
   - {name: tried, rate: 1/h, burst: 1, shadow: true, match: {path: /tried}}`)
 	assert.Equal(t, "200 429", s.statuses(2, "Host: a.example.com"))
@@ -154,46 +151,5 @@ func TestTiersCostsShadowAndHosts(t *testing.T) {
 	}
 	for range 3 {
 		assert.Equal(t, 200, s.get("/tried").status)
-	}
-}
-
-// What is typed into a form finds the bucket that requests with it are charged to.
-func TestTypedKeys(t *testing.T) {
-	file, err := config.Parse("weir.yaml", []byte(`
-client_ip: {ipv6_prefix: 56}
-rules:
-  - {name: a, rate: 1/s}
-  - {name: b, rate: 1/s, key: header:X-Api-Key}
-  - {name: c, rate: 1/s, key: [ip, path, method, host, "cookie:id"]}
-  - {name: d, rate: 1/s, key: global}`))
-	require.NoError(t, err)
-	ip, err := clientIP(file)
-	require.NoError(t, err)
-	r := httptest.NewRequest(http.MethodPost, "http://API.example.com:80//x/../login", nil)
-	r.RemoteAddr = "[2001:db8::1]:80"
-	r.AddCookie(&http.Cookie{Name: "id", Value: "7"})
-	withHeader := r.Clone(t.Context())
-	withHeader.Header.Set("X-Api-Key", "alice")
-	for _, c := range []struct {
-		rule  int
-		r     *http.Request
-		texts []string
-	}{
-		{0, r, []string{"2001:db8::ffff"}},
-		{1, r, []string{"2001:db8::1"}},
-		{1, withHeader, []string{"alice"}},
-		{2, r, []string{"2001:db8::1", "/login/", "POST", "api.example.com", "7"}},
-		{3, r, nil},
-	} {
-		rule := &file.Rules[c.rule]
-		l, err := rule.NewLimiter(engine.MaxKeys(10))
-		require.NoError(t, err)
-		key, err := keyFunc(rule.Key, ip)
-		require.NoError(t, err)
-		charged, ok := key(httplimit.HasherOf(l), c.r)
-		require.True(t, ok)
-		assert.Equal(t, charged, typedKey(l, rule.Key, ip, c.texts), rule.Name)
-		assert.NotEqual(t, charged, l.Key("else"))
-		require.NoError(t, l.Close())
 	}
 }

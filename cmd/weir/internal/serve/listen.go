@@ -23,7 +23,8 @@ func explainListen(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("cannot listen on %s: the port is in use; "+
-			"stop the program that has it, or choose another port, with --listen and --admin or in the rule file (0 takes a free one)", address)
+			"stop the program that has it, or choose another port, "+
+			"with --listen and --admin or in the rule file (0 takes a free one)", address)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot listen on %s: no permission; ports below 1024 are for the administrator, "+
 			"choose a higher one", address)

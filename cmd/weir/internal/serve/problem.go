@@ -5,10 +5,15 @@ import (
 	"net/http"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/httplimit"
 )
 
-// fail answers a request that cannot be served, in the form that refusals have, too.
-func fail(w http.ResponseWriter, body config.Body, status int, detail string) {
+// fail answers a request that cannot be served, in the format of refusals.
+func fail(w http.ResponseWriter, r *http.Request, body config.Body, status int, detail string) {
+	if httplimit.IsGRPC(r) {
+		failGRPC(w, grpcCode(status), detail)
+		return
+	}
 	contentType, value := "application/problem+json", any(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
@@ -23,5 +28,5 @@ func fail(w http.ResponseWriter, body config.Body, status int, detail string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // if the client has gone there is nobody to tell
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
 }

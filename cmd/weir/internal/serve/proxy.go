@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // proxy passes admitted requests to an upstream.
@@ -21,9 +23,10 @@ type proxy struct {
 	log     *slog.Logger
 }
 
-func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, counts *counters, log *slog.Logger) *proxy {
+func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip *httplimit.ClientIP,
+	counts *counters, log *slog.Logger) *proxy {
 	p := &proxy{body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
-	forward := newForwarder(f)
+	forward := newForwarder(u, f, ip)
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u.URL)
@@ -42,9 +45,13 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, cou
 
 // An exchange is what must be known of a request when its answer comes.
 type exchange struct {
-	header http.Header // weir's own of the answer
-	client *clientBody
+	header   http.Header // weir's own of the answer
+	client   *clientBody
+	deadline time.Time // of a gRPC call; zero for none
 }
+
+// expired reports whether the client of a gRPC call has given up, or is about to.
+func (x *exchange) expired() bool { return !x.deadline.IsZero() && !time.Now().Before(x.deadline) }
 
 type exchangeKey struct{}
 
@@ -52,9 +59,12 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 
 // ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Taken out until the answer comes: a 1xx of the upstream would clear them.
-	x := &exchange{header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}}
+	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
+	x := &exchange{
+		header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}, deadline: grpcDeadline(r),
+	}
 	clear(w.Header())
+	stripUpgrade(r)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if r.Body != http.NoBody {
 		r.Body = x.client
@@ -64,51 +74,58 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answered looks at the head of an answer.
 func (p *proxy) answered(response *http.Response) error {
-	// A field that is set here is not the upstream's to add to: two lines of RateLimit would be
-	// one list, of which nobody could tell whose limits they are.
+	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
+	// which limits are weir's.
 	maps.Copy(response.Header, exchangeOf(response.Request).header)
 	if response.StatusCode == http.StatusSwitchingProtocols {
+		if response.Request.Header.Get("Upgrade") == "" {
+			return errors.New("the upstream changes the protocol, for which it was not asked")
+		}
 		return nil // no body but a connection, which either side may end
 	}
 	response.Body = &watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
 	return nil
 }
 
-// unanswered answers for an upstream that did not. The details are logged and not sent: they
-// name machines that are not the client's business.
+// unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
+// inner network.
 func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	maps.Copy(w.Header(), exchangeOf(r).header)
 	var slow net.Error
 	if broken := exchangeOf(r).client.err(); broken != nil {
-		// Perhaps nobody is there any more to read this.
+		// The client may be gone; then the answer is lost.
 		w.Header().Set("Connection", "close")
 		if errors.As(broken, &slow) && slow.Timeout() {
-			fail(w, p.body, http.StatusRequestTimeout, "The body of the request did not come in time")
+			fail(w, r, p.body, http.StatusRequestTimeout, "The body of the request did not come in time")
 			return
 		}
-		fail(w, p.body, http.StatusBadRequest, "The body of the request breaks off")
+		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
+		return
+	}
+	if exchangeOf(r).expired() {
+		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
 	p.failed(r, err)
 	if errors.As(err, &slow) && slow.Timeout() {
-		fail(w, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
+		fail(w, r, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
 		return
 	}
-	fail(w, p.body, http.StatusBadGateway, "The upstream server did not answer")
+	fail(w, r, p.body, http.StatusBadGateway, "The upstream server did not answer")
 }
 
-// failed counts and logs a failure of the upstream. That a client went away in the
-// meantime is none.
+// failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not
+// one.
 func (p *proxy) failed(r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	if r.Context().Err() != nil || exchangeOf(r).expired() {
 		return
 	}
 	p.counts.upstreamFailures.Add(1)
 	p.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
 }
 
-// A watchedBody notices an upstream that breaks off in the middle of its answer, which
-// unanswered is not told about because the status is sent by then.
+// A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
+// then, because the status has been sent.
 type watchedBody struct {
 	io.ReadCloser
 	proxy   *proxy

@@ -7,9 +7,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// Reload reads the rule file again and goes over to what it says. No connection is dropped, and no
-// bucket filled that the file does not make another. If anything is wrong with the file, or cannot
-// be had, everything stays as it was; the log says so, and the error why. It may be called from any
+// Reload reads the rule file again and puts it in force. No connection is dropped, and no bucket is filled unless the
+// file changes what it is. After an error, which is logged, everything stays as it was. It may be called from any
 // goroutine.
 func (s *Server) Reload() error {
 	log := s.config.Log
@@ -51,28 +50,31 @@ func (s *Server) replace(file *config.File) (*config.Changes, error) {
 	}
 	before := s.current.Load()
 	changes := config.Diff(before.file, file)
-	plan, err := s.plan(file)
+	sockets, err := s.prepareSockets(file)
 	if err != nil {
 		return nil, err
 	}
 	observer, fresh, err := s.observer(file, before)
 	if err != nil {
-		plan.abandon()
+		sockets.abandon()
 		return nil, err
 	}
 	next, err := s.build(file, before, changes, observer)
 	if err != nil {
-		plan.abandon()
+		sockets.abandon()
 		if fresh {
 			_ = observer.Close() // always nil
 		}
 		return nil, err
 	}
 	s.current.Store(next)
+	if s.config.SetLog != nil {
+		s.config.SetLog(file.Log)
+	}
 	if last := s.admin.Swap(observer); last != nil && last != observer {
 		_ = last.Close() // its event streams end, so that its connections do
 	}
-	s.carryOut(plan, file)
+	s.applySockets(sockets, file)
 	if before.users.Load() > 0 { // 0 is where the first one came from: nothing
 		before.leave()
 	}

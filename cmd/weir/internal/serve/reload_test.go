@@ -33,10 +33,12 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 
 	s.change("rules: [{name: default, rate: 1/h, burst: 10, max_keys: 100}]") // 4 of 5 used up: 8 of 10
 	assert.Equal(t, "200 200 429", s.statuses(3))
-	assert.Contains(t, s.log.String(), `reload: rule default: token bucket 1/h burst 10, was token bucket 1/h burst 5; every key keeps what it has used up`)
+	assert.Contains(t, s.log.String(), "reload: rule default: token bucket 1/h burst 10, was token bucket 1/h burst 5; "+
+		"every key keeps what it has used up")
 	s.change(rule("key: global"))
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6), "another key is another limit")
-	assert.Contains(t, s.log.String(), `reload: rule default: begins anew with full buckets, because the key was ip and is global`)
+	assert.Contains(t, s.log.String(),
+		"reload: rule default: begins anew with full buckets, because the key was ip and is global")
 }
 
 // A limiter that was adjusted once may know narrower bounds than one of the old numbers would.
@@ -47,7 +49,8 @@ func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	assert.Equal(t, "200 429", s.statuses(2))
 	s.change(fmt.Sprintf(log, 3))
 	assert.Equal(t, "200 200 200 429", s.statuses(4))
-	assert.Contains(t, s.log.String(), "reload: rule a: begins anew with full buckets, because the limiter does not take the new numbers")
+	assert.Contains(t, s.log.String(),
+		"reload: rule a: begins anew with full buckets, because the limiter does not take the new numbers")
 }
 
 func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {
@@ -74,7 +77,8 @@ func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {
 // What was adjusted before a reload failed has its old numbers again.
 func TestAReloadThatFailsHalfwayIsUndone(t *testing.T) {
 	s := start(t, one)
-	s.write("rules: [{name: default, rate: 1/h, burst: 50, max_keys: 100}, {name: b, rate: 4000/h, algorithm: sliding-log, max_keys: 2147483647}]")
+	s.write("rules: [{name: default, rate: 1/h, burst: 50, max_keys: 100}, " +
+		"{name: b, rate: 4000/h, algorithm: sliding-log, max_keys: 2147483647}]")
 	err := s.Reload()
 	require.ErrorContains(t, err, "rule b:")
 	assert.ErrorAs(t, err, new(*LimiterError))
@@ -137,7 +141,7 @@ func TestConnectionsOutliveAReload(t *testing.T) {
 	assert.Equal(t, address, s.address())
 	assert.Equal(t, "200 200 429", s.statuses(3))
 	s.reloading.Lock()
-	assert.Len(t, s.retired, 1, "who has a connection is kept, who has none is not")
+	assert.Len(t, s.retired, 1, "a server with a connection is kept, one without is not")
 	s.reloading.Unlock()
 }
 
@@ -176,7 +180,8 @@ func TestAReloadStormUnderLoad(t *testing.T) {
 			"", "headers: both\n", "server: {idle_timeout: 1m}\n", "response: {body: json}\n", "trusted_proxies: 10.0.0.0/8\n",
 			"routes: [{match: {path: /static/}, upstream: {url: \"" + upstream + "\", response_timeout: 5s}}]\n",
 		}
-		return kinds[i%len(kinds)] + "upstream: " + upstream + "\nrules: [{name: default, rate: 1/m, burst: " + fmt.Sprint(burst) +
+		return kinds[i%len(kinds)] + "upstream: " + upstream + "\n" +
+			"rules: [{name: default, rate: 1/m, burst: " + fmt.Sprint(burst) +
 			", max_keys: 100, match: {path: /}}]\n"
 	}
 	s := start(t, text(0))

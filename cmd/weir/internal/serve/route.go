@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// routes passes requests to where the file says.
+// routes passes each request to the first route that matches it.
 type routes struct {
 	file     *config.File
 	routed   []http.Handler // of file.Routes
@@ -22,7 +22,7 @@ func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if rs.fallback == nil {
-		fail(w, rs.file.Response.Body, http.StatusNotFound, "There is no upstream for this request")
+		fail(w, r, rs.file.Response.Body, http.StatusNotFound, "There is no upstream for this request")
 		return
 	}
 	rs.fallback.ServeHTTP(w, r)

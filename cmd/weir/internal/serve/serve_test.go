@@ -17,16 +17,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/leakcheck"
 )
 
 // The client of the store leaves a goroutine that sleeps for up to a second and ends.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
-}
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // clock is a time that moves only when the test says so.
 type clock struct{ nanos atomic.Int64 }
@@ -67,6 +65,8 @@ type running struct {
 	log    *journal
 	client *http.Client
 	stop   func() // ends Run and waits; may be called twice
+
+	asleep, wake chan time.Duration // of a Sleep of the server: it sends to asleep and receives from wake
 }
 
 // one is a rule of one an hour, burst 5: what goes through are the five.
@@ -83,13 +83,17 @@ func start(t *testing.T, text string) *running {
 // startAt starts one with a rule file that is there.
 func startAt(t *testing.T, path string) *running {
 	t.Helper()
-	r := &running{t: t, path: path, clock: newClock(), log: &journal{}}
+	r := &running{
+		t: t, path: path, clock: newClock(), log: &journal{},
+		asleep: make(chan time.Duration), wake: make(chan time.Duration),
+	}
 	load := func() (*config.File, error) { return config.Load(r.path) }
 	file, err := load()
 	require.NoError(t, err)
 	r.Server, err = Start(Config{
 		File: file, Load: load, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		LimiterOptions: []engine.Option{engine.ClockFunc(r.clock.now)}, Clock: r.clock.now,
+		Sleep: func(d time.Duration) { r.asleep <- d; <-r.wake },
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,7 +121,7 @@ func (r *running) write(text string) {
 	require.NoError(r.t, os.Rename(beside, r.path))
 }
 
-// change writes the rule file and has it read, by whoever is first.
+// change writes the rule file and reloads it; the watcher may be faster.
 func (r *running) change(text string) {
 	r.t.Helper()
 	r.write(text)
@@ -127,7 +131,8 @@ func (r *running) change(text string) {
 // waitFor waits until the log says something.
 func (r *running) waitFor(text string) {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return strings.Contains(r.log.String(), text) }, 20*time.Second, time.Millisecond, text)
+	require.Eventually(r.t, func() bool { return strings.Contains(r.log.String(), text) }, 20*time.Second,
+		time.Millisecond, text)
 }
 
 func (r *running) address() string {
@@ -158,7 +163,8 @@ func (r *running) ask(path string, header ...string) (answer, http.Header) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
-	return answer{resp.StatusCode, resp.Header.Get("Retry-After"), resp.Header.Get("Content-Type"), string(body)}, resp.Header
+	return answer{resp.StatusCode, resp.Header.Get("Retry-After"), resp.Header.Get("Content-Type"),
+		string(body)}, resp.Header
 }
 
 func (r *running) get(path string, header ...string) answer {

@@ -12,37 +12,40 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Config is what a server is made of.
+// Config holds the settings of a [Server].
 type Config struct {
 	File *config.File
 	// Load reads the rule file again, for a reload. Nil where there is none.
 	Load    func() (*config.File, error)
 	Version string // of the program
 	Log     *slog.Logger
+	// SetLog is called with the settings of every file that is put in force. Nil for none.
+	SetLog func(config.Log)
 
-	// LimiterOptions and Clock are for tests that move the time.
+	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
+	Sleep          func(time.Duration)
 }
 
 // Server is a server at work. Make one with [Start], then call [Server.Run].
 type Server struct {
-	config  Config
-	current atomic.Pointer[generation]
-	counts  counters
-	room    *room
-	loaded  sum // of the first file
+	config      Config
+	current     atomic.Pointer[generation]
+	counts      counters
+	connections *connLimit
+	loaded      sum // of the first file
 
 	admin    atomic.Pointer[admin.Admin]
 	reloaded atomic.Pointer[admin.Reload] // the last one
-	leaving  atomic.Bool                  // no more requests, please
+	leaving  atomic.Bool                  // the server is stopping
 
 	turn        sync.Mutex // of reloads, so that the last one to read the file is the last to replace
 	reloading   sync.Mutex // guards what follows
 	sockets     []*socket
-	retired     []*front // with connections that have outlived a change of settings
+	retired     []*httpServer // with connections that have outlived a change of settings
 	stopped     bool
-	draining    sync.WaitGroup // fronts of sockets that a reload has closed
+	draining    sync.WaitGroup // servers of sockets that a reload has closed
 	generations sync.WaitGroup // those with requests under way
 
 	base   context.Context // of all requests
@@ -50,10 +53,12 @@ type Server struct {
 	failed chan error // what broke a listener
 }
 
-// Start binds the ports and serves. An error says what of it could not be done, and nothing is
-// left behind then.
+// Start binds the ports and serves. After an error nothing is left open.
 func Start(c Config) (*Server, error) {
-	s := &Server{config: c, room: newRoom(c.Log), failed: make(chan error, 1)}
+	if c.Sleep == nil {
+		c.Sleep = time.Sleep
+	}
+	s := &Server{config: c, connections: newConnLimit(c.Log), failed: make(chan error, 1)}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})
 	s.reloaded.Store(&admin.Reload{})
@@ -71,32 +76,31 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the first of the listeners for clients can be tried from this machine, with the port it
-// really has.
+// URL returns the URL of the first endpoint for clients as seen from this machine, with the port that the system chose.
 func (s *Server) URL() string { return s.urlOf(clients) }
 
 func (s *Server) urlOf(r role) string {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	for _, socket := range s.sockets {
-		if socket.front.post.role == r {
+		if socket.server.endpoint.role == r {
 			return socket.url()
 		}
 	}
 	return ""
 }
 
-// fail notes what broke a listener.
+// fail ends [Server.Run] with the error of a listener. Only the first error counts.
 func (s *Server) fail(err error) {
 	select {
 	case s.failed <- err:
-	default: // one is enough to end
+	default:
 	}
 }
 
-// Run serves until ctx ends, and reloads the rule file when it changes. Then it takes no more
-// connections, gives the requests under way the time that the file says, and logs a
-// summary. Call it once. The error is that of a listener that broke; the end of ctx is none.
+// Run serves until ctx ends, and reloads the rule file when it changes. Then it stops: it accepts no more connections,
+// waits for the requests under way for at most shutdown_timeout, and logs a summary. Call it once. It returns an error
+// if a listener broke, and nil if ctx ended.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup

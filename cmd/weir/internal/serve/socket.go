@@ -2,19 +2,18 @@ package serve
 
 import (
 	"net"
-	"sync/atomic"
 	"time"
 )
 
-// A socket is an address that is bound. It outlives the fronts that serve on it, so that no
-// client finds the port closed when the settings change.
+// A socket is a bound address. It outlives the servers on it, so that no client finds the port closed while the
+// settings change.
 type socket struct {
 	*net.TCPListener
 	address string // as it was asked for
-	front   *front
+	server  *httpServer
 }
 
-// bind returns a socket without a front.
+// bind returns a socket without a server.
 func bind(address string) (*socket, error) {
 	l, err := listen(address)
 	if err != nil {
@@ -23,65 +22,31 @@ func bind(address string) (*socket, error) {
 	return &socket{TCPListener: l, address: address}, nil
 }
 
-// put makes f the front, and returns the one that was, which gets no new connections. Those that
-// come meanwhile wait in the system's queue.
-func (s *socket) put(f *front, room *room, failed func(error)) (before *front) {
-	if before = s.front; before != nil {
-		before.door.retire()
+// setServer starts a server on the socket and returns the one before it, which accepts no more connections.
+// Connections that arrive in between wait in the system's queue.
+func (s *socket) setServer(next *httpServer, limit *connLimit, failed func(error)) (before *httpServer) {
+	if before = s.server; before != nil {
+		before.listener.retire()
 		<-before.served
 		_ = s.SetDeadline(time.Time{}) // fails on a closed socket only, which start reports
 	}
-	s.front = f
-	f.start(&door{TCPListener: s.TCPListener, room: room}, failed)
+	s.server = next
+	next.start(&listener{TCPListener: s.TCPListener, limit: limit}, failed)
 	return before
 }
 
-// shut closes the address, and returns the front, which keeps its connections.
-func (s *socket) shut() *front {
-	s.front.door.retire()
+// shut closes the address. It returns the server, whose connections stay open.
+func (s *socket) shut() *httpServer {
+	s.server.listener.retire()
 	_ = s.Close() // is closed, whatever it says
-	<-s.front.served
-	return s.front
+	<-s.server.served
+	return s.server
 }
 
-// url is where a person can try it.
+// url is the URL at which a person can try it.
 func (s *socket) url() string {
-	if s.front.post.listener.TLS != nil {
+	if s.server.endpoint.listener.TLS != nil {
 		return urlOf("https", s.Addr())
 	}
 	return urlOf("http", s.Addr())
-}
-
-// A door is the listener of one front.
-type door struct {
-	*net.TCPListener
-	room *room // nil for no bound
-	shut atomic.Bool
-}
-
-// retire ends a call of Accept and all that follow. The socket stays open.
-func (d *door) retire() {
-	d.shut.Store(true)
-	_ = d.SetDeadline(time.Unix(1, 0)) // fails on a closed socket only, where Accept has ended
-}
-
-// Close implements [net.Listener]: the front takes no more connections.
-func (d *door) Close() error { return nil }
-
-// Accept implements [net.Listener].
-func (d *door) Accept() (net.Conn, error) {
-	for {
-		conn, err := d.AcceptTCP()
-		switch {
-		case err != nil && d.shut.Load():
-			return nil, net.ErrClosed // and not the deadline's, after which it would be tried again
-		case err != nil:
-			return nil, err
-		case d.room == nil:
-			return conn, nil
-		}
-		if guest := d.room.admit(conn); guest != nil {
-			return guest, nil
-		}
-	}
 }

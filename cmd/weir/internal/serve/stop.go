@@ -7,15 +7,18 @@ import (
 	"time"
 )
 
-// stop ends the server. First it says that it is not ready, then the ports close; then idle
-// connections, and others when their request has been answered or the time is up; then connections that
-// have become something else, such as WebSockets, which would last for hours; and at last what the
-// administrator sees of it.
+// stop ends the server, in this order:
+//
+//  1. /readyz answers 503, for shutdown_delay.
+//  2. The ports close. Idle connections end, and others when their request has been answered, within
+//     shutdown_timeout.
+//  3. Connections that have become something else, such as WebSockets, are cut: they would last for hours.
+//  4. The administrator's endpoint closes.
 func (s *Server) stop() {
 	s.leaving.Store(true)
 	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 {
 		s.config.Log.Info("stopping: not ready any more, and serving for a while", "for", delay)
-		time.Sleep(delay)
+		s.config.Sleep(delay)
 	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -35,25 +38,25 @@ func (s *Server) stop() {
 	s.draining.Wait()
 	s.current.Load().leave()
 	s.generations.Wait()
-	s.room.partings.Wait()
+	s.connections.sending.Wait()
 	s.sockets, s.retired = nil, nil
 }
 
-// shut closes the ports, those of the administrator or all others.
-func (s *Server) shut(administrator bool) (fronts []*front) {
+// shut closes the sockets, those of the administrator or all others, and returns their servers.
+func (s *Server) shut(administrator bool) (servers []*httpServer) {
 	for _, socket := range s.sockets {
-		if (socket.front.post.role == administrators) == administrator {
-			fronts = append(fronts, socket.shut())
+		if (socket.server.endpoint.role == administrators) == administrator {
+			servers = append(servers, socket.shut())
 		}
 	}
-	return fronts
+	return servers
 }
 
-// drain lets the requests of all of them finish at the same time.
-func drain(ctx context.Context, fronts []*front) bool {
+// drain drains all servers at the same time, and reports whether all requests have ended.
+func drain(ctx context.Context, servers []*httpServer) bool {
 	var all sync.WaitGroup
 	var late atomic.Bool
-	for _, f := range fronts {
+	for _, f := range servers {
 		all.Go(func() {
 			if !f.drain(ctx) {
 				late.Store(true)
@@ -64,14 +67,14 @@ func drain(ctx context.Context, fronts []*front) bool {
 	return !late.Load()
 }
 
-// drainLater is drain for fronts whose sockets a reload has closed.
-func (s *Server) drainLater(fronts []*front, atMost time.Duration) {
-	if len(fronts) == 0 {
+// drainLater drains servers whose sockets a reload has closed. It does not wait.
+func (s *Server) drainLater(servers []*httpServer, atMost time.Duration) {
+	if len(servers) == 0 {
 		return
 	}
 	s.draining.Go(func() {
 		ctx, cancel := context.WithTimeout(s.base, atMost)
 		defer cancel()
-		drain(ctx, fronts)
+		drain(ctx, servers)
 	})
 }

@@ -9,40 +9,40 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// openStore puts the store into g that its rules are kept in: the one that there was, or a new one.
+// openStore puts the store of g's rules into g: the present one if it stays, else a new one.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool { return r.Store != nil }) {
 		return nil
 	}
 	if before.store != nil && want.Same(had) && want.Timeout == had.Timeout {
-		g.store = before.store.hold()
+		g.store = before.store.acquire()
 		return nil
 	}
 	store, err := redislimit.Open(s.base, want.URL, want.Options()...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}
-	g.store = share(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
+	g.store = newRefcounted(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
 	return nil
 }
 
-// storedLimiter puts the limiter of a rule that is kept in the store into g: the one that there was if nothing
-// about it is new, because it has tokens in hand.
+// storedLimiter puts the limiter of a rule that is kept in the store into g: the present one if nothing about it
+// changes, because it holds leases, else a new one.
 func storedLimiter(g, before *generation, rule *config.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
-		g.stored[rule.Name] = old.hold()
+		g.stored[rule.Name] = old.acquire()
 		return nil
 	}
 	limiter, err := redislimit.New(g.store.value, rule.Name, rule.Policy, rule.StoreOptions()...)
 	if err != nil {
 		return &LimiterError{rule.Name, err}
 	}
-	g.stored[rule.Name] = share(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // always nil
+	g.stored[rule.Name] = newRefcounted(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // always nil
 	return nil
 }
 
-// sameStored reports whether the limiter of the rule would be as it was.
+// sameStored reports whether a new limiter of the rule would be equal to the present one.
 func sameStored(before *config.File, rule *config.Rule) bool {
 	return slices.ContainsFunc(before.Rules, func(r config.Rule) bool {
 		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && r.Policy == rule.Policy &&

@@ -41,7 +41,8 @@ func TestServersShareALimit(t *testing.T) {
 	a.change(stored(store.Addr(), ", on_loss: open"))
 	assert.Equal(t, "429", a.statuses(1), "the store keeps what is used up")
 	a.change(strings.Replace(stored(store.Addr(), ""), "burst: 5", "burst: 6", 1))
-	assert.Contains(t, a.log.String(), "begins anew with full buckets, because the store keeps limits of other numbers apart")
+	assert.Contains(t, a.log.String(),
+		"begins anew with full buckets, because the store keeps limits of other numbers apart")
 	assert.Equal(t, "200 200 200 200 200 200 429", a.statuses(7))
 	a.change(one)
 	assert.Contains(t, a.log.String(), "because it was kept in the store and is on this machine alone")
@@ -72,7 +73,8 @@ func TestWhatALostStoreMeans(t *testing.T) {
 
 func TestALeasedRuleTellsItsLeases(t *testing.T) {
 	store := miniredis.RunT(t)
-	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000, max_keys: 100}]\n")
+	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
+		"rules: [{name: fast, rate: 1000/s, burst: 1000, max_keys: 100}]\n")
 	require.Eventually(t, func() bool {
 		s.statuses(10)
 		_, state := s.askAdmin("/state.json")
@@ -80,7 +82,8 @@ func TestALeasedRuleTellsItsLeases(t *testing.T) {
 		return strings.Contains(state, `"mode":"leased"`) && strings.Contains(metrics, `weir_rule_leases{rule="fast"} 1`)
 	}, 20*time.Second, time.Millisecond)
 	held := s.current.Load().stored["fast"]
-	s.change(administered + "headers: legacy\nstore: {url: \"redis://" + store.Addr() + "\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000, max_keys: 100}]\n")
+	s.change(administered + "headers: legacy\nstore: {url: \"redis://" + store.Addr() +
+		"\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000, max_keys: 100}]\n")
 	assert.Same(t, held, s.current.Load().stored["fast"], "its tokens are kept")
 }
 
@@ -89,7 +92,8 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	address := closed.Addr().String()
 	require.NoError(t, closed.Close())
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+strings.TrimPrefix(stored(address, ""), administered)))
+	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+strings.TrimPrefix(stored(address, ""),
+		administered)))
 	require.NoError(t, err)
 	_, err = Start(Config{File: file})
 	require.ErrorContains(t, err, fmt.Sprintf("store: the store at %s does not answer", address))

@@ -93,7 +93,8 @@ func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.SetTime(time.Unix(1_000_000_000, 0)) // nothing comes back
-	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
+	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
+		"rules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
 	_, state := s.askAdmin("/state.json")
 	require.Contains(t, state, `"mode":"leased"`)
 	s.statuses(20)
@@ -126,7 +127,7 @@ func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	for key, want := range map[string]string{"secret": "", long: "is longer than the 256 bytes that are kept of it"} {
 		_, typed := s.key("peek", fmt.Sprintf(`{"rule":"api","parts":[%q]}`, key))
 		assert.Zero(t, typed.Remaining)
-		assert.True(t, hashes[typed.Hash], "who types the key sees by which hash it is listed")
+		assert.True(t, hashes[typed.Hash], "a typed key has the hash by which it is listed")
 		_, byHash := s.key("peek", fmt.Sprintf(`{"rule":"api","hash":%q}`, typed.Hash))
 		assert.Contains(t, byHash.Error, want)
 		assert.Equal(t, want == "", byHash.Recorded)

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// A transportKey is what upstreams have in common that share their connections.
+// A transportKey says which upstreams use the same connections: those with the same key.
 type transportKey struct {
 	scheme, host             string
 	connectTime, respondTime time.Duration
@@ -19,16 +19,15 @@ func transportOf(u *config.Upstream) transportKey {
 	return transportKey{u.URL.Scheme, u.URL.Host, u.ConnectTimeout, u.ResponseTimeout, u.H2C}
 }
 
-// newTransport returns the connections to an upstream. Its bounds are there so that an upstream that
-// hangs cannot hold a client forever; how long an answer may take once it has begun is for
-// the upstream to say.
+// newTransport returns the connections to an upstream. With its bounds an upstream that hangs cannot hold a client
+// forever. An answer that has begun may take as long as the upstream wants.
 func (k transportKey) newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)
 	protocols.SetHTTP2(!k.h2c)
 	protocols.SetUnencryptedHTTP2(k.h2c)
 	return &http.Transport{
-		// An upstream that is named is meant: no proxy of the environment between.
+		// The upstream is asked directly, whatever HTTP_PROXY says.
 		Proxy:                 nil,
 		DialContext:           (&net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   k.connectTime,

@@ -13,15 +13,13 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
-// quiet is how long nothing must have happened to the files before they are read: editors and tools
-// change a file in several steps.
+// quiet is the time without a change after which the files are read. Editors and tools change a file in several steps.
 const quiet = 100 * time.Millisecond
 
 // watch reloads when the rule file or a certificate has changed, until ctx ends.
 //
-// It watches the directories, because editors put a new file in the place of the old, and Kubernetes
-// turns a link beside it; and it compares what is in the files, because most of what happens in
-// a directory means others.
+// It watches the directories: editors replace a file by a new one, and Kubernetes replaces a link beside it. It
+// compares the contents, because most changes in a directory are to other files.
 func (s *Server) watch(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -52,7 +50,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// watchAgain watches the directories in which the files are by now, and returns the files.
+// watchAgain watches the directories that the files are in now, and returns the files.
 func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	files := filesOf(s.current.Load().file)
 	for _, file := range files {
@@ -69,7 +67,7 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	return files
 }
 
-// filesOf are those that a rule file consists of.
+// filesOf returns the rule file and its certificates.
 func filesOf(f *config.File) []string {
 	files := []string{f.Name}
 	for _, l := range f.Listen {
@@ -80,10 +78,10 @@ func filesOf(f *config.File) []string {
 	return files
 }
 
-// A sum stands for the content of files.
+// A sum is a hash of the contents of files.
 type sum [sha256.Size]byte
 
-// fingerprint tells one content of files from another. A file that cannot be read is one, too.
+// fingerprint returns the hash of the contents of files. A file that cannot be read has a content of its own.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {

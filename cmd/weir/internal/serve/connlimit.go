@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A connLimit bounds the open connections of all client endpoints together. A connection above the bound is answered
+// 503 and closed at once. Left waiting in the system's queue, its client could not tell a busy server from a dead one,
+// and would stay there as long as idle connections fill the bound.
+type connLimit struct {
+	most atomic.Int64 // 0 for no bound
+	open atomic.Int64
+	log  *slog.Logger
+
+	rejected   atomic.Int64
+	rejections chan struct{} // one element for each rejection that is being sent
+	sending    sync.WaitGroup
+}
+
+// A rejection is sent for rejectTime at most, and to maxRejections clients at once. Further connections are closed
+// without a word.
+const (
+	rejectTime    = time.Second
+	maxRejections = 64
+)
+
+const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
+	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n"
+
+func newConnLimit(log *slog.Logger) *connLimit {
+	return &connLimit{log: log, rejections: make(chan struct{}, maxRejections)}
+}
+
+// admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then.
+func (l *connLimit) admit(conn *net.TCPConn) net.Conn {
+	open := l.open.Add(1)
+	if most := l.most.Load(); most > 0 && open > most {
+		l.open.Add(-1)
+		l.reject(conn, most)
+		return nil
+	}
+	return &countedConn{TCPConn: conn, limit: l}
+}
+
+func (l *connLimit) reject(conn *net.TCPConn, most int64) {
+	l.rejected.Add(1)
+	l.log.Warn("too many connections: new ones are answered 503", "max_connections", most)
+	select {
+	case l.rejections <- struct{}{}:
+	default:
+		_ = conn.Close()
+		return
+	}
+	l.sending.Go(func() {
+		defer func() { <-l.rejections }()
+		sendRejection(conn)
+	})
+}
+
+// sendRejection answers 503 and closes the connection. A close with the request unread would send a reset, which can
+// overtake the answer; so the request is read first. A TLS client cannot read the answer and sees a failed handshake.
+func sendRejection(conn *net.TCPConn) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error here comes back from the calls below
+	if _, err := io.WriteString(conn, fullAnswer); err != nil {
+		return
+	}
+	if conn.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// A countedConn is a connection that counts for a connLimit until it is closed.
+type countedConn struct {
+	*net.TCPConn // not a net.Conn: net/http also calls CloseWrite
+	limit        *connLimit
+	closed       atomic.Bool
+}
+
+// Close implements [net.Conn].
+func (c *countedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.limit.open.Add(-1)
+	}
+	return c.TCPConn.Close()
+}

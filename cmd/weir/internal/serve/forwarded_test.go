@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// misleading are fields of a client that says that it is another one, or asks for another target.
+var misleading = []string{
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Uri",
+	"Forwarded", "X_Forwarded_For", "x_real_ip", "X.Forwarded.For", "X-Forwarded_For", "X!Real!IP", "X-Real-IP",
+	"True-Client-IP", "Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "X-Remote-IP", "X-Remote-Addr",
+	"X-Originating-IP", "X-ProxyUser-IP", "CF-Connecting-IP", "CF-Connecting-IPv6", "CF-Pseudo-IPv4",
+	"Fastly-Client-IP", "Fly-Client-IP", "DO-Connecting-IP", "X-Azure-ClientIP", "X-Azure-SocketIP",
+	"X-Appengine-User-IP", "X-Envoy-External-Address", "X-Forwarded", "X-Forward-For", "Forwarded-For",
+	"X-Original-URL", "X-Original-URI", "X-Original-Host", "X-Original-Method", "X-Original-For", "X-Rewrite-URL", "X-Host",
+	"X-HTTP-Host-Override", "X-URL-Scheme", "X-Scheme", "Front-End-Https", "X-Envoy-Original-Path",
+	"X-WAWS-Unencoded-URL", "X-Accel-Redirect", "Proxy",
+}
+
+// TestNoFieldPassesForTheProxys: what a client writes into such a field does not come to the upstream, neither as a
+// header nor as a trailer.
+func TestNoFieldPassesForTheProxys(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		all := r.Header.Clone()
+		for name, values := range r.Trailer {
+			all["Trailer "+name] = values
+		}
+		seen <- all
+	})
+	request := "POST / HTTP/1.1\r\nHost: x\r\nX-Mine: mine\r\nTransfer-Encoding: chunked\r\n" +
+		"Trailer: X_Real_IP, True-Client-IP\r\n"
+	for _, name := range misleading {
+		request += name + ": bad\r\n"
+	}
+	request += "\r\n0\r\nX_Real_IP: bad\r\nTrue-Client-IP: bad\r\n\r\n"
+	for _, trusted := range []bool{false, true} {
+		text := "upstream: " + upstream + "\n" + one
+		if trusted {
+			text = "trusted_proxies: 127.0.0.1\n" + text
+		}
+		s := start(t, text)
+		s.dial(request)
+		header := <-seen
+		assert.Equal(t, []string{"mine"}, header["X-Mine"])
+		assert.Equal(t, []string{"127.0.0.1"}, header["X-Real-Ip"])
+		var bad []string
+		for name, values := range header {
+			if strings.Contains(strings.Join(values, " "), "bad") {
+				bad = append(bad, name)
+			}
+		}
+		if trusted { // these a trusted proxy writes
+			assert.ElementsMatch(t, []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port",
+				"X-Forwarded-Prefix", "X-Forwarded-Uri"}, bad)
+		} else {
+			assert.Empty(t, bad)
+		}
+	}
+}
+
+func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
+	s := start(t, "upstream: {url: \""+upstream+"\", pass_headers: [x_legacy, true-client-ip, X-Real-IP]}\n"+one)
+	s.get("/", "X_Legacy: 1", "True-Client-IP: 192.0.2.1", "X-Real-IP: 192.0.2.2", "X_Other: 2")
+	header := <-seen
+	assert.Equal(t, "1", header.Get("X_Legacy"))
+	assert.Equal(t, "192.0.2.1", header.Get("True-Client-Ip"))
+	assert.Equal(t, "192.0.2.2", header.Get("X-Real-Ip"))
+	assert.NotContains(t, header, "X_other")
+}
+
+// TestTwoValuesOfAFieldThatARuleReads: a client with one good key had a new bucket for each other value beside it.
+func TestTwoValuesOfAFieldThatARuleReads(t *testing.T) {
+	asked := 0
+	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })
+	s := start(t, "upstream: "+upstream+`
+rules:
+  - {name: a, rate: 1/h, burst: 9, key: "header:X-API-Key or none", cost: {header: X-Cost, max: 3}}
+  - {name: b, rate: 1/h, burst: 9, key: "cookie:id or none", tiers: {header: X-Plan, values: {big: {burst: 99}}}}
+`)
+	for i, header := range [][]string{
+		{"X-API-Key: 1", "X-API-Key: good"}, {"X-API-Key: good", "X-Api-Key: 2"}, {"X-API-Key: ", "X-API-Key: good"},
+		{"X-Cost: 1", "X-Cost: 3"}, {"X-Plan: big", "X-Plan: small"},
+		{"Cookie: id=1; id=good"}, {"Cookie: id=good", "Cookie: id=2"}, {"Cookie: id=good; id=\x80"},
+	} {
+		got := s.get("/", header...)
+		assert.Equal(t, 400, got.status, header)
+		assert.Contains(t, got.body, "The request is ambiguous: the ", fmt.Sprint(i))
+	}
+	assert.Zero(t, asked)
+	assert.Equal(t, "200", s.statuses(1, "X-API-Key: good", "X-API-Key: good", "Cookie: id=1", "Cookie: id=1", "X: 1", "X: 2"))
+
+	d, ask := startDecide(t, "rules: [{name: a, rate: 1/h, key: header:X-API-Key}]")
+	require.NotNil(t, d)
+	two := append([]string{"X-API-Key: 1", "X-API-Key: good"}, traefik...)
+	assert.Equal(t, 400, ask("/decide", two...).StatusCode)
+	assert.Equal(t, 403, ask("/decide?status=403", two...).StatusCode)
+}

@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// A healthServer is a gRPC server whose Check is what the test says.
+type healthServer struct {
+	health.UnimplementedHealthServer
+	check func(context.Context) error
+}
+
+func (h *healthServer) Check(ctx context.Context, _ *health.HealthCheckRequest) (*health.HealthCheckResponse, error) {
+	return &health.HealthCheckResponse{Status: health.HealthCheckResponse_SERVING}, h.check(ctx)
+}
+
+// startGRPC starts weir in front of a gRPC server, and returns a client of weir.
+func startGRPC(t *testing.T, check func(context.Context) error) (*running, health.HealthClient) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	upstream := grpc.NewServer()
+	health.RegisterHealthServer(upstream, &healthServer{check: check})
+	go func() { _ = upstream.Serve(listener) }()
+	t.Cleanup(upstream.Stop)
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\n"+
+		"upstream: {url: \"http://"+listener.Addr().String()+"\", h2c: true}\n"+one)
+	conn, err := grpc.NewClient(s.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return s, health.NewHealthClient(conn)
+}
+
+// TestRefusedGRPC: a client is told ResourceExhausted and when to come back. An HTTP status of 429 is Unavailable to it,
+// which clients retry.
+func TestRefusedGRPC(t *testing.T) {
+	s, client := startGRPC(t, func(context.Context) error { return nil })
+	for range 5 {
+		got, err := client.Check(t.Context(), &health.HealthCheckRequest{})
+		require.NoError(t, err)
+		assert.Equal(t, health.HealthCheckResponse_SERVING, got.GetStatus())
+	}
+	_, err := client.Check(t.Context(), &health.HealthCheckRequest{})
+	refusal := status.Convert(err)
+	assert.Equal(t, codes.ResourceExhausted, refusal.Code(), err)
+	assert.Equal(t, "rate limit exceeded", refusal.Message())
+	require.Len(t, refusal.Details(), 1)
+	info, is := refusal.Details()[0].(*errdetails.RetryInfo)
+	require.True(t, is)
+	assert.Equal(t, time.Hour, info.GetRetryDelay().AsDuration())
+	s.stop()
+	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
+}
+
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the deadline, too, and may give the call up before the
+// client does.
+func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
+	s, client := startGRPC(t, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := client.Check(ctx, &health.HealthCheckRequest{})
+		assert.Equal(t, codes.DeadlineExceeded, status.Code(err))
+		cancel()
+	}
+	s.stop()
+	assert.Contains(t, s.log.String(), "upstream_failures=0\n")
+	assert.NotContains(t, s.log.String(), "upstream failed")
+}
+
+func TestGRPCDeadlines(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1H": time.Hour, "2M": 2 * time.Minute, "3S": 3 * time.Second, "40m": 40 * time.Millisecond,
+		"5000u": 5 * time.Millisecond, "99999999n": 99999999, "99999999u": 99999999 * time.Microsecond,
+		"": -1, "S": -1, "1": -1, "-1S": -1, "1x": -1, "99999999H": -1, "999999999S": -1, "1.5S": -1,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.ProtoMajor, r.Header = 2, http.Header{"Content-Type": {"application/grpc"}, "Grpc-Timeout": {text}}
+		before := time.Now()
+		got := grpcDeadline(r)
+		assert.Equal(t, want < 0, got.IsZero(), text)
+		if want >= 0 {
+			assert.WithinRange(t, got, before.Add(want), time.Now().Add(want), text)
+		}
+		r.ProtoMajor = 1
+		assert.Zero(t, grpcDeadline(r), "not gRPC")
+	}
+}
+
+// TestGRPCWithoutAnUpstream: the client is told what is wrong.
+func TestGRPCWithoutAnUpstream(t *testing.T) {
+	for upstream, want := range map[string]string{
+		"upstream: {url: \"http://" + freeAddress(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",
+		"routes: [{match: {path: /x}, upstream: \"http://127.0.0.1:1\"}]": "Unimplemented: " +
+			"There is no upstream for this request",
+	} {
+		s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\n"+upstream+"\n"+one)
+		conn, err := grpc.NewClient(s.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		require.NoError(t, err)
+		_, err = health.NewHealthClient(conn).Check(t.Context(), &health.HealthCheckRequest{})
+		assert.Equal(t, want, status.Code(err).String()+": "+status.Convert(err).Message())
+		require.NoError(t, conn.Close())
+	}
+}
+
+// TestAGRPCRequestThatAnotherProxyAsksAbout is refused to the proxy by an HTTP status: a 200 would let it pass.
+func TestAGRPCRequestThatAnotherProxyAsksAbout(t *testing.T) {
+	_, ask := startDecide(t, strings.Replace(one, "burst: 5", "burst: 1", 1))
+	header := append([]string{"Content-Type: application/grpc", "Te: trailers"}, traefik...)
+	assert.Equal(t, 200, ask("/decide", header...).StatusCode)
+	assert.Equal(t, 429, ask("/decide", header...).StatusCode)
+}

@@ -1,0 +1,41 @@
+package serve
+
+import (
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// A listener accepts the connections of one server. The socket under it stays open when the server is replaced.
+type listener struct {
+	*net.TCPListener
+	limit   *connLimit // nil for no bound
+	retired atomic.Bool
+}
+
+// retire ends a running call of Accept and all later ones.
+func (l *listener) retire() {
+	l.retired.Store(true)
+	_ = l.SetDeadline(time.Unix(1, 0)) // fails on a closed socket only, where Accept has ended
+}
+
+// Close implements [net.Listener]. The socket stays open: [httpServer] calls it at its end, and others follow.
+func (l *listener) Close() error { return nil }
+
+// Accept implements [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptTCP()
+		switch {
+		case err != nil && l.retired.Load():
+			return nil, net.ErrClosed // net/http would try again after an error of the deadline
+		case err != nil:
+			return nil, err
+		case l.limit == nil:
+			return conn, nil
+		}
+		if counted := l.limit.admit(conn); counted != nil {
+			return counted, nil
+		}
+	}
+}

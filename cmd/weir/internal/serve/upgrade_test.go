@@ -1,0 +1,131 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// h2cApp is an application that remembers the requests that it gets.
+const h2cApp = `
+seen = []
+
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        return
+    body = b"ok"
+    if scope["path"] == "/seen":
+        body = " ".join(seen).encode()
+    else:
+        seen.append(scope["method"] + scope["path"])
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+`
+
+// startHypercorn starts a server that changes to h2c when it is asked, and returns its address.
+func startHypercorn(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("hypercorn")
+	if err != nil {
+		t.Skip("hypercorn is not installed: apt-get install --no-install-recommends python3-hypercorn")
+	}
+	dir, address := t.TempDir(), freeAddress(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "app.py"), []byte(h2cApp), 0o600))
+	cmd := exec.Command(program, "--bind", address, "app:app")
+	cmd.Dir = dir
+	startProgram(t, address, cmd)
+	return address
+}
+
+// smuggle asks to change to h2c by one request, and then sends as many POST /login as it is told to. It returns the
+// status of the first answer, and of how many others there was one.
+func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"+upgrade+
+		"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n")
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return resp.StatusCode, 0
+	}
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	require.NoError(t, err)
+	frames := http2.NewFramer(conn, in)
+	require.NoError(t, frames.WriteSettings())
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := range logins {
+		block.Reset()
+		for _, f := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/login"}} {
+			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
+		}
+		require.NoError(t, frames.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: uint32(3 + 2*i), BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+		}))
+	}
+	for answered < logins {
+		f, err := frames.ReadFrame()
+		require.NoError(t, err)
+		if h, is := f.(*http2.HeadersFrame); is && h.StreamID > 1 {
+			answered++
+		}
+	}
+	return resp.StatusCode, answered
+}
+
+// TestNoTunnelPastTheLimits: one allowed request with Upgrade: h2c carried any number of requests past all limits to an
+// upstream that speaks it.
+func TestNoTunnelPastTheLimits(t *testing.T) {
+	upstream := startHypercorn(t)
+	status, answered := smuggle(t, upstream, "Upgrade: h2c\r\n", 9)
+	require.Equal(t, []int{101, 9}, []int{status, answered}, "this upstream can be asked")
+	for _, upgrade := range []string{
+		"Upgrade: h2c\r\n", "Upgrade: H2C\r\n", "Upgrade: websocket, h2c\r\n", "Upgrade: h2c, websocket\r\n",
+		"Upgrade: websocket\r\nUpgrade: h2c\r\n", "Upgrade: h2c\r\nUpgrade: websocket\r\n", "upgrade:\th2c \r\n",
+		"Upgrade: h2c/1\r\n", "Upgrade: \x80\r\n", "",
+	} {
+		s := start(t, "upstream: http://"+upstream+"\n"+one)
+		status, answered := smuggle(t, s.address(), upgrade, 9)
+		assert.Equal(t, []int{200, 0}, []int{status, answered}, upgrade)
+		s.stop()
+		assert.Contains(t, s.log.String(), "requests=1 allowed=1 refused=0 upstream_failures=0", upgrade)
+	}
+	resp, err := http.Get("http://" + upstream + "/seen")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	seen, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, 9, bytes.Count(seen, []byte("POST/login")), "those of the first test alone")
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestAnUpgradeThatWasNotAskedFor is a failure of the upstream, and no tunnel.
+func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
+	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
+	assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: h2c").status)
+	for _, request := range []string{
+		"POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n\r\nx",
+		"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n",
+	} {
+		resp, err := http.ReadResponse(bufio.NewReader(s.dial(request)), nil)
+		require.NoError(t, err)
+		assert.Equal(t, 502, resp.StatusCode, request)
+	}
+}

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"bufio"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// raw sends a request line as it is, on a connection of its own, and returns the status.
+func (r *running) raw(line string) int {
+	r.t.Helper()
+	conn := r.dial(line + " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(r.t, err, line)
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// A method in another case is the same method: many servers take it so.
+func TestNoWayAroundAMethod(t *testing.T) {
+	s := start(t, `rules:
+  - {name: login, rate: 1/h, burst: 1, match: {method: POST}}
+  - {name: read, rate: 1/h, burst: 1, match: {method: GET}}
+  - {name: each, rate: 1/h, burst: 1, match: {method: [PUT, PATCH]}, key: method}`)
+	assert.Equal(t, 200, s.raw("POST /login"))
+	for _, method := range []string{"POST", "post", "Post", "POSt"} {
+		assert.Equal(t, 429, s.raw(method+" /login"), method)
+	}
+	assert.Equal(t, 200, s.raw("head /"))
+	assert.Equal(t, 429, s.raw("Get /"))
+	assert.Equal(t, 200, s.raw("put /"))
+	assert.Equal(t, 429, s.raw("PUT /"), "one key")
+	assert.Equal(t, 200, s.raw("patch /"), "another key")
+}
+
+// CONNECT asks for a tunnel to anywhere.
+func TestConnectIsRefused(t *testing.T) {
+	reached := false
+	s := start(t, "upstream: "+newUpstream(t, func(http.ResponseWriter, *http.Request) { reached = true })+"\n"+one)
+	for _, line := range []string{"CONNECT a.example:443", "CONNECT /x", "connect /x", "Connect /x"} {
+		assert.Equal(t, http.StatusMethodNotAllowed, s.raw(line), line)
+	}
+	assert.False(t, reached)
+}
+
+// The rule of the README holds however the path is written, and so does a pattern with a name in it.
+func TestNoWayAroundAPath(t *testing.T) {
+	s := start(t, `rules:
+  - {name: login, rate: 1/h, burst: 1, key: [ip, path], match: {path: /login}}
+  - {name: search, rate: 1/h, burst: 1, match: {path: "/users/{id}/search"}}`)
+	assert.Equal(t, 200, s.raw("GET /login"))
+	for _, path := range []string{"/login/", "/LOGIN", "/login;x", "/login%2f", "/%6cogin", "//login", "/x/..;/login"} {
+		assert.Equal(t, 429, s.raw("GET "+path), path)
+	}
+	assert.Equal(t, 200, s.raw("GET /users/1/search"))
+	for _, path := range []string{"/users/1%2f2/search", "/users/%2e%2e/search", "/users/%2e/search", "/USERS/2/search/"} {
+		assert.Equal(t, 429, s.raw("GET "+path), path)
+	}
+}
+
+func TestAmbiguousPathsAreRefused(t *testing.T) {
+	const strict = "ambiguous_paths: refuse\n"
+	s := start(t, strict+one)
+	assert.Equal(t, 200, s.raw("GET /a/b/"))
+	assert.Equal(t, 400, s.raw("GET /a%2fb"))
+	assert.Contains(t, s.get("/a;b").body, "The request is ambiguous: servers read its path in several ways, because of a semicolon")
+	s.change(one)
+	assert.Equal(t, 200, s.raw("GET /a%2fb"))
+
+	_, ask := startDecide(t, strict+one)
+	for uri, want := range map[string]int{"/a/%2e%2e/b": 400, "/a/b": 200} {
+		assert.Equal(t, want, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+uri).StatusCode, uri)
+	}
+	assert.Equal(t, 403, ask("/decide?status=403", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /a;b").StatusCode, "nginx")
+}

@@ -1,0 +1,70 @@
+package httplimit
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// The gRPC status codes of a refusal (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md).
+const (
+	grpcResourceExhausted = 8
+	grpcUnavailable       = 14
+)
+
+// IsGRPC reports whether a request is a gRPC call: HTTP/2 with the content type application/grpc or one below it, such
+// as application/grpc+proto. gRPC-Web is another protocol, whose clients read HTTP statuses.
+func IsGRPC(r *http.Request) bool {
+	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	return is && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// refuseGRPC answers a gRPC call without a message ("Trailers-Only"): a status of 200 and the gRPC status among the
+// headers. An HTTP status of 429 or 503 is UNAVAILABLE to gRPC clients, which many of them retry at once.
+func (res *Result) refuseGRPC(w http.ResponseWriter) {
+	code, message := uint64(grpcResourceExhausted), "rate limit exceeded"
+	switch {
+	case res.verdict == unavailable:
+		code, message = grpcUnavailable, "the rate limiter's store does not answer"
+	case res.never():
+		message = "the call costs more than the rate limit"
+	}
+	h := w.Header()
+	h["Content-Type"] = []string{"application/grpc"}
+	h["Grpc-Status"] = []string{strconv.FormatUint(code, 10)}
+	h["Grpc-Message"] = []string{message}
+	if res.retry > 0 {
+		details := grpcStatus(code, message, uint64(res.retry))
+		h["Grpc-Status-Details-Bin"] = []string{base64.RawStdEncoding.EncodeToString(details)}
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo of so many seconds, in the encoding of Protocol
+// Buffers:
+//
+//	Status   { int32 code = 1; string message = 2; repeated Any details = 3; }
+//	Any      { string type_url = 1; bytes value = 2; }
+//	RetryInfo{ Duration retry_delay = 1; }
+//	Duration { int64 seconds = 1; }
+func grpcStatus(code uint64, message string, seconds uint64) []byte {
+	delay := appendVarint(nil, 1, seconds)
+	retryInfo := appendBytes(nil, 1, delay)
+	detail := appendBytes(nil, 1, []byte("type.googleapis.com/google.rpc.RetryInfo"))
+	detail = appendBytes(detail, 2, retryInfo)
+	status := appendVarint(nil, 1, code)
+	status = appendBytes(status, 2, []byte(message))
+	return appendBytes(status, 3, detail)
+}
+
+// appendVarint appends a field of the wire type VARINT.
+func appendVarint(b []byte, field byte, value uint64) []byte {
+	return binary.AppendUvarint(append(b, field<<3), value)
+}
+
+// appendBytes appends a field of the wire type LEN.
+func appendBytes(b []byte, field byte, value []byte) []byte {
+	return append(binary.AppendUvarint(append(b, field<<3|2), uint64(len(value))), value...)
+}

@@ -1,0 +1,109 @@
+package reference
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A SlidingLog is one key's list of what was taken and when. An entry of the instant t is
+// in the last window until t + length, when it has left.
+type SlidingLog struct {
+	limit   uint64
+	length  int64
+	entries []entry // the oldest first
+	newest  int64   // the time of the newest, also if it was refunded
+}
+
+type entry struct {
+	at int64
+	n  uint64
+}
+
+// NewSlidingLog returns an empty list.
+func NewSlidingLog(limit uint64, length time.Duration) *SlidingLog {
+	return &SlidingLog{limit: limit, length: int64(length)}
+}
+
+// inside returns the entries that have not left by an instant.
+func (l *SlidingLog) inside(nanos int64) []entry {
+	for i, e := range l.entries {
+		if nanos-e.at < l.length {
+			return l.entries[i:]
+		}
+	}
+	return nil
+}
+
+// Count returns how many tokens were taken in the last window.
+func (l *SlidingLog) Count(nanos int64) uint64 {
+	sum := uint64(0)
+	for _, e := range l.inside(nanos) {
+		sum += e.n
+	}
+	return sum
+}
+
+// Take takes n tokens if the last window has room for them. A late one is entered as if it
+// had come with the newest.
+func (l *SlidingLog) Take(nanos int64, n uint64) bool {
+	if n > l.Remaining(nanos) {
+		return false
+	}
+	if n > 0 {
+		l.newest = max(l.newest, nanos)
+		l.entries = append(l.entries, entry{l.newest, n})
+	}
+	return true
+}
+
+// Remaining returns the tokens that the last window has room for.
+func (l *SlidingLog) Remaining(nanos int64) uint64 { return l.limit - min(l.Count(nanos), l.limit) }
+
+// RetryAfter returns how long it is until so many entries have left that n tokens fit in.
+func (l *SlidingLog) RetryAfter(nanos int64, n uint64) int64 {
+	if n > l.limit {
+		return math.MaxInt64
+	}
+	if l.Remaining(nanos) >= n {
+		return 0
+	}
+	for _, e := range l.entries {
+		if left := e.at + l.length; left > nanos && l.Remaining(left) >= n {
+			return left - nanos
+		}
+	}
+	panic("reference: when all have left there is room")
+}
+
+// ResetAfter returns how long it is until the oldest entry leaves.
+func (l *SlidingLog) ResetAfter(nanos int64) int64 {
+	if entries := l.inside(nanos); len(entries) > 0 {
+		return entries[0].at + l.length - nanos
+	}
+	return 0
+}
+
+// Refund forgets the n oldest tokens of the last window.
+func (l *SlidingLog) Refund(nanos int64, n uint64) {
+	for i := range l.entries {
+		e := &l.entries[i]
+		if e.at+l.length > nanos {
+			given := min(n, e.n)
+			n, e.n = n-given, e.n-given
+		}
+	}
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })
+}
+
+// Reset empties the list.
+func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
+
+// Idle reports whether everything has left.
+func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
+
+// Change returns the list under another limit, and for a window that is not longer: what was
+// taken stays what it is.
+func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
+	return &SlidingLog{limit, int64(length), l.entries, l.newest}
+}

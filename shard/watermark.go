@@ -1,0 +1,75 @@
+package shard
+
+// The watermark is a time that has certainly been reached, in nanoseconds; it never
+// falls. Two things hang on it (R7 in doc.go):
+//
+//   - A record is forgotten as idle only if it is idle at the watermark, and a new
+//     record starts full at the watermark or later. So forgetting is unobservable even
+//     to a call whose clock is late.
+//   - Two times that meet in one call are never so far apart that their difference
+//     on the payload's circle would mean something else.
+//
+// Ordinary calls read it and compare. It is written by the sweeper, by an insert
+// that reclaims a record which became idle after the watermark, and when time has
+// leapt.
+
+// Distances on the payload's circle, in skews. A bucket owes at most two, and was
+// charged at most one ahead of the watermark.
+const (
+	circle   = 16
+	leapStep = 4 // all that was indebted before the step is idle after it
+	overtook = 3 // a bucket charged at a time so far back is idle
+)
+
+// Watermark returns the watermark.
+func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
+
+// catchUp returns the time at which a call whose clock reads now is to be
+// decided: the watermark if now is late. If now is further ahead of the watermark than the
+// skew, which takes most of a day without a sweep or a leap in the caller's time, the
+// watermark follows it.
+func (t *Table) catchUp(now int64) int64 {
+	for {
+		watermark := t.watermark.Load()
+		if now <= int64(watermark) {
+			return int64(watermark)
+		}
+		ahead, skew := uint64(now)-watermark, t.plan.Load().skew
+		if ahead <= skew {
+			return now
+		}
+		t.advance(watermark, watermark+leap(ahead, skew))
+	}
+}
+
+// leap returns how far the watermark goes in one step towards a time so far ahead. Whole
+// turns of the circle come with the first step, and cost nothing: a record stays at
+// the same distance, and the rest of the step makes it idle. What then remains is less
+// than a turn, four steps more.
+func leap(ahead, skew uint64) uint64 {
+	if ahead <= leapStep*skew {
+		return ahead
+	}
+	return ahead - (ahead-leapStep*skew)%(circle*skew)
+}
+
+// raise makes the watermark at least now, which is not further ahead of it than the skew.
+func (t *Table) raise(now int64) {
+	for {
+		watermark := t.watermark.Load()
+		if uint64(now) <= watermark || t.advance(watermark, uint64(now)) {
+			return
+		}
+	}
+}
+
+// advance moves the watermark and reports whether it did. Before the watermark moves on, the
+// last leap's sweep has to be made, by the call that comes first: or idle records would stay
+// behind long enough to look indebted again.
+func (t *Table) advance(watermark, to uint64) bool {
+	if swept := t.swept.Load(); watermark > swept && watermark-swept > t.plan.Load().skew {
+		t.pass(int64(watermark), nil)
+		return false
+	}
+	return t.watermark.CompareAndSwap(watermark, to)
+}
