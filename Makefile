@@ -1,6 +1,8 @@
 # weir: every command a person needs. `make` lists them.
 
-MODULES   := . bench redislimit cmd/weir
+# Those of go.work, and bench, which has a go.work of its own: the libraries that it compares weir
+# with would raise the versions of everybody's dependencies (docs/decisions/0001-modules.md).
+MODULES   := . fuzz examples redislimit cmd/weir internal/release bench
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -17,86 +19,130 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 # A target is one bash script that stops at the first command that fails.
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
+# One stage after the other, each on all cores.
+.NOTPARALLEL:
 
-# Every module by its own requirements: those of the libraries that bench/ compares weir
-# with, and of the Redis client, are nobody else's. So bench/ and redislimit/ are not in
-# go.work either, which is for editors: there they would raise versions for all.
-export GOWORK := off
+# The go command finds the go.work of each module by itself.
+unexport GOWORK
+# Without cgo but under the race detector, so that all stages share compiled packages, also those
+# before a C compiler is installed.
+export CGO_ENABLED := 0
+
+# The commit goes into the program where git can tell it.
+STAMP = -buildvcs=$(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
+BUILD = go build -trimpath $(STAMP) -ldflags '-s -w'
+
+# $(call each,NAME,COMMAND) is a stage for every module.
+each  = @set -e; for module in $(MODULES); do .ci/stage "$(1) $$module" bash -c 'cd $$0 && $(2)' $$module; done
+stage = @.ci/stage
 
 # The tests of redislimit wait for real servers, up to a timeout: one package after the other.
-serial = $$([ $$module = redislimit ] && echo -p 1)
-
-# A command for every module in turn.
-each = @set -e; for module in $(MODULES); do (cd $$module && $(1)); done
+# They are compiled before that, because -p 1 compiles one after the other, too.
+go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 ./...; else go test $(1) ./...; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-explore test-stress test-proxies test-valkey test-race test-386 cross check vulncheck bench bench-quick bench-full bench-guard bench-proxy bench-go explore fuzz soak clean
+.PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(MAKEFILE_LIST))
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## start the limiting proxy on 127.0.0.1:8080 and its live page on 127.0.0.1:8081 (1/s, burst 5; ADDRESS=..., ADMIN=... to change)
+run: build-weir ## start the limiting proxy on 127.0.0.1:8080 and its live page on 127.0.0.1:8081 (1/s, burst 5; ADDRESS=..., ADMIN=... to change)
 	$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN)
 
-build: ## build weir, and weir-bench for `weir bench`, into bin/
-	cd cmd/weir && go build -o ../../$(BIN)/weir .
-	cd bench && go build -o ../$(BIN)/weir-bench ./cmd/weir-bench
+build: build-weir build-bench ## build weir, and weir-bench for `weir bench`, into bin/
 
-test: ## every test: plain, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, under the race detector, as 32 bits, the cross builds, and that it is no slower
-	@command -v chromium chromium-browser google-chrome >/dev/null || .ci/install chromium
-	@command -v redis-server >/dev/null && command -v faketime >/dev/null || .ci/install redis-server faketime
-	$(call each,go test $(serial) ./...)
-	@$(MAKE) --no-print-directory test-explore test-stress test-proxies test-race test-386 cross bench-guard
+build-weir:
+	cd cmd/weir && $(BUILD) -o ../../$(BIN)/weir .
+
+build-bench:
+	cd bench && $(BUILD) -o ../$(BIN)/weir-bench ./cmd/weir-bench
+
+test: begin test-begins programs test-modules test-explore test-stress bench-guard ## the tests: every module, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, and that it is no slower (WEIR_INSTALL=no installs nothing)
+	@.ci/summary
+
+test-begins:
+	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, and the guard of the speed. make test-all adds mutants, the Spin model, the race detector, 32 bits and the builds for other systems."
+
+test-all: test test-mutants test-race test-386 cross ## the same, every mutant and the Spin model, under the race detector, as 32 bits, and the cross builds
+	@.ci/summary
+
+begin: # once for all targets of a call
+	@mkdir -p $(BIN) && rm -f $(BIN)/stages $(BIN)/skipped
+
+programs: begin
+	@.ci/install chromium,chromium-browser,google-chrome "the live page in a browser" chromium
+	@.ci/install redis-server,valkey-server "limits in real Redis servers" redis-server
+	@.ci/install faketime "Redis servers whose clock leaps" faketime
+	@.ci/install nginx "weir behind a real nginx" nginx-light
+	@.ci/install caddy "weir behind a real Caddy" caddy
+	@.ci/install haproxy "weir behind a real HAProxy" haproxy
+	@.ci/install hypercorn "an upstream that changes the protocol" python3-hypercorn
+
+test-modules: begin
+	$(call each,test,$(call go-test))
+
+test-explore: begin ## every interleaving of small scenarios
+	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./fuzz/explore ./redislimit/internal/lease
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
-explore = { go test -tags explore -timeout 0 -v ./internal/interleave ./fuzz/explore ./fuzz/model $(1) && \
-	cd redislimit && go test -tags explore -timeout 0 -v ./internal/lease $(1); } | grep -Ev '^(===|    ---|--- PASS)'
+explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
 
-test-explore: ## every interleaving of small scenarios, every mutant, the Spin model (installed when missing and root)
-	@command -v spin >/dev/null && command -v gcc >/dev/null || .ci/install spin gcc libc6-dev
-	$(call explore)
+test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
+	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
 
-test-stress: ## the stress tests, goroutines suspended between any two atomic steps
-	go test -tags stress -run Stress ./fuzz
-	cd redislimit && go test -tags stress ./internal/lease
+programs-model: begin
+	@.ci/install spin "the model of the protocol" spin
+	@.ci/install gcc "the model of the protocol" gcc libc6-dev
 
-test-proxies: ## weir behind real nginx, Caddy and HAProxy, and before hypercorn (installed when missing and root)
-	@command -v nginx /usr/sbin/nginx >/dev/null || .ci/install nginx-light
-	@command -v caddy >/dev/null && command -v haproxy /usr/sbin/haproxy >/dev/null && command -v hypercorn >/dev/null \
-		|| .ci/install caddy haproxy python3-hypercorn
-	cd cmd/weir && go test -count 1 -run 'Nginx|Prox|Tunnel' ./internal/serve
+explore: programs-model ## every interleaving, larger scenarios, too, with the mutants and the model (minutes)
+	$(call explored,-count 1 -large ./internal/interleave ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)
+
+test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
+	$(stage) stress go test -tags stress -run Stress ./fuzz ./redislimit/internal/lease
 
 # Debian 12 has valkey-server among its backports. redistest takes the first redis-server on the PATH.
-test-valkey: ## the tests of redislimit with Valkey in the place of Redis (installed when missing, root, and packaged)
-	@command -v valkey-server >/dev/null || .ci/install valkey-server
+test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis (installed when missing, root, and packaged)
+	@CI=1 .ci/install valkey-server "Valkey in the place of Redis" valkey-server
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
 	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 ./...
 
-test-race: ## the tests under the race detector (needs a C compiler; installed when missing and root)
-	@command -v cc gcc >/dev/null || .ci/install gcc libc6-dev
-	$(call each,CGO_ENABLED=1 go test $(serial) -race -short ./...)
+test-race: begin ## the tests under the race detector (needs a C compiler)
+	@.ci/install cc,gcc "the race detector" gcc libc6-dev
+	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short); fi)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
-test-386: ## the tests as a 32-bit program, or vet and build where the kernel cannot run one
-	@if GOARCH=386 CGO_ENABLED=0 go test -run '^$$' ./atomicbucket >/dev/null 2>&1; \
-	then echo "GOARCH=386 go test ./..."; GOARCH=386 CGO_ENABLED=0 go test ./...; \
-	else echo "this kernel runs no 32-bit programs: vet and build only"; GOARCH=386 CGO_ENABLED=0 go vet ./... && GOARCH=386 CGO_ENABLED=0 go build ./...; fi
+test-386: begin ## the tests as a 32-bit program, or vet and build where the kernel cannot run one
+	$(stage) "32 bits" bash -c 'export GOARCH=386; if go test -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
+	then go test ./... ./fuzz/...; \
+	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 
-cross: ## build for other systems
-	$(call each,GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go vet ./... && GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build ./... && GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build ./...)
+cross: begin ## build for other systems
+	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; go vet work && cd bench && go vet ./...'
+	$(stage) "cross darwin/arm64" bash -c 'export GOOS=darwin GOARCH=arm64; go build work && cd bench && go build ./...'
+	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./...'
 
-check: ## what every commit passes: format, vet, staticcheck, tidy modules
+check: begin ## what every commit passes: format, vet, staticcheck, tidy modules, and plain go commands that change no file
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
-	$(call each,go vet ./...)
-	go vet -tags explore ./internal/interleave ./fuzz/explore ./fuzz/model ./shard ./internal/word
-	cd redislimit && go vet -tags explore ./internal/lease
-	go vet -tags stress ./...
-	cd redislimit && go vet -tags stress ./internal/lease
-	$(call each,go run $(STATICCHECK) ./...)
-	$(call each,go mod tidy -diff)
+	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
+	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
+	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
+	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./...'
+	$(stage) "tidy modules" .ci/tidy -diff $(MODULES)
 
-vulncheck: ## known vulnerabilities of dependencies (needs the network)
-	$(call each,go run $(GOVULNCHECK) ./...)
+tidy: ## go mod tidy for every module, and the sums of the workspaces
+	.ci/tidy $(MODULES)
+	rm -f go.work.sum bench/go.work.sum
+	go list -m all >/dev/null && go list -deps -test work >/dev/null
+	cd bench && go list -m all >/dev/null && go list -deps -test ./... >/dev/null
+
+release: ## set versions, write the changelog, commit and tag VERSION=v1.2.3; REALLY=yes does it, otherwise it says what it would do (docs/releasing.md)
+	cd internal/release && go run . release -version "$(VERSION)" $(if $(REALLY),-really)
+
+release-check: begin ## import and install what the tree would publish, as strangers do, from a module proxy made of it
+	$(stage) "release check" bash -c 'cd internal/release && go run . check'
+
+vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
+	$(call each,vulncheck,go run $(GOVULNCHECK) ./...)
 
 # Prints the table and leaves a page with charts and the figures in bin/.
 bench_to = mkdir -p $(BIN) && $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
@@ -110,27 +156,23 @@ bench-quick: build ## the same in two minutes: the targets, and a few libraries
 bench-full: build ## the same with everything, more than an hour
 	$(call bench_to,--full)
 
-bench-guard: ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
-	cd bench && WEIR_GUARD=1 go test -count 1 ./guard
+bench-guard: begin ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
+	$(stage) "bench guard" bash -c 'cd bench && WEIR_GUARD=1 go test -count 1 ./guard'
 
 bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, ROUNDS rounds (installed when missing and root), four minutes; JSON in bin/
-	@command -v wrk >/dev/null && command -v nginx /usr/sbin/nginx >/dev/null && command -v haproxy /usr/sbin/haproxy >/dev/null \
-		|| .ci/install wrk nginx-light haproxy
+	@CI=1 .ci/install wrk "the load" wrk
+	@CI=1 .ci/install nginx "one of the proxies" nginx-light
+	@CI=1 .ci/install haproxy "one of the proxies" haproxy
 	cd bench && go build -o ../$(BIN)/weir-bench-proxy ./cmd/weir-bench-proxy
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 
-.PHONY: bench-overshoot
 bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), a quarter of an hour; a table and JSON in bin/
-	@command -v redis-server >/dev/null || .ci/install redis-server
+	@CI=1 .ci/install redis-server "the store" redis-server
 	cd redislimit && go build -o ../$(BIN)/weir-overshoot ./cmd/weir-overshoot
 	$(BIN)/weir-overshoot --json $(RESULTS)-overshoot.json | tee $(RESULTS)-overshoot.md
 
 bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat (BENCH=... to choose)
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
-
-explore: ## every interleaving of a few calls, larger scenarios too (minutes)
-	@command -v spin >/dev/null && command -v gcc >/dev/null || .ci/install spin gcc libc6-dev
-	$(call explore,-count 1 -large)
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz $(MODULES)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // A cell is one key's word as a table would use it: forgotten, at times, when it is idle.

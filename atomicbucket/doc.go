@@ -51,4 +51,8 @@
 // token, so that costs are whole numbers and no rounding ever accumulates. A bucket that is
 // refilled in batches is the same with a clock that goes in steps. [FixedWindow],
 // [SlidingWindow] and [SlidingLog] pack a time and counts into the payload.
+//
+// # Stability
+//
+// This package is exported because other modules of this repository need it. It may change in any release.
 package atomicbucket

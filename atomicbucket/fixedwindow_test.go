@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 const day = 24 * time.Hour

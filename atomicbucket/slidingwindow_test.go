@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 func slidingTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, window time.Duration, seed uint64) *trial {

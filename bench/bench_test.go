@@ -7,7 +7,6 @@ import (
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -20,7 +19,7 @@ func BenchmarkRow(b *testing.B) {
 			if testing.Short() && row.Large() {
 				b.Skip("ten million keys")
 			}
-			names := subject.Of(&row)
+			names := measure.Of(&row)
 			for _, p := range peers.All() {
 				if !row.Batch {
 					names = append(names, p.Name)
@@ -36,7 +35,7 @@ func BenchmarkRow(b *testing.B) {
 // benchSubject measures one subject. It is made once, however often the benchmark is called with
 // another b.N.
 func benchSubject(b *testing.B, row *workload.Row, name string) {
-	if subject.Cannot(row, name) != "" {
+	if measure.Cannot(row, name) != "" {
 		return
 	}
 	var requests *workload.Stream
@@ -47,12 +46,12 @@ func benchSubject(b *testing.B, row *workload.Row, name string) {
 		if decider == nil {
 			var before *workload.Stream
 			before, requests = row.Load()
-			d, end, err := subject.Open(row, name, requests)
+			d, end, err := measure.Open(row, name, requests)
 			if err != nil {
 				b.Fatal(err)
 			}
 			decider, release = d, end
-			subject.Warm(d, before)
+			measure.Warm(d, before)
 		}
 		var sum measure.Sample
 		b.ReportAllocs()
@@ -80,7 +79,7 @@ func benchSubject(b *testing.B, row *workload.Row, name string) {
 // clock=tsc/of=weir.
 func label(name string) string {
 	of, clock, ok := strings.Cut(name, ", ")
-	if ok && (subject.IsWeir(name) || subject.IsFloor(name)) {
+	if ok && (measure.IsWeir(name) || measure.IsFloor(name)) {
 		if strings.HasSuffix(clock, " clock") {
 			return "clock=" + strings.ToLower(strings.TrimSuffix(clock, " clock")) + "/of=" + of
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
@@ -17,7 +16,7 @@ import (
 // year is a window of the clock that does not end during a benchmark.
 const year = 365 * 24 * time.Hour
 
-// question is a limiter that is asked in another way than by Allow.
+// question is a limiter that is asked by another call than Allow.
 type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
@@ -28,7 +27,7 @@ func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
 	for range fill {
-		subject.Warm(decider, before)
+		measure.Warm(decider, before)
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -72,10 +71,10 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// nobody is an observer that does nothing.
-type nobody struct{}
+// ignore is an observer that does nothing.
+type ignore struct{}
 
-func (nobody) Refused(engine.Refusal) {}
+func (ignore) Refused(engine.Refusal) {}
 
 // BenchmarkObserve is a refusal without an observer, and with one that is told of one in a thousand
 // and of all.
@@ -85,8 +84,8 @@ func BenchmarkObserve(b *testing.B) {
 		options []engine.Option
 	}{
 		{"of=none", nil},
-		{"of=1/1000", []engine.Option{engine.Observe(nobody{}, 1000)}},
-		{"of=all", []engine.Option{engine.Observe(nobody{}, 1)}},
+		{"of=1/1000", []engine.Option{engine.Observe(ignore{}, 1000)}},
+		{"of=all", []engine.Option{engine.Observe(ignore{}, 1)}},
 	} {
 		l := limiter(b, engine.TokenBucket(engine.PerHour(1), 1), o.options...)
 		b.Run(o.name, func(b *testing.B) { compare(b, find(b, "denied-1k"), 1, l) })
@@ -130,7 +129,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 	denied.Name, denied.Refused = "denied-1m", true
 	for _, row := range []workload.Row{find(b, "allowed-1k"), find(b, "denied-1k"), find(b, "zipf-1m"), denied} {
 		b.Run(row.Name, func(b *testing.B) {
-			benchSubject(b, &row, subject.FloorTSC)
+			benchSubject(b, &row, measure.FloorTSC)
 			for _, a := range algorithms {
 				few := row.Keys == 1000
 				if few && a.name == "log4" || !few && a.name == "log127" {
@@ -167,9 +166,9 @@ func BenchmarkAlgorithms(b *testing.B) {
 // Names are what benchstat reads.
 func TestLabels(t *testing.T) {
 	for name, want := range map[string]string{
-		subject.WeirTSC:        "clock=tsc/of=weir",
-		subject.FloorPrecise:   "clock=precise/of=floor",
-		subject.WeirBatch:      "of=weir-TakeBatch",
+		measure.WeirTSC:        "clock=tsc/of=weir",
+		measure.FloorPrecise:   "clock=precise/of=floor",
+		measure.WeirBatch:      "of=weir-TakeBatch",
 		"sethvargo/go-limiter": "of=sethvargo-go-limiter",
 	} {
 		if got := label(name); got != want {

@@ -39,7 +39,7 @@ require (
 	github.com/weir-go/weir v0.0.0
 	github.com/zeebo/xxh3 v1.0.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.46.0
+	golang.org/x/sys v0.47.0
 )
 
 replace github.com/weir-go/weir => ..

@@ -38,4 +38,8 @@
 //
 // Errors come from what is set up and from what may wait, never from a decision. They name
 // the value and the range.
+//
+// # Stability
+//
+// The API follows semantic versions from v0.1.0 on.
 package engine

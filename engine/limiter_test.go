@@ -11,10 +11,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/weir-go/weir/internal/leakcheck"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // A hand is a clock that a test sets.
 type hand struct{ nanos atomic.Int64 }
@@ -284,7 +285,7 @@ func TestCloseTwiceAndThenDecide(t *testing.T) {
 	}
 }
 
-// A limiter that is forgotten without Close stops its goroutines (goleak in TestMain
+// A limiter that is forgotten without Close stops its goroutines (leakcheck in TestMain
 // sees to the rest).
 func TestForgottenLimiterStops(t *testing.T) {
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(100), ClockCoarse())

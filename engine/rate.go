@@ -100,3 +100,22 @@ func (r Rate) String() string {
 	}
 	return tokens + "/" + r.period.String()
 }
+
+// MarshalText writes what [Rate.String] does. A rate that [ParseRate] does not read, such as the zero Rate, is an
+// error.
+func (r Rate) MarshalText() ([]byte, error) {
+	if err := atomicbucket.CheckRate(r.tokens, r.period); err != nil {
+		return nil, fmt.Errorf("engine: rate %v: %w", r, err)
+	}
+	return []byte(r.String()), nil
+}
+
+// UnmarshalText reads what [ParseRate] does.
+func (r *Rate) UnmarshalText(text []byte) error {
+	rate, err := ParseRate(string(text))
+	if err != nil {
+		return err
+	}
+	*r = rate
+	return nil
+}

@@ -94,3 +94,24 @@ func FuzzParseRate(f *testing.F) {
 		require.NoError(t, err)
 	})
 }
+
+// A rate goes through files and flags as the text that people write.
+func TestRateAsText(t *testing.T) {
+	for text, want := range map[string]Rate{"100/s": PerSecond(100), "10/1500ms": Per(10, 1500*time.Millisecond), "1/7d": Per(1, 7*24*time.Hour)} {
+		var got Rate
+		require.NoError(t, got.UnmarshalText([]byte(text)))
+		assert.Equal(t, want, got)
+		written, err := got.MarshalText()
+		require.NoError(t, err)
+		var again Rate
+		require.NoError(t, again.UnmarshalText(written))
+		assert.Equal(t, want, again)
+	}
+	kept := PerSecond(3)
+	require.ErrorContains(t, kept.UnmarshalText([]byte("5")), `rate "5": want tokens/period`)
+	assert.Equal(t, PerSecond(3), kept, "an error changes nothing")
+	for _, bad := range []Rate{{}, PerSecond(-1), PerSecond(2e9), PerSecond(math.NaN())} {
+		_, err := bad.MarshalText()
+		require.ErrorContains(t, err, "engine: rate "+bad.String())
+	}
+}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 	"github.com/weir-go/weir/shard"
 )
 

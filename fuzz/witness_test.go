@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // hand is a clock that a test sets, in nanoseconds since 1970.

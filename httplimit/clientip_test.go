@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -123,7 +122,7 @@ func TestForwardedForChains(t *testing.T) {
 	}
 }
 
-// TestForwarded: RFC 7239, with its quoted strings and its names for unknown nodes.
+// TestForwarded: RFC 7239, with its quoted strings and names for nobody.
 func TestForwarded(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"), httplimit.IPHeader("forwarded"))
 	for _, c := range []struct {
@@ -171,7 +170,7 @@ func TestForwarded(t *testing.T) {
 		t.Run(strings.Join(c.lines, "|"), func(t *testing.T) {
 			r := getFrom(proxy)
 			r.Header["Forwarded"] = c.lines
-			r.Header.Set("X-Forwarded-For", "6.6.6.6") // not the configured header
+			r.Header.Set("X-Forwarded-For", "6.6.6.6") // nobody asked for it
 			assert.Equal(t, c.want, ip.Addr(r).String())
 			r.RemoteAddr = direct
 			assert.Equal(t, "198.51.100.7", ip.Addr(r).String())
@@ -182,10 +181,8 @@ func TestForwarded(t *testing.T) {
 // TestOneNamedHeader: a header that holds the address, and nothing else is read.
 func TestOneNamedHeader(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.1"), httplimit.IPHeader("CF-Connecting-IP"))
-	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom(proxy, "cf-connecting-ip", "203.0.113.9", "X-Forwarded-For",
-		"6.6.6.6")).String())
-	assert.Equal(t, "10.0.0.1", ip.Addr(getFrom(proxy, "X-Forwarded-For", "6.6.6.6", "X-Real-IP", "6.6.6.6", "Forwarded",
-		"for=6.6.6.6")).String())
+	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom(proxy, "cf-connecting-ip", "203.0.113.9", "X-Forwarded-For", "6.6.6.6")).String())
+	assert.Equal(t, "10.0.0.1", ip.Addr(getFrom(proxy, "X-Forwarded-For", "6.6.6.6", "X-Real-IP", "6.6.6.6", "Forwarded", "for=6.6.6.6")).String())
 	assert.Equal(t, "198.51.100.7", ip.Addr(getFrom(direct, "CF-Connecting-IP", "6.6.6.6")).String())
 }
 
@@ -196,7 +193,7 @@ func TestUnixSockets(t *testing.T) {
 		ip := clientIP(t, options...)
 		assert.False(t, ip.Addr(r).IsValid())
 		text, limited := httplimit.KeyFunc(ip.Key).Text(r)
-		assert.True(t, limited, "a client without an address is limited, too")
+		assert.True(t, limited, "nobody is unlimited for want of an address")
 		other, _ := httplimit.KeyFunc(ip.Key).Text(getFrom("", "X-Forwarded-For", "203.0.113.10"))
 		assert.Equal(t, text, other)
 	}
@@ -261,46 +258,6 @@ func TestBadClientIPOptions(t *testing.T) {
 	}
 }
 
-// TestForgedPrefixChangesNothing: whatever a client sends, in however many lines, behind one trusted
-// proxy it is seen as the address that the proxy appended.
-func TestForgedPrefixChangesNothing(t *testing.T) {
-	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"))
-	forwarded := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"), httplimit.IPHeader("Forwarded"))
-	piece := rapid.SampledFrom([]string{
-		"1.1.1.1", "10.0.0.2", "::1", "[", "]", ":", "%", ",", " ", ";", `"`, `\`, "=", "for=", "for=1.1.1.1", "unknown",
-		"\x00", "é", "x",
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		var lines []string
-		for range rapid.IntRange(0, 3).Draw(t, "lines") {
-			lines = append(lines, strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), ""))
-		}
-		client := rapid.SampledFrom([]string{"203.0.113.9", "2001:db8::1"}).Draw(t, "client")
-		node := client
-		if strings.Contains(client, ":") {
-			node = `"[` + client + `]:443"`
-		}
-		sameLine := len(lines) > 0 && rapid.Bool().Draw(t, "same line")
-		add := func(element string) []string {
-			if !sameLine {
-				return append(append([]string{}, lines...), element)
-			}
-			out := append([]string{}, lines...)
-			out[len(out)-1] += ", " + element
-			return out
-		}
-		r := getFrom(proxy)
-		r.Header["X-Forwarded-For"] = add(client)
-		r.Header["Forwarded"] = add("for=" + node + ";proto=https")
-		if got := ip.Addr(r).String(); got != client {
-			t.Fatalf("X-Forwarded-For %q: client is %s", r.Header["X-Forwarded-For"], got)
-		}
-		if got := forwarded.Addr(r).String(); got != client {
-			t.Fatalf("Forwarded %q: client is %s", r.Header["Forwarded"], got)
-		}
-	})
-}
-
 // FuzzClientIP: no header makes the walk fail, and one that does not come from a trusted proxy
 // changes nothing.
 func FuzzClientIP(f *testing.F) {
@@ -344,8 +301,7 @@ func TestClientIPDoesNotAllocate(t *testing.T) {
 		{clientIP(t), "X-Forwarded-For", nil},
 		{clientIP(t, trust), "X-Forwarded-For", []string{"1.1.1.1, 203.0.113.9, 10.0.0.2", "10.0.0.3:80"}},
 		{clientIP(t, trust), "X-Forwarded-For", []string{"[2001:db8::1%eth0]:443, ::ffff:10.0.0.2"}},
-		{clientIP(t, trust, httplimit.IPHeader("Forwarded")), "Forwarded",
-			[]string{`for="[2001:db8::1]:443";proto=https, for=10.0.0.2`}},
+		{clientIP(t, trust, httplimit.IPHeader("Forwarded")), "Forwarded", []string{`for="[2001:db8::1]:443";proto=https, for=10.0.0.2`}},
 	} {
 		for _, remote := range []string{proxy, proxy6, "[fe80::1%eth0]:1"} {
 			r := getFrom(remote)

@@ -172,6 +172,8 @@ func TestTiers(t *testing.T) {
 	w := serve(h, getFrom(direct, "Plan", "1"))
 	assert.Equal(t, `"plan";q=4;w=60`, w.Header().Get("RateLimit-Policy"))
 	assert.Equal(t, `"plan";r=2;t=60`, w.Header().Get("RateLimit"), "the key's record goes along")
+	res := m.Decide(getFrom(direct, "Plan", "1"))
+	assert.Equal(t, 1, res.Check(0).Tier)
 	for _, tier := range []string{"2", "14", "15", "16", "-1", "9999999"} {
 		w := serve(h, getFrom(direct, "Plan", tier))
 		assert.Equal(t, 429, w.Code, tier)

@@ -2,18 +2,19 @@ package httplimit_test
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/dunglas/httpsfv"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -56,11 +57,10 @@ func TestHeaderStyles(t *testing.T) {
 		assert.Len(t, w.Header(), len(want)+3, "Retry-After, and the body's type")
 	}
 	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 5)})
-	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}),
-		serve(m.Handler(hello), get("/")).Result().Header, "the default")
+	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}), serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
-// TestRounding: a client that believes a header does not come back too early.
+// TestRounding: nobody comes back too early for having believed a header.
 func TestRounding(t *testing.T) {
 	c := newClock()
 	c.advance(300 * time.Millisecond)
@@ -85,12 +85,11 @@ func TestRounding(t *testing.T) {
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
-// TestRetryAfterIsTrue: a client that comes back when told gets through, in every algorithm, and would not
+// TestRetryAfterIsTrue: who comes back when told gets through, in every algorithm, and would not
 // have a second earlier.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3),
-		engine.FixedWindow(3, time.Minute),
+		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3), engine.FixedWindow(3, time.Minute),
 		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute), engine.SlidingLog(3, time.Minute),
 	} {
 		c := newClock()
@@ -163,13 +162,11 @@ func TestHeadersFollowSetPolicy(t *testing.T) {
 
 func TestUnitAndNames(t *testing.T) {
 	name := ` "quoted\", with; every=thing, ~`
-	m := one(t, httplimit.Limit{Name: name, Limiter: newClock().burst(t, 1), Unit: `content-"bytes"`},
-		httplimit.Headers(allStyles))
+	m := one(t, httplimit.Limit{Name: name, Limiter: newClock().burst(t, 1), Unit: `content-"bytes"`}, httplimit.Headers(allStyles))
 	for range 2 {
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
-		assert.Equal(t, `" \"quoted\\\", with; every=thing, ~";q=1;qu="content-\"bytes\"";w=1`,
-			w.Header().Get("RateLimit-Policy"))
+		assert.Equal(t, `" \"quoted\\\", with; every=thing, ~";q=1;qu="content-\"bytes\"";w=1`, w.Header().Get("RateLimit-Policy"))
 		if w.Code == 429 {
 			var problem struct {
 				Violated []string `json:"violated-policies"`
@@ -188,9 +185,9 @@ func TestPartitionKeys(t *testing.T) {
 		w := serve(m.Handler(hello), getFrom(direct, "X-API-Key", value))
 		requireHeadersHold(t, w.Result())
 		item := parseList(t, w.Header().Values("RateLimit"))[0]
-		bytes, ok := item.Params.Get("pk")
+		bytes, ok := item.params["pk"]
 		require.True(t, ok)
-		policy, _ := parseList(t, w.Header().Values("RateLimit-Policy"))[0].Params.Get("pk")
+		policy := parseList(t, w.Header().Values("RateLimit-Policy"))[0].params["pk"]
 		assert.Equal(t, bytes, policy)
 		return bytes.([]byte)
 	}
@@ -219,8 +216,7 @@ func TestOnTheWire(t *testing.T) {
 			resp.Body.Close()
 			assert.Equal(t, status, resp.StatusCode)
 			assert.Equal(t, http2, resp.ProtoMajor == 2)
-			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset",
-				"RateLimit-Remaining"} {
+			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset", "RateLimit-Remaining"} {
 				assert.NotEmpty(t, resp.Header.Get(name), name)
 			}
 			requireHeadersHold(t, resp)
@@ -257,12 +253,52 @@ func TestHeadersAreThisRequestsOwn(t *testing.T) {
 	requireHeadersHold(t, serve(m.Handler(hello), get("/")).Result())
 }
 
-func parseList(t testing.TB, lines []string) (items []httpsfv.Item) {
+// An item is a string with parameters, as in a structured field (RFC 9651).
+type item struct {
+	value  string
+	params map[string]any // string, int64 or []byte
+}
+
+// Grammar of the part of RFC 9651 that weir writes: lists of strings with parameters that are
+// strings, integers or bytes. It accepts less than the RFC does; a parser of all of it reads the
+// same headers in fuzz/headers_test.go.
+const (
+	sfString = `"(?:[ !#-\[\]-~]|\\["\\])*"`
+	sfParam  = `;([a-z*][a-z0-9_.*-]*)=(` + sfString + `|-?[0-9]{1,15}|:[A-Za-z0-9+/]*={0,2}:)`
+)
+
+var (
+	sfItem     = regexp.MustCompile(`^(` + sfString + `)((?:` + sfParam + `)*)(?:, |$)`)
+	sfOneParam = regexp.MustCompile(sfParam)
+	sfEscape   = regexp.MustCompile(`\\(.)`)
+)
+
+func parseList(t testing.TB, lines []string) (items []item) {
 	t.Helper()
-	list, err := httpsfv.UnmarshalList(lines)
-	require.NoError(t, err, "%q", lines)
-	for _, member := range list {
-		items = append(items, member.(httpsfv.Item))
+	text := func(quoted string) string { return sfEscape.ReplaceAllString(quoted[1:len(quoted)-1], "$1") }
+	list := strings.Join(lines, ", ")
+	require.False(t, strings.HasSuffix(list, ", "), "%q ends in a comma", list)
+	for rest := list; rest != ""; {
+		found := sfItem.FindStringSubmatch(rest)
+		require.NotNil(t, found, "%q is no structured field", rest)
+		i := item{value: text(found[1]), params: map[string]any{}}
+		for _, param := range sfOneParam.FindAllStringSubmatch(found[2], -1) {
+			name, value := param[1], param[2]
+			require.NotContains(t, i.params, name, "every parameter once")
+			switch value[0] {
+			case '"':
+				i.params[name] = text(value)
+			case ':':
+				decoded, err := base64.StdEncoding.DecodeString(strings.Trim(value, ":"))
+				require.NoError(t, err, value)
+				i.params[name] = decoded
+			default:
+				n, err := strconv.ParseInt(value, 10, 64)
+				require.NoError(t, err)
+				i.params[name] = n
+			}
+		}
+		items, rest = append(items, i), rest[len(found[0]):]
 	}
 	return items
 }
@@ -270,8 +306,8 @@ func parseList(t testing.TB, lines []string) (items []httpsfv.Item) {
 // requireHeadersHold requires of an answer what the draft and RFC 9651 want of its headers.
 func requireHeadersHold(t testing.TB, resp *http.Response) {
 	t.Helper()
-	integer := func(item httpsfv.Item, name string, least int64) int64 {
-		value, ok := item.Params.Get(name)
+	integer := func(item item, name string, least int64) int64 {
+		value, ok := item.params[name]
 		require.True(t, ok, name)
 		n, ok := value.(int64)
 		require.True(t, ok, "%s is %T", name, value)
@@ -280,10 +316,10 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 	}
 	quotas := map[string]int64{}
 	for _, item := range parseList(t, resp.Header.Values("RateLimit-Policy")) {
-		name := item.Value.(string)
+		name := item.value
 		require.NotContains(t, quotas, name, "every policy once")
 		quotas[name] = integer(item, "q", 0)
-		if _, ok := item.Params.Get("w"); ok {
+		if _, ok := item.params["w"]; ok {
 			integer(item, "w", 1)
 		}
 	}
@@ -291,8 +327,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 	if lines := resp.Header.Values("RateLimit"); len(lines) > 0 {
 		items := parseList(t, lines)
 		require.Len(t, items, 1)
-		require.Contains(t, quotas, items[0].Value)
-		require.LessOrEqual(t, integer(items[0], "r", 0), quotas[items[0].Value.(string)])
+		require.Contains(t, quotas, items[0].value)
+		require.LessOrEqual(t, integer(items[0], "r", 0), quotas[items[0].value])
 		tightest = integer(items[0], "t", 0)
 	}
 	if retry := resp.Header.Get("Retry-After"); retry != "" {
@@ -301,44 +337,11 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 		require.GreaterOrEqual(t, seconds, max(tightest, 1))
 		require.Contains(t, []int{429, 503}, resp.StatusCode)
 	}
-	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit",
-		"RateLimit-Remaining", "RateLimit-Reset"} {
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
 		if values := resp.Header.Values(name); len(values) > 0 {
 			require.Len(t, values, 1)
 			_, err := strconv.ParseUint(values[0], 10, 63)
 			require.NoError(t, err, name)
 		}
 	}
-}
-
-// FuzzHeaders: whatever name New accepts and whatever a limiter answers, the headers are
-// structured fields that hold together.
-func FuzzHeaders(f *testing.F) {
-	f.Add("default", "", uint64(100), uint64(50), int64(time.Second), int64(0), true)
-	f.Add(`a"b\c`, "content-bytes", uint64(1<<63), uint64(1<<62), int64(1), int64(1), false)
-	f.Add("é", "\x00", uint64(0), uint64(0), int64(-1), int64(engine.Never), false)
-	f.Add("n", "", uint64(1), uint64(0), int64(engine.Never), int64(engine.Never), true)
-	f.Fuzz(func(t *testing.T, name, unit string, limit, remaining uint64, reset, retry int64, allowed bool) {
-		d := engine.Decision{Allowed: allowed, Limit: limit, Remaining: min(remaining, limit),
-			ResetAfter: time.Duration(reset), RetryAfter: time.Duration(retry)}
-		l := httplimit.Limit{Name: name, Unit: unit, Backend: fixed(d), Window: time.Duration(max(reset, 0))}
-		m, err := httplimit.New([]httplimit.Limit{l},
-			httplimit.Headers(allStyles), httplimit.PartitionKeys(nil))
-		printable := func(s string) bool {
-			const printable = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`" +
-				"abcdefghijklmnopqrstuvwxyz{|}~"
-			return len(s) <= 1024 && strings.Trim(s, printable) == ""
-		}
-		if (err == nil) != (name != "" && printable(name) && printable(unit)) {
-			t.Fatalf("name %q, unit %q: %v", name, unit, err)
-		}
-		if err != nil {
-			return
-		}
-		w := serve(m.Handler(hello), get("/"))
-		requireHeadersHold(t, w.Result())
-		if w.Code == 429 {
-			require.True(t, json.Valid(w.Body.Bytes()), "%s", w.Body)
-		}
-	})
 }

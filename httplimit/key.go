@@ -101,12 +101,13 @@ func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64
 func Path(h Hasher, r *http.Request) (engine.Key, bool) { return h.Key(r.URL.Path), true }
 
 // Method is the KeyFunc of the request method. All methods that net/http has no name for are
-// one, so that made-up ones have one bucket together.
+// one, so that made-up ones have one bucket together. Upper and lower case are one method, because many servers take
+// "post" for POST.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
-	switch r.Method {
+	switch method := strings.ToUpper(r.Method); method { // no allocation for capitals
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
-		return h.Key(r.Method), true
+		return h.Key(method), true
 	case "":
 		return h.Key(http.MethodGet), true
 	}

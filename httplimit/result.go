@@ -119,6 +119,7 @@ func (res *Result) Check(i int) Check { return res.at(i).public() }
 type Check struct {
 	Limit   string // its name
 	N       uint64 // tokens asked for
+	Tier    int    // that the request is under: what [Limit].Tier said, at most 15
 	Outcome Outcome
 	// Decision is the limit's answer; for NotTaken it is what [engine.Limiter.Peek] says, or of a
 	// backend, what it answered before it was given back. It is zero if a backend was not asked or failed.
@@ -129,7 +130,10 @@ type Check struct {
 }
 
 func (c *check) public() Check {
-	return Check{Limit: c.limit.Name, N: c.n, Outcome: c.outcome, Decision: c.decision, limit: c.limit, key: c.key}
+	return Check{
+		Limit: c.limit.Name, N: c.n, Tier: int(c.tier), Outcome: c.outcome, Decision: c.decision,
+		limit: c.limit, key: c.key,
+	}
 }
 
 // Shadow says whether the limit is in shadow mode.

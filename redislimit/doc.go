@@ -1,13 +1,13 @@
 // Package redislimit holds limits over many machines, with their state in Redis 7 or later, or Valkey: one
 // server, Sentinel, or Cluster.
 //
-//	store, err := redislimit.Open(ctx, "redis://localhost:6379")
+//	client, err := redislimit.Open(ctx, "redis://localhost:6379")
 //	...
-//	limiter, err := redislimit.New(store, "api", engine.TokenBucket(engine.PerSecond(1000), 200), redislimit.Nodes(4))
+//	limiter, err := redislimit.New(client, "api", engine.TokenBucket(engine.PerSecond(1000), 200), redislimit.Nodes(4))
 //	...
 //	decision, err := limiter.Take(ctx, clientIP, 1)
 //
-// A [Limiter] is a Store of package httplimit, too.
+// A [Limiter] is a backend of package httplimit, too.
 //
 // # Two modes
 //
@@ -32,6 +32,6 @@
 //
 // # When the store fails
 //
-// Nothing waits longer than [Timeout] for it. After [BreakAfter] failures in a row it is lost: tokens in hand are
-// spent, then the [LossPolicy] decides, at once, and the store is tried four times a second.
+// Nothing waits longer than [Timeout] for it. When nothing but failures came for [BreakAfter] it is lost: tokens in hand are
+// spent, then the [FailurePolicy] decides, at once, and the store is tried four times a second.
 package redislimit

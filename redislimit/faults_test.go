@@ -26,7 +26,7 @@ const (
 	timeout   = 50 * time.Millisecond
 	noLonger  = 3 * time.Second  // what a call may take where every processor is busy: client libraries wait ten
 	backSoon  = 10 * time.Second // after a store is back, on such a machine
-	failures  = 3                // until it is lost
+	silence   = 3 * timeout      // until it is lost
 	burst     = 12
 	faultNode = 4 // nodes that share the limit, as far as limiters know
 )
@@ -44,16 +44,16 @@ func algorithms() map[string]engine.Policy {
 	}
 }
 
-func open(t *testing.T, url string, options ...redislimit.StoreOption) *redislimit.Store {
+func open(t *testing.T, url string, options ...redislimit.ClientOption) *redislimit.Client {
 	t.Helper()
-	store, err := redislimit.Open(t.Context(), url, append([]redislimit.StoreOption{redislimit.Timeout(timeout), redislimit.BreakAfter(failures)}, options...)...)
+	store, err := redislimit.Open(t.Context(), url, append([]redislimit.ClientOption{redislimit.Timeout(timeout), redislimit.BreakAfter(silence)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	return store
 }
 
 // patient is a store that waits long enough for a busy machine.
-func patient(t *testing.T, url string) *redislimit.Store {
+func patient(t *testing.T, url string) *redislimit.Client {
 	t.Helper()
 	return open(t, url, redislimit.Timeout(10*time.Second))
 }
@@ -94,12 +94,12 @@ func faults() map[string]fault {
 
 func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	for name, fault := range faults() {
-		for _, policy := range []redislimit.LossPolicy{redislimit.Share, redislimit.Closed, redislimit.Admit} {
+		for _, policy := range []redislimit.FailurePolicy{redislimit.FailLocal, redislimit.FailClosed, redislimit.FailOpen} {
 			t.Run(name+"/"+policy.String(), func(t *testing.T) {
 				server := redistest.Start(t)
 				proxy := redistest.StartProxy(t, server.Addr())
 				store := open(t, proxy.URL())
-				l := limiter(t, store, slow(), redislimit.OnLoss(policy), redislimit.Nodes(faultNode))
+				l := limiter(t, store, slow(), redislimit.OnFailure(policy), redislimit.Nodes(faultNode))
 				require.Equal(t, redislimit.Strict, l.Mode())
 				require.Eventually(t, func() bool { // the machine may be busy
 					_, err := l.Take(t.Context(), "warm", 1)
@@ -107,20 +107,19 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 				}, 10*time.Second, time.Millisecond)
 
 				fault.begin(server, proxy)
-				for range failures {
+				require.Eventually(t, func() bool {
 					_, _ = timed(t, l, "broken")
-				}
-				// Who waits may give up a moment before the call that it waits for does.
-				require.Eventually(t, func() bool { return l.Stats().Store.Lost == 1 }, noLonger, time.Millisecond, "%d failures, and the store does not count as lost", failures)
-				require.Equal(t, policy, l.Stats().LossRule)
-				require.GreaterOrEqual(t, l.Stats().LostTo, int64(failures))
+					return l.Stats().Store.Lost == 1
+				}, backSoon, time.Millisecond, "no answer, and the store does not count as lost")
+				require.Equal(t, policy, l.Stats().OnFailure)
+				require.Positive(t, l.Stats().Fallbacks)
 
 				// While it is lost the policy answers, and the store is asked a few times a second.
 				before, begin := store.Health().Calls, time.Now()
 				allowed := 0
 				for range 500 {
 					d, err := timed(t, l, "lost")
-					if policy == redislimit.Closed {
+					if policy == redislimit.FailClosed {
 						require.ErrorIs(t, err, redislimit.ErrStore)
 						require.False(t, d.Allowed)
 						require.Positive(t, d.RetryAfter)
@@ -134,11 +133,11 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 				probes := int64(time.Since(begin)/(250*time.Millisecond)) + 1
 				assert.LessOrEqual(t, store.Health().Calls-before, probes, "calls to a store that is lost")
 				switch policy {
-				case redislimit.Share:
+				case redislimit.FailLocal:
 					assert.Equal(t, burst/faultNode, allowed)
-				case redislimit.Closed:
+				case redislimit.FailClosed:
 					assert.Zero(t, allowed)
-				case redislimit.Admit:
+				case redislimit.FailOpen:
 					assert.Equal(t, 500, allowed)
 				}
 
@@ -148,12 +147,12 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 					return l.Stats().Store.Lost == 0
 				}, backSoon, 5*time.Millisecond, "the store is back, and nobody noticed: %+v", l.Stats())
 
-				// At most one extra burst. Whether a decision was the store's is seen by LostTo.
+				// At most one extra burst. Whether a decision was the store's is seen by Fallbacks.
 				admitted := 0
 				for range 3 * burst {
-					lost := l.Stats().LostTo
+					lost := l.Stats().Fallbacks
 					d, err := l.Take(t.Context(), "lost", 1)
-					if err == nil && d.Allowed && l.Stats().LostTo == lost {
+					if err == nil && d.Allowed && l.Stats().Fallbacks == lost {
 						admitted++
 					}
 				}
@@ -170,7 +169,7 @@ func TestAtMostOneExtraBurst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			proxy := redistest.StartProxy(t, server.Addr())
-			l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.Closed))
+			l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
 			admitted := 0
 			ask := func() {
 				if d, err := timed(t, l, "k"); err == nil && d.Allowed {
@@ -181,7 +180,7 @@ func TestAtMostOneExtraBurst(t *testing.T) {
 				ask()
 			}
 			fault.begin(server, proxy)
-			for range 2 * failures {
+			for range 6 {
 				ask()
 			}
 			fault.end(server, proxy)
@@ -217,7 +216,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 			proxy := redistest.StartProxy(t, server.Addr())
 			store := open(t, proxy.URL())
 			const limit = 2000
-			l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), limit), redislimit.OnLoss(redislimit.Closed))
+			l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), limit), redislimit.OnFailure(redislimit.FailClosed))
 			require.Equal(t, redislimit.Leased, l.Mode())
 			begin, admitted := time.Now(), uint64(0)
 			ask := func() error {
@@ -247,7 +246,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 // Thousands of requests that come while nobody answers are over in time, and leave nothing behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(1000)), slow(), redislimit.OnLoss(redislimit.Closed))
+	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnFailure(redislimit.FailClosed))
 	_, _ = timed(t, l, "k")
 	before := runtime.NumGoroutine()
 	server.Pause()
@@ -274,7 +273,7 @@ func TestNoScript(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
 	for name, policy := range algorithms() {
-		l, err := redislimit.New(store, name, policy, redislimit.OnLoss(redislimit.Closed))
+		l, err := redislimit.New(store, name, policy, redislimit.OnFailure(redislimit.FailClosed))
 		require.NoError(t, err)
 		for i := range burst {
 			server.Do("SCRIPT", "FLUSH")
@@ -286,7 +285,7 @@ func TestNoScript(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 
-	leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnLoss(redislimit.Closed))
+	leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnFailure(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, leased.Mode())
 	for range 20 {
 		server.Do("SCRIPT", "FLUSH")
@@ -299,7 +298,7 @@ func errOf(_ engine.Decision, err error) error { return err }
 
 func TestRestart(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.Closed))
+	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
 	for range burst {
 		require.True(t, take(t, l, "k", 1).Allowed)
 	}
@@ -326,7 +325,7 @@ func TestRestart(t *testing.T) {
 func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	store := patient(t, cluster.URL())
-	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.Closed))
+	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
 	require.Greater(t, store.Health().Parts, 1)
 
 	t.Run("keys of all nodes", func(t *testing.T) {
@@ -352,7 +351,7 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("leases", func(t *testing.T) {
-		leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnLoss(redislimit.Closed))
+		leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnFailure(redislimit.FailClosed))
 		require.Equal(t, redislimit.Leased, leased.Mode())
 		for i := range 100 {
 			for range 10 {
@@ -393,7 +392,7 @@ func TestCluster(t *testing.T) {
 
 	t.Run("a node is gone", func(t *testing.T) {
 		store := open(t, cluster.URL())
-		l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.Closed))
+		l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
 		cluster.Nodes[2].Stop()
 		require.Eventually(t, func() bool {
 			for i := range 100 {
@@ -462,7 +461,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 	store := patient(t, server.URL())
 	for name, policy := range algorithms() {
 		t.Run(name, func(t *testing.T) {
-			l, err := redislimit.New(store, name, policy, redislimit.OnLoss(redislimit.Closed))
+			l, err := redislimit.New(store, name, policy, redislimit.OnFailure(redislimit.FailClosed))
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, l.Close()) }()
 			require.True(t, take(t, l, "k", burst-2).Allowed)
@@ -483,7 +482,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
-	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.Closed))
+	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
 	// The script is known, and all connections are there, of which a call takes any: up to four.
 	inARow := 0
 	require.Eventually(t, func() bool {
@@ -523,10 +522,10 @@ func evaluations(t *testing.T, server *redistest.Server) int {
 func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
-	store := open(t, proxy.URL(), redislimit.BreakAfter(1))
+	store := open(t, proxy.URL(), redislimit.BreakAfter(time.Millisecond))
 	const limit = 2000
 	policy := engine.TokenBucket(engine.PerSecond(100), limit)
-	l := limiter(t, store, policy, redislimit.OnLoss(redislimit.Closed))
+	l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return l.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool { return l.Stats().Held == 0 && l.Stats().Leases == 0 }, 10*time.Second, time.Millisecond) // given back
@@ -537,7 +536,7 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	assert.LessOrEqual(t, evaluations(t, server), int(store.Health().Calls-before), "a call was repeated")
 	proxy.Clear()
 	// Another node finds all but what the calls wanted: much more than a half, which one grant never is.
-	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnLoss(redislimit.Closed))
+	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnFailure(redislimit.FailClosed))
 	admitted := 0
 	require.Eventually(t, func() bool {
 		if other.Allow("k") {
@@ -557,7 +556,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 			var admitted atomic.Int64
 			var all sync.WaitGroup
 			for range 2 {
-				node, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.OnLoss(redislimit.Closed))
+				node, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.OnFailure(redislimit.FailClosed))
 				require.NoError(t, err)
 				defer func() { assert.NoError(t, node.Close()) }()
 				all.Go(func() {

@@ -2,8 +2,6 @@ module github.com/weir-go/weir/redislimit
 
 go 1.25.0
 
-replace github.com/weir-go/weir => ../
-
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/alicebob/miniredis/v2 v2.40.0
@@ -12,7 +10,7 @@ require (
 	github.com/redis/rueidis v1.0.79
 	github.com/rs/zerolog v1.28.0
 	github.com/stretchr/testify v1.12.1
-	github.com/weir-go/weir v0.0.0
+	github.com/weir-go/weir v0.1.0
 )
 
 require (

@@ -18,18 +18,18 @@ import (
 var _ httplimit.Backend = (*redislimit.Limiter)(nil)
 
 // mini starts a store in this process, whose clock stands still until it is told otherwise.
-func mini(t *testing.T, options ...redislimit.StoreOption) (*miniredis.Miniredis, *redislimit.Store) {
+func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	server := miniredis.RunT(t)
 	server.SetTime(time.Unix(1_000_000_000, 0))
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	store, err := redislimit.NewStore(client, append([]redislimit.StoreOption{redislimit.Timeout(10 * time.Second)}, options...)...)
+	store, err := redislimit.NewClient(client, append([]redislimit.ClientOption{redislimit.Timeout(10 * time.Second)}, options...)...)
 	require.NoError(t, err)
 	return server, store
 }
 
-func limiter(t *testing.T, store *redislimit.Store, policy engine.Policy, options ...redislimit.Option) *redislimit.Limiter {
+func limiter(t *testing.T, store *redislimit.Client, policy engine.Policy, options ...redislimit.Option) *redislimit.Limiter {
 	l, err := redislimit.New(store, "test", policy, options...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
@@ -55,7 +55,7 @@ func TestStrictIsTheLimit(t *testing.T) {
 	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
 			server, store := mini(t)
-			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.Closed))
+			l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed))
 			assert.Equal(t, redislimit.Strict, l.Mode())
 			for i := range 5 {
 				d := take(t, l, "k", 1)
@@ -149,7 +149,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"Overdraft(1001): want 0":     func() error { _, err := redislimit.New(store, "a", policy, redislimit.Overdraft(1001)); return err },
 		"option 1 of 1 is nil":        func() error { _, err := redislimit.New(store, "a", policy, nil); return err },
 		"a name of 0 characters":      func() error { _, err := redislimit.New(store, "", policy); return err },
-		"New without a store":         func() error { _, err := redislimit.New(nil, "a", policy); return err },
+		"New without a client":        func() error { _, err := redislimit.New(nil, "a", policy); return err },
 		"leases do not suit": func() error {
 			_, err := redislimit.New(store, "a", policy, redislimit.InMode(redislimit.Leased))
 			return err

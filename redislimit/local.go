@@ -1,8 +1,6 @@
 package redislimit
 
 import (
-	"time"
-
 	"github.com/puzpuzpuz/xsync/v4"
 
 	"github.com/weir-go/weir/engine"
@@ -17,7 +15,8 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool) {
 		if !ok {
 			if l.cold != nil {
 				if d := l.cold.Take(key, n); d.Allowed {
-					return engine.Decision{Allowed: true, Limit: l.plan.Limit(), Remaining: l.plan.Limit() - (l.first - d.Remaining)}, true
+					limit := l.limit.Tokens()
+					return engine.Decision{Allowed: true, Limit: limit, Remaining: limit - (l.terms.First - d.Remaining)}, true
 				}
 			}
 			if held, ok = l.lease(key); !ok {
@@ -36,7 +35,7 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool) {
 		case lease.Unknown:
 			return engine.Decision{}, false
 		}
-		l.forget(key, held) // retired: somebody is about to
+		l.forget(key, held) // retired, so it has to go
 	}
 }
 
@@ -48,7 +47,7 @@ func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	held, _ := l.leases.LoadOrCompute(key, func() (*lease.Lease, bool) {
 		debt := uint64(0)
 		if l.cold != nil {
-			debt = l.first - l.cold.Peek(key, 1).Remaining
+			debt = l.terms.First - l.cold.Peek(key, 1).Remaining
 			l.cold.Refund(key, debt) // charged by this lease; what comes meanwhile by the next
 		}
 		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
@@ -67,7 +66,7 @@ func (l *Limiter) forget(key string, held *lease.Lease) {
 
 // decision is the answer of a lease, with what the store last said of waits.
 func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
-	d := engine.Decision{Allowed: allowed, Limit: l.plan.Limit(), Remaining: held.Remaining()}
+	d := engine.Decision{Allowed: allowed, Limit: l.limit.Tokens(), Remaining: held.Remaining()}
 	retry, reset := held.Waits(l.now())
 	d.ResetAfter = reset
 	if !allowed {
@@ -77,15 +76,15 @@ func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 }
 
 func (l *Limiter) isLost(key string) bool {
-	return l.laneOf(key).breaker.isOpen()
+	return l.queueOf(key).breaker.IsOpen()
 }
 
 // renew has the store asked for more tokens.
 func (l *Limiter) renew(held *lease.Lease, key string) { l.askFor(held, key, held.Renewal(l.now())) }
 
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
-	lane, name := l.lane(key)
-	err := lane.put(question{name, ask, func(a script.Answer, err error) {
+	queue, name := l.place(key)
+	err := queue.put(question{name, ask, func(a script.Answer, err error) {
 		if err != nil {
 			held.Fail(l.now())
 			return
@@ -95,32 +94,5 @@ func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	}, nil})
 	if err != nil {
 		held.Fail(l.now())
-	}
-}
-
-// keep looks at all leases once in their life: gives back what was not used, and forgets idle ones. While a
-// part of the store is lost its leases are left alone, to be spent.
-func (l *Limiter) keep() {
-	ticker := time.NewTicker(life)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-ticker.C:
-		}
-		l.leases.Range(func(key string, held *lease.Lease) bool {
-			if lane := l.laneOf(key); lane.breaker.isOpen() || lane.isBusy() {
-				return true
-			}
-			settle, gone := held.Expire(l.now())
-			if settle {
-				l.askFor(held, key, held.Settlement(l.now()))
-			}
-			if gone {
-				l.forget(key, held)
-			}
-			return true
-		})
 	}
 }

@@ -1,12 +1,16 @@
 package redislimit
 
-import "fmt"
+import (
+	"fmt"
 
-// A Mode says who decides.
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+)
+
+// A Mode says what decides about a request.
 type Mode uint8
 
 const (
-	// Auto is leases where they suit the limit, and else strict.
+	// Auto is Leased where that suits the limit, and else Strict.
 	Auto Mode = iota
 	// Strict asks the store for every request. Nothing is over-admitted.
 	Strict
@@ -17,20 +21,20 @@ const (
 // String returns "auto", "strict" or "leased".
 func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m] }
 
-// A LossPolicy says what happens to requests while the store is lost.
-type LossPolicy uint8
+// A FailurePolicy says what happens to requests while the store is lost.
+type FailurePolicy uint8
 
 const (
-	// Share has every node admit its share: the limit divided by the number of nodes, from a full bucket.
-	Share LossPolicy = iota
-	// Closed answers an error, which is ErrStore, and a refusal.
-	Closed
-	// Admit admits everything.
-	Admit
+	// FailLocal has every node admit its share: the limit divided by the number of nodes, from a full bucket.
+	FailLocal FailurePolicy = iota
+	// FailClosed answers an error, which is ErrStore, and a refusal.
+	FailClosed
+	// FailOpen admits everything.
+	FailOpen
 )
 
-// String returns "share", "closed" or "open".
-func (p LossPolicy) String() string { return [...]string{"share", "closed", "open"}[p] }
+// String returns "share", "closed" or "open": the words of weir's rule file.
+func (p FailurePolicy) String() string { return [...]string{"share", "closed", "open"}[p] }
 
 // An Option changes one thing about a limiter at [New].
 type Option func(*config) error
@@ -39,12 +43,25 @@ type config struct {
 	mode      Mode
 	nodes     int
 	overdraft uint64
-	loss      LossPolicy
+	onFailure FailurePolicy
 	maxKeys   int
+	part      float64 // of the limit that the share is; 0: one of nodes parts
 }
 
-// InMode sets who decides; [Auto] without it. [Leased] for a limit that leases do not suit is an error of
-// New.
+func newConfig(name string, options []Option) (config, error) {
+	c := config{nodes: defaults.Nodes, overdraft: defaults.Overdraft, maxKeys: defaults.MaxKeys}
+	for i, option := range options {
+		if option == nil {
+			return c, fmt.Errorf("redislimit: %s: option %d of %d is nil", name, i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// InMode sets what decides; [Auto] without it. [Leased] for a limit that leases do not suit is an error of [New].
 func InMode(m Mode) Option {
 	return func(c *config) error {
 		if m > Leased {
@@ -68,7 +85,8 @@ func Nodes(n int) Option {
 }
 
 // Overdraft sets D, how many tokens a node may admit of a key before the store has charged them; 8 without it,
-// 0 to 1,000 and at most twice a node's share of the limit. A quarter of it is for the first requests of a key, which go without asking.
+// 0 to 1,000 and at most twice a node's share of the limit. A quarter of it is for the first requests of a key,
+// which are admitted without asking.
 func Overdraft(tokens uint64) Option {
 	return func(c *config) error {
 		if tokens > 1000 {
@@ -79,19 +97,32 @@ func Overdraft(tokens uint64) Option {
 	}
 }
 
-// OnLoss sets what happens while the store is lost; [Share] without it.
-func OnLoss(p LossPolicy) Option {
+// OnFailure sets what happens while the store is lost; [FailLocal] without it.
+func OnFailure(p FailurePolicy) Option {
 	return func(c *config) error {
-		if p > Admit {
-			return fmt.Errorf("redislimit: OnLoss(%d): want Share, Closed or Admit", p)
+		if p > FailOpen {
+			return fmt.Errorf("redislimit: OnFailure(%d): want FailLocal, FailClosed or FailOpen", p)
 		}
-		c.loss = p
+		c.onFailure = p
 		return nil
 	}
 }
 
-// MaxKeys sets how many keys a node has leases of at most, and remembers the first requests and the share
-// of; 100,000 without it, 1 to 2^31-1. Of more keys the store is asked for every request.
+// LocalShare sets which part of the limit a node admits with [FailLocal] while it cannot reach the store, 1/[Nodes]
+// without it; above 0, at most 1. Nodes that are cut off from a store that others reach admit their shares beside the
+// whole limit: with a smaller share, less.
+func LocalShare(part float64) Option {
+	return func(c *config) error {
+		if !(part > 0 && part <= 1) {
+			return fmt.Errorf("redislimit: LocalShare(%v): want above 0, at most 1", part)
+		}
+		c.part = part
+		return nil
+	}
+}
+
+// MaxKeys sets for how many keys, at most, a node keeps leases, remembers first requests and keeps shares;
+// 100,000 without it, 1 to 2^31-1. For keys beyond that the store is asked for every request.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<31-1 {

@@ -14,9 +14,8 @@ import (
 // whatever the mode, and waits as [Limiter.Take] of a strict limiter does: it is for looking, not for deciding.
 //
 // Remaining of a leased limiter is what the store has and this node has in hand, less what this node has
-// admitted and the store has not charged yet. It does not know what other nodes have in hand, which the store
-// has charged, and tokens on their way here are in neither place: so it is exact of a key that nobody asks for, and else
-// about right.
+// admitted and the store has not charged yet. What other nodes have in hand counts as taken, and so do tokens on
+// their way here: it is exact for a key that is idle, and else a little too low.
 //
 // The error is [ErrStore] with its cause if the store fails or is lost, whatever the policy, or the context's.
 func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decision, error) {
@@ -24,7 +23,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	if err != nil {
 		return engine.Decision{}, err
 	}
-	d := engine.Decision{Limit: l.plan.Limit(), Remaining: a.Remaining, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}
+	d := l.answered(a, false)
 	if l.terms != nil {
 		held, owed := l.inHand(key)
 		d.Remaining = min(d.Remaining+held, d.Limit)
@@ -40,25 +39,25 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	return d, nil
 }
 
-// inHand returns the tokens of a key that this node has in hand, and those that it has admitted and the store has not
-// charged.
+// inHand returns the tokens of a key that this node has in hand, and those that it has admitted and the store has
+// not charged.
 func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	if held, ok := l.leases.Load(key); ok {
 		tokens, owed = held.Held()
 	}
 	if l.cold != nil {
-		owed += l.first - l.cold.Peek(key, 1).Remaining
+		owed += l.terms.First - l.cold.Peek(key, 1).Remaining
 	}
 	return tokens, owed
 }
 
-// Reset makes a key as if it had taken nothing: it deletes the key's state in the store and drops the lease that this
-// node has of it, and its share. Tokens that other nodes have in hand stay there and are spent: they are part of O in
+// Reset makes a key as if it had taken nothing: it deletes the key's state in the store, and drops this node's lease
+// and share of it. Tokens that other nodes have in hand stay there and are spent: they are part of O in
 // the bound. So each Reset admits at most one limit more, and one [Overdraft] of this node. A renewal of any node that
 // is under way meanwhile may be charged after it.
 //
-// It waits for the store's timeout or until the context is done, whichever is sooner. The error is [ErrStore] with its
-// cause if the store fails or is lost, or the context's: the key may be reset then or not.
+// It waits for the client's timeout or until the context is done, whichever is sooner. The error is [ErrStore] with
+// its cause if the store fails or is lost, or the context's: then the key may be reset or not.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -67,36 +66,36 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 		l.cold.Reset(key)
 	}
 	if l.share != nil {
-		l.share.Reset(key)
+		l.share.reset(key)
 	}
 	if l.leases != nil {
-		l.leases.Delete(key) // whoever renews it puts the answer where nobody finds it
+		l.leases.Delete(key) // a renewal that is under way ends in a lease that no call finds
 	}
-	lane, name := l.lane(key)
-	return lane.remove(ctx, name)
+	queue, name := l.place(key)
+	return queue.remove(ctx, name)
 }
 
-// remove deletes a key of the store. As a question does, it waits for the store and not for the client: what the
-// client has not ended by then counts as an orphan.
-func (l *lane) remove(ctx context.Context, key string) error {
-	s := l.store
-	if n := s.orphans.Load(); n >= maxOrphans {
-		return fmt.Errorf("redislimit: %w: %d calls are out of time and not over", ErrStore, n)
+// remove deletes a key of the store. As a question does, it waits no longer than the timeout, whatever the client
+// library does: a command that is not over by then counts as an orphan.
+func (q *queue) remove(ctx context.Context, key string) error {
+	c, sent := q.client, q.now()
+	if n := c.orphans.Load(); n >= maxOrphans {
+		return errOrphans(n)
 	}
-	if !l.breaker.allows(l.now()) {
-		return fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, probeEvery)
+	if !q.breaker.Allows(q.now()) {
+		return errLost
 	}
-	s.calls.Add(1)
-	s.keys.Add(1)
-	s.orphans.Add(1)
+	c.calls.Add(1)
+	c.keys.Add(1)
+	c.orphans.Add(1)
 	done := make(chan error, 1)
 	go func() {
-		limited, cancel := context.WithTimeout(context.Background(), s.timeout)
+		limited, cancel := context.WithTimeout(context.Background(), c.timeout)
 		defer cancel()
-		done <- s.client.Do(limited, s.client.B().Del().Key(key).Build()).Error()
-		s.orphans.Add(-1)
+		done <- c.redis.Do(limited, c.redis.B().Del().Key(key).Build()).Error()
+		c.orphans.Add(-1)
 	}()
-	timer := time.NewTimer(s.timeout)
+	timer := time.NewTimer(c.timeout)
 	defer timer.Stop()
 	var err error
 	select {
@@ -107,12 +106,12 @@ func (l *lane) remove(ctx context.Context, key string) error {
 		return ctx.Err()
 	}
 	if err == nil {
-		l.breaker.succeeded()
+		q.breaker.Succeeded(q.now())
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.timeouts.Add(1)
-		err = fmt.Errorf("no answer within %v", s.timeout)
+		c.timeouts.Add(1)
+		err = fmt.Errorf("no answer within %v", c.timeout)
 	}
-	return l.failed(fmt.Errorf("redislimit: %w: %w", ErrStore, err))
+	return q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
 }

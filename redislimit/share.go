@@ -1,86 +1,68 @@
 package redislimit
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share is a node's part of a limit, which decides where the store does not answer. What it admits is
-// owed to the store, and charged with the first answer after: so the shares of all nodes admit one limit at most
-// beyond the limit, however often the store fails.
+// A share is a node's part of a limit, which decides where the store does not answer. All that it admits is owed to
+// the store, and charged when the store answers again. The share itself comes back by its own rate alone. So over
+// any time the shares of all nodes admit one limit at most, and the store never lets more through beside them
+// than comes back while some nodes have noticed its return and others have not.
 type share struct {
 	*engine.Limiter
-	limit    uint64
-	used     atomic.Bool // ever
-	settling sync.Map    // keys whose settlement is under way
+	owed *shares.Debts[string]
 }
 
-func newShare(p engine.Policy, nodes, maxKeys int) (*share, error) {
-	part := shareOf(p, nodes)
+func newShare(part engine.Policy, maxKeys int) (*share, error) {
 	l, err := engine.New(part, engine.MaxKeys(maxKeys))
 	if err != nil {
 		return nil, err
 	}
-	return &share{Limiter: l, limit: part.Limit()}, nil
-}
-
-// shareOf returns a node's share of a policy.
-func shareOf(p engine.Policy, nodes int) engine.Policy {
-	limit := max(p.Limit()/uint64(nodes), 1)
-	rate := p.Rate()
-	switch p.Algorithm() {
-	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(engine.Per(rate.Tokens()/float64(nodes), rate.Period()), limit)
-	case engine.AlgorithmFixedWindow:
-		share := engine.FixedWindow(limit, rate.Period())
-		if p.IsAligned() {
-			share = share.Aligned()
-		}
-		return share
-	}
-	// A share of a log is counted, not logged: it is an emergency, and memory is not to be one, too.
-	return engine.SlidingWindow(limit, rate.Period())
+	return &share{l, shares.NewDebts[string](maxKeys)}, nil
 }
 
 // take decides about n tokens.
 func (s *share) take(key string, n uint64) engine.Decision {
 	d := s.Take(key, n)
-	if d.Allowed && !s.used.Load() {
-		s.used.Store(true)
+	if d.Allowed {
+		s.owed.Add(key, n)
 	}
 	if d.RetryAfter == engine.Never { // larger than the share, but not than the limit
-		d.RetryAfter = probeEvery
+		d.RetryAfter = breaker.ProbeEvery
 	}
 	return d
 }
 
+// refund gives n tokens back that the share admitted.
+func (s *share) refund(key string, n uint64) {
+	s.Refund(key, n)
+	s.owed.Forgive(key, n)
+}
+
+// reset makes a key as if the share had admitted nothing of it.
+func (s *share) reset(key string) {
+	s.Reset(key)
+	s.owed.Drop(key)
+}
+
 // settle has the store charged with what the share admitted of the key, if it is anything. It is called when the
-// store has answered. The share gets it back when the store has answered to that, too: if that answer is lost it may be
-// charged twice, never not at all.
+// store has answered. If the answer to this is lost it is charged again: maybe twice, never not at all.
 func (l *Limiter) settle(key string) {
-	s := l.share
-	if s == nil || !s.used.Load() {
+	if l.share == nil {
 		return
 	}
-	if _, underWay := s.settling.LoadOrStore(key, nil); underWay {
-		return
-	}
-	owed := s.limit - s.Peek(key, 1).Remaining // after that: else it may be what another settlement has just charged
+	owed := l.share.owed.Begin(key)
 	if owed == 0 {
-		s.settling.Delete(key)
 		return
 	}
-	lane, name := l.lane(key)
-	err := lane.put(question{name, script.Ask{Debt: owed}, func(_ script.Answer, err error) {
-		if err == nil {
-			s.Refund(key, owed)
-		}
-		s.settling.Delete(key)
+	queue, name := l.place(key)
+	err := queue.put(question{name, script.Ask{Debt: owed}, func(_ script.Answer, err error) {
+		l.share.owed.End(key, err == nil)
 	}, nil})
 	if err != nil {
-		s.settling.Delete(key)
+		l.share.owed.End(key, false)
 	}
 }

@@ -1,28 +1,30 @@
 package redislimit
 
 import (
+	"fmt"
 	"math"
 	"time"
 
-	"github.com/weir-go/weir/redislimit/internal/lease"
-
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
 // Stats are a limiter's statistics.
 type Stats struct {
-	Mode     Mode
-	Leases   int    // keys that a lease is held of
-	Held     uint64 // tokens in hand
-	Debt     uint64 // tokens admitted and not charged yet
-	LostTo   int64  // decisions that the store failed to make: by the loss policy
-	LossRule LossPolicy
-	Store    Health
+	Mode      Mode
+	Leases    int           // keys that the node has a lease of
+	Held      uint64        // tokens in hand
+	Debt      uint64        // tokens admitted and not charged yet
+	OnFailure FailurePolicy // that of the limiter
+	Fallbacks int64         // decisions by OnFailure, because the store failed to make them
+	Store     Health
 }
 
 // Stats returns the limiter's statistics. It visits every lease.
 func (l *Limiter) Stats() Stats {
-	s := Stats{Mode: l.Mode(), LostTo: l.lost.Load(), LossRule: l.config.loss, Store: l.store.Health()}
+	s := Stats{
+		Mode: l.Mode(), OnFailure: l.config.onFailure, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
+	}
 	if l.terms == nil {
 		return s
 	}
@@ -38,12 +40,15 @@ func (l *Limiter) Stats() Stats {
 // for a token bucket that is leased, without O and N*D if it is strict; for windows as many limits as windows
 // can begin in it, and one. It holds as long as the number of nodes is not larger than [Nodes].
 func (l *Limiter) Bound(t time.Duration) uint64 {
-	rate, bound := l.policy.Rate(), float64(l.policy.Limit())
+	bound := float64(l.policy.Limit())
+	periods := float64(t) / float64(l.policy.Rate().Period())
 	switch l.policy.Algorithm() {
 	case engine.AlgorithmTokenBucket:
-		bound += rate.Tokens() * float64(t) / float64(rate.Period())
+		bound += l.policy.Rate().Tokens() * periods
+	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+		bound += bound * math.Ceil(periods)
 	default:
-		bound += bound * math.Ceil(float64(t)/float64(rate.Period()))
+		panic(fmt.Sprintf("redislimit: %v has no bound", l.policy)) // New takes no other algorithm
 	}
 	if l.terms != nil {
 		bound += float64(l.config.nodes) * float64(l.terms.Cap()+l.config.overdraft)

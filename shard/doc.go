@@ -198,4 +198,8 @@
 // is allocated after New, the slots hold no pointers, and large tables lie outside
 // the Go heap. The sweeper (Sweep) is never waited for; it counts, lowers probe bounds, and
 // keeps idle records from growing older than the payload's circle.
+//
+// # Stability
+//
+// This package is exported because other modules of this repository need it. It may change in any release.
 package shard

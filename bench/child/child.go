@@ -36,7 +36,7 @@ type answer struct {
 // Work is something that a child can do.
 type Work func(with json.RawMessage) (any, error)
 
-// Of makes Work of a function of what it gets.
+// Of makes Work of a function. The parameter and the result travel as JSON.
 func Of[T, R any](do func(T) (R, error)) Work {
 	return func(raw json.RawMessage) (any, error) {
 		var with T
@@ -47,8 +47,8 @@ func Of[T, R any](do func(T) (R, error)) Work {
 	}
 }
 
-// Main does the work of a child and reports true, or reports false in a process that is none.
-// It is the first thing that a program calls.
+// Main does the work of a child and returns true. In a process that is not a child it returns false. A program calls it
+// before anything else.
 func Main(all map[string]Work, out io.Writer) bool {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
@@ -81,8 +81,8 @@ func do(all map[string]Work, text string) (a answer) {
 	return a
 }
 
-// Run does work in a child on so many processors. A child that takes longer than the limit is
-// ended.
+// Run does work in a child with GOMAXPROCS set to cores, and stores its result. A child that takes longer than the
+// limit is killed, which is an error.
 func Run(ctx context.Context, limit time.Duration, cores int, work string, with, result any) error {
 	raw, err := json.Marshal(with)
 	if err != nil {
@@ -121,7 +121,7 @@ func Run(ctx context.Context, limit time.Duration, cores int, work string, with,
 	return json.Unmarshal(a.Result, result)
 }
 
-// firstLine returns the first line of a panic or what else a child left.
+// firstLine returns the first line of what a child wrote to stderr, such as its panic.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line

@@ -6,19 +6,18 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/measure"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
 // Empty is a process without a limiter.
 const Empty = "empty process"
 
-// CollectOf is who holds ten million keys while the garbage collector runs.
+// CollectOf names the subject that holds ten million keys while the garbage collector runs.
 type CollectOf struct {
 	Subject string `json:"subject"` // or Empty
 }
 
-// A Collected is how long full collections took.
+// A Collected is the times that full collections took.
 type Collected struct{ Nanos []int64 }
 
 // MeasureCollect measures full collections of garbage, as runtime.GC does them.
@@ -31,7 +30,7 @@ func MeasureCollect(of CollectOf) (Collected, error) {
 		}
 		before, _ := row.Load()
 		var release func()
-		if d, release, err = subject.Open(&row, of.Subject, before); err != nil {
+		if d, release, err = measure.Open(&row, of.Subject, before); err != nil {
 			return Collected{}, err
 		}
 		defer release()

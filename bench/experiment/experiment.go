@@ -1,4 +1,4 @@
-// Package experiment is what the processes that measure do.
+// Package experiment is the measurements, each the work of a process of its own.
 package experiment
 
 import "github.com/weir-go/weir/bench/child"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -38,19 +37,19 @@ func TestWrong(t *testing.T) {
 
 // Everything decides as the row says, alone and taking turns.
 func TestRateOfEverything(t *testing.T) {
-	// Parts of a floor are measured on one processor: nobody is in their way.
+	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, name := range []string{"allowed-1k", "denied-1k"} {
 		row, err := workload.Find(name)
 		require.NoError(t, err)
-		names := subject.Of(&row)
+		names := measure.Of(&row)
 		for _, p := range peers.All() {
 			names = append(names, p.Name)
 		}
 		if !row.Refused {
-			names = append(names, subject.Parts()...)
+			names = append(names, measure.Parts()...)
 		}
-		able := slices.DeleteFunc(names, func(n string) bool { return subject.Cannot(&row, n) != "" })
+		able := slices.DeleteFunc(names, func(n string) bool { return measure.Cannot(&row, n) != "" })
 		got, err := MeasureRate(RateOf{Row: name, Subjects: able, For: time.Millisecond})
 		require.NoError(t, err)
 		for _, n := range able {
@@ -62,7 +61,7 @@ func TestRateOfEverything(t *testing.T) {
 	}
 }
 
-func TestRateOfNobody(t *testing.T) {
+func TestRateOfAnUnknownSubject(t *testing.T) {
 	_, err := MeasureRate(RateOf{Row: "allowed-1k", Subjects: []string{"nobody"}})
 	assert.EqualError(t, err, `nobody: "nobody" is nothing that could be measured`)
 	_, err = MeasureRate(RateOf{Row: "nothing"})
@@ -94,7 +93,8 @@ func TestPaceAndCurve(t *testing.T) {
 	assert.IsNonDecreasing(t, d.Response)
 	last := len(Percentiles) - 1
 	// Histograms keep three digits.
-	assert.GreaterOrEqual(t, float64(d.Response[last]), 0.998*float64(d.Service[last]), "who waits for a call waits for its work")
+	assert.GreaterOrEqual(t, float64(d.Response[last]), 0.998*float64(d.Service[last]),
+		"a response includes the service")
 
 	assert.ErrorContains(t, pace(never{}, requests, time.Millisecond, &d), "not one call was allowed")
 }

@@ -87,7 +87,7 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 	return d, err
 }
 
-// interval returns the time between two sweeps: none where the sweeper is to work all the time.
+// interval returns the time between two sweeps: the shortest where the sweeper is to work all the time.
 func interval(beside string) time.Duration {
 	if beside == Sweep {
 		return time.Millisecond
@@ -95,7 +95,7 @@ func interval(beside string) time.Duration {
 	return time.Hour
 }
 
-// nothing is a limiter that is none.
+// nothing is a call without a limiter.
 type nothing struct{}
 
 func (nothing) Allow(key string) bool { return key != "" }
@@ -108,7 +108,7 @@ func flood(l *engine.Limiter, stop *atomic.Bool) (n uint64) {
 	return n
 }
 
-// pace makes calls at their times, busily waiting for each.
+// pace makes calls at their due times. It spins until each is due.
 func pace(l peers.Limiter, requests *workload.Stream, d time.Duration, delays *Delays) error {
 	service, response := hdrhistogram.New(1, int64(time.Minute), 3), hdrhistogram.New(1, int64(time.Minute), 3)
 	allowed, start := 0, time.Now()
@@ -121,7 +121,7 @@ func pace(l peers.Limiter, requests *workload.Stream, d time.Duration, delays *D
 			allowed++
 		}
 		ended := time.Since(start)
-		// Both histograms reach to a minute, which no run lasts.
+		// The histograms reach to a minute. No run is that long.
 		if err := service.RecordValue(int64(ended - began)); err != nil {
 			return err
 		}

@@ -8,20 +8,20 @@ import (
 
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
 
-// MemoryOf is whose memory to measure, with a million keys that are in use.
+// MemoryOf names the subject whose memory to measure, with a million keys in use.
 type MemoryOf struct {
 	Subject string `json:"subject"`
 }
 
 // A Held is the result, in bytes.
 type Held struct {
-	Keys     int   `json:"keys"`
-	Resident int64 `json:"resident"`           // of the process, more than before the limiter was made; 0 where that cannot be told
+	Keys int `json:"keys"`
+	// Resident is what the process has more in RAM than before the limiter was made; 0 where the system does not say.
+	Resident int64 `json:"resident"`
 	Heap     int64 `json:"heap"`               // of the Go heap, likewise
 	Declared int64 `json:"declared,omitempty"` // by the limiter itself: weir's Stats
 }
@@ -37,7 +37,7 @@ func MeasureMemory(of MemoryOf) (Held, error) {
 	row.Refused = true
 	before, _ := row.Load()
 	heap, resident := used()
-	d, release, err := subject.Open(&row, of.Subject, before)
+	d, release, err := measure.Open(&row, of.Subject, before)
 	if err != nil {
 		return Held{}, err
 	}
@@ -69,8 +69,7 @@ func used() (heap, resident int64) {
 	return int64(m.HeapAlloc), residentSize()
 }
 
-// residentSize returns the memory of the process that is in RAM, 0 where the system does not tell as
-// Linux does.
+// residentSize returns the memory of the process that is in RAM, 0 on systems without /proc/self/statm.
 func residentSize() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/measure"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// RateOf is what to measure on a row. More than one subject share the process and the keys,
-// which is for rows whose keys take longer to make than to measure: they take turns then, a slice
-// each, so that they meet the same noise all the same.
+// RateOf is what to measure on a row. Several subjects use one process and the same keys, for rows whose keys take
+// longer to make than to measure. They take turns, a slice each, so that they meet the same noise.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
@@ -23,11 +21,11 @@ type RateOf struct {
 // A Rated is the result for one subject.
 type Rated struct {
 	measure.Sample
-	Error string `json:",omitempty"` // why the figures are worth nothing
+	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice is how long one subject is measured before another has its turn. In it each asks for as
-// many keys as the caches hold lines, or more.
+// slice is how long one subject is measured before the next. In it a subject asks for at least as many keys as the
+// caches hold lines.
 const slice = 20 * time.Millisecond
 
 // MeasureRate measures how long decisions take, by subject.
@@ -39,12 +37,12 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	before, requests := row.Load()
 	deciders := make([]measure.Decider, len(of.Subjects))
 	for i, name := range of.Subjects {
-		d, release, err := subject.Open(&row, name, requests)
+		d, release, err := measure.Open(&row, name, requests)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		defer release()
-		subject.Warm(d, before)
+		measure.Warm(d, before)
 		deciders[i] = d
 	}
 	samples := make([]measure.Sample, len(deciders))
@@ -76,7 +74,7 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, each time.
 	}
 }
 
-// Wrong says what is wrong with the decisions of a row, or "". One in a thousand may differ,
+// Wrong returns what is wrong with the decisions of a row, or "". One in a thousand may differ,
 // because limiters that bound their memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
 	want := 1.0
@@ -86,8 +84,8 @@ func Wrong(row *workload.Row, s measure.Sample) string {
 	if s.Ops == 0 {
 		return "no decision was made"
 	}
-	if math.Abs(s.Share()-want) > 0.001 {
-		return fmt.Sprintf("%.4g %% of the decisions were allowed: want %.0f %%", 100*s.Share(), 100*want)
+	if math.Abs(s.AllowedFraction()-want) > 0.001 {
+		return fmt.Sprintf("%.4g %% of the decisions were allowed: want %.0f %%", 100*s.AllowedFraction(), 100*want)
 	}
 	return ""
 }

@@ -1,7 +1,7 @@
-// Package floor is the least that an exact limiter must do for a request, as things that can be
-// measured beside limiters: same keys, same order, same loop, a table of the same size.
+// Package floor is the least that an exact limiter must do for a request. It is measured beside the limiters: with the
+// same keys in the same order, in the same loop, on a table of the same size.
 //
-// It does not compare keys, does not look further than one slot, and decides nothing.
+// A floor does not compare keys, does not look further than one slot, and decides nothing.
 package floor
 
 import (
@@ -19,7 +19,7 @@ type Floor struct {
 	seed  keyhash.Seed
 	table []record
 	clock Clock
-	word  atomic.Uint64 // of the coarse clock, which nobody renews
+	word  atomic.Uint64 // of the coarse clock; it stands still
 	_     [56]byte
 	hot   atomic.Uint64
 	_     [56]byte
@@ -42,11 +42,11 @@ func (f *Floor) slot(key string) *atomic.Uint64 {
 	return &f.table[i].state
 }
 
-// Limiters that differ in what the row asks of the least. They are types of their own,
-// and not one with a switch, so that they are nothing but their floor.
+// The floors of the rows and clocks. Each is a type of its own, without a switch, so that a call does the floor's work
+// only.
 type (
-	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and compare-and-swap
-	// until that succeeds, which it does at once if nobody is in the way.
+	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and compare-and-swap until that succeeds. Without
+	// contention the first one does.
 	AdmitCoarse  struct{ *Floor }
 	AdmitTSC     struct{ *Floor }
 	AdmitPrecise struct{ *Floor }
@@ -58,7 +58,7 @@ type (
 	Hot struct{ *Floor }
 )
 
-// charge moves the word on, as admitting a request does.
+// charge adds to the word, as an admitted request does.
 func charge(w *atomic.Uint64, now uint64) bool {
 	for {
 		s := w.Load()
@@ -68,7 +68,7 @@ func charge(w *atomic.Uint64, now uint64) bool {
 	}
 }
 
-// empty is a decision that depends on the word and the time, and is always no.
+// empty depends on the word and the time, and is always false.
 func empty(w *atomic.Uint64, now uint64) bool { return w.Load() > now>>1|1<<62 }
 
 func (f AdmitCoarse) Allow(key string) bool   { return charge(f.slot(key), f.word.Load()) }

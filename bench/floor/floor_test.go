@@ -66,7 +66,7 @@ func TestMap(t *testing.T) {
 			}
 		}
 		r := NewRandom(memory)
-		assert.Equal(t, 1000, r.Decide(1, 1000), "nobody is in the way")
+		assert.Equal(t, 1000, r.Decide(1, 1000), "without contention")
 		sum := uint64(0)
 		for i := range r.table {
 			sum += r.table[i].state.Load()

@@ -27,7 +27,7 @@ func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	if huge {
 		advice = unix.MADV_HUGEPAGE
 	}
-	_ = unix.Madvise(region[skip:], advice) // a kernel without huge pages says no, and Huge says so
+	_ = unix.Madvise(region[skip:], advice) // a kernel without huge pages refuses; Huge then returns 0
 	for i := 0; i < len(memory); i += 4096 {
 		memory[i] = 0
 	}

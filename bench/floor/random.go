@@ -9,15 +9,15 @@ func records(memory []byte) []record {
 	return unsafe.Slice((*record)(unsafe.Pointer(&memory[0])), len(memory)/16)
 }
 
-// Random is a table in which every call compares and swaps a word that it has no reason to have
-// in a cache.
+// Random is a table in which every operation compares and swaps a random word, which is in no cache if the table is
+// large enough.
 type Random struct{ table []record }
 
 // NewRandom returns one on memory from Map. Its size must be a power of two.
 func NewRandom(memory []byte) Random { return Random{records(memory)} }
 
-// Decide does n of them from a seed, and returns how many succeeded. Where each is does not depend
-// on the one before, as with requests.
+// Decide does n operations from a seed, and returns how many succeeded. As with requests, the place of an operation
+// does not depend on the result of the one before.
 func (r Random) Decide(seed uint64, n int) (done int) {
 	mask := uint64(len(r.table) - 1)
 	for range n {

@@ -9,8 +9,7 @@ import (
 
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
-	"github.com/weir-go/weir/bench/stat"
-	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/bench/result"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -20,7 +19,7 @@ type Bound struct {
 	Name  string // of what is guarded
 	Floor string
 	Most  float64
-	// Open makes what is guarded: subject.Open, unless a test has something slower.
+	// Open makes what is guarded: measure.Open, unless a test has something slower.
 	Open func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error)
 }
 
@@ -28,12 +27,12 @@ type Bound struct {
 func Bounds() ([]Bound, error) {
 	var bounds []Bound
 	for _, b := range []Bound{
-		{Name: subject.WeirCoarse, Floor: subject.FloorCoarse, Most: 3, Row: workload.Row{Name: "allowed-1k"}},
-		{Name: subject.WeirPrecise, Floor: subject.FloorPrecise, Most: 2.6, Row: workload.Row{Name: "allowed-1k"}},
-		{Name: subject.WeirTSC, Floor: subject.FloorPrecise, Most: 1.5, Row: workload.Row{Name: "allowed-1k"}},
-		{Name: subject.WeirCoarse, Floor: subject.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
-		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
-		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Most: 4, Row: workload.Row{Name: "churn"}},
+		{Name: measure.WeirCoarse, Floor: measure.FloorCoarse, Most: 3, Row: workload.Row{Name: "allowed-1k"}},
+		{Name: measure.WeirPrecise, Floor: measure.FloorPrecise, Most: 2.6, Row: workload.Row{Name: "allowed-1k"}},
+		{Name: measure.WeirTSC, Floor: measure.FloorPrecise, Most: 1.5, Row: workload.Row{Name: "allowed-1k"}},
+		{Name: measure.WeirCoarse, Floor: measure.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
+		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
+		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 4, Row: workload.Row{Name: "churn"}},
 	} {
 		row, err := workload.Find(b.Row.Name)
 		if err != nil {
@@ -42,8 +41,8 @@ func Bounds() ([]Bound, error) {
 		if row.Draw == workload.Fresh { // smaller, to be quick
 			row.Keys, row.Requests, row.Capacity = 200_000, 20_000, 100_000
 		}
-		if subject.Cannot(&row, b.Name) == "" {
-			b.Row, b.Open = row, subject.Open
+		if measure.Cannot(&row, b.Name) == "" {
+			b.Row, b.Open = row, measure.Open
 			bounds = append(bounds, b)
 		}
 	}
@@ -60,7 +59,7 @@ const (
 // allocated.
 func (b Bound) Check() error {
 	before, requests := b.Row.Load()
-	floor, release, err := subject.Open(&b.Row, b.Floor, requests)
+	floor, release, err := measure.Open(&b.Row, b.Floor, requests)
 	if err != nil {
 		return err
 	}
@@ -70,13 +69,13 @@ func (b Bound) Check() error {
 		return err
 	}
 	defer end()
-	subject.Warm(floor, before)
-	subject.Warm(guarded, before)
+	measure.Warm(floor, before)
+	measure.Warm(guarded, before)
 
 	c := contest{b.Row, guarded, floor, requests, 0, measure.Sample{}}
-	s := stat.Of(c.ratios(rounds))
+	s := result.Summarize(c.ratios(rounds))
 	if s.Median > b.Most {
-		s = stat.Of(c.ratios(more))
+		s = result.Summarize(c.ratios(more))
 	}
 	if wrong := experiment.Wrong(&b.Row, c.sum); wrong != "" {
 		return fmt.Errorf("%s on %s: %s", b.Name, b.Row.Name, wrong)
@@ -91,7 +90,7 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// contest is two that take turns on the same requests.
+// contest is two deciders that take turns on the same requests.
 type contest struct {
 	row            workload.Row
 	guarded, floor measure.Decider
@@ -108,10 +107,10 @@ func (c *contest) ratios(n int) []float64 {
 		c.sum.Add(g)
 		guarded, floor = append(guarded, g.PerOp()), append(floor, f.PerOp())
 	}
-	return stat.Ratios(guarded, floor)
+	return result.Ratios(guarded, floor)
 }
 
-// turn measures one of them once.
+// turn measures a decider once.
 func (c *contest) turn(d measure.Decider) measure.Sample {
 	if c.row.Draw == workload.Fresh {
 		c.pass++

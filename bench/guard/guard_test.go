@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -42,9 +41,9 @@ func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)
 	return Bound{
-		Row: row, Name: subject.FloorPrecise, Floor: subject.FloorPrecise, Most: 3,
+		Row: row, Name: measure.FloorPrecise, Floor: measure.FloorPrecise, Most: 3,
 		Open: func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error) {
-			d, release, err := subject.Open(row, name, requests)
+			d, release, err := measure.Open(row, name, requests)
 			require.NoError(t, err)
 			return measure.Keyed{Limiter: changed{d.(measure.Keyed).Limiter, ask}}, release, nil
 		},

@@ -1,4 +1,11 @@
-// Package measure times decisions and counts them.
+// Package measure times decisions and counts them. What it measures has a name: weir by each of its
+// clocks, the floors and their parts, and the peers.
+//
+//	measure.go  the loops that make decisions, and the Sample that they return
+//	subject.go  the names, and what is opened by them
+//	aged.go     weir with a table in which every slot was used
+//	batch.go    weir asked by TakeBatch and TakeKey
+//	warm.go     the requests before the clock starts
 package measure
 
 import (
@@ -16,8 +23,7 @@ type Decider interface {
 	Decide(s *workload.Stream, from, to int) (allowed int)
 }
 
-// Keyed asks a limiter request by request. This is the one loop that floors, weir and peers
-// all run in.
+// Keyed asks a limiter request by request. Floors, weir and peers all run in this one loop.
 type Keyed struct{ peers.Limiter }
 
 // Decide implements Decider.
@@ -32,19 +38,19 @@ func (k Keyed) Decide(s *workload.Stream, from, to int) (allowed int) {
 
 // A Sample is what was measured. Samples of the same thing add up.
 type Sample struct {
-	Nanos   int64  // by the clock on the wall
+	Nanos   int64  // wall-clock time
 	Ops     int    // decisions
 	Allowed int    // of them
 	Mallocs uint64 // objects allocated meanwhile by the whole process
 	Bytes   uint64
 }
 
-// PerOp returns nanoseconds of the wall's clock for a decision: with n workers, each takes n times
-// that for one of its own.
+// PerOp returns wall-clock nanoseconds for a decision. With n workers, each of them takes n times that for a decision
+// of its own.
 func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
 
-// Share returns the share of the decisions that were allowed.
-func (s Sample) Share() float64 { return float64(s.Allowed) / float64(s.Ops) }
+// AllowedFraction returns the fraction of the decisions that were allowed, 0 to 1.
+func (s Sample) AllowedFraction() float64 { return float64(s.Allowed) / float64(s.Ops) }
 
 // AllocsPerOp and BytesPerOp return what a decision allocated.
 func (s Sample) AllocsPerOp() float64 { return float64(s.Mallocs) / float64(s.Ops) }
@@ -59,11 +65,11 @@ func (s *Sample) Add(t Sample) {
 	s.Bytes += t.Bytes
 }
 
-// chunk is how many decisions are made between two looks at whether it is time to stop.
+// chunk is the number of decisions between two checks of the time.
 const chunk = 1000
 
-// For measures for about that long, by GOMAXPROCS workers that walk over the stream again and again,
-// each from a place of its own.
+// For measures for about the time d. GOMAXPROCS workers walk over the stream again and again, each from an offset of
+// its own.
 func For(d time.Duration, decider Decider, s *workload.Stream) Sample {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })

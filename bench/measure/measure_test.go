@@ -69,7 +69,7 @@ func TestForStops(t *testing.T) {
 	s := For(time.Millisecond, w, requests)
 	assert.Positive(t, s.Ops)
 	assert.Positive(t, s.Nanos)
-	assert.InDelta(t, 1.0/3, s.Share(), 0.01)
+	assert.InDelta(t, 1.0/3, s.AllowedFraction(), 0.01)
 	assert.Equal(t, float64(s.Nanos)/float64(s.Ops), s.PerOp())
 }
 
@@ -91,5 +91,5 @@ func TestSamplesAddUp(t *testing.T) {
 	s := Sample{Nanos: 10, Ops: 2, Allowed: 1, Mallocs: 4, Bytes: 8}
 	s.Add(Sample{Nanos: 20, Ops: 3, Allowed: 3, Mallocs: 1, Bytes: 2})
 	assert.Equal(t, Sample{30, 5, 4, 5, 10}, s)
-	assert.Equal(t, []float64{6, 0.8, 1, 2}, []float64{s.PerOp(), s.Share(), s.AllocsPerOp(), s.BytesPerOp()})
+	assert.Equal(t, []float64{6, 0.8, 1, 2}, []float64{s.PerOp(), s.AllowedFraction(), s.AllocsPerOp(), s.BytesPerOp()})
 }

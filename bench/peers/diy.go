@@ -9,8 +9,7 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// gcra is what people write themselves: a theoretical arrival time, and how far it may be
-// ahead.
+// gcra is the do-it-yourself limiter: a theoretical arrival time (TAT), and the burst offset by which it may be ahead.
 type gcra struct {
 	start     time.Time
 	every     int64
@@ -65,7 +64,8 @@ type shard struct {
 var diyShards = Peer{
 	Name:   "diy GCRA, 256 mutex shards",
 	Module: "standard library",
-	How:    "a word for each key in one of 256 maps, each made as large as its share and under its own mutex; time.Since is the clock",
+	How: "a word for each key in one of 256 maps, each made as large as its share and under its own mutex; " +
+		"time.Since is the clock",
 	New: func(limit Limit, keys int) (Limiter, error) {
 		g, seed, shards := newGCRA(limit), maphash.MakeSeed(), new([256]shard)
 		for i := range shards {

@@ -16,7 +16,8 @@ var dskitTenants = Peer{
 	Name:    "grafana/dskit",
 	Module:  "github.com/grafana/dskit",
 	Package: true,
-	How:     "limiter.RateLimiter with the same limit for every tenant, looked up again every ten seconds, as in its tests",
+	How: "limiter.RateLimiter with the same limit for every tenant, looked up again every ten seconds, as in " +
+		"its tests",
 	New: func(limit Limit, _ int) (Limiter, error) {
 		l := limiter.NewRateLimiter(everyTenant{limit}, 10*time.Second)
 		return allow(func(key string) bool { return l.AllowN(time.Now(), key, 1) }), nil

@@ -8,7 +8,8 @@ var echoStore = Peer{
 	Package: true,
 	How:     "RateLimiterMemoryStore with its default expiry of three minutes",
 	New: func(limit Limit, _ int) (Limiter, error) {
-		store := middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{Rate: limit.rate(), Burst: limit.Burst})
+		store := middleware.NewRateLimiterMemoryStoreWithConfig(
+			middleware.RateLimiterMemoryStoreConfig{Rate: limit.rate(), Burst: limit.Burst})
 		return allow(func(key string) bool {
 			ok, err := store.Allow(key)
 			return ok && err == nil

@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/httprate"
 )
 
-// silent is a response that nobody reads.
+// silent is a response writer that drops everything.
 type silent struct{ header http.Header }
 
 func (s silent) Header() http.Header         { return s.header }
@@ -18,7 +18,8 @@ var httprateCounter = Peer{
 	Name:    "httprate",
 	Module:  "github.com/go-chi/httprate",
 	Package: true,
-	How:     "RateLimiter.OnLimit on the local counter with every response header turned off, one request and response for all",
+	How: "RateLimiter.OnLimit on the local counter with every response header turned off, one request and " +
+		"response for all",
 	New: func(limit Limit, _ int) (Limiter, error) {
 		l := httprate.NewRateLimiter(limit.Tokens, limit.Per, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
 		request, response := httptest.NewRequest(http.MethodGet, "/", nil), silent{http.Header{}}

@@ -1,5 +1,5 @@
-// Package peers is other people's limiters behind one method, each at its newest version
-// and configured as its own documentation advises for the work.
+// Package peers puts the limiters of other projects behind one method, each at its newest version and configured as its
+// own documentation advises for the work.
 package peers
 
 import "time"
@@ -7,8 +7,8 @@ import "time"
 // A Limiter decides whether a request of a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is what a limiter is to enforce for each key: Tokens every Per. What is a bucket
-// holds Burst of them; what is a window counts to Tokens.
+// A Limit is what a limiter is to enforce for each key: Tokens every Per. A limiter with buckets has Burst tokens in a
+// full one; a limiter with windows counts to Tokens.
 type Limit struct {
 	Tokens int
 	Per    time.Duration
@@ -21,7 +21,7 @@ func (l Limit) rate() float64 { return float64(l.Tokens) / l.Per.Seconds() }
 // every returns the time between two tokens.
 func (l Limit) every() time.Duration { return l.Per / time.Duration(l.Tokens) }
 
-// An Ability is what a row asks of a limiter beyond saying yes.
+// An Ability is what a row needs of a limiter besides admitting requests.
 type Ability string
 
 const (
@@ -36,7 +36,7 @@ type Peer struct {
 	Name    string
 	Module  string // whose version is printed
 	How     string // how it is configured, in one sentence
-	Package bool   // somebody published it, for others to use; else a few lines that people write themselves
+	Package bool   // it is a published library; otherwise a few lines of the do-it-yourself kind
 	// New returns a limiter that is to hold about so many keys.
 	New func(limit Limit, keys int) (Limiter, error)
 	// Cannot says why the peer lacks an ability.
@@ -46,7 +46,7 @@ type Peer struct {
 // An Absent is a peer that is not measured, and why.
 type Absent struct{ Name, Reason string }
 
-// allow is a function as a Limiter.
+// allow makes a Limiter of a function.
 type allow func(key string) bool
 
 func (a allow) Allow(key string) bool { return a(key) }

@@ -15,7 +15,7 @@ func TestPeersLimit(t *testing.T) {
 	for _, p := range All() {
 		t.Run(p.Name, func(t *testing.T) {
 			if why := p.Cannot[Refuse]; why != "" {
-				assert.NotEmpty(t, p.Cannot[Keys], "who cannot refuse is here for reference only: %s", why)
+				assert.NotEmpty(t, p.Cannot[Keys], "a peer that cannot refuse is here for reference only: %s", why)
 				l, err := p.New(Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}, 10)
 				require.NoError(t, err)
 				assert.True(t, l.Allow("a"))

@@ -11,7 +11,8 @@ var sethvargo = Peer{
 	Name:    "sethvargo/go-limiter",
 	Module:  "github.com/sethvargo/go-limiter",
 	Package: true,
-	How:     "memorystore with InitialAlloc as large as the keys, counting by the hour, and its default sweep every six hours of what is twelve hours old",
+	How: "memorystore with InitialAlloc as large as the keys, counting by the hour, and its default sweep " +
+		"every six hours of what is twelve hours old",
 	New: func(limit Limit, keys int) (Limiter, error) {
 		// The same rate by the hour: v0.7.1 refills a bucket with Interval/Tokens of its tokens
 		// when an interval has passed, which at a token a nanosecond is one.

@@ -11,7 +11,8 @@ var throttledMap = Peer{
 	Name:    "throttled",
 	Module:  "github.com/throttled/throttled/v2",
 	Package: true,
-	How:     "GCRARateLimiterCtx on a memstore without the LRU bound, which makes every request write under one lock; ten attempts at a compare-and-swap, its default",
+	How: "GCRARateLimiterCtx on a memstore without the LRU bound, which makes every request write under one " +
+		"lock; ten attempts at a compare-and-swap, its default",
 	New: func(limit Limit, _ int) (Limiter, error) {
 		store, err := memstore.NewCtx(0)
 		if err != nil {

@@ -10,9 +10,11 @@ var tollboothKeys = Peer{
 	Name:    "tollbooth",
 	Module:  "github.com/didip/tollbooth/v7",
 	Package: true,
-	How:     "Limiter.LimitReached with the key as it is, without its HTTP part; keys expire after an hour, as its examples advise",
+	How: "Limiter.LimitReached with the key as it is, without its HTTP part; keys expire after an hour, as " +
+		"its examples advise",
 	New: func(limit Limit, _ int) (Limiter, error) {
-		l := limiter.New(&limiter.ExpirableOptions{DefaultExpirationTTL: time.Hour}).SetMax(limit.rate()).SetBurst(limit.Burst)
+		l := limiter.New(&limiter.ExpirableOptions{DefaultExpirationTTL: time.Hour})
+		l.SetMax(limit.rate()).SetBurst(limit.Burst)
 		return allow(func(key string) bool { return !l.LimitReached(key) }), nil
 	},
 	Cannot: map[Ability]string{

@@ -51,7 +51,8 @@ var rateMutex = Peer{
 	Name:    "x/time/rate, mutex map",
 	Module:  xtime,
 	Package: true,
-	How:     "a rate.Limiter for each key in a map that is made as large as the keys, under one mutex that is let go before the limiter is asked",
+	How: "a rate.Limiter for each key in a map that is made as large as the keys, under one mutex that is let " +
+		"go before the limiter is asked",
 	New: func(limit Limit, keys int) (Limiter, error) {
 		var mu sync.Mutex
 		limiters := make(map[string]*rate.Limiter, keys)

@@ -11,26 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 )
 
 func TestCheckCountsAnswers(t *testing.T) {
 	round := func(requests, refused, failed int64) Round {
-		return Round{Result: wrk.Result{Requests: requests, Refused: refused, Failed: failed}}
+		return Round{Load: Load{Requests: requests, Refused: refused, Failed: failed}}
 	}
 	for name, c := range map[string]struct {
 		round Round
 		mode  server.Mode
 		want  string
 	}{
-		"all admitted":         {round(5000, 0, 0), server.With, ""},
-		"one refused":          {round(5000, 1, 0), server.With, "1 of 5000 requests were refused: want none"},
-		"an error without":     {round(5000, 2, 0), server.Without, "2 of 5000 requests were refused: want none"},
-		"broken":               {round(5000, 0, 3), server.Without, "3 of 5000 requests failed"},
-		"silence":              {round(0, 0, 0), server.Refuse, "no request was answered"},
-		"the first of each":    {round(5000, 4000, 0), server.Refuse, ""},
-		"some not counted":     {round(5000, 4032, 0), server.Refuse, ""},
-		"one too many":         {round(5000, 3999, 0), server.Refuse, "1001 of 5000 requests were admitted: want 968 to 1000"},
+		"all admitted":      {round(5000, 0, 0), server.With, ""},
+		"one refused":       {round(5000, 1, 0), server.With, "1 of 5000 requests were refused: want none"},
+		"an error without":  {round(5000, 2, 0), server.Without, "2 of 5000 requests were refused: want none"},
+		"broken":            {round(5000, 0, 3), server.Without, "3 of 5000 requests failed"},
+		"silence":           {round(0, 0, 0), server.Refuse, "no request was answered"},
+		"the first of each": {round(5000, 4000, 0), server.Refuse, ""},
+		"some not counted":  {round(5000, 4032, 0), server.Refuse, ""},
+		"one too many": {round(5000, 3999, 0), server.Refuse,
+			"1001 of 5000 requests were admitted: want 968 to 1000"},
 		"too few":              {round(5000, 4033, 0), server.Refuse, "967 of 5000 requests were admitted: want 968 to 1000"},
 		"fewer than clients":   {round(500, 0, 0), server.Refuse, "500 of 500 requests were admitted: want 968 to 1000"},
 		"refused and failures": {round(5000, 4000, 1), server.Refuse, "1 of 5000 requests failed"},
@@ -49,8 +49,8 @@ func aRun() *Run {
 	rounds := func(perSecond ...float64) (rs []Round) {
 		for _, p := range perSecond {
 			rs = append(rs, Round{
-				Result: wrk.Result{Requests: 1000, PerSecond: p, P50: time.Millisecond, P99: time.Duration(p) * time.Microsecond},
-				CPU:    time.Duration(p) * time.Microsecond,
+				Load: Load{Requests: 1000, PerSecond: p, P50: time.Millisecond, P99: time.Duration(p) * time.Microsecond},
+				CPU:  time.Duration(p) * time.Microsecond,
 			})
 		}
 		return rs
@@ -74,7 +74,8 @@ func TestTextComparesRoundByRound(t *testing.T) {
 	assert.Regexp(t, `weir +2000 +2000 +0\.900 +0\.500 - 1\.200 +2\.0 us +2\.0 us +-0\.1 us`, b.String())
 	assert.Regexp(t, `weir +1000\.0 us +1000\.0 us +2000\.0 us +2000\.0 us +0\.90 +0\.50 - 1\.20`, b.String())
 	assert.Regexp(t, `weir +1500 +1000 - 2000 +0\.5000 `, b.String(), "half of the answers are refusals")
-	assert.Contains(t, b.String(), "target: weir with/without 0.900, want at least 0.97: undecided, fewer than 6 rounds tell nothing")
+	assert.Contains(t, b.String(),
+		"target: weir with/without 0.900, want at least 0.97: undecided, fewer than 6 rounds tell nothing")
 }
 
 func TestWriteKeepsEveryRound(t *testing.T) {
@@ -92,8 +93,8 @@ func TestWriteKeepsEveryRound(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	servers := []*server.Server{server.Weir("weir"), server.WeirSilent("weir")}
-	assert.Equal(t, 10, Plan{Servers: servers, Rounds: 2, Seconds: 1}.Steps())
-	for want, p := range map[string]Plan{
+	assert.Equal(t, 10, Schedule{Servers: servers, Rounds: 2, Seconds: 1}.Steps())
+	for want, p := range map[string]Schedule{
 		"0 rounds: want 1 to 1000":    {Rounds: 0, Seconds: 1},
 		"1001 rounds: want 1 to 1000": {Rounds: 1001, Seconds: 1},
 		"0 seconds: want 1 to 30":     {Rounds: 1, Seconds: 0},
@@ -103,5 +104,5 @@ func TestPlan(t *testing.T) {
 		_, err := p.Do(t.Context(), "", nil)
 		assert.EqualError(t, err, want)
 	}
-	assert.NoError(t, Plan{Rounds: 1000, Seconds: 30}.Check())
+	assert.NoError(t, Schedule{Rounds: 1000, Seconds: 30}.Check())
 }

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/stat"
 )
 
 // A Run is everything that one run measured.
@@ -21,7 +19,7 @@ type Run struct {
 	Started  time.Time         `json:"started"`
 	Took     time.Duration     `json:"took_ns"`
 	Rounds   int               `json:"rounds"`
-	Seconds  int               `json:"seconds"` // of wrk, each time
+	Seconds  int               `json:"seconds"` // of one run of wrk
 	Rows     []Row             `json:"rows"`
 }
 
@@ -34,8 +32,8 @@ type Row struct {
 
 // A Round is one fresh process, and one run of wrk against it.
 type Round struct {
-	wrk.Result
-	CPU time.Duration `json:"cpu_ns"` // of the server, its start and end too
+	Load
+	CPU time.Duration `json:"cpu_ns"` // of the server, from its start to its end
 }
 
 // Write writes the run as JSON.
@@ -63,7 +61,7 @@ func (row *Row) figures(of func(Round) float64) []float64 {
 	return figures
 }
 
-func (row *Row) sum(of func(Round) float64) stat.Summary { return stat.Of(row.figures(of)) }
+func (row *Row) sum(of func(Round) float64) result.Summary { return result.Summarize(row.figures(of)) }
 
 func perSecond(r Round) float64 { return r.PerSecond }
 func p50(r Round) float64       { return float64(r.P50) }
@@ -85,7 +83,7 @@ func (r Round) check(mode server.Mode) error {
 		return nil
 	}
 	// The first request of every client is admitted. Those under way at the end are not counted.
-	const least, most = server.Once*wrk.Clients - wrk.Connections, server.Once * wrk.Clients
+	const least, most = server.Once*clients - wrkConnections, server.Once * clients
 	if admitted := r.Requests - r.Refused; admitted < least || admitted > most {
 		return fmt.Errorf("%d of %d requests were admitted: want %d to %d", admitted, r.Requests, least, most)
 	}

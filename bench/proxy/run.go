@@ -12,25 +12,24 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 	"github.com/weir-go/weir/bench/result"
 )
 
-// The bounds of a Plan.
+// The bounds of a Schedule.
 const (
 	MostRounds  = 1000
 	MostSeconds = 30 // Refuse admits a client again after a minute
 )
 
-// A Plan is what is to be measured.
-type Plan struct {
+// A Schedule is what to measure.
+type Schedule struct {
 	Servers []*server.Server
 	Rounds  int // 1 to MostRounds
 	Seconds int // of wrk, 1 to MostSeconds
 }
 
 // Check returns an error if a number is out of its range.
-func (p Plan) Check() error {
+func (p Schedule) Check() error {
 	if p.Rounds < 1 || p.Rounds > MostRounds {
 		return fmt.Errorf("%d rounds: want 1 to %d", p.Rounds, MostRounds)
 	}
@@ -41,11 +40,12 @@ func (p Plan) Check() error {
 }
 
 // Steps returns how often wrk will run.
-func (p Plan) Steps() int { return len(p.rows()) * p.Rounds }
+func (p Schedule) Steps() int { return len(p.rows()) * p.Rounds }
 
-// Do measures; before is called before every run of wrk. It ends with the first error,
-// because a round without one server compares nothing. What it starts has ended when it returns.
-func (p Plan) Do(ctx context.Context, command string, before func(s *server.Server, mode server.Mode, round int)) (_ *Run, err error) {
+// Do measures; before is called before every run of wrk. It returns the first error, because a round without one server
+// compares nothing. Every process that it starts has ended when it returns.
+func (p Schedule) Do(ctx context.Context, command string,
+	before func(s *server.Server, mode server.Mode, round int)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (p Plan) Do(ctx context.Context, command string, before func(s *server.Serv
 	defer func() { err = errors.Join(err, m.close()) }()
 	for round := range p.Rounds {
 		for i := range r.Rows {
-			// Every other round runs backwards, so that no server always follows the same one.
+			// Every other round runs backwards, so that no server always follows the same neighbour.
 			if round%2 == 1 {
 				i = len(r.Rows) - 1 - i
 			}
@@ -85,7 +85,7 @@ func (p Plan) Do(ctx context.Context, command string, before func(s *server.Serv
 }
 
 // rows returns the rows in their order, a server's beside each other, because they are compared.
-func (p Plan) rows() []Row {
+func (p Schedule) rows() []Row {
 	var rows []Row
 	for _, s := range p.Servers {
 		for _, mode := range server.Modes {
@@ -97,8 +97,8 @@ func (p Plan) rows() []Row {
 	return rows
 }
 
-// versions returns those of all programs, or says everything that is missing.
-func (p Plan) versions(ctx context.Context) (map[string]string, error) {
+// versions returns the versions of all programs, or an error that names all missing ones.
+func (p Schedule) versions(ctx context.Context) (map[string]string, error) {
 	programs := []server.Program{server.Wrk}
 	for _, s := range p.Servers {
 		programs = append(programs, s.Program)
@@ -135,7 +135,7 @@ func newMeter(ctx context.Context, seconds int) (*meter, error) {
 		return nil, err
 	}
 	m.script = filepath.Join(m.dir, "clients.lua")
-	err = os.WriteFile(m.script, []byte(wrk.Script()), 0o600)
+	err = os.WriteFile(m.script, []byte(clientScript()), 0o600)
 	if err == nil {
 		m.upstream, err = server.StartUpstream(ctx)
 	}
@@ -152,11 +152,11 @@ func (m *meter) close() error {
 
 // measure starts a server, lets wrk run and stops the server.
 func (m *meter) measure(ctx context.Context, s *server.Server, mode server.Mode) (Round, error) {
-	process, err := s.Start(ctx, mode, m.upstream.Address, wrk.Header)
+	process, err := s.Start(ctx, mode, m.upstream.Address, clientHeader)
 	if err != nil {
 		return Round{}, err
 	}
-	measured, err := wrk.Run(ctx, m.wrk, m.script, "http://"+process.Address+"/", m.seconds)
+	measured, err := runWrk(ctx, m.wrk, m.script, "http://"+process.Address+"/", m.seconds)
 	cpu, stopped := process.Stop()
 	if err := errors.Join(err, stopped); err != nil {
 		return Round{}, err

@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
-	"github.com/weir-go/weir/bench/stat"
+	"github.com/weir-go/weir/bench/result"
 )
 
 // Text writes the run for a terminal.
 func Text(w io.Writer, r *Run) error {
 	m := r.Machine
-	fmt.Fprintf(w, "The limiter in a proxy: %s, %d cores, %s, Linux %s, %s\n", m.CPU, m.Cores, m.System, m.Kernel, r.Started.Format(time.DateOnly))
+	fmt.Fprintf(w, "The limiter in a proxy: %s, %d cores, %s, Linux %s, %s\n", m.CPU, m.Cores, m.System, m.Kernel,
+		r.Started.Format(time.DateOnly))
 	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		fmt.Fprintf(w, "  %s: %s\n", name, r.Versions[name])
 	}
 	fmt.Fprintf(w, "  %d rounds of %d s, wrk -t%d -c%d, %d clients in turn, named by %s\n",
-		r.Rounds, r.Seconds, wrk.Threads, wrk.Connections, wrk.Clients, wrk.Header)
+		r.Rounds, r.Seconds, wrkThreads, wrkConnections, clients, clientHeader)
 	for _, write := range []func(io.Writer, *Run){speed, latency, refusals} {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w)
@@ -86,18 +86,18 @@ func refusals(w io.Writer, r *Run) {
 func refusedShare(r Round) float64     { return float64(r.Refused) / float64(r.Requests) }
 func refusedPerSecond(r Round) float64 { return r.PerSecond * refusedShare(r) }
 
-func ratios(a, b *Row, of func(Round) float64) stat.Summary {
-	return stat.Of(stat.Ratios(a.figures(of), b.figures(of)))
+func ratios(a, b *Row, of func(Round) float64) result.Summary {
+	return result.Summarize(result.Ratios(a.figures(of), b.figures(of)))
 }
 
 // differences sums up a - b, round by round.
-func differences(a, b *Row, of func(Round) float64) stat.Summary {
+func differences(a, b *Row, of func(Round) float64) result.Summary {
 	figures := a.figures(of)
 	for i, f := range b.figures(of) {
 		figures[i] -= f
 	}
-	return stat.Of(figures)
+	return result.Summarize(figures)
 }
 
 // micros shows the median of nanoseconds.
-func micros(s stat.Summary) string { return fmt.Sprintf("%.1f us", s.Median/1e3) }
+func micros(s result.Summary) string { return fmt.Sprintf("%.1f us", s.Median/1e3) }

@@ -5,22 +5,23 @@ import (
 	"slices"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/stat"
+	"github.com/weir-go/weir/bench/result"
 )
 
 // Target is the least ratio of requests/s with weir's limiter to those without.
 const Target = 0.97
 
-// target says whether weir has reached Target, or that the rounds differ too much to tell: a median
-// alone would be met by chance half of the time when the effect is small against the noise.
+// target says whether weir has reached Target, or that the rounds differ too much to tell. A median alone would reach
+// it by chance half of the time when the effect is small against the noise.
 func target(r *Run) string {
 	said := "target: not measured"
 	r.pairs(func(name string, without, with *Row) {
 		if name != server.WeirName {
 			return
 		}
-		ratios := stat.Ratios(with.figures(perSecond), without.figures(perSecond))
-		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, stat.Of(ratios).Median, Target)
+		ratios := result.Ratios(with.figures(perSecond), without.figures(perSecond))
+		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, result.Summarize(ratios).Median,
+			Target)
 		low, high, ok := interval(ratios)
 		switch {
 		case !ok:

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/weir-go/weir/bench/proxy/server"
-	"github.com/weir-go/weir/bench/proxy/wrk"
 )
 
 // withRatios has a row without a limiter at 1000 requests/s, and one with it.
@@ -14,18 +13,20 @@ func withRatios(ratios ...float64) *Run {
 	weir := server.Weir("weir")
 	without, with := Row{Server: weir, Mode: server.Without}, Row{Server: weir, Mode: server.With}
 	for _, ratio := range ratios {
-		without.Rounds = append(without.Rounds, Round{Result: wrk.Result{PerSecond: 1000}})
-		with.Rounds = append(with.Rounds, Round{Result: wrk.Result{PerSecond: 1000 * ratio}})
+		without.Rounds = append(without.Rounds, Round{Load: Load{PerSecond: 1000}})
+		with.Rounds = append(with.Rounds, Round{Load: Load{PerSecond: 1000 * ratio}})
 	}
 	return &Run{Rows: []Row{without, with}}
 }
 
 func TestTargetIsDecidedOnlyBeyondTheNoise(t *testing.T) {
 	for want, ratios := range map[string][]float64{
-		"0.990, want at least 0.97: met (95 % interval of the median 0.980 - 1.000)":       {0.98, 0.99, 0.99, 0.99, 0.99, 1},
-		"0.950, want at least 0.97: missed (95 % interval of the median 0.940 - 0.960)":    {0.95, 0.94, 0.95, 0.96, 0.95, 0.95},
-		"0.994, want at least 0.97: undecided (95 % interval of the median 0.933 - 1.511)": {0.994, 1.511, 0.933, 0.994, 0.994, 0.994},
-		"1.000, want at least 0.97: undecided, fewer than 6 rounds tell nothing":           {1, 1, 1, 1, 1},
+		"0.990, want at least 0.97: met (95 % interval of the median 0.980 - 1.000)": {0.98, 0.99, 0.99, 0.99, 0.99, 1},
+		"0.950, want at least 0.97: missed (95 % interval of the median 0.940 - 0.960)": {
+			0.95, 0.94, 0.95, 0.96, 0.95, 0.95},
+		"0.994, want at least 0.97: undecided (95 % interval of the median 0.933 - 1.511)": {
+			0.994, 1.511, 0.933, 0.994, 0.994, 0.994},
+		"1.000, want at least 0.97: undecided, fewer than 6 rounds tell nothing": {1, 1, 1, 1, 1},
 	} {
 		assert.Equal(t, "target: weir with/without "+want, target(withRatios(ratios...)))
 	}

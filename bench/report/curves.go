@@ -2,49 +2,51 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
+	"github.com/weir-go/weir/internal/chart"
 )
 
-// A curve is a line of a chart. Points are in a field of 1000 by 1000 that is stretched over the
-// chart; lines keep their thickness.
+// A curve is a line of a chart.
 type curve struct {
-	Name   string
-	Class  string
-	Points string
-}
-
-// A tick is a mark of an axis, at a share of its length in percent.
-type tick struct {
-	At    float64
-	Label string
-	Minor bool // not written on narrow screens
+	name   string
+	colour chart.Colour
+	dashes string // so that lines can be told apart without colours, too
+	points []chart.Point
 }
 
 // curves is a chart of them.
 type curves struct {
-	ID, Title, Note string
-	XTitle, YTitle  string
-	X, Y            []tick
-	Curves          []curve
+	Title, Note string
+	x, y        chart.Axis
+	curves      []curve
 }
 
-// points writes a line through shares of the field, y upwards.
-func points(xs, ys []float64) string {
-	var b strings.Builder
-	for i := range xs {
-		fmt.Fprintf(&b, "%.1f,%.1f ", 1000*xs[i], 1000*(1-ys[i]))
+// Chart draws the curves.
+func (c curves) Chart() chart.Chart {
+	p := chart.Plot{X: c.x, Y: c.y, Height: 210}
+	for _, l := range c.curves {
+		p.Line(chart.Line{Points: l.points, Colour: l.colour, Width: 2.5, Dashes: l.dashes})
 	}
-	return strings.TrimSpace(b.String())
+	return p.Chart(c.Title + ". " + c.Note)
 }
 
-// nines is where a percentile stands on an axis that gives every further nine the same room; the
-// worst call has the place of a hundred millionth.
+// Legend names the curves.
+func (c curves) Legend() template.HTML {
+	var keys []chart.Key
+	for _, l := range c.curves {
+		keys = append(keys, chart.Key{Colour: l.colour, Text: l.name, Dashed: l.dashes != ""})
+	}
+	return chart.Legend(keys...)
+}
+
+// nines places a percentile on an axis that gives every further nine the same room. The worst call has the place of
+// 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {
@@ -53,58 +55,69 @@ func nines(percentile float64) float64 {
 	return -math.Log10(1-percentile/100) / all
 }
 
+// percentileAxis is an axis of percentiles.
+func percentileAxis() chart.Axis {
+	axis := chart.Axis{Label: "percentile", Place: nines}
+	for i, p := range experiment.Percentiles {
+		switch p {
+		case 0, 90, 99, 99.9, 99.99, 99.999, 100:
+			text := percentileLabel(i)
+			if p == 100 {
+				text = "worst"
+			}
+			axis.Ticks = append(axis.Ticks, chart.Tick{At: p, Text: text, Minor: p == 0 || p == 99 || p == 99.99 || p == 99.999})
+		}
+	}
+	return axis
+}
+
+// latencyAxis is an axis of nanoseconds that has room for all latencies.
+func latencyAxis(all []result.Latency) chart.Axis {
+	highest := time.Millisecond
+	for _, l := range all {
+		for _, n := range l.Response {
+			for int64(highest) < n {
+				highest *= 10
+			}
+		}
+	}
+	var ticks []chart.Tick
+	for d := 100 * time.Nanosecond; d <= highest; d *= 10 {
+		ticks = append(ticks, chart.Tick{At: float64(d), Text: d.String()})
+	}
+	const lowest = 20
+	return chart.Log(lowest, float64(highest), ticks...)
+}
+
 // latencyCurves returns a chart for each thing that may happen beside the calls.
 func latencyCurves(r *result.Run) []curves {
 	var charts []curves
-	lowest, highest := math.Log10(20), math.Log10(1e6)
-	for _, l := range r.Latency {
-		for _, n := range l.Response {
-			highest = max(highest, math.Ceil(math.Log10(float64(max(n, 1)))))
-		}
-	}
+	x, y := percentileAxis(), latencyAxis(r.Latency)
 	for _, beside := range []string{experiment.Quiet, experiment.Sweep, experiment.Flood} {
 		c := curves{
-			ID: "latency-" + strings.ReplaceAll(beside, " ", "-"), Title: "Latency of a call, beside " + beside,
-			Note:   "From when the call was due to its end; calls are due every 5 µs. Lower is better. What the call that does nothing shows is the machine and its scheduler.",
-			XTitle: "percentile", YTitle: "time",
-		}
-		for i, p := range experiment.Percentiles {
-			switch p {
-			case 0, 90, 99, 99.9, 99.99, 99.999, 100:
-				label := percentileLabel(i)
-				if p == 100 {
-					label = "worst"
-				}
-				c.X = append(c.X, tick{100 * nines(p), label, p == 0 || p == 99 || p == 99.99 || p == 99.999})
-			}
-		}
-		for d := 100 * time.Nanosecond; math.Log10(float64(d)) <= highest; d *= 10 {
-			c.Y = append(c.Y, tick{100 * (1 - share(float64(d), lowest, highest)), d.String(), false})
+			Title: "Latency of a call, beside " + beside,
+			Note: "From when the call was due to its end; calls are due every 5 µs. Lower is better. " +
+				"What the call that does nothing shows is the machine and its scheduler.",
+			x: x, y: y,
 		}
 		for _, l := range r.Latency {
 			if l.Beside != beside || l.Error != "" || len(l.Response) != len(experiment.Percentiles) {
 				continue
 			}
-			var xs, ys []float64
-			for i, p := range experiment.Percentiles {
-				xs, ys = append(xs, nines(p)), append(ys, share(float64(l.Response[i]), lowest, highest))
-			}
-			name, class := "weir's Allow", "weir"
+			line := curve{name: "weir's Allow", colour: chart.Blue}
 			if l.Empty {
-				name, class = "a call that does nothing", "floor"
+				line = curve{name: "a call that does nothing", colour: chart.Grey, dashes: "5 4"}
 			}
-			c.Curves = append(c.Curves, curve{name, class, points(xs, ys)})
+			for i, p := range experiment.Percentiles {
+				line.points = append(line.points, chart.Point{X: p, Y: float64(l.Response[i])})
+			}
+			c.curves = append(c.curves, line)
 		}
-		if len(c.Curves) > 0 {
+		if len(c.curves) > 0 {
 			charts = append(charts, c)
 		}
 	}
 	return charts
-}
-
-// share is where a figure stands between two powers of ten.
-func share(figure, lowest, highest float64) float64 {
-	return min(1, max(0, (math.Log10(max(figure, 1))-lowest)/(highest-lowest)))
 }
 
 // scalingCurves returns, for the rows that were measured on more than one number of processors, how
@@ -127,62 +140,34 @@ func scalingCurves(r *result.Run) []curves {
 }
 
 // scaled are the lines of a scaling chart.
-var scaled = []struct{ name, class string }{
-	{subject.WeirTSC, "weir"},
-	{subject.FloorTSC, "floor"},
-	{"diy GCRA, xsync map", "other"},
-	{"sethvargo/go-limiter", "third"},
+var scaled = []curve{
+	{name: measure.WeirTSC, colour: chart.Blue},
+	{name: measure.FloorTSC, colour: chart.Grey, dashes: "5 4"},
+	{name: "diy GCRA, xsync map", colour: chart.Ochre},
+	{name: "sethvargo/go-limiter", colour: chart.Purple, dashes: "2 3"},
 }
 
 func scaling(rows []*result.Row) curves {
-	c := curves{
-		ID: "scaling-" + rows[0].Name, Title: rows[0].Title,
-		Note: "Million decisions a second by all cores together. Higher is better.", XTitle: "GOMAXPROCS",
-	}
 	most := 0.0
-	rate := func(row *result.Row, name string) float64 {
-		if e, ok := row.Entry(name); ok && e.Error == "" && e.Median() > 0 {
-			return 1000 / e.Median()
-		}
-		return 0
-	}
-	for _, row := range rows {
-		for _, s := range scaled {
-			most = max(most, rate(row, s.name))
-		}
-	}
-	last := float64(rows[len(rows)-1].Cores)
-	for _, row := range rows {
-		c.X = append(c.X, tick{100 * (float64(row.Cores) - 1) / (last - 1), fmt.Sprint(row.Cores), false})
-	}
-	step := niceStep(most)
-	for y := 0.0; y <= most; y += step {
-		c.Y = append(c.Y, tick{100 * (1 - y/(1.05*most)), fmt.Sprintf("%g M/s", y), false})
-	}
+	c := curves{Title: rows[0].Title, Note: "Million decisions a second by all cores together. Higher is better."}
 	for _, s := range scaled {
-		var xs, ys []float64
 		for _, row := range rows {
-			if v := rate(row, s.name); v > 0 {
-				xs, ys = append(xs, (float64(row.Cores)-1)/(last-1)), append(ys, v/(1.05*most))
+			if e, ok := row.Entry(s.name); ok && e.Error == "" && e.Median() > 0 {
+				rate := 1000 / e.Median()
+				most = max(most, rate)
+				s.points = append(s.points, chart.Point{X: float64(row.Cores), Y: rate})
 			}
 		}
-		if len(xs) > 1 {
-			c.Curves = append(c.Curves, curve{s.name, s.class, points(xs, ys)})
+		if len(s.points) > 1 {
+			c.curves = append(c.curves, s)
 		}
 	}
+	var ticks []chart.Tick
+	for _, row := range rows {
+		ticks = append(ticks, chart.Tick{At: float64(row.Cores), Text: fmt.Sprint(row.Cores)})
+	}
+	c.x = chart.Linear(float64(rows[0].Cores), float64(rows[len(rows)-1].Cores), ticks...)
+	c.x.Label = "GOMAXPROCS"
+	c.y = chart.FromZero(most, 0, func(rate float64) string { return fmt.Sprintf("%g M/s", rate) })
 	return c
-}
-
-// niceStep returns the distance of about four marks up to most: 1, 2 or 5 times a power of ten.
-func niceStep(most float64) float64 {
-	if most <= 0 {
-		return 1
-	}
-	power := math.Pow(10, math.Floor(math.Log10(most/4)))
-	for _, step := range []float64{1, 2, 5} {
-		if most/(step*power) <= 5 {
-			return step * power
-		}
-	}
-	return 10 * power
 }

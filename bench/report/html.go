@@ -1,36 +1,25 @@
 package report
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
 
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/internal/chart"
 )
 
-//go:embed page.tmpl charts.tmpl colours.css page.css
-var files embed.FS
+var (
+	//go:embed page.tmpl
+	pageText string
+	//go:embed page.css
+	pageStyle string
+)
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"css":   css,
-	"down":  func(top, by int) int { return top + by },
-	"minus": func(a, b float64) float64 { return a - b },
-}).ParseFS(files, "page.tmpl", "charts.tmpl"))
-
-// css returns style sheets of this package, one after the other.
-func css(names ...string) (template.CSS, error) {
-	var b strings.Builder
-	for _, name := range names {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		b.Write(text)
-	}
-	return template.CSS(b.String()), nil
-}
+	"style": func() template.CSS { return chart.Style() + template.CSS(pageStyle) },
+}).Parse(pageText))
 
 // page is what the template shows.
 type page struct {
@@ -52,7 +41,7 @@ type page struct {
 
 // A rowView is a chart with the table that says the same.
 type rowView struct {
-	Chart bars
+	Bars  bars
 	Table table
 }
 

@@ -3,13 +3,15 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// The lines of a document between which its figures stand.
+// The lines of a document that enclose its figures.
 const (
 	figuresBegin = "<!-- figures: weir bench --docs writes what follows -->\n"
 	figuresEnd   = "<!-- end of figures -->\n"
@@ -25,9 +27,13 @@ func Document(path string, r *result.Run) error {
 	before, rest, begins := bytes.Cut(text, []byte(figuresBegin))
 	_, after, ends := bytes.Cut(rest, []byte(figuresEnd))
 	if !begins || !ends {
-		return fmt.Errorf("%s: want the lines %q and %q, one below the other", path, strings.TrimSpace(figuresBegin), strings.TrimSpace(figuresEnd))
+		return fmt.Errorf("%s: want the lines %q and %q, one below the other", path, strings.TrimSpace(figuresBegin),
+			strings.TrimSpace(figuresEnd))
 	}
-	return os.WriteFile(path, bytes.Join([][]byte{before, []byte(figuresBegin + markdown(r) + figuresEnd), after}, nil), 0o666)
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s%s%s%s%s", before, figuresBegin, markdown(r), figuresEnd, after)
+		return err
+	})
 }
 
 // markdown returns the run as tables.

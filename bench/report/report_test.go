@@ -16,18 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/target"
+	"github.com/weir-go/weir/internal/chart"
 )
 
 // sample returns a run with something of everything, and text that must be escaped.
 func sample() *result.Run {
 	entries := []result.Entry{
-		{Name: subject.FloorTSC, Floor: subject.FloorTSC, Nanos: []float64{20, 22, 21}, Share: 1},
-		{Name: subject.WeirTSC, Floor: subject.FloorTSC, Nanos: []float64{30, 44, 31}, Share: 1},
-		{Name: "slow & <odd>", Floor: subject.FloorTSC, Nanos: []float64{200, 210, 190}, Share: 1, Allocs: 2, Bytes: 48},
+		{Name: measure.FloorTSC, Floor: measure.FloorTSC, Nanos: []float64{20, 22, 21}, AllowedFraction: 1},
+		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Nanos: []float64{30, 44, 31}, AllowedFraction: 1},
+		{Name: "slow & <odd>", Floor: measure.FloorTSC, Nanos: []float64{200, 210, 190}, AllowedFraction: 1, Allocs: 2,
+			Bytes: 48},
 		{Name: "gives up", Error: "97 % of the decisions were allowed: want 100 %"},
 		{Name: "un-keyed", Cannot: "one limit for everybody"},
 	}
@@ -37,20 +39,27 @@ func sample() *result.Run {
 		delays.Response = append(delays.Response, int64(100+i*i*9000))
 	}
 	r := &result.Run{
-		Machine: result.ThisMachine(), Command: `weir bench --html "a<b>.html"`, Rounds: 3, Started: time.Unix(1e9, 0).UTC(), Took: time.Minute,
+		Machine: result.ThisMachine(), Command: `weir bench --html "a<b>.html"`, Rounds: 3,
+		Started: time.Unix(1e9, 0).UTC(), Took: time.Minute,
 		Rows: []result.Row{
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 1, Entries: entries},
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 2, Entries: entries},
-			{Name: "hot", Title: "one hot key", Cores: 2, Entries: []result.Entry{{Name: subject.FloorHot, Nanos: []float64{9, 9, 9}}}},
+			{Name: "hot", Title: "one hot key", Cores: 2,
+				Entries: []result.Entry{{Name: measure.FloorHot, Nanos: []float64{9, 9, 9}}}},
 		},
-		Parts:   []result.Entry{{Name: subject.Hash, Nanos: []float64{10, 11, 12}}},
-		Tables:  []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42}, Note: "only 2 of 16 MiB are in huge pages"}},
-		Memory:  []result.Memory{{Name: subject.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}}, {Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
-		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}}, {Name: subject.WeirTSC, Nanos: []int64{300_000}}},
-		Latency: []result.Latency{{Beside: experiment.Sweep, Delays: delays}, {Beside: experiment.Sweep, Empty: true, Delays: delays}, {Beside: experiment.Flood, Error: "it stopped"}},
-		Calls:   []experiment.Allocated{{Name: "Allow"}},
-		Peers:   []result.Peer{{Name: "slow & <odd>", Version: "v1.2.3", How: "as it comes", Cannot: map[peers.Ability]string{peers.Bound: "it grows"}}},
-		Absent:  peers.NotMeasured(),
+		Parts: []result.Entry{{Name: measure.Hash, Nanos: []float64{10, 11, 12}}},
+		Tables: []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42},
+			Note: "only 2 of 16 MiB are in huge pages"}},
+		Memory: []result.Memory{{Name: measure.WeirTSC, Held: experiment.Held{Keys: 1e6, Resident: 27e6, Declared: 26e6}},
+			{Name: "big", Held: experiment.Held{Keys: 1e6, Heap: 2e8}}, {Name: "dead", Error: "out of memory"}},
+		Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}},
+			{Name: measure.WeirTSC, Nanos: []int64{300_000}}},
+		Latency: []result.Latency{{Beside: experiment.Sweep, Delays: delays},
+			{Beside: experiment.Sweep, Empty: true, Delays: delays}, {Beside: experiment.Flood, Error: "it stopped"}},
+		Calls: []experiment.Allocated{{Name: "Allow"}},
+		Peers: []result.Peer{{Name: "slow & <odd>", Version: "v1.2.3", How: "as it comes",
+			Cannot: map[peers.Ability]string{peers.Bound: "it grows"}}},
+		Absent: peers.NotMeasured(),
 	}
 	r.Targets = target.Evaluate(r)
 	return r
@@ -77,7 +86,8 @@ func wellFormed(t *testing.T, text []byte) string {
 
 // said is what every form of the report must say.
 func said(r *result.Run) []string {
-	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory", "it stopped", "it grows", "v1.2.3", "as it comes"}
+	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory",
+		"it stopped", "it grows", "v1.2.3", "as it comes"}
 	for _, x := range r.Targets {
 		words = append(words, x.Row, x.Target, x.Verdict, x.Why)
 	}
@@ -100,7 +110,8 @@ func TestTextSaysEverything(t *testing.T) {
 	for _, word := range said(r) {
 		assert.Contains(t, b.String(), word)
 	}
-	assert.Less(t, strings.Index(b.String(), "Targets"), strings.Index(b.String(), "allowed, 1,000 keys ("), "targets come first")
+	assert.Less(t, strings.Index(b.String(), "Targets"), strings.Index(b.String(), "allowed, 1,000 keys ("),
+		"targets come first")
 	assert.Regexp(t, `weir, TSC clock +31.0 +1.50 +1.48 - 2.00 `, b.String())
 	assert.NotRegexp(t, `(?m) $`, b.String())
 }
@@ -114,9 +125,11 @@ func TestPageSaysEverything(t *testing.T) {
 		assert.Contains(t, text, word)
 	}
 	assert.Contains(t, text, r.Command)
-	assert.Equal(t, strings.Count(b.String(), `role="img"`), strings.Count(b.String(), "<desc "), "every chart says what it shows")
+	assert.Regexp(t, `role="img" aria-label="allowed, 1,000 keys, 1 core. Time of a decision`, b.String())
+	assert.NotRegexp(t, `role="img" (aria-label=""|[^a])`, b.String(), "every chart says what it shows")
 	for _, outside := range []string{"http:", "https:", "src=", "@import", "<script", "url("} {
-		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside, "the page needs nothing else")
+		assert.NotContains(t, strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), outside,
+			"the page needs nothing else")
 	}
 }
 
@@ -130,7 +143,8 @@ func TestDocument(t *testing.T) {
 		require.NoError(t, Document(path, r))
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(string(text), "# Speed\n") && strings.HasSuffix(string(text), figuresEnd+"\nafter\n"))
+		assert.True(t, strings.HasPrefix(string(text), "# Speed\n") &&
+			strings.HasSuffix(string(text), figuresEnd+"\nafter\n"))
 		assert.NotContains(t, string(text), "old\n")
 		for _, table := range tables(r) {
 			for _, l := range table.Rows {
@@ -160,7 +174,7 @@ func TestCharts(t *testing.T) {
 	folder, r := t.TempDir(), sample()
 	require.NoError(t, WriteCharts(folder, r))
 	for name, words := range map[string][]string{
-		SpeedChart:  {"allowed, 1,000 keys, 1 core", "slow & <odd>", subject.WeirTSC, "1.50 × · 31 ns"},
+		SpeedChart:  {"allowed, 1,000 keys, 1 core", "slow & <odd>", measure.WeirTSC, "1.50 × · 31 ns"},
 		MemoryChart: {"big", "200 bytes", "27 bytes"},
 	} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
@@ -175,17 +189,17 @@ func TestCharts(t *testing.T) {
 	assert.Error(t, WriteCharts(filepath.Join(folder, "missing"), sample()))
 }
 
-// Bars are in proportion, the shortest first, and stay inside the chart.
+// The shortest bar comes first, and what has none is named.
 func TestBars(t *testing.T) {
 	r := sample()
 	c := rowBars(&r.Rows[0])
-	require.Len(t, c.Bars, 3)
-	assert.Equal(t, []string{subject.FloorTSC, subject.WeirTSC, "slow & <odd>"}, []string{c.Bars[0].Name, c.Bars[1].Name, c.Bars[2].Name})
-	assert.InDelta(t, 1.5/(210.0/22), c.Bars[1].Width/c.Bars[2].Width, 1e-9)
-	for _, b := range c.Bars {
-		assert.True(t, b.Width > 0 && b.To <= 100 && b.From <= b.To, "%+v", b)
-	}
+	assert.Equal(t, []bar{
+		{measure.FloorTSC, "1.00 × · 21 ns", 1, 1, 1},
+		{measure.WeirTSC, "1.50 × · 31 ns", 1.5, 31.0 / 21, 2},
+		{"slow & <odd>", "9.55 × · 200 ns", 210.0 / 22, 190.0 / 21, 10},
+	}, c.Bars)
 	assert.Len(t, c.Missing, 2)
+	assert.Contains(t, string(c.Chart().HTML()), "slow &amp; &lt;odd&gt;")
 }
 
 func TestAxes(t *testing.T) {
@@ -193,8 +207,20 @@ func TestAxes(t *testing.T) {
 	assert.InDelta(t, 2.0/6, nines(99), 1e-9)
 	assert.InDelta(t, 4.0/6, nines(99.99), 1e-9)
 	assert.Equal(t, 1.0, nines(100))
-	for most, want := range map[float64]float64{40: 10, 9: 2, 100: 20, 0.3: 0.1, 0: 1} {
-		assert.InDelta(t, want, niceStep(most), 1e-9, "up to %g", most)
+	assert.Equal(t, "worst", percentileAxis().Ticks[6].Text)
+	for worst, want := range map[int64]string{0: "1ms", 1_000_000: "1ms", 1_000_001: "10ms", 3e9: "10s"} {
+		axis := latencyAxis([]result.Latency{{Delays: experiment.Delays{Response: []int64{500, worst}}}})
+		top := axis.Ticks[len(axis.Ticks)-1]
+		assert.Equal(t, want, top.Text, worst)
+		assert.Equal(t, 1.0, axis.Place(top.At))
 	}
-	assert.Equal(t, "0.0,1000.0 500.0,500.0 1000.0,0.0", points([]float64{0, .5, 1}, []float64{0, .5, 1}))
+}
+
+func TestScaling(t *testing.T) {
+	r := sample()
+	charts := scalingCurves(r)
+	require.Len(t, charts, 1, "of rows on more than one number of cores")
+	require.Len(t, charts[0].curves, 2, "of what was measured on both")
+	assert.Equal(t, []chart.Point{{X: 1, Y: 1000.0 / 31}, {X: 2, Y: 1000.0 / 31}}, charts[0].curves[0].points)
+	assert.Empty(t, scaled[0].points, "the list is not changed")
 }

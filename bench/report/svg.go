@@ -1,21 +1,15 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/internal/atomicfile"
+	"github.com/weir-go/weir/internal/chart"
 )
 
-// A chart is bars that stand alone in a file.
-type chart struct {
-	bars
-	Caption string
-}
-
-// Charts are the files that WriteCharts writes.
+// The files that WriteCharts writes.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"
@@ -32,18 +26,17 @@ func WriteCharts(folder string, r *result.Run) error {
 	if len(r.Memory) == 0 {
 		return fmt.Errorf("chart %s: the run measured no memory", MemoryChart)
 	}
-	times := chart{rowBars(speed), "Time of a decision as a multiple of the floor, and in nanoseconds; shorter is better"}
-	bytes := chart{memoryBars(r), "Bytes a key, without its text; shorter is better"}
-	if err := times.write(filepath.Join(folder, SpeedChart)); err != nil {
-		return err
+	for _, c := range []struct {
+		file, subtitle string
+		bars           bars
+	}{
+		{SpeedChart, "Time of a decision as a multiple of the floor, and in nanoseconds; shorter is better", rowBars(speed)},
+		{MemoryChart, "Bytes a key, without its text; shorter is better", memoryBars(r)},
+	} {
+		picture := chart.Picture{Title: c.bars.Title, Subtitle: c.subtitle, Width: 720, Chart: c.bars.Chart()}
+		if err := atomicfile.Write(filepath.Join(folder, c.file), picture.Write); err != nil {
+			return err
+		}
 	}
-	return bytes.write(filepath.Join(folder, MemoryChart))
-}
-
-func (c chart) write(path string) error {
-	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, "chart", c); err != nil {
-		return fmt.Errorf("chart %s: %w", path, err)
-	}
-	return os.WriteFile(path, b.Bytes(), 0o666)
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/stat"
 )
 
 func headline(r *result.Run) string {
@@ -68,7 +67,7 @@ func row(r *result.Row) table {
 	return t
 }
 
-// order puts the fastest first and those without a time last.
+// order sorts entries: the fastest first, those without a time last.
 func order(e *result.Entry) float64 {
 	switch {
 	case e.Cannot != "":
@@ -79,10 +78,10 @@ func order(e *result.Entry) float64 {
 	return e.Median()
 }
 
-func span(s stat.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
-func percent(s stat.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
+func span(s result.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
+func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
-// count writes what a decision allocates; the runtime's own few objects a second are nothing.
+// count writes what a decision allocates. The few objects a second that the runtime allocates count as none.
 func count(n float64) string {
 	if n < 0.05 {
 		return "0"
@@ -97,7 +96,7 @@ func parts(r *result.Run) table {
 		Head:  []string{"", "ns", "range"},
 	}
 	for _, e := range r.Parts {
-		s := stat.Of(stat.Ratios(e.Nanos, slices.Repeat([]float64{1}, len(e.Nanos))))
+		s := result.Summarize(result.Ratios(e.Nanos, slices.Repeat([]float64{1}, len(e.Nanos))))
 		switch {
 		case e.Cannot != "":
 			t.add(e.Name, "cannot", e.Cannot)
@@ -111,14 +110,18 @@ func parts(r *result.Run) table {
 }
 
 func pages(r *result.Run) table {
-	t := table{Title: "A random compare-and-swap by the size of the table and of its pages", Head: []string{"table", "pages", "ns", "range", ""}}
+	t := table{
+		Title: "A random compare-and-swap by the size of the table and of its pages",
+		Head:  []string{"table", "pages", "ns", "range", ""},
+	}
 	for _, x := range r.Tables {
 		kind := "small"
 		if x.Huge {
 			kind = "huge"
 		}
-		s := stat.Of(stat.Ratios(x.Nanos, slices.Repeat([]float64{1}, len(x.Nanos))))
-		t.add(fmt.Sprintf("%d MiB", x.Bytes>>20), kind, fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f - %.1f", s.Min, s.Max), x.Note)
+		s := result.Summarize(result.Ratios(x.Nanos, slices.Repeat([]float64{1}, len(x.Nanos))))
+		t.add(fmt.Sprintf("%d MiB", x.Bytes>>20), kind, fmt.Sprintf("%.1f", s.Median),
+			fmt.Sprintf("%.1f - %.1f", s.Min, s.Max), x.Note)
 	}
 	return t
 }
@@ -126,8 +129,9 @@ func pages(r *result.Run) table {
 func memory(r *result.Run) table {
 	t := table{
 		Title: "Memory with a million keys in use",
-		Note:  "Without the keys' own text, unless a limiter copies it. In RAM is what the process holds more after a collection, whole pages.",
-		Head:  []string{"", "bytes a key", "in RAM, MB", "of the heap, MB", "by its own account, MB"},
+		Note: "Without the keys' own text, unless a limiter copies it. " +
+			"In RAM is what the process holds more after a collection, whole pages.",
+		Head: []string{"", "bytes a key", "in RAM, MB", "of the heap, MB", "by its own account, MB"},
 	}
 	all := slices.Clone(r.Memory)
 	slices.SortStableFunc(all, func(a, b result.Memory) int { return cmp.Compare(a.PerKey(), b.PerKey()) })
@@ -140,7 +144,8 @@ func memory(r *result.Run) table {
 		if m.Declared > 0 {
 			declared = fmt.Sprintf("%.1f", float64(m.Declared)/1e6)
 		}
-		t.add(m.Name, fmt.Sprintf("%.1f", m.PerKey()), fmt.Sprintf("%.1f", float64(m.Resident)/1e6), fmt.Sprintf("%.1f", float64(m.Heap)/1e6), declared)
+		t.add(m.Name, fmt.Sprintf("%.1f", m.PerKey()), fmt.Sprintf("%.1f", float64(m.Resident)/1e6),
+			fmt.Sprintf("%.1f", float64(m.Heap)/1e6), declared)
 	}
 	return t
 }
@@ -152,12 +157,13 @@ func collections(r *result.Run) table {
 			t.add(c.Name, "failed", c.Error)
 			continue
 		}
-		t.add(c.Name, fmt.Sprintf("%.2f", c.Millis()), fmt.Sprintf("%.2f", float64(slices.Min(c.Nanos))/1e6), fmt.Sprintf("%.2f", float64(slices.Max(c.Nanos))/1e6))
+		t.add(c.Name, fmt.Sprintf("%.2f", c.Millis()), fmt.Sprintf("%.2f", float64(slices.Min(c.Nanos))/1e6),
+			fmt.Sprintf("%.2f", float64(slices.Max(c.Nanos))/1e6))
 	}
 	return t
 }
 
-// callName says what was called beside what.
+// callName names a measurement of latency.
 func callName(l result.Latency) string {
 	if l.Empty {
 		return "a call that does nothing, beside " + l.Beside
@@ -168,8 +174,9 @@ func callName(l result.Latency) string {
 func latencies(r *result.Run) table {
 	t := table{
 		Title: "Latency of a single call, a million keys",
-		Note: "Calls are due every 5 µs. Felt is from when a call was due to its end, so that calls that wait behind a late one count with their wait " +
-			"(no coordinated omission); the call is from its beginning. What the call that does nothing shows is the machine and the scheduler.",
+		Note: "Calls are due every 5 µs. Felt is from when a call was due to its end, " +
+			"so that calls that wait behind a late one count with their wait (no coordinated omission); " +
+			"the call is from its beginning. What the call that does nothing shows is the machine and the scheduler.",
 		Head: []string{"", "50 %", "99 %", "99.9 %", "99.99 %", "worst", "the call: 99.99 %", "worst"},
 	}
 	short := func(d time.Duration) string { return d.Round(10 * time.Nanosecond).String() }
@@ -192,7 +199,7 @@ func latencies(r *result.Run) table {
 	return t
 }
 
-// bounded says which limiters cannot do what no row shows.
+// bounded lists the libraries, with the abilities that they lack.
 func bounded(r *result.Run) table {
 	t := table{Title: "Libraries", Head: []string{"", "version"}}
 	for _, p := range r.Peers {
@@ -207,7 +214,8 @@ func bounded(r *result.Run) table {
 }
 
 var abilities = map[string]string{
-	"keys": "tell keys apart", "refuse": "refuse at once", "bound": "bound its memory", "cost": "take n tokens, all or none",
+	"keys": "tell keys apart", "refuse": "refuse at once",
+	"bound": "bound its memory", "cost": "take n tokens, all or none",
 }
 
 func absent(r *result.Run) table {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// A table is what text and page both show.
+// A table is shown as text, as Markdown and on the page.
 type table struct {
 	Title string
 	Note  string
@@ -18,7 +18,7 @@ type table struct {
 	Rows  []line
 }
 
-// A line is a row of a table, and what is to be said about it.
+// A line is a row of a table, with remarks below it.
 type line struct {
 	Cells []string
 	Under []string

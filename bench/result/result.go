@@ -1,4 +1,5 @@
-// Package result is what a run measured, as it is kept in a file.
+// Package result is what a run measured: the form in which it is kept in a file, and the summaries
+// over its rounds.
 package result
 
 import (
@@ -10,10 +11,9 @@ import (
 
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/peers"
-	"github.com/weir-go/weir/bench/stat"
 )
 
-// format is raised when a file of before can no longer be read.
+// format is raised when older files can no longer be read.
 const format = 1
 
 // A Run is everything that one run measured.
@@ -47,14 +47,14 @@ type Row struct {
 
 // An Entry is what one subject did on a row.
 type Entry struct {
-	Name   string    `json:"name"`
-	Floor  string    `json:"floor,omitempty"` // that it is compared with
-	Nanos  []float64 `json:"ns"`              // a decision, by round; 0 for a round without a result
-	Share  float64   `json:"allowed_share"`
-	Allocs float64   `json:"allocs"` // objects a decision
-	Bytes  float64   `json:"bytes"`  // allocated by a decision
-	Error  string    `json:"error,omitempty"`
-	Cannot string    `json:"cannot,omitempty"`
+	Name            string    `json:"name"`
+	Floor           string    `json:"floor,omitempty"` // that it is compared with
+	Nanos           []float64 `json:"ns"`              // a decision, by round; 0 for a round without a result
+	AllowedFraction float64   `json:"allowed_share"`
+	Allocs          float64   `json:"allocs"` // objects a decision
+	Bytes           float64   `json:"bytes"`  // allocated by a decision
+	Error           string    `json:"error,omitempty"`
+	Cannot          string    `json:"cannot,omitempty"`
 }
 
 // A Table is a random compare-and-swap in a table of a size.
@@ -74,8 +74,7 @@ type Memory struct {
 	Cannot string `json:"cannot,omitempty"`
 }
 
-// PerKey returns bytes a key, by the memory that the process has more than before if the system
-// tells, else by the heap.
+// PerKey returns bytes for a key: what the process, or its heap, has more than before, whichever is more.
 func (m Memory) PerKey() float64 {
 	if m.Keys == 0 {
 		return 0
@@ -96,7 +95,7 @@ func (c Collect) Millis() float64 {
 	for i, n := range c.Nanos {
 		figures[i] = float64(n) / 1e6
 	}
-	return stat.Of(figures).Median
+	return Summarize(figures).Median
 }
 
 // A Latency is how long single calls took.
@@ -116,7 +115,7 @@ func (l Latency) At(percentile float64) (service, response time.Duration, ok boo
 	return time.Duration(l.Service[i]), time.Duration(l.Response[i]), true
 }
 
-// A Peer is how somebody else's limiter was measured.
+// A Peer is how a limiter of another project was measured.
 type Peer struct {
 	Name    string                   `json:"name"`
 	Module  string                   `json:"module"`
@@ -126,7 +125,7 @@ type Peer struct {
 	Cannot  map[peers.Ability]string `json:"cannot,omitempty"`
 }
 
-// A Target is what weir wants to be, and whether it is.
+// A Target is a performance target, with what was measured and the verdict.
 type Target struct {
 	Row      string `json:"row"`
 	Target   string `json:"target"`
@@ -156,21 +155,21 @@ func (r *Row) Entry(name string) (*Entry, bool) {
 	return nil, false
 }
 
-// Ratio sums up a's time by b's, round by round. ok is false where either has none that is worth
-// something.
-func (r *Row) Ratio(a, b string) (s stat.Summary, ok bool) {
+// Ratio summarizes the time of a as a multiple of the time of b, round by round. ok is false if either has an error
+// or no round with a result.
+func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	x, okA := r.Entry(a)
 	y, okB := r.Entry(b)
 	if !okA || !okB || x.Error != "" || y.Error != "" {
 		return s, false
 	}
-	s = stat.Of(stat.Ratios(x.Nanos, y.Nanos))
+	s = Summarize(Ratios(x.Nanos, y.Nanos))
 	return s, s.Rounds > 0
 }
 
 // Median returns the median time of a decision in nanoseconds, 0 if there is none.
 func (e *Entry) Median() float64 {
-	return stat.Of(stat.Ratios(e.Nanos, ones(len(e.Nanos)))).Median
+	return Summarize(Ratios(e.Nanos, ones(len(e.Nanos)))).Median
 }
 
 func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }

@@ -14,7 +14,7 @@ import (
 func TestWriteAndRead(t *testing.T) {
 	r := &Run{
 		Machine: ThisMachine(), Command: "weir bench", Rounds: 2,
-		Rows:    []Row{{Name: "churn", Cores: 1, Entries: []Entry{{Name: "a", Nanos: []float64{1, 2}, Share: 1}}}},
+		Rows:    []Row{{Name: "churn", Cores: 1, Entries: []Entry{{Name: "a", Nanos: []float64{1, 2}, AllowedFraction: 1}}}},
 		Memory:  []Memory{{Name: "a", Held: experiment.Held{Keys: 3, Heap: 4}}},
 		Latency: []Latency{{Beside: experiment.Sweep, Delays: experiment.Delays{Service: []int64{1}, Calls: 1}}},
 	}
@@ -32,7 +32,8 @@ func TestWriteAndRead(t *testing.T) {
 
 func TestRatio(t *testing.T) {
 	row := Row{Entries: []Entry{
-		{Name: "a", Nanos: []float64{2, 0, 9}}, {Name: "b", Nanos: []float64{1, 1, 3}}, {Name: "wrong", Nanos: []float64{1, 1, 1}, Error: "x"}, {Name: "none", Nanos: []float64{0, 0, 0}},
+		{Name: "a", Nanos: []float64{2, 0, 9}}, {Name: "b", Nanos: []float64{1, 1, 3}},
+		{Name: "wrong", Nanos: []float64{1, 1, 1}, Error: "x"}, {Name: "none", Nanos: []float64{0, 0, 0}},
 	}}
 	s, ok := row.Ratio("a", "b")
 	assert.True(t, ok)

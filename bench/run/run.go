@@ -7,15 +7,15 @@ import (
 
 	"github.com/weir-go/weir/bench/child"
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
 // Do measures. It calls done after every piece of work. It ends early, with an error, only when
 // the context does.
-func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
+func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),
 		Command: command,
@@ -28,7 +28,7 @@ func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run
 	steps := p.steps()
 	for round := range p.most(steps) {
 		for i := range p.cells {
-			// Every other round backwards, so that nobody always follows the same neighbour.
+			// Every other round runs backwards, so that no cell always follows the same neighbour.
 			if round%2 == 1 {
 				i = len(p.cells) - 1 - i
 			}
@@ -56,7 +56,7 @@ func (p *Plan) Do(ctx context.Context, command string, done func()) (*result.Run
 }
 
 // most returns the number of rounds that have something to do.
-func (p *Plan) most(steps []step) int {
+func (p *Schedule) most(steps []step) int {
 	most := 0
 	for _, c := range p.cells {
 		most = max(most, c.rounds)
@@ -68,7 +68,7 @@ func (p *Plan) most(steps []step) int {
 }
 
 // prepare makes the rows, with an entry for everything that is measured on them or cannot be.
-func (p *Plan) prepare(r *result.Run) {
+func (p *Schedule) prepare(r *result.Run) {
 	for _, c := range p.cells {
 		row, ok := r.Row(c.row.Name, c.cores)
 		if !ok {
@@ -76,7 +76,8 @@ func (p *Plan) prepare(r *result.Run) {
 			row = &r.Rows[len(r.Rows)-1]
 		}
 		for _, name := range c.subjects {
-			row.Entries = append(row.Entries, result.Entry{Name: name, Floor: subject.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
+			row.Entries = append(row.Entries,
+				result.Entry{Name: name, Floor: measure.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
 		}
 	}
 	for i := range r.Rows {
@@ -84,38 +85,39 @@ func (p *Plan) prepare(r *result.Run) {
 	}
 }
 
-// prepareUnable adds those that cannot do the row, with the reason.
+// prepareUnable adds an entry for every subject that cannot do the row, with the reason.
 func prepareUnable(row *result.Row) {
 	found, err := workload.Find(row.Name)
 	if err != nil || found.Batch {
 		return
 	}
-	names := subject.Of(&found)
+	names := measure.Of(&found)
 	for _, peer := range peers.All() {
 		names = append(names, peer.Name)
 	}
 	for _, name := range names {
-		if why := subject.Cannot(&found, name); why != "" {
+		if why := measure.Cannot(&found, name); why != "" {
 			row.Entries = append(row.Entries, result.Entry{Name: name, Cannot: why})
 		}
 	}
 }
 
-// rate measures a cell and enters what came out.
+// rate measures a cell and writes the result into the entries of its subjects.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
-	err := child.Run(ctx, limit, c.cores, experiment.Rate, experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &got)
+	err := child.Run(ctx, limit, c.cores, experiment.Rate,
+		experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &got)
 	for _, name := range c.subjects {
 		e, rated := entry(name), got[name]
 		switch {
 		case err != nil:
 			e.Error = err.Error()
 		case rated.Error != "":
-			e.Error, e.Share = rated.Error, rated.Share()
+			e.Error, e.AllowedFraction = rated.Error, rated.AllowedFraction()
 		default:
 			e.Nanos[round] = rated.PerOp()
 			if e.Error == "" {
-				e.Share = rated.Share()
+				e.AllowedFraction = rated.AllowedFraction()
 			}
 			e.Allocs = max(e.Allocs, rated.AllocsPerOp())
 			e.Bytes = max(e.Bytes, rated.BytesPerOp())
@@ -128,18 +130,19 @@ func describe() []result.Peer {
 	versions := result.Versions()
 	var all []result.Peer
 	for _, p := range peers.All() {
-		all = append(all, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How, Package: p.Package, Cannot: p.Cannot})
+		all = append(all, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How,
+			Package: p.Package, Cannot: p.Cannot})
 	}
 	return all
 }
 
-// Broken returns what of weir's and the floors' gave wrong decisions or no result. That of peers is
-// reported and no reason to fail.
+// Broken returns a line for every measurement of weir or a floor that made wrong decisions or has no result. Failures
+// of peers are reported, but they do not fail the run.
 func Broken(r *result.Run) (broken []string) {
 	broken = append(broken, r.Failed...)
 	for _, row := range r.Rows {
 		for _, e := range row.Entries {
-			if e.Error != "" && (subject.IsWeir(e.Name) || subject.IsFloor(e.Name)) {
+			if e.Error != "" && (measure.IsWeir(e.Name) || measure.IsFloor(e.Name)) {
 				broken = append(broken, row.Name+": "+e.Name+": "+e.Error)
 			}
 		}
@@ -155,7 +158,7 @@ func Broken(r *result.Run) (broken []string) {
 		}
 	}
 	for _, m := range r.Memory {
-		if m.Error != "" && subject.IsWeir(m.Name) {
+		if m.Error != "" && measure.IsWeir(m.Name) {
 			broken = append(broken, "memory: "+m.Error)
 		}
 	}

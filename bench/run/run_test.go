@@ -11,9 +11,9 @@ import (
 
 	"github.com/weir-go/weir/bench/child"
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -24,20 +24,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestPlanErrors(t *testing.T) {
-	_, err := NewPlan(Default, []string{"zipf"}, 0)
+func TestScheduleErrors(t *testing.T) {
+	_, err := NewSchedule(Default, []string{"zipf"}, 0)
 	assert.ErrorContains(t, err, `row "zipf": did you mean zipf-1m? want one of allowed-1, `)
 	assert.ErrorContains(t, err, "parts, tables, memory, gc, latency, allocations")
 	for _, rounds := range []int{-1, 1001} {
-		_, err = NewPlan(Quick, nil, rounds)
+		_, err = NewSchedule(Quick, nil, rounds)
 		assert.ErrorContains(t, err, "rounds: want 1 to 1000")
 	}
 }
 
 // A full run has every peer on every row that it can do; the shorter ones have weir on all.
-func TestPlansAreComplete(t *testing.T) {
+func TestSchedulesAreComplete(t *testing.T) {
 	for _, effort := range []Effort{Quick, Default, Full} {
-		p, err := NewPlan(effort, nil, 0)
+		p, err := NewSchedule(effort, nil, 0)
 		require.NoError(t, err)
 		assert.Equal(t, efforts[effort].rounds, p.Rounds)
 		assert.Positive(t, p.Estimate())
@@ -49,12 +49,13 @@ func TestPlansAreComplete(t *testing.T) {
 					assert.Positive(t, c.rounds)
 				}
 			}
-			for _, name := range subject.Of(&row) {
-				assert.Equal(t, subject.Cannot(&row, name) == "", slices.Contains(names, name), "%s on %s", name, row.Name)
+			for _, name := range measure.Of(&row) {
+				assert.Equal(t, measure.Cannot(&row, name) == "", slices.Contains(names, name), "%s on %s", name, row.Name)
 			}
 			for _, peer := range peers.All() {
 				if effort == Full && !row.Batch && !row.Aged {
-					assert.Equal(t, subject.Cannot(&row, peer.Name) == "", slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
+					able := measure.Cannot(&row, peer.Name) == ""
+					assert.Equal(t, able, slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
 				}
 			}
 		}
@@ -66,7 +67,7 @@ func TestPlansAreComplete(t *testing.T) {
 
 // A run in processes of its own, as short as can be.
 func TestDo(t *testing.T) {
-	p, err := NewPlan(Quick, []string{"denied-1k", Parts, Calls}, 1)
+	p, err := NewSchedule(Quick, []string{"denied-1k", Parts, Calls}, 1)
 	require.NoError(t, err)
 	for i := range p.cells {
 		p.cells[i].each = 1e6
@@ -85,20 +86,20 @@ func TestDo(t *testing.T) {
 		default:
 			assert.Empty(t, e.Error, e.Name)
 			assert.Positive(t, e.Median(), e.Name)
-			assert.Zero(t, e.Share, "%s allows nothing", e.Name)
+			assert.Zero(t, e.AllowedFraction, "%s allows nothing", e.Name)
 			_, ok := row.Ratio(e.Name, e.Floor)
 			assert.True(t, ok, e.Name)
 		}
 	}
 	cannot, ok := row.Entry("uber-go/ratelimit (un-keyed)")
-	require.True(t, ok, "who cannot is named")
+	require.True(t, ok, "a peer that cannot is named")
 	assert.Equal(t, "it waits, it never says no", cannot.Cannot)
-	assert.Len(t, r.Parts, len(subject.Parts()))
+	assert.Len(t, r.Parts, len(measure.Parts()))
 	assert.NotEmpty(t, r.Calls)
 }
 
 func TestDoEndsWithItsContext(t *testing.T) {
-	p, err := NewPlan(Quick, []string{"allowed-1"}, 1)
+	p, err := NewSchedule(Quick, []string{"allowed-1"}, 1)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -109,13 +110,17 @@ func TestDoEndsWithItsContext(t *testing.T) {
 // Wrong decisions of weir or of a floor fail a run, those of a peer are only reported.
 func TestBroken(t *testing.T) {
 	wrong := func(name string) *result.Run {
-		return &result.Run{Rows: []result.Row{{Name: "churn", Entries: []result.Entry{{Name: name, Error: "97 % were allowed"}}}}}
+		return &result.Run{Rows: []result.Row{{Name: "churn",
+			Entries: []result.Entry{{Name: name, Error: "97 % were allowed"}}}}}
 	}
-	assert.Equal(t, []string{"churn: weir, TSC clock: 97 % were allowed"}, Broken(wrong(subject.WeirTSC)))
-	assert.Len(t, Broken(wrong(subject.FloorHot)), 1)
+	assert.Equal(t, []string{"churn: weir, TSC clock: 97 % were allowed"}, Broken(wrong(measure.WeirTSC)))
+	assert.Len(t, Broken(wrong(measure.FloorHot)), 1)
 	assert.Empty(t, Broken(wrong("throttled")))
-	assert.Equal(t, []string{"latency beside a flood of new keys: late"}, Broken(&result.Run{Latency: []result.Latency{{Beside: experiment.Flood, Error: "late"}}}))
-	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: subject.WeirTSC, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
-	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"}, {Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Equal(t, []string{"latency beside a flood of new keys: late"},
+		Broken(&result.Run{Latency: []result.Latency{{Beside: experiment.Flood, Error: "late"}}}))
+	assert.Len(t, Broken(&result.Run{Memory: []result.Memory{{Name: measure.WeirTSC, Error: "x"},
+		{Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"},
+		{Name: "ulule/limiter", Error: "x"}}}), 1)
 	assert.Equal(t, []string{"allocations: x"}, Broken(&result.Run{Failed: []string{"allocations: x"}}))
 }

@@ -8,26 +8,26 @@ import (
 
 	"github.com/weir-go/weir/bench/child"
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A step is work that is no row.
+// A step is a measurement that is not a row.
 type step struct {
-	times int // it is done
+	times int // how often the step runs
 	cost  time.Duration
 	do    func(ctx context.Context, r *result.Run, round int)
 }
 
-// limit is the most that one process may take.
+// limit is the longest that one process may take.
 const limit = 5 * time.Minute
 
 // steps returns the work of the chosen sections.
-func (p *Plan) steps() (all []step) {
+func (p *Schedule) steps() (all []step) {
 	if p.sections[Parts] {
-		for i, name := range subject.Parts() {
+		for i, name := range measure.Parts() {
 			all = append(all, p.partStep(i, name))
 		}
 	}
@@ -46,7 +46,7 @@ func (p *Plan) steps() (all []step) {
 		}
 	}
 	if p.sections[Collect] {
-		names := []string{experiment.Empty, subject.WeirTSC}
+		names := []string{experiment.Empty, measure.WeirTSC}
 		if p.effort > Quick {
 			names = append(names, "diy GCRA, xsync map")
 		}
@@ -75,9 +75,9 @@ func (p *Plan) steps() (all []step) {
 	return all
 }
 
-// holders returns weir and the peers that hold keys.
-func (p *Plan) holders() []string {
-	names := []string{subject.WeirTSC}
+// holders returns weir and the peers that keep a state for each key.
+func (p *Schedule) holders() []string {
+	names := []string{measure.WeirTSC}
 	for i, peer := range peers.All() {
 		if peer.Cannot[peers.Keys] == "" && (p.effort > Quick || i < 2) {
 			names = append(names, peer.Name)
@@ -86,7 +86,7 @@ func (p *Plan) holders() []string {
 	return names
 }
 
-func (p *Plan) partStep(i int, name string) step {
+func (p *Schedule) partStep(i int, name string) step {
 	each := efforts[p.effort].each
 	return step{p.Rounds, each + 30*time.Millisecond, func(ctx context.Context, r *result.Run, round int) {
 		if round == 0 {
@@ -94,42 +94,46 @@ func (p *Plan) partStep(i int, name string) step {
 		}
 		e := &r.Parts[i]
 		row := workload.Row{Name: "allowed-1k", Keys: 1000}
-		if e.Cannot = subject.Cannot(&row, name); e.Cannot != "" {
+		if e.Cannot = measure.Cannot(&row, name); e.Cannot != "" {
 			return
 		}
-		rate(ctx, cell{row: row, cores: 1, subjects: []string{name}, each: each}, round, func(string) *result.Entry { return e })
+		rate(ctx, cell{row: row, cores: 1, subjects: []string{name}, each: each}, round,
+			func(string) *result.Entry { return e })
 	}}
 }
 
-// tableRounds is enough for figures that only explain others.
+// tableRounds is fewer than the rounds of a row: these figures only explain others.
 const tableRounds = 3
 
-func (p *Plan) tableStep(i int, size uint64, huge bool) step {
-	return step{tableRounds, 300*time.Millisecond + time.Duration(size)/4, func(ctx context.Context, r *result.Run, round int) {
-		if round == 0 {
-			r.Tables = append(r.Tables, result.Table{Bytes: size, Huge: huge, Nanos: make([]float64, tableRounds)})
-		}
-		t, got := &r.Tables[i], experiment.Tabled{}
-		if err := child.Run(ctx, limit, 1, experiment.Table, experiment.TableOf{Bytes: size, Huge: huge, For: 200 * time.Millisecond}, &got); err != nil {
-			t.Note = err.Error()
-			return
-		}
-		t.Nanos[round], t.HugeBytes = got.PerOp, got.HugeBytes
-		switch {
-		case got.HugeError != "":
-			t.Note = got.HugeError
-		case huge && got.HugeBytes < size:
-			t.Note = fmt.Sprintf("only %d of %d MiB are in huge pages", got.HugeBytes>>20, size>>20)
-		case !huge && got.HugeBytes > 0:
-			t.Note = fmt.Sprintf("%d MiB are in huge pages all the same", got.HugeBytes>>20)
-		}
-	}}
+func (p *Schedule) tableStep(i int, size uint64, huge bool) step {
+	return step{tableRounds, 300*time.Millisecond + time.Duration(size)/4,
+		func(ctx context.Context, r *result.Run, round int) {
+			if round == 0 {
+				r.Tables = append(r.Tables, result.Table{Bytes: size, Huge: huge, Nanos: make([]float64, tableRounds)})
+			}
+			t, got := &r.Tables[i], experiment.Tabled{}
+			if err := child.Run(ctx, limit, 1, experiment.Table,
+				experiment.TableOf{Bytes: size, Huge: huge, For: 200 * time.Millisecond}, &got); err != nil {
+				t.Note = err.Error()
+				return
+			}
+			t.Nanos[round], t.HugeBytes = got.PerOp, got.HugeBytes
+			switch {
+			case got.HugeError != "":
+				t.Note = got.HugeError
+			case huge && got.HugeBytes < size:
+				t.Note = fmt.Sprintf("only %d of %d MiB are in huge pages", got.HugeBytes>>20, size>>20)
+			case !huge && got.HugeBytes > 0:
+				t.Note = fmt.Sprintf("%d MiB are in huge pages all the same", got.HugeBytes>>20)
+			}
+		}}
 }
 
 func memoryStep(name string) step {
 	return step{1, 2 * time.Second, func(ctx context.Context, r *result.Run, _ int) {
 		m := result.Memory{Name: name}
-		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Memory, experiment.MemoryOf{Subject: name}, &m.Held); err != nil {
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Memory, experiment.MemoryOf{Subject: name},
+			&m.Held); err != nil {
 			m.Error = err.Error()
 		}
 		r.Memory = append(r.Memory, m)
@@ -140,12 +144,13 @@ func collectStep(name string) step {
 	cost := 12 * time.Second
 	if name == experiment.Empty {
 		cost = 100 * time.Millisecond
-	} else if subject.IsWeir(name) {
+	} else if measure.IsWeir(name) {
 		cost = 4 * time.Second
 	}
 	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {
 		c, got := result.Collect{Name: name}, experiment.Collected{}
-		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Collect, experiment.CollectOf{Subject: name}, &got); err != nil {
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Collect, experiment.CollectOf{Subject: name},
+			&got); err != nil {
 			c.Error = err.Error()
 		}
 		c.Nanos = got.Nanos
@@ -156,7 +161,8 @@ func collectStep(name string) step {
 func latencyStep(beside string, empty bool, d time.Duration) step {
 	return step{1, d + time.Second, func(ctx context.Context, r *result.Run, _ int) {
 		l := result.Latency{Beside: beside, Empty: empty}
-		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Latency, experiment.LatencyOf{Beside: beside, Empty: empty, For: d}, &l.Delays); err != nil {
+		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Latency,
+			experiment.LatencyOf{Beside: beside, Empty: empty, For: d}, &l.Delays); err != nil {
 			l.Error = err.Error()
 		}
 		r.Latency = append(r.Latency, l)

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/stat"
-	"github.com/weir-go/weir/bench/subject"
 )
 
 // The targets that are not a ratio of two times on a row.
@@ -25,15 +24,14 @@ func one(t result.Target, measured, met bool, why string) []result.Target {
 	return []result.Target{t}
 }
 
-// nothing is what a process allocates a call at most while a call allocates nothing: the runtime
-// itself allocates now and then.
+// nothing is the most objects a call that counts as none: the runtime itself allocates now and then.
 const nothing = 0.001
 
 func churnBytes(r *result.Run) []result.Target {
 	t := result.Target{Row: "churn", Target: "0 bytes allocated for a new key"}
 	worst, measured := 0.0, false
 	for _, row := range r.Rows {
-		if e, ok := row.Entry(subject.WeirTSC); ok && row.Name == "churn" && e.Error == "" {
+		if e, ok := row.Entry(measure.WeirTSC); ok && row.Name == "churn" && e.Error == "" {
 			worst, measured = max(worst, e.Allocs), true
 			t.Measured = fmt.Sprintf("%.1f bytes", e.Bytes)
 		}
@@ -41,9 +39,10 @@ func churnBytes(r *result.Run) []result.Target {
 	return one(t, measured, worst < nothing, fmt.Sprintf("%.3f objects a key", worst))
 }
 
-// deniedScaling compares what further processors bring on a row that only reads.
+// deniedScaling compares the speedup by further processors on a row that only reads.
 func deniedScaling(r *result.Run) []result.Target {
-	t := result.Target{Row: denied, Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
+	t := result.Target{Row: denied,
+		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
 	first, ok := r.Row(denied, 1)
 	last := first
 	for i := range r.Rows {
@@ -54,30 +53,31 @@ func deniedScaling(r *result.Run) []result.Target {
 	if !ok || last.Cores == 1 {
 		return one(t, false, false, "")
 	}
-	weir, okWeir := speedup(first, last, subject.WeirCoarse)
-	floor, okFloor := speedup(first, last, subject.FloorCoarse)
+	weir, okWeir := speedup(first, last, measure.WeirCoarse)
+	floor, okFloor := speedup(first, last, measure.FloorCoarse)
 	if !okWeir || !okFloor {
 		return one(t, false, false, "")
 	}
 	t.Measured = fmt.Sprintf("%.2f of the floor's", weir.Median/floor.Median)
-	t.Spread = fmt.Sprintf("%.2f and %.2f times as many on %d cores, ±%.0f %%", weir.Median, floor.Median, last.Cores, 100*(weir.Spread+floor.Spread))
+	t.Spread = fmt.Sprintf("%.2f and %.2f times as many on %d cores, ±%.0f %%", weir.Median, floor.Median, last.Cores,
+		100*(weir.Spread+floor.Spread))
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
 // speedup returns how many times as many decisions more processors make.
-func speedup(first, last *result.Row, name string) (stat.Summary, bool) {
+func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)
 	if !okA || !okB || a.Error != "" || b.Error != "" {
-		return stat.Summary{}, false
+		return result.Summary{}, false
 	}
-	s := stat.Of(stat.Ratios(a.Nanos, b.Nanos))
+	s := result.Summarize(result.Ratios(a.Nanos, b.Nanos))
 	return s, s.Rounds > 0
 }
 
 func memory(r *result.Run) []result.Target {
 	t := result.Target{Row: "memory", Target: "at most 27 bytes a key at a million keys, fixed at New"}
-	i := slices.IndexFunc(r.Memory, func(m result.Memory) bool { return m.Name == subject.WeirTSC && m.Error == "" })
+	i := slices.IndexFunc(r.Memory, func(m result.Memory) bool { return m.Name == measure.WeirTSC && m.Error == "" })
 	if i < 0 {
 		return one(t, false, false, "")
 	}
@@ -92,13 +92,14 @@ func memory(r *result.Run) []result.Target {
 func collection(r *result.Run) []result.Target {
 	t := result.Target{Row: "gc", Target: "full collection with ten million keys within 2 ms of an empty process"}
 	find := func(name string) (result.Collect, bool) {
-		i := slices.IndexFunc(r.Collect, func(c result.Collect) bool { return c.Name == name && c.Error == "" && len(c.Nanos) > 0 })
+		i := slices.IndexFunc(r.Collect,
+			func(c result.Collect) bool { return c.Name == name && c.Error == "" && len(c.Nanos) > 0 })
 		if i < 0 {
 			return result.Collect{}, false
 		}
 		return r.Collect[i], true
 	}
-	weir, okWeir := find(subject.WeirTSC)
+	weir, okWeir := find(measure.WeirTSC)
 	empty, okEmpty := find(experiment.Empty)
 	if !okWeir || !okEmpty {
 		return one(t, false, false, "")
@@ -109,7 +110,7 @@ func collection(r *result.Run) []result.Target {
 	return one(t, true, more <= 2, "the collector finds something to follow")
 }
 
-// latency is the worst call and the 99.99th percentile, as who asked felt them.
+// latency is the worst call and the 99.99th percentile of the response times.
 func latency(r *result.Run) (all []result.Target) {
 	for _, beside := range []string{experiment.Sweep, experiment.Flood} {
 		weir, okWeir := find(r, beside, false)
@@ -118,7 +119,10 @@ func latency(r *result.Run) (all []result.Target) {
 			percentile float64
 			text       string
 			limit      time.Duration
-		}{{100, "worst call at most 1 ms", time.Millisecond}, {99.99, "99.99 % of calls at most 20 µs", 20 * time.Microsecond}} {
+		}{
+			{100, "worst call at most 1 ms", time.Millisecond},
+			{99.99, "99.99 % of calls at most 20 µs", 20 * time.Microsecond},
+		} {
 			t := result.Target{Row: "latency, " + beside, Target: want.text}
 			service, response, ok := weir.At(want.percentile)
 			quiet, felt, okControl := empty.At(want.percentile)
@@ -127,10 +131,13 @@ func latency(r *result.Run) (all []result.Target) {
 				continue
 			}
 			t.Measured = response.Round(100 * time.Nanosecond).String()
-			t.Spread = fmt.Sprintf("the call itself %v; a call that does nothing %v, itself %v", service.Round(10*time.Nanosecond), felt.Round(100*time.Nanosecond), quiet.Round(10*time.Nanosecond))
-			why := fmt.Sprintf("weir adds %v to what a call that does nothing takes on this machine beside the same work", (response - felt).Round(100*time.Nanosecond))
+			t.Spread = fmt.Sprintf("the call itself %v; a call that does nothing %v, itself %v",
+				service.Round(10*time.Nanosecond), felt.Round(100*time.Nanosecond), quiet.Round(10*time.Nanosecond))
+			why := fmt.Sprintf("weir adds %v to what a call that does nothing takes on this machine beside the same work",
+				(response - felt).Round(100*time.Nanosecond))
 			if felt > want.limit {
-				why = "a call that does nothing misses it on this machine too, beside the same work: the scheduler takes the processor away"
+				why = "a call that does nothing misses it on this machine too, beside the same work: " +
+					"the scheduler takes the processor away"
 			}
 			all = append(all, one(t, true, response <= want.limit, why)...)
 		}

@@ -1,13 +1,12 @@
-// Package target holds what weir wants to be, and finds out from a run whether it is.
+// Package target is the list of performance targets of weir, and evaluates them against a run.
 package target
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/stat"
-	"github.com/weir-go/weir/bench/subject"
 )
 
 // Verdicts.
@@ -23,7 +22,9 @@ func Evaluate(r *result.Run) []result.Target {
 	for _, c := range ratios {
 		all = append(all, c.evaluate(r)...)
 	}
-	for _, evaluate := range []func(*result.Run) []result.Target{published, churnBytes, deniedScaling, memory, collection, latency, allocations} {
+	for _, evaluate := range []func(*result.Run) []result.Target{
+		published, churnBytes, deniedScaling, memory, collection, latency, allocations,
+	} {
 		all = append(all, evaluate(r)...)
 	}
 	return all
@@ -34,7 +35,7 @@ type ratio struct {
 	row, a, b string
 	text      string
 	limit     float64
-	least     bool // the limit is the least that is wanted, not the most
+	least     bool // the limit is a lower bound, not an upper one
 	why       func(row *result.Row) string
 }
 
@@ -46,17 +47,25 @@ const (
 )
 
 var ratios = []ratio{
-	{row: allowed, a: subject.WeirCoarse, b: subject.FloorCoarse, text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
-	{row: allowed, a: diy, b: subject.WeirCoarse, text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
-	{row: allowed, a: subject.WeirTSC, b: subject.FloorPrecise, text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6, why: bareCounter},
-	{row: allowed, a: subject.WeirPrecise, b: subject.FloorPrecise, text: "precise clock: at most 1.3 x its floor", limit: 1.3},
-	{row: "churn", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 2 x the floor", limit: 2},
-	{row: "churn-aged", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 2 x the floor, when no slot was never used", limit: 2},
-	{row: denied, a: subject.WeirCoarse, b: subject.FloorCoarse, text: "coarse clock: at most 1.5 x hash and load", limit: 1.5},
-	{row: "zipf-1m", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
-	{row: "uniform-10m", a: subject.WeirTSC, b: subject.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
-	{row: "batch-10m", a: subject.WeirSingle, b: subject.WeirBatch, text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
-	{row: "hot", a: subject.WeirTSC, b: subject.FloorHot, text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
+	{row: allowed, a: measure.WeirCoarse, b: measure.FloorCoarse,
+		text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
+	{row: allowed, a: diy, b: measure.WeirCoarse,
+		text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
+	{row: allowed, a: measure.WeirTSC, b: measure.FloorPrecise,
+		text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6, why: bareCounter},
+	{row: allowed, a: measure.WeirPrecise, b: measure.FloorPrecise,
+		text: "precise clock: at most 1.3 x its floor", limit: 1.3},
+	{row: "churn", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 2 x the floor", limit: 2},
+	{row: "churn-aged", a: measure.WeirTSC, b: measure.FloorTSC,
+		text: "at most 2 x the floor, when no slot was never used", limit: 2},
+	{row: denied, a: measure.WeirCoarse, b: measure.FloorCoarse,
+		text: "coarse clock: at most 1.5 x hash and load", limit: 1.5},
+	{row: "zipf-1m", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
+	{row: "uniform-10m", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 1.5 x the floor", limit: 1.5},
+	{row: "batch-10m", a: measure.WeirSingle, b: measure.WeirBatch,
+		text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
+	{row: "hot", a: measure.WeirTSC, b: measure.FloorHot,
+		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
 }
 
 // evaluate returns the target for every number of processors that the row was measured on.
@@ -92,7 +101,7 @@ func cores(n int) string {
 	return fmt.Sprintf("%d cores", n)
 }
 
-func ratioTarget(row, text string, s stat.Summary, met bool) result.Target {
+func ratioTarget(row, text string, s result.Summary, met bool) result.Target {
 	return result.Target{
 		Row: row, Target: text,
 		Measured: fmt.Sprintf("%.2f", s.Median),
@@ -116,7 +125,8 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 	if c.least {
 		over = (1 - measured/c.limit) * b.Median()
 	}
-	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(), over)
+	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(),
+		over)
 	if c.why != nil {
 		text += "; " + c.why(row)
 	}
@@ -125,7 +135,7 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 
 // bareCounter says what the floor with the counter is of the floor with the precise clock.
 func bareCounter(row *result.Row) string {
-	s, ok := row.Ratio(subject.FloorTSC, subject.FloorPrecise)
+	s, ok := row.Ratio(measure.FloorTSC, measure.FloorPrecise)
 	if !ok {
 		return "there is no floor of the counter to compare with"
 	}
@@ -140,11 +150,11 @@ func published(r *result.Run) (all []result.Target) {
 		if row.Name != allowed {
 			continue
 		}
-		var nearest stat.Summary
+		var nearest result.Summary
 		var name string
 		var closer []string
 		for _, p := range r.Peers {
-			s, ok := row.Ratio(p.Name, subject.WeirCoarse)
+			s, ok := row.Ratio(p.Name, measure.WeirCoarse)
 			if !ok || !p.Package || p.Cannot["keys"] != "" {
 				continue
 			}

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/subject"
 )
 
 func entry(name string, ns ...float64) result.Entry { return result.Entry{Name: name, Nanos: ns} }
@@ -36,16 +36,20 @@ func TestNothingMeasured(t *testing.T) {
 func TestRatioTargets(t *testing.T) {
 	r := &result.Run{Rows: []result.Row{
 		{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
-			entry(subject.FloorCoarse, 10, 20, 10), entry(subject.WeirCoarse, 14, 28, 30),
-			entry(subject.FloorPrecise, 50, 50, 50), entry(subject.FloorTSC, 20, 20, 20), entry(subject.WeirTSC, 35, 30, 40),
+			entry(measure.FloorCoarse, 10, 20, 10), entry(measure.WeirCoarse, 14, 28, 30),
+			entry(measure.FloorPrecise, 50, 50, 50), entry(measure.FloorTSC, 20, 20, 20), entry(measure.WeirTSC, 35, 30, 40),
 			entry(diy, 28, 56, 60),
 		}},
-		{Name: "allowed-1k", Cores: 2, Entries: []result.Entry{entry(subject.FloorCoarse, 10), entry(subject.WeirCoarse, 16)}},
-		{Name: "churn", Cores: 1, Entries: []result.Entry{entry(subject.FloorTSC, 10), {Name: subject.WeirTSC, Nanos: []float64{0}, Error: "90 % of the decisions"}}},
+		{Name: "allowed-1k", Cores: 2,
+			Entries: []result.Entry{entry(measure.FloorCoarse, 10), entry(measure.WeirCoarse, 16)}},
+		{Name: "churn", Cores: 1, Entries: []result.Entry{entry(measure.FloorTSC, 10),
+			{Name: measure.WeirTSC, Nanos: []float64{0}, Error: "90 % of the decisions"}}},
 	}}
 	const coarse = "coarse clock: at most 1.5 x its floor"
 	met := lookFor(t, r, "allowed-1k, 1 core", coarse)
-	assert.Equal(t, result.Target{Row: "allowed-1k, 1 core", Target: coarse, Measured: "1.40", Spread: "1.40 - 3.00, ±0 %", Verdict: Met}, met)
+	assert.Equal(t, result.Target{
+		Row: "allowed-1k, 1 core", Target: coarse, Measured: "1.40", Spread: "1.40 - 3.00, ±0 %", Verdict: Met,
+	}, met)
 
 	missed := lookFor(t, r, "allowed-1k, 2 cores", coarse)
 	assert.Equal(t, Missed, missed.Verdict)
@@ -60,12 +64,14 @@ func TestRatioTargets(t *testing.T) {
 	assert.Equal(t, "2.00", least.Measured)
 	assert.Contains(t, least.Why, "about 5.6 ns too many")
 
-	assert.Equal(t, Unmeasured, lookFor(t, r, "churn", "at most 2 x the floor").Verdict, "wrong decisions are no measurement")
+	assert.Equal(t, Unmeasured, lookFor(t, r, "churn", "at most 2 x the floor").Verdict,
+		"wrong decisions are no measurement")
 }
 
 func TestPublished(t *testing.T) {
 	row := result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
-		entry(subject.WeirCoarse, 10, 10), entry("far", 80, 90), entry("near", 60, 50), entry("mine", 20, 20), entry("unkeyed", 11, 11),
+		entry(measure.WeirCoarse, 10, 10), entry("far", 80, 90), entry("near", 60, 50), entry("mine", 20, 20),
+		entry("unkeyed", 11, 11),
 	}}
 	r := &result.Run{Rows: []result.Row{row}, Peers: []result.Peer{
 		{Name: "far", Package: true}, {Name: "near", Package: true}, {Name: "mine"},
@@ -85,8 +91,8 @@ func TestPublished(t *testing.T) {
 func TestDeniedScaling(t *testing.T) {
 	rows := func(weir2 float64) *result.Run {
 		return &result.Run{Rows: []result.Row{
-			{Name: denied, Cores: 1, Entries: []result.Entry{entry(subject.FloorCoarse, 10), entry(subject.WeirCoarse, 20)}},
-			{Name: denied, Cores: 2, Entries: []result.Entry{entry(subject.FloorCoarse, 5), entry(subject.WeirCoarse, weir2)}},
+			{Name: denied, Cores: 1, Entries: []result.Entry{entry(measure.FloorCoarse, 10), entry(measure.WeirCoarse, 20)}},
+			{Name: denied, Cores: 2, Entries: []result.Entry{entry(measure.FloorCoarse, 5), entry(measure.WeirCoarse, weir2)}},
 		}}
 	}
 	assert.Equal(t, Met, deniedScaling(rows(11))[0].Verdict)
@@ -96,13 +102,15 @@ func TestDeniedScaling(t *testing.T) {
 
 func TestMemoryCollectionAllocations(t *testing.T) {
 	held := func(declared int64) *result.Run {
-		return &result.Run{Memory: []result.Memory{{Name: subject.WeirTSC, Held: experiment.Held{Keys: 1_000_000, Declared: declared, Resident: 28e6, Heap: 1e6}}}}
+		return &result.Run{Memory: []result.Memory{{Name: measure.WeirTSC,
+			Held: experiment.Held{Keys: 1_000_000, Declared: declared, Resident: 28e6, Heap: 1e6}}}}
 	}
 	assert.Equal(t, Met, memory(held(26_700_000))[0].Verdict)
 	assert.Equal(t, Missed, memory(held(40_000_000))[0].Verdict)
 
 	collected := func(nanos int64) *result.Run {
-		return &result.Run{Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}}, {Name: subject.WeirTSC, Nanos: []int64{nanos}}}}
+		return &result.Run{Collect: []result.Collect{{Name: experiment.Empty, Nanos: []int64{200_000}},
+			{Name: measure.WeirTSC, Nanos: []int64{nanos}}}}
 	}
 	assert.Equal(t, Met, collection(collected(2_100_000))[0].Verdict)
 	assert.Equal(t, Missed, collection(collected(2_300_000))[0].Verdict)
@@ -114,7 +122,8 @@ func TestMemoryCollectionAllocations(t *testing.T) {
 	assert.Equal(t, Missed, got.Verdict)
 	assert.Equal(t, "Take allocates", got.Why)
 
-	churn := &result.Run{Rows: []result.Row{{Name: "churn", Entries: []result.Entry{{Name: subject.WeirTSC, Nanos: []float64{5}, Allocs: 1, Bytes: 64}}}}}
+	churn := &result.Run{Rows: []result.Row{{Name: "churn",
+		Entries: []result.Entry{{Name: measure.WeirTSC, Nanos: []float64{5}, Allocs: 1, Bytes: 64}}}}}
 	assert.Equal(t, Missed, churnBytes(churn)[0].Verdict)
 }
 
@@ -140,6 +149,7 @@ func TestLatency(t *testing.T) {
 	}
 	assert.Equal(t, []string{Met, Met, Unmeasured, Unmeasured}, verdicts(run(15_000, 100)))
 	assert.Equal(t, []string{Met, Missed, Unmeasured, Unmeasured}, verdicts(run(500_000, 100)))
-	assert.Equal(t, "weir adds 499.9µs to what a call that does nothing takes on this machine beside the same work", latency(run(500_000, 100))[1].Why)
+	assert.Equal(t, "weir adds 499.9µs to what a call that does nothing takes on this machine beside the same work",
+		latency(run(500_000, 100))[1].Why)
 	assert.Contains(t, latency(run(5_000_000, 4_000_000))[0].Why, "a call that does nothing misses it on this machine too")
 }

@@ -35,7 +35,8 @@ func suggest(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, n := range Names() {
 		head, tail, _ := strings.Cut(n, "-")
-		if name != "" && (strings.HasPrefix(n, name) || strings.HasPrefix(name, head) || tail != "" && strings.HasSuffix(name, tail)) {
+		if name != "" && (strings.HasPrefix(n, name) || strings.HasPrefix(name, head) ||
+			tail != "" && strings.HasSuffix(name, tail)) {
 			return fmt.Sprintf("did you mean %s? ", n)
 		}
 	}

@@ -10,10 +10,9 @@ import (
 
 // A Stream is the keys of requests in their order, as text.
 //
-// The text of a request lies behind that of the one before it, as it does in the buffers
-// of a server: it is warm when the limiter is asked, and what is measured is the limiter's
-// memory, not the harness's. Streams hold no pointers, so that they cost the garbage
-// collector nothing.
+// The text of a request lies behind that of the one before it, as it does in the buffers of a server. So it is in a
+// cache when the limiter is asked, and cache misses are the limiter's, not the harness's. A Stream holds no pointers,
+// so it costs the garbage collector nothing.
 type Stream struct {
 	text  []byte
 	spans []span
@@ -83,6 +82,6 @@ func mix(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// random returns the same source for the same seed, so that every process of a run asks
-// the same questions.
+// random returns the same source for the same seed, so that every process of a run makes
+// the same requests.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

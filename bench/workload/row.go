@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// A Draw says in which order keys come.
+// A Draw is the order in which keys come.
 type Draw int
 
 const (
@@ -48,21 +48,26 @@ func Rows() []Row {
 		{Name: "allowed-1k", Title: "allowed, 1,000 keys", Keys: 1000, Requests: few, Capacity: million},
 		{Name: "denied-1k", Title: "denied, 1,000 keys", Keys: 1000, Requests: few, Capacity: million, Refused: true},
 		{Name: "hot", Title: "allowed, one hot key on all cores", Keys: 1, Requests: few, Capacity: million, Hot: true},
-		{Name: "zipf-1m", Title: "allowed, 1,000,000 keys, Zipf 1.1", Keys: million, Draw: Zipf, Requests: 2 * million, Capacity: million},
-		{Name: "churn", Title: "churn: every request a new key", Keys: 2 * million, Draw: Fresh, Requests: million, Capacity: million},
-		{Name: "churn-aged", Title: "churn in a table whose every slot was used", Keys: 2 * million, Draw: Fresh, Requests: million, Capacity: million, Aged: true},
-		{Name: "uniform-10m", Title: "allowed, 10,000,000 keys, uniform", Keys: 10 * million, Draw: Uniform, Requests: 2 * million, Capacity: 10 * million},
-		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform, Requests: 2 * million, Capacity: 10 * million, Batch: true},
+		{Name: "zipf-1m", Title: "allowed, 1,000,000 keys, Zipf 1.1", Keys: million, Draw: Zipf, Requests: 2 * million,
+			Capacity: million},
+		{Name: "churn", Title: "churn: every request a new key", Keys: 2 * million, Draw: Fresh, Requests: million,
+			Capacity: million},
+		{Name: "churn-aged", Title: "churn in a table whose every slot was used", Keys: 2 * million, Draw: Fresh,
+			Requests: million, Capacity: million, Aged: true},
+		{Name: "uniform-10m", Title: "allowed, 10,000,000 keys, uniform", Keys: 10 * million, Draw: Uniform,
+			Requests: 2 * million, Capacity: 10 * million},
+		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform,
+			Requests: 2 * million, Capacity: 10 * million, Batch: true},
 	}
 }
 
-// Large rows are those whose setting up takes seconds.
+// Large reports whether setting up the row takes seconds.
 func (r *Row) Large() bool { return r.Keys > 2*million }
 
-// Want is what every decision of the row is.
+// Want returns what every decision of the row must be.
 func (r *Row) Want() bool { return !r.Refused }
 
-// Limit is what all limiters enforce on the row: a token a nanosecond, which nobody can
+// Limit is what all limiters enforce on the row: a token a nanosecond, which no caller can
 // use up and after which a key is idle again at once, or one in ten days.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {

@@ -37,7 +37,8 @@ func findBench() (string, error) {
 	}
 	path, err := exec.LookPath(benchProgram)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("there is no %s beside weir or on the PATH: `make build` makes it, or go install github.com/weir-go/weir/bench/cmd/%s@latest", benchProgram, benchProgram)
+		return "", fmt.Errorf("there is no %s beside weir or on the PATH: `make build` makes it, "+
+			"or go install github.com/weir-go/weir/bench/cmd/%s@latest", benchProgram, benchProgram)
 	}
 	return path, err
 }

@@ -6,11 +6,12 @@ import (
 	"os"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 )
 
 type checkCommand struct {
 	Quiet bool   `short:"q" help:"Print nothing if the file is good."`
-	File  string `arg:"" help:"The rule file (YAML)."`
+	File  string `arg:"" predictor:"file" help:"The rule file (YAML)."`
 }
 
 // Help is what "weir check --help" says beyond the flags.
@@ -28,6 +29,13 @@ Try it:
 func (c *checkCommand) Run() error {
 	f, err := loadRules(c.File)
 	if err != nil {
+		return err
+	}
+	ip, err := rules.ClientIP(f)
+	if err != nil {
+		return err
+	}
+	if _, err := rules.Compile(f, ip.Key); err != nil {
 		return err
 	}
 	if c.Quiet {

@@ -1,11 +1,15 @@
 // Command weir limits the rate of HTTP requests in front of a server, and tells
-// from an access log whom a limit would have refused.
+// from an access log which requests a limit would have refused.
 //
 //	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
 //	weir check weir.yaml
 //	weir replay --limit 10/s --burst 20 access.log.gz
 //	weir replay --limit 10/m --compare access.log.gz
+//	weir sim --nodes 4 --limit 1000/s
 //	weir bench --quick
+//	weir health
+//	weir completion bash
+//	weir version
 //
 // Its exit status is 0 when the work is done, 80 when the command line is wrong
 // and nothing was done, and 1 when the work failed.
@@ -15,6 +19,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/posener/complete"
 
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 )
@@ -27,7 +33,12 @@ type commands struct {
 	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure weir beside the least that any limiter must do, and other libraries."`
 	Sim     simCommand     `cmd:"" help:"Simulate a limit on many machines, by several ways of keeping it."`
+	Health  healthCommand  `cmd:"" help:"Ask a running weir whether it is ready: for container health checks."`
 	Version versionCommand `cmd:"" help:"Print the version and exit."`
+
+	Completion kongcompletion.Completion `cmd:"" help:"Say how to complete commands and flags with Tab in bash, zsh or fish."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
 
 const description = `weir is a rate limiter.
@@ -38,9 +49,10 @@ func main() {
 	parser := kong.Must(&commands{},
 		kong.Name("weir"),
 		kong.Description(description),
-		kong.Vars{"algorithms": limit.Names(), "compared": limit.Compared()},
+		kong.Vars{"algorithms": limit.List(), "compared": limit.Compared(), "version": versionText(buildInfo())},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
+	kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
 	args := os.Args[1:]
 	if len(args) == 0 {
 		args = []string{"--help"}

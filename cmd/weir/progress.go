@@ -7,29 +7,50 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
-
-	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 )
 
-// withProgress returns a reader of source that shows on screen how much of it was
-// read, as stored, and a function that takes the bar away again. Without a
-// terminal, to which nobody looks, it shows nothing.
-func withProgress(source *accesslog.Source, screen *os.File) (r io.Reader, done func()) {
-	if !term.IsTerminal(int(screen.Fd())) {
-		return source, func() {}
-	}
-	bar := progressbar.NewOptions64(source.Size, // -1, unknown, is a spinner
+// A bar shows how far work is. It is invisible where the screen is not a terminal. A bar that cannot
+// be drawn does not stop the work: errors of the terminal are dropped.
+type bar struct{ *progressbar.ProgressBar }
+
+// newBar returns a bar of so many steps.
+func newBar(screen *os.File, steps int64, description string, options ...progressbar.Option) bar {
+	return bar{progressbar.NewOptions64(steps, append([]progressbar.Option{
 		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription("replaying"),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionShowCount(),
-		progressbar.OptionUseIECUnits(true),
+		progressbar.OptionSetVisibility(term.IsTerminal(int(screen.Fd()))),
+		progressbar.OptionSetDescription(description),
 		progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionClearOnFinish(),
-	)
-	// Not io.TeeReader: that would fail with the bar, and a bar that cannot be
-	// drawn is no reason to stop.
-	reader := progressbar.NewReader(source, bar)
-	return &reader, func() { _ = bar.Finish() }
+	}, options...)...)}
 }
+
+// newByteBar returns a bar of so many bytes; -1, unknown, is a spinner.
+func newByteBar(screen *os.File, bytes int64, description string) bar {
+	return newBar(screen, bytes, description,
+		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))
+}
+
+// step moves the bar to a step of so many.
+func (b bar) step(step, steps int) {
+	b.ChangeMax(steps)
+	_ = b.Set(step)
+}
+
+// fraction moves the bar to a fraction of the whole, 0 to 1, and names what is being done.
+func (b bar) fraction(doing string, done float64) {
+	const whole = 1000
+	b.Describe(doing)
+	b.step(int(done*(whole-1)), whole) // finish is the end
+}
+
+// reader returns a reader of r that moves the bar by what is read.
+//
+// It is not an io.TeeReader, which would fail with the bar.
+func (b bar) reader(r io.Reader) io.Reader {
+	reader := progressbar.NewReader(r, b.ProgressBar)
+	return &reader
+}
+
+// finish takes the bar away.
+func (b bar) finish() { _ = b.Finish() }

@@ -17,7 +17,7 @@ type replayCommand struct {
 	Key     string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
 	Top     *uint  `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON    bool   `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
-	File    string `arg:"" help:"The access log, plain or gzip; - for standard input."`
+	File    string `arg:"" predictor:"file" help:"The access log, plain or gzip; - for standard input."`
 }
 
 // Help is what "weir replay --help" says beyond the flags.
@@ -76,12 +76,13 @@ func (c *replayCommand) Run() error {
 	}
 	defer source.Close()
 
-	input, done := io.Reader(source), func() {}
+	input, finish := io.Reader(source), func() {}
 	if !c.JSON {
-		input, done = withProgress(source, os.Stderr)
+		bar := newByteBar(os.Stderr, source.Size, "replaying")
+		input, finish = bar.reader(source), bar.finish
 	}
 	got, err := run(accesslog.NewLines(input))
-	done()
+	finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", source.Name, err)
 	}

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -16,6 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
 	"github.com/weir-go/weir/cmd/weir/internal/report"
 	"github.com/weir-go/weir/cmd/weir/internal/suggest"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 // rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
@@ -74,8 +70,7 @@ func (c *replayCommand) singleRule() (*config.File, error) {
 		return nil, err
 	}
 	rule := config.NewRule("limit")
-	rule.Algorithm, rule.Rate, rule.Aligned, rule.Policy = c.Flags.AlgorithmName(), c.Limit, c.Aligned, policy
-	rule.MaxKeys = c.MaxKeys
+	rule.Policy, rule.MaxKeys = policy, c.MaxKeys
 	return config.Single(rule), nil
 }
 
@@ -91,7 +86,7 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out io.Wr
 	}
 	if c.HTML != "" {
 		page := &report.Page{Source: name, Rules: c.Rules, Top: top, Report: r, Curves: curves}
-		if err := writeFile(c.HTML, page.Write); err != nil {
+		if err := atomicfile.Write(c.HTML, page.Write); err != nil {
 			return err
 		}
 	}
@@ -134,45 +129,13 @@ func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, er
 		if rule.Blind != "" {
 			continue
 		}
-		progress, done := suggestProgress(rule.Rule.Name, os.Stderr)
-		curve, err := suggest.Find(rule.Rule, &rule.Trace, *c.Suggest, progress)
-		done()
+		bar := newBar(os.Stderr, 1, "searching "+rule.Rule.Name)
+		curve, err := suggest.Find(rule.Rule, &rule.Trace, *c.Suggest, bar.step)
+		bar.finish()
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Rule.Name, err)
 		}
 		curves[i] = curve
 	}
 	return curves, nil
-}
-
-// suggestProgress shows how far the search of a rule is, if somebody may be looking.
-func suggestProgress(rule string, screen *os.File) (progress func(step, steps int), done func()) {
-	if !term.IsTerminal(int(screen.Fd())) {
-		return nil, func() {}
-	}
-	bar := progressbar.NewOptions(1,
-		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription("searching "+rule),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionClearOnFinish(),
-	)
-	return func(step, steps int) {
-		bar.ChangeMax(steps)
-		_ = bar.Set(step) // a bar that cannot be drawn is no reason to stop
-	}, func() { _ = bar.Finish() }
-}
-
-// writeFile writes a file as a whole: who reads it meanwhile sees the old one.
-func writeFile(name string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", name, err)
-	}
-	if err = errors.Join(write(f), f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("cannot write %s: %w", name, err), os.Remove(f.Name()))
-	}
-	return nil
 }

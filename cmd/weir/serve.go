@@ -14,7 +14,7 @@ import (
 )
 
 type serveCommand struct {
-	File   string `arg:"" optional:"" help:"The rule file (YAML). Without it the flags say what is limited to what."`
+	File   string `arg:"" optional:"" predictor:"file" help:"The rule file (YAML). Without it the flags say what is limited to what."`
 	Config string `placeholder:"FILE" help:"The rule file, as a flag."`
 	serveFlags
 }

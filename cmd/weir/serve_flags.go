@@ -35,8 +35,7 @@ func (f *serveFlags) asFile() (*config.File, error) {
 		return nil, err
 	}
 	rule := config.NewRule("default")
-	rule.Algorithm, rule.Rate, rule.Aligned, rule.Policy = f.AlgorithmName(), f.Limit, f.Aligned, policy
-	rule.MaxKeys = f.MaxKeys
+	rule.Policy, rule.MaxKeys = policy, f.MaxKeys
 	if f.Key != "" {
 		if rule.Key, err = config.ParseKey(f.Key); err != nil {
 			return nil, limit.Misuse("--key: %v", err)

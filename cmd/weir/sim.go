@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/atomicfile"
+	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
@@ -21,7 +21,7 @@ type simCommand struct {
 	Nodes     int           `default:"4" help:"Machines that share the limit (default: ${default})."`
 	Keys      int           `default:"1" help:"Keys, each with the limit for itself (default: ${default})."`
 	Zipf      float64       `default:"1" help:"With more keys, the k-th is asked for k^-ZIPF times as often as the first (default: ${default})."`
-	Limit     limit.Rate    `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
+	Limit     engine.Rate   `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
 	Burst     uint64        `default:"200" help:"Tokens of a full bucket (default: ${default})."`
 	Load      float64       `default:"10" help:"What is offered to the first key, as a multiple of the limit (default: ${default})."`
 	Shares    string        `placeholder:"A/B/..." help:"The parts of the traffic that the nodes get, such as 90/5/3/2 (default: the same for each)."`
@@ -30,7 +30,9 @@ type simCommand struct {
 	Loss      float64       `default:"0" help:"The part of the store's replies that is lost, 0 to 1 (default: ${default})."`
 	Timeout   time.Duration `default:"50ms" help:"After which a reply is taken for lost (default: ${default})."`
 	Down      string        `placeholder:"FROM..TO" help:"When the store cannot be reached, such as 2s..3s (default: never)."`
-	OnLoss    string        `name:"on-loss" enum:"closed,share" default:"closed" help:"What a node does where the store gives no answer: closed refuses, share admits its part of the limit (default: ${default})."`
+	DownEvery time.Duration `placeholder:"DURATION" help:"After which it cannot be reached again, for as long (default: never)."`
+	CutOff    int           `placeholder:"N" help:"How many nodes cannot reach it then, while the others can (default: all)."`
+	OnLoss    string        `name:"on-loss" enum:"share,closed" default:"share" help:"What a node does where the store gives no answer: share admits its part of the limit, closed refuses (default: ${default})."`
 	Skew      time.Duration `default:"0s" help:"Between the clocks of the first and the last node (default: ${default})."`
 	Overdraft uint64        `default:"8" help:"Tokens that a node may spend of a key before it has them (default: ${default})."`
 	Duration  time.Duration `default:"10s" help:"Simulated time (default: ${default})."`
@@ -51,16 +53,16 @@ strict asks the store about each request. lease spends on the node what the stor
 of the nodes themselves. settle-later admits by what the node last heard of the others, and tells them every interval.
 
 Nodes make calls to the store as the real ones do: at once while fewer than eight are under way, else with up to 64
-questions that came meanwhile. After five failures in a row a node does without the store and tries it four times a
-second. --loss loses the replies of single calls, after the store has carried them out; with --on-loss share what is
-admitted of those comes on top of the limit as long as that lasts.
+questions that came meanwhile. After 200 ms without an answer a node does without the store and tries it four times a
+second, and decides by its share of the limit meanwhile. --loss loses the replies of single calls, after the store has
+carried them out: the share decides about those requests, too.
 
 With one key at ten times the limit, and the same for 1,000 nodes and a million keys:
 
     weir sim
     weir sim --nodes 1000 --keys 1000000 --burst 4000
     weir sim --shares 90/5/3/2 --loss 0.05 --html sim.html
-    weir sim --down 2s..4s --on-loss share --strategy strict,lease`
+    weir sim --down 2s..4s --strategy strict,lease`
 }
 
 // Run implements the command.
@@ -69,9 +71,9 @@ func (c *simCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	tell, done := simProgress(os.Stderr)
-	report, err := sim.Run(context.Background(), scenario, tell)
-	done()
+	bar := newBar(os.Stderr, 1, "simulating")
+	report, err := sim.Run(context.Background(), scenario, func(p sim.Progress) { bar.fraction(p.Doing, p.Done) })
+	bar.finish()
 	if err != nil {
 		return err
 	}
@@ -90,35 +92,28 @@ func (c *simCommand) Run() error {
 
 // write prints the report for people.
 func (c *simCommand) write(r *sim.Report, out io.Writer) error {
-	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst, r.Nodes, r.Load, c.RTT); err != nil {
+	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst,
+		r.Nodes, r.Load, c.RTT); err != nil {
 		return err
 	}
 	return r.WriteTable(out)
 }
 
 // writeSimFile writes a file, or none where the name is "".
-func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) (err error) {
+func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) error {
 	if name == "" {
 		return nil
 	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	return write(f, r)
+	return atomicfile.Write(name, func(w io.Writer) error { return write(w, r) })
 }
 
 // scenario returns what the flags ask for.
 func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
-		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit.Rate, Burst: c.Burst, Load: c.Load, Time: c.Duration,
+		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
-		Share: c.OnLoss == "share",
+		AwayEvery: c.DownEvery, CutOff: c.CutOff,
+		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailLocal, "closed": redislimit.FailClosed}[c.OnLoss],
 	}
 	if c.Down != "" {
 		from, to, ok := strings.Cut(c.Down, "..")
@@ -135,7 +130,7 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 			if err != nil {
 				return s, limit.Misuse("--shares %s: %q is not a number: want one for each node, such as 90/5/3/2", c.Shares, text)
 			}
-			s.Shares = append(s.Shares, share)
+			s.Traffic = append(s.Traffic, share)
 		}
 	}
 	for _, name := range c.Strategy {
@@ -149,24 +144,4 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 		return s, limit.Misuse("%w", err)
 	}
 	return s, nil
-}
-
-// simProgress returns what shows on screen how far a simulation is, and a function that takes the
-// bar away again. Without a terminal, to which nobody looks, it shows nothing.
-func simProgress(screen *os.File) (tell func(sim.Progress), done func()) {
-	if !term.IsTerminal(int(screen.Fd())) {
-		return nil, func() {}
-	}
-	const whole = 1000
-	bar := progressbar.NewOptions(whole,
-		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription("simulating"),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-	return func(p sim.Progress) {
-		bar.Describe(p.Doing)
-		_ = bar.Set(int(p.Done * (whole - 1))) // the end is done's
-	}, func() { _ = bar.Finish() }
 }

@@ -18,9 +18,10 @@ import (
 func TestProgramSimulates(t *testing.T) {
 	program := build(t)
 	page, picture := filepath.Join(t.TempDir(), "sim.html"), filepath.Join(t.TempDir(), "sim.svg")
-	got := run(t, program, "", "sim", "--json", "--duration", "2s", "--load", "3", "--nodes", "4", "--shares", "90/5/3/2", "--html", page, "--svg", picture)
+	got := run(t, program, "", "sim", "--json", "--duration", "2s", "--load", "3", "--nodes", "4", "--shares", "90/5/3/2",
+		"--html", page, "--svg", picture)
 	require.Equal(t, 0, got.status, got.stderr)
-	assert.Empty(t, got.stderr, "no bar where nobody looks")
+	assert.Empty(t, got.stderr, "no bar without a terminal")
 	var r sim.Report
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
 	assert.Equal(t, "1000/s", r.Rate)
@@ -32,7 +33,7 @@ func TestProgramSimulates(t *testing.T) {
 	for _, file := range []string{page, picture} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		assert.Equal(t, 5, strings.Count(string(text), `<rect class="part"`), "a bar for each strategy")
+		assert.Equal(t, 5, strings.Count(string(text), `<rect class="blue" x="0.00%"`), "a bar for each strategy")
 		for _, name := range []string{"strict", "leased", "settling later every 200 ms", "settling later every 10 ms"} {
 			assert.Contains(t, string(text), ">"+name+"</text>")
 		}
@@ -49,7 +50,8 @@ func TestProgramSimulates(t *testing.T) {
 	assert.Equal(t, xml.Name{Space: "http://www.w3.org/2000/svg", Local: "svg"}, drawing.XMLName)
 	assert.Equal(t, 420, drawing.Width)
 
-	away := run(t, program, "", "sim", "--json", "--duration", "3s", "--down", "1s..2s", "--on-loss", "share", "--strategy", "strict")
+	away := run(t, program, "", "sim", "--json", "--duration", "3s", "--down", "1s..2s", "--on-loss", "share",
+		"--strategy", "strict")
 	require.Equal(t, 0, away.status, away.stderr)
 	r = sim.Report{}
 	require.NoError(t, json.Unmarshal([]byte(away.stdout), &r))
@@ -59,9 +61,11 @@ func TestProgramSimulates(t *testing.T) {
 
 	table := run(t, program, "", "sim", "--duration", "1s", "--strategy", "strict,settle-later-100ms")
 	assert.Equal(t, 0, table.status, table.stderr)
-	assert.True(t, strings.HasPrefix(table.stdout, "1000/s, burst 200, on 4 nodes at 10 times that, round trip 1ms\n\nrequests "), table.stdout)
+	assert.True(t, strings.HasPrefix(table.stdout,
+		"1000/s, burst 200, on 4 nodes at 10 times that, round trip 1ms\n\nrequests "), table.stdout)
 	assert.Regexp(t, `(?m)^strict .* holds\nsettle-later-100ms .* BROKEN$`, table.stdout)
-	assert.Equal(t, table, run(t, program, "", "sim", "--duration", "1s", "--strategy", "strict,settle-later-100ms"), "the seed decides")
+	assert.Equal(t, table, run(t, program, "", "sim", "--duration", "1s", "--strategy", "strict,settle-later-100ms"),
+		"the seed decides")
 }
 
 func TestProgramRefusesToSimulateMistakes(t *testing.T) {

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 )
@@ -12,7 +10,10 @@ import (
 type versionCommand struct{}
 
 // Run implements the command.
-func (versionCommand) Run() error { return writeVersion(os.Stdout, buildInfo()) }
+func (versionCommand) Run() error {
+	_, err := fmt.Println(versionText(buildInfo()))
+	return err
+}
 
 func buildInfo() *debug.BuildInfo {
 	info, ok := debug.ReadBuildInfo()
@@ -25,21 +26,22 @@ func buildInfo() *debug.BuildInfo {
 // versionOf returns that of the program.
 func versionOf(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(unknown)") }
 
-// writeVersion prints what a bug report needs: the version, the commit if the
-// program was built from one, and the platform.
-func writeVersion(w io.Writer, info *debug.BuildInfo) error {
+// versionText returns what a bug report needs: the version, the commit if the program was built in
+// a checkout or the sum of its module if it was installed as one, and the platform.
+func versionText(info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	commit := ""
+	source := ""
 	if revision := settings["vcs.revision"]; revision != "" {
-		commit = fmt.Sprintf("commit %s of %s", revision, settings["vcs.time"])
+		source = fmt.Sprintf("commit %s of %s", revision, settings["vcs.time"])
 		if settings["vcs.modified"] == "true" {
-			commit += ", modified"
+			source += ", modified"
 		}
-		commit += "\n"
+		source += "\n"
+	} else if info.Main.Sum != "" {
+		source = fmt.Sprintf("module %s %s\n", info.Main.Path, info.Main.Sum)
 	}
-	_, err := fmt.Fprintf(w, "weir %s\n%s%s %s/%s\n", versionOf(info), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return fmt.Sprintf("weir %s\n%s%s %s/%s", versionOf(info), source, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

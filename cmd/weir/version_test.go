@@ -3,15 +3,13 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestVersionSaysWhatABugReportNeeds(t *testing.T) {
-	platform := runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + "\n"
+	platform := runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
 	built := func(version string, settings ...debug.BuildSetting) *debug.BuildInfo {
 		return &debug.BuildInfo{Main: debug.Module{Version: version}, Settings: settings}
 	}
@@ -25,12 +23,19 @@ func TestVersionSaysWhatABugReportNeeds(t *testing.T) {
 		"checkout": {built("(devel)", revision, when), "weir (devel)\ncommit abc123 of 2026-01-02T03:04:05Z\n"},
 		"changed": {built("(devel)", revision, when, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
 			"weir (devel)\ncommit abc123 of 2026-01-02T03:04:05Z, modified\n"},
+		"installed": {&debug.BuildInfo{Main: debug.Module{Path: "example.com/weir", Version: "v1.2.3", Sum: "h1:abc="}},
+			"weir v1.2.3\nmodule example.com/weir h1:abc=\n"},
 		"stripped": {built(""), "weir (unknown)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			require.NoError(t, writeVersion(&out, c.info))
-			assert.Equal(t, c.want+platform, out.String())
+			assert.Equal(t, c.want+platform, versionText(c.info))
 		})
 	}
+}
+
+func TestProgramTellsItsVersion(t *testing.T) {
+	program := build(t)
+	command := run(t, program, "", "version")
+	assert.Equal(t, result{0, command.stdout, ""}, run(t, program, "", "--version"))
+	assert.Regexp(t, `\Aweir \S+\n(commit .*\n)?go1\.\S+ `+runtime.GOOS+"/"+runtime.GOARCH+`\n\z`, command.stdout)
 }

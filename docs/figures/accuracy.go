@@ -23,7 +23,7 @@ type tally struct {
 	wronglyAdmitted, wronglyRefused int
 	most                            int // in any one window, of any client
 
-	pressed int // requests of clients of whom one of the two refused something
+	pressed int // requests of clients that one of the two refused at least once
 }
 
 // A measured is a client as it is measured.
@@ -47,7 +47,8 @@ func measure(limit int, window time.Duration, requests []request) (tally, error)
 	for _, r := range requests {
 		c := clients[r.client]
 		if c == nil {
-			c = &measured{key: l.KeyUint64(uint64(r.client)), counters: exactLog{window: int64(window)}, own: exactLog{window: int64(window)}}
+			c = &measured{key: l.KeyUint64(uint64(r.client)), counters: exactLog{window: int64(window)},
+				own: exactLog{window: int64(window)}}
 			clients[r.client] = c
 		}
 		c.requests++
@@ -88,14 +89,14 @@ func measure(limit int, window time.Duration, requests []request) (tally, error)
 	return t, nil
 }
 
-// percent writes a share of all in percent.
+// percent writes a part of the whole in percent.
 func percent(part, all int) string {
 	if part == 0 {
 		return "0"
 	}
-	share := 100 * float64(part) / float64(all)
+	value := 100 * float64(part) / float64(all)
 	// Three digits are what the samples are good for.
-	return strconv.FormatFloat(share, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(share))))), 64) + " %"
+	return strconv.FormatFloat(value, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(value))))), 64) + " %"
 }
 
 const perLoad = 500_000
@@ -107,7 +108,8 @@ var (
 
 // poissonTable writes the table of one client that asks at random.
 func poissonTable(out io.Writer) error {
-	fmt.Fprintln(out, "| limit in 60 s | load | counter admits | log admits | differ | wrongly admitted | wrongly refused | wrong | most in 60 s |")
+	fmt.Fprintln(out, "| limit in 60 s | load | counter admits | log admits | differ "+
+		"| wrongly admitted | wrongly refused | wrong | most in 60 s |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|")
 	for _, limit := range limits {
 		for i, load := range loads {
@@ -117,7 +119,8 @@ func poissonTable(out io.Writer) error {
 			}
 			fmt.Fprintf(out, "| %d | %gx | %s | %s | %s | %s | %s | %s | %d |\n", limit, load,
 				percent(t.admitted, t.requests), percent(t.exact, t.requests), percent(t.differ, t.requests),
-				percent(t.wronglyAdmitted, t.requests), percent(t.wronglyRefused, t.requests), percent(t.wronglyAdmitted+t.wronglyRefused, t.requests), t.most)
+				percent(t.wronglyAdmitted, t.requests), percent(t.wronglyRefused, t.requests),
+				percent(t.wronglyAdmitted+t.wronglyRefused, t.requests), t.most)
 		}
 	}
 	return nil
@@ -140,7 +143,8 @@ var logLimits = []struct {
 
 // logTable writes the table of an access log.
 func logTable(out io.Writer, requests []request) error {
-	fmt.Fprintln(out, "| limit | counter refuses | log refuses | differ | wrongly admitted | wrongly refused | wrong, of all | wrong, of pressed clients' | most in a window |")
+	fmt.Fprintln(out, "| limit | counter refuses | log refuses | differ | wrongly admitted | wrongly refused "+
+		"| wrong, of all | wrong, of pressed clients' | most in a window |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|")
 	for _, l := range logLimits {
 		t, err := measure(l.limit, l.window, requests)
@@ -148,7 +152,8 @@ func logTable(out io.Writer, requests []request) error {
 			return err
 		}
 		wrong := t.wronglyAdmitted + t.wronglyRefused
-		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %s | %s | %d |\n", l.name, t.requests-t.admitted, t.requests-t.exact, t.differ,
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %s | %s | %d |\n", l.name, t.requests-t.admitted,
+			t.requests-t.exact, t.differ,
 			t.wronglyAdmitted, t.wronglyRefused, percent(wrong, t.requests), percent(wrong, max(1, t.pressed)), t.most)
 	}
 	return nil

@@ -16,7 +16,9 @@ import (
 var counters = []struct {
 	limit  int
 	window time.Duration
-}{{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day}}
+}{
+	{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day},
+}
 
 // The sliding window counter's worst case, wrongly admitted: the whole limit in the last
 // nanosecond of a window, and the whole limit again at the end of the next.
@@ -40,7 +42,8 @@ func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 // token bucket would have.
 func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	const limit, window = 10, 10 * time.Second
-	for _, x := range []time.Duration{0, 1, time.Second - 1, time.Second, time.Second + 1, 2 * time.Second, 4999 * time.Millisecond, 9 * time.Second, 9*time.Second + 1, window - 1} {
+	for _, x := range []time.Duration{0, 1, time.Second - 1, time.Second, time.Second + 1, 2 * time.Second,
+		4999 * time.Millisecond, 9 * time.Second, 9*time.Second + 1, window - 1} {
 		k := newTaken(t, engine.SlidingWindow(limit, window))
 		require.Equal(t, limit, k.ask(window-1, limit+1))
 		assert.Equal(t, int((limit*x+window-1)/window), k.ask(window+x, limit+1), "after %v", x)
@@ -98,7 +101,8 @@ func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 
 // excerpt returns the access log that the repository has.
 func excerpt(t *testing.T) []request {
-	requests, err := readLog(filepath.Join("..", "..", "cmd", "weir", "internal", "replay", "testdata", "apache_access_excerpt.log"))
+	requests, err := readLog(filepath.Join("..", "..", "cmd", "weir", "internal", "replay", "testdata",
+		"apache_access_excerpt.log"))
 	require.NoError(t, err)
 	return requests
 }
@@ -122,7 +126,8 @@ func TestReadLog(t *testing.T) {
 	_, err := readLog("no such file")
 	require.Error(t, err)
 	path := filepath.Join(t.TempDir(), "log")
-	for _, text := range []string{"nonsense\n", "a - - [yesterday] \"GET / HTTP/1.1\"\n", "a - - [17/May/2015:10:05:03 +0000\n"} {
+	for _, text := range []string{"nonsense\n", "a - - [yesterday] \"GET / HTTP/1.1\"\n",
+		"a - - [17/May/2015:10:05:03 +0000\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := readLog(path)
 		require.ErrorContains(t, err, "is not a line")
@@ -132,7 +137,8 @@ func TestReadLog(t *testing.T) {
 // A share is written with three digits.
 func TestPercent(t *testing.T) {
 	for want, share := range map[string][2]int{
-		"0": {0, 7}, "100 %": {7, 7}, "50.0 %": {1, 2}, "1.50 %": {3, 200}, "0.123 %": {123, 100_000}, "0.003 %": {3, 100_000},
+		"0": {0, 7}, "100 %": {7, 7}, "50.0 %": {1, 2}, "1.50 %": {3, 200}, "0.123 %": {123, 100_000},
+		"0.003 %": {3, 100_000},
 	} {
 		assert.Equal(t, want, percent(share[0], share[1]))
 	}

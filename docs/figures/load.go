@@ -17,12 +17,11 @@ const (
 	end = 25 * time.Second
 )
 
-// start is instant 0 of all that is shown and measured: an edge of all windows that are used here.
+// start is time 0 of the pictures and measurements. It is an edge of all windows that are used here.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns when the client of the pictures asks: never for a while, then the whole
-// limit in a moment just before an edge and again just after, and from then on three times
-// as often as the limit allows.
+// load returns the times of the requests of the pictures: none for a while, then the whole limit within a moment just
+// before an edge, and again just after it. From then on there are three times as many as the limit allows.
 func load() []time.Duration {
 	var asks []time.Duration
 	for n := range time.Duration(2 * limit) {
@@ -43,19 +42,19 @@ type answer struct {
 	admitted bool
 }
 
-// A hand is a clock that is moved from outside.
-type hand struct{ since atomic.Int64 }
+// A manualClock stands until it is set.
+type manualClock struct{ since atomic.Int64 }
 
-func (h *hand) now() time.Time { return start.Add(time.Duration(h.since.Load())) }
+func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.Load())) }
 
-// set moves the clock to so long after the start.
-func (h *hand) set(since time.Duration) { h.since.Store(int64(since)) }
+// set moves the clock to a time after start.
+func (c *manualClock) set(since time.Duration) { c.since.Store(int64(since)) }
 
 // limiter returns an engine of the policy for so many keys, and its clock.
-func limiter(p engine.Policy, keys int) (*engine.Limiter, *hand, error) {
-	h := new(hand)
-	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(h.now))
-	return l, h, err
+func limiter(p engine.Policy, keys int) (*engine.Limiter, *manualClock, error) {
+	clock := new(manualClock)
+	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(clock.now))
+	return l, clock, err
 }
 
 // play asks the engine for one token at each of the instants.

@@ -1,7 +1,7 @@
 package main
 
-// An exactLog is a key's sliding window log as one would write it down: the times of what
-// was admitted. It is the yardstick, and shares no code with the engine. A request has left
+// An exactLog is a key's sliding window log in its plain form: the times of the admitted requests. It is the yardstick,
+// and has no code in common with the engine. A request has left
 // the window when it is exactly as old as the window is long.
 type exactLog struct {
 	window int64

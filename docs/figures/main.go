@@ -1,5 +1,5 @@
 // Figures draws the pictures and prints the tables of docs/algorithms.md. Every decision
-// in them is the engine's own: nothing is drawn or reckoned by hand.
+// in them is the engine's own.
 //
 //	go run ./docs/figures             write the pictures to docs/figures
 //	go run ./docs/figures -numbers    print memory per key and the highest limits
@@ -23,6 +23,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 func main() {
@@ -45,11 +47,7 @@ func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
 		return printAccuracy(out, log)
 	}
 	for _, f := range figures {
-		svg, err := f.draw()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, f.file+".svg"), svg, 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(folder, f.file+".svg"), f.draw); err != nil {
 			return err
 		}
 	}

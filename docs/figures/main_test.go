@@ -18,11 +18,12 @@ import (
 func TestPicturesAreCurrent(t *testing.T) {
 	drawn := map[string]bool{}
 	for _, f := range figures {
-		svg, err := f.draw()
-		require.NoError(t, err)
+		var svg bytes.Buffer
+		require.NoError(t, f.draw(&svg))
 		committed, err := os.ReadFile(f.file + ".svg")
 		require.NoError(t, err, "go run ./docs/figures")
-		assert.True(t, bytes.Equal(svg, committed), "%s.svg is not what the program draws: go run ./docs/figures", f.file)
+		assert.True(t, bytes.Equal(svg.Bytes(), committed), "%s.svg is not what the program draws: go run ./docs/figures",
+			f.file)
 		drawn[f.file+".svg"] = true
 	}
 	entries, err := os.ReadDir(".")
@@ -100,7 +101,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 type taken struct {
 	t     *testing.T
 	l     *engine.Limiter
-	clock *hand
+	clock *manualClock
 	times []time.Duration
 }
 

@@ -104,7 +104,8 @@ func accepted(p engine.Policy) bool {
 // answerTable writes what a client is told that took 8 of 10 in second 4 and asks for 8
 // more in second 7; and what it has left if 3 are given back instead, or the limit is halved.
 func answerTable(out io.Writer) error {
-	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter | left after Refund(3) | left after SetPolicy with 5 for 10 |")
+	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+
+		"| left after Refund(3) | left after SetPolicy with 5 for 10 |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|")
 	for _, policy := range []func(limit uint64) engine.Policy{
 		func(limit uint64) engine.Policy { return engine.TokenBucket(engine.PerSecond(1), limit) },
@@ -140,5 +141,6 @@ func answerRow(policy func(limit uint64) engine.Policy) (string, error) {
 		return "", err
 	}
 	changed := l.Peek("asks", 1)
-	return fmt.Sprintf("| %v | %d | %v | %v | %d | %d |", policy(limit), asked.Remaining, asked.RetryAfter, asked.ResetAfter, refunded.Remaining, changed.Remaining), nil
+	return fmt.Sprintf("| %v | %d | %v | %v | %d | %d |", policy(limit), asked.Remaining, asked.RetryAfter,
+		asked.ResetAfter, refunded.Remaining, changed.Remaining), nil
 }

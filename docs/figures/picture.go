@@ -1,64 +1,45 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"time"
+
+	"github.com/weir-go/weir/internal/chart"
 )
 
-// The picture's measures, in units of its view box.
+// The picture's measures. A unit is one request in the last window, on the vertical axis.
 const (
-	width, height = 720, 470
-	from          = 4 * time.Second // of the time axis; it ends at end
-	left, right   = 16, 704
-	zero          = 320 // the height of no request in the last window
-	unit          = 10  // the height of one
-	top           = zero - 21*unit - 6
-	admittedRow   = 338
-	refusedRow    = 388
-	bottom        = 418
+	width, textSize = 720, 26
+	from            = 4 * time.Second // of the horizontal axis; it ends at end
+	unit            = 10              // pixels
+	top, bottom     = 24, -10         // units
+	edgeTop         = 21.5            // of the thin lines
+
+	// Below 0 are the requests: a row of those that were admitted, and a row of the refused.
+	admittedTop, admittedBottom = -1.8, -5.4
+	refusedTop, refusedBottom   = -6.8, -8.4
 )
 
-// x returns where an instant is, to a tenth of a unit.
-func x(at time.Duration) string {
-	at = max(at, from)
-	tenths := left*10 + int64(at-from)*(right-left)*10/int64(end-from)
-	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
-}
-
-const style = `
-  .back{fill:#fff} text{fill:#1f2328;font:26px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",Helvetica,Arial,sans-serif}
-  .title{font-size:30px;font-weight:700} .number{font-weight:700}
-  .quiet{fill:#59636e} .edge{stroke:#8c959f;stroke-width:1.5} .axis{stroke:#59636e;stroke-width:2}
-  .limit{stroke:#1f2328;stroke-width:3;stroke-dasharray:12 7}
-  .area{fill:#0969da;opacity:.14} .curve{fill:none;stroke:#0969da;stroke-width:3.5;stroke-linejoin:round}
-  .admitted{stroke:#0969da;stroke-width:1.9} .refused{stroke:#bc4c00;stroke-width:1.6}
-  .worst{stroke:#1f2328;stroke-width:2.5;fill:none} .dot{fill:#1f2328;stroke:#fff;stroke-width:2.5}
-  @media (prefers-color-scheme:dark){
-   .back{fill:#0d1117} text{fill:#f0f6fc} .quiet{fill:#9198a1} .edge{stroke:#656c76} .axis{stroke:#9198a1}
-   .limit,.worst{stroke:#f0f6fc} .area{fill:#4493f8;opacity:.22} .curve,.admitted{stroke:#4493f8} .refused{stroke:#f0883e}
-   .dot{fill:#f0f6fc;stroke:#0d1117}
-  }
-`
-
-// draw returns the picture of a figure as an SVG document.
-func (f figure) draw() ([]byte, error) {
+// draw writes the picture of a figure as an SVG document.
+func (f figure) draw(w io.Writer) error {
 	answers, err := play(f.policy, load())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	steps := curve(answers)
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" aria-labelledby="title desc">`+"\n", width, height)
-	fmt.Fprintf(&b, "<title id=\"title\">%s: %s</title>\n<desc id=\"desc\">%s</desc>\n<style>%s</style>\n", f.title, f.numbers, f.describe(answers, steps), style)
-	fmt.Fprintf(&b, `<rect class="back" width="%d" height="%d" rx="10"/>`+"\n", width, height)
-	fmt.Fprintf(&b, `<text x="%d" y="40"><tspan class="title">%s</tspan> <tspan class="quiet" dx="6">%s</tspan></text>`+"\n", left, f.title, f.numbers)
-	f.drawEdges(&b)
-	drawCurve(&b, steps)
-	drawTicks(&b, answers)
-	drawWorst(&b, worst(steps))
-	b.WriteString("</svg>\n")
-	return b.Bytes(), nil
+	p := &chart.Plot{X: chart.Linear(from.Seconds(), end.Seconds()), Y: chart.Linear(bottom, top),
+		Height: (top - bottom) * unit, TextSize: textSize}
+	for at := 5 * time.Second; at < end; at += 5 * time.Second {
+		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: at.Seconds(), Text: fmt.Sprintf("%d s", at/time.Second)})
+	}
+	f.drawEdges(p)
+	drawSteps(p, steps)
+	drawRequests(p, answers)
+	drawWorst(p, worst(steps))
+	return chart.Picture{
+		Title: f.title, Subtitle: f.numbers, Width: width, TextSize: textSize, Chart: p.Chart(f.describe(answers, steps)),
+	}.Write(w)
 }
 
 // describe says in words what the picture shows.
@@ -70,59 +51,69 @@ func (f figure) describe(answers []answer, steps []step) string {
 		}
 	}
 	high := worst(steps)
-	return fmt.Sprintf("A client that was silent asks %d times in %.1f seconds around an edge at second %d, and three times a second from then on. "+
-		"The limit is %d in %d seconds. Of %d requests %d are admitted. The most in any %d seconds is %d, reached at second %.2f.",
-		2*limit, (2 * rush).Seconds(), edge/time.Second, limit, window/time.Second, len(answers), admitted, window/time.Second, high.count, high.at.Seconds())
+	return fmt.Sprintf("A client that was silent asks %d times in %.1f seconds around an edge at second %d, "+
+		"and three times a second from then on. The limit is %d in %d seconds. Of %d requests %d are admitted. "+
+		"The most in any %d seconds is %d, reached at second %.2f.",
+		2*limit, (2 * rush).Seconds(), edge/time.Second, limit, window/time.Second, len(answers), admitted,
+		window/time.Second, high.count, high.at.Seconds())
 }
 
-// drawEdges draws the axis, and thin lines where a window ends or a refill comes.
-func (f figure) drawEdges(b *bytes.Buffer) {
+// point is a place in the picture.
+func point(at time.Duration, y float64) chart.Point { return chart.Point{X: at.Seconds(), Y: y} }
+
+// drawEdges draws thin lines where a window ends or a refill comes.
+func (f figure) drawEdges(p *chart.Plot) {
+	var edges []float64
 	for at := edge; at < end; at += f.edges { // the words stand before that
-		fmt.Fprintf(b, `<line class="edge" x1="%[1]s" x2="%[1]s" y1="%d" y2="%d"/>`+"\n", x(at), top, bottom)
+		edges = append(edges, at.Seconds())
 	}
-	fmt.Fprintf(b, `<line class="axis" x1="%d" x2="%d" y1="%[3]d" y2="%[3]d"/>`+"\n", left, right, zero)
-	for at := from - from%(5*time.Second) + 5*time.Second; at < end; at += 5 * time.Second {
-		fmt.Fprintf(b, `<text class="quiet" x="%s" y="%d" text-anchor="middle">%d s</text>`+"\n", x(at), bottom+30, at/time.Second)
-	}
+	p.Strokes(chart.Grey, 1.5, edges, bottom, edgeTop)
 }
 
-// drawCurve draws how many were admitted in the last window, and the limit.
-func drawCurve(b *bytes.Buffer, steps []step) {
-	var path bytes.Buffer
-	fmt.Fprintf(&path, "M%s %d", x(from), zero)
-	for _, s := range steps[1:] {
-		fmt.Fprintf(&path, "H%sV%d", x(s.at), zero-s.count*unit)
+// drawSteps draws how many requests were admitted in the last window, and the limit.
+func drawSteps(p *chart.Plot, steps []step) {
+	var points []chart.Point
+	count := 0.0
+	for _, s := range steps {
+		points = append(points, point(s.at, count), point(s.at, float64(s.count)))
+		count = float64(s.count)
 	}
-	fmt.Fprintf(&path, "H%s", x(end))
-	fmt.Fprintf(b, `<path class="area" d="%sV%dZ"/>`+"\n", path.Bytes(), zero)
-	fmt.Fprintf(b, `<path class="curve" d="%s"/>`+"\n", path.Bytes())
-	fmt.Fprintf(b, `<line class="limit" x1="%d" x2="%d" y1="%[3]d" y2="%[3]d"/>`+"\n", left, right, zero-limit*unit)
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">limit %d</text>`+"\n", right, zero-limit*unit-12, limit)
-	fmt.Fprintf(b, `<text class="quiet" x="%d" y="%d">admitted in</text><text class="quiet" x="%[1]d" y="%[3]d">the last %d s</text>`+"\n", left, zero-42, zero-12, window/time.Second)
+	points = append(points, point(end, count))
+	p.Line(chart.Line{Points: []chart.Point{point(from, 0), point(end, 0)}, Colour: chart.Grey})
+	p.Line(chart.Line{Points: points, Colour: chart.Blue, Width: 3.5, Filled: true})
+	p.Line(chart.Line{Points: []chart.Point{point(from, limit), point(end, limit)}, Colour: chart.Ink, Width: 3,
+		Dashes: "12 7"})
+	p.Text(point(end, limit+1.2), chart.End, chart.Plain, fmt.Sprintf("limit %d", limit))
+	p.Text(point(from, 4.2), chart.Start, chart.Soft, "admitted in")
+	p.Text(point(from, 1.2), chart.Start, chart.Soft, fmt.Sprintf("the last %d s", window/time.Second))
 }
 
-// drawTicks draws the requests: tall and upstairs if admitted, short and downstairs if refused.
-func drawTicks(b *bytes.Buffer, answers []answer) {
-	var admitted, refused bytes.Buffer
+// drawRequests draws the requests, the admitted ones above the refused and taller.
+func drawRequests(p *chart.Plot, answers []answer) {
+	var admitted, refused []float64
 	for _, a := range answers {
 		if a.admitted {
-			fmt.Fprintf(&admitted, "M%s %dv36", x(a.at), admittedRow)
+			admitted = append(admitted, a.at.Seconds())
 		} else {
-			fmt.Fprintf(&refused, "M%s %dv16", x(a.at), refusedRow)
+			refused = append(refused, a.at.Seconds())
 		}
 	}
-	fmt.Fprintf(b, `<path class="admitted" d="%s"/><path class="refused" d="%s"/>`+"\n", admitted.Bytes(), refused.Bytes())
-	fmt.Fprintf(b, `<text x="%d" y="%d">admitted</text><text x="%[1]d" y="%[3]d">refused</text>`+"\n", left, admittedRow+28, refusedRow+18)
+	p.Strokes(chart.Blue, 1.9, admitted, admittedBottom, admittedTop)
+	p.Strokes(chart.Orange, 1.6, refused, refusedBottom, refusedTop)
+	p.Text(point(from, admittedBottom+0.8), chart.Start, chart.Plain, "admitted")
+	p.Text(point(from, refusedBottom), chart.Start, chart.Plain, "refused")
 }
 
-// drawWorst marks the moment with the most in the last window, and that window.
-func drawWorst(b *bytes.Buffer, high step) {
-	y := zero - high.count*unit
-	begin := max(high.at-window, from)
-	fmt.Fprintf(b, `<path class="worst" d="M%s %dH%s"/>`+"\n", x(begin), y-14, x(high.at))
-	if begin > from {
-		fmt.Fprintf(b, `<path class="worst" d="M%s %dv12"/>`+"\n", x(begin), y-20)
+// drawWorst marks the moment with the most requests in the last window, and that window.
+func drawWorst(p *chart.Plot, high step) {
+	y := float64(high.count)
+	begin, ends := max(high.at-window, from), []float64{high.at.Seconds()}
+	if begin > from { // otherwise it begins before the picture
+		ends = append(ends, begin.Seconds())
 	}
-	fmt.Fprintf(b, `<path class="worst" d="M%s %dv12"/><circle class="dot" cx="%[1]s" cy="%[3]d" r="7"/>`+"\n", x(high.at), y-20, y)
-	fmt.Fprintf(b, `<text class="number" x="%s" y="%d" text-anchor="middle">%d in %d s</text>`+"\n", x(begin+(high.at-begin)/2), y-26, high.count, window/time.Second)
+	p.Line(chart.Line{Points: []chart.Point{point(begin, y+1.4), point(high.at, y+1.4)}, Colour: chart.Ink, Width: 2.5})
+	p.Strokes(chart.Ink, 2.5, ends, y+0.8, y+2)
+	p.Mark(chart.Ink, point(high.at, y), 7)
+	p.Text(point(begin+(high.at-begin)/2, y+2.6), chart.Middle, chart.Strong,
+		fmt.Sprintf("%d in %d s", high.count, window/time.Second))
 }

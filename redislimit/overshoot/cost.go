@@ -25,7 +25,7 @@ type Cost struct {
 const batch = 10_000
 
 // MeasureCost measures both in turn, rounds times, in this goroutine. Every decision has to be an admission.
-func MeasureCost(ctx context.Context, store *redislimit.Store, rounds int) (c Cost, err error) {
+func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c Cost, err error) {
 	if rounds < 1 {
 		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)
 	}

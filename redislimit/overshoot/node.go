@@ -63,7 +63,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 		return nil, err
 	}
 	l, err := redislimit.New(store, t.Key, policy, redislimit.InMode(mode),
-		redislimit.Nodes(len(t.Scenario.Shares)), redislimit.Overdraft(Overdraft), redislimit.OnLoss(redislimit.Closed))
+		redislimit.Nodes(len(t.Scenario.Shares)), redislimit.Overdraft(Overdraft), redislimit.OnFailure(redislimit.FailClosed))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 			return d.Allowed, err
 		},
 		close: func(r *NodeResult) {
-			r.Lost = l.Stats().LostTo
+			r.Lost = l.Stats().Fallbacks
 			_ = l.Close()     // always nil
 			_ = store.Close() // always nil
 		},

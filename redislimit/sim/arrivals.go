@@ -30,8 +30,8 @@ func (a *arrivals) next() (at int64, node, key uint32) {
 
 // nodeWeights returns those of the nodes.
 func (s *Scenario) nodeWeights() []float64 {
-	if s.Shares != nil {
-		return s.Shares
+	if s.Traffic != nil {
+		return s.Traffic
 	}
 	even := make([]float64, s.Nodes)
 	for i := range even {

@@ -1,29 +1,20 @@
 package sim
 
 import (
-	"time"
-
 	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// The times of the nodes, by default.
-const (
-	ahead     = 10 * time.Millisecond
-	life      = 100 * time.Millisecond
-	lookEvery = life / 2 // at all leases of a node, for those to end
-)
-
 // leases runs the nodes' own code, package lease. The rest of a node is modelled: what a lease asks
-// for goes by the post, and so does a request that the lease cannot decide. One whose answer is lost is up to the
+// for travels with other questions, and so does a request that the lease cannot decide. One whose answer is lost is up to the
 // node's share.
 type leases struct {
-	*post
-	terms   lease.Terms
-	refill  *refill
-	buckets []bucket
-	shares  *shares
+	*transport
+	terms   *lease.Terms
+	store   *store
+	shares  *localShares
 	phases  []int64
+	first   map[uint64]uint64 // requests that the nodes admitted of a key before they had a lease of it
 	numbers map[uint64]uint32 // of the nodes' leases
 	all     slots[*lease.Lease]
 	asks    slots[asking]
@@ -42,27 +33,31 @@ const (
 	leaseRequest
 )
 
-func newLeases(w *world, terms lease.Terms) *leases {
+func newLeases(w *world) *leases {
+	terms, err := lease.NewTerms(w.scenario.policy(), w.scenario.Nodes, w.scenario.Overdraft)
+	if err != nil {
+		panic(err) // not after Scenario.Check, of a limit that leases suit
+	}
 	terms.Random = w.random.Float64
 	s := &leases{
-		terms: terms, refill: newRefill(w.scenario).slowed(), buckets: make([]bucket, w.scenario.Keys), shares: newShares(w),
-		phases: w.phases(int64(lookEvery)), numbers: map[uint64]uint32{},
+		terms: terms, store: newStore(w.scenario), shares: newShares(w), phases: w.phases(int64(terms.Life)),
+		first: map[uint64]uint64{}, numbers: map[uint64]uint32{},
 	}
-	s.post = newPost(w, s.ask, s.answered)
+	s.transport = newTransport(w, s.ask, s.answered)
 	return s
-}
-
-// leaseTerms are those of the scenario.
-func leaseTerms(s *Scenario) lease.Terms {
-	perSecond := s.perMicrosecond() * 1e6 * (slowing - 1) / slowing
-	return lease.Terms{Limit: s.Burst, PerSecond: perSecond, Nodes: s.Nodes, Overdraft: s.Overdraft, Ahead: ahead, Life: life}
 }
 
 func (s *leases) arrive(node, key uint32) {
 	id := pair(node, key)
 	number, known := s.numbers[id]
 	if !known {
-		number = s.all.put(lease.New(&s.terms, 0))
+		if s.first[id] < s.terms.First {
+			s.first[id]++
+			s.admit(key)
+			return
+		}
+		number = s.all.put(lease.New(s.terms, s.first[id]))
+		delete(s.first, id)
 		s.numbers[id] = number
 		s.look(node, key, number)
 	}
@@ -88,7 +83,7 @@ func (s *leases) arrive(node, key uint32) {
 
 // look has a lease looked at when the node next does.
 func (s *leases) look(node, key, number uint32) {
-	s.queue.put(event{at: s.tick(s.phases[node], int64(lookEvery)), node: node, key: key, slot: number})
+	s.events.put(event{at: s.tick(s.phases[node], int64(s.terms.Life)), node: node, key: key, slot: number})
 }
 
 // request asks the store about a request.
@@ -110,7 +105,7 @@ func (s *leases) send(node, key, number uint32, ask script.Ask) {
 // happen is a node that looks at a lease, or a call.
 func (s *leases) happen(e event) {
 	if e.what != 0 {
-		s.post.happen(e)
+		s.transport.happen(e)
 		return
 	}
 	if !s.isLost(e.node) && !s.isBusy(e.node) {
@@ -131,11 +126,11 @@ func (s *leases) happen(e event) {
 // ask is a question at the store.
 func (s *leases) ask(_ uint32, q *question) {
 	if q.what != leaseRenewal {
-		s.decide(s.refill, s.buckets, q)
+		s.decide(s.store, q)
 		return
 	}
 	c := &s.asks.at[q.slot]
-	c.answer = s.refill.ask(&s.buckets[q.key], s.micros(), c.ask)
+	c.answer = s.store.ask(q.key, s.micros(), c.ask)
 	if q.failed { // and what was granted with it
 		c.answer.Granted = 0
 	}
@@ -152,7 +147,7 @@ func (s *leases) answered(node uint32, q *question) {
 		s.shares.arrive(node, q.key)
 		return
 	case q.what == leaseRequest:
-		s.shares.settle(s.post, node, q.key)
+		s.shares.settle(s.transport, node, q.key)
 		return
 	}
 	c := s.asks.at[q.slot]
@@ -169,7 +164,7 @@ func (s *leases) answered(node uint32, q *question) {
 	l.Apply(c.answer, s.clock(node))
 	after, _ := l.Held()
 	s.hold(q.key, int64(after)-int64(before)-int64(c.answer.Granted)) // 0, unless more than fits
-	s.shares.settle(s.post, node, q.key)
+	s.shares.settle(s.transport, node, q.key)
 }
 
 // slots are numbered things, whose numbers are used again.

@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+)
 
 // A Report is what happened in a [Scenario].
 type Report struct {
@@ -75,14 +80,32 @@ func newReport(s *Scenario, ideal *central) *Report {
 	return r
 }
 
-// afterLoss is what a store that goes away once costs, if there are shares: they begin full, and are charged when the
-// store is back. Until the last node has noticed that, some shares and the store both fill: the store a burst at most.
-func (s *Scenario) afterLoss() float64 {
-	if !s.Share || s.Away == (Span{}) {
-		return 0
+// cutOff is how many nodes cannot reach the store while it is away.
+func (s *Scenario) cutOff() int {
+	if s.CutOff == 0 {
+		return s.Nodes
 	}
-	both := s.perMicrosecond() * float64(probeEvery/time.Microsecond)
-	return float64(s.shareBurst())*float64(s.Nodes) + min(both, float64(s.Burst))
+	return s.CutOff
+}
+
+// afterLoss is what a store that goes away costs, however often, if there are shares: what they have when they are
+// full. All that they admit is charged when the store is back. Until the last node has noticed that, some shares
+// and the store both fill: the store a burst at most. Where only some nodes are cut off, their shares fill beside
+// the store all the while.
+func (s *Scenario) afterLoss() float64 {
+	all := float64(s.share().Limit()) * float64(s.Nodes)
+	switch {
+	case s.OnFailure != redislimit.FailLocal || s.Away == Span{} && s.Loss == 0:
+		return 0
+	case s.Away == Span{}:
+		return all // single answers that are lost
+	}
+	nodes, rate := float64(s.cutOff()), s.perMicrosecond()
+	both := min(rate*float64(breaker.ProbeEvery/time.Microsecond), float64(s.Burst))
+	if s.cutOff() < s.Nodes {
+		both += rate * float64((s.Away.To-s.Away.From)/time.Microsecond) * nodes / float64(s.Nodes)
+	}
+	return all + both
 }
 
 // rounding is what sums of whole numbers and of rates can be wrong by, in tokens.

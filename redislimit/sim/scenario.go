@@ -3,14 +3,18 @@ package sim
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields but Shares, Jitter, Loss, Away, Share, Skew and Overdraft must be
-// set; [Default] has a value for each.
+// A Scenario is what is simulated. All fields but Traffic, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure, Skew
+// and Overdraft must be set; [Default] has a value for each, which is the product's where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has the limit for itself
@@ -20,19 +24,23 @@ type Scenario struct {
 	Load  float64       // what is offered to the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long, 1 ms to 24 h
 
-	// Shares are the parts of the traffic that the nodes get, in any unit and none of them negative: as many as
+	// Traffic has the parts of the traffic that the nodes get, in any unit and none of them negative: as many as
 	// there are nodes, or nil for even ones. 90, 5, 3, 2 is one busy node of four.
-	Shares []float64
+	Traffic []float64
 
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
 	Jitter    time.Duration // round trips last RTT ± Jitter, evenly; at most RTT
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
-	Away      Span          // when the store cannot be reached; none if it is the zero Span
-	Share     bool          // a node admits its share of what the store fails to decide, else nothing of it
+	Away      Span          // when the store cannot be reached; never if it is the zero Span
+	AwayEvery time.Duration // after which Away comes again, and again; 0 if it comes once
+	CutOff    int           // how many nodes cannot reach the store then, the first ones; 0 for all of them
 	Timeout   time.Duration // after which a node takes a reply for lost, more than RTT + Jitter
 	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
-	Overdraft uint64        // tokens that a node may spend of a key before it has them, 0 to 16,383
+	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
 	Seed      uint64        // of the random numbers
+
+	// OnFailure says what a node does with requests that the store fails to decide: FailLocal or FailClosed.
+	OnFailure redislimit.FailurePolicy
 
 	Strategies []Strategy // in the order of the report
 }
@@ -47,8 +55,8 @@ type Span struct {
 // limit of 1000 a second, through a network of 1 ms, for 10 s.
 func Default() Scenario {
 	return Scenario{
-		Nodes: 4, Keys: 1, Zipf: 1, Rate: engine.PerSecond(1000), Burst: 200, Load: 10, Time: 10 * time.Second,
-		RTT: time.Millisecond, Timeout: 50 * time.Millisecond, Overdraft: 8, Seed: 1, Strategies: Strategies(),
+		Nodes: defaults.Nodes, Keys: 1, Zipf: 1, Rate: engine.PerSecond(1000), Burst: 200, Load: 10, Time: 10 * time.Second,
+		RTT: time.Millisecond, Timeout: defaults.Timeout, Overdraft: defaults.Overdraft, Seed: 1, Strategies: Strategies(),
 	}
 }
 
@@ -77,10 +85,14 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m", s.Timeout, s.RTT+s.Jitter)
 	case s.Away != Span{} && (s.Away.From < 0 || s.Away.To <= s.Away.From || s.Away.To > s.Time):
 		return fmt.Errorf("sim: a store that is away from %v to %v: want a span of the simulated %v", s.Away.From, s.Away.To, s.Time)
+	case s.AwayEvery != 0 && (s.Away == Span{} || s.AwayEvery <= s.Away.To-s.Away.From):
+		return fmt.Errorf("sim: a store that is away again every %v: want more than the %v that it is away", s.AwayEvery, s.Away.To-s.Away.From)
+	case s.CutOff < 0 || s.CutOff > s.Nodes || s.CutOff > 0 && s.Away == Span{}:
+		return fmt.Errorf("sim: %d nodes cut off: want 0 to %d while the store is away", s.CutOff, s.Nodes)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
-	case s.Overdraft > lease.MaxDebt:
-		return fmt.Errorf("sim: overdraft of %d tokens: want 0 to %d", s.Overdraft, lease.MaxDebt)
+	case s.OnFailure != redislimit.FailLocal && s.OnFailure != redislimit.FailClosed:
+		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailLocal or FailClosed", s.OnFailure)
 	case len(s.Strategies) == 0:
 		return fmt.Errorf("sim: no strategies")
 	}
@@ -92,7 +104,7 @@ func (s *Scenario) Check() error {
 			return err
 		}
 	}
-	return s.checkShares()
+	return s.checkTraffic()
 }
 
 // checkRate wants the rate in whole numbers, so that the ideal is exact.
@@ -104,22 +116,48 @@ func (s *Scenario) checkRate() error {
 	if period < time.Microsecond || period > 24*time.Hour || period%time.Microsecond != 0 {
 		return fmt.Errorf("sim: rate of %v: want a period of whole microseconds, at most 24h", s.Rate)
 	}
-	const most = 1 << 51 // so that the buckets' numbers fit 63 bits
-	if micros := uint64(period / time.Microsecond); s.Burst > most/micros {
-		return fmt.Errorf("sim: burst of %d tokens at %v: want at most %d at that period", s.Burst, s.Rate, most/micros)
+	return s.checkLimiter()
+}
+
+// checkLimiter returns the error that the product has for the limit.
+func (s *Scenario) checkLimiter() error {
+	options := []redislimit.Option{redislimit.Nodes(s.Nodes), redislimit.Overdraft(s.Overdraft)}
+	if err := redislimit.Check("sim", s.policy(), options...); err != nil {
+		return fmt.Errorf("sim: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "redislimit: sim: "), "redislimit: ", ""))
 	}
 	return nil
 }
 
-func (s *Scenario) checkShares() error {
-	if s.Shares == nil {
+// policy is the limit of each key.
+func (s *Scenario) policy() engine.Policy { return engine.TokenBucket(s.Rate, s.Burst) }
+
+// share is a node's part of it.
+func (s *Scenario) share() engine.Policy {
+	part, err := shares.Of(s.policy(), float64(s.Nodes))
+	if err != nil {
+		panic(err) // a token bucket has shares
+	}
+	return part
+}
+
+// mustLimit returns the limit of a policy that [Scenario.Check] has found good.
+func mustLimit(p engine.Policy) *script.Limit {
+	limit, err := script.NewLimit(p)
+	if err != nil {
+		panic(err)
+	}
+	return limit
+}
+
+func (s *Scenario) checkTraffic() error {
+	if s.Traffic == nil {
 		return nil
 	}
-	if len(s.Shares) != s.Nodes {
-		return fmt.Errorf("sim: %d shares for %d nodes: want one for each, or none", len(s.Shares), s.Nodes)
+	if len(s.Traffic) != s.Nodes {
+		return fmt.Errorf("sim: %d shares for %d nodes: want one for each, or none", len(s.Traffic), s.Nodes)
 	}
 	sum := 0.0
-	for i, share := range s.Shares {
+	for i, share := range s.Traffic {
 		if !(share >= 0) || math.IsInf(share, 0) {
 			return fmt.Errorf("sim: share %v of node %d: want 0 or more", share, i+1)
 		}

@@ -5,7 +5,7 @@ import "time"
 // settle counts first and tells the store later. A node only talks about keys that it was asked
 // about since it last did.
 type settle struct {
-	*post
+	*transport
 	interval, period int64 // ns; the period is the window
 	limit            uint64
 	phases           []int64
@@ -37,7 +37,7 @@ func newSettle(w *world, interval time.Duration) *settle {
 		interval: int64(interval), period: int64(w.scenario.Rate.Period()), limit: uint64(w.scenario.Rate.Tokens()),
 		phases: w.phases(int64(interval)), numbers: map[uint64]uint32{}, totals: make([]total, w.scenario.Keys),
 	}
-	s.post = newPost(w, s.add, s.answered)
+	s.transport = newTransport(w, s.add, s.answered)
 	return s
 }
 
@@ -59,14 +59,14 @@ func (s *settle) arrive(node, key uint32) {
 	}
 	if !c.talking {
 		c.talking = true
-		s.queue.put(event{at: s.tick(s.phases[node], s.interval), node: node, key: key, slot: number})
+		s.events.put(event{at: s.tick(s.phases[node], s.interval), node: node, key: key, slot: number})
 	}
 }
 
 // happen is a node that tells its count, or a call.
 func (s *settle) happen(e event) {
 	if e.what != 0 {
-		s.post.happen(e)
+		s.transport.happen(e)
 		return
 	}
 	c := &s.counts[e.slot]

@@ -1,69 +1,59 @@
 package sim
 
 import (
-	"time"
+	"math"
 
+	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// shares decide instead of a store that does not: every node admits its part of the limit, from a
+// localShares decide in the place of a store that gives no answer: every node admits its share of the limit, from a
 // full bucket, or nothing, as the scenario says. The store is charged with it once it answers.
-type shares struct {
+type localShares struct {
 	*world
-	refill   *refill
-	buckets  map[uint64]*bucket
-	settling map[uint64]bool
+	limit *script.Limit
+	keys  map[uint64]*script.Model
+	owed  *shares.Debts[uint64]
 }
 
 // shareSettlement is a question that charges what a share admitted.
 const shareSettlement uint8 = 100
 
-func newShares(w *world) *shares {
-	return &shares{world: w, refill: shareOf(w.scenario), buckets: map[uint64]*bucket{}, settling: map[uint64]bool{}}
+func newShares(w *world) *localShares {
+	return &localShares{
+		world: w, limit: mustLimit(w.scenario.share()), keys: map[uint64]*script.Model{},
+		owed: shares.NewDebts[uint64](math.MaxInt),
+	}
 }
 
 // settle has the store charged, when it has answered the node about the key.
-func (s *shares) settle(p *post, node, key uint32) {
+func (s *localShares) settle(t *transport, node, key uint32) {
 	id := pair(node, key)
-	b := s.buckets[id]
-	if b == nil || s.settling[id] {
-		return
-	}
-	s.refill.ask(b, s.micros(), script.Ask{})
-	if owed := uint64((b.owed + s.refill.token - 1) / s.refill.token); owed > 0 {
-		s.settling[id] = p.put(node, question{what: shareSettlement, key: key, debt: owed})
+	owed := s.owed.Begin(id)
+	if owed > 0 && !t.put(node, question{what: shareSettlement, key: key, debt: owed}) {
+		s.owed.End(id, false)
 	}
 }
 
 // settled ends it.
-func (s *shares) settled(node uint32, q *question) {
-	id := pair(node, q.key)
-	s.settling[id] = false
-	if !q.failed {
-		s.refill.ask(s.buckets[id], s.micros(), script.Ask{Returned: q.debt})
-	}
+func (s *localShares) settled(node uint32, q *question) {
+	s.owed.End(pair(node, q.key), !q.failed)
 }
 
-// shareOf returns how the bucket of one node fills.
-func shareOf(s *Scenario) *refill {
-	token := int64(s.Rate.Period()/time.Microsecond) * int64(s.Nodes)
-	return &refill{token: token, back: int64(s.Rate.Tokens()), full: int64(s.shareBurst()) * token}
-}
-
-// shareBurst is the bucket of one node.
-func (s *Scenario) shareBurst() uint64 { return max(s.Burst/uint64(s.Nodes), 1) }
-
-func (s *shares) arrive(node, key uint32) {
-	if !s.scenario.Share {
+// arrive is a request that the store did not decide.
+func (s *localShares) arrive(node, key uint32) {
+	if s.scenario.OnFailure != redislimit.FailLocal {
 		return
 	}
 	id := pair(node, key)
-	b := s.buckets[id]
-	if b == nil {
-		b = &bucket{}
-		s.buckets[id] = b
+	m := s.keys[id]
+	if m == nil {
+		m = &script.Model{}
+		s.keys[id] = m
 	}
-	if s.refill.take(b, s.micros()) {
+	if m.Ask(s.limit, s.micros(), script.Ask{Need: 1, Want: 1}).Granted == 1 {
 		s.admit(key)
+		s.owed.Add(id, 1)
 	}
 }

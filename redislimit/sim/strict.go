@@ -2,18 +2,17 @@ package sim
 
 import "github.com/weir-go/weir/redislimit/internal/script"
 
-// strict asks the store about every request. A request whose answer is lost is up to the node's
-// share, and the store has charged it.
+// strict asks the store about every request. A request whose answer is lost is up to the node's share, and the store
+// has charged it.
 type strict struct {
-	*post
-	refill  *refill
-	buckets []bucket
-	shares  *shares
+	*transport
+	store  *store
+	shares *localShares
 }
 
 func newStrict(w *world) *strict {
-	s := &strict{refill: newRefill(w.scenario), buckets: make([]bucket, w.scenario.Keys), shares: newShares(w)}
-	s.post = newPost(w, func(_ uint32, q *question) { s.decide(s.refill, s.buckets, q) }, s.answered)
+	s := &strict{store: newStore(w.scenario), shares: newShares(w)}
+	s.transport = newTransport(w, func(_ uint32, q *question) { s.decide(s.store, q) }, s.answered)
 	return s
 }
 
@@ -30,21 +29,21 @@ func (s *strict) answered(node uint32, q *question) {
 	case q.failed:
 		s.shares.arrive(node, q.key)
 	default:
-		s.shares.settle(s.post, node, q.key)
+		s.shares.settle(s.transport, node, q.key)
 	}
 }
 
-// decide has the store decide about a request. Who waits for an answer gives up when the timeout is over,
-// however long of that the question did not travel.
-func (p *post) decide(r *refill, buckets []bucket, q *question) {
+// decide has the store decide about a request. A caller gives up when the timeout is over, however long of that the
+// question did not travel.
+func (t *transport) decide(store *store, q *question) {
 	if q.what == shareSettlement {
-		r.ask(&buckets[q.key], p.micros(), script.Ask{Debt: q.debt})
+		store.ask(q.key, t.micros(), script.Ask{Debt: q.debt})
 		return
 	}
-	if p.now-q.since > int64(p.scenario.Timeout) {
+	if t.now-q.since > int64(t.scenario.Timeout) {
 		q.failed = true
 	}
-	if r.take(&buckets[q.key], p.micros()) && !q.failed {
-		p.admit(q.key)
+	if store.take(q.key, t.micros()) && !q.failed {
+		t.admit(q.key)
 	}
 }

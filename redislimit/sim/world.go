@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A world is where one strategy is at work: its clock, what is to come, and the books.
+// A world is where one strategy is at work: its clock, the events to come, and the accounts of what it did.
 type world struct {
 	scenario  *Scenario
 	now       int64 // ns since the start
-	queue     queue
+	events    eventQueue
 	random    *rand.Rand // of the network and the nodes
 	rate      float64    // tokens each µs
 	keys      []account
@@ -26,14 +26,17 @@ type world struct {
 // the worst interval until now is known from the lowest of the latter.
 type account struct {
 	admitted uint64
-	held     int64   // tokens that the store has charged and nobody has spent: in hand or on the way
+	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
 	asked    uint64  // questions to the store about it
 	low      float64 // 0, that of the whole run, in windows: they admit two limits at once where they meet
 	excess   float64 // of the worst interval
 }
 
 func newWorld(s *Scenario, number uint64) *world {
-	return &world{scenario: s, random: rand.New(rand.NewPCG(s.Seed, 2+number)), rate: s.perMicrosecond(), keys: make([]account, s.Keys)}
+	return &world{
+		scenario: s, random: rand.New(rand.NewPCG(s.Seed, 2+number)), rate: s.perMicrosecond(),
+		keys: make([]account, s.Keys),
+	}
 }
 
 // micros is the store's clock.
@@ -98,9 +101,14 @@ func (w *world) way() int64 {
 	return trip / 2
 }
 
-// isAway reports whether the store cannot be reached.
-func (w *world) isAway() bool {
-	return w.now >= int64(w.scenario.Away.From) && w.now < int64(w.scenario.Away.To)
+// isAway reports whether a node cannot reach the store.
+func (w *world) isAway(node uint32) bool {
+	s := w.scenario
+	since := w.now - int64(s.Away.From)
+	if s.AwayEvery > 0 && since >= 0 {
+		since %= int64(s.AwayEvery)
+	}
+	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff()
 }
 
 // lost reports whether a reply is.

@@ -9,16 +9,18 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/weir-go/weir/bench/cmd/internal/program"
 	"github.com/weir-go/weir/bench/proxy"
 	"github.com/weir-go/weir/bench/proxy/server"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy, each with its limiter and without.
+const name = "weir-bench-proxy"
+
+const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy,
+each with its limiter and without.
 
 wrk makes the requests, nginx answers them behind every proxy, and all of it is on this machine's loopback.
 
@@ -33,29 +35,23 @@ type command struct {
 	JSON    string `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
 }
 
-// misuse is an error of the command line.
-type misuse struct{ error }
-
-// ExitCode is kong's for a wrong command line.
-func (misuse) ExitCode() int { return 80 }
-
 // Run implements the command.
 func (c *command) Run() error {
 	weir, err := c.weir()
 	if err != nil {
 		return err
 	}
-	plan := proxy.Plan{
+	schedule := proxy.Schedule{
 		Servers: []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Nginx(), server.HAProxy()},
 		Rounds:  c.Rounds,
 		Seconds: c.Seconds,
 	}
-	if err := plan.Check(); err != nil {
-		return misuse{err}
+	if err := schedule.Check(); err != nil {
+		return program.NewMisuse(err)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	run, err := plan.Do(ctx, "weir-bench-proxy "+strings.Join(os.Args[1:], " "), progress(plan))
+	run, err := schedule.Do(ctx, program.CommandLine(name), progress(schedule))
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
 	}
@@ -63,7 +59,7 @@ func (c *command) Run() error {
 		return err
 	}
 	if c.JSON != "" {
-		err = writeFile(c.JSON, run)
+		err = atomicfile.Write(c.JSON, run.Write)
 	}
 	return errors.Join(proxy.Text(os.Stdout, run), err)
 }
@@ -78,28 +74,11 @@ func (c *command) weir() (string, error) {
 }
 
 // progress returns what says on stderr what is measured.
-func progress(plan proxy.Plan) func(*server.Server, server.Mode, int) {
-	fmt.Fprintf(os.Stderr, "%d runs of %d s\n", plan.Steps(), plan.Seconds)
+func progress(schedule proxy.Schedule) func(*server.Server, server.Mode, int) {
+	fmt.Fprintf(os.Stderr, "%d runs of %d s\n", schedule.Steps(), schedule.Seconds)
 	return func(s *server.Server, mode server.Mode, round int) {
-		fmt.Fprintf(os.Stderr, "round %d of %d: %s, %s\n", round+1, plan.Rounds, s.Name, mode)
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s, %s\n", round+1, schedule.Rounds, s.Name, mode)
 	}
 }
 
-func writeFile(path string, run *proxy.Run) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(run.Write(file), file.Close())
-}
-
-func main() {
-	parser := kong.Must(&command{},
-		kong.Name("weir-bench-proxy"),
-		kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-	)
-	chosen, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
-	chosen.FatalIfErrorf(chosen.Run())
-}
+func main() { program.Run(&command{}, name, description) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -12,34 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/bench/cmd/internal/programtest"
 	"github.com/weir-go/weir/bench/proxy"
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// asProgram makes the test's own program be weir-bench-proxy, so that nothing needs to be built.
-const asProgram = "WEIR_BENCH_PROXY_TEST_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-func execute(t *testing.T, env []string, args ...string) (status int, stdout, stderr string) {
-	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(append(os.Environ(), asProgram+"=1"), env...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		require.ErrorAs(t, err, new(*exec.ExitError))
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
+func TestMain(m *testing.M) { programtest.Main(m, main) }
 
 // TestProgramMeasures measures for one second each, and leaves neither processes nor files. How fast they
 // were is not looked at.
@@ -60,7 +37,8 @@ func TestProgramMeasures(t *testing.T) {
 	require.NoError(t, err, string(out))
 
 	temp, file := t.TempDir(), filepath.Join(t.TempDir(), "run.json")
-	status, stdout, stderr := execute(t, []string{"TMPDIR=" + temp}, "--rounds", "1", "--seconds", "1", "--weir", weir, "--json", file)
+	status, stdout, stderr := programtest.Execute(t, []string{"TMPDIR=" + temp}, "--rounds", "1", "--seconds", "1",
+		"--weir", weir, "--json", file)
 	require.Equal(t, 0, status, stderr)
 	assert.Contains(t, stderr, "round 1 of 1: nginx limit_req, refuse")
 	for _, name := range []string{"weir", "weir, headers: none", "nginx limit_req", "HAProxy stick table"} {
@@ -84,18 +62,11 @@ func TestProgramMeasures(t *testing.T) {
 }
 
 func TestProgramRefusesBadInput(t *testing.T) {
-	for name, c := range map[string]struct {
-		args   string
-		status int
-		want   string
-	}{
-		"rounds":       {"--rounds 0", 80, "0 rounds: want 1 to 1000"},
-		"seconds":      {"--seconds=-1", 80, "-1 seconds: want 1 to 30"},
-		"unknown flag": {"--fast", 80, "unknown flag --fast"},
-		"no weir":      {"--weir /no/such/weir", 1, "/no/such/weir is missing: build it with make build"},
-	} {
-		status, _, stderr := execute(t, nil, strings.Fields(c.args)...)
-		assert.Equal(t, c.status, status, name)
-		assert.Contains(t, stderr, c.want, name)
-	}
+	programtest.Refuses(t, map[string]programtest.Refusal{
+		"rounds":       {Arguments: strings.Fields("--rounds 0"), Status: 80, Want: "0 rounds: want 1 to 1000"},
+		"seconds":      {Arguments: strings.Fields("--seconds=-1"), Status: 80, Want: "-1 seconds: want 1 to 30"},
+		"unknown flag": {Arguments: strings.Fields("--fast"), Status: 80, Want: "unknown flag --fast"},
+		"no weir": {Arguments: strings.Fields("--weir /no/such/weir"), Status: 1,
+			Want: "/no/such/weir is missing: build it with make build"},
+	})
 }

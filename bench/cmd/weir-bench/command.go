@@ -11,10 +11,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weir-go/weir/bench/cmd/internal/program"
 	"github.com/weir-go/weir/bench/report"
 	"github.com/weir-go/weir/bench/result"
 	"github.com/weir-go/weir/bench/run"
 	"github.com/weir-go/weir/bench/target"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 // command is the command line.
@@ -27,14 +29,8 @@ type command struct {
 	JSON   string   `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
 	HTML   string   `name:"html" placeholder:"FILE" help:"Write a page with charts: one file, no network."`
 	SVG    string   `name:"svg" placeholder:"DIR" help:"Write the charts of docs/benchmarks.md."`
-	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks.md, between the lines that it has for them."`
+	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks/figures.md, between the lines that it has for them."`
 }
-
-// misuse is an error of the command line.
-type misuse struct{ error }
-
-// ExitCode is kong's for a wrong command line.
-func (misuse) ExitCode() int { return 80 }
 
 // Run implements the command.
 func (c *command) Run() error {
@@ -59,7 +55,7 @@ func (c *command) Run() error {
 func (c *command) get() (*result.Run, error) {
 	if c.From != "" {
 		if c.Quick || c.Full || c.Rounds != 0 || len(c.Rows) > 0 {
-			return nil, misuse{errors.New("--from measures nothing: leave out --quick, --full, --rounds and --rows")}
+			return nil, program.NewMisuse(errors.New("--from measures nothing: leave out --quick, --full, --rounds and --rows"))
 		}
 		file, err := os.Open(c.From)
 		if err != nil {
@@ -78,16 +74,18 @@ func (c *command) get() (*result.Run, error) {
 	} else if c.Full {
 		effort = run.Full
 	}
-	plan, err := run.NewPlan(effort, c.Rows, c.Rounds)
+	schedule, err := run.NewSchedule(effort, c.Rows, c.Rounds)
 	if err != nil {
-		return nil, misuse{err}
+		return nil, program.NewMisuse(err)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", plan.Rounds, plan.Steps(), plan.Estimate().Round(5*time.Second))
-	step, done := progress(plan.Steps(), os.Stderr)
-	defer done()
-	r, err := plan.Do(ctx, "weir bench "+strings.Join(os.Args[1:], " "), step)
+	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", schedule.Rounds, schedule.Steps(),
+		schedule.Estimate().Round(5*time.Second))
+	bar := newBar(schedule.Steps(), os.Stderr)
+	// A bar that cannot be drawn is no reason to stop.
+	defer func() { _ = bar.Finish() }()
+	r, err := schedule.Do(ctx, program.CommandLine("weir bench"), func() { _ = bar.Add(1) })
 	if errors.Is(err, context.Canceled) {
 		return nil, errors.New("interrupted")
 	}
@@ -103,7 +101,7 @@ func (c *command) write(r *result.Run) error {
 		if path == "" {
 			continue
 		}
-		if err := writeFile(path, write); err != nil {
+		if err := atomicfile.Write(path, write); err != nil {
 			return err
 		}
 	}
@@ -116,15 +114,4 @@ func (c *command) write(r *result.Run) error {
 		return nil
 	}
 	return report.WriteCharts(c.SVG, r)
-}
-
-func writeFile(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := write(file); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	return file.Close()
 }

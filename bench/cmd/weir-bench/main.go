@@ -1,15 +1,16 @@
-// Command weir-bench measures weir beside the least that any limiter must do, and beside other
-// people's limiters. `weir bench` runs it.
+// Command weir-bench measures weir beside the least that any limiter must do, and beside the limiters of other
+// projects. `weir bench` runs it.
 package main
 
 import (
 	"os"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/weir-go/weir/bench/child"
+	"github.com/weir-go/weir/bench/cmd/internal/program"
 	"github.com/weir-go/weir/bench/experiment"
 )
+
+const name = "weir-bench"
 
 const description = `Measure weir beside the least that any limiter must do, and beside other libraries.
 
@@ -20,12 +21,5 @@ func main() {
 	if child.Main(experiment.All(), os.Stdout) {
 		return
 	}
-	parser := kong.Must(&command{},
-		kong.Name("weir-bench"),
-		kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-	)
-	chosen, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
-	chosen.FatalIfErrorf(chosen.Run())
+	program.Run(&command{}, name, description)
 }

@@ -8,14 +8,11 @@ import (
 	"golang.org/x/term"
 )
 
-// progress returns a function that moves a bar on by one of so many steps, and one that takes it away
-// again. Without a terminal, to which nobody looks, it shows nothing.
-func progress(steps int, screen *os.File) (step, done func()) {
-	if !term.IsTerminal(int(screen.Fd())) {
-		return func() {}, func() {}
-	}
-	bar := progressbar.NewOptions(steps,
+// newBar returns a bar of so many steps. It is invisible where the screen is not a terminal.
+func newBar(steps int, screen *os.File) *progressbar.ProgressBar {
+	return progressbar.NewOptions(steps,
 		progressbar.OptionSetWriter(screen),
+		progressbar.OptionSetVisibility(term.IsTerminal(int(screen.Fd()))),
 		progressbar.OptionSetDescription("measuring"),
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true),
@@ -23,6 +20,4 @@ func progress(steps int, screen *os.File) (step, done func()) {
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
-	// A bar that cannot be drawn is no reason to stop.
-	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }

@@ -28,7 +28,7 @@ type Process struct {
 }
 
 // Start starts a server in a mode before an upstream, limiting by a header, and waits until it listens.
-// The caller of start stops it.
+// The caller must call Stop.
 func (s *Server) Start(ctx context.Context, mode Mode, upstream, header string) (*Process, error) {
 	p, err := s.start(ctx, mode, upstream, header)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) Start(ctx context.Context, mode Mode, upstream, header string) 
 	return p, nil
 }
 
-// StartUpstream starts what is behind all servers.
+// StartUpstream starts the upstream of all servers.
 func StartUpstream(ctx context.Context) (*Process, error) {
 	return upstream().Start(ctx, Without, "", "")
 }
@@ -79,7 +79,7 @@ func (s *Server) start(ctx context.Context, mode Mode, upstream, header string) 
 	return p, nil
 }
 
-// freeAddress returns one of loopback on which no program listens at the moment.
+// freeAddress returns a loopback address on which no process listens at the moment.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// listens waits until a connection is accepted.
+// listens waits until a connection to the server succeeds.
 func (p *Process) listens(ctx context.Context) error {
 	timed, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

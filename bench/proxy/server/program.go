@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Program is what a server needs to be installed.
+// A Program is an executable that must be installed.
 type Program struct {
 	Name    string // or the path
 	Package string // how to get it
@@ -18,8 +18,8 @@ type Program struct {
 // Wrk is the program that makes the requests.
 var Wrk = Program{Name: "wrk", Package: "apt-get install wrk", Version: []string{"-v"}}
 
-// Find returns the program's path. Servers are not in every user's PATH, so they are looked for where
-// Debian has them, too.
+// Find returns the program's path. The folders of servers are not always in PATH, so Debian's
+// are searched too.
 func (p Program) Find() (string, error) {
 	path, err := exec.LookPath(p.Name)
 	if err != nil && !strings.Contains(p.Name, "/") {

@@ -16,7 +16,7 @@ const (
 // Modes are all of them, in the order in which they are measured.
 var Modes = []Mode{Without, With, Refuse}
 
-// The limit of With is so high that no request is refused, and the same for all servers. That of Refuse is
+// The limit of With is so high that no client is refused, and the same for all servers. That of Refuse is
 // Once in a time that is longer than a run; nginx knows no period above a minute.
 const (
 	Plenty = 100_000 // a second for each client, all of which may come at once

@@ -23,10 +23,11 @@ func TestConfigLimitsInItsModesOnly(t *testing.T) {
 		not    map[Mode][]string
 	}{
 		"weir": {Weir("weir"), map[Mode][]string{
-			everywhere: {"listen: 127.0.0.1:1111\n", "upstream: http://127.0.0.1:2222\n", `key: "header:X-Client"`, "headers: ietf"},
-			Without:    {"match: {host: nobody.invalid}"},
-			With:       {"rate: 100000/s, burst: 100000}"},
-			Refuse:     {"rate: 1/m, burst: 1}"},
+			everywhere: {"listen: 127.0.0.1:1111\n", "upstream: http://127.0.0.1:2222\n", `key: "header:X-Client"`,
+				"headers: ietf"},
+			Without: {"match: {host: nobody.invalid}"},
+			With:    {"rate: 100000/s, burst: 100000}"},
+			Refuse:  {"rate: 1/m, burst: 1}"},
 		}, map[Mode][]string{With: {"match"}, Refuse: {"match"}}},
 		"silent": {WeirSilent("weir"), map[Mode][]string{
 			everywhere: {"headers: none"},
@@ -35,13 +36,17 @@ func TestConfigLimitsInItsModesOnly(t *testing.T) {
 		}, map[Mode][]string{With: {"match"}}},
 		"nginx": {Nginx(), map[Mode][]string{
 			everywhere: {"listen 127.0.0.1:1111;", "server 127.0.0.1:2222;", "pid /dir/pid;", "worker_processes 1;"},
-			With:       {"limit_req_zone $http_x_client zone=clients:10m rate=100000r/s;", "limit_req zone=clients burst=100000 nodelay;"},
-			Refuse:     {"limit_req_zone $http_x_client zone=clients:10m rate=1r/m;", "limit_req zone=clients;", "limit_req_status 429;"},
+			With: {"limit_req_zone $http_x_client zone=clients:10m rate=100000r/s;",
+				"limit_req zone=clients burst=100000 nodelay;"},
+			Refuse: {"limit_req_zone $http_x_client zone=clients:10m rate=1r/m;", "limit_req zone=clients;",
+				"limit_req_status 429;"},
 		}, map[Mode][]string{Without: {"limit_req"}, Refuse: {"burst"}}},
 		"haproxy": {HAProxy(), map[Mode][]string{
 			everywhere: {"bind 127.0.0.1:1111\n", "server upstream 127.0.0.1:2222\n", "nbthread 1"},
-			With:       {"store http_req_rate(1s)", "track-sc0 req.hdr(x-client)", "deny_status 429 if { sc_http_req_rate(0) gt 100000 }"},
-			Refuse:     {"store http_req_rate(1m)", "track-sc0 req.hdr(x-client)", "deny_status 429 if { sc_http_req_rate(0) gt 1 }"},
+			With: {"store http_req_rate(1s)", "track-sc0 req.hdr(x-client)",
+				"deny_status 429 if { sc_http_req_rate(0) gt 100000 }"},
+			Refuse: {"store http_req_rate(1m)", "track-sc0 req.hdr(x-client)",
+				"deny_status 429 if { sc_http_req_rate(0) gt 1 }"},
 		}, map[Mode][]string{Without: {"stick-table", "track-sc0", "deny"}}},
 	} {
 		for _, mode := range c.server.Modes {

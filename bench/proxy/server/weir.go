@@ -13,11 +13,12 @@ func Weir(path string) *Server {
 	}
 }
 
-// WeirSilent returns weir as the others are: with no word about the limit in its answers. Only
+// WeirSilent returns weir without the header fields about the limit, which the other servers do not send either. Only
 // With differs.
 func WeirSilent(path string) *Server {
 	return &Server{
-		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With}, write: weirFile("none"), args: weirArgs,
+		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With},
+		write: weirFile("none"), args: weirArgs,
 		Says: "the same, and answers say nothing about the limit, as those of nginx and HAProxy",
 	}
 }

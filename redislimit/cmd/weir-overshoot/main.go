@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/overshoot"
 )
@@ -75,7 +76,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(*jsonTo, append(text, '\n'), 0o644)
+	return atomicfile.Write(*jsonTo, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }
 
 func measure(ctx context.Context, binary, loads string, ways []string, quick bool, progress io.Writer) (r report, err error) {

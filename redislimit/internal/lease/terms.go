@@ -1,9 +1,18 @@
 package lease
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+)
+
+const (
+	ahead = 10 * time.Millisecond // τ
+	life  = defaults.KeepEvery    // L: whatever looks at leases finds each at the end of its life
 )
 
 // Terms are what all leases of a limit have in common.
@@ -11,12 +20,43 @@ type Terms struct {
 	Limit     uint64        // the burst, or the tokens of a window
 	PerSecond float64       // the rate of the whole limit, tokens a second
 	Nodes     int           // how many nodes share it
-	Overdraft uint64        // D, at most MaxDebt
+	First     uint64        // the part of D that a node admits of a key before it has a lease of it
+	Overdraft uint64        // the other part of D, which is a lease's; at most MaxDebt
 	Ahead     time.Duration // τ: a renewal is for twice this, and made when half of that is left
 	Life      time.Duration // L: how long tokens are kept, and a refusal is believed at most
 	// Random returns numbers in [0, 1), from any goroutine; nil means that of math/rand/v2.
 	Random func() float64
 }
+
+// NewTerms returns the terms on which so many nodes lease a limit, with an overdraft D of so many tokens for each
+// node, or an error if leases do not suit it; see [Suits].
+func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
+	if !Suits(p, nodes) {
+		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
+			"and a limit of %d at least, or Auto", p, nodes, 1/ahead.Seconds(), 4*nodes)
+	}
+	// The store remembers one limit of debt.
+	if most := 2 * (p.Limit() / uint64(nodes)); overdraft > most {
+		return nil, fmt.Errorf("Overdraft(%d): want at most %d, twice a node's share of %v", overdraft, most, p)
+	}
+	first := overdraft / 4
+	return &Terms{
+		Limit: p.Limit(), PerSecond: perSecond(p.Rate()), Nodes: nodes,
+		First: first, Overdraft: overdraft - first, Ahead: ahead, Life: life,
+	}, nil
+}
+
+// Suits reports whether leases suit the limit: a token bucket or a fixed window of a token in each τ at least, and
+// of four tokens for each node. With less, a node's part of it is a handful of tokens.
+func Suits(p engine.Policy, nodes int) bool {
+	switch p.Algorithm() {
+	case engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow:
+		return p.Limit() >= 4*uint64(nodes) && perSecond(p.Rate())*ahead.Seconds() >= 1
+	}
+	return false // also what is not known here: a lease must know what the store gives back, and when
+}
+
+func perSecond(r engine.Rate) float64 { return r.Tokens() / r.Period().Seconds() }
 
 func (t *Terms) random() float64 {
 	if t.Random == nil {
@@ -25,7 +65,7 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// Need returns the least that a renewal is worth making for, at a recent rate of so many tokens a second.
+// need returns the least that a renewal is worth making for, at a recent rate of so many tokens a second.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }
@@ -38,9 +78,3 @@ func (t *Terms) bounded(n float64) uint64 {
 
 // Cap is the most tokens that a node can have in hand of a key: so O is at most Nodes times it.
 func (t *Terms) Cap() uint64 { return max(2*min(t.Limit/4, MaxTokens/2), 1) }
-
-// Suits reports whether leases suit the limit. They do not suit one so small that a node's share is
-// a handful of tokens: below four tokens a node, or a token in each τ.
-func (t *Terms) Suits() bool {
-	return t.Limit >= 4*uint64(t.Nodes) && t.PerSecond*t.Ahead.Seconds() >= 1
-}

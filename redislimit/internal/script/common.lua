@@ -1,6 +1,6 @@
 -- What all four scripts share: it is put in front of each of them.
 --
--- KEYS are the keys, ARGV the numbers of the plan and then, for every key, need, want, returned,
+-- KEYS are the keys, ARGV the numbers of the limit and then, for every key, need, want, returned,
 -- debt and window. The reply has, for every key: granted (-1: nothing was asked of the key, which holds
 -- something of another type), remaining, retry in microseconds (-1: never), reset in microseconds, window. Time is the server's own, in microseconds since 1970.
 -- All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
@@ -9,7 +9,7 @@ local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local reply = {}
 
--- ask returns what is asked of the i-th key, by a script whose plan has that many numbers.
+-- ask returns what is asked of the i-th key, by a script whose limit has that many numbers.
 local function ask(i, numbers)
   local at = numbers + (i - 1) * 5
   return tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]),

@@ -29,7 +29,7 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period()))), nil
 }
 
-// fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if twice the
+// fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if four times the
 // limit in units of 1/den would not stay exact in a double, the largest fraction below
 // it that does, which is slower by less than two millionths.
 func fraction(rate *big.Rat, limit uint64) (num, den int64, err error) {
@@ -43,10 +43,10 @@ func fraction(rate *big.Rat, limit uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which twice the limit in units of 1/den stays exact, and num
+// mostUnits returns the largest den for which four times the limit in units of 1/den stays exact, and num
 // does, for a rate whose whole part is given.
 func mostUnits(limit uint64, whole int64) int64 {
-	return min(exactly/(2*int64(limit)), exactly/(whole+1))
+	return min(exactly/(4*int64(limit)), exactly/(whole+1))
 }
 
 // floor returns the largest fraction that is at most x, above 0, and has a denominator of at most most.

@@ -11,7 +11,7 @@ import (
 
 // A Model is what the server holds of one key, and decides as the scripts do, in Go and at any
 // time: for simulation, and to check the scripts. The zero Model is that of a key that was never
-// asked about. It must always be asked with the same plan, and by one goroutine at a time.
+// asked about. It must always be asked with the same limit, and by one goroutine at a time.
 type Model struct {
 	known             bool
 	at                int64 // of a level; where a window starts; the index of a sliding window
@@ -21,27 +21,18 @@ type Model struct {
 	log               []int64 // the oldest first
 }
 
-// Ask answers as [Plan.Run] would at a time of the server, in microseconds since 1970, which may go back.
+// Ask answers as [Limit.Run] would at a time of the server, in microseconds since 1970, which may go back.
 // As there, Need is at most Want, or Want is 0.
-func (m *Model) Ask(p *Plan, nowMicros int64, a Ask) Answer {
-	a = p.bounded(a)
-	switch p.kind {
-	case tokenBucket:
-		return m.bucket(p, nowMicros, a)
-	case fixedWindow:
-		return m.fixed(p, nowMicros, a)
-	case slidingWindow:
-		return m.sliding(p, nowMicros, a)
-	}
-	return m.logged(p, nowMicros, a)
+func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
+	return l.model(m, l, nowMicros, l.bounded(a))
 }
 
-func (m *Model) bucket(p *Plan, now int64, a Ask) Answer {
-	den := uint64(p.den)
-	full := p.limit * den
+func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
+	den := uint64(l.den)
+	full := l.tokens * den
 	level, back := m.level, m.known && now < m.at
 	if m.known && !back {
-		hi, paid := bits.Mul64(uint64(now-m.at), uint64(p.num))
+		hi, paid := bits.Mul64(uint64(now-m.at), uint64(l.num))
 		if hi > 0 {
 			paid = math.MaxUint64
 		}
@@ -49,33 +40,33 @@ func (m *Model) bucket(p *Plan, now int64, a Ask) Answer {
 	}
 	before := level
 	level -= min(a.Returned*den, level)
-	level = min(level+a.Debt*den, 2*full)
-	answer := decide(p, a, (full-min(level, full))/den)
+	level = min(level+a.Debt*den, 3*full)
+	answer := decide(l, a, (full-min(level, full))/den)
 	if answer.RetryAfter == unknown {
-		answer.RetryAfter = micros(up(level+a.Need*den-full, uint64(p.num)))
+		answer.RetryAfter = micros(up(level+a.Need*den-full, uint64(l.num)))
 	}
 	level += answer.Granted * den
-	answer.ResetAfter = micros(up(level, uint64(p.num)))
+	answer.ResetAfter = micros(up(level, uint64(l.num)))
 	if level != before || back { // else it stays as it was written, and pays back from then
 		m.known, m.at, m.level = level > 0, now, level
 	}
 	return answer
 }
 
-func (m *Model) fixed(p *Plan, now int64, a Ask) Answer {
+func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	first, latest := now, now
-	if p.aligned {
-		first = now - now%p.window
-		latest = first + p.window
+	if l.aligned {
+		first = now - now%l.window
+		latest = first + l.window
 	}
 	m.at = min(m.at, latest)
 	carry, over := uint64(0), int64(0)
-	if m.known && now >= m.at+p.window { // over; what was taken beyond the limit counts in the next
-		if m.count > p.limit && now < m.at+2*p.window {
-			carry, over = m.count-p.limit, m.at+2*p.window
+	if m.known && now >= m.at+l.window { // over; what was taken beyond the limit counts in the next
+		if m.count > l.tokens && now < m.at+2*l.window {
+			carry, over = m.count-l.tokens, m.at+2*l.window
 		}
 	}
-	live := m.known && now < m.at+p.window
+	live := m.known && now < m.at+l.window
 	count := carry
 	if live {
 		count = m.count
@@ -83,8 +74,8 @@ func (m *Model) fixed(p *Plan, now int64, a Ask) Answer {
 			count -= min(a.Returned, count)
 		}
 	}
-	count = min(count+a.Debt, 2*p.limit)
-	answer := decide(p, a, p.limit-min(count, p.limit))
+	count = min(count+a.Debt, 2*l.tokens)
+	answer := decide(l, a, l.tokens-min(count, l.tokens))
 	if !live && answer.Granted+a.Debt > 0 {
 		live, m.known, m.at = true, true, first
 	}
@@ -92,20 +83,20 @@ func (m *Model) fixed(p *Plan, now int64, a Ask) Answer {
 	left := max(0, over-now)
 	if live {
 		m.count, answer.Window = count, m.at
-		left = m.at + p.window - now
+		left = m.at + l.window - now
 	}
 	answer.ResetAfter = micros(uint64(left))
 	if answer.RetryAfter == unknown {
-		if live && count > p.limit && a.Need > 2*p.limit-count {
-			left += p.window
+		if live && count > l.tokens && a.Need > 2*l.tokens-count {
+			left += l.window
 		}
 		answer.RetryAfter = micros(uint64(left))
 	}
 	return answer
 }
 
-func (m *Model) sliding(p *Plan, now int64, a Ask) Answer {
-	present := now / p.window
+func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
+	present := now / l.window
 	back := m.known && m.at > present+1
 	m.at = min(m.at, present+1)
 	index, current, previous := present, uint64(0), uint64(0)
@@ -124,17 +115,17 @@ func (m *Model) sliding(p *Plan, now int64, a Ask) Answer {
 	case index - 1:
 		previous -= min(a.Returned, previous)
 	}
-	current = min(current+a.Debt, 2*p.limit)
-	finish := (index + 1) * p.window
-	counted := current + scaled(previous, min(p.window, finish-now), p.window)
-	answer := decide(p, a, p.limit-min(counted, p.limit))
+	current = min(current+a.Debt, 2*l.tokens)
+	finish := (index + 1) * l.window
+	counted := current + scaled(previous, min(l.window, finish-now), l.window)
+	answer := decide(l, a, l.tokens-min(counted, l.tokens))
 	if answer.RetryAfter == unknown {
-		count, end, spare := previous, finish, p.limit-a.Need-current
-		if a.Need+current > p.limit {
-			count, end, spare = current, finish+p.window, p.limit-a.Need
+		count, end, spare := previous, finish, l.tokens-a.Need-current
+		if a.Need+current > l.tokens {
+			count, end, spare = current, finish+l.window, l.tokens-a.Need
 		}
 		// The largest part of a window that counts for less than spare+1.
-		hi, lo := bits.Mul64(spare+1, uint64(p.window))
+		hi, lo := bits.Mul64(spare+1, uint64(l.window))
 		inside, rest := bits.Div64(hi, lo, count)
 		if rest == 0 {
 			inside--
@@ -152,11 +143,11 @@ func (m *Model) sliding(p *Plan, now int64, a Ask) Answer {
 	return answer
 }
 
-func (m *Model) logged(p *Plan, now int64, a Ask) Answer {
+func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 	for i := range m.log {
 		m.log[i] = min(m.log[i], now)
 	}
-	gone, _ := slices.BinarySearch(m.log, now-p.window+1)
+	gone, _ := slices.BinarySearch(m.log, now-l.window+1)
 	end := len(m.log)
 	if a.Window > 0 {
 		end, _ = slices.BinarySearch(m.log, a.Window+1)
@@ -164,8 +155,8 @@ func (m *Model) logged(p *Plan, now int64, a Ask) Answer {
 	end = max(end, gone)
 	m.log = slices.Delete(m.log, max(gone, end-int(a.Returned)), end)
 	count := uint64(len(m.log) - gone)
-	debt := min(a.Debt, 2*p.limit-count)
-	answer := decide(p, a, p.limit-min(count+debt, p.limit))
+	debt := min(a.Debt, 2*l.tokens-count)
+	answer := decide(l, a, l.tokens-min(count+debt, l.tokens))
 	if answer.Granted+debt > 0 { // what has left is forgotten
 		m.log, gone = m.log[gone:], 0
 	}
@@ -173,10 +164,10 @@ func (m *Model) logged(p *Plan, now int64, a Ask) Answer {
 		m.log = append(m.log, now)
 	}
 	if len(m.log) > gone {
-		answer.ResetAfter = micros(uint64(m.log[gone] + p.window - now))
+		answer.ResetAfter = micros(uint64(m.log[gone] + l.window - now))
 	}
 	if answer.RetryAfter == unknown {
-		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(p.limit)-1] + p.window - now))
+		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(l.tokens)-1] + l.window - now))
 	}
 	answer.Window = now
 	return answer
@@ -186,9 +177,9 @@ func (m *Model) logged(p *Plan, now int64, a Ask) Answer {
 const unknown time.Duration = -1
 
 // decide grants of the room that there is.
-func decide(p *Plan, a Ask, room uint64) Answer {
+func decide(l *Limit, a Ask, room uint64) Answer {
 	switch {
-	case a.Need > p.limit:
+	case a.Need > l.tokens:
 		return Answer{Remaining: room, RetryAfter: engine.Never}
 	case room < a.Need:
 		return Answer{Remaining: room, RetryAfter: unknown}

@@ -62,7 +62,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 	}
 	for seed, policy := range models {
 		t.Run(policy.String(), func(t *testing.T) {
-			w, p := newWorld(t), planOf(t, policy)
+			w, p := newWorld(t), limitOf(t, policy)
 			c, err := connect(w.Addr())
 			require.NoError(t, err)
 			t.Cleanup(c.Close)
@@ -72,9 +72,9 @@ func TestScriptsAreTheModel(t *testing.T) {
 				case 0:
 					return 0
 				case 1:
-					return random.Uint64N(p.limit + 2)
+					return random.Uint64N(p.tokens + 2)
 				}
-				return random.Uint64N(p.limit/4 + 2)
+				return random.Uint64N(p.tokens/4 + 2)
 			}
 			var m Model
 			window, granted, refused := int64(0), 0, 0
@@ -96,7 +96,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 				}
 				if held && !w.Exists("key") {
 					// It expired, for good, even if the clock goes back: there was nothing left to know.
-					require.Equal(t, p.limit, m.copy().Ask(p, w.now, Ask{}).Remaining, "a key expired before its state did")
+					require.Equal(t, p.tokens, m.copy().Ask(p, w.now, Ask{}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
 				if w.now > exactly-3*period {
@@ -154,7 +154,7 @@ func TestExactRates(t *testing.T) {
 		{engine.PerSecond(0.7), 1_000_000 * time.Second, 700_000},
 		{engine.PerSecond(1e6 / 3), 3 * time.Second, 999_999}, // no decimal: never faster
 	} {
-		p, m := planOf(t, engine.TokenBucket(test.rate, 5)), Model{}
+		p, m := limitOf(t, engine.TokenBucket(test.rate, 5)), Model{}
 		begin := int64(1_800_000_000_000_000)
 		require.EqualValues(t, 5, m.Ask(p, begin, strict(5)).Granted)
 		sum, end := uint64(0), begin+test.span.Microseconds()
@@ -173,7 +173,7 @@ func TestPollingLosesNothing(t *testing.T) {
 	c, err := connect(w.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	p := planOf(t, engine.TokenBucket(engine.PerSecond(97), 5))
+	p := limitOf(t, engine.TokenBucket(engine.PerSecond(97), 5))
 	require.EqualValues(t, 5, one(t, p, c, "key", strict(5)).Granted)
 	sum, begin := uint64(0), w.now
 	for i := range int64(5000) {
@@ -195,7 +195,7 @@ func TestClockJumps(t *testing.T) {
 			-time.Millisecond, -300 * time.Millisecond, -time.Second, -time.Hour, -1000 * 24 * time.Hour,
 		} {
 			t.Run(policy.String()+" "+jump.String(), func(t *testing.T) {
-				w, p := newWorld(t), planOf(t, policy)
+				w, p := newWorld(t), limitOf(t, policy)
 				c, err := connect(w.Addr())
 				require.NoError(t, err)
 				t.Cleanup(c.Close)
@@ -229,7 +229,7 @@ func TestNoTimeIsSent(t *testing.T) {
 	c, err := connect(w.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	p := planOf(t, engine.FixedWindow(10, time.Second))
+	p := limitOf(t, engine.FixedWindow(10, time.Second))
 	assert.EqualValues(t, 1_000_000_000, one(t, p, c, "key", strict(1)).Window)
 	value, err := w.Get("key")
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestNoTimeIsSent(t *testing.T) {
 }
 
 func TestNotAReply(t *testing.T) {
-	p := planOf(t, engine.FixedWindow(10, time.Second))
+	p := limitOf(t, engine.FixedWindow(10, time.Second))
 	for _, reply := range [][]int64{nil, {1, 2, 3, 4}, {11, 0, 0, 0, 0}, {0, 11, 0, 0, 0}, {-2, 0, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 1 << 60, 0, 0}, {0, 0, 0, 0, 0, 0}} {
 		assert.ErrorIs(t, p.read(reply, make([]Answer, 1)), ErrReply, "%d", reply)
 	}
@@ -249,7 +249,7 @@ func TestCallsThatCannotBe(t *testing.T) {
 	c, err := connect(w.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	p := planOf(t, engine.FixedWindow(10, time.Second))
+	p := limitOf(t, engine.FixedWindow(10, time.Second))
 	run := func(keys, asks, answers int, a Ask) error {
 		all := make([]Ask, asks)
 		for i := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// each has a plan of every algorithm with a limit of 10, slow enough that nothing comes back during a test.
+// each has a limit of every algorithm with a limit of 10, slow enough that nothing comes back during a test.
 var each = map[string]engine.Policy{
 	"token bucket":   engine.TokenBucket(engine.PerHour(10), 10),
 	"fixed window":   engine.FixedWindow(10, time.Hour),
@@ -23,11 +23,11 @@ var each = map[string]engine.Policy{
 	"sliding log":    engine.SlidingLog(10, time.Hour),
 }
 
-func planOf(t testing.TB, p engine.Policy) *Plan {
+func limitOf(t testing.TB, p engine.Policy) *Limit {
 	t.Helper()
-	plan, err := NewPlan(p)
+	limit, err := NewLimit(p)
 	require.NoError(t, err)
-	return plan
+	return limit
 }
 
 // dump returns all that a server holds of a key but its time to live.
@@ -52,7 +52,10 @@ func TestDecisions(t *testing.T) {
 	c := start(t)
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, policy)
+			p, remembered := limitOf(t, policy), uint64(10)
+			if name == "token bucket" {
+				remembered = 20
+			}
 			for i, step := range []struct {
 				ask                Ask
 				granted, remaining uint64
@@ -72,7 +75,7 @@ func TestDecisions(t *testing.T) {
 				{Ask{Returned: 4}, 0, 0}, // pays the debt and no more
 				{Ask{Returned: 1}, 0, 1},
 				{Ask{Debt: 1000}, 0, 0},
-				{Ask{Returned: 10}, 0, 0}, // one limit of debt was remembered
+				{Ask{Returned: remembered}, 0, 0}, // so much debt was remembered
 				{Ask{Returned: 1}, 0, 1},
 				{Ask{Returned: 1000}, 0, 10},
 				{strict(10), 10, 0},
@@ -100,7 +103,7 @@ func TestRefusedConsumesNothing(t *testing.T) {
 	c := start(t)
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, policy)
+			p := limitOf(t, policy)
 			got := one(t, p, c, name, strict(11)) // the first request, and above the limit
 			assert.Zero(t, got.Granted)
 			assert.Equal(t, engine.Never, got.RetryAfter)
@@ -126,7 +129,7 @@ func TestTimeToLive(t *testing.T) {
 	c := start(t)
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, policy)
+			p := limitOf(t, policy)
 			for _, a := range []Ask{strict(1), {Need: 1, Want: 10}, {Returned: 1}, {Debt: 5}, {Debt: 100}, {Returned: 3}, strict(5)} {
 				got := one(t, p, c, name, a)
 				life := ttl(t, c, name)
@@ -142,7 +145,7 @@ func TestTimeToLive(t *testing.T) {
 func TestNoScript(t *testing.T) {
 	c := start(t)
 	for name, policy := range each {
-		p := planOf(t, policy)
+		p := limitOf(t, policy)
 		for i := range 3 {
 			require.NoError(t, c.Do(context.Background(), c.B().ScriptFlush().Build()).Error())
 			assert.EqualValues(t, 9-i, one(t, p, c, name, strict(1)).Remaining, name)
@@ -153,7 +156,7 @@ func TestNoScript(t *testing.T) {
 func TestManyKeys(t *testing.T) {
 	c := start(t)
 	for name, policy := range each {
-		p := planOf(t, policy)
+		p := limitOf(t, policy)
 		keys, asks, answers := make([]string, MaxKeys), make([]Ask, MaxKeys), make([]Answer, MaxKeys)
 		for i := range keys {
 			keys[i], asks[i] = fmt.Sprintf("%s/%d", name, i/2), strict(uint64(i%2+i/16)) // every key twice
@@ -174,7 +177,7 @@ func TestForeignValues(t *testing.T) {
 	c, ctx := start(t), context.Background()
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, policy)
+			p := limitOf(t, policy)
 			for _, value := range []string{"", "hello", "1:2:3:4", "-5:-5", "nan:inf", ":", strings.Repeat("9", 400) + ":1", "1.5:1"} {
 				if name == "sliding log" {
 					require.NoError(t, c.Do(ctx, c.B().Zadd().Key(name).ScoreMember().ScoreMember(4e15, "x"+value).Build()).Error())

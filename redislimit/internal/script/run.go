@@ -2,7 +2,6 @@ package script
 
 import (
 	"context"
-	_ "embed" // the scripts
 	"errors"
 	"fmt"
 	"math"
@@ -27,7 +26,8 @@ type Ask struct {
 	Need, Want uint64
 	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
 	Returned uint64
-	// Debt tokens are charged next, whatever is left. At most one limit beyond the limit is remembered.
+	// Debt tokens are charged next, whatever is left. At most one limit beyond the limit is remembered; of a
+	// token bucket two.
 	Debt uint64
 	// Window is that of the Answer that Returned tokens came from. Of a fixed window they count only
 	// in the same one; of a sliding window only in the present one and the one before; of a sliding
@@ -52,28 +52,6 @@ type Answer struct {
 	Foreign bool
 }
 
-var (
-	//go:embed common.lua
-	commonLua string
-	//go:embed tokenbucket.lua
-	tokenBucketLua string
-	//go:embed fixedwindow.lua
-	fixedWindowLua string
-	//go:embed slidingwindow.lua
-	slidingWindowLua string
-	//go:embed slidinglog.lua
-	slidingLogLua string
-)
-
-// scripts are asked by EVALSHA and, where a server does not know them, by EVAL once. Neither is
-// repeated by the client when a connection breaks, for it may have been carried out.
-var scripts = [...]*rueidis.Lua{
-	tokenBucket:   rueidis.NewLuaScript(commonLua + tokenBucketLua),
-	fixedWindow:   rueidis.NewLuaScript(commonLua + fixedWindowLua),
-	slidingWindow: rueidis.NewLuaScript(commonLua + slidingWindowLua),
-	slidingLog:    rueidis.NewLuaScript(commonLua + slidingLogLua),
-}
-
 // Run asks asks[i] of keys[i] for all keys in one call, and writes the answers to answers[i]. There are 1
 // to [MaxKeys] keys; in a cluster they have to be of one slot. A key may occur more than once.
 //
@@ -81,32 +59,32 @@ var scripts = [...]*rueidis.Lua{
 // left decides. After an error the answers are undefined, and the call may or may not have
 // been carried out, for all keys or for none; not if the error is about the arguments. A reply that is not the
 // script's is an [ErrReply].
-func (p *Plan) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
+func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
 	}
 	if len(asks) != len(keys) || len(answers) != len(keys) {
 		return fmt.Errorf("redislimit: a call of %d keys, %d asks and %d answers: want as many of each", len(keys), len(asks), len(answers))
 	}
-	args := make([]string, 0, len(p.numbers)+5*len(asks))
-	args = append(args, p.numbers...)
+	args := make([]string, 0, len(l.arguments)+5*len(asks))
+	args = append(args, l.arguments...)
 	for i, a := range asks {
 		if err := a.check(); err != nil {
 			return fmt.Errorf("redislimit: ask %d: %w", i, err)
 		}
-		a = p.bounded(a)
+		a = l.bounded(a)
 		for _, n := range [...]uint64{a.Need, a.Want, a.Returned, a.Debt, uint64(a.Window)} {
 			args = append(args, strconv.FormatUint(n, 10))
 		}
 	}
-	reply, err := scripts[p.kind].Exec(ctx, c, keys, args).AsIntSlice()
+	reply, err := l.script.Exec(ctx, c, keys, args).AsIntSlice()
 	if err != nil {
 		if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
 			return fmt.Errorf("%w: %w", ErrReply, err)
 		}
 		return err
 	}
-	return p.read(reply, answers)
+	return l.read(reply, answers)
 }
 
 func (a Ask) check() error {
@@ -120,14 +98,14 @@ func (a Ask) check() error {
 }
 
 // bounded returns an ask that means the same in numbers that Lua holds exactly.
-func (p *Plan) bounded(a Ask) Ask {
-	a.Need, a.Want = min(a.Need, p.limit+1), min(a.Want, p.limit+1)
-	a.Returned, a.Debt = min(a.Returned, 2*p.limit), min(a.Debt, 2*p.limit)
+func (l *Limit) bounded(a Ask) Ask {
+	a.Need, a.Want = min(a.Need, l.tokens+1), min(a.Want, l.tokens+1)
+	a.Returned, a.Debt = min(a.Returned, 3*l.tokens), min(a.Debt, 3*l.tokens)
 	return a
 }
 
 // read reads a reply: five numbers for every answer.
-func (p *Plan) read(reply []int64, answers []Answer) error {
+func (l *Limit) read(reply []int64, answers []Answer) error {
 	if len(reply) != 5*len(answers) {
 		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))
 	}
@@ -137,7 +115,7 @@ func (p *Plan) read(reply []int64, answers []Answer) error {
 			answers[i] = Answer{Foreign: true}
 			continue
 		}
-		if min(r[0], r[1], r[3], r[4]) < 0 || r[2] < -1 || uint64(r[0]) > p.limit || uint64(r[1]) > p.limit ||
+		if min(r[0], r[1], r[3], r[4]) < 0 || r[2] < -1 || uint64(r[0]) > l.tokens || uint64(r[1]) > l.tokens ||
 			max(r[2], r[3]) > math.MaxInt64/int64(time.Microsecond) {
 			return fmt.Errorf("%w: %d", ErrReply, r)
 		}

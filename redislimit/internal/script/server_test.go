@@ -46,7 +46,7 @@ func connect(address string) (rueidis.Client, error) {
 }
 
 // one asks about one key.
-func one(t testing.TB, p *Plan, c rueidis.Client, key string, a Ask) Answer {
+func one(t testing.TB, p *Limit, c rueidis.Client, key string, a Ask) Answer {
 	t.Helper()
 	answers := make([]Answer, 1)
 	require.NoError(t, p.Run(context.Background(), c, []string{key}, []Ask{a}, answers))

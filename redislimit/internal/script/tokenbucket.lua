@@ -1,5 +1,6 @@
 -- A bucket is "level:time": what is owed, in units of 1/den of a token, at that time. A microsecond
--- pays num units back. An empty level is no key at all.
+-- pays num units back. An empty level is no key at all. Two limits of debt are remembered beyond a full one: what the
+-- shares of all nodes admit while a store is away, and what came back meanwhile, are one each.
 local num, den, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local full = limit * den
 local held = strings()
@@ -10,7 +11,7 @@ local function decide(i, key)
   if held[key] then
     local owed, at = string.match(held[key], '^(%d+):(%d+)$')
     if owed then
-      level, at = math.min(tonumber(owed), 2 * full), tonumber(at)
+      level, at = math.min(tonumber(owed), 3 * full), tonumber(at)
       back = at > now -- the clock went back: go on from here
       if not back then
         -- A product that is rounded is above 2^53, and so above any level.
@@ -21,7 +22,7 @@ local function decide(i, key)
 
   local before = level
   level = math.max(0, level - returned * den)
-  level = math.min(2 * full, level + debt * den)
+  level = math.min(3 * full, level + debt * den)
   local room = math.floor(math.max(0, full - level) / den)
   local granted, retry = grant(need, want, room), 0
   if need > limit then

@@ -50,8 +50,8 @@ var (
 //
 // or of the Combined one, which appends "referer" "user-agent". Whatever a
 // server appends after these is ignored, and the line may end anywhere after
-// the size: loggers cut long lines there, and what is lost does not change who
-// asked for what and when.
+// the size: loggers cut long lines there, and what is lost is neither the client
+// nor the request nor its time.
 //
 // The error names the first field that is wrong and quotes it, cut to a
 // readable length. On a good line the only allocations are those of time.Parse.
@@ -117,7 +117,8 @@ func checkHost(host []byte) error {
 	}
 	for i, c := range host {
 		if c <= ' ' || c > '~' {
-			return fmt.Errorf("the client host %s has byte 0x%02x at position %d: want printable ASCII", quote(host), c, i+1)
+			return fmt.Errorf("the client host %s has byte 0x%02x at position %d: want printable ASCII", quote(host),
+				c, i+1)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (l *Lines) detect() error {
 	return nil
 }
 
-// explain says what a failing stream means for the person who gave it.
+// explain says what a failing stream means, and what to do about it.
 func (l *Lines) explain(err error) error {
 	var corrupt flate.CorruptInputError
 	switch {

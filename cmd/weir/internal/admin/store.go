@@ -28,7 +28,7 @@ var leaseMetrics = []storeMetric{
 		func(s redislimit.Stats) float64 { return float64(s.Debt) }, "rule"),
 	newStoreMetric(prometheus.CounterValue, "rule_store_fallbacks_total",
 		"Decisions that the store failed to make, made by on_loss.",
-		func(s redislimit.Stats) float64 { return float64(s.LostTo) }, "rule"),
+		func(s redislimit.Stats) float64 { return float64(s.Fallbacks) }, "rule"),
 }
 
 var storeMetrics = []storeMetric{
@@ -84,7 +84,7 @@ func leasesOf(r Rule) *leaseView {
 		return nil
 	}
 	s := r.Stored.Stats()
-	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.LostTo, OnLoss: s.LossRule.String()}
+	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.Fallbacks, OnLoss: s.OnFailure.String()}
 }
 
 func storeOf(rules []Rule) *storeView {

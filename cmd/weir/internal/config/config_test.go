@@ -61,7 +61,8 @@ func TestAFullFile(t *testing.T) {
 	route := f.Routes[0].Upstream
 	assert.Equal(t, "http://127.0.0.1:3001/base", route.URL.String())
 	route.URL = nil
-	assert.Equal(t, Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true, H2C: true}, route)
+	assert.Equal(t, Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true,
+		H2C: true}, route)
 	assert.Equal(t, []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24"),
 	}, f.TrustedProxies)
@@ -82,7 +83,12 @@ func TestAFullFile(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 2}, []int{login.Tiers.Of("gold"), login.Tiers.Of("free"), login.Tiers.Of("paid")})
 	assert.True(t, login.Refund.Contains(204) && login.Refund.Contains(304) && !login.Refund.Contains(404))
 	assert.Equal(t, Cost{Default: 1, Max: 1}, login.Cost)
-	assert.Equal(t, uint64(26_910_569), login.Memory())
+	memory, err := login.Memory()
+	require.NoError(t, err)
+	limiter, err := login.NewLimiter()
+	require.NoError(t, err)
+	defer limiter.Close()
+	assert.Equal(t, limiter.Stats().Bytes, memory)
 
 	assert.Equal(t, login.Match, twin.Match, "merged")
 	assert.Equal(t, Key{{{SourceCookie, "sid"}, {Kind: SourceNone}}}, twin.Key)

@@ -13,7 +13,7 @@ func (d *decoder) decide(n *yaml.Node) *Decide {
 		c.Address = d.address(n, "decide")
 		return c
 	}
-	seen := d.mapping(n, "decide", field{"address", func(n *yaml.Node) { c.Address = d.address(n, "address") }})
+	seen := d.mapping(n, "decide", d.addressField(&c.Address))
 	if seen != nil && seen["address"] == nil {
 		d.fail(n, "decide: no address: write for example address: 127.0.0.1:8090")
 	}

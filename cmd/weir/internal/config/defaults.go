@@ -22,7 +22,7 @@ func Single(r Rule) *File {
 }
 
 // NewRule returns a rule for all requests by their address, with everything at its default but the
-// name. The algorithm, the rate and the policy are for the caller to fill in.
+// name. The policy is for the caller to fill in.
 func NewRule(name string) Rule {
 	return Rule{
 		Name:    name,

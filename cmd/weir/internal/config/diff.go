@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/engine"
 )
 
 // Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
@@ -47,12 +50,14 @@ const (
 
 // Diff compares two files. A rule is the same if its name is.
 //
-// Whether a limiter takes the new numbers is found by asking one of the old policy for a single
-// key. One that was adjusted before may know narrower bounds (a sliding log keeps the room that
-// it had at first): if its SetPolicy fails, replace it.
+// Whether a limiter takes the new numbers is what [engine.CheckChange] says of one that was made with the old ones. One
+// that was adjusted before may know narrower bounds (a sliding log keeps the room that it had at first): if its
+// SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
-		Admin: !equal(before.Admin, after.Admin), Decide: !equal(before.Decide, after.Decide), Other: after.others(before),
+		Admin:  !equal(before.Admin, after.Admin),
+		Decide: !equal(before.Decide, after.Decide),
+		Other:  after.others(before),
 	}
 	for i := range after.Rules {
 		now := &after.Rules[i]
@@ -81,7 +86,7 @@ func compare(before, now *Rule) RuleChange {
 	switch {
 	case c.Reason != "":
 		c.Limit = Replace
-	case before.Policy != now.Policy || !slices.Equal(before.tierPolicies(), now.tierPolicies()):
+	case !slices.Equal(before.policies(), now.policies()):
 		c.Limit = Adjust
 	}
 	return c
@@ -90,12 +95,13 @@ func compare(before, now *Rule) RuleChange {
 // incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
-	case r.Algorithm != before.Algorithm:
-		return fmt.Sprintf("the algorithm was %s and is %s", before.Algorithm, r.Algorithm)
+	case r.Policy.Algorithm() != before.Policy.Algorithm():
+		return fmt.Sprintf("the algorithm was %s and is %s",
+			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
 	case !r.Key.Equal(before.Key):
 		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
-	case len(r.tierPolicies()) != len(before.tierPolicies()):
-		return fmt.Sprintf("there were %d tiers and are %d", len(before.tierPolicies()), len(r.tierPolicies()))
+	case len(r.TierPolicies()) != len(before.TierPolicies()):
+		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && before.Store != nil:
 		return "it was kept in the store and is on this machine alone"
 	case r.Store != nil && before.Store == nil:
@@ -109,16 +115,12 @@ func (r *Rule) incompatible(before *Rule) string {
 	}
 	if r.Store != nil {
 		if r.Policy != before.Policy {
-			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v", before.Policy, r.Policy)
+			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v",
+				before.Policy, r.Policy)
 		}
 		return ""
 	}
-	limiter, err := before.probe(1)
-	if err != nil {
-		return err.Error() // not after Parse
-	}
-	defer limiter.Close()
-	if err := limiter.SetPolicy(r.Policy, r.tierPolicies()...); err != nil {
+	if err := engine.CheckChange(before.policies(), r.policies()); err != nil {
 		return "the limiter does not take the new numbers: " + plain(err)
 	}
 	return ""
@@ -147,8 +149,9 @@ func (f *File) others(before *File) []string {
 	return differing([]versions{
 		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
-		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response}, {"server", before.Server, f.Server},
-		{"log", before.Log, f.Log}, {"store", before.Store, f.Store},
+		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
+		{"server", before.Server, f.Server}, {"log", before.Log, f.Log},
+		{"store", before.Store, f.Store},
 	})
 }
 

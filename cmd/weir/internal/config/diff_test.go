@@ -28,11 +28,13 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 60/m", "rate: 1/s", Adjust, ""},
 		{"rate: 1/s", "rate: 1/s, burst: 7", Adjust, ""},
 		{"rate: 1/s", "rate: 1/s, shadow: true, cost: 2, match: {path: /a}, refund_status: 2xx", Keep, ""},
-		{"rate: 1/s", "rate: 1/s, algorithm: fixed-window", Replace, "the algorithm was token-bucket and is fixed-window"},
+		{"rate: 1/s", "rate: 1/s, algorithm: fixed-window", Replace,
+			"the algorithm was token-bucket and is fixed-window"},
 		{"rate: 1/s, algorithm: fixed-window", "rate: 9/m, algorithm: fixed-window", Adjust, ""},
 		{
 			"rate: 1/s, algorithm: fixed-window", "rate: 1/s, algorithm: fixed-window, aligned: true", Replace,
-			"the limiter does not take the new numbers: SetPolicy(fixed window 1/1s, aligned): the limiter is a fixed window 1/1s, and stays of that kind",
+			"the limiter does not take the new numbers: SetPolicy(fixed window 1/1s, aligned): the limiter is a " +
+				"fixed window 1/1s, and stays of that kind",
 		},
 		{"rate: 1/s", "rate: 1/s, key: path", Replace, "the key was ip and is path"},
 		{"rate: 1/s", "rate: 1/s, max_keys: 5", Replace, "max_keys was 1000000 and is 5"},
@@ -43,7 +45,8 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 10/m, algorithm: sliding-log", "rate: 9/m, algorithm: sliding-log", Adjust, ""},
 		{
 			"rate: 10/m, algorithm: sliding-log", "rate: 11/m, algorithm: sliding-log", Replace,
-			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s, []): want limits of 1 to 10, the largest at New",
+			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s, []): want limits of 1 to 10, " +
+				"the largest at New",
 		},
 	} {
 		changes := Diff(ruleOf(t, c.before), ruleOf(t, c.after))
@@ -105,7 +108,8 @@ rules: [{name: d, rate: 1/s}, {name: b, rate: 2/s, tiers: {header: X-Plan, value
 `)
 	assert.Equal(t, []string{
 		"rule d: new, token bucket 1/s burst 5",
-		"rule b: token bucket 2/s burst 5; free: token bucket 2/s burst 2, was token bucket 1/s burst 5; free: token bucket 1/s burst 1; every key keeps what it has used up",
+		"rule b: token bucket 2/s burst 5; free: token bucket 2/s burst 2, was token bucket 1/s burst 5; free: " +
+			"token bucket 1/s burst 1; every key keeps what it has used up",
 		"rule a: begins anew with full buckets, because the key was ip and is global",
 		"rule c: gone",
 		"listening on :2 (HTTP/1.1)",

@@ -1,5 +1,5 @@
-// Package config reads the rule file of weir: what it listens on, where requests go, and
-// who may make how many.
+// Package config reads the rule file of weir: what it listens on, where requests go, and how many of them a key may
+// make.
 //
 // [Load] reads a file and [Parse] its text. Either gives a [File] with everything
 // converted and checked, so that a server which has one meets no bad value in it, or

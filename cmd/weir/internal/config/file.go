@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A File is a rule file, converted and checked, with the defaults filled in. Nothing in it may
-// be changed by who reads it.
+// A File is a rule file, converted and checked, with the defaults filled in. It must not be
+// changed after Parse.
 type File struct {
 	Name           string // as it was given to Load or Parse
 	Listen         []Listener
@@ -60,8 +60,8 @@ type Admin struct {
 	Keys        Keys
 }
 
-// Decide is where other proxies ask whether a request may pass. Whoever reaches it is believed what
-// it says about requests.
+// Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says
+// about requests.
 type Decide struct{ Address string }
 
 // Keys says how the keys of limits are shown to the administrator.

@@ -10,54 +10,37 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// limitNodes are the values of a rule, or a tier, that make a policy, nil where there is none,
-// and what they came to.
+// limitNodes are the values of a rule, or a tier, that make a policy, nil where there is none.
 type limitNodes struct {
 	algorithm, rate, burst, aligned *yaml.Node
-	limits                          []uint64 // the most tokens of each tier
-}
-
-// numbers are those of a policy.
-type numbers struct {
-	rate  limit.Rate
-	burst *uint64
 }
 
 // limits reads the policy of a rule and those of its tiers.
 func (d *decoder) limits(r *Rule, l *limitNodes, tiers *yaml.Node) {
 	before := len(d.errors)
-	a := d.algorithm(l.algorithm)
-	r.Algorithm = a.String()
-	r.Aligned = d.aligned(l.aligned, a)
-	n := d.numbers(l, a, numbers{})
-	r.Rate = n.rate
+	n := limit.Numbers{Algorithm: d.algorithm(l.algorithm)}
+	n.Aligned = d.aligned(l.aligned, n.Algorithm)
+	d.numbers(l, &n)
 	if l.rate != nil && len(d.errors) == before {
-		r.Policy = a.Policy(n.rate, n.burst, r.Aligned)
-		l.limits = []uint64{a.Limit(n.rate, n.burst)}
-		if !d.try(l.rate, r) {
-			r.Policy = engine.Policy{}
+		if policy := n.Policy(); d.check(l.rate, policy) {
+			r.Policy = policy
 		}
 	}
 	if tiers != nil {
-		d.tiers(tiers, r, a, n, l)
+		d.tiers(tiers, r, n)
 	}
 }
 
 // hasPolicy reports whether the rule's own numbers are good. If not, its tiers are still read, for
-// the mistakes in them, but cannot be tried.
+// the mistakes in them, but cannot be checked.
 func (r *Rule) hasPolicy() bool { return r.Policy != engine.Policy{} }
 
-// try makes the limiter, for a single key.
-func (d *decoder) try(at *yaml.Node, r *Rule) bool {
-	if !r.hasPolicy() {
-		return false
-	}
-	limiter, err := r.probe(1)
-	if err != nil {
+// check notes what the engine has against a policy, and tiers beside it.
+func (d *decoder) check(at *yaml.Node, p engine.Policy, tiers ...engine.Policy) bool {
+	if err := p.Check(tiers...); err != nil {
 		d.fail(at, "%s", plain(err))
 		return false
 	}
-	_ = limiter.Close() // always nil
 	return true
 }
 
@@ -66,83 +49,75 @@ func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-func (d *decoder) algorithm(n *yaml.Node) *limit.Algorithm {
-	if n == nil {
-		return limit.Find("")
+func (d *decoder) algorithm(n *yaml.Node) engine.Algorithm {
+	name := limit.Name(engine.AlgorithmTokenBucket)
+	if n != nil {
+		choice(d, n, "algorithm", limit.Names(), &name)
 	}
-	s, ok := d.text(n, "algorithm")
-	if a := limit.Find(s); a != nil && s != "" {
-		return a
+	var a engine.Algorithm
+	if err := a.UnmarshalText([]byte(name)); err != nil {
+		panic(err) // it is one of the choice
 	}
-	if ok {
-		d.fail(n, "unknown algorithm %s%s", quote(s), didYouMean(s, limit.All()))
-	}
-	return limit.Find("") // to read on
+	return a
 }
 
-func (d *decoder) aligned(n *yaml.Node, a *limit.Algorithm) (aligned bool) {
+func (d *decoder) aligned(n *yaml.Node, a engine.Algorithm) (aligned bool) {
 	if n == nil {
 		return false
 	}
 	d.yes(n, "aligned", &aligned)
-	if aligned && !a.HasAligned() {
-		d.fail(n, "aligned: for fixed windows only, and this is a %s", a)
+	if aligned && !limit.FormOf(a).Aligned {
+		d.fail(n, "aligned: for fixed windows only, and this is a %s", limit.Name(a))
 		return false
 	}
 	return aligned
 }
 
-// numbers reads rate and burst; what is not there is as in base.
-func (d *decoder) numbers(l *limitNodes, a *limit.Algorithm, base numbers) numbers {
-	n := base
+// numbers reads rate and burst; what is not there stays as it is.
+func (d *decoder) numbers(l *limitNodes, n *limit.Numbers) {
 	if l.rate != nil {
-		n.rate = d.rate(l.rate, a)
+		n.Rate = d.rate(l.rate, n.Algorithm)
 	}
 	switch {
 	case l.burst == nil:
-	case a.HasBurst():
-		n.burst = new(uint64)
-		d.number(l.burst, "burst", 1, most, n.burst)
+	case limit.FormOf(n.Algorithm).Burst:
+		n.Burst = new(uint64)
+		d.number(l.burst, "burst", 1, most, n.Burst)
 	default:
-		d.fail(l.burst, "burst: a %s has none, because all of its limit may come at once: leave it out, or use algorithm: token-bucket", a)
+		d.fail(l.burst, "burst: a %s has none, because all of its limit may come at once: leave it out, or use "+
+			"algorithm: token-bucket", limit.Name(n.Algorithm))
 	}
-	return n
 }
 
-func (d *decoder) rate(n *yaml.Node, a *limit.Algorithm) (r limit.Rate) {
+func (d *decoder) rate(n *yaml.Node, a engine.Algorithm) engine.Rate {
 	s, ok := d.text(n, "rate")
 	if !ok {
-		return r
+		return engine.Rate{}
 	}
-	if err := r.UnmarshalText([]byte(s)); err != nil {
+	r, err := engine.ParseRate(s)
+	if err != nil {
 		d.fail(n, "%s", plain(err))
 		return r
 	}
-	if !a.WantsWhole() {
+	if !limit.FormOf(a).Whole {
 		return r
 	}
-	if _, _, err := r.Whole(); err != nil {
-		d.fail(n, "rate: %v: a %s wants a whole number of requests: %v", r, a, err)
+	if err := limit.Whole(r); err != nil {
+		d.fail(n, "rate: %v: a %s wants a whole number of requests: %v", r, limit.Name(a), err)
 	}
 	return r
 }
 
-// tiers reads the policies of a rule's tiers and tries each of them.
-func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers, l *limitNodes) {
+// tiers reads the policies of a rule's tiers and checks each of them.
+func (d *decoder) tiers(n *yaml.Node, r *Rule, base limit.Numbers) {
 	t := &Tiers{}
 	seen := d.mapping(n, "tiers",
-		field{"header", func(n *yaml.Node) {
-			if s, ok := d.text(n, "header"); ok {
-				t.Header, _ = d.headerName(n, s)
-			}
-		}},
+		d.headerField(&t.Header),
 		field{"values", func(n *yaml.Node) {
 			d.pairs(n, "values", func(key, value *yaml.Node) {
-				limit, policy, ok := d.tier(key, value, r, a, base)
-				if ok {
+				if policy, ok := d.tier(key, value, r, base); ok {
 					t.Values = append(t.Values, target(key).Value)
 					t.Policies = append(t.Policies, policy)
-					l.limits = append(l.limits, limit)
 				}
 			})
 		}},
@@ -150,11 +125,7 @@ func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers,
 	if seen == nil {
 		return
 	}
-	for _, name := range []string{"header", "values"} {
-		if seen[name] == nil {
-			d.fail(n, "tiers: no %s: want a header and the limits for some of its values", name)
-		}
-	}
+	d.need(n, seen, "tiers: no %s: want a header and the limits for some of its values", "header", "values")
 	if v := seen["values"]; v != nil && target(v).Kind == yaml.MappingNode && len(target(v).Content) == 0 {
 		d.fail(v, "tiers: no values")
 	}
@@ -162,41 +133,50 @@ func (d *decoder) tiers(n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers,
 		return
 	}
 	r.Tiers = t
-	d.try(n, r)
+	d.check(n, r.Policy, t.Policies...)
 }
 
-// tier reads one tier and tries it beside the rule's own policy.
-func (d *decoder) tier(key, n *yaml.Node, r *Rule, a *limit.Algorithm, base numbers) (uint64, engine.Policy, bool) {
+// tier reads one tier and checks it beside the rule's own policy.
+func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine.Policy, ok bool) {
 	what := "tier " + strconv.Quote(target(key).Value)
 	var l limitNodes
 	seen := d.mapping(n, what,
-		field{"rate", func(n *yaml.Node) { l.rate = n }},
-		field{"burst", func(n *yaml.Node) { l.burst = n }},
+		later("rate", &l.rate),
+		later("burst", &l.burst),
 	)
 	if seen == nil {
-		return 0, engine.Policy{}, false
+		return engine.Policy{}, false
 	}
 	if len(seen) == 0 {
 		d.fail(n, "%s: neither rate nor burst", what)
-		return 0, engine.Policy{}, false
+		return engine.Policy{}, false
 	}
 	before := len(d.errors)
-	own := d.numbers(&l, a, base)
-	if len(d.errors) > before {
-		return 0, engine.Policy{}, false
+	own := base
+	d.numbers(&l, &own)
+	if len(d.errors) > before || !r.hasPolicy() || !d.sameRule(&l, what, base, own) {
+		return engine.Policy{}, false
 	}
-	switch {
-	case !r.hasPolicy():
-		return 0, engine.Policy{}, false
-	case a.RefillsAtOnce() && l.rate != nil && own.rate != base.rate:
-		d.fail(l.rate, "%s: a tier of a %s has the rule's rate, %v, and a burst of its own", what, a, base.rate)
-		return 0, engine.Policy{}, false
-	case a.WantsWhole() && !a.RefillsAtOnce() && !own.rate.SamePeriod(base.rate):
-		d.fail(l.rate, "%s: a tier of a %s has the rule's period: write the rate as so many in the period of %v", what, a, base.rate)
-		return 0, engine.Policy{}, false
+	policy := own.Policy()
+	return policy, d.check(n, r.Policy, policy)
+}
+
+// sameRule refuses what differs in a tier and must not.
+func (d *decoder) sameRule(l *limitNodes, what string, base, own limit.Numbers) bool {
+	switch base.Algorithm {
+	case engine.AlgorithmBatchRefill:
+		if own.Rate != base.Rate {
+			d.fail(l.rate, "%s: a tier of a %s has the rule's rate, %v, and a burst of its own",
+				what, limit.Name(base.Algorithm), base.Rate)
+			return false
+		}
+	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+		if own.Rate.Period() != base.Rate.Period() {
+			d.fail(l.rate, "%s: a tier of a %s has the rule's period: write the rate as so many in the period of %v",
+				what, limit.Name(base.Algorithm), base.Rate)
+			return false
+		}
+	case engine.AlgorithmTokenBucket, engine.NoAlgorithm:
 	}
-	policy := a.Policy(own.rate, own.burst, r.Aligned)
-	probe := *r
-	probe.Tiers = &Tiers{Policies: []engine.Policy{policy}}
-	return a.Limit(own.rate, own.burst), policy, d.try(n, &probe)
+	return true
 }

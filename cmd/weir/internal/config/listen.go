@@ -28,15 +28,16 @@ func (d *decoder) listeners(n *yaml.Node, f *File) {
 
 func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 	seen := d.mapping(n, "listen",
-		field{"address", func(n *yaml.Node) { l.Address = d.address(n, "address") }},
-		field{"h2c", func(n *yaml.Node) { d.yes(n, "h2c", &l.H2C) }},
+		d.addressField(&l.Address),
+		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
 	)
 	if seen == nil {
 		return n
 	}
 	if l.TLS != nil && l.H2C {
-		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave one of the two out")
+		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
+			"one of the two out")
 	}
 	if seen["address"] == nil {
 		d.fail(n, "listen: no address: write for example address: 127.0.0.1:8080")
@@ -60,11 +61,7 @@ func (d *decoder) tls(n *yaml.Node) *TLS {
 	if seen == nil {
 		return nil
 	}
-	for _, name := range []string{"cert", "key"} {
-		if seen[name] == nil {
-			d.fail(n, "tls: no %s: want the names of two PEM files, cert and key", name)
-		}
-	}
+	d.need(n, seen, "tls: no %s: want the names of two PEM files, cert and key", "cert", "key")
 	if t.CertFile != "" && t.KeyFile != "" {
 		d.certificates = append(d.certificates, certificate{n, t})
 	}
@@ -121,10 +118,10 @@ var keyDetails = []Keys{KeysHashed, KeysFull, KeysOff}
 func (d *decoder) admin(n *yaml.Node) *Admin {
 	a := &Admin{Keys: KeysHashed}
 	seen := d.mapping(n, "admin",
-		field{"address", func(n *yaml.Node) { a.Address = d.address(n, "address") }},
-		field{"allow_remote", func(n *yaml.Node) { d.yes(n, "allow_remote", &a.AllowRemote) }},
-		field{"pprof", func(n *yaml.Node) { d.yes(n, "pprof", &a.Pprof) }},
-		field{"keys", func(n *yaml.Node) { choice(d, n, "keys", keyDetails, &a.Keys) }},
+		d.addressField(&a.Address),
+		d.yesField("allow_remote", &a.AllowRemote),
+		d.yesField("pprof", &a.Pprof),
+		choiceField(d, "keys", keyDetails, &a.Keys),
 	)
 	if seen == nil {
 		return nil
@@ -133,12 +130,13 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 		d.fail(n, "admin: no address: write for example address: 127.0.0.1:9090")
 	}
 	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
-		d.fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+		d.fail(seen["address"],
+			"admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
 	}
 	return a
 }
 
-// checkAdmin keeps what is the administrator's off the addresses that are everybody's.
+// checkAdmin keeps the administrator's listener off the addresses of public ones.
 func (d *decoder) checkAdmin(f *File, n *yaml.Node) {
 	if f.Admin != nil {
 		d.notPublic(f, n, "admin", f.Admin.Address)

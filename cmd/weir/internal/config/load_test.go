@@ -43,7 +43,8 @@ func TestLoad(t *testing.T) {
 func TestCertificatesAreReadFromBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "weir.yaml")
-	write(t, name, []byte("listen: {address: ':8443', tls: {cert: c.pem, key: k.pem}}\nrules: [{name: a, rate: 1/s, brst: 5}]\n"))
+	write(t, name, []byte("listen: {address: ':8443', tls: {cert: c.pem, key: k.pem}}\n"+
+		"rules: [{name: a, rate: 1/s, brst: 5}]\n"))
 	_, err := Load(name)
 	require.ErrorContains(t, err, name+":1:33: tls: open "+filepath.Join(dir, "c.pem")+":")
 	assert.Len(t, err, 2, "with the other mistakes")
@@ -60,7 +61,8 @@ func TestCertificatesAreReadFromBesideTheFile(t *testing.T) {
 	require.NoError(t, err)
 	write(t, filepath.Join(dir, "c.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}))
 	write(t, filepath.Join(dir, "k.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
-	write(t, name, []byte("listen: {address: ':8443', tls: {cert: c.pem, key: k.pem}}\nrules: [{name: a, rate: 1/s}]\n"))
+	write(t, name, []byte("listen: {address: ':8443', tls: {cert: c.pem, key: k.pem}}\n"+
+		"rules: [{name: a, rate: 1/s}]\n"))
 	f, err := Load(name)
 	require.NoError(t, err)
 	assert.Equal(t, &TLS{filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")}, f.Listen[0].TLS)

@@ -47,7 +47,8 @@ func (m *Match) matchesHost(host string) bool {
 // BareHost returns the name in a Host header: in lower case, without the port and a last dot.
 func BareHost(host string) string {
 	// Not net.SplitHostPort, whose error for a host without a port is made anew each time.
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') && (host[0] == '[' || strings.Count(host, ":") == 1) {
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&
+		(host[0] == '[' || strings.Count(host, ":") == 1) {
 		host = host[:colon]
 	}
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
@@ -62,9 +63,11 @@ func (m *Match) matchesPath(path string) bool {
 	return len(m.Paths) == 0
 }
 
+// matchesMethod takes upper and lower case for one, because many servers take "post" for POST.
 func (m *Match) matchesMethod(method string) bool {
-	return len(m.Methods) == 0 || slices.Contains(m.Methods, method) ||
-		method == http.MethodHead && slices.Contains(m.Methods, http.MethodGet)
+	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
+		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)
+	})
 }
 
 func (m *Match) matchesHeaders(header http.Header) bool {
@@ -111,8 +114,10 @@ func (d *decoder) host(n *yaml.Node) string {
 		d.fail(n, "host: %s: want a name without scheme and port", quote(s))
 		return ""
 	}
-	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || strings.Contains(name, "..") || name[0] == '.' {
-		d.fail(n, "host: %s: want a name such as api.example.com, or *.example.com for all below it; names of other scripts in their xn-- form", quote(s))
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
+		strings.Contains(name, "..") || name[0] == '.' {
+		d.fail(n, "host: %s: want a name such as api.example.com, or *.example.com for all below it; names of other "+
+			"scripts in their xn-- form", quote(s))
 		return ""
 	}
 	return strings.ToLower(strings.TrimSuffix(s, "."))

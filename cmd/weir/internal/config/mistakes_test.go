@@ -81,7 +81,8 @@ func TestAliasesThatMultiply(t *testing.T) {
 		fmt.Fprintf(&b, "- {name: r%d, rate: 1/s, match: {path: *p}}\n", i)
 	}
 	_, err := Parse("weir.yaml", []byte(b.String()))
-	require.ErrorContains(t, err, "the file comes to more than 200000 values, each counted as often as an alias names it")
+	require.ErrorContains(t, err,
+		"the file comes to more than 200000 values, each counted as often as an alias names it")
 
 	_, err = Parse("weir.yaml", []byte("x-a: &a {<<: *b}\nx-b: &b {<<: *a}\nrules: [{<<: *a}]\n"))
 	require.Error(t, err, "an alias before its anchor")

@@ -50,7 +50,8 @@ func parsePath(text string) (Path, error) {
 		case name == "" && i == last:
 			p.subtree = true
 		case name == "" || name == "." || name == "..":
-			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would match nothing")
+			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would " +
+				"match nothing")
 		case name == "{$}" && i == last:
 			p.slash = true
 		case !strings.ContainsAny(name, "{}"):
@@ -85,7 +86,8 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 	}) {
-		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}", segment)
+		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}",
+			segment)
 	}
 	return name, rest, nil
 }

@@ -25,9 +25,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		field{"routes", func(n *yaml.Node) { d.routes(n, f) }},
 		field{"trusted_proxies", func(n *yaml.Node) { d.trustedProxies(n, f) }},
 		field{"client_ip", func(n *yaml.Node) { d.clientIP(n, f) }},
-		field{"headers", func(n *yaml.Node) {
-			choice(d, n, "headers", headerStyles, &f.Headers)
-		}},
+		choiceField(d, "headers", headerStyles, &f.Headers),
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
 		field{"log", func(n *yaml.Node) { d.log(n, &f.Log) }},
@@ -56,7 +54,7 @@ var bodies = []Body{BodyProblem, BodyJSON}
 
 func (d *decoder) response(n *yaml.Node, r *Response) {
 	d.mapping(n, "response",
-		field{"body", func(n *yaml.Node) { choice(d, n, "body", bodies, &r.Body) }},
+		choiceField(d, "body", bodies, &r.Body),
 		field{"retry_jitter", func(n *yaml.Node) {
 			d.duration(n, "retry_jitter", 0, time.Hour, &r.RetryJitter)
 			if r.RetryJitter%time.Second != 0 {
@@ -68,16 +66,14 @@ func (d *decoder) response(n *yaml.Node, r *Response) {
 
 func (d *decoder) server(n *yaml.Node, s *Server) {
 	d.mapping(n, "server",
-		field{"read_header_timeout", func(n *yaml.Node) {
-			d.duration(n, "read_header_timeout", time.Millisecond, longest, &s.ReadHeaderTimeout)
-		}},
-		field{"read_timeout", func(n *yaml.Node) { d.duration(n, "read_timeout", 0, longest, &s.ReadTimeout) }},
-		field{"write_timeout", func(n *yaml.Node) { d.duration(n, "write_timeout", 0, longest, &s.WriteTimeout) }},
-		field{"idle_timeout", func(n *yaml.Node) { d.duration(n, "idle_timeout", time.Millisecond, longest, &s.IdleTimeout) }},
-		field{"shutdown_timeout", func(n *yaml.Node) { d.duration(n, "shutdown_timeout", 0, longest, &s.ShutdownTimeout) }},
-		field{"shutdown_delay", func(n *yaml.Node) { d.duration(n, "shutdown_delay", 0, longest, &s.ShutdownDelay) }},
-		field{"max_header_bytes", func(n *yaml.Node) { d.bytes(n, "max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes) }},
-		field{"max_connections", func(n *yaml.Node) { d.integer(n, "max_connections", 0, 1<<30, &s.MaxConnections) }},
+		d.durationField("read_header_timeout", time.Millisecond, longest, &s.ReadHeaderTimeout),
+		d.durationField("read_timeout", 0, longest, &s.ReadTimeout),
+		d.durationField("write_timeout", 0, longest, &s.WriteTimeout),
+		d.durationField("idle_timeout", time.Millisecond, longest, &s.IdleTimeout),
+		d.durationField("shutdown_timeout", 0, longest, &s.ShutdownTimeout),
+		d.durationField("shutdown_delay", 0, longest, &s.ShutdownDelay),
+		d.bytesField("max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes),
+		d.integerField("max_connections", 0, 1<<30, &s.MaxConnections),
 	)
 }
 
@@ -91,14 +87,16 @@ func (d *decoder) trustedProxies(n *yaml.Node, f *File) {
 		if err != nil {
 			addr, notAddr := netip.ParseAddr(s)
 			if notAddr != nil || addr.Zone() != "" {
-				d.fail(n, "trusted_proxies: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", quote(s))
+				d.fail(n, "trusted_proxies: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1",
+					quote(s))
 				return
 			}
 			prefix = netip.PrefixFrom(addr, addr.BitLen())
 		}
 		if addr := prefix.Addr(); addr.Is4In6() {
 			if prefix.Bits() < 96 {
-				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", quote(s))
+				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8",
+					quote(s))
 				return
 			}
 			prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
@@ -115,8 +113,8 @@ func (d *decoder) clientIP(n *yaml.Node, f *File) {
 	c := &f.ClientIP
 	d.mapping(n, "client_ip",
 		field{"from", func(n *yaml.Node) { d.from(n, c) }},
-		field{"ipv4_prefix", func(n *yaml.Node) { d.integer(n, "ipv4_prefix", 1, 32, &c.IPv4Prefix) }},
-		field{"ipv6_prefix", func(n *yaml.Node) { d.integer(n, "ipv6_prefix", 1, 128, &c.IPv6Prefix) }},
+		d.integerField("ipv4_prefix", 1, 32, &c.IPv4Prefix),
+		d.integerField("ipv6_prefix", 1, 128, &c.IPv6Prefix),
 	)
 }
 
@@ -138,7 +136,7 @@ func (d *decoder) from(n *yaml.Node, c *ClientIP) {
 	}
 }
 
-// checkClientIP fills in where addresses come from, which hangs on who is trusted.
+// checkClientIP fills in where addresses come from: the default depends on whether a proxy is trusted.
 func (d *decoder) checkClientIP(f *File, n *yaml.Node) {
 	c := &f.ClientIP
 	switch {
@@ -147,6 +145,7 @@ func (d *decoder) checkClientIP(f *File, n *yaml.Node) {
 	case c.From == "":
 		c.From = FromSocket
 	case c.From != FromSocket && len(f.TrustedProxies) == 0:
-		d.fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of those", c.From)
+		d.fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of "+
+			"those", c.From)
 	}
 }

@@ -5,31 +5,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/engine"
 )
 
 // A Rule is a limit on the requests that match it, for each key.
 type Rule struct {
-	Name      string // unique in the file
-	Match     Match
-	Key       Key
-	Algorithm string // as --algorithm has it
-	Rate      limit.Rate
-	Aligned   bool
-	Policy    engine.Policy // of the algorithm, the rate and the burst
-	Tiers     *Tiers        // nil for none
-	Cost      Cost
-	Refund    Statuses // of answers whose requests count for nothing
-	Shadow    bool     // count, never refuse
-	MaxKeys   int
-	Overflow  engine.OverflowPolicy
-	Store     *Store // of the file, if the limit is kept there; nil for this machine alone
-	Line      int    // in the file
+	Name     string // unique in the file
+	Match    Match
+	Key      Key
+	Policy   engine.Policy // of the algorithm, the rate and the burst
+	Tiers    *Tiers        // nil for none
+	Cost     Cost
+	Refund   Statuses // of answers whose requests count for nothing
+	Shadow   bool     // count, never refuse
+	MaxKeys  int
+	Overflow engine.OverflowPolicy
+	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
+	Line     int    // in the file
 }
 
 // Tiers are policies for some of a rule's keys, by the value of a header.
@@ -63,51 +58,34 @@ func (s Statuses) Contains(status int) bool {
 // NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
 // the memory is the only error.
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
-	return engine.New(r.Policy, append(r.options(), options...)...)
+	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
+	return engine.New(r.Policy, append(own, options...)...)
 }
 
-func (r *Rule) options() []engine.Option {
-	return []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.tierPolicies()...)}
-}
-
-func (r *Rule) tierPolicies() []engine.Policy {
+// TierPolicies returns the policies of the tiers, in their order.
+func (r *Rule) TierPolicies() []engine.Policy {
 	if r.Tiers == nil {
 		return nil
 	}
 	return r.Tiers.Policies
 }
 
+// policies returns the rule's own policy and those of its tiers.
+func (r *Rule) policies() []engine.Policy {
+	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
+}
+
 // limits returns the policy, and those of the tiers, as a text.
 func (r *Rule) limits() string {
 	s := r.Policy.String()
-	for i, p := range r.tierPolicies() {
+	for i, p := range r.TierPolicies() {
 		s += fmt.Sprintf("; %s: %v", r.Tiers.Values[i], p)
 	}
 	return s
 }
 
-// Memory is about how many bytes the rule's limiter takes.
-func (r *Rule) Memory() uint64 {
-	one, many := r.footprint(1), r.footprint(100)
-	perSlot := float64(many.Bytes-one.Bytes) / float64(many.Slots-one.Slots)
-	return uint64(perSlot * float64(r.MaxKeys) / 0.6)
-}
-
-func (r *Rule) footprint(keys int) engine.Stats {
-	limiter, err := r.probe(keys)
-	if err != nil {
-		return engine.Stats{} // not after Parse
-	}
-	defer limiter.Close()
-	return limiter.Stats()
-}
-
-// probe makes the limiter, but for few keys: that shows what is wrong with the numbers, and what
-// a slot takes, and needs no memory.
-func (r *Rule) probe(keys int) (*engine.Limiter, error) {
-	epoch := time.Unix(0, 0)
-	return r.NewLimiter(engine.MaxKeys(keys), engine.ClockFunc(func() time.Time { return epoch }))
-}
+// Memory is how many bytes the rule's limiter takes.
+func (r *Rule) Memory() (uint64, error) { return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...) }
 
 func (d *decoder) rules(n *yaml.Node, f *File) {
 	first := map[string]int{} // line of a name
@@ -136,21 +114,21 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	r.Line = n.Line
 	before := len(d.errors)
 	var l limitNodes
-	var tiers, refund *yaml.Node
+	var tiers *yaml.Node
 	wish := storeWish{rule: n}
 	seen := d.mapping(n, "a rule",
 		field{"name", func(n *yaml.Node) { r.Name = d.name(n) }},
 		field{"match", func(n *yaml.Node) { r.Match = d.match(n) }},
 		field{"key", func(n *yaml.Node) { r.Key = d.key(n) }},
-		field{"algorithm", func(n *yaml.Node) { l.algorithm = n }},
-		field{"rate", func(n *yaml.Node) { l.rate = n }},
-		field{"burst", func(n *yaml.Node) { l.burst = n }},
-		field{"aligned", func(n *yaml.Node) { l.aligned = n }},
-		field{"tiers", func(n *yaml.Node) { tiers = n }},
+		later("algorithm", &l.algorithm),
+		later("rate", &l.rate),
+		later("burst", &l.burst),
+		later("aligned", &l.aligned),
+		later("tiers", &tiers),
 		field{"cost", func(n *yaml.Node) { r.Cost = d.cost(n) }},
-		field{"refund_status", func(n *yaml.Node) { refund = n }},
-		field{"shadow", func(n *yaml.Node) { d.yes(n, "shadow", &r.Shadow) }},
-		field{"max_keys", func(n *yaml.Node) { d.integer(n, "max_keys", 1, 1<<31-1, &r.MaxKeys) }},
+		field{"refund_status", func(n *yaml.Node) { r.Refund = d.statuses(n) }},
+		d.yesField("shadow", &r.Shadow),
+		d.integerField("max_keys", 1, 1<<31-1, &r.MaxKeys),
 		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
 		field{"store", func(n *yaml.Node) { wish.at = n; d.yes(n, "store", &wish.want) }},
 	)
@@ -163,12 +141,9 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	if seen["rate"] == nil {
 		d.fail(n, "a rule without rate: write for example rate: 10/s")
 	}
-	if refund != nil {
-		r.Refund = d.statuses(refund)
-	}
 	d.limits(&r, &l, tiers)
 	if len(d.errors) == before {
-		d.checkCost(seen["cost"], &r, &l)
+		d.checkCost(seen["cost"], &r)
 	}
 	d.wishes = append(d.wishes, wish)
 	return &r, seen["name"]
@@ -194,22 +169,14 @@ func (d *decoder) cost(n *yaml.Node) Cost {
 		return c
 	}
 	seen := d.mapping(n, "cost",
-		field{"header", func(n *yaml.Node) {
-			if s, ok := d.text(n, "header"); ok {
-				c.Header, _ = d.headerName(n, s)
-			}
-		}},
-		field{"default", func(n *yaml.Node) { d.number(n, "default", 1, most, &c.Default) }},
-		field{"max", func(n *yaml.Node) { d.number(n, "max", 1, most, &c.Max) }},
+		d.headerField(&c.Header),
+		d.numberField("default", 1, most, &c.Default),
+		d.numberField("max", 1, most, &c.Max),
 	)
 	if seen == nil {
 		return c
 	}
-	for _, name := range []string{"header", "max"} {
-		if seen[name] == nil {
-			d.fail(n, "cost: no %s: want a number, or header and max", name)
-		}
-	}
+	d.need(n, seen, "cost: no %s: want a number, or header and max", "header", "max")
 	if c.Max > 0 && c.Default > c.Max {
 		d.fail(n, "cost: the default, %d, is above max, %d", c.Default, c.Max)
 	}
@@ -244,7 +211,8 @@ func (d *decoder) statuses(n *yaml.Node) (all Statuses) {
 		}
 		status, err := strconv.Atoi(s)
 		if err != nil || status < 100 || status > 599 {
-			d.fail(n, "refund_status: want a status such as 404, or a class of them, 1xx to 5xx, got %s", bare(target(n)))
+			d.fail(n, "refund_status: want a status such as 404, or a class of them, 1xx to 5xx, got %s",
+				bare(target(n)))
 			return
 		}
 		all = append(all, StatusRange{status, status})
@@ -253,17 +221,18 @@ func (d *decoder) statuses(n *yaml.Node) (all Statuses) {
 }
 
 // checkCost refuses what no request could ever pay.
-func (d *decoder) checkCost(cost *yaml.Node, r *Rule, l *limitNodes) {
+func (d *decoder) checkCost(cost *yaml.Node, r *Rule) {
 	if cost == nil {
 		return
 	}
-	for i, limit := range l.limits {
-		if r.Cost.Max > limit {
+	for i, p := range r.policies() {
+		if r.Cost.Max > p.Limit() {
 			whose := ""
 			if i > 0 {
 				whose = " of tier " + strconv.Quote(r.Tiers.Values[i-1])
 			}
-			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose, limit)
+			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose,
+				p.Limit())
 			return
 		}
 	}

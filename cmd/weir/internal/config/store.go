@@ -18,7 +18,7 @@ type Store struct {
 	Prefix  string        // of the keys' names
 	Timeout time.Duration // that a request waits for it at most
 	Nodes   int           // that share the limits
-	OnLoss  redislimit.LossPolicy
+	OnLoss  redislimit.FailurePolicy
 }
 
 // Redacted returns the URL without its password.
@@ -36,13 +36,15 @@ func (s *Store) Same(other *Store) bool {
 }
 
 // Options returns what redislimit.Open takes beside the URL.
-func (s *Store) Options() []redislimit.StoreOption {
-	return []redislimit.StoreOption{redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout)}
+func (s *Store) Options() []redislimit.ClientOption {
+	return []redislimit.ClientOption{redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout)}
 }
 
 // StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
-	return []redislimit.Option{redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys)}
+	return []redislimit.Option{
+		redislimit.Nodes(r.Store.Nodes), redislimit.OnFailure(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
+	}
 }
 
 // A storeWish is what a rule says about the store, and where.
@@ -51,7 +53,7 @@ type storeWish struct {
 	want     bool
 }
 
-var lossPolicies = []string{redislimit.Share.String(), redislimit.Closed.String(), redislimit.Admit.String()}
+var failurePolicies = []string{redislimit.FailLocal.String(), redislimit.FailClosed.String(), redislimit.FailOpen.String()}
 
 const exampleStore = "write for example redis://127.0.0.1:6379"
 
@@ -108,18 +110,18 @@ func (d *decoder) storePrefix(n *yaml.Node) string {
 	return s
 }
 
-func (d *decoder) onLoss(n *yaml.Node) redislimit.LossPolicy {
-	word := lossPolicies[0]
-	choice(d, n, "on_loss", lossPolicies, &word)
-	for p := redislimit.Share; p <= redislimit.Admit; p++ {
+func (d *decoder) onLoss(n *yaml.Node) redislimit.FailurePolicy {
+	word := failurePolicies[0]
+	choice(d, n, "on_loss", failurePolicies, &word)
+	for p := redislimit.FailLocal; p <= redislimit.FailOpen; p++ {
 		if p.String() == word {
 			return p
 		}
 	}
-	return redislimit.Share // not after choice
+	return redislimit.FailLocal // not after choice
 }
 
-// checkStores says of every rule whether it is kept in the store, and tries those that are.
+// checkStores decides of every rule whether it is kept in the store, and checks those that are.
 func (d *decoder) checkStores(f *File) {
 	broken := len(d.errors) > 0
 	for i := range f.Rules {
@@ -141,7 +143,9 @@ func (d *decoder) checkStores(f *File) {
 			if at == nil {
 				at = wish.rule
 			}
-			d.tryStored(at, r)
+			if err := redislimit.Check(r.Name, r.Policy, r.StoreOptions()...); err != nil {
+				d.fail(at, "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
+			}
 		}
 	}
 }
@@ -151,28 +155,10 @@ func (r *Rule) local() string {
 	switch {
 	case r.Tiers != nil:
 		return "a store has no tiers"
-	case r.Algorithm == "batch-refill":
+	case r.Policy.Algorithm() == engine.AlgorithmBatchRefill:
 		return "batches are not kept in a store"
 	case r.Overflow != engine.Evict:
 		return "a store has room for every key, so that there is no overflow"
 	}
 	return ""
-}
-
-// offline is a client of a store that is never asked: enough to try the numbers.
-type offline struct{ rueidis.Client }
-
-func (offline) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
-
-// tryStored makes the limiter, without a connection.
-func (d *decoder) tryStored(at *yaml.Node, r *Rule) {
-	store, err := redislimit.NewStore(offline{}, r.Store.Options()...)
-	if err == nil {
-		var l *redislimit.Limiter
-		if l, err = redislimit.New(store, r.Name, r.Policy, append(r.StoreOptions(), redislimit.MaxKeys(1))...); err == nil {
-			_ = l.Close() // always nil
-			return
-		}
-	}
-	d.fail(at, "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
 }

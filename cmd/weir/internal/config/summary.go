@@ -34,17 +34,22 @@ func (f *File) Describe(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "client    %s\n", f.ClientIP.describe(len(f.TrustedProxies)))
 	if s := f.Store; s != nil {
-		fmt.Fprintf(&b, "store     %s, %d %s; if it is lost: %v\n", s.Redacted(), s.Nodes, plural("node", s.Nodes), s.OnLoss)
+		fmt.Fprintf(&b, "store     %s, %d %s; if it is lost: %v\n", s.Redacted(), s.Nodes, plural("node", s.Nodes),
+			s.OnLoss)
 	}
 	fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
 	total := uint64(0)
 	for i := range f.Rules {
 		r := &f.Rules[i]
-		memory := r.Memory()
+		memory, err := r.Memory()
+		if err != nil {
+			return fmt.Errorf("rule %s: %w", r.Name, err)
+		}
 		total += memory
 		r.describe(&b, memory)
 	}
-	fmt.Fprintf(&b, "\n%d %s, about %s of memory when all keys are there\n", len(f.Rules), plural("rule", len(f.Rules)), humanize.IBytes(total))
+	fmt.Fprintf(&b, "\n%d %s, about %s of memory when all keys are there\n", len(f.Rules),
+		plural("rule", len(f.Rules)), humanize.IBytes(total))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -72,7 +77,7 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 	line("for", "%s", r.Match)
 	line("by", "%s", r.Key)
 	line("limit", "%v", r.Policy)
-	for i, p := range r.tierPolicies() {
+	for i, p := range r.TierPolicies() {
 		line("", "%v for %s: %s", p, r.Tiers.Header, r.Tiers.Values[i])
 	}
 	switch {
@@ -85,10 +90,12 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 		line("refund", "on %s", r.Refund)
 	}
 	if r.Store != nil {
-		line("kept", "in the store; memory %s for %s keys of this machine", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)))
+		line("kept", "in the store; memory %s for %s keys of this machine", humanize.IBytes(memory),
+			humanize.Comma(int64(r.MaxKeys)))
 		return
 	}
-	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
+	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)),
+		overflows[r.Overflow])
 }
 
 // String returns the match as a text for people.

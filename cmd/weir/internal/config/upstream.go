@@ -17,12 +17,10 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 	}
 	seen := d.mapping(n, "upstream",
 		field{"url", func(n *yaml.Node) { u.URL = d.url(n, "url") }},
-		field{"connect_timeout", func(n *yaml.Node) {
-			d.duration(n, "connect_timeout", time.Millisecond, longest, &u.ConnectTimeout)
-		}},
-		field{"response_timeout", func(n *yaml.Node) { d.duration(n, "response_timeout", 0, longest, &u.ResponseTimeout) }},
-		field{"keep_host", func(n *yaml.Node) { d.yes(n, "keep_host", &u.KeepHost) }},
-		field{"h2c", func(n *yaml.Node) { d.yes(n, "h2c", &u.H2C) }},
+		d.durationField("connect_timeout", time.Millisecond, longest, &u.ConnectTimeout),
+		d.durationField("response_timeout", 0, longest, &u.ResponseTimeout),
+		d.yesField("keep_host", &u.KeepHost),
+		d.yesField("h2c", &u.H2C),
 		field{"pass_headers", func(n *yaml.Node) {
 			d.list(n, "pass_headers", func(n *yaml.Node) { d.passHeader(n, &u.PassHeaders) })
 		}},
@@ -77,9 +75,11 @@ func (d *decoder) url(n *yaml.Node, what string) *url.URL {
 	case u.Hostname() == "":
 		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(u.Redacted()), example)
 	case u.User != nil:
-		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what, quote(u.Redacted()))
+		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
+			quote(u.Redacted()))
 	case u.Fragment != "":
-		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what, quote(u.Redacted()))
+		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what,
+			quote(u.Redacted()))
 	default:
 		return u
 	}

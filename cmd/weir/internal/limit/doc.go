@@ -1,4 +1,3 @@
-// Package limit is the flags that say what is limited to what, the same for every
-// command, and what they mean to the engine: the one place that knows the names of
-// the algorithms.
+// Package limit is how people write a limit: the flags of every command that takes one, and the numbers of a rule
+// file, which come to the same engine.Policy.
 package limit

@@ -7,45 +7,46 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Flags are the command line's. A pointer is nil where nothing was said.
+// Flags are the command line's. NoAlgorithm and a nil pointer are where nothing was said.
 type Flags struct {
-	Algorithm *Algorithm `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
-	Limit     Rate       `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
-	Burst     *uint64    `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: 5; with batch-refill what comes back at once). A window has none."`
-	Aligned   bool       `help:"Begin fixed windows at the multiples of their length (UTC) instead of with a key's first request."`
-	MaxKeys   int        `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit); beyond that the key nearest to idle is forgotten (default: ${default})."`
+	Algorithm engine.Algorithm `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
+	Limit     engine.Rate      `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
+	Burst     *uint64          `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: 5; with batch-refill what comes back at once). A window has none."`
+	Aligned   bool             `help:"Begin fixed windows at the multiples of their length (UTC) instead of with a key's first request."`
+	MaxKeys   int              `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit); beyond that the key nearest to idle is forgotten (default: ${default})."`
 }
-
-// defaultBurst is the burst of a token bucket where none is given.
-const defaultBurst = 5
 
 // Policy returns the policy that the flags ask for.
 func (f *Flags) Policy() (engine.Policy, error) {
-	a := f.algorithm()
-	if f.Aligned && !a.HasAligned() {
-		return engine.Policy{}, Misuse("--aligned is for fixed windows, and --algorithm %s has none: leave it out, or say --algorithm %s", a, fixedWindow)
+	n := Numbers{Algorithm: f.Algorithm, Rate: f.Limit, Burst: f.Burst, Aligned: f.Aligned}
+	if n.Algorithm == engine.NoAlgorithm {
+		n.Algorithm = engine.AlgorithmTokenBucket
 	}
-	if a.WantsWhole() {
-		limit, period, err := f.Limit.whole(a.name)
-		if err != nil {
+	form, name := FormOf(n.Algorithm), Name(n.Algorithm)
+	if f.Aligned && !form.Aligned {
+		return engine.Policy{}, Misuse("--aligned is for fixed windows, and --algorithm %s has none: leave it out, "+
+			"or say --algorithm %s",
+			name, Name(engine.AlgorithmFixedWindow))
+	}
+	if form.Whole {
+		if err := f.whole(name); err != nil {
 			return engine.Policy{}, err
 		}
-		if f.Burst != nil && !a.HasBurst() {
-			return engine.Policy{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come at once: leave it out, or use --algorithm token-bucket",
-				*f.Burst, a, limit, period)
-		}
 	}
-	return a.Policy(f.Limit, f.Burst, f.Aligned), nil
+	if f.Burst != nil && !form.Burst {
+		return engine.Policy{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come "+
+			"at once: leave it out, or use --algorithm %s",
+			*f.Burst, name, uint64(f.Limit.Tokens()), f.Limit.Period(), Name(engine.AlgorithmTokenBucket))
+	}
+	return n.Policy(), nil
 }
 
-// AlgorithmName returns the name of the algorithm, the default's if none was given.
-func (f *Flags) AlgorithmName() string { return f.algorithm().name }
-
-func (f *Flags) algorithm() *Algorithm {
-	if f.Algorithm == nil {
-		return algorithms[0]
+// whole checks the rate for something that counts whole requests.
+func (f *Flags) whole(what string) error {
+	if err := Whole(f.Limit); err != nil {
+		return Misuse("--limit %v: a %s wants a whole number of requests: %w", f.Limit, what, err)
 	}
-	return f.Algorithm
+	return nil
 }
 
 // A Comparison is the same limit by every algorithm.
@@ -60,21 +61,19 @@ type Comparison struct {
 // bucket that gives as much back in a window's time and holds as much.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
-	case f.Algorithm != nil:
-		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", f.Algorithm, Compared())
+	case f.Algorithm != engine.NoAlgorithm:
+		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", Name(f.Algorithm), Compared())
 	case f.Burst != nil:
-		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what --limit says: leave it out", *f.Burst)
+		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what "+
+			"--limit says: leave it out", *f.Burst)
 	}
-	limit, length, err := f.Limit.whole("comparison")
-	if err != nil {
+	if err := f.whole("comparison"); err != nil {
 		return nil, err
 	}
-	n := numbers{rate: f.Limit.Rate, limit: limit, window: length, burst: limit}
-	c := &Comparison{Limit: limit, Window: length, MaxKeys: f.MaxKeys}
-	for _, a := range algorithms {
-		if a.compared {
-			c.Policies = append(c.Policies, a.with(n, f.Aligned && a.HasAligned()))
-		}
+	c := &Comparison{Limit: uint64(f.Limit.Tokens()), Window: f.Limit.Period(), MaxKeys: f.MaxKeys}
+	for _, a := range compared {
+		n := Numbers{Algorithm: a, Rate: f.Limit, Burst: &c.Limit, Aligned: f.Aligned && FormOf(a).Aligned}
+		c.Policies = append(c.Policies, n.Policy())
 	}
 	return c, nil
 }

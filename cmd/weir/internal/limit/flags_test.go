@@ -17,7 +17,7 @@ import (
 func parse(t *testing.T, args string) (*Flags, error) {
 	t.Helper()
 	var command struct{ Flags }
-	parser, err := kong.New(&command, kong.Vars{"algorithms": Names()}, kong.Exit(func(int) { t.Fatal("exit") }))
+	parser, err := kong.New(&command, kong.Vars{"algorithms": List()}, kong.Exit(func(int) { t.Fatal("exit") }))
 	require.NoError(t, err)
 	_, err = parser.Parse(strings.Fields(args))
 	return &command.Flags, err
@@ -49,28 +49,35 @@ func TestPolicyOfTheFlags(t *testing.T) {
 }
 
 func TestEveryAlgorithmIsKnownByItsName(t *testing.T) {
-	assert.Equal(t, "token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", Names())
-	for _, a := range algorithms {
-		f, err := parse(t, "--algorithm "+a.name)
+	assert.Equal(t, "token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", List())
+	for _, a := range engine.Algorithms() {
+		f, err := parse(t, "--algorithm "+Name(a))
 		require.NoError(t, err)
-		assert.Equal(t, a.name, f.Algorithm.String())
+		assert.Equal(t, a, f.Algorithm)
 		p, err := f.Policy()
 		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(p.String(), strings.ReplaceAll(a.name, "-", " ")), "%v is %v", a, p)
+		assert.Equal(t, a, p.Algorithm())
+		require.NoError(t, p.Check())
+		assert.NotEqual(t, Form{}, FormOf(a), "%v: nothing is said about how its numbers are written", a)
 	}
+	assert.Equal(t, engine.Policy{}, Numbers{Rate: engine.PerSecond(1)}.Policy())
 }
 
 func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	for args, want := range map[string]string{
-		"--algorithm fixed-window --limit 10/m --burst 5": "--burst 5: a fixed-window has no burst, because all of its limit, 10 in 1m0s, may come at once: leave it out, or use --algorithm token-bucket",
-		"--algorithm sliding-window --burst 5":            "--burst 5: a sliding-window has no burst",
-		"--algorithm sliding-log --burst 0":               "--burst 0: a sliding-log has no burst",
-		"--aligned":                                       "--aligned is for fixed windows, and --algorithm token-bucket has none: leave it out, or say --algorithm fixed-window",
-		"--algorithm sliding-window --aligned":            "--algorithm sliding-window has none",
-		"--algorithm fixed-window --limit 0.5/s":          "--limit 0.5/s: a fixed-window wants a whole number of requests: write one, in a longer period, such as 1/2s",
-		"--algorithm sliding-log --limit 2.5/m":           "such as 5/2m0s",
-		"--algorithm batch-refill --limit 0.7/1500ms":     "such as 7/15s",
-		"--algorithm batch-refill --limit 1.23e-8/s":      "a batch-refill wants a whole number of requests: write one, in a longer period",
+		"--algorithm fixed-window --limit 10/m --burst 5": "--burst 5: a fixed-window has no burst, because all of " +
+			"its limit, 10 in 1m0s, may come at once: leave it out, or use --algorithm token-bucket",
+		"--algorithm sliding-window --burst 5": "--burst 5: a sliding-window has no burst",
+		"--algorithm sliding-log --burst 0":    "--burst 0: a sliding-log has no burst",
+		"--aligned": "--aligned is for fixed windows, and --algorithm " +
+			"token-bucket has none: leave it out, or say --algorithm fixed-window",
+		"--algorithm sliding-window --aligned": "--algorithm sliding-window has none",
+		"--algorithm fixed-window --limit 0.5/s": "--limit 0.5/s: a fixed-window wants a whole number of " +
+			"requests: write one, in a longer period, such as 1/2s",
+		"--algorithm sliding-log --limit 2.5/m":       "such as 5/2m0s",
+		"--algorithm batch-refill --limit 0.7/1500ms": "such as 7/15s",
+		"--algorithm batch-refill --limit 1.23e-8/s": "a batch-refill wants a whole number of requests: write " +
+			"one, in a longer period",
 	} {
 		f, err := parse(t, args)
 		require.NoError(t, err, args)
@@ -107,7 +114,8 @@ func TestComparisonRefusesWhatItWouldNotHeed(t *testing.T) {
 	for args, want := range map[string]string{
 		"--burst 5":                "--burst 5: --compare gives every algorithm the same limit",
 		"--algorithm token-bucket": "--algorithm token-bucket: --compare runs token-bucket, fixed-window,",
-		"--limit 0.5/s":            "--limit 0.5/s: a comparison wants a whole number of requests: write one, in a longer period, such as 1/2s",
+		"--limit 0.5/s": "--limit 0.5/s: a comparison wants a whole number of requests: write one, in a " +
+			"longer period, such as 1/2s",
 	} {
 		f, err := parse(t, args)
 		require.NoError(t, err, args)
@@ -141,17 +149,18 @@ func assertMisuse(t *testing.T, err error) {
 	assert.Equal(t, 80, coder.ExitCode())
 }
 
-func TestARateIsReadBackFromItsText(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"3/ms": time.Millisecond, "3/s": time.Second, "3/m": time.Minute, "3/h": time.Hour, "3/d": 24 * time.Hour,
-		"3/7d": 7 * 24 * time.Hour, "3/1h30m": 90 * time.Minute, "3/1500ms": 1500 * time.Millisecond, "3/5ns": 5,
-		"3/2540400h": 2540400 * time.Hour, "3/1µs": time.Microsecond, "3e0/10us": 10 * time.Microsecond,
+func TestWhole(t *testing.T) {
+	for _, text := range []string{"3/ms", "3/7d", "3e0/10us", "3/2540400h", "1e9/s", "9007199254740993/365d"} {
+		r, err := engine.ParseRate(text)
+		require.NoError(t, err)
+		require.NoError(t, Whole(r), text)
+	}
+	for text, hint := range map[string]string{
+		"0.5/s": "such as 1/2s", "2.5/m": "such as 5/2m0s", "0.7/1500ms": "such as 7/15s", "1.23e-8/s": "in a " +
+			"longer period",
 	} {
-		var r Rate
-		require.NoError(t, r.UnmarshalText([]byte(text)))
-		limit, period, err := r.whole("test")
-		require.NoError(t, err, text)
-		assert.Equal(t, uint64(3), limit, text)
-		assert.Equal(t, want, period, text)
+		r, err := engine.ParseRate(text)
+		require.NoError(t, err)
+		require.ErrorContains(t, Whole(r), hint, text)
 	}
 }

@@ -1,17 +1,19 @@
 package replay
 
 import (
-	"net/netip"
+	"net/http"
+	"strconv"
+	"strings"
 
-	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // client is one key of the log and what became of its requests.
 type client struct {
 	name     string
 	requests uint64
-	charges  []charge // one for each lane
+	charges  []charge // one for each trial
 }
 
 // charge is what one limiter did to a client.
@@ -21,32 +23,32 @@ type charge struct {
 	through span
 }
 
-// clients finds the client of a log line. An address is one client however it is
-// written (IPv4-mapped IPv6 is IPv4), and so are the IPv6 addresses of a network, as for
-// weir serve. So there are two steps: by the text, which needs neither parsing nor an
-// allocation once seen, then by the name.
+// clients finds the client of a log line. An address is one client however it is written (IPv4-mapped IPv6 is IPv4),
+// and so are the IPv6 addresses of a network, as for weir serve. So there are two steps: by the text, which needs
+// neither parsing nor an allocation once seen, then by the name.
 // It grows with the number of different clients: the report names them all.
 type clients struct {
+	ip     *httplimit.ClientIP
 	byText map[string]*client
 	byName map[string]*client
 }
 
-func newClients() *clients {
-	return &clients{byText: map[string]*client{}, byName: map[string]*client{}}
+func newClients(ip *httplimit.ClientIP) *clients {
+	return &clients{ip: ip, byText: map[string]*client{}, byName: map[string]*client{}}
 }
 
 // of returns the client that the host field of a line stands for.
-func (cs *clients) of(host []byte, lanes []*lane) *client {
+func (cs *clients) of(host []byte, trials []*trial) *client {
 	if c, ok := cs.byText[string(host)]; ok {
 		return c
 	}
 	text := string(host)
-	name := clientName(text, 32, config.IPv6Prefix)
+	name := clientName(cs.ip, text)
 	c, ok := cs.byName[name]
 	if !ok {
-		c = &client{name: name, charges: make([]charge, len(lanes))}
-		for i, l := range lanes {
-			c.charges[i].key = l.limiter.Key(name)
+		c = &client{name: name, charges: make([]charge, len(trials))}
+		for i, t := range trials {
+			c.charges[i].key = t.limiter.Key(name)
 		}
 		cs.byName[name] = c
 	}
@@ -54,20 +56,54 @@ func (cs *clients) of(host []byte, lanes []*lane) *client {
 	return c
 }
 
-// clientName returns what a client is called and counted by: its address, cut to the bits that count. A
-// host that is not an address, as servers with name look-ups write, is the text that it is.
-func clientName(host string, bits4, bits6 int) string {
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
+// clientKey returns the key of the client of a log line: its address, or else the name that it has in the log.
+func clientKey(ip *httplimit.ClientIP) httplimit.KeyFunc {
+	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+		if !ip.Addr(r).IsValid() {
+			return h.Key(r.RemoteAddr), true
+		}
+		return ip.Key(h, r)
+	}
+}
+
+// clientName returns what a client is called and counted by: its address, cut to the bits that count. A host that is
+// not an address, as servers with name look-ups write, is the text that it is.
+func clientName(ip *httplimit.ClientIP, host string) string {
+	prefix := ip.Prefix(&http.Request{RemoteAddr: host})
+	switch {
+	case !prefix.IsValid():
 		return host
+	case prefix.IsSingleIP():
+		return prefix.Addr().String()
 	}
-	addr = addr.Unmap().WithZone("")
-	bits := bits6
-	if addr.Is4() {
-		bits = bits4
+	return prefix.String()
+}
+
+// keyName returns what a key is called, of the texts of its parts.
+func keyName(ip *httplimit.ClientIP, texts []string) string {
+	names := make([]string, len(texts))
+	for i, text := range texts {
+		kind, value, _ := strings.Cut(text, ":")
+		switch kind {
+		case "ip":
+			names[i] = clientName(ip, value)
+		case "number":
+			names[i] = "everybody"
+		default:
+			names[i] = printable(value)
+		}
 	}
-	if bits == addr.BitLen() {
-		return addr.String()
+	return strings.Join(names, " ")
+}
+
+// printable is a text that can be shown: what steers a terminal is escaped, and what is too long for a line is cut.
+func printable(s string) string {
+	const longest = 80
+	if len(s) > longest {
+		s = s[:longest] + "..."
 	}
-	return netip.PrefixFrom(addr, bits).Masked().String()
+	if quoted := strconv.QuoteToGraphic(s); quoted[1:len(quoted)-1] != s {
+		return quoted
+	}
+	return s
 }

@@ -41,7 +41,10 @@ type Compared struct {
 // each key got through in the last window. A policy for which there is no limiter is left
 // out, and the result says so; if there is none for any, the first error is returned.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, lines *accesslog.Lines) (*Comparison, error) {
-	r := newRun(c.Window)
+	r, err := newRun(byAddress(), c.Window)
+	if err != nil {
+		return nil, err
+	}
 	defer r.close()
 	var leftOut []LeftOut
 	for _, p := range c.Policies {
@@ -49,7 +52,7 @@ func Compare(c *limit.Comparison, newLimiter NewLimiter, lines *accesslog.Lines)
 			leftOut = append(leftOut, LeftOut{p, err})
 		}
 	}
-	if len(r.lanes) == 0 {
+	if len(r.trials) == 0 {
 		return nil, leftOut[0].Reason
 	}
 	if err := r.read(lines, r.take); err != nil {
@@ -63,7 +66,7 @@ func Compare(c *limit.Comparison, newLimiter NewLimiter, lines *accesslog.Lines)
 // compare fills in what is known only at the end.
 func (r *run) compare(of *limit.Comparison) *Comparison {
 	c := &Comparison{Log: r.log, Limit: of.Limit, Window: of.Window}
-	for i := range r.lanes {
+	for i := range r.trials {
 		most := of.Limit
 		for _, client := range r.clients.byName {
 			most = max(most, client.charges[i].through.most)
@@ -71,7 +74,7 @@ func (r *run) compare(of *limit.Comparison) *Comparison {
 		c.Outcomes = append(c.Outcomes, Compared{
 			Outcome:     r.outcome(i),
 			WorstExcess: most - of.Limit,
-			BytesPerKey: float64(r.lanes[i].limiter.Stats().Bytes) / float64(of.MaxKeys),
+			BytesPerKey: float64(r.trials[i].limiter.Stats().Bytes) / float64(of.MaxKeys),
 		})
 	}
 	return c

@@ -50,15 +50,23 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 		want   [6]figures
 	}
 	logs := map[string][]golden{"testdata/apache_access_excerpt.log": {
-		{10, time.Minute, [6]figures{{397, 103, 7, 3}, {452, 48, 5, 10}, {392, 108, 7, 0}, {392, 108, 7, 0}, {392, 108, 7, 0}, {392, 108, 7, 0}}},
-		{6, 15 * time.Second, [6]figures{{365, 135, 12, 5}, {409, 91, 7, 7}, {363, 137, 12, 5}, {356, 144, 12, 1}, {356, 144, 12, 1}, {356, 144, 12, 0}}},
-		{5, 10 * time.Second, [6]figures{{341, 159, 28, 4}, {399, 101, 7, 5}, {331, 169, 30, 0}, {332, 168, 29, 1}, {332, 168, 29, 1}, {331, 169, 30, 0}}},
+		{10, time.Minute, [6]figures{{397, 103, 7, 3}, {452, 48, 5, 10}, {392, 108, 7, 0}, {392, 108, 7, 0},
+			{392, 108, 7, 0}, {392, 108, 7, 0}}},
+		{6, 15 * time.Second, [6]figures{{365, 135, 12, 5}, {409, 91, 7, 7}, {363, 137, 12, 5}, {356, 144, 12, 1},
+			{356, 144, 12, 1}, {356, 144, 12, 0}}},
+		{5, 10 * time.Second, [6]figures{{341, 159, 28, 4}, {399, 101, 7, 5}, {331, 169, 30, 0}, {332, 168, 29, 1},
+			{332, 168, 29, 1}, {331, 169, 30, 0}}},
 	}}
 	if whole := os.Getenv("WEIR_ACCESS_LOG"); whole != "" {
 		logs[whole] = []golden{
-			{10, time.Minute, [6]figures{{8347, 1653, 79, 6}, {9069, 931, 50, 10}, {8271, 1729, 79, 0}, {8271, 1729, 79, 0}, {8271, 1729, 79, 0}, {8271, 1729, 79, 0}}},
-			{6, 15 * time.Second, [6]figures{{7739, 2261, 188, 5}, {8551, 1449, 69, 11}, {7652, 2348, 191, 5}, {7644, 2356, 191, 5}, {7640, 2360, 191, 4}, {7636, 2364, 191, 0}}},
-			{5, 10 * time.Second, [6]figures{{7194, 2806, 479, 4}, {8384, 1616, 79, 10}, {7058, 2942, 497, 3}, {7074, 2926, 492, 5}, {7064, 2936, 492, 4}, {7050, 2950, 497, 0}}},
+			{10, time.Minute, [6]figures{{8347, 1653, 79, 6}, {9069, 931, 50, 10}, {8271, 1729, 79, 0},
+				{8271, 1729, 79, 0}, {8271, 1729, 79, 0}, {8271, 1729, 79, 0}}},
+			{6, 15 * time.Second,
+				[6]figures{{7739, 2261, 188, 5}, {8551, 1449, 69, 11}, {7652, 2348, 191, 5}, {7644, 2356, 191, 5},
+					{7640, 2360, 191, 4}, {7636, 2364, 191, 0}}},
+			{5, 10 * time.Second,
+				[6]figures{{7194, 2806, 479, 4}, {8384, 1616, 79, 10}, {7058, 2942, 497, 3}, {7074, 2926, 492, 5},
+					{7064, 2936, 492, 4}, {7050, 2950, 497, 0}}},
 		}
 	}
 	for path, goldens := range logs {
@@ -67,7 +75,8 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 				file, err := os.Open(path)
 				require.NoError(t, err)
 				defer file.Close()
-				compareWithModels(t, accesslog.NewLines(file), g.limit, g.window, contestants(g.limit, g.window, g.want))
+				compareWithModels(t, accesslog.NewLines(file), g.limit, g.window,
+					contestants(g.limit, g.window, g.want))
 			})
 		}
 	}
@@ -83,7 +92,8 @@ type known struct {
 
 func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, window time.Duration, all []contestant) {
 	t.Helper()
-	r := newRun(window)
+	r, err := newRun(byAddress(), window)
+	require.NoError(t, err)
 	defer r.close()
 	models := make([]known, len(all))
 	for i, c := range all {
@@ -95,7 +105,7 @@ func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, win
 		request++
 		before := make([]uint64, len(all))
 		for i := range all {
-			before[i] = r.lanes[i].outcome.Allowed
+			before[i] = r.trials[i].outcome.Allowed
 		}
 		r.take(e, now)
 		host := string(e.Host)
@@ -112,7 +122,7 @@ func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, win
 				k.refused++
 				k.stopped[host] = true
 			}
-			if got := r.lanes[i].outcome.Allowed > before[i]; got != want {
+			if got := r.trials[i].outcome.Allowed > before[i]; got != want {
 				t.Fatalf("%v: request %d of %s at %v: allowed %v, want %v", c.policy, request, host, now, got, want)
 			}
 		}
@@ -182,7 +192,8 @@ func TestASpanHoldsOneWindowOnly(t *testing.T) {
 }
 
 func TestCompareTellsTheMemoryOfAKey(t *testing.T) {
-	c := compare(t, line("a", 0), 10, time.Minute, engine.FixedWindow(10, time.Minute), engine.SlidingLog(10, time.Minute))
+	c := compare(t, line("a", 0), 10, time.Minute, engine.FixedWindow(10, time.Minute),
+		engine.SlidingLog(10, time.Minute))
 	assert.InDelta(t, 27, c.Outcomes[0].BytesPerKey, 1)
 	assert.InDelta(t, (16+8*10)/0.6, c.Outcomes[1].BytesPerKey, 3)
 }
@@ -193,9 +204,11 @@ func TestCompareLeavesOutWhatTheEngineDoesNotMake(t *testing.T) {
 	require.Len(t, c.Outcomes, 1)
 	assert.Equal(t, uint64(1), c.Outcomes[0].Allowed)
 	require.Len(t, c.LeftOut, 1)
-	assert.Equal(t, "sliding log 5000/1h0m0s: limit of 5000 tokens every 1h0m0s: want 1 to 4096 tokens", c.LeftOut[0].String())
+	assert.Equal(t, "sliding log 5000/1h0m0s: limit of 5000 tokens every 1h0m0s: want 1 to 4096 tokens",
+		c.LeftOut[0].String())
 
-	_, err := Compare(&limit.Comparison{Policies: []engine.Policy{tooLarge, {}}}, newLimiter, accesslog.NewLines(strings.NewReader(line("a", 0))))
+	_, err := Compare(&limit.Comparison{Policies: []engine.Policy{tooLarge, {}}}, newLimiter,
+		accesslog.NewLines(strings.NewReader(line("a", 0))))
 	assert.ErrorContains(t, err, "limit of 5000 tokens", "nothing is left")
 }
 
@@ -210,7 +223,8 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 	for i := range 1000 {
 		log.WriteString(line(fmt.Sprintf("host%d", i), 0))
 	}
-	c := &limit.Comparison{Policies: []engine.Policy{engine.FixedWindow(1, time.Minute)}, Limit: 1, Window: time.Minute, MaxKeys: 1}
+	c := &limit.Comparison{Policies: []engine.Policy{engine.FixedWindow(1, time.Minute)}, Limit: 1,
+		Window: time.Minute, MaxKeys: 1}
 	got, err := Compare(c, func(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
 		return engine.New(p, append(more, engine.MaxKeys(1))...)
 	}, accesslog.NewLines(strings.NewReader(log.String())))

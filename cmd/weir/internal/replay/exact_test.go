@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // exactReport is what a limit does to a log by exact rational arithmetic: its own

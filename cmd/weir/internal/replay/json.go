@@ -74,7 +74,8 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 		out.LeftOut[i] = jsonLeftOut{l.Policy.String(), l.Reason.Error()}
 	}
 	for i, o := range c.Outcomes {
-		out.Policies[i] = jsonOutcome{o.Policy.String(), o.Allowed, o.Refused, len(o.RefusedKeys), o.WorstExcess, o.BytesPerKey}
+		out.Policies[i] = jsonOutcome{o.Policy.String(), o.Allowed, o.Refused, len(o.RefusedKeys), o.WorstExcess,
+			o.BytesPerKey}
 	}
 	return json.NewEncoder(w).Encode(out)
 }

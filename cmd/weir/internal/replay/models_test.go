@@ -3,7 +3,7 @@ package replay
 import (
 	"time"
 
-	"github.com/weir-go/weir/fuzz/reference"
+	"github.com/weir-go/weir/internal/reference"
 )
 
 // A model is an algorithm for one key, written to be trusted by looking at it: it reports

@@ -55,7 +55,8 @@ most refused   requests    refused     share
 func TestWriteTableLeavesOutWhatIsNotThere(t *testing.T) {
 	at := time.Date(2015, time.May, 17, 10, 5, 0, 0, time.UTC)
 	var out strings.Builder
-	require.NoError(t, (&Report{Log{Requests: 1, Keys: 1, First: at, Last: at}, Outcome{Allowed: 1}}).WriteTable(&out, 10))
+	require.NoError(t, (&Report{Log{Requests: 1, Keys: 1, First: at, Last: at},
+		Outcome{Allowed: 1}}).WriteTable(&out, 10))
 	assert.Equal(t, `requests              1
 allowed               1  100.00 %
 refused               0    0.00 %

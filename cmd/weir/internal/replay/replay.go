@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -19,9 +21,12 @@ type NewLimiter func(engine.Policy, ...engine.Option) (*engine.Limiter, error)
 // A line that cannot be used is skipped and counted. The error is not nil if the
 // input breaks off, because the figures of half a log mislead, and if it holds
 // no request at all: a wrong file must not look like a limit that refuses
-// nobody.
+// nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*Report, error) {
-	r := newRun(0)
+	r, err := newRun(byAddress(), 0)
+	if err != nil {
+		return nil, err
+	}
 	defer r.close()
 	if err := r.add(policy, newLimiter); err != nil {
 		return nil, err
@@ -36,33 +41,41 @@ func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*
 type run struct {
 	log     Log
 	clock   clock
-	lanes   []*lane
+	trials  []*trial
 	clients *clients
 	window  time.Duration // in which what each key gets through is counted; 0 for nowhere
 }
 
-// A lane is one limiter and what it did.
-type lane struct {
+// A trial is one limiter and what it did.
+type trial struct {
 	limiter *engine.Limiter
 	outcome Outcome
 }
 
-func newRun(window time.Duration) *run {
-	return &run{clients: newClients(), window: window}
+// newRun returns a run in which the clients are told apart as the file says.
+func newRun(f *config.File, window time.Duration) (*run, error) {
+	ip, err := rules.PeerIP(f)
+	if err != nil {
+		return nil, err
+	}
+	return &run{clients: newClients(ip), window: window}, nil
 }
+
+// byAddress returns the file in which a client is an address.
+func byAddress() *config.File { return config.Single(config.NewRule("")) }
 
 func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
 	limiter, err := newLimiter(policy, engine.ClockFunc(r.clock.now))
 	if err != nil {
 		return err
 	}
-	r.lanes = append(r.lanes, &lane{limiter, Outcome{Policy: policy}})
+	r.trials = append(r.trials, &trial{limiter, Outcome{Policy: policy}})
 	return nil
 }
 
 func (r *run) close() {
-	for _, l := range r.lanes {
-		_ = l.limiter.Close() // always nil
+	for _, t := range r.trials {
+		_ = t.limiter.Close() // always nil
 	}
 }
 
@@ -97,16 +110,16 @@ func (r *run) read(lines *accesslog.Lines, request func(e *accesslog.Entry, now 
 
 // take asks every limiter for one token.
 func (r *run) take(e *accesslog.Entry, now time.Time) {
-	client := r.clients.of(e.Host, r.lanes)
+	client := r.clients.of(e.Host, r.trials)
 	client.requests++
-	for i, l := range r.lanes {
+	for i, t := range r.trials {
 		c := &client.charges[i]
-		if !l.limiter.TakeAt(c.key, 1, now).Allowed {
-			l.outcome.Refused++
+		if !t.limiter.TakeAt(c.key, 1, now).Allowed {
+			t.outcome.Refused++
 			c.refused++
 			continue
 		}
-		l.outcome.Allowed++
+		t.outcome.Allowed++
 		if r.window > 0 {
 			c.through.add(now, r.window)
 		}
@@ -118,5 +131,6 @@ func (l *Log) noRequest() error {
 	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")
 	}
-	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?", l.Reasons[0])
+	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?",
+		l.Reasons[0])
 }

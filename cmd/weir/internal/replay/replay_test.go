@@ -67,7 +67,8 @@ func TestReplayOfARealLogIsExact(t *testing.T) {
 				assert.ElementsMatch(t, exact.RefusedKeys, got.RefusedKeys)
 				assert.Equal(t, totals{exact.Requests, exact.Keys, exact.Allowed, exact.Refused},
 					totals{got.Requests, got.Keys, got.Allowed, got.Refused}, "against exact arithmetic")
-				assert.Equal(t, limit.want, totals{got.Requests, got.Keys, got.Allowed, got.Refused}, "against known numbers")
+				assert.Equal(t, limit.want, totals{got.Requests, got.Keys, got.Allowed, got.Refused},
+					"against known numbers")
 				assert.Zero(t, got.Skipped)
 				assert.Empty(t, got.EvictionNote())
 			})
@@ -117,7 +118,8 @@ func TestReplayKeepsTextAndAddressApart(t *testing.T) {
 }
 
 func TestReplayOrdersKeysByRefusalsThenName(t *testing.T) {
-	log := strings.Repeat(line("c", 0), 2) + strings.Repeat(line("b", 0), 4) + strings.Repeat(line("a", 0), 2) + line("d", 0)
+	log := strings.Repeat(line("c", 0), 2) + strings.Repeat(line("b", 0), 4) + strings.Repeat(line("a", 0),
+		2) + line("d", 0)
 	report, err := replay(t, strings.NewReader(log), engine.PerSecond(1), 1)
 	require.NoError(t, err)
 	assert.Equal(t, []Key{{"b", 4, 3}, {"a", 2, 1}, {"c", 2, 1}}, report.RefusedKeys)
@@ -158,10 +160,13 @@ func TestReplayRefusesAnInputWithoutRequests(t *testing.T) {
 		log  io.Reader
 		want string
 	}{
-		"empty":         {strings.NewReader(""), "the log is empty: there is nothing to replay"},
-		"another file":  {strings.NewReader("hello\nworld\n"), `none of its lines is in the Common or Combined Log Format (line 1: no field after "hello"); is it an access log?`},
-		"breaking off":  {io.MultiReader(strings.NewReader(line("a", 0)), iotest.ErrReader(broken)), "reading stopped after line 1: device on fire"},
-		"truncated .gz": {strings.NewReader("\x1f\x8b\x08\x00"), "the gzip data breaks off after line 0: the file is truncated"},
+		"empty": {strings.NewReader(""), "the log is empty: there is nothing to replay"},
+		"another file": {strings.NewReader("hello\nworld\n"),
+			`none of its lines is in the Common or Combined Log Format (line 1: no field after "hello"); is it an access log?`},
+		"breaking off": {io.MultiReader(strings.NewReader(line("a", 0)), iotest.ErrReader(broken)),
+			"reading stopped after line 1: device on fire"},
+		"truncated .gz": {strings.NewReader("\x1f\x8b\x08\x00"),
+			"the gzip data breaks off after line 0: the file is truncated"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

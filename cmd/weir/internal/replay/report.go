@@ -90,13 +90,13 @@ func (l *Log) stamp(at time.Time, behind time.Duration) {
 	}
 }
 
-// outcome returns what the limiter of a lane did, with what is known only at the end.
-func (r *run) outcome(lane int) Outcome {
-	o := r.lanes[lane].outcome
-	stats := r.lanes[lane].limiter.Stats()
+// outcome returns what the limiter of a trial did, with what is known only at the end.
+func (r *run) outcome(trial int) Outcome {
+	o := r.trials[trial].outcome
+	stats := r.trials[trial].limiter.Stats()
 	o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
 	for _, c := range r.clients.byName {
-		if refused := c.charges[lane].refused; refused > 0 {
+		if refused := c.charges[trial].refused; refused > 0 {
 			o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, refused})
 		}
 	}

@@ -22,7 +22,7 @@ func requestOf(e *accesslog.Entry, host string) (*http.Request, bool) {
 	if !ok || !isHTTP || len(method) == 0 || len(target) == 0 {
 		return nil, false
 	}
-	r := &http.Request{Method: string(method), Host: host, Header: http.Header{}}
+	r := &http.Request{Method: string(method), Host: host, Header: http.Header{}, RemoteAddr: string(e.Host)}
 	var err error
 	switch text := unescape(target); {
 	case r.Method == http.MethodConnect, text == "*":

@@ -8,7 +8,9 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // RulesReport is what a rule file would have done to the requests of a log.
@@ -58,18 +60,21 @@ type RulesOptions struct {
 	Trace bool   // keep the requests of each rule
 }
 
-// RunRules holds the requests of a log against the rules of a file, as a server would: each goes
-// to all rules that match it, all or nothing. If one refuses, the others keep their tokens. Rules
-// in shadow refuse nobody and take tokens of what is let through.
+// RunRules holds the requests of a log against the rules of a file by the middleware that serves them: each goes to
+// all rules that match it, all or nothing. If one refuses, the others keep their tokens. Rules in shadow refuse nothing
+// and take tokens for what is let through. Tokens are given back by the status that was logged.
 //
-// Rules that match or count by what an access log does not hold are reported and take no part.
+// Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
+// that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
 func RunRules(f *config.File, options RulesOptions, lines *accesslog.Lines) (*RulesReport, error) {
-	r := &rulesRun{run: newRun(0), options: options}
+	run, err := newRun(f, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &rulesRun{run: run, options: options, judged: map[string]*tally{}}
 	defer r.closeAll()
-	for i := range f.Rules {
-		if err := r.addRule(&f.Rules[i], f.ClientIP); err != nil {
-			return nil, err
-		}
+	if err := r.compile(f); err != nil {
+		return nil, err
 	}
 	if err := r.read(lines, r.request); err != nil {
 		return nil, err
@@ -82,55 +87,60 @@ type rulesRun struct {
 	*run
 	options RulesOptions
 	report  RulesReport
-	lanes   []*ruleLane
-	asked   []question // of the request at hand
+	tallies []*tally // of all rules, in their order
+	judged  map[string]*tally
+	limits  *httplimit.Middleware // of the judged ones; nil if there are none
 }
 
-// A ruleLane is a rule, its limiter and what became of its keys.
-type ruleLane struct {
-	judge
-	limiter *engine.Limiter // nil if the rule cannot be judged
+// A tally is what became of the requests that a rule counts.
+type tally struct {
+	rule    *rules.Rule
+	limit   httplimit.Limit // without a Limiter if the rule cannot be judged
 	report  RuleReport
-	clients map[string]*ruleClient
+	clients map[engine.Key]*ruleClient
 }
 
 type ruleClient struct {
 	name              string
 	number            uint32
-	key               engine.Key
 	requests, refused uint64
 }
 
-// A question is what a request asks of one rule.
-type question struct {
-	lane    *ruleLane
-	client  *ruleClient
-	tier    int
-	cost    uint64
-	refused bool
-}
-
-func (q *question) key() engine.Key { return q.client.key.Tier(q.tier) }
-
-func (r *rulesRun) addRule(rule *config.Rule, client config.ClientIP) error {
-	l := &ruleLane{judge: judge{rule, client}, clients: map[string]*ruleClient{}}
-	l.report = RuleReport{Rule: rule, Blind: blind(rule, r.options.Host), Outcome: Outcome{Policy: rule.Policy}}
-	if l.report.Blind == "" {
-		l.report.Notes = notes(rule)
-		var err error
-		if l.limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now)); err != nil {
+// compile makes the middleware.
+func (r *rulesRun) compile(f *config.File) error {
+	all, err := rules.Compile(f, clientKey(r.clients.ip))
+	if err != nil {
+		return err
+	}
+	var limits []httplimit.Limit
+	for _, rule := range all {
+		t := &tally{
+			rule:  rule,
+			limit: rule.Limit(),
+			report: RuleReport{Rule: rule.Rule, Blind: blind(rule, r.options.Host),
+				Outcome: Outcome{Policy: rule.Policy}},
+			clients: map[engine.Key]*ruleClient{},
+		}
+		r.tallies = append(r.tallies, t)
+		if t.report.Blind != "" {
+			continue
+		}
+		t.report.Notes = notes(rule)
+		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now)); err != nil {
 			return err
 		}
+		r.judged[rule.Name] = t
+		limits = append(limits, t.limit)
 	}
-	r.lanes = append(r.lanes, l)
-	return nil
+	if len(limits) > 0 {
+		r.limits, err = httplimit.New(limits)
+	}
+	return err
 }
 
 func (r *rulesRun) closeAll() {
-	for _, l := range r.lanes {
-		if l.limiter != nil {
-			_ = l.limiter.Close() // always nil
-		}
+	for _, t := range r.judged {
+		_ = t.limit.Limiter.Close() // always nil
 	}
 }
 
@@ -142,83 +152,66 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) {
 		r.report.Series.add(now, false)
 		return
 	}
-	r.ask(request, string(e.Host))
-	refused := false
-	for i := range r.asked {
-		q := &r.asked[i]
-		q.refused = !q.lane.limiter.PeekKey(q.key(), q.cost).Allowed
-		refused = refused || q.refused && !q.lane.rule.Shadow
+	var result httplimit.Result // of no rule
+	if r.limits != nil {
+		result = r.limits.Decide(request)
 	}
-	for i := range r.asked {
-		r.settle(&r.asked[i], now, refused, e.Status)
+	for i := range result.Len() {
+		r.count(request, result.Check(i), result.Allowed(), e.Status, now)
 	}
-	if refused {
+	result.Settle(request, e.Status)
+	if !result.Allowed() {
 		r.report.Refused++
 	}
-	r.report.Series.add(now, refused)
+	r.report.Series.add(now, !result.Allowed())
 }
 
-// ask finds the rules that match.
-func (r *rulesRun) ask(request *http.Request, host string) {
-	r.asked = r.asked[:0]
-	for _, l := range r.lanes {
-		if l.limiter == nil || !l.rule.Match.Matches(request) {
-			continue
-		}
-		key, name, ok := l.key(request, host)
-		if !ok {
-			continue
-		}
-		c := l.clients[key]
-		if c == nil {
-			c = &ruleClient{name: name, number: uint32(len(l.clients)), key: l.limiter.Key(key)}
-			l.clients[key] = c
-		}
-		r.asked = append(r.asked, question{lane: l, client: c, tier: l.tier(request), cost: l.cost(request)})
-	}
-}
-
-// settle takes the tokens of a request that passes, gives them back where its answer says so, and
-// counts.
-func (r *rulesRun) settle(q *question, now time.Time, refusedByAny bool, status int) {
-	l, c := q.lane, q.client
-	refund := l.rule.Refund.Contains(status)
-	if !refusedByAny && !q.refused {
-		l.limiter.TakeAt(q.key(), q.cost, now)
-		if refund {
-			l.limiter.RefundKey(q.key(), q.cost)
-		}
-	}
-	l.report.Matched++
+// count notes what a rule did to a request, and whether the request was allowed by all.
+func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) {
+	t := r.judged[check.Limit]
+	c := t.client(request, check, r.clients.ip)
+	t.report.Matched++
 	c.requests++
-	refused := q.refused && !(l.rule.Shadow && refusedByAny) // a shadow is not asked then
+	refused := check.Outcome == httplimit.Refused || check.Outcome == httplimit.ShadowRefused
 	switch {
 	case refused:
-		l.report.Refused++
+		t.report.Refused++
 		c.refused++
-	case refusedByAny:
-		l.report.Elsewhere++
+	case !allowed:
+		t.report.Elsewhere++
 	default:
-		l.report.Allowed++
+		t.report.Allowed++
 	}
-	l.report.Series.add(now, refused)
+	t.report.Series.add(now, refused)
 	if r.options.Trace {
-		l.report.Trace.Requests = append(l.report.Trace.Requests,
-			Traced{now.UnixNano(), q.cost, c.number, uint8(q.tier), refund})
+		refund := t.limit.Refund != nil && t.limit.Refund(request, status)
+		t.report.Trace.Requests = append(t.report.Trace.Requests,
+			Traced{now.UnixNano(), check.N, c.number, uint8(check.Tier), refund})
 	}
+}
+
+// client returns the client that the request is charged to. A key in another tier is the same client.
+func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplimit.ClientIP) *ruleClient {
+	key := check.Key().Tier(0)
+	c := t.clients[key]
+	if c == nil {
+		c = &ruleClient{name: keyName(ip, t.rule.KeyTexts(request)), number: uint32(len(t.clients))}
+		t.clients[key] = c
+	}
+	return c
 }
 
 // result fills in what is known only at the end.
 func (r *rulesRun) result() *RulesReport {
 	r.report.Log = r.log
-	for _, l := range r.lanes {
-		o := &l.report
-		if l.limiter != nil {
-			stats := l.limiter.Stats()
+	for _, t := range r.tallies {
+		o := &t.report
+		if t.limit.Limiter != nil {
+			stats := t.limit.Limiter.Stats()
 			o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
 		}
-		o.Keys, o.Trace.Keys = uint64(len(l.clients)), len(l.clients)
-		for _, c := range l.clients {
+		o.Keys, o.Trace.Keys = uint64(len(t.clients)), len(t.clients)
+		for _, c := range t.clients {
 			if c.refused > 0 {
 				o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, c.refused})
 			}

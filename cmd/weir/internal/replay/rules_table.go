@@ -3,6 +3,8 @@ package replay
 import (
 	"fmt"
 	"io"
+
+	"github.com/weir-go/weir/cmd/weir/internal/number"
 )
 
 // WriteTable writes the report for people: all rules, then the most refused keys of each, at most
@@ -26,11 +28,12 @@ func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 
 // rules writes a line for each rule, and what there is to say about it.
 func (t *table) rules(r *RulesReport) {
-	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused", "refused by others")
+	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused",
+		"refused by others")
 	for i := range r.Rules {
 		if o := &r.Rules[i]; o.Blind == "" {
-			g.line(o.Rule.Name, comma(o.Matched), comma(o.Refused), share(o.Refused, o.Matched),
-				comma(o.Keys), comma(uint64(len(o.RefusedKeys))), comma(o.Elsewhere))
+			g.line(o.Rule.Name, number.Comma(o.Matched), number.Comma(o.Refused), share(o.Refused, o.Matched),
+				number.Comma(o.Keys), number.Comma(uint64(len(o.RefusedKeys))), number.Comma(o.Elsewhere))
 		} else {
 			g.line(o.Rule.Name, "-", "-", "-", "-", "-", "-")
 		}

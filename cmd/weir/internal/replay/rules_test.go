@@ -106,7 +106,8 @@ func TestWhatALogCannotTell(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Rules[5].Matched)
 	assert.Equal(t, uint64(0), r.Rules[6].Matched, "its referer is -")
 
-	r = runRules(t, rules, log+logLine("h", 0, "GET http://b.example/ HTTP/1.1", "200"), RulesOptions{Host: "a.example"})
+	r = runRules(t, rules, log+logLine("h", 0, "GET http://b.example/ HTTP/1.1", "200"),
+		RulesOptions{Host: "a.example"})
 	assert.Empty(t, r.Rules[0].Blind)
 	assert.Equal(t, uint64(1), r.Rules[0].Matched, "the other line has its own host")
 	assert.Equal(t, uint64(2), r.Rules[1].Keys)
@@ -114,7 +115,8 @@ func TestWhatALogCannotTell(t *testing.T) {
 
 func TestWhatIsNoRequest(t *testing.T) {
 	r := runRules(t, "rules: [{name: a, rate: 1/h, burst: 1}]",
-		logLine("h", 0, "-", "408")+logLine("h", 0, `\x16\x03\x01`, "400")+logLine("h", 0, "GET nothing HTTP/1.1", "400")+
+		logLine("h", 0, "-", "408")+logLine("h", 0, `\x16\x03\x01`, "400")+logLine("h", 0, "GET nothing HTTP/1.1",
+			"400")+
 			logLine("h", 0, "GET / HTTP/1.0", "200")+logLine("h", 0, "OPTIONS * HTTP/1.1", "200"), RulesOptions{})
 	assert.Equal(t, uint64(3), r.NotHTTP)
 	assert.Equal(t, uint64(5), r.Requests)
@@ -247,7 +249,8 @@ func TestSeries(t *testing.T) {
 }
 
 func TestRulesOutput(t *testing.T) {
-	log := strings.Repeat(logLine("h1", 0, "GET /a HTTP/1.1", "200"), 3) + logLine("h2", 60, `GET /\x1b HTTP/1.1`, "200")
+	log := strings.Repeat(logLine("h1", 0, "GET /a HTTP/1.1", "200"), 3) + logLine("h2", 60, `GET /\x1b HTTP/1.1`,
+		"200")
 	r := runRules(t, `rules:
 - {name: client, rate: 1/h, burst: 1}
 - {name: by-path, key: path, rate: 1/h, burst: 1, shadow: true, match: {path: /a}}

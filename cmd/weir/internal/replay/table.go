@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	"github.com/weir-go/weir/cmd/weir/internal/number"
 )
 
 // WriteTable writes the report for people, with at most top refused keys. Names
@@ -37,7 +37,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		row{"keys", c.Keys, ""})
 	t.reasons()
 	t.outcomes(c.Outcomes)
-	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n", c.Window, comma(c.Limit))
+	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n",
+		c.Window, number.Comma(c.Limit))
 	t.leftOut(c.LeftOut)
 	return t.write(w, c.EvictionNote())
 }
@@ -52,7 +53,7 @@ type table struct {
 }
 
 func newTable(l *Log) *table {
-	return &table{log: l, width: max(len("requests"), len(comma(max(l.Requests, l.Skipped))))}
+	return &table{log: l, width: max(len("requests"), len(number.Comma(max(l.Requests, l.Skipped))))}
 }
 
 func (t *table) write(w io.Writer, note string) error {
@@ -82,7 +83,7 @@ func (t *table) totals(rows ...row) {
 	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, ""})
 	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintf(tw, "%s\t%s", r.name, t.number(comma(r.n)))
+		fmt.Fprintf(tw, "%s\t%s", r.name, t.number(number.Comma(r.n)))
 		if r.note != "" {
 			fmt.Fprintf(tw, "\t%s", r.note)
 		}
@@ -102,7 +103,7 @@ func (t *table) reasons() {
 		fmt.Fprintf(&t.out, "  %s\n", reason)
 	}
 	if more := l.Skipped - uint64(len(l.Reasons)); more > 0 {
-		fmt.Fprintf(&t.out, "  and %s more\n", comma(more))
+		fmt.Fprintf(&t.out, "  and %s more\n", number.Comma(more))
 	}
 }
 
@@ -116,18 +117,20 @@ func (t *table) mostRefused(keys []Key) {
 func (t *table) keys(heading string, keys []Key) {
 	g := t.grid(heading, t.number("requests"), t.number("refused"), "   share")
 	for _, k := range keys {
-		g.line(k.Name, comma(k.Requests), comma(k.Refused), share(k.Refused, k.Requests))
+		g.line(k.Name, number.Comma(k.Requests), number.Comma(k.Refused), share(k.Refused, k.Requests))
 	}
 	g.done()
 }
 
 // outcomes writes a line for each policy.
 func (t *table) outcomes(all []Compared) {
-	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess", "bytes a key")
+	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess",
+		"bytes a key")
 	for _, o := range all {
 		g.line(o.Policy.String(),
-			comma(o.Allowed), comma(o.Refused), share(o.Refused, t.log.Requests),
-			comma(uint64(len(o.RefusedKeys))), comma(o.WorstExcess), comma(uint64(math.Round(o.BytesPerKey))))
+			number.Comma(o.Allowed), number.Comma(o.Refused), share(o.Refused, t.log.Requests),
+			number.Comma(uint64(len(o.RefusedKeys))), number.Comma(o.WorstExcess),
+			number.Comma(uint64(math.Round(o.BytesPerKey))))
 	}
 	g.done()
 }
@@ -163,9 +166,6 @@ func (t *table) leftOut(policies []LeftOut) {
 		fmt.Fprintf(&t.out, "  %s\n", l)
 	}
 }
-
-// comma writes 1234567 as 1,234,567.
-func comma(n uint64) string { return humanize.Comma(int64(n)) }
 
 // share writes part as a percentage of whole; there is none of nothing.
 func share(part, whole uint64) string {

@@ -5,27 +5,30 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
-	"github.com/dustin/go-humanize"
-
-	"github.com/weir-go/weir/cmd/weir/internal/chart"
+	"github.com/weir-go/weir/cmd/weir/internal/number"
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
 	"github.com/weir-go/weir/cmd/weir/internal/suggest"
+	"github.com/weir-go/weir/internal/chart"
 )
 
 //go:embed page.html
 var page string
 
 var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
-	"comma":  func(n uint64) string { return humanize.Comma(int64(n)) },
-	"count":  func(keys []replay.Key) string { return humanize.Comma(int64(len(keys))) },
+	"style":  chart.Style,
+	"legend": legend,
+	"comma":  number.Comma,
+	"count":  func(keys []replay.Key) string { return number.Comma(uint64(len(keys))) },
 	"share":  share,
 	"time":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"span":   span,
 	"series": series,
 	"rows":   rows,
 	"curve":  curve,
+	"across": func(c *suggest.Curve) string { return "lowest rate, by " + across(c) },
 	"near":   near,
 	"bar":    func(part, whole uint64) float64 { return 100 * float64(part) / float64(max(whole, 1)) },
 }).Parse(page))
@@ -78,25 +81,52 @@ func span(from, to time.Time) string {
 	return fmt.Sprintf("%d days %v", d/day, d%day)
 }
 
+// chartHeight is that of a field, in pixels.
+const chartHeight = 180
+
+// legend returns a legend of colours and texts that alternate.
+func legend(entries ...string) template.HTML {
+	var keys []chart.Key
+	for i := 0; i+1 < len(entries); i += 2 {
+		keys = append(keys, chart.Key{Colour: chart.Colour(entries[i]), Text: entries[i+1]})
+	}
+	return chart.Legend(keys...)
+}
+
 // series draws requests over time.
 func series(s replay.Series) template.HTML {
-	bars := make([]chart.Bar, len(s.Bins))
-	all := chart.Bar{}
-	for i, b := range s.Bins {
-		bars[i] = chart.Bar{All: b.Requests, Part: b.Refused}
-		all.All, all.Part = all.All+b.Requests, all.Part+b.Refused
+	count := float64(len(s.Bins))
+	var requests, refused, highest uint64
+	for _, b := range s.Bins {
+		requests, refused, highest = requests+b.Requests, refused+b.Refused, max(highest, b.Requests)
 	}
+	p := chart.Plot{X: chart.Linear(0, count, timeTicks(s)...), Y: chart.FromZero(float64(highest), 1, chart.Short),
+		Height: chartHeight}
+	for i, b := range s.Bins {
+		from := float64(i)
+		to := from + 1
+		if count < 100 {
+			to -= 0.12 // a gap, unless the bars are thin
+		}
+		p.Column(chart.Orange, from, to, 0, float64(b.Refused))
+		p.Column(chart.Blue, from, to, float64(b.Refused), float64(b.Requests))
+	}
+	return p.Chart(fmt.Sprintf("Requests over time, %v a bar: %d requests, %d of them refused.", s.Bin, requests,
+		refused)).HTML()
+}
+
+// timeTicks are the beginning, the middle and the end of a series.
+func timeTicks(s replay.Series) []chart.Tick {
 	end := s.Start.Add(time.Duration(len(s.Bins)) * s.Bin)
-	middle := s.Start.Add(end.Sub(s.Start) / 2)
 	layout := "15:04:05"
 	if end.Sub(s.Start) > 24*time.Hour {
 		layout = "01-02 15:04"
 	}
-	var labels []string
-	for _, t := range []time.Time{s.Start, middle, end} {
-		labels = append(labels, t.UTC().Format(layout))
+	var ticks []chart.Tick
+	for i, t := range []time.Time{s.Start, s.Start.Add(end.Sub(s.Start) / 2), end} {
+		ticks = append(ticks, chart.Tick{At: float64(i) / 2 * float64(len(s.Bins)), Text: t.UTC().Format(layout)})
 	}
-	return chart.Bars(fmt.Sprintf("Requests over time, %v a bar: %d requests, %d of them refused.", s.Bin, all.All, all.Part), bars, labels)
+	return ticks
 }
 
 // A binRow is a stretch of time in the table beside its bar.
@@ -114,20 +144,31 @@ func rows(s replay.Series) (all []binRow) {
 	return all
 }
 
+// across returns what the points of a curve differ in, besides their rate.
+func across(c *suggest.Curve) string {
+	if c.Points[0].Window > 0 {
+		return "window"
+	}
+	return "burst"
+}
+
 // curve draws the suggested pairs.
 func curve(c *suggest.Curve) template.HTML {
 	var points []chart.Point
-	across := chart.Axis{Label: "burst", Log: true}
+	label := across(c)
 	for i := range c.Points {
 		p := &c.Points[i]
 		x := float64(p.Burst)
 		if p.Window > 0 {
-			x, across = p.Window.Seconds(), chart.Axis{Label: "window in seconds", Log: true}
+			x, label = p.Window.Seconds(), "window in seconds"
 		}
 		points = append(points, chart.Point{X: x, Y: p.PerSecond()})
 	}
-	return chart.Curve(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent.", across.Label, c.Percent),
-		points, c.Best, across, chart.Axis{Log: true, Ticks: rateTicks, Text: rate})
+	xs, ys := split(points)
+	x := chart.LogAround(xs, nil, chart.Short)
+	x.Label = label
+	return line(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent.", label, c.Percent),
+		points, c.Best, x, chart.LogAround(ys, rateTicks, rate))
 }
 
 // near draws what is refused at rates about the suggested one.
@@ -141,9 +182,33 @@ func near(c *suggest.Curve) template.HTML {
 			chosen = i
 		}
 	}
-	return chart.Curve("The share of requests refused at rates about the suggested one.", points, chosen,
-		chart.Axis{Label: "rate", Log: true, Ticks: rateTicks, Text: rate},
-		chart.Axis{Text: func(v float64) string { return fmt.Sprintf("%.3g %%", v) }})
+	xs, ys := split(points)
+	x := chart.LogAround(xs, rateTicks, rate)
+	x.Label = "rate"
+	return line("The share of requests refused at rates about the suggested one.", points, chosen, x,
+		chart.FromZero(slices.Max(append(ys, 0)), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }))
+}
+
+func split(points []chart.Point) (xs, ys []float64) {
+	for _, p := range points {
+		xs, ys = append(xs, p.X), append(ys, p.Y)
+	}
+	return xs, ys
+}
+
+// line draws a line through the points, with a mark at each and a larger one at the chosen; -1 is none.
+func line(label string, points []chart.Point, chosen int, x, y chart.Axis) template.HTML {
+	p := chart.Plot{X: x, Y: y, Height: chartHeight}
+	p.Line(chart.Line{Colour: chart.Blue, Points: points})
+	for i, at := range points {
+		if i != chosen {
+			p.Mark(chart.Blue, at, 2.5)
+		}
+	}
+	if chosen >= 0 {
+		p.Mark(chart.Green, points[chosen], 6)
+	}
+	return p.Chart(label).HTML()
 }
 
 // rateTicks are the rates that an axis is marked with, in tokens a second.

@@ -7,6 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
@@ -40,22 +41,25 @@ func (s *Server) ready() error {
 
 // shownRules returns the rules of a generation as the administrator sees them.
 func (g *generation) shownRules() []admin.Rule {
-	shown := make([]admin.Rule, len(g.file.Rules))
-	for i := range g.file.Rules {
-		rule := &g.file.Rules[i]
+	shown := make([]admin.Rule, len(g.rules))
+	for i, rule := range g.rules {
+		key := rule.Limit().Key
+		shown[i] = admin.Rule{
+			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
+		}
 		if rule.Store != nil {
-			shown[i] = admin.Rule{
-				Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Stored: g.stored[rule.Name].value,
-				Text:  func(parts []string) string { return typedText(rule.Key, g.ip, parts) },
-				Parts: partLabels(rule.Key),
+			shown[i].Stored = g.stored[rule.Name].value
+			shown[i].Text = func(parts []string) string {
+				text, _ := key.Text(rule.Typed(parts))
+				return text
 			}
 			continue
 		}
 		limiter := g.limiters[rule.Name].value
-		shown[i] = admin.Rule{
-			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Limiter: limiter,
-			Key:   func(parts []string) engine.Key { return typedKey(limiter, rule.Key, g.ip, parts) },
-			Parts: partLabels(rule.Key),
+		shown[i].Limiter = limiter
+		shown[i].Key = func(parts []string) engine.Key {
+			k, _ := key(httplimit.HasherOf(limiter), rule.Typed(parts))
+			return k
 		}
 	}
 	return shown

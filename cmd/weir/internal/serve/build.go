@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/redislimit"
@@ -52,7 +53,10 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 			undo = append(undo, u)
 		}
 	}
-	if g.ip, err = clientIP(file); err != nil {
+	if g.ip, err = rules.ClientIP(file); err != nil {
+		return nil, err
+	}
+	if g.rules, err = rules.Compile(file, g.ip.Key); err != nil {
 		return nil, err
 	}
 	if g.limits, err = s.middleware(g, a); err != nil {
@@ -71,7 +75,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo func(), err error) {
 	old := before.limiters[rule.Name]
 	if change.Limit == config.Adjust {
-		if err := old.value.SetPolicy(rule.Policy, tierPolicies(rule)...); err != nil {
+		if err := old.value.SetPolicy(rule.Policy, rule.TierPolicies()...); err != nil {
 			change.Limit, change.Reason = config.Replace, "the limiter does not take the new numbers: "+err.Error()
 		} else {
 			undo = func() { restore(old.value, before.file, rule.Name) }
@@ -80,7 +84,7 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	switch change.Limit {
 	case config.Keep, config.Adjust:
 		g.limiters[rule.Name] = old.acquire()
-	default: // it is new or replaced
+	case config.Replace, config.Add:
 		limiter, err := rule.NewLimiter(s.config.LimiterOptions...)
 		if err != nil {
 			return nil, &LimiterError{rule.Name, err}
@@ -106,27 +110,16 @@ func (e *LimiterError) Unwrap() error { return e.Err }
 func restore(l *engine.Limiter, file *config.File, name string) {
 	for i := range file.Rules {
 		if rule := &file.Rules[i]; rule.Name == name {
-			_ = l.SetPolicy(rule.Policy, tierPolicies(rule)...) // it had them: it takes them
+			_ = l.SetPolicy(rule.Policy, rule.TierPolicies()...) // it had them: it takes them
 		}
 	}
-}
-
-func tierPolicies(r *config.Rule) []engine.Policy {
-	if r.Tiers == nil {
-		return nil
-	}
-	return r.Tiers.Policies
 }
 
 // middleware makes the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
-	limits := make([]httplimit.Limit, len(g.file.Rules))
-	for i := range g.file.Rules {
-		rule := &g.file.Rules[i]
-		var err error
-		if limits[i], err = g.limitOf(rule); err != nil {
-			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
-		}
+	limits := make([]httplimit.Limit, len(g.rules))
+	for i, rule := range g.rules {
+		limits[i] = g.limitOf(rule)
 	}
 	options := answerOptions(g.file)
 	if a != nil {

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/redislimit"
@@ -17,8 +19,9 @@ type generation struct {
 	file       *config.File
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
+	rules      []*rules.Rule
 	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
-	store      *refcounted[*redislimit.Store]              // nil where no rule is kept in one
+	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
 	transports map[transportKey]*refcounted[*http.Transport]
 	read       fieldsRead
@@ -77,6 +80,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
 	}
 	defer g.leave()
+	if strings.EqualFold(r.Method, http.MethodConnect) {
+		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
+			"its upstreams only")
+		return
+	}
 	s.counts.requests.Add(1)
 	if err := g.read.check(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())

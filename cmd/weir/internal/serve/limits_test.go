@@ -2,17 +2,10 @@ package serve
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 )
 
 func TestSevenQuickRequests(t *testing.T) {
@@ -158,46 +151,5 @@ func TestTiersCostsShadowAndHosts(t *testing.T) {
 	}
 	for range 3 {
 		assert.Equal(t, 200, s.get("/tried").status)
-	}
-}
-
-// What is typed into a form finds the bucket that requests with it are charged to.
-func TestTypedKeys(t *testing.T) {
-	file, err := config.Parse("weir.yaml", []byte(`
-client_ip: {ipv6_prefix: 56}
-rules:
-  - {name: a, rate: 1/s}
-  - {name: b, rate: 1/s, key: header:X-Api-Key}
-  - {name: c, rate: 1/s, key: [ip, path, method, host, "cookie:id"]}
-  - {name: d, rate: 1/s, key: global}`))
-	require.NoError(t, err)
-	ip, err := clientIP(file)
-	require.NoError(t, err)
-	r := httptest.NewRequest(http.MethodPost, "http://API.example.com:80//x/../login", nil)
-	r.RemoteAddr = "[2001:db8::1]:80"
-	r.AddCookie(&http.Cookie{Name: "id", Value: "7"})
-	withHeader := r.Clone(t.Context())
-	withHeader.Header.Set("X-Api-Key", "alice")
-	for _, c := range []struct {
-		rule  int
-		r     *http.Request
-		texts []string
-	}{
-		{0, r, []string{"2001:db8::ffff"}},
-		{1, r, []string{"2001:db8::1"}},
-		{1, withHeader, []string{"alice"}},
-		{2, r, []string{"2001:db8::1", "/login/", "POST", "api.example.com", "7"}},
-		{3, r, nil},
-	} {
-		rule := &file.Rules[c.rule]
-		l, err := rule.NewLimiter(engine.MaxKeys(10))
-		require.NoError(t, err)
-		key, err := keyFunc(rule.Key, ip)
-		require.NoError(t, err)
-		charged, ok := key(httplimit.HasherOf(l), c.r)
-		require.True(t, ok)
-		assert.Equal(t, charged, typedKey(l, rule.Key, ip, c.texts), rule.Name)
-		assert.NotEqual(t, charged, l.Key("else"))
-		require.NoError(t, l.Close())
 	}
 }

@@ -1,63 +1,22 @@
 package serve
 
 import (
-	"net/http"
-	"strconv"
-
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/httplimit"
 )
 
-// limitOf returns the limit of a rule.
-func (g *generation) limitOf(rule *config.Rule) (httplimit.Limit, error) {
-	key, err := keyFunc(rule.Key, g.ip)
-	if err != nil {
-		return httplimit.Limit{}, err
-	}
-	l := httplimit.Limit{
-		Name:   rule.Name,
-		Match:  rule.Match.Matches,
-		Key:    key,
-		Cost:   cost(rule.Cost),
-		Tier:   tier(rule.Tiers),
-		Refund: refund(rule.Refund),
-		Shadow: rule.Shadow,
-	}
+// limitOf returns the limit of a rule with what decides in this generation.
+func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
+	l := rule.Limit()
 	if rule.Store == nil {
 		l.Limiter = g.limiters[rule.Name].value
-		return l, nil
+		return l
 	}
-	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client
-	// who has gone: neither is to come to the upstream.
+	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client that
+	// has gone: neither request is to come to the upstream.
 	l.Backend, l.Window, l.OnError = g.stored[rule.Name].value, rule.Policy.Window(), httplimit.FailClosed
-	return l, nil
-}
-
-func cost(c config.Cost) func(*http.Request) uint64 {
-	if c.Header == "" {
-		return func(*http.Request) uint64 { return c.Default }
-	}
-	return func(r *http.Request) uint64 {
-		n, err := strconv.ParseUint(r.Header.Get(c.Header), 10, 64)
-		if err != nil || n == 0 {
-			return c.Default
-		}
-		return min(n, c.Max)
-	}
-}
-
-func tier(t *config.Tiers) func(*http.Request) int {
-	if t == nil {
-		return nil
-	}
-	return func(r *http.Request) int { return t.Of(r.Header.Get(t.Header)) }
-}
-
-func refund(s config.Statuses) func(*http.Request, int) bool {
-	if len(s) == 0 {
-		return nil
-	}
-	return func(_ *http.Request, status int) bool { return s.Contains(status) }
+	return l
 }
 
 // styles are the header styles of a rule file.

@@ -17,16 +17,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/leakcheck"
 )
 
 // The client of the store leaves a goroutine that sleeps for up to a second and ends.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
-}
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // clock is a time that moves only when the test says so.
 type clock struct{ nanos atomic.Int64 }

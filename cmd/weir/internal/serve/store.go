@@ -23,7 +23,7 @@ func (s *Server) openStore(g, before *generation) error {
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}
-	g.store = newRefcounted(store, func(s *redislimit.Store) { _ = s.Close() }) // always nil
+	g.store = newRefcounted(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
 	return nil
 }
 

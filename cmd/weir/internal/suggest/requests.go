@@ -68,6 +68,7 @@ func (r *requests) refused(policy engine.Policy, most uint64) (refused uint64, e
 	}
 }
 
+// replay puts the requests of busy keys to a limiter with room for so many keys.
 func (r *requests) replay(policy engine.Policy, most uint64, room int) (refused, evicted uint64, err error) {
 	var now atomic.Int64
 	now.Store(r.all[0].UnixNano)

@@ -2,8 +2,6 @@ package suggest
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -16,63 +14,59 @@ type scale []step
 
 // A step is one choice of numbers.
 type step struct {
-	rate   engine.Rate
-	burst  uint64
-	window time.Duration
-	most   uint64 // that a key can have at once
-	policy func(engine.Rate, uint64) engine.Policy
+	limit.Numbers
+	window time.Duration // 0 for a bucket
+	most   uint64        // that a key can have at once
 }
 
 func (s step) point() Point {
-	return Point{Rate: s.rate, Burst: s.burst, Window: s.window, Policy: s.policy(s.rate, s.most)}
+	p := Point{Rate: s.Rate, Window: s.window, Policy: s.Policy()}
+	if s.Burst != nil {
+		p.Burst = *s.Burst
+	}
+	return p
 }
 
 // made reports whether the engine has such a limiter: a sliding log, for one, ends at 4,096.
-func (s step) made() bool {
-	limiter, err := engine.New(s.policy(s.rate, s.most), engine.MaxKeys(1))
-	if err != nil {
-		return false
-	}
-	_ = limiter.Close() // always nil
-	return true
-}
+func (s step) made() bool { return s.Policy().Check() == nil }
 
 // ladder returns a scale for each burst, or each window, worth trying, and the period that the
 // rule has, 0 for a token bucket.
 func ladder(rule *config.Rule, r *requests) (scales []scale, period time.Duration) {
-	a := limit.Find(rule.Algorithm)
-	if a.WantsWhole() {
-		_, period, _ = rule.Rate.Whole() // it is whole
+	at := func(rate engine.Rate) limit.Numbers {
+		return limit.Numbers{Algorithm: rule.Policy.Algorithm(), Rate: rate, Aligned: rule.Policy.IsAligned()}
 	}
-	policy := func(rate engine.Rate, burst uint64) engine.Policy {
-		if !a.HasBurst() {
-			return a.Policy(limit.Rate{Rate: rate}, nil, rule.Aligned)
-		}
-		return a.Policy(limit.Rate{Rate: rate}, &burst, false)
+	full := func(rate engine.Rate, burst uint64) step {
+		n := at(rate)
+		n.Burst = &burst
+		return step{Numbers: n, most: burst}
 	}
-	if !a.HasBurst() {
+	switch rule.Policy.Algorithm() {
+	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+		period = rule.Policy.Window()
 		for _, window := range windows(period, r.span) {
 			scales = append(scales, whole(window, r.most, func(rate engine.Rate, n uint64) step {
-				return step{rate, 0, window, n, policy}
+				return step{at(rate), window, n}
 			}))
 		}
-		return scales, period
-	}
-	for _, burst := range bursts(r.dearest, r.most) {
-		if a.RefillsAtOnce() {
-			scales = append(scales, whole(period, burst, func(rate engine.Rate, _ uint64) step {
-				return step{rate, burst, 0, burst, policy}
-			}))
-			continue
+	case engine.AlgorithmBatchRefill:
+		period = rule.Policy.Rate().Period()
+		for _, burst := range bursts(r.dearest, r.most) {
+			scales = append(scales,
+				whole(period, burst, func(rate engine.Rate, _ uint64) step { return full(rate, burst) }))
 		}
-		var s scale
-		for _, rate := range rates {
-			s = append(s, step{rate, burst, 0, burst, policy})
-			if perSecond(rate) >= float64(burst) {
-				break // a full bucket a second: stamps of whole seconds cannot tell more
+	case engine.AlgorithmTokenBucket:
+		for _, burst := range bursts(r.dearest, r.most) {
+			var s scale
+			for _, rate := range rates {
+				s = append(s, full(rate, burst))
+				if perSecond(rate) >= float64(burst) {
+					break // a full bucket a second: stamps of whole seconds cannot tell more
+				}
 			}
+			scales = append(scales, s)
 		}
-		scales = append(scales, s)
+	case engine.NoAlgorithm:
 	}
 	return scales, period
 }
@@ -112,7 +106,8 @@ func bursts(dearest, most uint64) (all []uint64) {
 // windows are the rule's own and some usual ones, those not longer than the log.
 func windows(period, span time.Duration) []time.Duration {
 	all := []time.Duration{period}
-	for _, w := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour} {
+	for _, w := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
+		24 * time.Hour} {
 		if w <= span && w != period {
 			all = append(all, w)
 		}
@@ -147,21 +142,5 @@ func allRates() (all []engine.Rate) {
 	return all
 }
 
-// perSecond reads a rate back from its text.
-func perSecond(r engine.Rate) float64 {
-	n, text, _ := strings.Cut(r.String(), "/")
-	tokens, _ := strconv.ParseFloat(n, 64)
-	return tokens / period(text).Seconds()
-}
-
-// period reads the second half of a rate: a unit or a duration.
-func period(text string) time.Duration {
-	if text == "d" {
-		return 24 * time.Hour
-	}
-	if !strings.ContainsAny(text, "0123456789") {
-		text = "1" + text
-	}
-	d, _ := time.ParseDuration(text) // the engine wrote it
-	return d
-}
+// perSecond returns a rate as a number.
+func perSecond(r engine.Rate) float64 { return r.Tokens() / r.Period().Seconds() }

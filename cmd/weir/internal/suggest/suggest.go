@@ -47,7 +47,7 @@ func (p *Point) PerSecond() float64 { return perSecond(p.Rate) }
 // is told how many of all steps are done.
 //
 // The requests are taken as they are in the log, those that another rule would have refused
-// included. Tiers are left out: the limit is for those who have none.
+// included. Requests in a tier are left out: the limit is that of the others.
 func Find(rule *config.Rule, trace *replay.Trace, percent float64, progress func(done, all int)) (*Curve, error) {
 	if !(percent >= 0 && percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", percent)
@@ -152,7 +152,7 @@ func (r *requests) try(s scale, i int) (*Point, error) {
 func (r *requests) near(s scale, chosen engine.Rate) (points []Point, err error) {
 	at := 0
 	for i := range s {
-		if s[i].rate == chosen {
+		if s[i].Rate == chosen {
 			at = i
 		}
 	}

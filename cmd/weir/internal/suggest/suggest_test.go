@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
 	"github.com/weir-go/weir/engine"
 )
@@ -84,7 +85,8 @@ func TestWhereThereIsNothingToSuggest(t *testing.T) {
 	assert.Equal(t, -1, c.Best)
 	var out strings.Builder
 	require.NoError(t, c.WriteTable(&out, "a"))
-	assert.Equal(t, "\na: at most 1 % of 0 requests of 0 keys refused\nno suggestion: the rule counts no request of this log\n", out.String())
+	assert.Equal(t, "\na: at most 1 % of 0 requests of 0 keys refused\nno suggestion: the rule counts no request of "+
+		"this log\n", out.String())
 
 	for _, percent := range []float64{-1, 100, 1e9} {
 		_, err := Find(rule(t, "rate: 1/s"), trace(0), percent, nil)
@@ -138,7 +140,8 @@ func TestScales(t *testing.T) {
 	}
 	assert.Equal(t, []uint64{4, 5, 6, 7, 8, 9, 10, 12, 15}, bursts(4, 14))
 	assert.Equal(t, []uint64{100, 120}, bursts(100, 101))
-	s := whole(time.Minute, 100_000, func(r engine.Rate, n uint64) step { return step{rate: r, most: n} })
+	s := whole(time.Minute, 100_000,
+		func(r engine.Rate, n uint64) step { return step{Numbers: limit.Numbers{Rate: r}, most: n} })
 	assert.Equal(t, uint64(100_000), s[len(s)-1].most)
 	assert.Equal(t, uint64(1), s[0].most)
 }
@@ -172,7 +175,8 @@ func run(t *testing.T, f *config.File, log string) *replay.RuleReport {
 func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		for _, settings := range []string{
-			"rate: 1/s", "rate: 1/s, algorithm: batch-refill", "rate: 1/m, algorithm: fixed-window", "rate: 1/m, algorithm: fixed-window, aligned: true",
+			"rate: 1/s", "rate: 1/s, algorithm: batch-refill", "rate: 1/m, algorithm: fixed-window", "rate: 1/m, " +
+				"algorithm: fixed-window, aligned: true",
 			"rate: 1/m, algorithm: sliding-window", "rate: 1/m, algorithm: sliding-log",
 		} {
 			file, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+settings+"}]"))
@@ -233,5 +237,6 @@ func TestTheKneeIsTheFarthestBelowTheLine(t *testing.T) {
 	}}
 	c.choose(0)
 	assert.Equal(t, 2, c.Best)
-	assert.Equal(t, "the knee of the curve: a burst of 2 needs 45.0 times the rate, a burst of 100 still needs 0.50 of it", c.Reason)
+	assert.Equal(t, "the knee of the curve: a burst of 2 needs 45.0 times the rate, a burst of 100 still needs 0.50 "+
+		"of it", c.Reason)
 }

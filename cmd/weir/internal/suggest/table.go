@@ -6,14 +6,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/dustin/go-humanize"
+	"github.com/weir-go/weir/cmd/weir/internal/number"
 )
 
 // WriteTable writes the curve of the rule of that name for people.
 func (c *Curve) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%s: at most %v %% of %s requests of %s keys refused\n",
-		name, c.Percent, comma(c.Requests), comma(uint64(c.Keys)))
+		name, c.Percent, number.Comma(c.Requests), number.Comma(uint64(c.Keys)))
 	if c.Best < 0 {
 		fmt.Fprintf(&out, "no suggestion: %s\n", c.Reason)
 	} else {
@@ -37,9 +37,9 @@ func (c *Curve) table(out io.Writer) {
 		if i == c.Best {
 			mark = "*"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%v\t%s\t%s\t", mark, p.Across(), p.Rate, comma(p.Refused), c.share(p.Refused))
+		fmt.Fprintf(tw, "%s\t%s\t%v\t%s\t%s\t", mark, p.Across(), p.Rate, number.Comma(p.Refused), c.share(p.Refused))
 		if p.HasLower() {
-			fmt.Fprintf(tw, "%v\t%s\t%s\t\n", p.Lower, comma(p.LowerRefused), c.share(p.LowerRefused))
+			fmt.Fprintf(tw, "%v\t%s\t%s\t\n", p.Lower, number.Comma(p.LowerRefused), c.share(p.LowerRefused))
 		} else {
 			fmt.Fprint(tw, "-\t-\t-\t\n")
 		}
@@ -52,7 +52,7 @@ func (p *Point) Across() string {
 	if p.Window > 0 {
 		return p.Window.String()
 	}
-	return comma(p.Burst)
+	return number.Comma(p.Burst)
 }
 
 // Settings is the point as a rule file has it.
@@ -66,5 +66,3 @@ func (p *Point) Settings() string {
 func (c *Curve) share(refused uint64) string {
 	return fmt.Sprintf("%.2f %%", 100*float64(refused)/float64(max(c.Requests, 1)))
 }
-
-func comma(n uint64) string { return humanize.Comma(int64(n)) }

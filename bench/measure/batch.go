@@ -1,0 +1,55 @@
+package measure
+
+import (
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// batchSize is how many requests a batch has.
+const batchSize = 250
+
+// batch decides requests whose keys are hashed already, one by one or a batch at a time.
+type batch struct {
+	limiter *engine.Limiter
+	keys    []engine.Key
+	whole   bool
+}
+
+func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (Decider, func(), error) {
+	l, err := Weir(r, engine.ClockTSC())
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &batch{l, make([]engine.Key, requests.Len()), whole}
+	for i := range b.keys {
+		b.keys[i] = l.Key(requests.At(i))
+	}
+	return b, func() { l.Close() }, nil
+}
+
+// Decide implements Decider. The stream must be the one that the batch was opened with.
+func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
+	var decisions [batchSize]engine.Decision
+	for from < to {
+		keys := b.keys[from:min(from+batchSize, to)]
+		from += len(keys)
+		if b.whole {
+			if err := b.limiter.TakeBatch(keys, 1, decisions[:len(keys)]); err != nil {
+				return allowed // too few, which fails the row
+			}
+		} else {
+			for i, k := range keys {
+				decisions[i] = b.limiter.TakeKey(k, 1)
+			}
+		}
+		for i := range keys {
+			if decisions[i].Allowed {
+				allowed++
+			}
+		}
+	}
+	return allowed
+}
+
+// Before returns the decider for the keys that are there before the clock starts.
+func (b *batch) Before() Decider { return Keyed{Limiter: b.limiter} }

@@ -1,0 +1,163 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-go/weir/bench/floor"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// The names of the subjects that are not peers.
+const (
+	WeirTSC      = "weir, TSC clock"
+	WeirCoarse   = "weir, coarse clock"
+	WeirPrecise  = "weir, precise clock"
+	WeirSingle   = "weir, TakeKey"
+	WeirBatch    = "weir, TakeBatch"
+	FloorTSC     = "floor, TSC clock"
+	FloorCoarse  = "floor, coarse clock"
+	FloorPrecise = "floor, precise clock"
+	FloorHot     = "floor, contended CAS"
+
+	Loop         = "loop alone"
+	Hash         = "hash alone"
+	Swap         = "CAS alone"
+	ClockCoarse  = "coarse clock alone"
+	ClockTSC     = "TSC clock alone"
+	ClockPrecise = "precise clock alone"
+)
+
+// Of returns the names of weir and the floors that are measured on a row. Rows whose keys are in the caches show how
+// much the clock costs, so they have every clock; the others have the default one.
+func Of(r *workload.Row) []string {
+	switch {
+	case r.Batch:
+		return []string{WeirSingle, WeirBatch}
+	case r.Hot:
+		return []string{FloorHot, FloorTSC, FloorCoarse, WeirTSC, WeirCoarse}
+	case r.Draw == workload.InTurn:
+		return []string{FloorCoarse, FloorTSC, FloorPrecise, WeirCoarse, WeirTSC, WeirPrecise}
+	}
+	if !floor.TSC() {
+		return []string{FloorPrecise, WeirPrecise}
+	}
+	return []string{FloorTSC, WeirTSC}
+}
+
+// Parts returns the names of the parts of a floor.
+func Parts() []string {
+	return []string{Loop, Hash, Swap, ClockCoarse, ClockTSC, ClockPrecise}
+}
+
+// IsWeir and IsFloor report whether a name is one of weir's or of a floor.
+func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
+func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
+
+// FloorOf returns the floor that something measured on a row is compared with: weir by each
+// clock with the floor of that clock, and peers, which all read the precise clock, with the floor
+// of the default one, so that all bars of a chart have one measure.
+func FloorOf(r *workload.Row, name string) string {
+	switch {
+	case r.Batch:
+		return WeirSingle
+	case r.Hot:
+		return FloorHot
+	case name == WeirCoarse:
+		return FloorCoarse
+	case name == WeirPrecise:
+		return FloorPrecise
+	}
+	return FloorTSC
+}
+
+// Cannot returns why a subject is not measured on a row, or "" if it is.
+func Cannot(r *workload.Row, name string) string {
+	if strings.Contains(name, "TSC") && !floor.TSC() {
+		return "the kernel does not trust this processor's counter"
+	}
+	for _, p := range peers.All() {
+		if p.Name == name {
+			if r.Refused && p.Cannot[peers.Refuse] != "" {
+				return p.Cannot[peers.Refuse]
+			}
+			if r.Keys > 1 {
+				return p.Cannot[peers.Keys]
+			}
+		}
+	}
+	return ""
+}
+
+// slots returns how many slots weir has for so many keys.
+func slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
+
+// clocks are the clocks of weir by the name of the subject.
+var clocks = map[string]engine.Option{
+	WeirTSC: engine.ClockTSC(), WeirCoarse: engine.ClockCoarse(), WeirPrecise: engine.ClockPrecise(),
+}
+
+// Weir returns weir's limiter for a row, with its table in memory already.
+func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
+	if r.Aged {
+		return openAged(r, clock)
+	}
+	limit := r.Limit()
+	policy := engine.TokenBucket(engine.Per(float64(limit.Tokens), limit.Per), uint64(limit.Burst))
+	return engine.New(policy, append([]engine.Option{engine.MaxKeys(r.Capacity), engine.Prefault(), clock}, options...)...)
+}
+
+// Open makes the subject of that name for a row. It has not decided any request yet. The caller calls release when it
+// is done.
+func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
+	if clock, ok := clocks[name]; ok {
+		l, err := Weir(r, clock)
+		if err != nil {
+			return nil, nil, err
+		}
+		return Keyed{Limiter: l}, func() { l.Close() }, nil
+	}
+	if name == WeirSingle || name == WeirBatch {
+		return openBatch(r, name == WeirBatch, requests)
+	}
+	for _, p := range peers.All() {
+		if p.Name == name {
+			l, err := p.New(r.Limit(), r.Capacity)
+			return Keyed{Limiter: l}, func() {}, err
+		}
+	}
+	f, release, err := floor.New(floor.NewClock(), slots(r.Capacity))
+	if err != nil {
+		return nil, nil, err
+	}
+	l, ok := floors(f, r.Refused)[name]
+	if !ok {
+		release()
+		return nil, nil, fmt.Errorf("%q is nothing that could be measured", name)
+	}
+	return Keyed{Limiter: l}, release, nil
+}
+
+// floors returns the floors and their parts by name.
+func floors(f *floor.Floor, refused bool) map[string]peers.Limiter {
+	all := map[string]peers.Limiter{
+		FloorCoarse:  floor.AdmitCoarse{Floor: f},
+		FloorTSC:     floor.AdmitTSC{Floor: f},
+		FloorPrecise: floor.AdmitPrecise{Floor: f},
+		FloorHot:     floor.Hot{Floor: f},
+		Loop:         floor.Loop{},
+		Hash:         floor.Hash{Floor: f},
+		Swap:         floor.Swap{Floor: f},
+		ClockCoarse:  floor.ClockCoarse{Floor: f},
+		ClockTSC:     floor.ClockTSC{},
+		ClockPrecise: floor.ClockPrecise{Floor: f},
+	}
+	if refused {
+		all[FloorCoarse] = floor.RefuseCoarse{Floor: f}
+		all[FloorTSC] = floor.RefuseTSC{Floor: f}
+		all[FloorPrecise] = floor.RefusePrecise{Floor: f}
+	}
+	return all
+}

@@ -1,0 +1,20 @@
+package measure
+
+import (
+	"runtime"
+
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// Warm makes one request for every key of the stream. After it the keys are in the table, their memory is touched,
+// and a row that refuses has no token left.
+func Warm(d Decider, before *workload.Stream) {
+	if b, ok := d.(interface{ Before() Decider }); ok {
+		d = b.Before()
+	}
+	if before.Len() > 100_000 { // with all processors: this is not measured
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
+	}
+	Once(d, before)
+	runtime.GC()
+}

@@ -1,0 +1,209 @@
+// Package run measures: it makes a schedule of what to measure, runs it round by round in processes of its own,
+// and collects the results.
+package run
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// Sections are what can be measured besides rows.
+const (
+	Parts   = "parts"
+	Tables  = "tables"
+	Memory  = "memory"
+	Collect = "gc"
+	Latency = "latency"
+	Calls   = "allocations"
+)
+
+// Selectable returns the names of the rows and sections that can be chosen.
+func Selectable() []string {
+	return append(workload.Names(), Parts, Tables, Memory, Collect, Latency, Calls)
+}
+
+// Effort is how much to measure.
+type Effort int
+
+const (
+	Quick   Effort = iota // the targets, and three peers
+	Default               // every peer on the rows that are set up quickly, five on the others
+	Full                  // everything
+)
+
+// efforts are the numbers behind an Effort.
+var efforts = [...]struct {
+	rounds     int
+	each       time.Duration // of a cell
+	latency    time.Duration
+	largePeers int // rounds in which peers are measured on rows of ten million keys
+}{
+	Quick:   {3, 80 * time.Millisecond, time.Second, 0},
+	Default: {6, 120 * time.Millisecond, 3 * time.Second, 0},
+	Full:    {10, 300 * time.Millisecond, 15 * time.Second, 3},
+}
+
+// A cell is what one process measures.
+type cell struct {
+	row      workload.Row
+	cores    int
+	subjects []string
+	each     time.Duration
+	rounds   int // the cell is measured in the first of the run's rounds, this many
+}
+
+// A Schedule is what to measure.
+type Schedule struct {
+	Rounds   int
+	effort   Effort
+	cells    []cell
+	sections map[string]bool
+}
+
+// NewSchedule returns a schedule for the rows and sections of those names, or for all without names. rounds 0 is the
+// number that belongs to the effort. A name that does not exist and a number of rounds outside 1 to 1000 are errors.
+func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
+	if rounds < 0 || rounds > 1000 {
+		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)
+	}
+	p := &Schedule{Rounds: rounds, effort: effort, sections: map[string]bool{}}
+	if rounds == 0 {
+		p.Rounds = efforts[effort].rounds
+	}
+	if len(names) == 0 {
+		names = Selectable()
+	}
+	for _, name := range names {
+		if !slices.Contains(Selectable(), name) {
+			_, err := workload.Find(name) // its error suggests a row
+			return nil, fmt.Errorf("%w, %s", err, strings.Join(Selectable()[len(workload.Names()):], ", "))
+		}
+		row, err := workload.Find(name)
+		if err != nil {
+			p.sections[name] = true
+			continue
+		}
+		for _, cores := range p.coresOf(&row) {
+			p.addRow(row, cores)
+		}
+	}
+	return p, nil
+}
+
+// coresOf returns the numbers of processors to measure a row on.
+func (p *Schedule) coresOf(row *workload.Row) []int {
+	all := runtime.NumCPU()
+	switch {
+	case row.Hot:
+		return []int{all}
+	case row.Batch, p.effort == Quick && (row.Large() || row.Draw != workload.InTurn):
+		return []int{1}
+	}
+	var cores []int
+	for n := 1; n < all; n++ {
+		// 1, 2, 4, 8, ... unless there is time for each.
+		if p.effort == Full || n&(n-1) == 0 && (p.effort == Default || n == 1) {
+			cores = append(cores, n)
+		}
+	}
+	return append(cores, all)
+}
+
+// addRow adds the cells of a row. Where keys take seconds to make, weir and the floors share a
+// process.
+func (p *Schedule) addRow(row workload.Row, cores int) {
+	each := efforts[p.effort].each
+	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
+	if row.Large() {
+		p.cells = append(p.cells, cell{row, cores, ours, each, p.Rounds})
+	} else {
+		for _, name := range ours {
+			p.cells = append(p.cells, cell{row, cores, []string{name}, each, p.roundsOf(&row)})
+		}
+	}
+	for _, name := range p.peersOf(&row, cores) {
+		rounds := p.Rounds
+		if row.Large() {
+			rounds = min(rounds, efforts[p.effort].largePeers)
+		}
+		p.cells = append(p.cells, cell{row, cores, []string{name}, each, rounds})
+	}
+}
+
+// roundsOf returns the rounds of a row. One word that all processors write is in one of two regimes for the life
+// of a process, so the hot row takes more processes.
+func (p *Schedule) roundsOf(row *workload.Row) int {
+	if row.Hot && p.effort > Quick {
+		return 3 * p.Rounds
+	}
+	return p.Rounds
+}
+
+// few are the peers that are measured where there is no time for all: the usual do-it-yourself limiters, and the
+// fastest published ones.
+var few = []string{"diy GCRA, xsync map", "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
+	"sethvargo/go-limiter", "tailscale util/limiter"}
+
+// peersOf returns the peers to measure on a row.
+func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
+	for _, peer := range peers.All() {
+		quick := row.Name == "allowed-1k" || row.Name == "denied-1k"
+		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
+		chosen := slices.Contains(few, peer.Name)
+		switch {
+		case row.Batch || row.Aged || measure.Cannot(row, peer.Name) != "":
+		case p.effort == Full,
+			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
+				cores == 1 && (unkeyed || chosen && !row.Large())),
+			p.effort == Quick && quick && chosen && cores == 1:
+			names = append(names, peer.Name)
+		}
+	}
+	return names
+}
+
+// Steps returns how many pieces of work there are.
+func (p *Schedule) Steps() int {
+	n := 0
+	for _, c := range p.cells {
+		n += c.rounds
+	}
+	for _, s := range p.steps() {
+		n += s.times
+	}
+	return n
+}
+
+// Estimate returns about how long the schedule takes, from what it took on a machine of two cores.
+func (p *Schedule) Estimate() time.Duration {
+	var total float64 // seconds
+	for _, c := range p.cells {
+		setup := 0.05
+		peer := !measure.IsWeir(c.subjects[0]) && !measure.IsFloor(c.subjects[0])
+		switch {
+		case c.row.Large() && peer:
+			setup = 16
+		case c.row.Large():
+			setup = 2.5 + 1.5*float64(len(c.subjects))
+		case c.row.Draw == workload.Zipf:
+			setup = 0.7
+		case c.row.Draw == workload.Fresh:
+			setup = 1.1
+		}
+		if peer && c.row.Keys >= 1_000_000 && !c.row.Large() {
+			setup *= 2.5
+		}
+		total += float64(c.rounds) * (setup + c.each.Seconds()*float64(len(c.subjects)))
+	}
+	for _, s := range p.steps() {
+		total += float64(s.times) * s.cost.Seconds()
+	}
+	return time.Duration(total * float64(time.Second)).Round(time.Second)
+}

@@ -1,0 +1,11 @@
+// Package number writes numbers for people.
+package number
+
+import (
+	"math/big"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Comma writes a number with a comma after each three digits, such as 1,234,567.
+func Comma(n uint64) string { return humanize.BigComma(new(big.Int).SetUint64(n)) }

@@ -1,0 +1,93 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A Rule is a rule of a file with its key compiled.
+type Rule struct {
+	*config.Rule
+	parts []httplimit.KeyFunc // of the key
+}
+
+// Compile compiles the rules of a file, in their order. client is the key of a client's address, such as that of
+// [ClientIP]. An error is one that [config.Parse] would have found.
+func Compile(f *config.File, client httplimit.KeyFunc) ([]*Rule, error) {
+	all := make([]*Rule, len(f.Rules))
+	for i := range f.Rules {
+		rule := &Rule{Rule: &f.Rules[i]}
+		for _, sources := range rule.Key {
+			part, err := partKey(sources, client)
+			if err != nil {
+				return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
+			}
+			rule.parts = append(rule.parts, part)
+		}
+		all[i] = rule
+	}
+	return all, nil
+}
+
+// Limit returns the limit of the rule. What decides, its Limiter or Backend, is for the caller to fill in.
+func (r *Rule) Limit() httplimit.Limit {
+	return httplimit.Limit{
+		Name:   r.Name,
+		Match:  r.Match.Matches,
+		Key:    httplimit.Join(r.parts...),
+		Cost:   cost(r.Cost),
+		Tier:   tier(r.Tiers),
+		Refund: refund(r.Refund),
+		Shadow: r.Shadow,
+	}
+}
+
+// KeyTexts returns the parts of a request's key, each in the form of [httplimit.KeyFunc.Text]: "ip:192.0.2.1",
+// "text:secret", "number:0". A rule that does not count the request has none.
+func (r *Rule) KeyTexts(request *http.Request) []string {
+	texts := make([]string, len(r.parts))
+	for i, part := range r.parts {
+		text, ok := part.Text(request)
+		if !ok {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
+}
+
+// cost returns how many tokens a request takes; nil for one.
+func cost(c config.Cost) func(*http.Request) uint64 {
+	switch {
+	case c.Header != "":
+		return func(r *http.Request) uint64 {
+			n, err := strconv.ParseUint(r.Header.Get(c.Header), 10, 64)
+			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
+				return c.Default
+			}
+			return min(n, c.Max) // of a number that is out of range, n is the largest
+		}
+	case c.Default == 1:
+		return nil
+	}
+	return func(*http.Request) uint64 { return c.Default }
+}
+
+func tier(t *config.Tiers) func(*http.Request) int {
+	if t == nil {
+		return nil
+	}
+	return func(r *http.Request) int { return t.Of(r.Header.Get(t.Header)) }
+}
+
+func refund(s config.Statuses) func(*http.Request, int) bool {
+	if len(s) == 0 {
+		return nil
+	}
+	return func(_ *http.Request, status int) bool { return s.Contains(status) }
+}

@@ -1,0 +1,122 @@
+// Package docs has tests that keep the documents true: what they link to, which commands they name, what the programs in
+// them print, and what the architecture says of the code. The commands of the documents are run in cmd/weir.
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/document"
+)
+
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts, err := document.Read("..")
+	require.NoError(t, err)
+	return texts
+}
+
+// TestLinksResolve follows every link of the documents to a file and, if it names one, a heading there.
+func TestLinksResolve(t *testing.T) {
+	texts := documents(t)
+	followed := 0
+	for name, text := range texts {
+		for _, target := range document.Links(text) {
+			file, anchor, _ := strings.Cut(target, "#")
+			to := name
+			if file != "" {
+				to = path.Join(path.Dir(name), file)
+			}
+			_, err := os.Stat("../" + to)
+			if assert.NoError(t, err, "%s links to %s", name, target) && anchor != "" {
+				assert.Contains(t, document.Anchors(texts[to]), anchor, "%s links to %s", name, target)
+			}
+			followed++
+		}
+	}
+	assert.Greater(t, followed, 50)
+}
+
+// TestMakeTargetsExist finds every target that the code of a document names in the Makefile.
+func TestMakeTargetsExist(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	require.NoError(t, err)
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9][a-z0-9 -]*):`).FindAllStringSubmatch(string(makefile), -1) {
+		for _, target := range strings.Fields(m[1]) {
+			targets[target] = true
+		}
+	}
+	command := regexp.MustCompile(`^(?:[A-Z]+=\S* )*make((?: [a-z0-9-]+)*)`)
+	named := map[string]bool{}
+	for name, text := range documents(t) {
+		for _, line := range document.Code(text) {
+			if m := command.FindStringSubmatch(line); m != nil {
+				for _, target := range strings.Fields(m[1]) {
+					assert.True(t, targets[target], "%s: %q: the Makefile has no target %s", name, line, target)
+					named[target] = true
+				}
+			}
+		}
+	}
+	for _, target := range []string{"run", "test", "check", "bench", "explore"} {
+		assert.True(t, named[target], "no document names %s: are they still read?", target)
+	}
+}
+
+// TestDecisionsAreListed finds every record of docs/decisions in the list there, by its number and title.
+func TestDecisionsAreListed(t *testing.T) {
+	texts := documents(t)
+	numbers := map[string]string{}
+	for name, text := range texts {
+		file := path.Base(name)
+		if path.Dir(name) != "docs/decisions" || file == "README.md" {
+			continue
+		}
+		m := regexp.MustCompile(`^# (\d+)\. (.*)\n`).FindStringSubmatch(text)
+		if !assert.Len(t, m, 3, "%s: want a title such as # 1. Title", name) {
+			continue
+		}
+		assert.Empty(t, numbers[m[1]], "%s has the same number", name)
+		numbers[m[1]] = name
+		assert.True(t, strings.HasPrefix(file, fmt.Sprintf("%04s-", m[1])), "%s: number %s", name, m[1])
+		assert.Contains(t, strings.Split(texts["docs/decisions/README.md"], "\n"), fmt.Sprintf("| [%s](%s) | %s |", m[1], file, m[2]))
+	}
+	assert.NotEmpty(t, numbers)
+}
+
+// TestNamedTestsExist finds every test and file of Go code that a document names in code, somewhere in the repository.
+func TestNamedTestsExist(t *testing.T) {
+	there := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		there[entry.Name()] = true
+		source, err := os.ReadFile(path)
+		for _, m := range function.FindAllStringSubmatch(string(source), -1) {
+			there[m[1]] = true
+		}
+		return err
+	}))
+	named := 0
+	for name, text := range documents(t) {
+		for _, code := range document.Code(text) {
+			for _, m := range regexp.MustCompile(`^(?:(?:Test|Fuzz|Benchmark)[A-Z]\w+|\w+\.go)$`).FindAllString(code, -1) {
+				assert.True(t, there[m], "%s names %s", name, m)
+				named++
+			}
+		}
+	}
+	assert.Greater(t, named, 20)
+}

@@ -1,0 +1,82 @@
+// Package atomicfile writes files as a whole: a reader of the file sees the old content or the new, never a
+// part, and a failed write changes nothing.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// Write makes the file's content what write writes. It writes a temporary file in the same folder, flushes
+// it to the disk, and renames it. Through a symbolic link it replaces the link's target. A new file has the
+// permissions that the umask leaves of 0666; a file that was there keeps its own.
+//
+// What is no regular file, such as /dev/stdout or a named pipe, cannot be replaced and is written directly.
+//
+// The error names the file. The temporary file is gone when Write returns.
+func Write(name string, write func(io.Writer) error) error {
+	if err := replace(name, write); err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	return nil
+}
+
+func replace(name string, write func(io.Writer) error) (err error) {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	old, err := os.Stat(name)
+	switch {
+	case err == nil && !old.Mode().IsRegular():
+		return direct(name, write)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s-%016x", filepath.Base(name), rand.Uint64()))
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temporary))
+		}
+	}()
+	if old != nil {
+		err = f.Chmod(old.Mode().Perm())
+	}
+	if err == nil {
+		err = buffered(f, write)
+	}
+	if err == nil {
+		// Without this a crash of the machine soon after may leave a file of the new name without content.
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary, name)
+}
+
+// direct writes into what is there.
+func direct(name string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(buffered(f, write), f.Close())
+}
+
+func buffered(f *os.File, write func(io.Writer) error) error {
+	b := bufio.NewWriter(f)
+	if err := write(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}

@@ -1,0 +1,129 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+)
+
+// A Point is a place in a plot, in the numbers of its axes.
+type Point struct{ X, Y float64 }
+
+// An Axis is one direction of a plot. Linear, Log, FromZero and LogAround make axes; others are made by hand.
+type Axis struct {
+	Label string // what its numbers are, "" for none; drawn below the horizontal axis only
+	Ticks []Tick
+	// Place returns where a number stands: 0 is the beginning of the axis, and 1 its end.
+	Place func(float64) float64
+}
+
+// A Tick is a number that is written on an axis.
+type Tick struct {
+	At    float64
+	Text  string
+	Minor bool // left out on narrow screens
+}
+
+// Linear returns an axis from one number to another. Numbers outside are drawn at its ends. On an axis without length all
+// are at its beginning.
+func Linear(from, to float64, ticks ...Tick) Axis {
+	return Axis{Ticks: ticks, Place: func(v float64) float64 {
+		if from == to {
+			return 0
+		}
+		return clamp((v - from) / (to - from))
+	}}
+}
+
+// Log returns a logarithmic axis from one number above 0 to a larger one. Numbers outside are drawn at its ends.
+func Log(from, to float64, ticks ...Tick) Axis {
+	low, high := math.Log10(from), math.Log10(to)
+	return Axis{Ticks: ticks, Place: func(v float64) float64 {
+		if v <= 0 {
+			return 0
+		}
+		return clamp((math.Log10(v) - low) / (high - low))
+	}}
+}
+
+func clamp(fraction float64) float64 { return min(1, max(0, fraction)) }
+
+// FromZero returns an axis from 0 to the first tick that is not below the highest number. There are up to six
+// ticks, at multiples of 1, 2 or 5 times a power of ten which is at least the given step.
+func FromZero(highest, step float64, text func(float64) string) Axis {
+	if step = max(step, roundStep(highest/5)); step == 0 {
+		step = 1 // nothing is above 0
+	}
+	count := max(1, math.Ceil(highest/step-1e-9))
+	var ticks []Tick
+	for i := 0.0; i <= count; i++ {
+		ticks = append(ticks, Tick{At: i * step, Text: text(i * step)})
+	}
+	return Linear(0, count*step, ticks...)
+}
+
+// roundStep returns the least of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below n, or 0 for 0.
+func roundStep(n float64) float64 {
+	if n <= 0 {
+		return 0
+	}
+	ten := math.Pow(10, math.Floor(math.Log10(n)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*ten >= n*(1-1e-9) {
+			return m * ten
+		}
+	}
+	return 10 * ten
+}
+
+// LogAround returns a logarithmic axis just long enough for numbers above 0, from one mark to another. The marks
+// rise; nil are the powers of ten. Up to five of them are ticks.
+func LogAround(numbers, marks []float64, text func(float64) string) Axis {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, n := range numbers {
+		low, high = min(low, n), max(high, n)
+	}
+	if len(numbers) == 0 {
+		low, high = 1, 10
+	}
+	if marks == nil {
+		for at := math.Floor(math.Log10(low)); at <= math.Ceil(math.Log10(high)); at++ {
+			marks = append(marks, math.Pow(10, at))
+		}
+	}
+	marks = around(marks, low, high)
+	from, to := min(low, marks[0]), max(high, marks[len(marks)-1])
+	if from == to {
+		to *= 10
+	}
+	const most = 5
+	every := (len(marks) + most - 1) / most
+	var ticks []Tick
+	for i := 0; i < len(marks); i += every {
+		ticks = append(ticks, Tick{At: marks[i], Text: text(marks[i])})
+	}
+	return Log(from, to, ticks...)
+}
+
+// around returns the marks from the last that is not above low to the first that is not below high, or the nearest.
+func around(marks []float64, low, high float64) []float64 {
+	from, to := 0, len(marks)-1
+	for from < to && marks[from+1] <= low {
+		from++
+	}
+	for to > from && marks[to-1] >= high {
+		to--
+	}
+	return marks[from : to+1]
+}
+
+// Short writes a number, at least 0, in the room of a tick: 950, 1.2k, 3M.
+func Short(n float64) string {
+	unit := ""
+	for _, u := range []string{"k", "M", "G", "T", "P", "E"} {
+		if n < 999.5 { // three digits are written
+			break
+		}
+		n, unit = n/1000, u
+	}
+	return strconv.FormatFloat(n, 'g', 3, 64) + unit
+}

@@ -1,0 +1,95 @@
+package chart
+
+import (
+	_ "embed"
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strings"
+)
+
+// style is the style sheet of a chart, and page what a page needs beside it.
+var (
+	//go:embed style.css
+	style string
+	//go:embed page.css
+	page string
+)
+
+// Style returns the style sheet that a page with charts includes once. Its colours are there for the page
+// too: --ink, --soft, --line, --back and --card beside those of the constants below.
+func Style() template.CSS { return template.CSS(style + page) }
+
+// A Colour is a class of the style sheet. It is one hue, lighter on a dark page.
+type Colour string
+
+// The colours. Ink is that of text.
+const (
+	Ink    Colour = "ink"
+	Blue   Colour = "blue"
+	Orange Colour = "orange"
+	Green  Colour = "green"
+	Grey   Colour = "grey"
+	Ochre  Colour = "ochre"
+	Purple Colour = "purple"
+)
+
+// A Chart is drawn, and can be put into a page or a Picture.
+type Chart struct {
+	label string
+	draw  element
+	// height is in pixels. The margins are the room that the chart needs beside itself for the texts of its axes.
+	height, top, left, right float64
+}
+
+// HTML returns the chart for a page, as wide as its column, with its label for screen readers.
+func (c Chart) HTML() template.HTML {
+	width := `width="100%"`
+	if beside := c.left + c.right; beside > 0 {
+		width = fmt.Sprintf(`style="margin:%gpx 0 0 %gpx;width:calc(100%% - %gpx)"`, c.top, c.left, beside)
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="chart" role="img" aria-label="%s" height="%g" %s>%s</svg>`,
+		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
+}
+
+// body returns the elements of the chart for a width in pixels, or for one that is unknown.
+func (c Chart) body(width float64) string {
+	var b strings.Builder
+	c.draw(&b, width)
+	return b.String()
+}
+
+// An element draws a part of a chart that is so many pixels wide.
+type element func(b *strings.Builder, width float64)
+
+// unknown is the width of a chart that is as wide as its column.
+const unknown = 0
+
+// A Key is an entry of a legend.
+type Key struct {
+	Colour Colour
+	Text   string
+	Dashed bool // it is a line with gaps
+}
+
+// Legend returns the keys as a list for a page.
+func Legend(keys ...Key) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<ul class="legend">`)
+	for _, k := range keys {
+		class := string(k.Colour)
+		if k.Dashed {
+			class += " dashed"
+		}
+		fmt.Fprintf(&b, `<li class="%s">%s</li>`, class, html.EscapeString(k.Text))
+	}
+	b.WriteString(`</ul>`)
+	return template.HTML(b.String())
+}
+
+// text writes text at a place: percent of the width, and pixels from the top.
+func text(b *strings.Builder, class string, x, y float64, side Side, what string) {
+	fmt.Fprintf(b, `<text class="%s" x="%.2f%%" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, side,
+		html.EscapeString(what))
+}

@@ -1,0 +1,81 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Row is a bar that lies, with its name above its beginning and a text above its end.
+type Row struct {
+	Name, Text string
+	Strong     bool // the texts stand out
+	// Parts follow each other from the left.
+	Parts []Part
+	// Low and High are a range that the bar's length may have, drawn below it as a thin line. None is drawn
+	// where High is not above Low.
+	Low, High float64
+}
+
+// A Part is a stretch of a bar.
+type Part struct {
+	Value  float64 // at least 0
+	Colour Colour
+}
+
+func (r *Row) length() (sum float64) {
+	for _, p := range r.Parts {
+		sum += p.Value
+	}
+	return sum
+}
+
+const (
+	rowHeight = 38.0
+	barTop    = 20.0
+	barHeight = 10.0
+)
+
+// Rows draws bars one below the other, on one scale that begins with 0 at the left. The longest bar or range ends at
+// the right; a range that is more than 1.3 times as long as the longest bar is cut off there. There is room for 30
+// letters of a name on a phone.
+func Rows(label string, rows []Row) Chart {
+	longest, furthest := 0.0, 0.0
+	for i := range rows {
+		longest, furthest = max(longest, rows[i].length()), max(furthest, rows[i].High)
+	}
+	whole := max(longest, min(furthest, 1.3*longest))
+	percent := func(value float64) float64 {
+		if whole == 0 {
+			return 0
+		}
+		return min(100, 100*value/whole)
+	}
+	draw := func(b *strings.Builder, _ float64) {
+		for i := range rows {
+			drawRow(b, &rows[i], float64(i)*rowHeight, percent)
+		}
+	}
+	return Chart{label: label, draw: draw, height: float64(len(rows)) * rowHeight}
+}
+
+func drawRow(b *strings.Builder, r *Row, top float64, percent func(float64) float64) {
+	name, value := string(Plain), string(Soft)
+	if r.Strong {
+		name, value = name+" strong", value+" strong"
+	}
+	text(b, name, 0, top+14, Start, r.Name)
+	text(b, value, 100, top+14, End, r.Text)
+	at := 0.0
+	for _, p := range r.Parts {
+		if p.Value > 0 {
+			from, to := percent(at), percent(at+p.Value)
+			fmt.Fprintf(b, `<rect class="%s" x="%.2f%%" y="%g" width="%.2f%%" height="%g" rx="2"/>`,
+				p.Colour, from, top+barTop, to-from, barHeight)
+		}
+		at += p.Value
+	}
+	if r.High > r.Low {
+		y := top + barTop + barHeight + 2.5
+		fmt.Fprintf(b, `<line class="range" x1="%.2f%%" x2="%.2f%%" y1="%g" y2="%[3]g"/>`, percent(r.Low), percent(r.High), y)
+	}
+}

@@ -1,0 +1,125 @@
+// Package document reads the Markdown documents of this repository, for the tests that keep them true. It knows as much
+// Markdown as these documents use.
+package document
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Read returns the text of every document by its path from root, the directory of the repository: the Markdown files at
+// the top, and those in docs.
+func Read(root string) (map[string]string, error) {
+	paths, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return nil, err
+		}
+		texts[filepath.ToSlash(name)] = string(text)
+	}
+	return texts, nil
+}
+
+var (
+	fenced   = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```\n")
+	printed  = regexp.MustCompile(`^\n(?:\S[^\n]*:\n\n)?((?:    [^\n]*\n|\n)+)`) // a sentence may introduce it
+	indented = regexp.MustCompile(`(?m)^    (.*)$`)
+	span     = regexp.MustCompile("`([^`]+)`")
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// withoutBlocks returns a document without its fenced blocks.
+func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, "") }
+
+// An Example is a fenced block of code, and what it prints: the indented block behind it, "" if there is none.
+type Example struct{ Code, Output string }
+
+// Examples returns the blocks of a document that are in a language, such as go.
+func Examples(text, language string) []Example {
+	var all []Example
+	for _, at := range fenced.FindAllStringSubmatchIndex(text, -1) {
+		if text[at[2]:at[3]] != language {
+			continue
+		}
+		e := Example{Code: text[at[4]:at[5]]}
+		if m := printed.FindStringSubmatch(text[at[1]:]); m != nil {
+			e.Output = strings.TrimRight(indented.ReplaceAllString(m[1], "$1"), "\n ")
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Code returns the lines of all blocks of a document, and its spans of code, which may go over the end of a line.
+func Code(text string) []string {
+	var lines []string
+	for _, m := range fenced.FindAllStringSubmatch(text, -1) {
+		lines = append(lines, strings.Split(m[2], "\n")...)
+	}
+	text = withoutBlocks(text)
+	for _, m := range indented.FindAllStringSubmatch(text, -1) {
+		lines = append(lines, strings.TrimSpace(m[1]))
+	}
+	for _, m := range span.FindAllStringSubmatch(text, -1) {
+		lines = append(lines, strings.Join(strings.Fields(m[1]), " "))
+	}
+	return lines
+}
+
+// Links returns the targets of the links and pictures of a document that are in this repository.
+func Links(text string) []string {
+	var targets []string
+	for _, m := range link.FindAllStringSubmatch(span.ReplaceAllString(withoutBlocks(text), ""), -1) {
+		if target := m[1] + m[2]; !strings.Contains(target, "://") {
+			targets = append(targets, target)
+		}
+	}
+	return targets
+}
+
+// Anchors returns the names that GitHub gives to the headings of a document.
+func Anchors(text string) []string {
+	var names []string
+	seen := map[string]int{}
+	for _, m := range heading.FindAllStringSubmatch(withoutBlocks(text), -1) {
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			case r == ' ':
+				return '-'
+			}
+			return -1
+		}, m[1])
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			name = fmt.Sprintf("%s-%d", name, n-1)
+		}
+		names = append(names, name)
+	}
+	return names
+}

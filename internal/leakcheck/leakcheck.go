@@ -1,0 +1,64 @@
+// Package leakcheck fails the tests of a package that leave goroutines behind. It is used in the
+// place of go.uber.org/goleak, so that importers of the root module require nothing for the sake of
+// its tests, and because goleak waits for less than half a second, which a busy machine may need.
+package leakcheck
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long a goroutine may take to end after the last test. Only a leak waits for
+// all of it.
+const patience = 10 * time.Second
+
+// Main runs the tests and exits with their status, or with 1 when all have passed and
+// goroutines are left. Call it in TestMain.
+func Main(m *testing.M) {
+	status := m.Run()
+	if status == 0 {
+		if left := await(patience); len(left) > 0 {
+			fmt.Fprintf(os.Stderr, "leakcheck: %d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+// await returns the stacks of the goroutines that are still there after the given time, and none
+// as soon as there are none.
+func await(patience time.Duration) []string {
+	deadline := time.Now().Add(patience)
+	for wait := time.Microsecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		left := others()
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+		time.Sleep(wait)
+	}
+}
+
+// others returns the stack of every goroutine but the calling one and those of package testing
+// and os/signal.
+func others() (stacks []string) {
+	all := make([]byte, 1<<16)
+	for n := runtime.Stack(all, true); ; n = runtime.Stack(all, true) {
+		if n < len(all) {
+			all = all[:n]
+			break
+		}
+		all = make([]byte, 2*len(all))
+	}
+	// The calling goroutine comes first.
+	for _, stack := range strings.Split(strings.TrimSpace(string(all)), "\n\n")[1:] {
+		_, frames, _ := strings.Cut(stack, "\n")
+		if !strings.HasPrefix(frames, "testing.") && !strings.HasPrefix(frames, "os/signal.") && !strings.Contains(frames, "runtime.ensureSigM") {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
+}

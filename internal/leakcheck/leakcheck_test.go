@@ -1,0 +1,23 @@
+package leakcheck
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// waiting is what the leaked goroutine of TestAwait does.
+func waiting(stop chan struct{}) { <-stop }
+
+func TestAwait(t *testing.T) {
+	require.Empty(t, await(patience), "nothing is left of other tests")
+	stop := make(chan struct{})
+	go waiting(stop)
+	left := await(time.Millisecond)
+	require.Len(t, left, 1)
+	assert.Contains(t, left[0], "leakcheck.waiting(")
+	time.AfterFunc(10*time.Millisecond, func() { close(stop) })
+	assert.Empty(t, await(patience), "a goroutine that ends in time is no leak")
+}

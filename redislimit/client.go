@@ -1,0 +1,211 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+)
+
+// A Client is the connection to one Redis or Valkey deployment in which limits are kept, called the store here: one
+// server, Sentinel, or Cluster. Make one with [Open] or [NewClient] and share it between limiters. All its methods
+// may be called from any goroutine.
+type Client struct {
+	redis rueidis.Client
+	owned bool // Open made redis, so Close closes it
+	clientConfig
+	breakers []breaker.Breaker // one for each part of the store that can fail by itself
+
+	calls, keys, failed, timeouts, orphans atomic.Int64
+}
+
+type clientConfig struct {
+	prefix     string
+	timeout    time.Duration
+	partitions int
+	breakAfter time.Duration
+}
+
+// A ClientOption changes one thing about a client at [Open] or [NewClient].
+type ClientOption func(*clientConfig) error
+
+// Prefix sets what the names of all keys in the store begin with; "weir" without it. It is 1 to 64 characters
+// and has no braces, because they would choose the slot in a cluster.
+func Prefix(prefix string) ClientOption {
+	return func(c *clientConfig) error {
+		if prefix == "" || len(prefix) > 64 || strings.ContainsAny(prefix, "{}") {
+			return fmt.Errorf("redislimit: Prefix(%q): want 1 to 64 characters, without braces", prefix)
+		}
+		c.prefix = prefix
+		return nil
+	}
+}
+
+// Timeout sets how long a call waits for the store, at most; 50ms without it, 1ms to 10s. No [Limiter.Take] takes
+// longer.
+func Timeout(d time.Duration) ClientOption {
+	return func(c *clientConfig) error {
+		if d < time.Millisecond || d > 10*time.Second {
+			return fmt.Errorf("redislimit: Timeout(%v): want 1ms to 10s", d)
+		}
+		c.timeout = d
+		return nil
+	}
+}
+
+// Partitions sets into how many hash tags keys are spread, so that one call to a cluster may carry several keys of
+// one tag; 64 without it, 1 to 4,096. It is part of the keys' names: every node must have the same.
+func Partitions(n int) ClientOption {
+	return func(c *clientConfig) error {
+		if n < 1 || n > 4096 {
+			return fmt.Errorf("redislimit: Partitions(%d): want 1 to 4,096", n)
+		}
+		c.partitions = n
+		return nil
+	}
+}
+
+// BreakAfter sets for how long all calls to a part of the store must have failed for it to count as lost; 200ms
+// without it, 1ms to 1 minute. It counts from when the first of them was sent.
+func BreakAfter(d time.Duration) ClientOption {
+	return func(c *clientConfig) error {
+		if d < time.Millisecond || d > time.Minute {
+			return fmt.Errorf("redislimit: BreakAfter(%v): want 1ms to 1m", d)
+		}
+		c.breakAfter = d
+		return nil
+	}
+}
+
+func newClientConfig(options []ClientOption) (clientConfig, error) {
+	c := clientConfig{
+		prefix: defaults.Prefix, timeout: defaults.Timeout, partitions: defaults.Partitions,
+		breakAfter: defaults.BreakAfter,
+	}
+	for i, option := range options {
+		if option == nil {
+			return c, fmt.Errorf("redislimit: option %d of %d is nil", i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// Open connects to a store by its address:
+//
+//	redis://[[user]:password@]host:port[/database]
+//	rediss://...                                    over TLS
+//	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
+//	redis://a:26379?addr=b:26379&master_set=name    Sentinel
+//
+// It fails if the store does not answer within five seconds, or within the context.
+func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
+	o, err := rueidis.ParseURL(address)
+	if err != nil {
+		return nil, fmt.Errorf("redislimit: the store's address is no redis://host:port: %w", err)
+	}
+	// A dead connection is given up soon, so that the store's return is noticed.
+	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
+	o.ConnWriteTimeout = time.Second
+	o.DisableCache, o.DisableRetry = true, true
+	o.ClientName = "weir"
+	// A dead sentinel is given up as soon. A new master that no sentinel announced is looked for every two seconds.
+	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
+	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
+	type result struct {
+		redis rueidis.Client
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		redis, err := rueidis.NewClient(o)
+		done <- result{redis, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, silent(o, r.err)
+		}
+		c, err := NewClient(r.redis, options...)
+		if err != nil {
+			r.redis.Close()
+			return nil, err
+		}
+		c.owned = true
+		return c, nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				r.redis.Close()
+			}
+		}()
+		return nil, silent(o, ctx.Err())
+	}
+}
+
+// silent is the error of a store that does not answer.
+func silent(o rueidis.ClientOption, cause error) error {
+	return fmt.Errorf("redislimit: the store at %s does not answer: %w", strings.Join(o.InitAddress, ", "), cause)
+}
+
+// NewClient makes a client of a connection that there is already. It should give dead connections up within a
+// second or so (ConnWriteTimeout); its own retries do not matter. [Client.Close] leaves it open.
+func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
+	if redis == nil {
+		return nil, errors.New("redislimit: NewClient(nil): want a client of package rueidis")
+	}
+	config, err := newClientConfig(options)
+	if err != nil {
+		return nil, err
+	}
+	// Only a cluster cares which keys are in a call, and only its parts fail by themselves.
+	parts := 1
+	if redis.Mode() == rueidis.ClientModeCluster {
+		parts = config.partitions
+	}
+	return &Client{redis: redis, clientConfig: config, breakers: make([]breaker.Breaker, parts)}, nil
+}
+
+// Close closes the connections, if [Open] made them. Close the client's limiters before.
+func (c *Client) Close() error {
+	if c.owned {
+		c.redis.Close()
+	}
+	return nil
+}
+
+// Health is the state of a store as a client sees it.
+type Health struct {
+	Parts    int   // that can fail by themselves: one, or the partitions of a cluster
+	Lost     int   // parts that are lost: their breaker is open
+	Calls    int64 // script calls made
+	Keys     int64 // keys asked for by them
+	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
+	Timeouts int64 // calls out of time
+}
+
+// Health returns the state of the store.
+func (c *Client) Health() Health {
+	h := Health{
+		Parts: len(c.breakers), Calls: c.calls.Load(), Keys: c.keys.Load(),
+		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(),
+	}
+	for i := range c.breakers {
+		if c.breakers[i].IsOpen() {
+			h.Lost++
+		}
+	}
+	return h
+}

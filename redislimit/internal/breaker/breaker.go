@@ -1,0 +1,48 @@
+// Package breaker stops calls to a store that does not answer. Time is an argument, in nanoseconds of a clock
+// that never goes back, so that the simulator runs the same code as a limiter.
+package breaker
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// ProbeEvery is how often a store that counts as lost is asked whether it is back.
+const ProbeEvery = 250 * time.Millisecond
+
+// A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens
+// when calls have failed for some time without one success, and any success closes it. Calls of one moment fail
+// together, so their number says nothing. The zero Breaker is closed. All its methods may be called from any
+// goroutine.
+type Breaker struct {
+	answered atomic.Int64 // when a call last succeeded
+	silent   atomic.Int64 // since when calls have failed without a success: when the first was sent; 0 for none
+	probeAt  atomic.Int64 // while it is open: the time of the next probe; else 0
+}
+
+// IsOpen reports whether the store counts as lost.
+func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
+
+// Allows reports whether a call may be made now: any call while it is closed, else one probe at a time.
+func (b *Breaker) Allows(now int64) bool {
+	at := b.probeAt.Load()
+	return at == 0 || now >= at && b.probeAt.CompareAndSwap(at, now+int64(ProbeEvery))
+}
+
+// Succeeded closes the breaker: the store has answered a call.
+func (b *Breaker) Succeeded(now int64) {
+	b.answered.Store(now)
+	b.silent.Store(0)
+	if b.IsOpen() {
+		b.probeAt.Store(0)
+	}
+}
+
+// Failed notes that a call failed now which was sent at another time, and opens the breaker if there was no success
+// for so long. What was sent before the last success counts from that on.
+func (b *Breaker) Failed(sent, now int64, after time.Duration) {
+	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
+	if since := b.silent.Load(); since != 0 && now-since >= int64(after) {
+		b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))
+	}
+}

@@ -1,0 +1,57 @@
+package breaker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+const (
+	ms    = int64(time.Millisecond)
+	after = 200 * time.Millisecond
+)
+
+// Eight calls that fail in one moment are one hiccup. Five failures opened the breaker before.
+func TestAHiccupDoesNotOpenIt(t *testing.T) {
+	var b Breaker
+	b.Succeeded(1000 * ms)
+	for range 8 {
+		b.Failed(1001*ms, 1046*ms, after)
+	}
+	assert.False(t, b.IsOpen())
+	b.Succeeded(1047 * ms)
+	for range 8 {
+		b.Failed(1150*ms, 1200*ms, after)
+	}
+	assert.False(t, b.IsOpen(), "there was a success between them")
+}
+
+func TestSilenceOpensIt(t *testing.T) {
+	var b Breaker
+	b.Failed(1000*ms, 1050*ms, after)
+	b.Failed(1050*ms, 1100*ms, after)
+	b.Failed(1100*ms, 1199*ms, after)
+	assert.False(t, b.IsOpen())
+	assert.True(t, b.Allows(1199*ms))
+	b.Failed(1150*ms, 1200*ms, after)
+	assert.True(t, b.IsOpen())
+	assert.False(t, b.Allows(1449*ms))
+	assert.True(t, b.Allows(1450*ms), "a probe")
+	assert.False(t, b.Allows(1450*ms), "and only one")
+	b.Failed(1450*ms, 1500*ms, after)
+	assert.True(t, b.IsOpen())
+	b.Succeeded(1700 * ms)
+	assert.False(t, b.IsOpen())
+	assert.True(t, b.Allows(1700*ms))
+}
+
+// A call that is over late says nothing about the time before an answer that came meanwhile.
+func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
+	var b Breaker
+	b.Succeeded(2000 * ms)
+	b.Failed(1500*ms, 2100*ms, after)
+	assert.False(t, b.IsOpen())
+	b.Failed(2100*ms, 2200*ms, after)
+	assert.True(t, b.IsOpen())
+}

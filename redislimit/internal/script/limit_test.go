@@ -1,0 +1,121 @@
+package script
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/engine"
+)
+
+func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy engine.Policy
+		says   string
+	}{
+		"none":             {engine.Policy{}, "the zero Policy limits nothing"},
+		"a batch refill":   {engine.BatchRefill(10, time.Second, 100), "batches are not kept in a store"},
+		"no rate":          {engine.TokenBucket(engine.PerSecond(0), 10), "must be above 0"},
+		"too fast":         {engine.TokenBucket(engine.PerSecond(2e9), 10), "at most"},
+		"no burst":         {engine.TokenBucket(engine.PerSecond(1), 0), "limit of 0 tokens: want 1 to 4294967296"},
+		"a large burst":    {engine.TokenBucket(engine.PerSecond(1e9), 1<<32+1), "limit of 4294967297 tokens"},
+		"decades to fill":  {engine.TokenBucket(engine.PerHour(1), 1<<32), "want at most 87600h0m0s (10 years)"},
+		"a short window":   {engine.FixedWindow(10, 999*time.Nanosecond), "window of 999ns: want 1µs to 8760h0m0s"},
+		"a long window":    {engine.FixedWindow(10, 365*24*time.Hour+1), "want 1µs to 8760h0m0s"},
+		"a large window":   {engine.SlidingWindow(1<<24, time.Second), "limit of 16777216 tokens: want 1 to 16777215"},
+		"a large log":      {engine.SlidingLog(4097, time.Second), "limit of 4097 tokens: want 1 to 4096"},
+		"an aligned log":   {engine.SlidingLog(10, time.Second).Aligned(), "only a fixed window can be aligned"},
+		"an empty sliding": {engine.SlidingWindow(0, time.Second), "limit of 0 tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit, err := NewLimit(test.policy)
+			assert.Nil(t, limit)
+			assert.ErrorContains(t, err, test.says)
+		})
+	}
+}
+
+// Limits that do not understand one another's states have different hashes, equal ones the same.
+func TestHash(t *testing.T) {
+	met := map[string]string{}
+	for _, policy := range append(models[:len(models):len(models)],
+		engine.FixedWindow(11, time.Second), engine.SlidingWindow(10, 2*time.Second), engine.TokenBucket(engine.PerSecond(97), 51)) {
+		hash := limitOf(t, policy).Hash()
+		assert.Regexp(t, "^[0-9a-f]{8}$", hash)
+		assert.Empty(t, met[hash], "%v", policy)
+		met[hash] = policy.String()
+		assert.Equal(t, hash, limitOf(t, policy).Hash())
+	}
+}
+
+// floor finds what trying every denominator finds.
+func TestFloorIsTheLargestFractionBelow(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		x := big.NewRat(1+random.Int64N(1<<random.Int64N(40)), 1+random.Int64N(1<<random.Int64N(40)))
+		most := 1 + random.Int64N(300)
+		want := new(big.Rat)
+		for den := int64(1); den <= most; den++ {
+			num := new(big.Int).Mul(x.Num(), big.NewInt(den))
+			if below := new(big.Rat).SetFrac(num.Quo(num, x.Denom()), big.NewInt(den)); below.Cmp(want) > 0 {
+				want = below
+			}
+		}
+		if want.Sign() == 0 {
+			continue // none above 0
+		}
+		assert.Zero(t, want.Cmp(floor(x, most)), "%v within %d: want %v, got %v", x, most, want, floor(x, most))
+	}
+}
+
+// The rate of the scripts is never faster than the one asked for, and hardly slower, and what it counts stays exact.
+func TestFraction(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		tokens := math.Exp(random.Float64()*30 - 9)
+		limit := 1 + random.Uint64N(1<<random.Int64N(33))
+		rate, err := perMicrosecond(engine.PerSecond(tokens))
+		if err != nil {
+			continue // above 1e9/s
+		}
+		num, den, err := fraction(rate, limit)
+		if err != nil {
+			continue // more than ten years to fill
+		}
+		assert.LessOrEqual(t, big.NewRat(num, den).Cmp(rate), 0, "%v/s", tokens)
+		part, _ := new(big.Rat).Quo(big.NewRat(num, den), rate).Float64()
+		assert.Greater(t, part, 1-2e-6, "%v/s, limit %d", tokens, limit)
+		assert.LessOrEqual(t, 4*float64(limit)*float64(den), float64(exactly))
+		assert.LessOrEqual(t, num, int64(exactly))
+	}
+}
+
+// A store keeps every algorithm of the engine or says why not: none falls into another one's script.
+func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
+	policies := map[engine.Algorithm]engine.Policy{
+		engine.AlgorithmTokenBucket:   engine.TokenBucket(engine.PerSecond(1), 10),
+		engine.AlgorithmBatchRefill:   engine.BatchRefill(10, time.Second, 10),
+		engine.AlgorithmFixedWindow:   engine.FixedWindow(10, time.Second),
+		engine.AlgorithmSlidingWindow: engine.SlidingWindow(10, time.Second),
+		engine.AlgorithmSlidingLog:    engine.SlidingLog(10, time.Second),
+	}
+	numbers := map[uint8]engine.Algorithm{}
+	for _, algorithm := range engine.Algorithms() {
+		policy, known := policies[algorithm]
+		if !assert.True(t, known, "%v is new: say here how a store keeps it", algorithm) {
+			continue
+		}
+		limit, err := NewLimit(policy)
+		if algorithm == engine.AlgorithmBatchRefill {
+			assert.Error(t, err)
+			continue
+		}
+		assert.NoError(t, err)
+		assert.NotContains(t, numbers, limit.number)
+		numbers[limit.number] = algorithm
+	}
+}

@@ -1,0 +1,104 @@
+package shares
+
+import (
+	"sync/atomic"
+
+	"github.com/puzpuzpuz/xsync/v4"
+)
+
+// Debts are what a node's shares admitted and the store has not charged yet, key by key. All methods may be called
+// from any goroutine.
+type Debts[K comparable] struct {
+	keys *xsync.Map[K, debt]
+	most int
+	any  atomic.Bool // there was ever one: what is asked for after every answer of the store must cost nothing
+}
+
+type debt struct {
+	tokens   uint64
+	settling uint64 // of those, in the settlement that is under way; 0 for none
+}
+
+// NewDebts returns debts of at most so many keys. What is admitted of further keys is not charged.
+func NewDebts[K comparable](most int) *Debts[K] {
+	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: most}
+}
+
+// Add enters that n tokens of a key were admitted.
+func (d *Debts[K]) Add(key K, n uint64) {
+	if !d.any.Load() {
+		d.any.Store(true)
+	}
+	full := d.keys.Size() >= d.most
+	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
+		if full && !known {
+			return old, xsync.CancelOp
+		}
+		old.tokens += n
+		return old, xsync.UpdateOp
+	})
+}
+
+// Forgive takes n tokens of a key off that were given back, but for those that are being settled.
+func (d *Debts[K]) Forgive(key K, n uint64) {
+	d.change(key, func(old debt) debt {
+		old.tokens -= min(n, old.tokens-old.settling)
+		return old
+	})
+}
+
+// Begin begins a settlement of a key: it returns what is to be charged, and 0 if there is nothing or another
+// settlement of the key is under way. Else the caller has to call End.
+func (d *Debts[K]) Begin(key K) (tokens uint64) {
+	if !d.any.Load() {
+		return 0
+	}
+	d.change(key, func(old debt) debt {
+		if old.settling == 0 {
+			old.settling, tokens = old.tokens, old.tokens
+		}
+		return old
+	})
+	return tokens
+}
+
+// End ends a settlement. What was charged is no debt any more.
+func (d *Debts[K]) End(key K, charged bool) {
+	d.change(key, func(old debt) debt {
+		if charged {
+			old.tokens -= old.settling
+		}
+		old.settling = 0
+		return old
+	})
+}
+
+// Of returns what is owed of a key.
+func (d *Debts[K]) Of(key K) uint64 {
+	owed, _ := d.keys.Load(key)
+	return owed.tokens
+}
+
+// Drop forgets what is owed of a key.
+func (d *Debts[K]) Drop(key K) { d.keys.Delete(key) }
+
+// Keys calls yield for every key that something is owed of, until it returns false.
+func (d *Debts[K]) Keys(yield func(key K) bool) {
+	if d.any.Load() {
+		d.keys.Range(func(key K, _ debt) bool { return yield(key) })
+	}
+}
+
+// change changes the debt of a key, if there is one.
+func (d *Debts[K]) change(key K, to func(debt) debt) {
+	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
+		if !known {
+			return old, xsync.CancelOp
+		}
+		changed := to(old)
+		if changed.tokens == 0 {
+			return changed, xsync.DeleteOp
+		}
+		return changed, xsync.UpdateOp
+	})
+}

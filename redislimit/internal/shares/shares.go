@@ -1,0 +1,29 @@
+// Package shares says what a node's share of a limit is: what the node admits while it cannot reach the store.
+package shares
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Of returns a node's share of a policy: the same rate and limit, divided by a divisor of 1 at least, which is the
+// number of nodes. A share is one token at least.
+func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
+	limit := max(uint64(float64(p.Limit())/divisor), 1)
+	rate := p.Rate()
+	switch p.Algorithm() {
+	case engine.AlgorithmTokenBucket:
+		return engine.TokenBucket(engine.Per(rate.Tokens()/divisor, rate.Period()), limit), nil
+	case engine.AlgorithmFixedWindow:
+		part := engine.FixedWindow(limit, rate.Period())
+		if p.IsAligned() {
+			part = part.Aligned()
+		}
+		return part, nil
+	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+		// A share of a log is counted, not logged: a store that is lost must not cost memory, too.
+		return engine.SlidingWindow(limit, rate.Period()), nil
+	}
+	return engine.Policy{}, fmt.Errorf("%v cannot be shared", p)
+}

@@ -1,0 +1,171 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// maxOrphans is how many calls of a client may be out of time and not over.
+const maxOrphans = 64
+
+// ErrStore is what errors of the store are, for errors.Is: it did not answer in time, answered an error, or is
+// lost.
+var ErrStore = errors.New("the store failed")
+
+// errBusy is an ErrStore of a store that is not lost: more was asked at once than the node can send.
+var errBusy = fmt.Errorf("redislimit: %w: %d questions wait for it already", ErrStore, defaults.Waiting)
+
+// A question is one key's place in a call.
+type question struct {
+	key      string
+	ask      script.Ask
+	answered func(script.Answer, error) // called once, or never if the question is given up before it is sent
+	givenUp  *atomic.Bool               // no caller waits for the answer any more; nil for a question that stays
+}
+
+func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
+
+// A queue collects the questions of a limiter that may share one call, and sends them: at once while fewer than
+// defaults.UnderWay calls are under way, else all that have come meanwhile with the next call. Nothing in it
+// waits longer than the client's timeout for each call before it, and it has a largest length.
+type queue struct {
+	client  *Client
+	limit   *script.Limit
+	breaker *breaker.Breaker
+	now     func() int64
+
+	mu      sync.Mutex
+	waiting []question
+	senders int
+}
+
+// put has the question asked, or returns why it is not.
+func (q *queue) put(one question) error {
+	if !q.breaker.Allows(q.now()) {
+		return errLost
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= defaults.Waiting {
+		return errBusy
+	}
+	q.waiting = append(q.waiting, one)
+	if q.senders < defaults.UnderWay {
+		q.senders++
+		go q.send()
+	}
+	return nil
+}
+
+var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
+
+// isBusy reports whether half of what may wait is waiting: what can be put off should be.
+func (q *queue) isBusy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) > defaults.BusyAbove
+}
+
+// send asks until nothing is left to ask.
+func (q *queue) send() {
+	for {
+		questions := q.next()
+		if len(questions) == 0 {
+			return
+		}
+		answers, err := q.ask(questions)
+		for i, one := range questions {
+			switch {
+			case err != nil:
+				one.answered(script.Answer{}, err)
+			case answers[i].Foreign:
+				q.client.failed.Add(1)
+				one.answered(script.Answer{},
+					fmt.Errorf("redislimit: %w: the key %q holds something that is no limit's", ErrStore, one.key))
+			default:
+				one.answered(answers[i], nil)
+			}
+		}
+	}
+}
+
+// next takes the questions of the next call, without those that are given up: a token that is charged for them
+// would be lost. If there are none it ends the sender.
+func (q *queue) next() []question {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var questions []question
+	taken := 0
+	for _, one := range q.waiting {
+		if len(questions) == defaults.PerCall {
+			break
+		}
+		if taken++; !one.isGivenUp() {
+			questions = append(questions, one)
+		}
+	}
+	q.waiting = append(q.waiting[:0], q.waiting[taken:]...)
+	if len(questions) == 0 {
+		q.senders--
+		q.waiting = nil
+	}
+	return questions
+}
+
+// ask makes one call. It returns when the time is over even if the client library does not: then the call is an
+// orphan, and there are at most maxOrphans of them.
+func (q *queue) ask(questions []question) ([]script.Answer, error) {
+	c, sent := q.client, q.now()
+	keys, asks := make([]string, len(questions)), make([]script.Ask, len(questions))
+	for i, one := range questions {
+		keys[i], asks[i] = one.key, one.ask
+	}
+	c.calls.Add(1)
+	c.keys.Add(int64(len(keys)))
+	if n := c.orphans.Load(); n >= maxOrphans {
+		return nil, q.failed(sent, errOrphans(n))
+	}
+	limit := c.timeout - c.timeout/10 // so that the caller gets the reason before its own time is over
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	answers := make([]script.Answer, len(questions))
+	done := make(chan error, 1)
+	go func() { done <- q.run(ctx, keys, asks, answers) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if errors.Is(err, context.DeadlineExceeded) {
+			c.timeouts.Add(1)
+		}
+		if err != nil {
+			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
+		}
+		q.breaker.Succeeded(q.now())
+		return answers, nil
+	case <-timer.C:
+		c.timeouts.Add(1)
+		c.orphans.Add(1)
+		go func() { <-done; c.orphans.Add(-1) }()
+		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, limit))
+	}
+}
+
+func errOrphans(n int64) error {
+	return fmt.Errorf("redislimit: %w: %d calls are out of time and not over", ErrStore, n)
+}
+
+// failed counts a failed call.
+func (q *queue) failed(sent int64, err error) error {
+	q.client.failed.Add(1)
+	q.breaker.Failed(sent, q.now(), q.client.breakAfter)
+	return err
+}
