@@ -139,6 +139,11 @@ func (l *SlidingLog) Left(request, now uint64) uint64 {
 // Idle reports whether all requests have left the window.
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
+// IdleFor returns for how many ticks no request has been in the window.
+func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
+	return now - min(l.Unpack(s, now).Newest+l.length, now)
+}
+
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.Pack(Log{Newest: now - l.length}) }
 

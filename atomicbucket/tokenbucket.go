@@ -131,6 +131,9 @@ func (b *TokenBucket) Refund(s State, now, cost uint64) (payload uint64) {
 // and having an idle one are the same thing.
 func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 }
 
+// IdleFor returns for how many ticks a full bucket has been full.
+func (b *TokenBucket) IdleFor(s State, now uint64) uint64 { return (now - uint64(s)) & payloadMask }
+
 // Debt returns how many ticks the bucket is from full, zero for an idle one.
 func (b *TokenBucket) Debt(s State, now uint64) uint64 { return debt(s, now) }
 

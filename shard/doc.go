@@ -50,8 +50,10 @@
 //
 //	hit     Search for the key's LIVE record. Found: refuse (write nothing), or move
 //	        the bucket by one compare-and-swap.
-//	insert  None: claim the first slot of the probe window that is free, idle or never
-//	        used; write the key; publish it as TENT; settle.
+//	insert  None: claim a slot of the probe window that is free, never used, or idle;
+//	        write the key; publish it as TENT; settle. A slot without a record goes
+//	        before an idle one, and a record that has been idle for long before
+//	        others: its key may come back, and finds it then.
 //	settle  Extend the probe bound of the home to the record, and search for other records
 //	        of the same key. None: commit, which charges the take. Otherwise abort,
 //	        and begin again.
@@ -83,7 +85,7 @@
 //
 // R5. A search ends at a slot that was never used, and a search for the key's own record
 // there or at the end of the probe bound (R11), and nowhere else. (Hit, which decides only if it
-// can, may end anywhere.) A claim takes the first slot that may be taken up to there, and
+// can, may end anywhere.) A claim takes a slot up to there, and
 // a used slot is never unused again, so no record of the key is further on. FREE slots,
 // and slots of others, are passed: a record behind one of them would be lost from sight,
 // and inserted twice.
@@ -119,6 +121,12 @@
 // take cannot have been far ahead of. And who commits looks at the watermark once more: if it
 // has moved on by three skews, the sweep may have passed the slot before the commit, so
 // the committer frees the record, which is idle by then.
+//
+// A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
+// last complete sweep, or a skew ago. Such a record has been idle for five skews at most: the watermark is moved once
+// by up to four while it is within one of the last complete sweep. The next complete sweep meets it after five more
+// at the latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If a sweep left
+// records for longer, they would look indebted again.
 //
 // R8. Who commits is charged. The commit writes LIVE together with the bucket after
 // the committer's take. If it wrote a full bucket, to be charged by a second
