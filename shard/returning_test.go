@@ -42,7 +42,7 @@ func TestReturningKeysFindTheirRecords(t *testing.T) {
 				if _, _, v := table.Hit(place, now, 1, 0); v == Admitted {
 					return true
 				}
-				require.Equal(t, Admitted, table.Miss(place, now, 1, 0).Verdict)
+				require.Equal(t, Admitted, table.Miss(place, now, 1, 0, nil).Verdict)
 				return false
 			}
 			if c.aged {

@@ -89,8 +89,8 @@ func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	return true
 }
 
-// sweepChunk frees what has been idle since a time in slots, and counts what is not idle, what stays although it is, and what it freed. If it lowers probe
-// bounds, they then cover what stays.
+// sweepChunk frees what has been idle since a time in slots. It counts what is not idle, what stays although it is, and
+// what it freed. If it lowers probe bounds, they then cover what stays.
 func (t *Table) sweepChunk(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
@@ -119,8 +119,8 @@ func (t *Table) sweepChunk(slots []slot, since int64, lowers bool) (live, idle, 
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands the key is that of its new owner, who extends the probe bound
-			// too. Of every key that a slot ever had the probe window has the slot.
+			// R11. If the slot has changed hands the key is that of its new owner, whose call extends the bound too.
+			// The slot lies in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			t.cover(p, p.index(sl))
 		}

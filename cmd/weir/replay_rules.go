@@ -37,8 +37,8 @@ func (c *replayCommand) throughRules() (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(lines *accesslog.Lines) (replayed, error) {
-		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.Suggest != nil}, lines)
+	return func(log *accesslog.Log) (replayed, error) {
+		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.Suggest != nil}, log)
 		if err != nil {
 			return replayed{}, err
 		}

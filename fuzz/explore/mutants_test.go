@@ -10,8 +10,8 @@ const (
 	sweepGo     = "shard/sweep.go"
 	evictGo     = "shard/overflow.go"
 	adoptGo     = "shard/adopt.go"
-	logGo       = "shard/log.go"
-	ringGo      = "shard/ring.go"
+	logGo       = "atomicbucket/slidinglog.go"
+	ringGo      = "atomicbucket/ring.go"
 	boundGo     = "shard/probebound.go"
 	candidateGo = "shard/candidate.go"
 	wordGo      = "atomicbucket/word.go"
@@ -40,10 +40,10 @@ var mutants = []mutant{
 		{takeGo, "if sl.state.Load() == s { // R2", "if true {"},
 	}},
 	{"R2", "peek does not read the state again", "peek at a slot that changes hands", "I9", []edit{
-		{peekGo, "if sl.state.Load() == s {", "if true {"},
+		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
-	{"R2", "the search of a probe window does not read the state again", "fixed: a key comes back", "I9", []edit{
-		{peekGo, "if sl.state.Load() == s { // R2", "if true {"},
+	{"R2", "a take from a window does not read a refusing state again", "fixed: a key comes back", "I9", []edit{
+		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
 		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
@@ -129,7 +129,7 @@ var mutants = []mutant{
 		{candidateGo, "case plan.idle(s, now):", "case true:"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
-		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\tmark := now"},
+		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\twatermark := now"},
 	}},
 	{"R7", "a commit reads the watermark before the search", "a late taker that a take and a sweep overtake", "I1", []edit{
 		{insertGo, "search:\n", "watermark := t.Watermark()\nsearch:\n"},
@@ -191,7 +191,7 @@ var mutants = []mutant{
 		{takeGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
 	}},
 	{"R9", "peek and reset do not look which plan a record follows", "the limit grows beside a reset and a peek", "R9", []edit{
-		{peekGo, "if s.Tag() != plan.live {", "if false {"},
+		{peekGo, "if s.Tag() == plan.live {", "if true {"},
 	}},
 	{"R9", "insert does not look which plan a record follows", "the limit grows beside another key", "I5", []edit{
 		{insertGo, "s.IsLive() && s.Tag() != plan.live", "false"},
@@ -216,32 +216,31 @@ var mutants = []mutant{
 		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
 	}},
 	{"R10", "the last change is not entered before the next", "log: two takers of a record", "I1", []edit{
-		{logGo, "if r.fill(sl) { // the last change", "if true { // the last change"},
+		{takeGo, "} else if plan.flush(record, r.now, &sl.state) { // R10", "} else {"},
 	}},
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
-		{ringGo, "if sl.state.Load() != r.state {", "if false {"},
+		{ringGo, "if at.Load() != g.state { // R10", "if false {"},
 	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
 	}},
 	{"R10", "a ring is not cleared for a new tenure", "log: a slot with a past", "I9", []edit{
-		{insertGo, "t.clear(sl, claimed)\n", ""},
+		{insertGo, "t.ring(sl).Clear(claimed)\n", ""},
 	}},
 	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
-		{ringGo, "entries[i].Store(claimed.Version()<<(entryBits+1) | entryGone)", "entries[i].Store(entryGone)"},
-		{ringGo, "want := r.state.Version()<<(entryBits+1) | r.log", "want := r.log"},
+		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
 	}},
-	{"R10", "a refund does not change the version", "log: refund beside two takers", "I2", []edit{
-		{logGo, "sl.state.Convert(s, plan.live, payload)", "sl.state.Move(s, payload)"},
+	{"R10", "a refund does not change the version", "log: two refunds after a refund", "I2", []edit{
+		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0))", "at.Move(r.State, l.pack(g.newest, g.head, 0))"},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2\n\t\t\t\treturn Outcome", "if true { // R2\n\t\t\t\treturn Outcome"},
+		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R10", "a peek at a log does not read the state again", "log: peek at a slot that changes hands", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2\n\t\t\treturn o", "if true { // R2\n\t\t\treturn o"},
+		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
-		{logGo, "shortfall := r.left(d.Limit-d.Cost, tick); shortfall > 0 {", "shortfall := r.left(d.Limit-d.Cost, tick); r.fill(sl) && shortfall > 0 {"},
+		{takeGo, "if payload, ok := plan.take(record, r.now, demand); !ok {", "if payload, ok := plan.take(record, r.now, demand); plan.flush(record, r.now, &sl.state) && !ok {"},
 	}},
 	{"R11", "nobody extends a probe bound", "probe bound: one taker", "R11", []edit{
 		{insertGo, "t.cover(p, p.index(mine))", "//"},
@@ -255,7 +254,7 @@ var mutants = []mutant{
 		{insertGo, "tentative := sl.state.Publish(claimed)", "t.cover(p, p.index(sl))\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R11", "settle searches before it extends the probe bound", "probe bound: two takers behind a record", "I1", []edit{
-		{insertGo, "t.cover(p, p.index(mine)) // whoever published it, and before the search: R11\n", ""},
+		{insertGo, "t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11\n", ""},
 		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.plan.Load()"},
 	}},
 	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
@@ -274,13 +273,16 @@ var mutants = []mutant{
 		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && s.IsLive() {\n\t\t\t// R11"},
 	}},
 	{"R11", "a sweep passes a record that it failed to free", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
-		{sweepGo, "} else if plan.idle(s, t.Watermark()) && sl.state.Free(s) {\n\t\t\t\treclaimed++\n\t\t\t\tcontinue", "} else if plan.idle(s, t.Watermark()) {\n\t\t\t\tif sl.state.Free(s) {\n\t\t\t\t\treclaimed++\n\t\t\t\t}\n\t\t\t\tcontinue"},
+		{sweepGo, "default: // taken this moment\n\t\t\t\tlive++", "default:\n\t\t\t\tcontinue"},
+	}},
+	{"R11", "a sweep passes an idle record that it leaves", "probe bound: a sweep of an epoch beside an insert", "R11", []edit{
+		{sweepGo, "idle++\n", "idle++\n\t\t\t\tcontinue\n"},
 	}},
 	{"R11", "a sweep passes a record that it converted", "probe bound: a sweep beside a change of plan", "R11", []edit{
-		{sweepGo, "t.convert(sl, s)\n\t\t\t} else", "t.convert(sl, s)\n\t\t\t\tcontinue\n\t\t\t} else"},
+		{sweepGo, "t.convert(sl, s)\n\t\t\t\tlive++", "t.convert(sl, s)\n\t\t\t\tcontinue"},
 	}},
 	{"R11", "a sweep clears probe bounds before it has met every record", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
-		{sweepGo, "whole := t.visit(lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(lowers, rest)"},
+		{sweepGo, "whole := t.visit(since, lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(since, lowers, rest)"},
 	}},
 	{"R11", "a sweep clears probe bounds while another lowers", "probe bound: a sweep beside two sweeps", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
@@ -308,8 +310,8 @@ var mutants = []mutant{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
-		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
-			"to := from&^payloadMask | State(payload&payloadMask)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
+		{wordGo, "to := from.moved(payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+			"to := from.moved(payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
 	}},
 	{"words", "a claim does not compare", "two takers, one slot", "I7", []edit{
 		{wordGo, "return to, w.w.CompareAndSwap(uint64(from), uint64(to))\n}\n\n// Publish", "w.w.Store(uint64(to))\n\treturn to, true\n}\n\n// Publish"},

@@ -17,9 +17,11 @@ type File struct {
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
 	ClientIP       ClientIP
+	AmbiguousPaths AmbiguousPaths
 	Headers        Headers
 	Response       Response
 	Server         Server
+	Log            Log
 	Store          *Store // nil for none
 	Rules          []Rule // in the order of the file; at most MaxRules
 }

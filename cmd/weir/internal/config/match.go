@@ -3,6 +3,7 @@ package config
 import (
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -13,10 +14,11 @@ import (
 // A Match says which requests are meant: those for which each of its parts that is not empty
 // holds. The zero Match is all requests.
 type Match struct {
-	Hosts   []string // in lower case, without a port; "*.example.com" is every name below it
-	Paths   []Path
-	Methods []string // GET includes HEAD
-	Headers []HeaderMatch
+	Hosts    []string // in lower case, without a port; "*.example.com" is every name below it
+	Paths    []Path
+	KeepCase bool     // upper and lower case differ in paths
+	Methods  []string // GET includes HEAD
+	Headers  []HeaderMatch
 }
 
 // A HeaderMatch wants a header field with one of the values, or with any if there are none.
@@ -25,10 +27,36 @@ type HeaderMatch struct {
 	Values []string
 }
 
-// Matches reports whether the request is meant. It does not allocate for paths without double
-// slashes and dots.
+// Matches reports whether a route is for the request, by the reading of its path that net/http has. It does not
+// allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
 	return m.matchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.matchesMethod(r.Method) && m.matchesHeaders(r.Header)
+}
+
+// Meets reports whether a rule is for the request, by any reading of its path, so that no server behind reads a path as
+// one that the rule is for and the rule does not. It does not allocate for plain paths of up to 32 segments.
+func (m *Match) Meets(r *http.Request) bool {
+	return m.matchesHost(r.Host) && m.matchesMethod(r.Method) && m.matchesHeaders(r.Header) && m.meetsPath(r.URL)
+}
+
+// meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern.
+func (m *Match) meetsPath(u *url.URL) bool {
+	if len(m.Paths) == 0 {
+		return true
+	}
+	all := readingsOf(u)
+	if all.tooLong() {
+		return true
+	}
+	var room [32]string
+	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
+		for i := range m.Paths {
+			if m.Paths[i].meets(segments, m.KeepCase) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (m *Match) matchesHost(host string) bool {
@@ -82,22 +110,30 @@ func (m *Match) matchesHeaders(header http.Header) bool {
 	return true
 }
 
-func (d *decoder) match(n *yaml.Node) (m Match) {
-	seen := d.mapping(n, "match",
-		field{"host", func(n *yaml.Node) {
+func (d *decoder) match(n *yaml.Node, more ...field) (m Match) {
+	seen := d.mapping(n, "match", append([]field{
+		{"host", func(n *yaml.Node) {
 			d.list(n, "host", func(n *yaml.Node) { m.Hosts = append(m.Hosts, d.host(n)) })
 		}},
-		field{"path", func(n *yaml.Node) {
+		{"path", func(n *yaml.Node) {
 			d.list(n, "path", func(n *yaml.Node) { m.Paths = append(m.Paths, d.path(n)) })
 		}},
-		field{"method", func(n *yaml.Node) {
+		{"method", func(n *yaml.Node) {
 			d.list(n, "method", func(n *yaml.Node) { m.Methods = append(m.Methods, d.method(n)) })
 		}},
-		field{"header", func(n *yaml.Node) { m.Headers = d.headers(n) }},
-	)
+		{"header", func(n *yaml.Node) { m.Headers = d.headers(n) }},
+	}, more...)...)
 	if seen != nil && len(seen) == 0 {
 		d.fail(n, "match is empty: write host, path, method or header, or leave match out for all requests")
 	}
+	return m
+}
+
+// ruleMatch reads the match of a rule, which has more to say than that of a route.
+func (d *decoder) ruleMatch(n *yaml.Node) Match {
+	word := "insensitive"
+	m := d.match(n, choiceField(d, "case", []string{"insensitive", "sensitive"}, &word))
+	m.KeepCase = word == "sensitive"
 	return m
 }
 

@@ -118,7 +118,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 	wish := storeWish{rule: n}
 	seen := d.mapping(n, "a rule",
 		field{"name", func(n *yaml.Node) { r.Name = d.name(n) }},
-		field{"match", func(n *yaml.Node) { r.Match = d.match(n) }},
+		field{"match", func(n *yaml.Node) { r.Match = d.ruleMatch(n) }},
 		field{"key", func(n *yaml.Node) { r.Key = d.key(n) }},
 		later("algorithm", &l.algorithm),
 		later("rate", &l.rate),

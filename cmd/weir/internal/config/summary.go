@@ -37,6 +37,9 @@ func (f *File) Describe(w io.Writer) error {
 		fmt.Fprintf(&b, "store     %s, %d %s; if it is lost: %v\n", s.Redacted(), s.Nodes, plural("node", s.Nodes),
 			s.OnLoss)
 	}
+	if f.AmbiguousPaths == AmbiguousRefuse {
+		b.WriteString("paths     400 to what can be read in several ways\n")
+	}
 	fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
 	total := uint64(0)
 	for i := range f.Rules {
@@ -113,6 +116,9 @@ func (m Match) String() string {
 		paths[i] = p.text
 	}
 	add("path", paths)
+	if m.KeepCase && len(paths) > 0 {
+		parts = append(parts, "upper and lower case as written")
+	}
 	for _, h := range m.Headers {
 		if len(h.Values) == 0 {
 			parts = append(parts, "any header "+h.Name)

@@ -66,7 +66,7 @@ type RulesOptions struct {
 //
 // Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
 // that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
-func RunRules(f *config.File, options RulesOptions, lines *accesslog.Lines) (*RulesReport, error) {
+func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	run, err := newRun(f, 0)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func RunRules(f *config.File, options RulesOptions, lines *accesslog.Lines) (*Ru
 	if err := r.compile(f); err != nil {
 		return nil, err
 	}
-	if err := r.read(lines, r.request); err != nil {
+	if err := r.read(log, r.request); err != nil {
 		return nil, err
 	}
 	return r.result(), nil

@@ -10,15 +10,15 @@ import (
 )
 
 // partKey returns the key of one part of a rule's key: that of the first source that a request has.
-func partKey(sources config.KeyPart, client httplimit.KeyFunc) (key httplimit.KeyFunc, err error) {
+func partKey(sources config.KeyPart, client httplimit.KeyFunc, keepCase bool) (key httplimit.KeyFunc, err error) {
 	// From the last source to the first: each is what the one before falls back to.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
-		key, err = sourceKey(sources[i], client, key)
+		key, err = sourceKey(sources[i], client, keepCase, key)
 	}
 	return key, err
 }
 
-func sourceKey(s config.Source, client, fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
+func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool, fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
 	switch s.Kind {
 	case config.SourceHeader:
 		return httplimit.Header(s.Name, fallback)
@@ -28,7 +28,7 @@ func sourceKey(s config.Source, client, fallback httplimit.KeyFunc) (httplimit.K
 		return client, nil
 	case config.SourcePath:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-			return h.Key(config.CleanPath(r.URL.Path)), true
+			return h.Key(config.KeyPath(r.URL, keepCase)), true
 		}, nil
 	case config.SourceMethod:
 		return httplimit.Method, nil

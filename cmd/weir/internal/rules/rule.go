@@ -23,7 +23,7 @@ func Compile(f *config.File, client httplimit.KeyFunc) ([]*Rule, error) {
 	for i := range f.Rules {
 		rule := &Rule{Rule: &f.Rules[i]}
 		for _, sources := range rule.Key {
-			part, err := partKey(sources, client)
+			part, err := partKey(sources, client, rule.Match.KeepCase)
 			if err != nil {
 				return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
 			}
@@ -38,7 +38,7 @@ func Compile(f *config.File, client httplimit.KeyFunc) ([]*Rule, error) {
 func (r *Rule) Limit() httplimit.Limit {
 	return httplimit.Limit{
 		Name:   r.Name,
-		Match:  r.Match.Matches,
+		Match:  r.Match.Meets,
 		Key:    httplimit.Join(r.parts...),
 		Cost:   cost(r.Cost),
 		Tier:   tier(r.Tiers),

@@ -62,7 +62,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.limits, err = s.middleware(g, a); err != nil {
 		return nil, err
 	}
-	g.read = newFieldsRead(file)
+	g.read = newFieldsRead(file, g.rules)
 	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
 	g.shown = g.shownRules()
 	g.users.Store(1)
