@@ -153,7 +153,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 // before its state does, though keys live for milliseconds and states for microseconds.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
-	store := patient(t, server.URL())
+	store := open(t, server.URL(), redislimit.Timeout(10*time.Second), redislimit.FullKeys())
 	policies := fast()
 	policies["97 a second"] = engine.TokenBucket(engine.PerSecond(97), 50)
 	policies["burst of 1"] = engine.TokenBucket(engine.PerSecond(333), 1)
@@ -186,7 +186,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 				}
 				at = at.Truncate(time.Microsecond)
 				server.SetClock(at)
-				if server.Do("KEYS", "*:k") == "" {
+				if server.Do("KEYS", "*:=k") == "" {
 					ended++
 				}
 				n := random.Uint64N(policy.Limit()) + 1

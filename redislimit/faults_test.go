@@ -324,7 +324,7 @@ func TestRestart(t *testing.T) {
 // The cluster's cases are of one cluster, because it takes seconds to come up.
 func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	store := patient(t, cluster.URL())
+	store := open(t, cluster.URL(), redislimit.Timeout(10*time.Second), redislimit.FullKeys())
 	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
 	require.Greater(t, store.Health().Parts, 1)
 
@@ -366,7 +366,7 @@ func TestCluster(t *testing.T) {
 		require.True(t, take(t, l, "moved", burst/2).Allowed)
 		name := ""
 		for _, node := range cluster.Nodes {
-			for _, key := range strings.Fields(node.Do("KEYS", "*:moved")) {
+			for _, key := range strings.Fields(node.Do("KEYS", "*:=moved")) {
 				name = key
 			}
 		}

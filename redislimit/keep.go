@@ -46,7 +46,7 @@ func (l *Limiter) keep() {
 // request can name, which changes nothing.
 func (l *Limiter) probe(part int) {
 	_ = l.queues[part].put(question{ // refused if it is not time yet
-		key: l.name(part, ""), ask: script.Ask{}, answered: func(script.Answer, error) {},
+		key: l.namer.probe(part), ask: script.Ask{}, answered: func(script.Answer, error) {},
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 type Limiter struct {
 	design
 	client *Client
-	prefix [2]string // of the keys: before the partition, and after it
+	namer  namer
 	queues []queue
 	share  *share // decides while the store is lost; nil without that policy
 
@@ -37,7 +37,7 @@ type Limiter struct {
 
 // New returns a limiter of the policy: a token bucket, a fixed window, a sliding window or a sliding log. name
 // is part of the keys' names in the store, as are the policy's numbers: limits of different names or numbers have
-// nothing in common. It is 1 to 128 characters without braces.
+// nothing in common. It is 1 to 128 characters, without braces and control characters.
 //
 // What does not fit, and a policy whose numbers the store cannot hold, are errors that say so; [Check] tells them
 // without a client.
@@ -54,7 +54,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	l.prefix = [2]string{client.prefix + ":{p", "}:" + l.limit.Hash() + ":" + name + ":"}
+	l.namer = newNamer(&client.clientConfig, l.limit.Hash(), name)
 	l.queues = make([]queue, len(client.breakers))
 	for i := range l.queues {
 		l.queues[i] = queue{client: client, limit: l.limit, breaker: &client.breakers[i], now: l.now}
@@ -124,14 +124,7 @@ func (l *Limiter) queueOf(key string) *queue { return &l.queues[l.partition(key)
 // place returns the queue of a key, and what the key is called in the store.
 func (l *Limiter) place(key string) (*queue, string) {
 	p := l.partition(key)
-	return &l.queues[p%len(l.queues)], l.name(p, key)
-}
-
-// name returns what a key of a partition is called in the store.
-func (l *Limiter) name(partition int, key string) string {
-	p := partition
-	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
-	return l.prefix[0] + string(number[:]) + l.prefix[1] + key
+	return &l.queues[p%len(l.queues)], l.namer.name(p, key)
 }
 
 // Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand
