@@ -64,7 +64,7 @@ func TestServersClockJumps(t *testing.T) {
 				server.Do("FLUSHALL")
 				at := noon
 				server.SetClock(at)
-				l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.InMode(redislimit.Strict))
+				l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
 				took, _ := all(t, l, "k")
 				require.Equal(t, tenPerSecond, took)
 
@@ -153,7 +153,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 // before its state does, though keys live for milliseconds and states for microseconds.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
-	store := open(t, server.URL(), redislimit.Timeout(10*time.Second), redislimit.FullKeys())
+	store := patient(t, server.URL())
 	policies := fast()
 	policies["97 a second"] = engine.TokenBucket(engine.PerSecond(97), 50)
 	policies["burst of 1"] = engine.TokenBucket(engine.PerSecond(333), 1)
@@ -167,7 +167,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	}
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
-			l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.InMode(redislimit.Strict))
+			l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
 			limit, err := script.NewLimit(policy)
 			require.NoError(t, err)
 			random := rand.New(rand.NewPCG(1, 2))

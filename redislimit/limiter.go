@@ -23,6 +23,7 @@ type Limiter struct {
 	client *Client
 	namer  namer
 	queues []queue
+	known  *refusals
 	share  *share // decides while the store is lost; nil without that policy
 
 	leases *xsync.Map[string, *lease.Lease]
@@ -50,6 +51,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		return nil, err
 	}
 	l := &Limiter{design: d, client: client, now: now, stop: make(chan struct{})}
+	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
@@ -153,7 +155,8 @@ func (l *Limiter) Allow(key string) bool {
 //
 // A strict limiter asks the store, and waits for the client's timeout or until the context is done, whichever
 // is sooner. A leased one asks only what it cannot know: requests larger than a lease, and a key whose
-// overdraft is used up while there is plenty in the store. Remaining, RetryAfter and ResetAfter are then as of the
+// overdraft is used up while there is plenty in the store. Neither asks about what was refused lately
+// ([BelieveRefusals]). Remaining, RetryAfter and ResetAfter are then as of the
 // store's last answer.
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
@@ -188,6 +191,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 		}
 		return nil
 	}
+	defer l.known.drop(key) // when the store has them
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok && held.Refund(n) {
 			return nil
