@@ -43,7 +43,7 @@ func (p *parser) parseCaddy(line []byte) error {
 				l.proto = m.value
 			}
 		case headers:
-			p.setHeader(p.canonical(m.name, m.name, "-"), m.value)
+			p.setUnredacted(p.canonical(m.name, m.name, "-"), m.value)
 		case elsewhere:
 		}
 	}

@@ -146,6 +146,11 @@ func TestFieldsSayWhatALogHolds(t *testing.T) {
 			[]string{"Authorization"}},
 		"Caddy, more redacted": {caddy(`"headers":{"X-Key":["REDACTED"]},`), true, []string{"X-Any"},
 			[]string{"X-Key"}},
+		"Caddy, a client writes it": {caddy(`"headers":{"X-Key":["REDACTED"]},`) + "\n" +
+			caddy(`"headers":{"X-Key":["k"]},`) + "\n" + caddy(`"headers":{"X-Key":["REDACTED"]},`), true,
+			[]string{"X-Key"}, nil},
+		"combined, a client writes it": {strings.ReplaceAll(combinedLine, "curl/8", "REDACTED"), false,
+			[]string{"User-Agent"}, nil},
 		"Caddy, no headers": {caddy(``), true, nil, []string{"User-Agent", "X-Any"}},
 		"Traefik": {`{"ClientHost":"a","RequestMethod":"GET","RequestPath":"/","StartUTC":"2026-11-20T09:00:00Z",` +
 			`"request_X-A":"1","request_X-B":"REDACTED"}`,
