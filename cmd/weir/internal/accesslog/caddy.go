@@ -47,6 +47,9 @@ func (p *parser) parseCaddy(line []byte) error {
 		case elsewhere:
 		}
 	}
+	if p.learned != nil && p.headers {
+		p.learned.all = true
+	}
 	if !seen {
 		return errors.New(`no object "request", as a line of Caddy's access log has`)
 	}

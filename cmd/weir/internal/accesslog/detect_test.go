@@ -140,6 +140,8 @@ func TestFieldsSayWhatALogHolds(t *testing.T) {
 		"vhost":    {vhostLine, true, []string{"Referer", "User-Agent"}, []string{"Cookie"}},
 		"nginx, a header that is not sent": {`{"remote_addr":"a","time":"1","request":"","http_x_tenant":""}`, false,
 			[]string{"X-Tenant"}, []string{"User-Agent"}},
+		"nginx, with an object like Caddy's": {`{"remote_addr":"a","time":"1","request_uri":"/","request":{"headers":{}}}`,
+			false, nil, []string{"User-Agent"}},
 		"Caddy": {caddy(`"headers":{},`), true, []string{"X-Any", "User-Agent"},
 			[]string{"Cookie", "Authorization", "Proxy-Authorization"}},
 		"Caddy, secrets shown": {caddy(`"headers":{"Cookie":["a=b"]},`), true, []string{"Cookie"},

@@ -20,6 +20,7 @@ type parser struct {
 	json    jsontext.Decoder
 	input   bytes.Buffer
 	members []member
+	headers bool // there is an object of header fields, perhaps without members
 }
 
 var (
