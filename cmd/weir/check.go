@@ -35,7 +35,7 @@ func (c *checkCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := rules.Compile(f, ip.Key); err != nil {
+	if _, err := rules.Compile(f, ip); err != nil {
 		return err
 	}
 	if c.Quiet {

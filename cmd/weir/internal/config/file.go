@@ -21,8 +21,9 @@ type File struct {
 	Headers        Headers
 	Response       Response
 	Server         Server
-	Store          *Store // nil for none
-	Rules          []Rule // in the order of the file; at most MaxRules
+	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
+	Store          *Store  // nil for none
+	Rules          []Rule  // in the order of the file; at most MaxRules
 }
 
 // Echo reports whether requests are answered by the built-in echo, because nothing is said

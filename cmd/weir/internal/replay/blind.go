@@ -52,6 +52,16 @@ func notes(r *rules.Rule) (all []string) {
 	return all
 }
 
+// exemptNotes says which exemptions are not found in a log: their requests are counted.
+func exemptNotes(f *config.File, host string) (all []string) {
+	for _, s := range rules.ExemptReads(f) {
+		if !logged(s, host) {
+			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not hold it", s))
+		}
+	}
+	return all
+}
+
 // logged reports whether the source is known of every request of a log.
 func logged(s config.Source, host string) bool {
 	switch s.Kind {
@@ -61,7 +71,8 @@ func logged(s config.Source, host string) bool {
 		return false
 	case config.SourceHost:
 		return host != ""
-	case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
+	case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceGlobal,
+		config.SourceNone:
 	}
 	return true
 }

@@ -108,7 +108,8 @@ type ruleClient struct {
 
 // compile makes the middleware.
 func (r *rulesRun) compile(f *config.File) error {
-	all, err := rules.Compile(f, clientKey(r.clients.ip))
+	client := logClient{r.clients.ip}
+	all, err := rules.Compile(f, client)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (r *rulesRun) compile(f *config.File) error {
 		if t.report.Blind != "" {
 			continue
 		}
-		t.report.Notes = notes(rule)
+		t.report.Notes = append(notes(rule), exemptNotes(f, r.options.Host)...)
 		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now)); err != nil {
 			return err
 		}
@@ -133,7 +134,11 @@ func (r *rulesRun) compile(f *config.File) error {
 		limits = append(limits, t.limit)
 	}
 	if len(limits) > 0 {
-		r.limits, err = httplimit.New(limits)
+		var options []httplimit.Option
+		if exempt := rules.Exempt(f, client); exempt != nil {
+			options = append(options, httplimit.Skip(exempt))
+		}
+		r.limits, err = httplimit.New(limits, options...)
 	}
 	return err
 }

@@ -293,3 +293,18 @@ func TestAKeyThatCannotSteerATerminal(t *testing.T) {
 	assert.Equal(t, "plain, ü", printable("plain, ü"))
 	assert.Len(t, printable(strings.Repeat("x", 1000)), 83)
 }
+
+// A replay leaves out what a server exempts, and says what it cannot know.
+func TestExemptionsOfALog(t *testing.T) {
+	const rules = `exempt: [{path: /health}, {client: 10.0.0.0/8, header: {X-Probe: "*"}}]
+trusted_proxies: 10.0.0.0/8
+rules: [{name: a, rate: 1/h, burst: 1, key: global, match: {not: {client: 192.0.2.1}}}]
+`
+	r := runRules(t, rules, logLine("192.0.2.2", 0, "GET /health HTTP/1.1", "200")+logLine("192.0.2.1", 0,
+		"GET / HTTP/1.1", "200")+
+		logLine("10.0.0.1", 0, "GET / HTTP/1.1", "200")+logLine("name.example", 0, "GET / HTTP/1.1",
+		"200"), RulesOptions{})
+	assert.Equal(t, [2]uint64{2, 1}, [2]uint64{r.Rules[0].Matched, r.Rules[0].Refused})
+	assert.Equal(t, []string{"requests that are exempt by header:X-Probe are counted: the log does not hold it"},
+		r.Rules[0].Notes)
+}
