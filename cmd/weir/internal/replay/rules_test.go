@@ -83,7 +83,7 @@ func TestWhatALogCannotTell(t *testing.T) {
 - {name: header, rate: 1/h, match: {header: {X-Env: prod}}}
 - {name: key, rate: 1/h, key: header:X-API-Key}
 - {name: cookie, rate: 1/h, key: cookie:sid or none}
-- {name: tiers, rate: 1/h, tiers: {header: X-Plan, values: {b: {burst: 9}}}, cost: {header: X-Cost, default: 2, max: 3}}
+- {name: tiers, rate: 1/h, burst: 5, tiers: {header: X-Plan, values: {b: {burst: 9}}}, cost: {header: X-Cost, default: 2, max: 3}}
 - {name: bot, rate: 1/h, key: header:User-Agent, match: {header: {Referer: "*"}}}
 `
 	log := logLine("h", 0, "GET / HTTP/1.1", "200")
@@ -101,7 +101,7 @@ func TestWhatALogCannotTell(t *testing.T) {
 		"token bucket 1/h burst 5, by ip, for all requests",
 		"everybody is in the rule's own tier: the log does not hold X-Plan",
 		"every request costs 2: the log does not hold X-Cost",
-		"token bucket 1/h burst 5, by header:User-Agent or ip, for any header Referer",
+		"token bucket 1/h burst 1, by header:User-Agent or ip, for any header Referer",
 	}, remarks)
 	assert.Equal(t, uint64(1), r.Rules[5].Matched)
 	assert.Equal(t, uint64(0), r.Rules[6].Matched, "its referer is -")

@@ -109,7 +109,7 @@ rules:
     cost: {header: X-Cost, default: 2, max: 5}
     refund_status: [2xx, 404]
     tiers: {header: X-Plan, values: {gold: {burst: 20}}}
-  - {name: two, rate: 1/s, cost: 2}`)
+  - {name: two, rate: 2/s, cost: 2}`)
 	plain := all[0].Limit()
 	assert.Nil(t, plain.Cost)
 	assert.Nil(t, plain.Tier)
@@ -137,7 +137,7 @@ func TestReads(t *testing.T) {
 	all := compile(t, `
 rules:
   - name: all
-    rate: 1/s
+    rate: 2/s
     match: {host: a.example, header: {X-Env: prod}, path: /a, method: GET, query: {q: 1}, not: {header: {X-No: 1}}}
     key: [ip, path, method, host, cookie:id or header:X-Key, query:p]
     cost: {header: X-Cost, max: 2}
