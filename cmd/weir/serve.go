@@ -52,6 +52,9 @@ func (c *serveCommand) Run() error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for _, w := range file.Warnings() {
+		log.Warn(w)
+	}
 	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
