@@ -10,15 +10,13 @@ type Request struct {
 }
 
 // All takes from several limits at once, all or nothing: per second and per hour, per user
-// and for everybody. It is allowed if each of them allows it, and then the decision is the
+// and for all users together. It is allowed if each of them allows it, and then the decision is the
 // tightest: that with the least Remaining. Otherwise nothing is taken, and the decision is
 // that with the longest RetryAfter: nothing passes sooner.
 //
 // The limits are taken from one after the other, and what was taken is given back when one
-// refuses. Nobody waits for anybody, so there is no order that could deadlock. Two things come
-// of that. Another request may be refused for tokens that are given back a moment later. And
-// who is suspended between the two for as long as a window, or as tokens take to come back, gives
-// back what had come back already.
+// refuses. No call waits for another, so there is no order that could deadlock. The price: another request may be
+// refused for tokens that are given back a moment later.
 //
 // No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
 // errors, and nothing is taken.

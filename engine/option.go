@@ -98,7 +98,7 @@ func Overflow(p OverflowPolicy) Option {
 // HashStable makes keys by xxHash64 instead of by a hash with a secret seed. Keys
 // then mean the same in every process and on every machine. Use it only for keys
 // that come from people you trust: texts that collide under xxHash64 are easy to
-// write down, and who can choose a key can then drain another's bucket.
+// write down, and a client that can choose its key can then drain another's bucket.
 func HashStable() Option {
 	return func(c *config) error {
 		c.stable = true

@@ -34,7 +34,7 @@ type Reservation struct {
 func (r *Reservation) Delay() time.Duration { return r.delay }
 
 // Cancel gives the tokens back, if their time has not come yet, for others to take or
-// reserve. Those who have reserved behind do not move up. Cancelling twice is harmless.
+// reserve. Reservations behind it do not move up. Cancelling twice is harmless.
 func (r *Reservation) Cancel() {
 	if r.n > 0 && r.limiter.clock.surely() < r.until {
 		r.limiter.RefundKey(r.key, r.n)
@@ -79,7 +79,7 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (Reservatio
 		return r, nil
 	}
 	var d Decision
-	l.decide(&d, k, o, nanos, n)
+	l.decide(&d, k, o, o.Plan.Status(o.State, o.At, n, k.tier), nanos, n)
 	return r, fmt.Errorf("engine: Reserve(%d): %w: %v, and %v is the longest", n, ErrTooLong, d.RetryAfter, longest)
 }
 
@@ -90,7 +90,7 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (Reservatio
 //
 // On a token bucket waiters are served in the order in which they came: Wait reserves
 // ([Limiter.Reserve]). On the other algorithms a waiter asks again when its tokens should be there,
-// and somebody else may have been faster.
+// and another request may have been faster.
 //
 // It waits in real time, so the limiter's clock should go with that: not [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {

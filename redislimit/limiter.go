@@ -139,13 +139,15 @@ func (l *Limiter) name(partition int, key string) string {
 func (l *Limiter) Allow(key string) bool {
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok {
-			if v, renew := held.Take(1, l.now); v == lease.Admitted {
-				if renew {
-					l.renew(held, key)
-				}
+			switch v, renew := held.Take(1, l.now); {
+			case v == lease.Admitted && renew:
+				l.renew(held, key, 1)
 				return true
-			} else if renew {
-				l.renew(held, key)
+			case v == lease.Admitted:
+				return true
+			case renew: // with the request
+				d, _ := l.strict(context.Background(), key, 1, held)
+				return d.Allowed
 			}
 		}
 	}
@@ -169,12 +171,14 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 		return engine.Decision{Limit: limit, RetryAfter: engine.Never}, nil
 	case n == 0:
 		return engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
-	case l.terms != nil:
-		if d, known := l.local(key, n); known {
-			return d, nil
-		}
+	case l.terms == nil:
+		return l.strict(ctx, key, n, nil)
 	}
-	return l.strict(ctx, key, n)
+	d, known, carrier := l.local(key, n)
+	if known {
+		return d, nil
+	}
+	return l.strict(ctx, key, n, carrier)
 }
 
 // Refund gives n tokens back that were taken from the key; give no more than that, because a node does not

@@ -62,7 +62,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 
 // publish writes the key into the claimed slot and settles the record.
 func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request) Outcome {
-	t.clear(sl, claimed)
+	t.ring(sl).Clear(claimed)
 	sl.key.Store(p.fingerprint)            // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
 	return t.settle(p, sl, tentative, r)
@@ -73,10 +73,10 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request
 // undecided, and nothing is taken, when it is not, or when another call decided
 // first.
 //
-// Anybody who meets a tentative record of its own key settles it, each with its
-// own take: nobody waits for the goroutine that claimed it.
+// Every call that meets a tentative record of its own key settles it, with its own take. No call waits for the
+// goroutine that claimed the slot.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r request) Outcome {
-	t.cover(p, p.index(mine)) // whoever published it, and before the search: R11
+	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
 	lower := true // whether other is before mine
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ {
@@ -91,9 +91,8 @@ search:
 			}
 			continue
 		}
-		// CLAIM and FREE are passed over: who claims publishes later, and will
-		// see this record. The key need not be read again: if the slot has another
-		// owner by now, what follows costs one of the two another round, no more.
+		// CLAIM and FREE are passed over: a claimer publishes later, and will see this record. The key need not be
+		// read again: if the slot has another owner by now, what follows costs one of the two another round, no more.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue
@@ -127,5 +126,6 @@ search:
 	if t.Watermark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
 		mine.state.Free(s)
 	}
+	plan.tell(s, now, r)
 	return Outcome{s, plan, now, Admitted}
 }

@@ -96,8 +96,8 @@ func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
 			live++ // or taken this moment
 		}
 		if lowers {
-			// R11. If the slot has changed hands the key is that of its new owner, who extends the probe bound
-			// too. Of every key that a slot ever had the probe window has the slot.
+			// R11. If the slot has changed hands the key is that of its new owner, whose call extends the bound too.
+			// The slot lies in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			t.cover(p, p.index(sl))
 		}

@@ -159,6 +159,16 @@ func (p Place) index(sl *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(p.home))) / slotBytes
 }
 
+// ring returns the ring of a slot, or nil if the records have none.
+func (t *Table) ring(sl *slot) atomicbucket.Ring {
+	if t.rings == nil {
+		return nil
+	}
+	number := (uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first))) / slotBytes
+	first := unsafe.Add(unsafe.Pointer(&t.rings.slots[0]), number*uintptr(t.ringWords)*8)
+	return unsafe.Slice((*word.Word)(first), t.ringSize)
+}
+
 // shard returns the shard that p is in.
 func (t *Table) shard(p Place) *shard { return &t.shards[p.fingerprint&t.mask] }
 

@@ -91,9 +91,9 @@ func TestProgramReplaysRules(t *testing.T) {
 	assert.Equal(t, 0, r.status, r.stderr)
 	assert.Empty(t, r.stderr)
 	for _, want := range []string{
-		excerpt + " at the rules of " + rules, "\nclients      ", "api: cannot be judged from this log",
-		"clients: most refused", "clients: at most 5 % of 500 requests of 109 keys refused", "suggested for " +
-			"clients: rate: ",
+		excerpt + " (combined) at the rules of " + rules, "\nclients      ", "api: cannot be judged from this log",
+		"clients: most refused", "clients: at most 5 % of 500 requests of 109 keys refused",
+		"suggested for clients: rate: ",
 	} {
 		assert.Contains(t, r.stdout, want)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,15 +20,17 @@ import (
 // started is the program as a server, with what it logs.
 type started struct {
 	*exec.Cmd
-	t     *testing.T
-	lines *bufio.Scanner
+	t      *testing.T
+	stderr io.Closer
+	lines  *bufio.Scanner
 }
 
 func startProgram(t *testing.T, args ...string) *started {
 	t.Helper()
-	s := &started{exec.Command(build(t), args...), t, nil}
+	s := &started{Cmd: exec.Command(build(t), args...), t: t}
 	stderr, err := s.StderrPipe()
 	require.NoError(t, err)
+	s.stderr = stderr
 	require.NoError(t, s.Start())
 	t.Cleanup(func() { _ = s.Process.Kill() }) // has ended if all is well
 	s.lines = bufio.NewScanner(stderr)
@@ -78,5 +81,22 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 
 	require.NoError(t, s.Process.Signal(syscall.SIGTERM))
 	s.until(`msg=stopped requests=5 allowed=3 refused=2 upstream_failures=0`)
+	assert.NoError(t, s.Wait())
+}
+
+// TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one that
+// is not read held up requests.
+func TestProgramOutlivesItsLog(t *testing.T) {
+	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nrules: [{name: a, rate: 1/d, burst: 100000}]\n"
+	s := startProgram(t, "serve", file(t, "weir.yaml", text))
+	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
+	for range 1000 { // more than the pipe and the scanner hold
+		require.Equal(t, 502, status(t, url+strings.Repeat("x", 500)))
+	}
+	require.NoError(t, s.stderr.Close())
+	for range 20 {
+		require.Equal(t, 502, status(t, url))
+	}
+	require.NoError(t, s.Process.Signal(syscall.SIGTERM))
 	assert.NoError(t, s.Wait())
 }

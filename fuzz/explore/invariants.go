@@ -46,7 +46,7 @@ func (w *world) checkSlots() error {
 // checkProbeBounds checks that searches go as far as the records lie.
 func (w *world) checkProbeBounds() error {
 	if key, beyond := w.table.BeyondProbeBound(); beyond {
-		return fmt.Errorf("R11: the record of key %d lies beyond the probeBound of its home", key)
+		return fmt.Errorf("R11: the record of key %d lies beyond the probe bound of its home", key)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	}
 	// A refund that found no record says so: its key owed nothing.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
-		seen := sight{o.at, w.shadow.algorithm.Tokens(w.shadow.algorithm.Debt(o.state, w.shadow.algorithm.Ticks(o.at)))}
+		seen := sight{o.at, w.shadow.algorithm.Tokens(w.shadow.algorithm.Debt(o.state.Record(), w.shadow.algorithm.Ticks(o.at)))}
 		if w.shadow.limited > 0 {
 			seen.owed = o.used
 		}
@@ -128,10 +128,10 @@ func (w *world) CheckEnd() error {
 			}
 			continue
 		}
-		o := w.table.Peek(w.table.Find(key.key), w.table.Watermark())
+		o, _ := w.table.Peek(w.table.Find(key.key), w.table.Watermark(), 0, 0)
 		s, at := o.State, o.At
 		owed := w.shadow.owes(key.key, w.shadow.algorithm.Ticks(at))
-		if found := w.shadow.algorithm.Debt(s, w.shadow.algorithm.Ticks(at)); found != owed {
+		if found := w.shadow.algorithm.Debt(s.Record(), w.shadow.algorithm.Ticks(at)); found != owed {
 			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key.key, found, owed, key.full)
 		}
 	}

@@ -10,8 +10,8 @@ const (
 	sweepGo     = "shard/sweep.go"
 	evictGo     = "shard/overflow.go"
 	adoptGo     = "shard/adopt.go"
-	logGo       = "shard/log.go"
-	ringGo      = "shard/ring.go"
+	logGo       = "atomicbucket/slidinglog.go"
+	ringGo      = "atomicbucket/ring.go"
 	boundGo     = "shard/probebound.go"
 	wordGo      = "atomicbucket/word.go"
 )
@@ -39,10 +39,10 @@ var mutants = []mutant{
 		{takeGo, "if sl.state.Load() == s { // R2", "if true {"},
 	}},
 	{"R2", "peek does not read the state again", "peek at a slot that changes hands", "I9", []edit{
-		{peekGo, "if sl.state.Load() == s {", "if true {"},
+		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
-	{"R2", "the search of a probe window does not read the state again", "fixed: a key comes back", "I9", []edit{
-		{peekGo, "if sl.state.Load() == s { // R2", "if true {"},
+	{"R2", "a take from a window does not read a refusing state again", "fixed: a key comes back", "I9", []edit{
+		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
 		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
@@ -119,7 +119,7 @@ var mutants = []mutant{
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
-		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\tmark := now"},
+		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\twatermark := now"},
 	}},
 	{"R7", "a commit reads the watermark before the search", "a late taker that a take and a sweep overtake", "I1", []edit{
 		{insertGo, "search:\n", "watermark := t.Watermark()\nsearch:\n"},
@@ -181,7 +181,7 @@ var mutants = []mutant{
 		{takeGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
 	}},
 	{"R9", "peek and reset do not look which plan a record follows", "the limit grows beside a reset and a peek", "R9", []edit{
-		{peekGo, "if s.Tag() != plan.live {", "if false {"},
+		{peekGo, "if s.Tag() == plan.live {", "if true {"},
 	}},
 	{"R9", "insert does not look which plan a record follows", "the limit grows beside another key", "I5", []edit{
 		{insertGo, "s.IsLive() && s.Tag() != plan.live", "false"},
@@ -206,32 +206,31 @@ var mutants = []mutant{
 		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
 	}},
 	{"R10", "the last change is not entered before the next", "log: two takers of a record", "I1", []edit{
-		{logGo, "if r.fill(sl) { // the last change", "if true { // the last change"},
+		{takeGo, "} else if plan.flush(record, r.now, &sl.state) { // R10", "} else {"},
 	}},
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
-		{ringGo, "if sl.state.Load() != r.state {", "if false {"},
+		{ringGo, "if at.Load() != g.state { // R10", "if false {"},
 	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
 	}},
 	{"R10", "a ring is not cleared for a new tenure", "log: a slot with a past", "I9", []edit{
-		{insertGo, "t.clear(sl, claimed)\n", ""},
+		{insertGo, "t.ring(sl).Clear(claimed)\n", ""},
 	}},
 	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
-		{ringGo, "entries[i].Store(claimed.Version()<<(entryBits+1) | entryGone)", "entries[i].Store(entryGone)"},
-		{ringGo, "want := r.state.Version()<<(entryBits+1) | r.log", "want := r.log"},
+		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
 	}},
-	{"R10", "a refund does not change the version", "log: refund beside two takers", "I2", []edit{
-		{logGo, "sl.state.Convert(s, plan.live, payload)", "sl.state.Move(s, payload)"},
+	{"R10", "a refund does not change the version", "log: two refunds after a refund", "I2", []edit{
+		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0))", "at.Move(r.State, l.pack(g.newest, g.head, 0))"},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2\n\t\t\t\treturn Outcome", "if true { // R2\n\t\t\t\treturn Outcome"},
+		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R10", "a peek at a log does not read the state again", "log: peek at a slot that changes hands", "I9", []edit{
-		{logGo, "if sl.state.Load() == s { // R2\n\t\t\treturn o", "if true { // R2\n\t\t\treturn o"},
+		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
-		{logGo, "shortfall := r.left(d.Limit-d.Cost, tick); shortfall > 0 {", "shortfall := r.left(d.Limit-d.Cost, tick); r.fill(sl) && shortfall > 0 {"},
+		{takeGo, "if payload, ok := plan.take(record, r.now, demand); !ok {", "if payload, ok := plan.take(record, r.now, demand); plan.flush(record, r.now, &sl.state) && !ok {"},
 	}},
 	{"R11", "nobody extends a probe bound", "probe bound: one taker", "R11", []edit{
 		{insertGo, "t.cover(p, p.index(mine))", "//"},
@@ -298,8 +297,8 @@ var mutants = []mutant{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
-		{wordGo, "to := from&^payloadMask | State(payload&payloadMask)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
-			"to := from&^payloadMask | State(payload&payloadMask)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
+		{wordGo, "to := from.moved(payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+			"to := from.moved(payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
 	}},
 	{"words", "a claim does not compare", "two takers, one slot", "I7", []edit{
 		{wordGo, "return to, w.w.CompareAndSwap(uint64(from), uint64(to))\n}\n\n// Publish", "w.w.Store(uint64(to))\n\treturn to, true\n}\n\n// Publish"},

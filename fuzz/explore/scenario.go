@@ -95,7 +95,11 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // of the limit, as a look has seen it
+	used    uint64 // of the limit, as a peek has seen it
+}
+
+func outcomeOf(o shard.Outcome, used uint64) outcome {
+	return outcome{o.Verdict, o.State, o.At, o.Plan, used}
 }
 
 // perform makes the call.
@@ -103,23 +107,16 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
 	case take:
-		out := t.Take(p, c.now(), c.n, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
+		o = outcomeOf(t.Take(p, c.now(), c.n, 0), 0)
 	case peek:
-		if quota := t.Plan().Quota(0); t.Logs() {
-			out, status := t.PeekLog(p, c.now(), 0, 0)
-			return outcome{out.Verdict, out.State, out.At, out.Plan, quota.Tokens - status.Remaining}
-		}
-		out := t.Peek(p, c.now())
-		status := out.Status(0, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, t.Plan().Quota(0).Tokens - status.Remaining}
+		out, status := t.Peek(p, c.now(), 0, 0)
+		o = outcomeOf(out, out.Plan.Quota(0).Tokens-status.Remaining)
 	case reset:
 		t.Reset(p)
 	case sweep:
 		t.Sweep(c.now(), nil)
 	case refund:
-		out := t.Refund(p, c.now(), c.n, 0)
-		o = outcome{out.Verdict, out.State, out.At, out.Plan, 0}
+		o = outcomeOf(t.Refund(p, c.now(), c.n, 0), 0) // if there is no record nothing is used
 	case adopt:
 		t.Adopt(plans[c.n], c.now())
 	}

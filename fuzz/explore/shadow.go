@@ -4,6 +4,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
@@ -95,7 +96,9 @@ func (s *shadow) enter(th *thread, label uint64) error {
 	}
 	used := s.used(key, tick)
 	if c.verb == refund {
-		key.times = key.times[:len(key.times)-int(min(used, c.n))]
+		if s.table.Plan().Algorithm().RingSize() == 0 { // else what it gives back it takes out of the ring: see drop
+			key.times = key.times[:len(key.times)-int(min(used, c.n))]
+		}
 		return nil
 	}
 	if used+c.n > s.limited {
@@ -107,6 +110,23 @@ func (s *shadow) enter(th *thread, label uint64) error {
 		}
 		key.times = append(key.times, tick)
 	}
+	return nil
+}
+
+// drop enters that a refund took an entry out of the ring of a key.
+func (s *shadow) drop(th *thread, label uint64) error {
+	c, tick, key := th.call(), s.tick(th), s.owner(label)
+	if c.verb != refund || label != c.key {
+		return fmt.Errorf("I2: %v took a request out of the log of key %d", c, label)
+	}
+	if th.dropped++; th.dropped > c.n {
+		return fmt.Errorf("I2: %v took %d requests out of the log", c, th.dropped)
+	}
+	oldest := slices.IndexFunc(key.times, func(at uint64) bool { return at+logWindow > tick })
+	if oldest < 0 {
+		return fmt.Errorf("I2: %v took a request out of a log that has none", c)
+	}
+	key.times = slices.Delete(key.times, oldest, oldest+1)
 	return nil
 }
 

@@ -22,6 +22,7 @@ type thread struct {
 	floor     int64   // the watermark when it began
 	watermark int64   // the watermark that it has read last
 	charged   int     // buckets that it wrote
+	dropped   uint64  // requests that it took out of a log
 	wrote     bool    // it changed a slot
 	disturbed bool    // another thread changed a word
 	refusable bool    // there was a moment at which its bucket had less than the cost

@@ -21,6 +21,7 @@ type world struct {
 	plans       [3]*shard.Plan
 	words       []*word.Word // as shard.Table.Words has them
 	slots       int
+	ringSize    int          // words of a slot's ring
 	probeBounds []*word.Word // those of them that say how far searches go
 	threads     []*thread
 	still       bool // nobody writes the watermark or swept, so reading them is no step
@@ -67,6 +68,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 		return nil, err
 	}
 	w.table, w.words, w.shadow.table = table, table.Words(), table
+	w.ringSize = int(w.plans[0].Algorithm().RingSize())
 	w.slots, w.probeBounds = int(table.Stats().Slots), table.ProbeBoundWords()
 	if !s.probeBound {
 		table.FixProbeBounds()
@@ -263,6 +265,11 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4 && !isProbeBound
 	if isProbeBound {
 		err = w.checkProbeBounds()
+	} else if ring := i - 2*w.slots - 4; ring >= 0 && th.call().verb == refund && atomicbucket.Dropped(uint64(from), uint64(to)) {
+		// Of a record that has been forgotten meanwhile nothing counts.
+		if slot := ring / w.ringSize; atomicbucket.State(w.words[2*slot].Peek()).IsLive() {
+			err = w.shadow.drop(th, w.words[2*slot+1].Peek())
+		}
 	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			// the key: checkSlots will tell

@@ -41,6 +41,7 @@ func defaults() *File {
 		Headers:        HeadersIETF,
 		Response:       Response{Body: BodyProblem},
 		ClientIP:       ClientIP{IPv4Prefix: 32, IPv6Prefix: IPv6Prefix},
+		Log:            Log{Format: LogText},
 		Server: Server{
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,

@@ -152,7 +152,7 @@ func (f *File) others(before *File) []string {
 		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
 		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
 		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
-		{"store", before.Store, f.Store},
+		{"store", before.Store, f.Store}, {"log", before.Log, f.Log},
 	})
 }
 

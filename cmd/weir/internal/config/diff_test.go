@@ -45,7 +45,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 10/m, algorithm: sliding-log", "rate: 9/m, algorithm: sliding-log", Adjust, ""},
 		{
 			"rate: 10/m, algorithm: sliding-log", "rate: 11/m, algorithm: sliding-log", Replace,
-			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s, []): want limits of 1 to 10, " +
+			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s) with 0 tiers: want limits of 1 to 10, " +
 				"the largest at New",
 		},
 	} {

@@ -101,7 +101,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 		rule + "cost: {zzzzzz: 1}}]", rule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
 		"listen: {tls: {zzzzzz: 1}}", "admin: {zzzzzz: 1}",
 		"upstream: {zzzzzz: 1}", "client_ip: {zzzzzz: 1}", "response: {zzzzzz: 1}", "server: {zzzzzz: 1}",
-		"store: {zzzzzz: 1}",
+		"store: {zzzzzz: 1}", "log: {zzzzzz: 1}",
 	} {
 		_, err := Parse("weir.yaml", []byte(file))
 		keys := regexp.MustCompile(`unknown key "zzzzzz": want (.*)`).FindStringSubmatch(err.Error())
@@ -120,6 +120,7 @@ func TestTheDefaultsOfTheDocument(t *testing.T) {
 		"server: {read_header_timeout: 10s}", "server: {read_timeout: 0s}", "server: {write_timeout: 0s}",
 		"server: {idle_timeout: 2m}", "server: {shutdown_timeout: 10s}", "server: {shutdown_delay: 0s}",
 		"server: {max_header_bytes: 64KiB}", "server: {max_connections: 0}",
+		"log: {format: text}", "log: {level: info}", "log: {access: none}", "log: {refusals: none}",
 		"client_ip: {ipv4_prefix: 32}", "client_ip: {ipv6_prefix: 64}", "client_ip: {from: socket}",
 		"rules: [{name: a, rate: 1/s, key: ip}]", "rules: [{name: a, rate: 1/s, algorithm: token-bucket}]",
 		"rules: [{name: a, rate: 1/s, burst: 1}]", "rules: [{name: a, rate: 1/s, cost: 1}]",

@@ -21,6 +21,7 @@ type File struct {
 	Headers        Headers
 	Response       Response
 	Server         Server
+	Log            Log
 	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
 	Store          *Store  // nil for none
 	Rules          []Rule  // in the order of the file; at most MaxRules

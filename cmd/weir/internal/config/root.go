@@ -29,6 +29,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		choiceField(d, "headers", headerStyles, &f.Headers),
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
+		field{"log", func(n *yaml.Node) { d.log(n, &f.Log) }},
 		field{"exempt", func(n *yaml.Node) {
 			d.list(n, "exempt", func(n *yaml.Node) { f.Exempt = append(f.Exempt, d.exception(n)) })
 		}},

@@ -20,7 +20,7 @@ func runRules(t *testing.T, rules, log string, options RulesOptions) *RulesRepor
 	t.Helper()
 	f, err := config.Parse("weir.yaml", []byte(rules))
 	require.NoError(t, err)
-	r, err := RunRules(f, options, accesslog.NewLines(strings.NewReader(log)))
+	r, err := RunRules(f, options, accesslog.NewLog(strings.NewReader(log)))
 	require.NoError(t, err)
 	return r
 }
@@ -249,7 +249,7 @@ func TestSeries(t *testing.T) {
 }
 
 func TestRulesOutput(t *testing.T) {
-	log := strings.Repeat(logLine("h1", 0, "GET /a HTTP/1.1", "200"), 3) + logLine("h2", 60, `GET /\x1b HTTP/1.1`,
+	log := strings.Repeat(logLine("h1", 0, "GET /a HTTP/1.1", "200"), 3) + logLine("h2", 60, `GET /\xC3\xA9 HTTP/1.1`,
 		"200")
 	r := runRules(t, `rules:
 - {name: client, rate: 1/h, burst: 1}

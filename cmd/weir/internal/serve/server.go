@@ -19,6 +19,8 @@ type Config struct {
 	Load    func() (*config.File, error)
 	Version string // of the program
 	Log     *slog.Logger
+	// SetLog is called with the settings of every file that is put in force. Nil for none.
+	SetLog func(config.Log)
 
 	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
 	LimiterOptions []engine.Option
