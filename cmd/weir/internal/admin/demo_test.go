@@ -27,10 +27,11 @@ type demo struct {
 	random  *rand.Rand
 }
 
-// newDemo's clock stands at a time ago.
+// newDemo's clock stands at a fixed time, and so much before it.
 func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2)), ticks: make(chan time.Time)}
-	d.now.Store(time.Now().Add(-ago).UnixNano())
+	// A fixed time: the traffic depends on it, and with it which rule has most of it.
+	d.now.Store(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
 	var limits []httplimit.Limit

@@ -64,9 +64,11 @@ func TestWhatALostStoreMeans(t *testing.T) {
 			_, metrics := s.askAdmin("/metrics")
 			assert.Contains(t, metrics, `weir_rule_store_fallbacks_total{rule="default"} 4`)
 			assert.NotContains(t, metrics, "weir_store_failures_total 0\n")
-			s.statuses(5)
-			_, metrics = s.askAdmin("/metrics")
-			assert.Contains(t, metrics, "weir_store_lost_parts 1\n")
+			require.Eventually(t, func() bool { // without an answer for a while
+				s.statuses(1)
+				_, metrics = s.askAdmin("/metrics")
+				return strings.Contains(metrics, "weir_store_lost_parts 1\n")
+			}, 20*time.Second, time.Millisecond)
 		})
 	}
 }
