@@ -22,8 +22,9 @@ type File struct {
 	Response       Response
 	Server         Server
 	Log            Log
-	Store          *Store // nil for none
-	Rules          []Rule // in the order of the file; at most MaxRules
+	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
+	Store          *Store  // nil for none
+	Rules          []Rule  // in the order of the file; at most MaxRules
 }
 
 // Echo reports whether requests are answered by the built-in echo, because nothing is said

@@ -56,7 +56,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.ip, err = rules.ClientIP(file); err != nil {
 		return nil, err
 	}
-	if g.rules, err = rules.Compile(file, g.ip.Key); err != nil {
+	if g.rules, err = rules.Compile(file, g.ip); err != nil {
 		return nil, err
 	}
 	if g.limits, err = s.middleware(g, a); err != nil {
@@ -122,6 +122,9 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 		limits[i] = g.limitOf(rule)
 	}
 	options := answerOptions(g.file)
+	if exempt := rules.Exempt(g.file, g.ip); exempt != nil {
+		options = append(options, httplimit.Skip(exempt))
+	}
 	if a != nil {
 		options = append(options, httplimit.ObserveWith(a), httplimit.OnLimited(a.Limited))
 	}
