@@ -88,7 +88,8 @@ func (b *browser) do(actions ...chromedp.Action) {
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	var got bool
-	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &got, chromedp.WithPollingTimeout(2*time.Minute)))
+	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &got, chromedp.WithPollingInterval(20*time.Millisecond),
+		chromedp.WithPollingTimeout(2*time.Minute)))
 	require.NoError(b.t, err, expression)
 }
 

@@ -160,7 +160,7 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 		if t := before.transports[key]; t != nil {
 			g.transports[key] = t.acquire()
 		} else {
-			g.transports[key] = newRefcounted(key.newTransport(), (*http.Transport).CloseIdleConnections)
+			g.transports[key] = newRefcounted(key.newTransport(&s.upstreams), (*http.Transport).CloseIdleConnections)
 		}
 	}
 	return newProxy(u, g.transports[key].value, g.file, g.ip, &s.counts, s.config.Log)

@@ -18,14 +18,15 @@ import (
 // proxy passes admitted requests to an upstream.
 type proxy struct {
 	reverse httputil.ReverseProxy
-	body    config.Body // of our own answers
+	server  *config.Server // the bounds of requests
+	body    config.Body    // of our own answers
 	counts  *counters
 	log     *slog.Logger
 }
 
 func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip *httplimit.ClientIP,
 	counts *counters, log *slog.Logger) *proxy {
-	p := &proxy{body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
+	p := &proxy{server: &f.Server, body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
 	forward := newForwarder(u, f, ip)
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -67,9 +68,22 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stripUpgrade(r)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if r.Body != http.NoBody {
+		x.client.pace = p.pace(w, r)
 		r.Body = x.client
 	}
 	p.reverse.ServeHTTP(w, r)
+}
+
+// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for hours.
+func (p *proxy) pace(w http.ResponseWriter, r *http.Request) *pace {
+	if p.server.MinBodyRate == 0 || httplimit.IsGRPC(r) {
+		return nil
+	}
+	pace := &pace{control: http.NewResponseController(w), rate: p.server.MinBodyRate}
+	if p.server.ReadTimeout > 0 {
+		pace.timeout = time.Now().Add(p.server.ReadTimeout)
+	}
+	return pace
 }
 
 // answered looks at the head of an answer.

@@ -26,6 +26,8 @@ type Config struct {
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
+	// OpenFiles is for tests: how many files the process may have open. 0 means what the system says.
+	OpenFiles uint64
 }
 
 // Server is a server at work. Make one with [Start], then call [Server.Run].
@@ -34,6 +36,7 @@ type Server struct {
 	current     atomic.Pointer[generation]
 	counts      counters
 	connections *connLimit
+	upstreams   upstreamConns
 	loaded      sum // of the first file
 
 	admin    atomic.Pointer[admin.Admin]
@@ -55,6 +58,9 @@ type Server struct {
 
 // Start binds the ports and serves. After an error nothing is left open.
 func Start(c Config) (*Server, error) {
+	if c.OpenFiles == 0 {
+		c.OpenFiles = openFiles()
+	}
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
