@@ -94,7 +94,8 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 // TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one that
 // is not read held up requests.
 func TestProgramOutlivesItsLog(t *testing.T) {
-	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nrules: [{name: a, rate: 1/d, burst: 100000}]\n"
+	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
+		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
 	s := startProgram(t, "serve", file(t, "weir.yaml", text))
 	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
 	for range 1000 { // more than the pipe and the scanner hold

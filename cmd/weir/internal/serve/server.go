@@ -34,7 +34,7 @@ type Config struct {
 type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
-	counts      counters
+	traffic     *traffic
 	connections *connLimit
 	upstreams   upstreamConns
 	loaded      sum // of the first file
@@ -64,7 +64,7 @@ func Start(c Config) (*Server, error) {
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, connections: newConnLimit(c.Log), failed: make(chan error, 1)}
+	s := &Server{config: c, traffic: newTraffic(), connections: newConnLimit(c.Log), failed: make(chan error, 1)}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})
 	s.reloaded.Store(&admin.Reload{})
@@ -121,6 +121,6 @@ func (s *Server) Run(ctx context.Context) error {
 	unwatch()
 	watch.Wait()
 	s.stop()
-	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.counts.summary()...)
+	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.traffic.summary()...)
 	return err
 }
