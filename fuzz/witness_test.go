@@ -94,8 +94,11 @@ func timeline(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// takeAt is TakeAt.
+// takeAt is TakeAt. A time that the clock has not reached is not believed, so it is reached first.
 func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
+	if timeline(at) > w.clock.nanos.Load() {
+		w.clock.nanos.Store(timeline(at))
+	}
 	return w.decide(t, key, n, timeline(at), true, func() engine.Decision { return w.limiter.TakeAt(w.limiter.Key(key), n, at) })
 }
 

@@ -37,7 +37,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 		}
 		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, t.Watermark())) {
 			room, from = sl, s
-		} else if room == nil && s.IsLive() && plan.idle(s, r.now) {
+		} else if room == nil && s.IsLive() && plan.idle(s, r.clock) {
 			room, from, idleAtWatermark = sl, s, false
 		}
 		if s == 0 {
@@ -51,7 +51,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 		return t.overflowed(p, r)
 	}
 	if !idleAtWatermark {
-		t.raise(r.now) // R7: forget nothing that is not idle at the watermark
+		t.raise(r.clock) // R7: forget nothing that is not idle at the watermark
 	}
 	claimed, ok := room.state.Claim(from)
 	if !ok {

@@ -106,10 +106,10 @@ var mutants = []mutant{
 		{insertGo, "if room == nil && (s.Tag()", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif room == nil && (s.Tag()"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raise(r.now) // R7", "// R7"},
+		{insertGo, "t.raise(r.clock) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raise(r.now) // R7", "// R7"},
+		{insertGo, "t.raise(r.clock) // R7", "// R7"},
 		{insertGo, "return t.publish(p, room, claimed, r)", "t.raise(r.now)\n\treturn t.publish(p, room, claimed, r)"},
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
@@ -246,7 +246,7 @@ var mutants = []mutant{
 		{insertGo, "tentative := sl.state.Publish(claimed)", "t.cover(p, p.index(sl))\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R11", "settle searches before it extends the probe bound", "probe bound: two takers behind a record", "I1", []edit{
-		{insertGo, "t.cover(p, p.index(mine)) // whoever published it, and before the search: R11\n", ""},
+		{insertGo, "t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11\n", ""},
 		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.plan.Load()"},
 	}},
 	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
