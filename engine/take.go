@@ -133,7 +133,7 @@ const MaxLead = time.Second
 // instant puts a caller's time on the timeline, with what the limiter's clock says, and how much too far ahead it is.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
-	return nanos, clock, max(time.Duration(nanos-clock)-MaxLead, 0)
+	return nanos, clock, max(time.Duration(max(nanos-clock, 0))-MaxLead, 0)
 }
 
 func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
