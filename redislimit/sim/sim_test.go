@@ -154,10 +154,9 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	full, r := with(100 * time.Millisecond) // a thousand do, twice of what goes into eight calls
-	assert.InEpsilon(t, 10*defaults.UnderWay*defaults.PerCall/0.1, full.Questions, 0.1)
-	assert.InEpsilon(t, defaults.PerCall, float64(full.Questions)/float64(full.Calls), 0.01, "all of them full")
-	assert.Less(t, full.Questions, r.Offered, "what waits is bounded")
+	full, r := with(100 * time.Millisecond) // a thousand do, twice of what goes into eight calls: more calls are made, full ones
+	assert.Equal(t, r.Offered, full.Questions)
+	assert.Less(t, full.Calls, r.Offered/10)
 }
 
 // With shares a store that was away costs what they have, and what comes back until the last node has noticed that it

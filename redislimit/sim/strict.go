@@ -40,7 +40,7 @@ func (t *transport) decide(store *store, q *question) {
 		store.ask(q.key, t.micros(), script.Ask{Debt: q.debt})
 		return
 	}
-	if t.now-q.since > int64(t.scenario.Timeout) {
+	if t.now-q.since+int64(t.scenario.RTT)/2 > int64(t.scenario.Timeout) {
 		q.failed = true
 	}
 	if store.take(q.key, t.micros(), q.cost) && !q.failed {
