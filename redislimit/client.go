@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Client struct {
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
+	condition                              condition
 }
 
 type clientConfig struct {
@@ -36,6 +38,7 @@ type clientConfig struct {
 	breakAfter time.Duration
 	secret     [sha256.Size]byte
 	fullKeys   bool
+	log        *slog.Logger
 }
 
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
@@ -112,7 +115,8 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// It fails if the store does not answer within five seconds, or within the context.
+// It fails if the store does not answer within five seconds, or within the context, or does not let the user run the
+// scripts: see [Rights].
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -148,6 +152,10 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}
 		c := newClient(r.redis, config)
 		c.owned = true
+		if err := c.try(ctx); err != nil {
+			r.redis.Close()
+			return nil, err
+		}
 		return c, nil
 	case <-ctx.Done():
 		go func() {
@@ -212,6 +220,10 @@ type Health struct {
 	Keys     int64 // keys asked for by them
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
+
+	LastError     string    // of a call; "" if none has failed
+	LastErrorKind string    // timeout, connection, forbidden, or the first word of the store's reply, such as readonly
+	LastErrorAt   time.Time // the zero Time if none has failed
 }
 
 // Health returns the state of the store.
@@ -224,6 +236,9 @@ func (c *Client) Health() Health {
 		if c.breakers[i].IsOpen() {
 			h.Lost++
 		}
+	}
+	if last := c.condition.last.Load(); last != nil {
+		h.LastError, h.LastErrorKind, h.LastErrorAt = last.err.Error(), kindOf(last.err), last.at
 	}
 	return h
 }

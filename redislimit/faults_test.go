@@ -582,7 +582,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 				require.NoError(t, err)
 				arguments, err := fields[3].AsStrSlice()
 				require.NoError(t, err)
-				if strings.EqualFold(arguments[0], "evalsha") {
+				if strings.EqualFold(arguments[0], "evalsha") && strings.Contains(arguments[3], ":"+name+":") {
 					calls[strings.Join(arguments, " ")]++
 				}
 			}

@@ -72,6 +72,9 @@ func (q *queue) put(one question) error {
 	return nil
 }
 
+// errTimeout is the cause of an ErrStore that is out of time.
+var errTimeout = errors.New("no answer within")
+
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
 
 // isBusy reports whether half of what may wait is waiting: what can be put off should be.
@@ -155,14 +158,14 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 		if err != nil {
 			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
 		}
-		q.breaker.Succeeded(q.now())
+		q.succeeded()
 		q.trip.Note(q.now() - sent)
 		return answers, nil
 	case <-timer.C:
 		c.timeouts.Add(1)
 		c.orphans.Add(1)
 		go func() { <-done; c.orphans.Add(-1) }()
-		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, limit))
+		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w %v", ErrStore, errTimeout, limit))
 	}
 }
 
@@ -172,7 +175,14 @@ func errOrphans(n int64) error {
 
 // failed counts a failed call.
 func (q *queue) failed(sent int64, err error) error {
-	q.client.failed.Add(1)
-	q.breaker.Failed(sent, q.now(), q.client.breakAfter)
+	now := q.now()
+	q.client.noteFailure(err, q.breaker.Failed(sent, now, q.client.breakAfter), now)
 	return err
+}
+
+// succeeded notes that the store has answered.
+func (q *queue) succeeded() {
+	if q.breaker.Succeeded(q.now()) {
+		q.client.noteReturn()
+	}
 }
