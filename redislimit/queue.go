@@ -65,7 +65,7 @@ func (q *queue) put(one question) error {
 	}
 	one.since = q.now()
 	q.waiting = append(q.waiting, one)
-	if q.senders < defaults.UnderWay || q.senders < defaults.MostCalls && len(q.waiting) >= defaults.PerCall {
+	if q.senders < defaults.UnderWay || q.senders < defaults.MostCalls && len(q.waiting) >= q.limit.PerCall() {
 		q.senders++
 		go q.send()
 	}
@@ -113,7 +113,7 @@ func (q *queue) next() []question {
 	var late []question
 	q.mu.Lock()
 	now := q.now()
-	call, rest := waiting.Next(q.waiting, defaults.PerCall, func(one question) bool {
+	call, rest := waiting.Next(q.waiting, q.limit.PerCall(), func(one question) bool {
 		return one.isGivenUp() || q.trip.IsTooLate(now-one.since, q.client.timeout)
 	}, func(one question) { late = append(late, one) })
 	if q.waiting = rest; len(call) == 0 {

@@ -6,16 +6,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
+
+// anyLimit is one of which a call carries as many keys as it can.
+func anyLimit(t *testing.T) *script.Limit {
+	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1))
+	require.NoError(t, err)
+	return limit
+}
 
 // A question that no caller waits for is not asked: its token would be charged and never spent.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
-	q := queue{senders: 1, client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return 0 }}
+	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return 0 }}
 	for i := range 3 * defaults.PerCall {
 		one := question{answered: func(script.Answer, error) { t.Error("asked") }, key: string(rune('a' + i%2))}
 		if i%2 == 1 {
@@ -37,7 +46,7 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 // A question that would not be answered in time is not asked, and its caller is told at once.
 func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now := int64(0)
-	q := queue{senders: 1, client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return now }}
+	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return now }}
 	q.trip.Note(int64(300 * time.Millisecond))
 	var errs []error
 	for since := range 10 {
