@@ -34,14 +34,14 @@ func (w *windower) enter() {
 	}
 }
 
-func (w *windower) allow() bool {
+func (w *windower) allow(n uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.enter()
-	if w.known+w.unsettled >= w.limit {
+	if w.known+w.unsettled+int64(n) > w.limit {
 		return false
 	}
-	w.unsettled++
+	w.unsettled += int64(n)
 	return true
 }
 

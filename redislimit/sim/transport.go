@@ -16,6 +16,7 @@ type question struct {
 	failed bool   // there is no answer, or not in time
 	gone   bool   // it never came to the store
 	since  int64  // when it was put
+	until  int64  // until when the store refuses it, by when it was put; 0 if it does not
 }
 
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
