@@ -48,7 +48,8 @@ type ClientOption func(*clientConfig) error
 // and has no braces, because they would choose the slot in a cluster, and no control characters.
 func Prefix(prefix string) ClientOption {
 	return func(c *clientConfig) error {
-		if prefix == "" || len(prefix) > 64 || strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl) {
+		bad := strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl)
+		if bad || prefix == "" || len(prefix) > 64 {
 			return fmt.Errorf("redislimit: Prefix(%q): want 1 to 64 characters, without braces and control characters", prefix)
 		}
 		c.prefix = prefix
@@ -172,7 +173,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 func badAddress(address string, cause error) error {
 	const want = "redislimit: the store's address is no redis://[[user]:password@]host:port[/database]"
 	if strings.Contains(address, "@") {
-		return errors.New(want + "; characters of a password that have a meaning in a URL are written as %40 for @, %2F for /, %3A for :")
+		return errors.New(want + "; in a password write %40 for @, %2F for /, %3A for :, %23 for # and %3F for ?")
 	}
 	return fmt.Errorf("%s: %w", want, cause)
 }

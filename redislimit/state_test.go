@@ -69,7 +69,7 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 		assert.Contains(t, all[loss-1], "no answer within")
 
 		proxy.Clear()
-		require.Eventually(t, func() bool { return client.Health().Lost == 0 }, backSoon, time.Millisecond, "nobody asks, and it is not found to be back")
+		require.Eventually(t, func() bool { return client.Health().Lost == 0 }, backSoon, time.Millisecond, "without a request it is not found to be back")
 		require.Eventually(t, func() bool { return len(log.with("the store is back")) == loss }, backSoon, time.Millisecond)
 	}
 	assert.LessOrEqual(t, len(log.with("the store is slow")), 1, "in a minute")

@@ -12,7 +12,7 @@ type Scenario struct {
 	Burst   uint64        `json:"burst"`   // of the limit
 	Offered float64       `json:"offered"` // tokens per second, asked for of all nodes
 	Cost    uint64        `json:"cost"`    // tokens of a request; 0 is 1
-	Differ  bool          `json:"differ"`  // nodes are told of other numbers of nodes and overdrafts, and every other one is strict
+	Differ  bool          `json:"differ"`  // nodes have unlike options, and half of them are strict
 	Shares  []float64     `json:"shares"`  // of Offered, one for each node; their sum is 1
 	Time    time.Duration `json:"time"`    // for how long
 }
@@ -60,5 +60,7 @@ func (s Scenario) cost() uint64 { return max(s.Cost, 1) }
 // Ways are the ways of sharing a limit that are compared: the two of package redislimit, and the hybrid as a level
 // that drains, and with fixed windows of a second (and no burst), settling at three intervals.
 func Ways() []string {
-	return []string{"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms"}
+	return []string{
+		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",
+	}
 }

@@ -27,7 +27,7 @@ type windower struct {
 }
 
 // enter begins the window that it is now, if that is another. What was not settled in the old one is dropped:
-// nobody would read it.
+// no node would read it.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

@@ -6,8 +6,8 @@ import (
 )
 
 // leases runs the nodes' own code, package lease. The rest of a node is modelled: what a lease asks
-// for travels with other questions, and so does a request that the lease cannot decide. One whose answer is lost is up to the
-// node's share.
+// for travels with other questions, and so does a request that the lease cannot decide. One whose answer is lost is
+// up to the node's share.
 type leases struct {
 	*transport
 	terms   *lease.Terms
@@ -41,8 +41,9 @@ func newLeases(w *world) *leases {
 	}
 	terms.Random = w.random.Float64
 	s := &leases{
-		terms: terms, store: newStore(w.scenario), shares: newShares(w), refused: refusals{}, phases: w.phases(int64(terms.Life)),
-		first: map[uint64]uint64{}, numbers: map[uint64]uint32{},
+		terms: terms, store: newStore(w.scenario), shares: newShares(w), refused: refusals{},
+		phases: w.phases(int64(terms.Life)),
+		first:  map[uint64]uint64{}, numbers: map[uint64]uint32{},
 	}
 	s.transport = newTransport(w, s.ask, s.answered)
 	return s

@@ -143,7 +143,7 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
-			s.OnFailure = redislimit.FailClosed // settlements of shares would be questions, too
+			s.OnFailure = redislimit.FailClosed            // settlements of shares would be questions, too
 			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // nothing is refused, and that remembered
 		})
 		return r.Results[0], r

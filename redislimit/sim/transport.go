@@ -21,8 +21,8 @@ type question struct {
 
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
 // do: at once while fewer than defaults.UnderWay calls of a node are under way, else together with all
-// that come meanwhile, the newest first, and dropped when it is too late for an answer. A call that fails takes as long as its timeout, and the product's own breaker stops calls to
-// a store that does not answer.
+// that come meanwhile, the newest first, and dropped when it is too late for an answer. A call that fails takes as
+// long as its timeout, and the product's own breaker stops calls to a store that does not answer.
 type transport struct {
 	*world
 	queues []sendQueue  // of the nodes

@@ -129,7 +129,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	}
 }
 
-// Tokens in hand are kept while there is nobody to give them back to.
+// Tokens in hand are kept while the store is lost.
 func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	s := Default()
 	w := newWorld(&s, 0)

@@ -1,9 +1,9 @@
 -- What all four scripts share: it is put in front of each of them.
 --
--- KEYS are the keys, ARGV the numbers of the limit and then, for every key, need, want, returned,
--- debt and window. The reply has, for every key: granted (-1: nothing was asked of the key, which holds
--- something of another type), remaining, retry in microseconds (-1: never), reset in microseconds, window. Time is the server's own, in microseconds since 1970.
--- All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
+-- KEYS are the keys, ARGV the numbers of the limit and then, for every key, need, want, returned, debt and window. The
+-- reply has, for every key: granted (-1: nothing was asked of the key, which holds something of another type),
+-- remaining, retry in microseconds (-1: never), reset in microseconds, window. Time is the server's own, in microseconds
+-- since 1970. All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
 -- a quotient of two of them.
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])

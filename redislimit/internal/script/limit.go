@@ -86,7 +86,7 @@ func (l *Limit) Tokens() uint64 { return l.tokens }
 
 // PerCall returns how many keys one call may carry, [MaxKeys] at most. A sliding log moves a member of a sorted set for
 // each token, so that a call of it is for mostMoved tokens at most, or for one key: while a script runs the server
-// answers nobody else.
+// answers no other client.
 func (l *Limit) PerCall() int {
 	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
 		return int(min(MaxKeys, max(1, mostMoved/l.tokens)))
