@@ -10,7 +10,9 @@ type Scenario struct {
 	Name    string        `json:"name"`
 	Rate    float64       `json:"rate"`    // of the limit, per second
 	Burst   uint64        `json:"burst"`   // of the limit
-	Offered float64       `json:"offered"` // per second, by all nodes
+	Offered float64       `json:"offered"` // tokens per second, asked for of all nodes
+	Cost    uint64        `json:"cost"`    // tokens of a request; 0 is 1
+	Differ  bool          `json:"differ"`  // nodes have unlike options, and half of them are strict
 	Shares  []float64     `json:"shares"`  // of Offered, one for each node; their sum is 1
 	Time    time.Duration `json:"time"`    // for how long
 }
@@ -43,11 +45,22 @@ func Scenarios(t time.Duration) []Scenario {
 	add(500, 100, 1.6, Even(2), "even")
 	add(1000, 200, 2, Even(2), "even")
 	add(1000, 200, 2, Even(16), "even")
+	for _, cost := range []uint64{5, 60} {
+		add(1000, 200, 0.5, Even(4), fmt.Sprintf("cost %d, even", cost))
+		all[len(all)-1].Cost = cost
+	}
+	add(1000, 200, 2, Even(4), "unlike each other, even")
+	all[len(all)-1].Differ = true
 	return all
 }
+
+// cost is what a request costs.
+func (s Scenario) cost() uint64 { return max(s.Cost, 1) }
 
 // Ways are the ways of sharing a limit that are compared: the two of package redislimit, and the hybrid as a level
 // that drains, and with fixed windows of a second (and no burst), settling at three intervals.
 func Ways() []string {
-	return []string{"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms"}
+	return []string{
+		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",
+	}
 }

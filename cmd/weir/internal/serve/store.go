@@ -19,7 +19,7 @@ func (s *Server) openStore(g, before *generation) error {
 		g.store = before.store.acquire()
 		return nil
 	}
-	store, err := redislimit.Open(s.base, want.URL, want.Options()...)
+	store, err := redislimit.Open(s.base, want.URL, append(want.Options(), redislimit.Logger(s.config.Log))...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}
