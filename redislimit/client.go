@@ -3,6 +3,7 @@ package redislimit
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,7 @@ type clientConfig struct {
 	secret     [sha256.Size]byte
 	fullKeys   bool
 	log        *slog.Logger
+	tls        *tls.Config
 }
 
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
@@ -93,6 +95,18 @@ func BreakAfter(d time.Duration) ClientOption {
 	}
 }
 
+// TLS sets how [Open] connects to an address that begins with rediss://: with another authority than those of the
+// machine, with a certificate of the client. Without a ServerName it is the host of the address.
+func TLS(config *tls.Config) ClientOption {
+	return func(c *clientConfig) error {
+		if config == nil {
+			return errors.New("redislimit: TLS(nil): want a configuration")
+		}
+		c.tls = config.Clone()
+		return nil
+	}
+}
+
 func newClientConfig(options []ClientOption) (clientConfig, error) {
 	c := clientConfig{
 		prefix: defaults.Prefix, timeout: defaults.Timeout, partitions: defaults.Partitions,
@@ -126,6 +140,18 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	o, err := rueidis.ParseURL(address)
 	if err != nil {
 		return nil, badAddress(address, err)
+	}
+	if config.tls != nil {
+		if o.TLSConfig == nil {
+			return nil, errors.New("redislimit: TLS: the address is no rediss://")
+		}
+		if config.tls.ServerName == "" {
+			config.tls.ServerName = o.TLSConfig.ServerName
+		}
+		o.TLSConfig = config.tls
+		if o.Sentinel.TLSConfig != nil {
+			o.Sentinel.TLSConfig = config.tls
+		}
 	}
 	// A dead connection is given up soon, so that the store's return is noticed.
 	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}

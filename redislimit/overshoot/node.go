@@ -57,8 +57,12 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	if !ok {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
-	// A machine that is busy must not turn into a lost store, which is not what is measured here.
-	store, err := redislimit.Open(ctx, "redis://"+t.Store, redislimit.Timeout(time.Second))
+	// A machine that is busy must not turn into a lost store, unless a lost store is what is measured.
+	timeout := time.Second
+	if t.Scenario.isDisturbed() {
+		timeout = 50 * time.Millisecond
+	}
+	store, err := redislimit.Open(ctx, "redis://"+t.Store, redislimit.Timeout(timeout))
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +92,12 @@ func (t Task) options(mode redislimit.Mode) []redislimit.Option {
 			mode = redislimit.Strict
 		}
 	}
+	failure := redislimit.FailClosed
+	if t.Scenario.isDisturbed() {
+		failure = redislimit.FailLocal
+	}
 	return []redislimit.Option{
-		redislimit.InMode(mode), redislimit.Nodes(nodes), redislimit.Overdraft(overdraft),
-		redislimit.OnFailure(redislimit.FailClosed),
+		redislimit.InMode(mode), redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnFailure(failure),
 	}
 }
 
