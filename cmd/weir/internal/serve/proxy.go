@@ -44,6 +44,7 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 			forward.set(r)
 		},
 		Transport:      transport,
+		BufferPool:     answerBuffers,
 		ModifyResponse: p.answered,
 		ErrorHandler:   p.unanswered,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // watchedBody logs it better
