@@ -32,6 +32,8 @@ type Config struct {
 	Version string
 	// Reloads returns the last reload. The zero Reload is none so far.
 	Reloads func() Reload
+	// Hosts are further names, in lower case, by which the page may be asked.
+	Hosts []string
 	// Collectors are further metrics.
 	Collectors []prometheus.Collector
 }

@@ -55,7 +55,7 @@ const (
 // SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
-		Admin:  !equal(before.Admin, after.Admin),
+		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
 		Decide: !equal(before.Decide, after.Decide),
 		Other:  after.others(before),
 	}

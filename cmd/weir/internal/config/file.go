@@ -58,6 +58,7 @@ type Admin struct {
 	AllowRemote bool
 	Pprof       bool
 	Keys        Keys
+	Hosts       []string // names by which the page may be asked, beside localhost and addresses; in lower case
 }
 
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says

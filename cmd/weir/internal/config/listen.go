@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -122,6 +123,9 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 		d.yesField("allow_remote", &a.AllowRemote),
 		d.yesField("pprof", &a.Pprof),
 		choiceField(d, "keys", keyDetails, &a.Keys),
+		field{"hosts", func(n *yaml.Node) {
+			d.list(n, "hosts", func(n *yaml.Node) { a.Hosts = append(a.Hosts, d.adminHost(n)) })
+		}},
 	)
 	if seen == nil {
 		return nil
@@ -134,6 +138,16 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 			"admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
 	}
 	return a
+}
+
+// adminHost reads a name by which the page may be asked. A name for all below another is not one: any of them could be
+// another party's.
+func (d *decoder) adminHost(n *yaml.Node) string {
+	name := d.host(n)
+	if strings.HasPrefix(name, "*.") {
+		d.fail(n, "hosts: %s: want one name, such as weir.example.com", quote(name))
+	}
+	return name
 }
 
 // checkAdmin keeps the administrator's listener off the addresses of public ones.
