@@ -32,9 +32,13 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		d.addressField(&l.Address),
 		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
+		d.yesField("proxy_protocol", &l.ProxyProtocol),
 	)
 	if seen == nil {
 		return n
+	}
+	if l.ProxyProtocol {
+		d.proxied = seen["proxy_protocol"]
 	}
 	if l.TLS != nil && l.H2C {
 		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+

@@ -18,8 +18,8 @@ type exchange struct {
 	header   http.Header // weir's own of the answer, of a request that is passed on
 	client   clientBody
 	body     watchedBody // of the upstream's answer
-	deadline time.Time // of a gRPC call; zero for none
-	passed   time.Time // on to the upstream
+	deadline time.Time   // of a gRPC call; zero for none
+	passed   time.Time   // on to the upstream
 }
 
 // An answerer says where an answer comes from.
