@@ -2,14 +2,32 @@ package atomicbucket
 
 import "time"
 
-// An Algorithm is an algorithm with its numbers: how a take changes the payload of a record.
-// It is immutable and holds no key's state. The rules are [TokenBucket],
-// [FixedWindow] and [SlidingWindow].
+// A Record is what is known of a key: its state and, if the algorithm has one, its [Ring].
+type Record struct {
+	State State
+	Ring  Ring
+}
+
+// Record returns the record of a state without a ring: of an algorithm that has none, or of a key whose first
+// request is its only one.
+func (s State) Record() Record { return Record{State: s} }
+
+// After returns the record as it is with another payload in the same tenure.
+func (r Record) After(payload uint64) Record {
+	return Record{r.State.moved(payload), r.Ring}
+}
+
+// An Algorithm is one with its numbers: how a take changes the payload of a record. It is immutable, holds no
+// key's state, and may be used from any goroutine. The algorithms are [TokenBucket], which is also the bucket that is
+// refilled in batches, [FixedWindow], [SlidingWindow] and [SlidingLog].
 //
 // Instants come in nanoseconds from any fixed origin, not negative, or in the algorithm's own
 // ticks. Two instants that meet in one call must not be further apart than MaxSkew, and a
 // record may be asked about from MaxSkew before the instant that wrote it to 12 MaxSkew
 // after: beyond that, differences on the payload's circle mean something else.
+//
+// What is returned of a record holds for the state that was read. A caller that acts on it without a compare-and-swap
+// from that state reads the state again.
 type Algorithm interface {
 	// Ticks returns the tick of an instant, rounded down.
 	Ticks(nanos int64) uint64
@@ -17,37 +35,75 @@ type Algorithm interface {
 	MaxSkew() time.Duration
 	// Quota returns what the algorithm grants to a key.
 	Quota() Quota
+	// RingSize returns how many words the [Ring] of a record has: 0 if it has none.
+	RingSize() uint64
 
 	// Take returns the payload of a live record after a take at the tick now, and
 	// whether the record admits it.
-	Take(s State, now uint64, d Demand) (payload uint64, ok bool)
+	Take(r Record, now uint64, d Demand) (payload uint64, ok bool)
 	// Full returns the payload of a record from which nothing was taken. A take from it
 	// is what the first take of a key without a record is, and is always admitted.
 	Full(now uint64) (payload uint64)
-	// Refund returns the payload after giving a cost back. What was not taken
-	// is not given.
-	Refund(s State, now, cost uint64) (payload uint64)
+	// Flush enters in the ring what only the state says, so that the state may be changed (rule R10 of shard/doc.go).
+	// at is where the state is. It reports false if that holds another state by now.
+	Flush(r Record, now uint64, at *Word) bool
+	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, in a tier in
+	// which a token costs so much.
+	Receipt(after State, nanos int64, token uint64) Receipt
+	// Refund gives the cost of d back at the tick now: of the take that a receipt identifies, or with the zero Receipt of
+	// no take in particular. It gives no more than what leaves the record as if the take had never been, and rather less
+	// than that where the record does not tell: a refund never lets through what the limit would refuse. It reports false,
+	// and nothing was given, if the word holds another state by now.
+	Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool)
 
 	// Idle reports whether having the record and having none are the same thing, from
 	// the tick now on.
 	Idle(s State, now uint64) bool
+	// IdleFor returns for how long a record that is idle at the tick now has been so, in any unit below 2^61: it is
+	// compared with what the same algorithm says of other records.
+	IdleFor(s State, now uint64) uint64
 	// UntilIdle returns the ticks until the record is idle, if nothing else is taken.
 	UntilIdle(s State, now uint64) uint64
 	// Debt returns how much of the limit is used up, in units of a Demand's cost.
-	Debt(s State, now uint64) uint64
+	Debt(r Record, now uint64) uint64
 	// Tokens returns a debt in whole tokens, rounded up.
 	Tokens(debt uint64) uint64
-	// Shortfall returns the ticks until the record admits d, if nothing else is taken. Nothing is
-	// lacking to a demand for nothing.
-	Shortfall(s State, now uint64, d Demand) uint64
+	// Shortfall returns the ticks until the record admits d, if nothing else is taken: 0 for a demand for nothing.
+	Shortfall(r Record, now uint64, d Demand) uint64
 	// Wait returns the time from an instant until so many ticks have passed: waiting
 	// that long is enough, and one nanosecond less is not.
 	Wait(nanos int64, ticks uint64) time.Duration
+	// Status returns what a client that asks for d may want to know about the record at an instant.
+	Status(r Record, nanos int64, d Demand) Status
 
-	// Status returns what there is to say about a record at an instant, to somebody who
-	// asks for d.
-	Status(s State, nanos int64, d Demand) Status
+	// Following returns the algorithm in the form in which it can take over the records of another, or the error that
+	// says why it cannot.
+	Following(before Algorithm) (Algorithm, error)
+	// Convert returns the payload under this algorithm of a record of one that it follows, at an instant: the share of
+	// the limit that is used up stays what it is, rounded up to whole units.
+	Convert(before Algorithm, s State, nanos int64) (payload uint64)
 }
+
+// A Receipt identifies a take, in the terms of the algorithm that admitted it. The zero Receipt identifies none.
+type Receipt struct {
+	tick    uint64 // when the tokens are back, the end or the index of the window, or the time of the request
+	token   uint64 // how many ticks sooner without one of the tokens; 0 if tick stays the same
+	nanos   int64  // when it was taken
+	version uint8  // of the record then
+	known   bool
+}
+
+// Less returns what identifies the take when n of its tokens have been given back, which left the record in a state.
+func (t Receipt) Less(n uint64, after State) Receipt {
+	t.tick -= n * t.token
+	if last := t.version + 1; uint64(last)&versionMask == after.Version() {
+		t.version = uint8(after.Version()) // no other refund came between
+	}
+	return t
+}
+
+// in reports whether the record has the version that it had then.
+func (t Receipt) in(s State) bool { return uint64(t.version) == s.Version() }
 
 // A Quota is what a key may have.
 type Quota struct {

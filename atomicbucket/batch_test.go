@@ -39,12 +39,12 @@ func (c *cell) write(nanos int64, payload uint64) {
 }
 
 func (c *cell) wouldTake(nanos int64, n uint64) bool {
-	_, ok := c.algorithm.Take(c.state, c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n))
+	_, ok := c.algorithm.Take(c.state.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n))
 	return ok
 }
 
 func (c *cell) take(nanos int64, n uint64) bool {
-	payload, ok := c.algorithm.Take(c.state, c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n))
+	payload, ok := c.algorithm.Take(c.state.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n))
 	if ok {
 		c.write(nanos, payload)
 	}
@@ -52,7 +52,11 @@ func (c *cell) take(nanos int64, n uint64) bool {
 }
 
 func (c *cell) refund(nanos int64, n uint64) {
-	c.write(nanos, c.algorithm.Refund(c.state, c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n).Cost))
+	var at atomicbucket.Word
+	claimed, _ := at.Claim(0)
+	live, _ := at.Commit(at.Publish(claimed), atomicbucket.Live, c.state.Payload())
+	after, _ := c.algorithm.Refund(live.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n), atomicbucket.Receipt{}, &at)
+	c.write(nanos, after.Payload())
 }
 
 // A trial holds a cell against a model, step by step.
@@ -127,18 +131,18 @@ func (r *trial) requireNoGain(t *testing.T, at, nanos int64, n uint64) {
 // requireSame holds all that can be said of the cell against the model.
 func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	now, demand := r.algorithm.Ticks(at), r.algorithm.Quota().Demand(n)
-	got := r.algorithm.Status(r.state, at, demand)
+	got := r.algorithm.Status(r.state.Record(), at, demand)
 	left := r.model.Remaining(at)
 	require.Equal(t, left, got.Remaining, "remaining at %d", at)
 	require.Equal(t, n <= left, r.wouldTake(at, n), "%d of %d tokens at %d", n, left, at)
-	require.GreaterOrEqual(t, r.algorithm.Tokens(r.algorithm.Debt(r.state, now)), r.limit-left)
+	require.GreaterOrEqual(t, r.algorithm.Tokens(r.algorithm.Debt(r.state.Record(), now)), r.limit-left)
 	if left > 0 {
-		require.Equal(t, r.limit-left, r.algorithm.Tokens(r.algorithm.Debt(r.state, now)), "debt at %d", at)
+		require.Equal(t, r.limit-left, r.algorithm.Tokens(r.algorithm.Debt(r.state.Record(), now)), "debt at %d", at)
 	}
 	require.Equal(t, r.model.Idle(at), r.algorithm.Idle(r.state, now), "idle at %d", at)
-	nothing := r.algorithm.Status(r.state, at, r.algorithm.Quota().Demand(0))
+	nothing := r.algorithm.Status(r.state.Record(), at, r.algorithm.Quota().Demand(0))
 	require.Zero(t, nothing.RetryAfter, "nothing is lacking to a demand for nothing")
-	require.Zero(t, r.algorithm.Shortfall(r.state, now, r.algorithm.Quota().Demand(0)))
+	require.Zero(t, r.algorithm.Shortfall(r.state.Record(), now, r.algorithm.Quota().Demand(0)))
 	require.Equal(t, got.Remaining, nothing.Remaining)
 
 	if !r.lateWaits(at) {
@@ -146,7 +150,7 @@ func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	}
 	retry := r.model.RetryAfter(at, n)
 	require.EqualValues(t, retry, got.RetryAfter, "RetryAfter of %d at %d", n, at)
-	require.EqualValues(t, retry, r.algorithm.Wait(at, r.algorithm.Shortfall(r.state, now, demand)))
+	require.EqualValues(t, retry, r.algorithm.Wait(at, r.algorithm.Shortfall(r.state.Record(), now, demand)))
 	require.EqualValues(t, r.model.ResetAfter(at), got.ResetAfter, "ResetAfter at %d", at)
 	require.EqualValues(t, r.idleAfter(at), r.algorithm.Wait(at, r.algorithm.UntilIdle(r.state, now)), "rest at %d", at)
 	if retry > 0 && retry < 1<<58 {
@@ -255,14 +259,14 @@ func TestBatchBucketRefills(t *testing.T) {
 	require.NoError(t, err)
 	c := newCell(&algorithm, 5_300_000_000)
 	require.True(t, c.take(5_300_000_000, 100))
-	assert.Equal(t, atomicbucket.Status{RetryAfter: 700 * time.Millisecond, ResetAfter: 9700 * time.Millisecond}, algorithm.Status(c.state, 5_300_000_000, algorithm.Quota().Demand(10)))
+	assert.Equal(t, atomicbucket.Status{RetryAfter: 700 * time.Millisecond, ResetAfter: 9700 * time.Millisecond}, algorithm.Status(c.state.Record(), 5_300_000_000, algorithm.Quota().Demand(10)))
 	assert.False(t, c.take(5_999_999_999, 1))
 	assert.True(t, c.take(6_000_000_000, 10))
 	assert.False(t, c.take(6_000_000_001, 1))
 	assert.True(t, c.take(8_999_999_999, 20))
 	assert.False(t, c.take(8_999_999_999, 1))
 	c.refund(9_000_000_000, 95)
-	assert.EqualValues(t, 100, algorithm.Status(c.state, 9_000_000_000, algorithm.Quota().Demand(0)).Remaining, "no more than fits")
+	assert.EqualValues(t, 100, algorithm.Status(c.state.Record(), 9_000_000_000, algorithm.Quota().Demand(0)).Remaining, "no more than fits")
 }
 
 // A client that polls faster than the interval does not lose what has come of it. (The
@@ -311,7 +315,7 @@ func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64,
 			}
 			at := wrote - before
 			require.False(t, c.wouldTake(at, 1), "%d ns before it was written, with a skew of %d", before, skew)
-			require.Equal(t, limit, algorithm.Tokens(algorithm.Debt(c.state, algorithm.Ticks(wrote))))
+			require.Equal(t, limit, algorithm.Tokens(algorithm.Debt(c.state.Record(), algorithm.Ticks(wrote))))
 			require.False(t, algorithm.Idle(c.state, algorithm.Ticks(at)))
 		}
 		for part := int64(0); part <= 48; part++ {

@@ -6,19 +6,12 @@ import (
 	"math/bits"
 )
 
-// Convert returns the payload of a record of one algorithm under another of the same
-// algorithm, at an instant: the share of the limit that is used up stays what it
-// is, rounded up to whole units.
-func Convert(from, to Algorithm, s State, nanos int64) (payload uint64) {
-	switch to := to.(type) {
-	case *TokenBucket:
-		return to.convert(from.(*TokenBucket), s, nanos)
-	case *FixedWindow:
-		return to.convert(from.(*FixedWindow), s, nanos)
-	case *SlidingWindow:
-		return to.convert(from.(*SlidingWindow), s, nanos)
+// following returns an algorithm that can take over the records of any other of its kind.
+func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
+	if _, same := before.(T); !same {
+		return nil, fmt.Errorf("a %T cannot take over the records of a %T", to, before)
 	}
-	panic(fmt.Sprintf("atomicbucket: no algorithm of type %T", to))
+	return to, nil
 }
 
 // share returns part * to / from, rounded up.
@@ -31,14 +24,22 @@ func share(part, from, to uint64) uint64 {
 	return share + min(rem, 1)
 }
 
-// Who has taken ahead owes more than the burst, and goes on to.
-func (b *TokenBucket) convert(from *TokenBucket, s State, nanos int64) uint64 {
-	return b.Ticks(nanos) + min(share(from.Debt(s, from.Ticks(nanos)), from.burst, b.burst), maxBurstTicks)
+// Following returns the bucket itself: it can take over the records of any other bucket.
+func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
+
+// Convert returns the payload of another bucket's record. A reservation owes more than the burst, and goes on to.
+func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64) uint64 {
+	from := before.(*TokenBucket)
+	return b.Ticks(nanos) + min(share(debt(s, from.Ticks(nanos)), from.burst, b.burst), maxBurstTicks)
 }
 
-// A window that has begun ends when it would have; or, if windows become shorter, when one
+// Following returns the algorithm itself: it can take over the records of any other fixed window.
+func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
+
+// Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if windows become shorter, when one
 // that begins now would end, if that is sooner. An aligned one ends with the clock's.
-func (w *FixedWindow) convert(from *FixedWindow, s State, nanos int64) uint64 {
+func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64) uint64 {
+	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
 	now := w.Ticks(nanos)
 	if left == 0 {
@@ -52,9 +53,13 @@ func (w *FixedWindow) convert(from *FixedWindow, s State, nanos int64) uint64 {
 	return w.pack(end, min(share(taken, from.tokens, w.tokens), 1<<w.bits-1))
 }
 
-// Windows of the same length keep both counts. Else the estimate becomes the count of the
+// Following returns the algorithm itself: it can take over the records of any other sliding window counter.
+func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
+
+// Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the estimate becomes the count of the
 // present window.
-func (w *SlidingWindow) convert(from *SlidingWindow, s State, nanos int64) uint64 {
+func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64) uint64 {
+	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
 	if from.below(c, 0) {
 		return w.Full(uint64(nanos)) // idle, and stays idle
@@ -69,3 +74,24 @@ func (w *SlidingWindow) convert(from *SlidingWindow, s State, nanos int64) uint6
 	c.previous, c.current = min(share(c.previous, from.tokens, w.tokens), most), min(share(c.current, from.tokens, w.tokens), most)
 	return w.pack(c)
 }
+
+// Following returns the algorithm for the rings and with the ticks of another: its limits may be up to the size of
+// those rings, and its window what those ticks can tell from others and are fine enough for.
+func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
+	if _, err := following(l, before); err != nil {
+		return nil, err
+	}
+	from := before.(*SlidingLog)
+	if l.size > from.size || l.window < from.shortest() || l.window > from.longest() {
+		return nil, fmt.Errorf("want limits of 1 to %d, the largest at New, in a window of %v to %v", from.size, from.shortest(), from.longest())
+	}
+	to, period := *from, from.clock.first(1)
+	to.tokens, to.window, to.length = l.tokens, l.window, ceilDiv(uint64(l.window), period)
+	if period > 1 {
+		to.length++
+	}
+	return &to, nil
+}
+
+// Convert returns the payload as it is: the requests stay what they are.
+func (l *SlidingLog) Convert(_ Algorithm, s State, _ int64) uint64 { return s.Payload() }

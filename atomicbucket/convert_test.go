@@ -1,6 +1,7 @@
 package atomicbucket_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -17,7 +18,7 @@ import (
 // converted returns the cell under another algorithm.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
-	after.write(nanos, atomicbucket.Convert(c.algorithm, to, c.state, nanos))
+	after.write(nanos, to.Convert(c.algorithm, c.state, nanos))
 	return after
 }
 
@@ -28,7 +29,7 @@ func requireShare(t *testing.T, before, after *cell, nanos int64) {
 	of := func(c *cell) (debt, limit *big.Int) {
 		q := c.algorithm.Quota()
 		all := q.Token * q.Tokens
-		return new(big.Int).SetUint64(min(c.algorithm.Debt(c.state, c.algorithm.Ticks(nanos)), all)), new(big.Int).SetUint64(all)
+		return new(big.Int).SetUint64(min(c.algorithm.Debt(c.state.Record(), c.algorithm.Ticks(nanos)), all)), new(big.Int).SetUint64(all)
 	}
 	used, limit := of(before)
 	now, all := of(after)
@@ -37,7 +38,7 @@ func requireShare(t *testing.T, before, after *cell, nanos int64) {
 	got := new(big.Int).Mul(now, limit)
 	require.GreaterOrEqual(t, got.Cmp(exact), 0, "%s of %s used becomes %s of %s: a gift", used, limit, now, all)
 	require.Negative(t, got.Sub(got, limit).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, limit, now, all)
-	had, has := before.algorithm.Status(before.state, nanos, before.algorithm.Quota().Demand(0)).Remaining, after.algorithm.Status(after.state, nanos, after.algorithm.Quota().Demand(0)).Remaining
+	had, has := before.algorithm.Status(before.state.Record(), nanos, before.algorithm.Quota().Demand(0)).Remaining, after.algorithm.Status(after.state.Record(), nanos, after.algorithm.Quota().Demand(0)).Remaining
 	share := func(n uint64, c *cell) *big.Rat {
 		return new(big.Rat).SetFrac(new(big.Int).SetUint64(n), new(big.Int).SetUint64(c.algorithm.Quota().Tokens))
 	}
@@ -121,10 +122,10 @@ func TestConvertFixedWindow(t *testing.T) {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
 			late += 2 * max(tickOf(&to, q.limit)-1, 0)
 		}
-		end, want := int64(to.Status(after.state, nanos, to.Quota().Demand(1)).ResetAfter), changed.ResetAfter(nanos)
+		end, want := int64(to.Status(after.state.Record(), nanos, to.Quota().Demand(1)).ResetAfter), changed.ResetAfter(nanos)
 		require.GreaterOrEqual(t, end, want, "it ends sooner")
 		require.LessOrEqual(t, end, want+late, "it ends later")
-		require.Equal(t, changed.Remaining(nanos), to.Status(after.state, nanos, to.Quota().Demand(1)).Remaining)
+		require.Equal(t, changed.Remaining(nanos), to.Status(after.state.Record(), nanos, to.Quota().Demand(1)).Remaining)
 		if want > 0 {
 			require.Equal(t, changed.Remaining(nanos) > 0, after.wouldTake(nanos+end-1, 1))
 		}
@@ -197,21 +198,34 @@ func TestConvertBackAndForthGivesNothing(t *testing.T) {
 		last := c.converted(&small, at)
 		for range 3 {
 			last = last.converted(&large, at)
-			require.GreaterOrEqual(t, large.Debt(last.state, large.Ticks(at)), taken)
+			require.GreaterOrEqual(t, large.Debt(last.state.Record(), large.Ticks(at)), taken)
 			last = last.converted(&small, at)
 		}
-		require.GreaterOrEqual(t, small.Debt(last.state, small.Ticks(at)), shareUp(taken, 1000, 7))
+		require.GreaterOrEqual(t, small.Debt(last.state.Record(), small.Ticks(at)), shareUp(taken, 1000, 7))
 	}
 }
 
-// Two algorithms do not become each other.
-func TestConvertOfDifferentAlgorithms(t *testing.T) {
+// An algorithm takes over the records of its own kind only.
+func TestFollowing(t *testing.T) {
 	bucket := newBucket(t, 1, time.Second, 5).algorithm
-	window, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
+	fixed, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
 	require.NoError(t, err)
-	assert.Panics(t, func() { atomicbucket.Convert(&bucket, &window, 0, 0) })
-	assert.Panics(t, func() { atomicbucket.Convert(&window, &bucket, 0, 0) })
-	assert.Panics(t, func() { atomicbucket.Convert(&window, nil, 0, 0) })
+	sliding, err := atomicbucket.NewSlidingWindow(5, 5, time.Minute)
+	require.NoError(t, err)
+	log, err := atomicbucket.NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	all := []atomicbucket.Algorithm{&bucket, &fixed, &sliding, &log}
+	for i, before := range all {
+		for j, to := range all {
+			after, err := to.Following(before)
+			if i != j {
+				require.ErrorContains(t, err, fmt.Sprintf("%T cannot take over the records of a %T", to, before))
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, to.Quota(), after.Quota())
+		}
+	}
 }
 
 // What another plan grants on an algorithm's clock is never faster than asked for, and slower

@@ -10,8 +10,8 @@
 //	| tag  | version  | payload                                       |
 //	+------+----------+-----------------------------------------------+
 //
-// tag says who may do what with the slot (see [Tag]). It is the only field
-// that ever decides ownership.
+// tag says what the slot is and which goroutine may do what with it (see [Tag]). It is the only field that ever decides
+// ownership.
 //
 // version is the number of the slot's tenure, modulo 128. It changes at the
 // transitions [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
@@ -29,21 +29,22 @@
 // one. C marks the transition on which correctness rests, H a hint that could be
 // left out.
 //
-//	transition    from             to               who
-//	Claim    never used, FREE CLAIM, version+1 anybody                  C
-//	Claim    LIVE             CLAIM, version+1 anybody, if idle, or by
-//	                                           eviction (counted)       C
-//	Publish  CLAIM            TENT             only the claimer         C
-//	Commit   TENT             LIVE             anybody, with its own take C
-//	Abort    TENT             FREE             anybody, after a scan    C
-//	Move     LIVE             LIVE             anybody: a take or refund C
-//	Convert  LIVE, LIVE'      the other one,   anybody, when the plan has
-//	                          version+1        been changed             C
-//	Free     LIVE             FREE             sweeper, if idle; Reset  H
+//	transition  from              to                 made by
+//	Claim       never used, FREE  CLAIM, version+1   any call                    C
+//	Claim       LIVE              CLAIM, version+1   any call, if idle, or by
+//	                                                 eviction (counted)          C
+//	Publish     CLAIM             TENT               the claimer only            C
+//	Commit      TENT              LIVE               any call, with its own take C
+//	Abort       TENT              FREE               any call, after a search    C
+//	Move        LIVE              LIVE               any call: a take or refund  C
+//	Convert     LIVE, LIVE'       either, version+1  any call, when the plan has
+//	                                                 been changed; a refund that
+//	                                                 changes the ring            C
+//	Free        LIVE              FREE               the sweeper, if idle; Reset H
 //
 // # The algorithms
 //
-// What the payload means, and how a take changes it, is a [Algorithm]. [TokenBucket] is the
+// What the payload means, and how a take changes it, is an [Algorithm]. [TokenBucket] is the
 // token bucket in its virtual scheduling form, known as
 // the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are
 // one number, the theoretical arrival time: the instant at which the bucket

@@ -121,6 +121,9 @@ func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
 // Quota returns what the algorithm grants.
 func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
 
+// RingSize returns 0: a record is one word.
+func (w *FixedWindow) RingSize() uint64 { return 0 }
+
 // read returns the ticks that are left of the window and the tokens taken in it, both zero
 // when it is over.
 func (w *FixedWindow) read(s State, now uint64) (left, taken uint64) {
@@ -135,28 +138,45 @@ func (w *FixedWindow) pack(end, taken uint64) uint64 { return end<<w.bits | take
 
 // Take returns the payload after a take at the tick now, and whether the window has that
 // much.
-func (w *FixedWindow) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
-	left, taken := w.read(s, now)
+func (w *FixedWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	left, taken := w.read(r.State, now)
 	if left == 0 {
 		left = w.length
 	}
 	return w.pack(now+left, taken+d.Cost), taken+d.Cost <= d.Limit
 }
 
+// Flush has nothing to do: a record is one word.
+func (w *FixedWindow) Flush(Record, uint64, *Word) bool { return true }
+
 // Full returns the payload of a window that is over.
 func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) }
 
-// Refund returns the payload after giving cost back to the present window.
-func (w *FixedWindow) Refund(s State, now, cost uint64) (payload uint64) {
-	left, taken := w.read(s, now)
-	if left == 0 {
-		return s.Payload() // for a late call it still says more
+// Receipt returns what identifies a take: the end of its window.
+func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
+	return Receipt{after.Payload() >> w.bits, 0, nanos, uint8(after.Version()), true}
+}
+
+// Refund gives a cost back to the present window, unless the take was in another one. A window in which nothing is
+// taken any more is over, so that the next request begins one.
+func (w *FixedWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	left, taken := w.read(r.State, now)
+	if left == 0 || of.known && (!of.in(r.State) || of.tick != r.State.Payload()>>w.bits) {
+		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
 	}
-	return w.pack(now+left, taken-min(taken, cost))
+	if taken <= d.Cost {
+		return at.Move(r.State, w.Full(now))
+	}
+	return at.Move(r.State, w.pack(now+left, taken-d.Cost))
 }
 
 // Idle reports whether the window is over.
 func (w *FixedWindow) Idle(s State, now uint64) bool { return w.UntilIdle(s, now) == 0 }
+
+// IdleFor returns for how many ticks a window that is over has been over.
+func (w *FixedWindow) IdleFor(s State, now uint64) uint64 {
+	return (now - uint64(s)>>w.bits) & (payloadMask >> w.bits)
+}
 
 // UntilIdle returns how many ticks are left of the window.
 func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {
@@ -165,8 +185,8 @@ func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {
 }
 
 // Debt returns how many tokens were taken in the present window.
-func (w *FixedWindow) Debt(s State, now uint64) uint64 {
-	_, taken := w.read(s, now)
+func (w *FixedWindow) Debt(r Record, now uint64) uint64 {
+	_, taken := w.read(r.State, now)
 	return taken
 }
 
@@ -182,22 +202,21 @@ func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 }
 
 // Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
-func (w *FixedWindow) Shortfall(s State, now uint64, d Demand) uint64 {
-	left, taken := w.read(s, now)
+func (w *FixedWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
+	left, taken := w.read(r.State, now)
 	if d.Cost == 0 || taken+d.Cost <= d.Limit {
 		return 0
 	}
 	return left
 }
 
-// Status returns what there is to say about a record at an instant, to somebody who asks
-// for d.
-func (w *FixedWindow) Status(s State, nanos int64, d Demand) Status {
+// Status returns what a client that asks for d may want to know about a record at an instant.
+func (w *FixedWindow) Status(r Record, nanos int64, d Demand) Status {
 	now := w.Ticks(nanos)
-	left, taken := w.read(s, now)
+	left, taken := w.read(r.State, now)
 	return Status{
 		Remaining:  d.Limit - min(taken, d.Limit), // a lower tier may be below what was taken
-		RetryAfter: w.Wait(nanos, w.Shortfall(s, now, d)),
+		RetryAfter: w.Wait(nanos, w.Shortfall(r, now, d)),
 		ResetAfter: w.Wait(nanos, left),
 	}
 }

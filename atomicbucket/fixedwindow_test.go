@@ -117,7 +117,7 @@ func requireLongTicks(t *testing.T, algorithm *atomicbucket.FixedWindow, limit u
 		n := 1 + random.Uint64N(limit)
 		require.True(t, c.take(at, n))
 		demand := algorithm.Quota().Demand(limit - n + 1)
-		r := algorithm.Status(c.state, at, demand)
+		r := algorithm.Status(c.state.Record(), at, demand)
 		require.Equal(t, limit-n, r.Remaining)
 		require.Equal(t, r.ResetAfter, r.RetryAfter)
 		require.GreaterOrEqual(t, r.ResetAfter, window, "shorter than asked for")
@@ -130,7 +130,7 @@ func requireLongTicks(t *testing.T, algorithm *atomicbucket.FixedWindow, limit u
 		require.True(t, algorithm.Idle(c.state, algorithm.Ticks(end)))
 		if limit > n { // the rest of the window, which ends when it would have
 			require.True(t, c.take(end-1, limit-n))
-			require.EqualValues(t, 1, algorithm.Status(c.state, end-1, demand).ResetAfter)
+			require.EqualValues(t, 1, algorithm.Status(c.state.Record(), end-1, demand).ResetAfter)
 		}
 		require.True(t, c.take(end, limit))
 		require.False(t, c.wouldTake(max(end-int64(algorithm.MaxSkew()), 0), 1))
@@ -147,13 +147,13 @@ func TestFixedWindowByHeart(t *testing.T) {
 	at := 10*minute + 17
 	c := newCell(&algorithm, at)
 	require.True(t, c.take(at, 2))
-	assert.Equal(t, atomicbucket.Status{Remaining: 1, RetryAfter: time.Minute - 5, ResetAfter: time.Minute - 5}, algorithm.Status(c.state, at+5, algorithm.Quota().Demand(2)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 1, RetryAfter: time.Minute - 5, ResetAfter: time.Minute - 5}, algorithm.Status(c.state.Record(), at+5, algorithm.Quota().Demand(2)))
 	assert.False(t, c.take(at+minute-1, 2))
 	assert.True(t, c.take(at+minute-1, 1))
 	assert.True(t, c.take(at+minute+7, 1), "the next one")
-	assert.Equal(t, atomicbucket.Status{Remaining: 2, ResetAfter: time.Minute}, algorithm.Status(c.state, at+minute+7, algorithm.Quota().Demand(1)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 2, ResetAfter: time.Minute}, algorithm.Status(c.state.Record(), at+minute+7, algorithm.Quota().Demand(1)))
 	c.refund(at+minute+8, 3)
-	assert.Equal(t, atomicbucket.Status{Remaining: 3, ResetAfter: time.Minute - 1}, algorithm.Status(c.state, at+minute+8, algorithm.Quota().Demand(3)), "its time runs on")
+	assert.Equal(t, atomicbucket.Status{Remaining: 3}, algorithm.Status(c.state.Record(), at+minute+8, algorithm.Quota().Demand(3)), "nothing is left of it")
 
 	algorithm, err = atomicbucket.NewFixedWindow(3, 3, time.Minute, true)
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestWindowsAtTheEndOfTime(t *testing.T) {
 			c := newCell(algorithm, at)
 			require.True(t, c.take(at, 3))
 			require.False(t, c.wouldTake(math.MaxInt64, 1))
-			require.Equal(t, atomicbucket.Status{RetryAfter: math.MaxInt64, ResetAfter: math.MaxInt64}, algorithm.Status(c.state, at, algorithm.Quota().Demand(1)))
+			require.Equal(t, atomicbucket.Status{RetryAfter: math.MaxInt64, ResetAfter: math.MaxInt64}, algorithm.Status(c.state.Record(), at, algorithm.Quota().Demand(1)))
 		}
 	}
 	sliding, err := atomicbucket.NewSlidingWindow(3, 3, time.Hour)
@@ -184,7 +184,7 @@ func TestWindowsAtTheEndOfTime(t *testing.T) {
 	c := newCell(&sliding, math.MaxInt64)
 	require.True(t, c.take(math.MaxInt64, 3))
 	require.False(t, c.wouldTake(math.MaxInt64, 1))
-	r := sliding.Status(c.state, math.MaxInt64, sliding.Quota().Demand(1))
+	r := sliding.Status(c.state.Record(), math.MaxInt64, sliding.Quota().Demand(1))
 	require.Less(t, time.Duration(0), r.ResetAfter)
 	require.Less(t, r.ResetAfter, r.RetryAfter)
 }
@@ -206,12 +206,12 @@ func TestFixedWindowHasRoomForTiers(t *testing.T) {
 		require.NoError(t, err)
 		c := newCell(&algorithm, 1e18)
 		paid := atomicbucket.Demand{Cost: 999, Limit: 1000, Token: 1}
-		payload, ok := algorithm.Take(c.state, algorithm.Ticks(1e18), paid)
+		payload, ok := algorithm.Take(c.state.Record(), algorithm.Ticks(1e18), paid)
 		require.True(t, ok)
 		c.write(1e18, payload)
-		assert.EqualValues(t, 999, algorithm.Debt(c.state, algorithm.Ticks(1e18)))
-		assert.EqualValues(t, 1, algorithm.Status(c.state, 1e18, paid).Remaining)
-		assert.Zero(t, algorithm.Status(c.state, 1e18, algorithm.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
+		assert.EqualValues(t, 999, algorithm.Debt(c.state.Record(), algorithm.Ticks(1e18)))
+		assert.EqualValues(t, 1, algorithm.Status(c.state.Record(), 1e18, paid).Remaining)
+		assert.Zero(t, algorithm.Status(c.state.Record(), 1e18, algorithm.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
 		assert.False(t, c.take(1e18, 1))
 	}
 }

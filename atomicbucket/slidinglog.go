@@ -10,18 +10,17 @@ import (
 // lie in the window that ends with it. It is exact.
 //
 // The times stand in a ring of the limit's length behind the record. The payload is packed
-// {time of the newest request, its position in the ring, pending}: the last change is in
-// the payload alone, and whoever makes the next one enters it in the ring first. So one
+// {time of the newest request, its position in the ring, pending}: the newest request is in
+// the payload alone, and the call that takes next enters it in the ring first. So one
 // word still decides: it freezes, evicts or recycles the record with its ring. Pending is
-// how many entries the last change was: the newest request's tokens, which all have
-// its time; or, after a refund, entries that are to be emptied, which in the order of
-// the ring come after the newest.
+// how many tokens the newest request had, which all have its time.
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54
 // bits. Where it is more than one, a request leaves the window up to two ticks late, never
 // early, and by less than a hundred-thousandth of the window.
 type SlidingLog struct {
 	clock  divider
+	window time.Duration
 	length uint64 // ticks that a request stays in the window
 	tokens uint64
 	size   uint64 // entries of a ring
@@ -50,7 +49,7 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 	}
 	skew := logTurn(most) / circleSkews
 	l := SlidingLog{
-		clock: newDivider(period), length: ceilDiv(uint64(window), period), tokens: limit,
+		clock: newDivider(period), window: window, length: ceilDiv(uint64(window), period), tokens: limit,
 		size: most, bits: uint(bits.Len64(most)), narrow: skew, skew: skewOf(skew, period),
 	}
 	if period > 1 {
@@ -61,33 +60,21 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 
 // logTurn returns how many ticks go round in the bits that the other fields leave of the
 // payload.
-func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
+func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 2*bits.Len64(limit)) }
 
-// With returns the algorithm of other numbers for the same rings, and whether they are possible:
-// a limit up to Size and a window from Shortest to Longest. Records mean the same under both.
-func (l *SlidingLog) With(limit uint64, window time.Duration) (SlidingLog, bool) {
-	period := l.clock.first(1)
-	to := *l
-	to.tokens, to.length = limit, ceilDiv(uint64(window), period)
-	if period > 1 {
-		to.length++
-	}
-	return to, limit >= 1 && limit <= l.size && window >= l.Shortest() && window <= l.Longest()
-}
-
-// Shortest returns the shortest window for which the ticks of the algorithm are fine enough.
-func (l *SlidingLog) Shortest() time.Duration {
+// shortest returns the shortest window for which the ticks of the algorithm are fine enough.
+func (l *SlidingLog) shortest() time.Duration {
 	if period := time.Duration(l.clock.first(1)); period > 1 {
 		return max(period*200_000, time.Microsecond)
 	}
 	return time.Microsecond
 }
 
-// Longest returns the longest window that the records of the algorithm can tell from others.
-func (l *SlidingLog) Longest() time.Duration { return min(2*l.skew, MaxWindow) }
+// longest returns the longest window that the records of the algorithm can tell from others.
+func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
-// Size returns how many entries a ring has.
-func (l *SlidingLog) Size() uint64 { return l.size }
+// RingSize returns how many words a ring has: one for each token of the largest limit.
+func (l *SlidingLog) RingSize() uint64 { return l.size }
 
 // Ticks returns the tick of an instant, rounded down.
 func (l *SlidingLog) Ticks(nanos int64) uint64 { return l.clock.quo(nanos) }
@@ -98,86 +85,109 @@ func (l *SlidingLog) MaxSkew() time.Duration { return l.skew }
 // Quota returns what the algorithm grants.
 func (l *SlidingLog) Quota() Quota { return Quota{1, l.tokens} }
 
-// A Log is a payload of a sliding log, unpacked.
-type Log struct {
-	Newest  uint64 // tick of the newest request, in full; also if that was refunded
-	Head    uint64 // its position
-	Pending uint64 // entries that are not in the ring yet
-	Emptied bool   // they are to be emptied
-}
-
-// Unpack returns the payload as seen at the tick now.
-func (l *SlidingLog) Unpack(s State, now uint64) Log {
-	width := l.bits
-	circle := uint64(payloadMask) >> (2*width + 1)
-	newest := now - (now-uint64(s)>>(2*width+1))&circle
+// unpack returns the record as seen at the tick now.
+func (l *SlidingLog) unpack(r Record, now uint64) log {
+	s, width := uint64(r.State), l.bits
+	circle := uint64(payloadMask) >> (2 * width)
+	newest := now - (now-s>>(2*width))&circle
 	if ahead := circle + 1 - (now - newest); ahead <= l.narrow {
 		newest = now + ahead // now is late
 	}
-	return Log{newest, uint64(s) >> (width + 1) & (1<<width - 1), uint64(s) >> 1 & (1<<width - 1), s&1 == 1}
+	return log{l, r.State, r.Ring, newest, s >> width & (1<<width - 1), s & (1<<width - 1)}
 }
 
-// Pack returns the payload.
-func (l *SlidingLog) Pack(g Log) (payload uint64) {
-	emptied := uint64(0)
-	if g.Emptied {
-		emptied = 1
-	}
-	return (g.Newest<<(2*l.bits)|g.Head<<l.bits|g.Pending)<<1 | emptied
+func (l *SlidingLog) pack(newest, head, pending uint64) (payload uint64) {
+	return newest<<(2*l.bits) | head<<l.bits | pending
 }
 
-// UntilIdle returns how many ticks it is until the newest request leaves the window.
-func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
-	return l.Left(l.Unpack(s, now).Newest, now)
-}
-
-// Left returns how many ticks it is until a request leaves the window, 0 if it has left.
-func (l *SlidingLog) Left(request, now uint64) uint64 {
+// left returns how many ticks it is until a request leaves the window, 0 if it has left.
+func (l *SlidingLog) left(request, now uint64) uint64 {
 	return uint64(max(int64(request+l.length-now), 0))
+}
+
+// UntilIdle returns how many ticks it is until the newest request leaves the window, or would have if it was refunded.
+func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
+	g := l.unpack(s.Record(), now)
+	return l.left(g.newest, now)
 }
 
 // Idle reports whether all requests have left the window.
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
+// IdleFor returns for how many ticks no request has been in the window.
+func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
+	g := l.unpack(s.Record(), now)
+	return now - min(g.newest+l.length, now)
+}
+
 // Full returns the payload of a log without requests.
-func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.Pack(Log{Newest: now - l.length}) }
+func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, 0) }
 
-// Push returns the payload after a request of n tokens.
-func (l *SlidingLog) Push(s State, now, n uint64) (payload uint64) {
-	g := l.Unpack(s, now)
-	if g.Head += n; g.Head >= l.size {
-		g.Head -= l.size
+// Take returns the payload after a request at the tick now, and whether the log admits it: whether no more than
+// the limit are in the window with it. That is so if the entry that would be one too many has left the window.
+func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	g := l.unpack(r, now)
+	ok = g.left(d.Limit-d.Cost, now) == 0
+	if g.head += d.Cost; g.head >= l.size {
+		g.head -= l.size
 	}
-	if int64(now-g.Newest) > 0 { // a log without requests may lie before the origin
-		g.Newest = now
+	if int64(now-g.newest) > 0 { // a log without requests may lie before the origin
+		g.newest = now
 	}
-	return l.Pack(Log{Newest: g.Newest, Head: g.Head, Pending: n})
+	return l.pack(g.newest, g.head, d.Cost), ok
 }
 
-// Take returns the payload after the first request of a log without requests; of another
-// the payload alone does not say whether it is admitted.
-func (l *SlidingLog) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
-	return l.Push(s, now, d.Cost), l.Idle(s, now)
+// Flush enters the newest request in the ring, before the one to come takes its place in the state.
+func (l *SlidingLog) Flush(r Record, now uint64, at *Word) bool {
+	g := l.unpack(r, now)
+	return g.flush(at)
 }
 
-// Refund returns the payload as it is: the payload alone does not say what it would be.
-func (l *SlidingLog) Refund(s State, _, _ uint64) (payload uint64) { return s.Payload() }
+// Receipt returns what identifies a take: the tick of the request.
+func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
+	return Receipt{l.unpack(after.Record(), l.Ticks(nanos)).newest, 0, nanos, uint8(after.Version()), true}
+}
 
-// Shortfall returns how many ticks must pass before d is admitted whatever is in the log.
-func (l *SlidingLog) Shortfall(s State, now uint64, d Demand) uint64 {
+// Refund takes the request that a receipt identifies out of the window, a token at a time, if it is still there; or, if
+// that is not known, the oldest tokens in it: with any other forgotten in the place of those that the refund is for,
+// more than the limit could lie in a window. It changes the version, and then the ring, an entry at a time.
+func (l *SlidingLog) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	g := l.unpack(r, now)
+	if !g.flush(at) {
+		return 0, false
+	}
+	g.pending = 0
+	if g.state, ok = at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0)); !ok {
+		return 0, false
+	}
+	for range d.Cost {
+		if of.known && !g.holds(of.tick, now) {
+			break
+		}
+		behind, hand, ok := g.drop(now)
+		if !ok {
+			break
+		}
+		if of.known {
+			g.exchange(behind, hand, of.tick)
+		}
+	}
+	return g.state, true
+}
+
+// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+func (l *SlidingLog) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	return l.UntilIdle(s, now)
+	g := l.unpack(r, now)
+	return g.left(d.Limit-d.Cost, now)
 }
 
-// Debt returns how many tokens the last request had.
-func (l *SlidingLog) Debt(s State, now uint64) uint64 {
-	g := l.Unpack(s, now)
-	if g.Emptied || l.Left(g.Newest, now) == 0 {
-		return 0
-	}
-	return g.Pending
+// Debt returns how many tokens are in the window.
+func (l *SlidingLog) Debt(r Record, now uint64) uint64 {
+	g := l.unpack(r, now)
+	return g.used(now)
 }
 
 // Tokens returns a debt in tokens.
@@ -191,13 +201,23 @@ func (l *SlidingLog) Wait(nanos int64, ticks uint64) time.Duration {
 	return l.clock.wait(nanos, ticks)
 }
 
-// Status returns what there is to say about a log of one request.
-func (l *SlidingLog) Status(s State, nanos int64, d Demand) Status {
+// Status returns what a client that asks for d may want to know about the record at an instant.
+func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	now := l.Ticks(nanos)
-	rest := l.Wait(nanos, l.UntilIdle(s, now))
-	r := Status{Remaining: d.Limit - min(l.Debt(s, now), d.Limit), ResetAfter: rest}
-	if d.Cost > r.Remaining {
-		r.RetryAfter = rest
+	g := l.unpack(r, now)
+	for {
+		used := g.used(now)
+		status := Status{Remaining: d.Limit - min(used, d.Limit)}
+		if d.Cost > status.Remaining {
+			status.RetryAfter = l.Wait(nanos, g.left(d.Limit-d.Cost, now))
+		}
+		if used == 0 {
+			return status
+		}
+		// A refund beside this may have dropped the oldest entry since it was counted.
+		if left := g.left(used-1, now); left > 0 {
+			status.ResetAfter = l.Wait(nanos, left)
+			return status
+		}
 	}
-	return r
 }

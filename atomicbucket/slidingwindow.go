@@ -55,6 +55,9 @@ func (w *SlidingWindow) MaxSkew() time.Duration { return w.skew }
 // Quota returns what the algorithm grants.
 func (w *SlidingWindow) Quota() Quota { return Quota{1, w.tokens} }
 
+// RingSize returns 0: a record is one word.
+func (w *SlidingWindow) RingSize() uint64 { return 0 }
+
 // counts is a payload, seen from an instant.
 type counts struct {
 	index             uint64 // of the window
@@ -111,33 +114,51 @@ func (w *SlidingWindow) estimate(c counts) uint64 {
 
 // Take returns the payload after a take at the tick now, and whether the estimate leaves
 // room for that much.
-func (w *SlidingWindow) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
-	c := w.read(s, now)
+func (w *SlidingWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	c := w.read(r.State, now)
 	ok = w.below(c, d.Limit-d.Cost)
 	c.current += d.Cost
 	return w.pack(c), ok
 }
+
+// Flush has nothing to do: a record is one word.
+func (w *SlidingWindow) Flush(Record, uint64, *Word) bool { return true }
 
 // Full returns the payload of a key that has taken nothing.
 func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 	return w.pack(counts{index: w.clock.quo(int64(now))})
 }
 
-// Refund returns the payload after giving cost back, to the present window first and what
-// is more to the previous one.
-func (w *SlidingWindow) Refund(s State, now, cost uint64) (payload uint64) {
-	c := w.read(s, now)
-	if c.current == 0 && c.previous == 0 {
-		return s.Payload() // for a late call it still says more
+// Receipt returns what identifies a take: the index of its window.
+func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
+	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, uint8(after.Version()), true}
+}
+
+// Refund gives a cost back to the window in which the take was, the present one or the one before: or, if that is not
+// known, to the present window first and what is more to the previous one.
+func (w *SlidingWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	c, cost := w.read(r.State, now), d.Cost
+	if c.current == 0 && c.previous == 0 || of.known && !of.in(r.State) {
+		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
 	}
-	first := min(cost, c.current)
-	c.current -= first
-	c.previous -= min(cost-first, c.previous)
-	return w.pack(c)
+	if !of.known || of.tick == c.index {
+		back := min(cost, c.current)
+		c.current, cost = c.current-back, cost-back
+	}
+	if !of.known || of.tick+1 == c.index {
+		c.previous -= min(cost, c.previous)
+	}
+	return at.Move(r.State, w.pack(c))
 }
 
 // Idle reports whether the estimate is 0, and stays 0.
 func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
+
+// IdleFor returns how many windows ago the key came last.
+func (w *SlidingWindow) IdleFor(s State, now uint64) uint64 {
+	circle := uint64(payloadMask) >> (2 * w.bits)
+	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & circle
+}
 
 // UntilIdle returns how many nanoseconds it is until the estimate is 0.
 func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
@@ -174,7 +195,7 @@ func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 }
 
 // Debt returns the estimate.
-func (w *SlidingWindow) Debt(s State, now uint64) uint64 { return w.estimate(w.read(s, now)) }
+func (w *SlidingWindow) Debt(r Record, now uint64) uint64 { return w.estimate(w.read(r.State, now)) }
 
 // Tokens returns a debt in tokens.
 func (w *SlidingWindow) Tokens(debt uint64) uint64 { return debt }
@@ -183,21 +204,20 @@ func (w *SlidingWindow) Tokens(debt uint64) uint64 { return debt }
 func (w *SlidingWindow) Wait(_ int64, ticks uint64) time.Duration { return time.Duration(ticks) }
 
 // Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
-func (w *SlidingWindow) Shortfall(s State, now uint64, d Demand) uint64 {
+func (w *SlidingWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	return w.until(w.read(s, now), d.Limit-d.Cost)
+	return w.until(w.read(r.State, now), d.Limit-d.Cost)
 }
 
-// Status returns what there is to say about a record at an instant, to somebody who asks
-// for d.
-func (w *SlidingWindow) Status(s State, nanos int64, d Demand) Status {
-	c := w.read(s, uint64(nanos))
+// Status returns what a client that asks for d may want to know about a record at an instant.
+func (w *SlidingWindow) Status(r Record, nanos int64, d Demand) Status {
+	c := w.read(r.State, uint64(nanos))
 	used := w.estimate(c)
-	r := Status{Remaining: d.Limit - min(used, d.Limit), RetryAfter: time.Duration(w.Shortfall(s, uint64(nanos), d))}
+	status := Status{Remaining: d.Limit - min(used, d.Limit), RetryAfter: time.Duration(w.Shortfall(r, uint64(nanos), d))}
 	if used > 0 {
-		r.ResetAfter = time.Duration(c.ahead + c.left)
+		status.ResetAfter = time.Duration(c.ahead + c.left)
 	}
-	return r
+	return status
 }

@@ -57,27 +57,27 @@ func TestSlidingWindowByHeart(t *testing.T) {
 	require.True(t, c.take(at+minute/2, 80))
 	require.True(t, c.take(at+minute*5/4, 30), "60 and 30 are 90")
 	now := at + minute*5/4
-	assert.EqualValues(t, 90, algorithm.Debt(c.state, algorithm.Ticks(now)))
-	assert.Equal(t, atomicbucket.Status{Remaining: 10, ResetAfter: 45 * time.Second}, algorithm.Status(c.state, now, algorithm.Quota().Demand(10)))
+	assert.EqualValues(t, 90, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 10, ResetAfter: 45 * time.Second}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(10)))
 	// 11 fit in when floor(80 * left / 60 s) is 59: when left is below 45 s.
-	assert.Equal(t, time.Nanosecond, algorithm.Status(c.state, now, algorithm.Quota().Demand(11)).RetryAfter)
+	assert.Equal(t, time.Nanosecond, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(11)).RetryAfter)
 	// 70 fit in when it is 0: when left is below 0.75 s.
-	assert.Equal(t, 44250*time.Millisecond+1, algorithm.Status(c.state, now, algorithm.Quota().Demand(70)).RetryAfter)
+	assert.Equal(t, 44250*time.Millisecond+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(70)).RetryAfter)
 	// 71 only in the next window, when floor(30 * left / 60 s) is 29: as soon as it has begun.
-	assert.Equal(t, 45*time.Second+1, algorithm.Status(c.state, now, algorithm.Quota().Demand(71)).RetryAfter)
-	assert.Equal(t, 45*time.Second+58*time.Second+1, algorithm.Status(c.state, now, algorithm.Quota().Demand(100)).RetryAfter)
+	assert.Equal(t, 45*time.Second+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(71)).RetryAfter)
+	assert.Equal(t, 45*time.Second+58*time.Second+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(100)).RetryAfter)
 	assert.EqualValues(t, 103*time.Second+1, algorithm.UntilIdle(c.state, algorithm.Ticks(now)))
 	for range 1000 {
 		require.False(t, c.take(now, 11))
 	}
 	assert.True(t, c.take(now, 10), "refused requests count for nothing")
 	c.refund(now, 15)
-	assert.EqualValues(t, 85, algorithm.Debt(c.state, algorithm.Ticks(now)), "from the present window")
+	assert.EqualValues(t, 85, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)), "from the present window")
 	c.refund(now, 65)
-	assert.EqualValues(t, 30, algorithm.Debt(c.state, algorithm.Ticks(now)), "25 of it, and 40 of the 80 before")
+	assert.EqualValues(t, 30, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)), "25 of it, and 40 of the 80 before")
 	c.refund(now, 100)
 	assert.True(t, algorithm.Idle(c.state, algorithm.Ticks(now)))
-	assert.Equal(t, atomicbucket.Status{Remaining: 100}, algorithm.Status(c.state, now, algorithm.Quota().Demand(1)))
+	assert.Equal(t, atomicbucket.Status{Remaining: 100}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(1)))
 }
 
 // RetryAfter is the first moment at which the estimate allows it, in this window or in
@@ -101,7 +101,7 @@ func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 			for !c.wouldTake(at+first, n) {
 				first++
 			}
-			require.EqualValues(t, first, algorithm.Status(c.state, at, algorithm.Quota().Demand(n)).RetryAfter, "%d of %d", n, limit)
+			require.EqualValues(t, first, algorithm.Status(c.state.Record(), at, algorithm.Quota().Demand(n)).RetryAfter, "%d of %d", n, limit)
 			rest := int64(0)
 			for !algorithm.Idle(c.state, algorithm.Ticks(at+rest)) {
 				rest++
@@ -126,16 +126,16 @@ func TestSlidingWindowHasRoomForTiers(t *testing.T) {
 	paid := atomicbucket.Demand{Cost: 1000, Limit: 1000, Token: 1}
 	at := 1000 * int64(time.Minute)
 	c := newCell(&algorithm, at)
-	payload, ok := algorithm.Take(c.state, algorithm.Ticks(at), paid)
+	payload, ok := algorithm.Take(c.state.Record(), algorithm.Ticks(at), paid)
 	require.True(t, ok)
 	c.write(at, payload)
 	next := at + int64(time.Minute)*3/2 // 500 are left of them
 	paid.Cost = 500
-	payload, ok = algorithm.Take(c.state, algorithm.Ticks(next), paid)
+	payload, ok = algorithm.Take(c.state.Record(), algorithm.Ticks(next), paid)
 	require.True(t, ok)
 	c.write(next, payload)
-	assert.EqualValues(t, 1000, algorithm.Debt(c.state, algorithm.Ticks(next)))
-	assert.Zero(t, algorithm.Status(c.state, next, algorithm.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
+	assert.EqualValues(t, 1000, algorithm.Debt(c.state.Record(), algorithm.Ticks(next)))
+	assert.Zero(t, algorithm.Status(c.state.Record(), next, algorithm.Quota().Demand(1)).Remaining, "the lower tier has less than nothing")
 	assert.False(t, c.take(next, 1))
-	assert.EqualValues(t, 30*time.Second+59880*time.Millisecond+1, algorithm.Status(c.state, next, algorithm.Quota().Demand(3)).RetryAfter, "when floor(500 * left / 60 s) is 0")
+	assert.EqualValues(t, 30*time.Second+59880*time.Millisecond+1, algorithm.Status(c.state.Record(), next, algorithm.Quota().Demand(3)).RetryAfter, "when floor(500 * left / 60 s) is 0")
 }

@@ -16,7 +16,7 @@ const (
 	tagShift     = PayloadBits + VersionBits
 )
 
-// A Tag says what a slot is and who may touch it.
+// A Tag says what a slot is and which goroutine may write it.
 type Tag uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	// Free: the slot has no owner and its key word means nothing.
 	Free
 	// Claimed: one goroutine owns the slot and is writing the key word.
-	// Nobody else writes either word and nobody waits for it.
+	// No other writes either word, and none waits for it.
 	Claimed
 	// Tentative: the key word is valid, but it is not yet decided whether
 	// this is the key's only record.
@@ -89,3 +89,6 @@ func (s State) String() string {
 func (s State) with(t Tag, payload uint64) State {
 	return State(uint64(t)<<tagShift | uint64(s)&(versionMask<<versionShift) | payload&payloadMask)
 }
+
+// moved returns s in the same tenure with another payload.
+func (s State) moved(payload uint64) State { return s&^payloadMask | State(payload&payloadMask) }

@@ -99,6 +99,9 @@ func (b *TokenBucket) Cost(n uint64) uint64 { return n * b.token }
 // Quota returns what the algorithm grants.
 func (b *TokenBucket) Quota() Quota { return Quota{b.token, b.burst / b.token} }
 
+// RingSize returns 0: a record is one word.
+func (b *TokenBucket) RingSize() uint64 { return 0 }
+
 // debt returns the ticks from now until the bucket is full, zero for a full
 // one. Tag and version of s, and the bits of now above the payload, fall out of
 // the mask.
@@ -112,42 +115,74 @@ func debt(s State, now uint64) uint64 {
 
 // Take returns the payload after a take from a live record at the tick now, and
 // whether the bucket had that much.
-func (b *TokenBucket) Take(s State, now uint64, d Demand) (payload uint64, ok bool) {
-	owed := debt(s, now)
+func (b *TokenBucket) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	owed := debt(r.State, now)
 	return now + max(owed, b.round) + d.Cost, owed+d.Cost <= d.Limit
 }
+
+// Flush has nothing to do: a record is one word.
+func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 
 // Full returns the payload of a full bucket.
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
-// Refund returns the payload after giving cost back at the tick now. A bucket holds no
-// more than all of it: what is given back beyond that is dropped.
-func (b *TokenBucket) Refund(s State, now, cost uint64) (payload uint64) {
-	owed := debt(s, now)
-	return now + owed - min(owed, cost)
+// Receipt returns what identifies a take: the tick at which the bucket is full again after it.
+func (b *TokenBucket) Receipt(after State, nanos int64, token uint64) Receipt {
+	return Receipt{after.Payload(), token, nanos, uint8(after.Version()), true}
+}
+
+// Refund gives back what the record certainly owes because of the take. Let B be the debt, and B' what it would be
+// without the take. They differ by the cost at first, and later by as much less as time passes while B' is nothing and B
+// is not.
+//
+//   - Nothing was taken since, or it was given back as if it had never been: it is all of the cost.
+//   - The debt is above the limit: then others have reserved behind the take. They were told when to go, and with a lower
+//     debt the next would be told the same time as the last of them. Nothing is given.
+//   - Others took since: B' was not nothing before the tick at which the bucket was full before the take, so it is the
+//     cost less what has passed since that.
+//   - Others gave back since, too: that tick says nothing any more, so it is the cost less what has passed since the take.
+//
+// Any refund but the first changes the version, so that the fourth of these can be told from the others.
+func (b *TokenBucket) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	owed := debt(r.State, now)
+	back := min(owed, d.Cost)
+	switch {
+	case of.known && of.in(r.State) && of.tick&payloadMask == r.State.Payload():
+		return at.Move(r.State, now+owed-back)
+	case owed > d.Limit+b.round:
+		back = 0
+	case of.known && of.in(r.State):
+		back = min(back, debt(State(of.tick), now))
+	case of.known:
+		back = min(back, d.Cost-min(d.Cost, now-b.Ticks(of.nanos)))
+	}
+	return at.Convert(r.State, r.State.Tag(), now+owed-back)
 }
 
 // Idle reports whether the bucket is full at the tick now. Having no record
 // and having an idle one are the same thing.
 func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 }
 
+// IdleFor returns for how many ticks a full bucket has been full.
+func (b *TokenBucket) IdleFor(s State, now uint64) uint64 { return (now - uint64(s)) & payloadMask }
+
 // Debt returns how many ticks the bucket is from full, zero for an idle one.
-func (b *TokenBucket) Debt(s State, now uint64) uint64 { return debt(s, now) }
+func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, now) }
 
 // UntilIdle returns how many ticks the bucket is from idle: its debt.
 func (b *TokenBucket) UntilIdle(s State, now uint64) uint64 { return debt(s, now) }
 
 // Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
-func (b *TokenBucket) Shortfall(s State, now uint64, d Demand) uint64 {
+func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	need := debt(s, now) + d.Cost
+	need := debt(r.State, now) + d.Cost
 	return need - min(need, d.Limit)
 }
 
 // Ahead returns d with its limit raised by what comes back from an instant on within a
-// wait: what may be taken now by somebody who then waits. No bucket ever owes more than 2^51
+// wait: what may be taken now by a caller that then waits. No bucket ever owes more than 2^51
 // ticks.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
@@ -158,30 +193,29 @@ func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	return d
 }
 
-// Overdrawn returns the time from an instant until the debt is not above the limit: how long
-// who has taken ahead has to wait.
+// Overdrawn returns the time from an instant until the debt is not above the limit: how long a caller that has taken
+// ahead has to wait.
 func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duration {
 	owed := debt(s, b.Ticks(nanos))
 	return b.Wait(nanos, owed-min(owed, limit))
 }
 
-// Status returns what there is to say about a record at an instant, to somebody who
-// asks for d.
-func (b *TokenBucket) Status(s State, nanos int64, d Demand) Status {
+// Status returns what a client that asks for d may want to know about a record at an instant.
+func (b *TokenBucket) Status(r Record, nanos int64, d Demand) Status {
 	now := b.Ticks(nanos)
-	owed := debt(s, now)
+	owed := debt(r.State, now)
 	// Rounding, a reservation or a lower tier can put the debt above the limit.
 	left := d.Limit - min(owed, d.Limit)
-	r := Status{ResetAfter: b.Wait(nanos, owed)}
+	status := Status{ResetAfter: b.Wait(nanos, owed)}
 	if d.Token == b.token {
-		r.Remaining = b.tokens.quo(int64(left))
+		status.Remaining = b.tokens.quo(int64(left))
 	} else {
-		r.Remaining = left / d.Token
+		status.Remaining = left / d.Token
 	}
-	if lack := b.Shortfall(s, now, d); lack > 0 {
-		r.RetryAfter = b.Wait(nanos, lack)
+	if lack := b.Shortfall(r, now, d); lack > 0 {
+		status.RetryAfter = b.Wait(nanos, lack)
 	}
-	return r
+	return status
 }
 
 // Tokens returns ticks in whole tokens, rounded up.

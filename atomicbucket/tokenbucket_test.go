@@ -71,7 +71,7 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 	if !b.used {
 		b.state = atomicbucket.NewState(atomicbucket.Live, 0, b.algorithm.Full(now))
 	}
-	payload, ok := b.algorithm.Take(b.state, now, b.algorithm.Quota().Demand(n))
+	payload, ok := b.algorithm.Take(b.state.Record(), now, b.algorithm.Quota().Demand(n))
 	if ok {
 		b.state, b.used = atomicbucket.NewState(atomicbucket.Live, 0, payload), true
 	}
@@ -109,13 +109,13 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 		before := exact.Tokens(nanos)
 		if b.take(nanos, n) {
 			require.True(t, exact.Take(nanos, n), "early: %d of %v tokens at %d", n, before, nanos)
-			require.LessOrEqual(t, b.algorithm.Status(b.state, nanos, b.algorithm.Quota().Demand(0)).Remaining, floor(exact.Tokens(nanos)))
+			require.LessOrEqual(t, b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(0)).Remaining, floor(exact.Tokens(nanos)))
 		} else {
 			less := new(big.Rat).Sub(before, late)
 			require.Negative(t, less.Cmp(new(big.Rat).SetInt(new(big.Int).SetUint64(n))), "late: %d of %v tokens at %d", n, before, nanos)
 		}
 		// To the edge of the next admission, near it, or far away.
-		wait := b.algorithm.Status(b.state, nanos, b.algorithm.Quota().Demand(n)).RetryAfter
+		wait := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).RetryAfter
 		switch step := random.IntN(6); {
 		case step == 0:
 			wait /= 2
@@ -150,14 +150,14 @@ func TestTokenBucketWaitIsExact(t *testing.T) {
 				require.True(t, b.take(nanos, p.burst-random.Uint64N(min(p.burst, 7))))
 				n := 1 + random.Uint64N(p.burst)
 
-				wait := b.algorithm.Status(b.state, nanos, b.algorithm.Quota().Demand(n)).RetryAfter
+				wait := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).RetryAfter
 				if at := nanos + int64(wait); wait > 0 && wait < week {
-					_, ok := b.algorithm.Take(b.state, b.algorithm.Ticks(at), b.algorithm.Quota().Demand(n))
+					_, ok := b.algorithm.Take(b.state.Record(), b.algorithm.Ticks(at), b.algorithm.Quota().Demand(n))
 					require.True(t, ok, "%d tokens after %v", n, wait)
-					_, ok = b.algorithm.Take(b.state, b.algorithm.Ticks(at-1), b.algorithm.Quota().Demand(n))
+					_, ok = b.algorithm.Take(b.state.Record(), b.algorithm.Ticks(at-1), b.algorithm.Quota().Demand(n))
 					require.False(t, ok, "%d tokens 1ns before %v", n, wait)
 				}
-				full := b.algorithm.Status(b.state, nanos, b.algorithm.Quota().Demand(n)).ResetAfter
+				full := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).ResetAfter
 				if at := nanos + int64(full); full < week {
 					require.True(t, b.algorithm.Idle(b.state, b.algorithm.Ticks(at)))
 					require.False(t, b.algorithm.Idle(b.state, b.algorithm.Ticks(at-1)))
@@ -230,8 +230,8 @@ func TestTokenBucketNarrowFuture(t *testing.T) {
 	const now = 1 << 60
 	at := func(tat uint64) atomicbucket.State { return atomicbucket.NewState(atomicbucket.Live, 9, tat) }
 	for _, ahead := range []uint64{1, 5e9, 1 << 51, 3<<50 + 1} {
-		assert.Equal(t, ahead, b.algorithm.Debt(at(now+ahead), now))
-		assert.Zero(t, b.algorithm.Debt(at(now-ahead), now))
+		assert.Equal(t, ahead, b.algorithm.Debt(at(now+ahead).Record(), now))
+		assert.Zero(t, b.algorithm.Debt(at(now-ahead).Record(), now))
 	}
 	for _, ahead := range []uint64{0, 3<<50 + 2, 1 << 53, 1<<54 - 1, 1 << 54} {
 		assert.True(t, b.algorithm.Idle(at(now+ahead), now), "%d ticks ahead", ahead)

@@ -20,7 +20,7 @@ func (w *Word) Claim(from State) (State, bool) {
 }
 
 // Publish makes the claimed slot visible to other takers of its key. The key
-// word has been written before. Only the claimer may call it, and nobody else
+// word has been written before. Only the claimer may call it, and no other goroutine
 // writes a slot in CLAIM, so it is a plain store.
 func (w *Word) Publish(from State) State {
 	to := from.with(Tentative, 0)
@@ -30,7 +30,7 @@ func (w *Word) Publish(from State) State {
 
 // Commit decides that the tentative record is the key's only one, with
 // payload as its bucket after the caller's take. Because the take is in the
-// commit, exactly one goroutine is admitted by it, whoever claimed the slot.
+// commit, exactly one goroutine is admitted by it, whichever claimed the slot.
 // live is Live or Second.
 func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 	to := from.with(live, payload)
@@ -46,7 +46,7 @@ func (w *Word) Abort(from State) bool {
 
 // Move changes the bucket of a live record within its tenure.
 func (w *Word) Move(from State, payload uint64) (State, bool) {
-	to := from&^payloadMask | State(payload&payloadMask)
+	to := from.moved(payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 

@@ -12,7 +12,7 @@ func (p Policy) Check(tiers ...Policy) error {
 	if err := checkTiers(tiers); err != nil {
 		return err
 	}
-	_, err := plan(p, tiers, 0)
+	_, err := plan(p, tiers, nil, 0)
 	return err
 }
 
@@ -27,7 +27,7 @@ func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err
 	}
-	plan, err := plan(p, tiers, 0)
+	plan, err := plan(p, tiers, nil, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func CheckChange(from, to []Policy) error {
 	if err := checkTiers(from[1:]); err != nil {
 		return err
 	}
-	plan, err := plan(from[0], from[1:], 0)
+	plan, err := plan(from[0], from[1:], nil, 0)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type clock struct {
 	line *atomic.Pointer[calibration]
 
 	_      [64]byte
-	coarse atomic.Int64 // of clockCoarse; 0 when nobody renews it
+	coarse atomic.Int64 // of clockCoarse; 0 when no goroutine renews it
 	_      [56]byte
 }
 

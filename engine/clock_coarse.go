@@ -28,7 +28,7 @@ func (c *clock) renew(age time.Duration) int64 {
 }
 
 // runCoarse renews the word until stop is closed, and leaves it at 0 so that
-// whoever still asks gets the exact clock.
+// later calls get the exact clock.
 func (c *clock) runCoarse(stop <-chan struct{}) {
 	ticker := time.NewTicker(coarseTick)
 	defer ticker.Stop()

@@ -22,7 +22,7 @@
 //
 // Exact keys: every key has a bucket of its own, found by a 64-bit hash with a secret
 // seed. Two of a million keys share one with a probability of 3 in 100 million, and
-// nobody can arrange it.
+// no client can arrange it.
 //
 // Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys] (and the
 // times, for a SlidingLog). Keys

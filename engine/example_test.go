@@ -69,6 +69,59 @@ func ExampleLimiter_TakeAt() {
 	// 1s false
 }
 
+// Two limits for one request, all or nothing: what the first one granted is given back when the second refuses.
+func ExampleAll() {
+	perUser, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	everybody, _ := engine.New(engine.TokenBucket(engine.PerHour(15), 15), engine.MaxKeys(1))
+	defer perUser.Close()
+	defer everybody.Close()
+
+	for _, user := range []string{"anna", "berta"} {
+		d, err := engine.All(
+			engine.Request{Limiter: perUser, Key: perUser.Key(user), N: 10},
+			engine.Request{Limiter: everybody, Key: everybody.Key("all"), N: 10})
+		fmt.Println(user, d.Allowed, err)
+	}
+	fmt.Println("berta still has", perUser.Peek("berta", 0).Remaining)
+	// Output:
+	// anna true <nil>
+	// berta false <nil>
+	// berta still has 10
+}
+
+// A plan for paying users beside the free one, in one limiter.
+func ExampleTiers() {
+	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)))
+	defer limiter.Close()
+
+	free, paying := limiter.Key("anna"), limiter.Key("berta").Tier(1)
+	for _, key := range []engine.Key{free, paying} {
+		d := limiter.TakeKey(key, 2)
+		fmt.Printf("%d of %d left\n", d.Remaining, d.Limit)
+	}
+	fmt.Println("anna buys the plan:", limiter.TakeKey(free.Tier(1), 50).Remaining, "left")
+	// Output:
+	// 1 of 3 left
+	// 98 of 100 left
+	// anna buys the plan: 48 left
+}
+
+// The numbers change while the limiter is used. A key that had used half of its limit has used half of the new one.
+func ExampleLimiter_SetPolicy() {
+	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	limiter.Take("anna", 5)
+	if err := limiter.SetPolicy(engine.FixedWindow(100, time.Hour)); err != nil {
+		panic(err)
+	}
+	fmt.Println(limiter.Peek("anna", 0).Remaining, "left")
+	fmt.Println(limiter.SetPolicy(engine.SlidingWindow(100, time.Hour)))
+	// Output:
+	// 50 left
+	// engine: SetPolicy(sliding window 100/1h0m0s): the limiter is a fixed window 100/1h0m0s, and stays of that kind
+}
+
 func ExampleParseRate() {
 	for _, s := range []string{"100/s", "10/1500ms", "10/fortnight"} {
 		rate, err := engine.ParseRate(s)

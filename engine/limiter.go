@@ -16,7 +16,6 @@ type Limiter struct {
 	table *shard.Table
 	clock *clock
 
-	logs       bool // the algorithm is the sliding log
 	stable     bool
 	observer   *observer // nil for none
 	setting    sync.Mutex
@@ -47,7 +46,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := plan(policy, c.tiers, clock.lateness())
+	plan, err := plan(policy, c.tiers, nil, clock.lateness())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,6 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		logs:       policy.algorithm == AlgorithmSlidingLog,
 		stable:     c.stable,
 		observer:   c.observer,
 		background: &background{table: table, clock: clock, interval: c.interval},

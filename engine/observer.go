@@ -27,7 +27,7 @@ type observer struct {
 // are refused most can be found without counting them all; every = 1 is all of them.
 // Without this option nothing is spent on it, with it an admitted request costs the same.
 //
-// A Key is a hash: who wants to know the text keeps a map of the keys that it cares for, or
+// A Key is a hash: a program that wants to know the text keeps a map of the keys that it cares for, or
 // counts where the text is at hand.
 func Observe(o Observer, every int) Option {
 	return func(c *config) error {

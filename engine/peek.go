@@ -1,10 +1,5 @@
 package engine
 
-import (
-	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/shard"
-)
-
 // Peek returns the decision that Take(key, n) would return, and takes nothing:
 // Remaining is what is there now, RetryAfter is when n tokens will be. It is
 // shorthand for PeekKey(l.Key(key), n).
@@ -17,22 +12,10 @@ func (l *Limiter) Peek(key string, n uint64) Decision { return l.PeekKey(l.Key(k
 func (l *Limiter) PeekKey(k Key, n uint64) Decision { return l.peek(k, n, l.clock.surely()) }
 
 func (l *Limiter) peek(k Key, n uint64, nanos int64) (d Decision) {
-	place := l.table.Find(k.hash)
-	ask := n
-	if ask > l.table.Plan().Quota(k.tier).Tokens {
-		ask = 0
-	}
-	var o shard.Outcome
-	var r atomicbucket.Status
-	if l.logs {
-		o, r = l.table.PeekLog(place, nanos, ask, k.tier)
-	} else {
-		o = l.table.Peek(place, nanos)
-		r = o.Status(ask, k.tier)
-	}
+	o, status := l.table.Peek(l.table.Find(k.hash), nanos, n, k.tier)
 	if n > o.Plan.Quota(k.tier).Tokens {
-		r.RetryAfter = Never
+		status.RetryAfter = Never
 	}
-	answer(&d, o, nanos, k, r, r.RetryAfter == 0)
+	answer(&d, o.Plan, o.At-nanos, k, status, status.RetryAfter == 0)
 	return d
 }

@@ -115,22 +115,32 @@ func (p Policy) String() string {
 		return fmt.Sprintf("%s %v burst %d%s", name, p.rate, p.limit, aligned)
 	case AlgorithmBatchRefill:
 		return fmt.Sprintf("%s %d/%v burst %d%s", name, p.refill, p.window, p.limit, aligned)
+	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog:
+		return fmt.Sprintf("%s %d/%v%s", name, p.limit, p.window, aligned)
 	}
-	return fmt.Sprintf("%s %d/%v%s", name, p.limit, p.window, aligned)
+	panic(p.unknown())
 }
+
+// unknown is what a switch over all algorithms says of one that it has forgotten.
+func (p Policy) unknown() string { return fmt.Sprintf("engine: no case for algorithm %d", p.algorithm) }
 
 // Algorithm returns the policy's algorithm; NoAlgorithm of the zero Policy.
 func (p Policy) Algorithm() Algorithm { return p.algorithm }
 
-// Rate returns how fast the policy gives tokens back: the limit in a window, of those that have windows.
+// Rate returns how fast the policy gives tokens back: the limit in a window, of those that have windows; the zero Rate
+// for the zero Policy.
 func (p Policy) Rate() Rate {
 	switch p.algorithm {
+	case NoAlgorithm:
+		return Rate{}
 	case AlgorithmTokenBucket:
 		return p.rate
 	case AlgorithmBatchRefill:
 		return Per(float64(p.refill), p.window)
+	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog:
+		return Per(float64(p.limit), p.window)
 	}
-	return Per(float64(p.limit), p.window)
+	panic(p.unknown())
 }
 
 // IsAligned reports whether the windows are those of the clock: see [Policy.Aligned].
@@ -144,6 +154,8 @@ func (p Policy) Limit() uint64 { return p.limit }
 // years, the longest Duration there is.
 func (p Policy) Window() time.Duration {
 	switch p.algorithm {
+	case NoAlgorithm:
+		return 0
 	case AlgorithmTokenBucket:
 		return duration(float64(p.limit) / p.rate.tokens * float64(p.rate.period))
 	case AlgorithmBatchRefill:
@@ -151,8 +163,10 @@ func (p Policy) Window() time.Duration {
 			return 0
 		}
 		return duration(float64((p.limit-1)/p.refill+1) * float64(p.window))
+	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog:
+		return p.window
 	}
-	return p.window
+	panic(p.unknown())
 }
 
 // duration returns so many nanoseconds, rounded to whole ones.
@@ -181,6 +195,8 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
 	switch p.algorithm {
+	case NoAlgorithm:
+		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	case AlgorithmTokenBucket:
 		algorithm, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
 	case AlgorithmBatchRefill:
@@ -192,7 +208,7 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 	case AlgorithmSlidingLog:
 		algorithm, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
 	default:
-		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
+		panic(p.unknown())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %v: %w", p, err)
@@ -207,8 +223,9 @@ func boxed[T any, P interface {
 	return P(&algorithm), err
 }
 
-// plan checks a policy and those of further tiers, and makes a plan of them.
-func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error) {
+// plan checks a policy and those of further tiers, and makes a plan of them: for a table whose records were made by
+// the algorithm before, or for a new one if that is nil.
+func plan(p Policy, tiers []Policy, before atomicbucket.Algorithm, lateness time.Duration) (*shard.Plan, error) {
 	most := p.limit
 	for _, tier := range tiers {
 		most = max(most, tier.limit)
@@ -216,6 +233,11 @@ func plan(p Policy, tiers []Policy, lateness time.Duration) (*shard.Plan, error)
 	algorithm, err := p.build(most)
 	if err != nil {
 		return nil, err
+	}
+	if before != nil {
+		if algorithm, err = algorithm.Following(before); err != nil {
+			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", p, len(tiers), err)
+		}
 	}
 	quotas := make([]atomicbucket.Quota, len(tiers))
 	for i, tier := range tiers {

@@ -11,8 +11,7 @@ import (
 // SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
 // which there must be as many as before. The algorithm stays.
 //
-// Each key keeps the share of its limit that is used up: who has had half has had half
-// afterwards, rounded up, so that no change ever hands out a fresh bucket. (With tiers
+// Each key keeps the share of its limit that is used up: a half stays a half, rounded up, so that no change ever hands out a fresh bucket. (With tiers
 // the share is that of tier 0.) A fixed window that has begun ends when it would have; if
 // windows become shorter, when one that begins now would end, if that is sooner; an aligned
 // one with the clock's. The requests in a sliding log stay what they are; a longer window
@@ -44,19 +43,5 @@ func replan(algorithm atomicbucket.Algorithm, before, after []Policy, lateness t
 	if len(after) != len(before) {
 		return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", policy, len(tiers), len(before)-1)
 	}
-	log, isLog := algorithm.(*atomicbucket.SlidingLog)
-	if !isLog {
-		return plan(policy, tiers, lateness)
-	}
-	// The rings stay, and so does what their times mean.
-	changed, ok := log.With(policy.limit, policy.window)
-	quotas := make([]atomicbucket.Quota, len(tiers))
-	for i, tier := range tiers {
-		quotas[i] = atomicbucket.Quota{Token: 1, Tokens: tier.limit}
-		ok = ok && tier.algorithm == AlgorithmSlidingLog && tier.window == policy.window && tier.limit >= 1 && tier.limit <= log.Size()
-	}
-	if !ok {
-		return nil, fmt.Errorf("engine: SetPolicy(%v, %v): want limits of 1 to %d, the largest at New, in one window of %v to %v", policy, tiers, log.Size(), log.Shortest(), log.Longest())
-	}
-	return shard.NewPlan(&changed, lateness, quotas...)
+	return plan(policy, tiers, algorithm, lateness)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +38,8 @@ func (m *logModel) take(now time.Time, n uint64) bool {
 }
 
 func (m *logModel) refund(now time.Time, n uint64) {
-	m.times = m.times[:len(m.times)-int(min(n, m.used(now)))]
+	oldest := uint64(len(m.times)) - m.used(now)
+	m.times = slices.Delete(m.times, int(oldest), int(oldest+min(n, m.used(now))))
 }
 
 // retry is when n tokens will be granted, found by trying.

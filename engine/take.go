@@ -46,7 +46,7 @@ func (l *Limiter) AllowKey(k Key) bool {
 // record yet, a refusal may rest on a coarse clock, and an observer may want to know of it.
 func (l *Limiter) allowSlowly(k Key, place shard.Place, now int64, v shard.Verdict) bool {
 	if !v.Refuses() {
-		v = l.table.Miss(place, now, 1, k.tier).Verdict
+		v = l.table.Miss(place, now, 1, k.tier, nil).Verdict
 	}
 	if v == shard.Doubtful {
 		v = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier).Verdict
@@ -72,15 +72,15 @@ func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(k
 
 // TakeKey is [Limiter.Take] for a key that is hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
-	l.takeKey(&d, k, n)
+	l.take(&d, k, n)
 	return d
 }
 
-// takeKey is TakeKey into d, and reports whether there is a record of what was taken.
-func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
+// take is TakeKey into d, and returns the outcome, which has no plan if nothing was asked for.
+func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	if n == 0 {
 		*d = l.PeekKey(k, n)
-		return false
+		return shard.Outcome{}
 	}
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -88,23 +88,23 @@ func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 	s, plan, v := l.table.Hit(place, nanos, n, k.tier)
 	runtime.KeepAlive(l) // and with it the table, as below
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
-	if v == shard.Admitted {
-		answer(d, o, nanos, k, o.Status(0, k.tier), true)
-		return true
-	}
-	if l.logs {
-		return l.takeLog(d, k, n, nanos, true)
-	}
-	if !v.Refuses() {
-		o = l.table.Miss(place, nanos, n, k.tier)
+	var status atomicbucket.Status
+	switch v {
+	case shard.Admitted:
+		answer(d, plan, 0, k, plan.Status(s, nanos, 0, k.tier), true)
+		return o
+	case shard.Refused:
+		status = plan.Status(s, nanos, n, k.tier)
+	case shard.Undecided:
+		o = l.table.Miss(place, nanos, n, k.tier, &status)
 	}
 	if o.Verdict == shard.Doubtful {
 		nanos = l.clock.renew(coarseTick)
-		o = l.table.Take(place, nanos, n, k.tier)
+		o = l.table.Decide(place, nanos, n, k.tier, &status)
 	}
-	l.decide(d, k, o, nanos, n)
+	l.decide(d, k, o, status, nanos, n)
 	runtime.KeepAlive(l)
-	return o.Verdict == shard.Admitted
+	return o
 }
 
 // TakeAt is TakeKey at a time that the caller supplies: the fastest way when one
@@ -122,40 +122,16 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) (d Decision) {
 	if n == 0 {
 		return l.peek(k, n, nanos)
 	}
-	if l.logs {
-		l.takeLog(&d, k, n, nanos, false)
-		return d
-	}
-	l.decide(&d, k, l.table.Take(l.table.Find(k.hash), nanos, n, k.tier), nanos, n)
+	var status atomicbucket.Status
+	o := l.table.Decide(l.table.Find(k.hash), nanos, n, k.tier, &status)
+	l.decide(&d, k, o, status, nanos, n)
 	return d
-}
-
-// takeLog is a take from a sliding log, whose record alone does not say what there is to
-// say. If nanos is what the limiter's clock read, a refusal in doubt is asked again.
-func (l *Limiter) takeLog(d *Decision, k Key, n uint64, nanos int64, read bool) (recorded bool) {
-	place := l.table.Find(k.hash)
-	o, r := l.table.TakeLog(place, nanos, n, k.tier, true)
-	if o.Verdict == shard.Doubtful && read {
-		nanos = l.clock.renew(coarseTick)
-		o, r = l.table.TakeLog(place, nanos, n, k.tier, true)
-	}
-	if o.Verdict == shard.TooMuch || o.Verdict == shard.NoRoom {
-		l.decide(d, k, o, nanos, n)
-		return false
-	}
-	answer(d, o, nanos, k, r, o.Verdict.Admits())
-	l.observe(k, n, d)
-	return o.Verdict == shard.Admitted
 }
 
 // decide puts an outcome into the terms of a caller whose clock read nanos, and tells the
 // observer of a refusal.
-func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, nanos int64, n uint64) {
+func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
-	case shard.Admitted, shard.Unrecorded:
-		answer(d, o, nanos, k, o.Status(0, k.tier), true)
-	case shard.Refused, shard.Doubtful:
-		answer(d, o, nanos, k, o.Status(n, k.tier), false)
 	case shard.TooMuch:
 		*d = l.peek(k, n, nanos)
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
@@ -164,6 +140,8 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, nanos int64, n uin
 		algorithm := o.Plan.Algorithm()
 		wait := later(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
 		*d = Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
+	default:
+		answer(d, o.Plan, o.At-nanos, k, status, o.Verdict.Admits())
 	}
 	l.observe(k, n, d)
 }
@@ -175,15 +153,14 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision of what there is to say about a record, to a caller whose clock
-// read nanos.
-func answer(d *Decision, o shard.Outcome, nanos int64, k Key, r atomicbucket.Status, allowed bool) {
-	late := o.At - nanos
+// answer makes a decision of what there is to say about a record, to a caller whose clock was so many nanoseconds
+// late.
+func answer(d *Decision, plan *shard.Plan, late int64, k Key, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
-	d.Limit = o.Plan.Quota(k.tier).Tokens
-	d.Remaining = r.Remaining
-	d.RetryAfter = later(late, r.RetryAfter)
-	d.ResetAfter = later(late, r.ResetAfter)
+	d.Limit = plan.Quota(k.tier).Tokens
+	d.Remaining = status.Remaining
+	d.RetryAfter = later(late, status.RetryAfter)
+	d.ResetAfter = later(late, status.ResetAfter)
 }
 
 // later returns a wait as a clock sees it that is so many nanoseconds late. No wait stays

@@ -33,6 +33,7 @@ type call struct {
 
 // An answer is what it was told.
 type answer struct {
+	unknown   bool          // what is left is not told
 	verdict   shard.Verdict // of a take
 	at        uint64        // the time at which a take or a look was decided
 	debt      uint64        // of the record that the call returned, at that time, in ticks
@@ -106,11 +107,11 @@ func (r *recorder) make(c call, client int) porcupine.Operation {
 	case callTake:
 		o := r.table.Take(place, int64(c.now), c.cost/algorithm.Cost(1), 0)
 		s, at, v := o.State, o.At, o.Verdict
-		a = answer{verdict: v, at: uint64(at), debt: algorithm.Debt(s, algorithm.Ticks(at))}
+		a = answer{verdict: v, at: uint64(at), debt: algorithm.Debt(s.Record(), algorithm.Ticks(at))}
 	case callPeek:
-		o := r.table.Peek(place, int64(c.now))
+		o, _ := r.table.Peek(place, int64(c.now), 0, 0)
 		s, at := o.State, o.At
-		a = answer{at: uint64(at), debt: algorithm.Debt(s, algorithm.Ticks(at))}
+		a = answer{at: uint64(at), debt: algorithm.Debt(s.Record(), algorithm.Ticks(at))}
 	case callReset:
 		a = answer{had: r.table.Reset(place), watermark: uint64(r.table.Watermark())}
 	}

@@ -280,7 +280,7 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 					o := tb.Take(tb.Find(key), at, tokens, 0)
 					s, decided, v := o.State, o.At, o.Verdict
 					if v == shard.Admitted {
-						debt := bucketOf(tb).Debt(s, bucketOf(tb).Ticks(decided))
+						debt := bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(decided))
 						return true, time.Duration(decided-at) + bucketOf(tb).Wait(decided, debt)
 					}
 					require.Equal(t, shard.Refused, v)
@@ -347,9 +347,9 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 		debts := func(keys map[uint64]uint64) map[uint64]uint64 {
 			all := map[uint64]uint64{}
 			for key := range keys {
-				o := tb.Peek(tb.Find(key), now)
+				o, _ := tb.Peek(tb.Find(key), now, 0, 0)
 				s, at := o.State, o.At
-				if d := bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)); d > 0 {
+				if d := bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(at)); d > 0 {
 					all[key] = d
 				}
 			}

@@ -201,7 +201,7 @@ func (m *tableMachine) at(now int64) int64 {
 
 // debt returns what a record owes at a time, in tokens.
 func (m *tableMachine) debt(s atomicbucket.State, at int64) *big.Rat {
-	d := rat(m.algorithm.Debt(s, m.algorithm.Ticks(at)))
+	d := rat(m.algorithm.Debt(s.Record(), m.algorithm.Ticks(at)))
 	return d.Quo(d, rat(m.algorithm.Cost(1)))
 }
 
@@ -267,8 +267,8 @@ func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s 
 	require.Equal(t, shard.Admitted, verdict)
 	var gone []uint64
 	for _, k := range rivals {
-		s := m.table.Peek(m.table.Find(k), at).State
-		if m.algorithm.Idle(s, m.algorithm.Ticks(at)) {
+		o, _ := m.table.Peek(m.table.Find(k), at, 0, 0)
+		if m.algorithm.Idle(o.State, m.algorithm.Ticks(at)) {
 			gone = append(gone, k)
 		}
 	}
@@ -318,7 +318,7 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 func (m *tableMachine) check(t *rapid.T) {
 	require.GreaterOrEqual(t, m.table.Watermark(), m.watermark, "the watermark never falls")
 	for _, key := range m.keys {
-		o := m.table.Peek(m.table.Find(key), m.used)
+		o, _ := m.table.Peek(m.table.Find(key), m.used, 0, 0)
 		s, at := o.State, o.At
 		require.Equal(t, m.used, at)
 		m.requireDebt(t, s, key, at, "look")
@@ -420,7 +420,7 @@ func runTable(t *rapid.T, m *tableMachine) {
 		"look": func(t *rapid.T) {
 			key, now := few.Draw(t, "key"), m.drawNow(t)
 			want := m.at(now)
-			o := m.table.Peek(m.table.Find(key), now)
+			o, _ := m.table.Peek(m.table.Find(key), now, 0, 0)
 			s, at := o.State, o.At
 			require.Equal(t, want, at)
 			m.requireDebt(t, s, key, at, "look")

@@ -112,9 +112,9 @@ func frozenRound(t *testing.T, seed uint64) {
 	})
 	for key := range uint64(keys) {
 		require.EqualValues(t, burst, admitted[key].Load(), "key %d, round %d", key, seed)
-		o := tb.Peek(tb.Find(key), start)
+		o, _ := tb.Peek(tb.Find(key), start, 0, 0)
 		s, at := o.State, o.At
-		require.Equal(t, bucketOf(tb).Cost(burst), bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)))
+		require.Equal(t, bucketOf(tb).Cost(burst), bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(at)))
 	}
 	require.Zero(t, tb.Stats().Evictions)
 }
@@ -142,9 +142,9 @@ func conservedRound(t *testing.T, seed uint64) {
 	})
 	owed := uint64(0)
 	for key := range uint64(keys) {
-		o := tb.Peek(tb.Find(key), start)
+		o, _ := tb.Peek(tb.Find(key), start, 0, 0)
 		s, at := o.State, o.At
-		owed += bucketOf(tb).Tokens(bucketOf(tb).Debt(s, bucketOf(tb).Ticks(at)))
+		owed += bucketOf(tb).Tokens(bucketOf(tb).Debt(s.Record(), bucketOf(tb).Ticks(at)))
 	}
 	stats := tb.Stats()
 	require.Equal(t, admitted.Load(), owed+stats.Forgiven, "round %d: %+v", seed, stats)
@@ -239,9 +239,9 @@ func TestStressFlood(t *testing.T) {
 		if v := tb.Take(tb.Find(drained), start, 1, 0).Verdict; v != shard.Refused {
 			again.Add(1)
 		}
-		o := tb.Peek(tb.Find(paying), start)
+		o, _ := tb.Peek(tb.Find(paying), start, 0, 0)
 		s, at := o.State, o.At
-		if bucketOf(tb).Status(s, at, bucketOf(tb).Quota().Demand(0)).Remaining != 2 {
+		if bucketOf(tb).Status(s.Record(), at, bucketOf(tb).Quota().Demand(0)).Remaining != 2 {
 			again.Add(1)
 		}
 	}, func() {

@@ -3,20 +3,13 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // Adopt replaces the plan, at the time now, while the table is used. Records keep the
-// share of their limit that is used up: who has had half of it before has had half of it
-// after. The new plan must be of the same algorithm as the old one; it must not be in use,
+// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same algorithm as the old one; it must not be in use,
 // and only one call of Adopt may be under way.
 //
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
 // record follows the new one. It takes some nanoseconds a slot.
 func (t *Table) Adopt(plan *Plan, now int64) {
 	before := t.plan.Load()
-	if plan.log != nil {
-		// Records of a log mean the same under both plans, if their rings are of a size.
-		plan.live = before.live
-		t.plan.Store(plan)
-		return
-	}
 	t.raise(t.catchUp(now)) // records are converted at the watermark
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
 	t.before.Store(before)
@@ -39,8 +32,7 @@ func (t *Table) adopt(sl *slot) {
 				return
 			}
 		case s.Tag() == atomicbucket.Tentative:
-			// Who is about to commit it may have read the plan before. It will begin
-			// again.
+			// A call that is about to commit it may have read the plan before. It will begin again.
 			if sl.state.Abort(s) {
 				return
 			}
@@ -58,7 +50,7 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	if before == nil || s.Tag() != before.live || s.Tag() == plan.live {
 		return false // s is no longer what the slot holds
 	}
-	payload := atomicbucket.Convert(before.algorithm, plan.algorithm, s, t.Watermark())
+	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark())
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

@@ -1,35 +1,44 @@
-// Package shard holds the table: where a key's bucket is, how it gets a slot and
-// how it loses it. It knows fingerprints and state words. It knows no key text,
-// no policy, no clock.
+// Package shard holds the table: where a key's bucket is, how it gets a slot and how it loses it. It knows
+// fingerprints and state words. It knows no key text, no policy, no clock.
 //
 // This comment is the protocol. The code refers to its rules by number.
 //
-// # Words
+// # Glossary
 //
-// A slot is one record of two words, key and state. A line is a cache line, four
-// slots. A shard is an array of lines. The home of a key is a line; its probe window is
-// the slots from there on, 32 of them (eight lines), in the order in which they
-// are searched; there is no wrap-around, a shard simply ends with one probe window more
-// than it has homes. A record is a slot that holds a key's bucket. A tenure is the
-// time from one claim of a slot to the next. A key is idle when its bucket is full.
-// Debt is what a bucket lacks to be full.
+//	slot           16 bytes: the words state and key
+//	line           a cache line: four slots
+//	shard          an array of lines, with counters of its own
+//	home           the line at which the search for a key begins
+//	probe window   the slots that a search may visit, from the home on, in the order in which they are visited: 32, that
+//	               is eight lines. There is no wrap-around; a shard ends with one probe window more than it has homes
+//	probe bound    how far from its home a key's record can lie (R11)
+//	stride         an eighth of the probe window, the unit of probe bounds
+//	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
+//	fingerprint    the 64-bit hash of a key
+//	tenure         the time from one claim of a slot to the next
+//	version        the number of the tenure, seven bits of the state
+//	transition     a named change of a state word; atomicbucket.Word has a method for each
+//	plan           an algorithm with the quotas that it grants; LIVE and LIVE' tell the records of two plans apart
+//	bucket         what a payload holds, whatever the algorithm
+//	debt           what a bucket lacks to be full
+//	idle           a key is idle when its bucket is full
+//	window         a stretch of time, of an algorithm
+//	watermark      a time that has certainly been reached; it only grows (R7)
+//	skew           how far apart two times may be that meet in one call: a sixteenth of the payload's circle
+//	circle         the payload's numbers, which go round
 //
 // # Why it can be this simple
 //
-// For a limiter an idle bucket and no bucket are the same thing. So a slot whose
-// record is idle may be given to another key in place: nothing is lost, nothing
-// needs to be copied, the table never grows, and no memory is freed while somebody
-// reads it. All that is needed is that the word which is compared and swapped says
-// whose tenure it is.
+// For a limiter an idle bucket and no bucket are the same thing. So a slot whose record is idle may be given to another
+// key in place: nothing is lost, nothing needs to be copied, the table never grows, and no memory is freed while another
+// goroutine reads it. All that is needed is that the word which is compared and swapped says whose tenure it is.
 //
 // # The words of a slot
 //
-// key is the fingerprint, a 64-bit hash. It is only a label. It is written by the
-// goroutine that claimed the slot, while the state is CLAIM, and by nobody else at
-// no other time.
+// key is the fingerprint. It is only a label. It is written by the goroutine that claimed the slot, while the state is
+// CLAIM, and at no other time.
 //
-// state owns the slot: tag, version, payload (see package atomicbucket). What the payload
-// says is a matter of the plan, a rule with its quotas; "bucket" stands here for any of them.
+// state owns the slot: tag, version, payload (see package atomicbucket).
 //
 //	0      never used since New. A search ends here.
 //	FREE   no owner. The key word means nothing.
@@ -50,154 +59,137 @@
 //
 //	hit     Search for the key's LIVE record. Found: refuse (write nothing), or move
 //	        the bucket by one compare-and-swap.
-//	insert  None: claim the first slot of the probe window that is free, idle or never
-//	        used; write the key; publish it as TENT; settle.
-//	settle  Extend the probe bound of the home to the record, and search for other records
-//	        of the same key. None: commit, which charges the take. Otherwise abort,
-//	        and begin again.
-//	        Whoever meets a TENT of its own key settles it the same way, with its
-//	        own take.
+//	insert  None: claim a slot of the probe window that is free, never used or idle;
+//	        write the key; publish it as TENT; settle. A slot without a record goes
+//	        before an idle one, and a record that has been idle for longer before
+//	        others: its key may come back, and then finds it.
+//	settle  Extend the probe bound of the home to the record, and search for other
+//	        records of the same key. None: commit, which charges the take. Otherwise
+//	        abort, and begin again. A call that meets a TENT of its own key settles it
+//	        in the same way, with its own take.
 //
-// A probe window with no slot to claim is the business of the overflow policy.
+// If the probe window has no slot to claim, the overflow policy decides.
 //
 // # The rules, each with what breaks without it
 //
-// R1. A state is read before the key that belongs to it. A compare-and-swap that
-// succeeds from that state proves that the slot did not change hands in between,
-// so the key read is the key charged. The other way round, the key could be the
-// last owner's and the state the next one's: a take charged to a stranger.
+// R1. A state is read before the key that belongs to it. A compare-and-swap that succeeds from that state proves that
+// the slot did not change hands in between, so the key read is the key charged. The other way round, the key could be
+// the last owner's and the state the next one's: a take charged to a stranger.
 //
-// R2. A refusal reads the state once more, and stands only if it has not changed.
-// That read is the moment of the refusal. Without it the state may be one tenure's
-// and the key another's: a key refused on a stranger's bucket.
+// R2. A refusal, and any other answer that writes nothing, reads the state once more, and stands only if it has not
+// changed. That read is the moment of the answer. Without it the state may be one tenure's and the key another's: a key
+// refused on a stranger's bucket.
 //
-// R3. The version changes at every claim (and conversion, R9), and the key is written under CLAIM only,
-// before TENT. Without the version, a compare-and-swap prepared in an earlier
-// tenure could succeed in a later one. With the key written after TENT, a record
-// could be found, and settled, under the label of the slot's last owner.
+// R3. The version changes at every claim (and at every conversion, R9), and the key is written under CLAIM only, before
+// TENT. Without the version, a compare-and-swap prepared in an earlier tenure could succeed in a later one. With the key
+// written after TENT, a record could be found, and settled, under the label of the slot's last owner.
 //
-// R4. Publish, then search. Two goroutines that insert one key at once both
-// publish before they search, and Go's atomics are sequentially consistent, so at
-// least one sees the other. If both searched first, neither would: two records,
-// twice the burst.
+// R4. Publish, then search. Two goroutines that insert one key at once both publish before they search, and Go's atomics
+// are sequentially consistent, so at least one sees the other. If both searched first, neither would: two records, twice
+// the burst.
 //
-// R5. A search ends at a slot that was never used, and a search for the key's own record
-// there or at the end of the probe bound (R11), and nowhere else. (Hit, which decides only if it
-// can, may end anywhere.) A claim takes the first slot that may be taken up to there, and
-// a used slot is never unused again, so no record of the key is further on. FREE slots,
-// and slots of others, are passed: a record behind one of them would be lost from sight,
-// and inserted twice.
+// R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
+// (R11), and nowhere else. (Hit, which decides only if it can, may end anywhere.) A claim takes a slot up to there,
+// and a used slot is never unused again, so no record of the key is further on. FREE slots, and
+// slots of others, are passed: a record behind one of them would be lost from sight, and inserted twice.
 //
-// R6. Of two records of one key the LIVE one stays, and of two TENT ones the one
-// with the lower index. The one that must go is aborted by its own goroutine or
-// killed by the other's; commit, abort and kill are compare-and-swaps from the same
-// word, so each tentative record has one fate. A kill that fails has met a record
-// that was decided meanwhile, so the search begins again. CLAIM is passed: whoever
-// claims will publish, then search, and see us (R4). If the lower one did not kill
-// the higher one, the higher could have searched before the lower was published,
-// and both would commit.
+// R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that must
+// go is aborted by its own goroutine or killed by the other's. Commit, abort and kill are compare-and-swaps from the
+// same word, so each tentative record has one fate. A kill that fails has met a record that was decided meanwhile, so
+// the search begins again. CLAIM is passed: its goroutine will publish, then search, and see this record (R4). If the
+// lower one did not kill the higher one, the higher could have searched before the lower was published, and both would
+// commit.
 //
-// R7. Forgetting follows the watermark. The watermark is a time that has certainly been
-// reached; it only grows. A record is forgotten as idle (by a claim or by a sweep)
-// only if it is idle at the watermark. A commit starts the new bucket full at the watermark
-// or at the take's own time, whichever is later, and reads the watermark after the search
-// that found no record. A take whose time is before the watermark is decided at the
-// watermark. Without this a goroutine whose clock is late could find a record forgotten
-// which at its own time was not yet idle, and start a full bucket in the past: it
-// would be refilled twice for the same stretch of time. (Clocks do differ: a
-// goroutine can be suspended between its clock and its search.) For the same reason a look or
-// a refund reads the watermark after its search, and begins again if it has passed the time that it
-// would answer for: it would call a key without a record full at a time when it was not yet.
+// R7. Forgetting follows the watermark. A record is forgotten as idle (by a claim or by a sweep) only if it is idle at
+// the watermark. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later,
+// and reads the watermark after the search that found no record. A take whose time is before the watermark is decided
+// at the watermark. Without this a goroutine whose clock is late could find a record forgotten which at its own time
+// was not yet idle, and start a full bucket in the past: it would be refilled twice for the same stretch of time.
+// (Clocks do differ: a goroutine can be suspended between its clock and its search.) For the same reason a peek or a
+// refund reads the watermark after its search, and begins again if it has passed the time that it would answer for: it
+// would call a key without a record full at a time when it was not yet.
 //
-// The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo
-// 2^54, the payload's circle. A call whose clock is further ahead of it than the
-// skew, a sixteenth of the circle, first moves the watermark there. Before the watermark moves
-// on from where it is more than a skew ahead of the last complete sweep, somebody
-// sweeps. A leap of more than four skews is made in steps of four and any
-// number of whole turns, which makes idle on the circle what is idle in truth. A
-// sweep reads the watermark after each state, so it judges by a time that the record's last
-// take cannot have been far ahead of. And who commits looks at the watermark once more: if it
-// has moved on by three skews, the sweep may have passed the slot before the commit, so
-// the committer frees the record, which is idle by then.
+// The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo 2^54, the payload's circle.
+// A call whose clock is further ahead of it than the skew first moves the watermark there. Before the watermark moves on
+// from where it is more than a skew ahead of the last complete sweep, the call that moves it sweeps. A leap of more than
+// four skews is made in steps of four and any number of whole turns, which makes idle on the circle what is idle in
+// truth. A sweep reads the watermark after each state, so it judges by a time that the record's last take cannot have
+// been far ahead of. And a call that has committed looks at the watermark once more: if it has moved on by three skews,
+// the sweep may have passed the slot before the commit, so the call frees the record, which is idle by then.
 //
-// R8. Who commits is charged. The commit writes LIVE together with the bucket after
-// the committer's take. If it wrote a full bucket, to be charged by a second
-// compare-and-swap, others could drain it in between for ever; if it charged the
-// claimer's take, a claimer that finds its record committed could not know whether
-// it was admitted.
+// A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
+// last complete sweep, or a skew ago. Such a record has been idle for five skews at most: the watermark moves by
+// up to four once it is within one of the last complete sweep. The next complete sweep meets it after five more at the
+// latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If sweeps left records
+// for longer, these would look indebted again.
 //
-// R9. A plan is read after the state that it is applied to. The plan, the rule with its
-// quotas, may be replaced while the table is used. Records say by their tag (LIVE or
-// LIVE') which of two plans they follow, the present one or the one before; there are never
-// three, because one replacement ends before the next begins. Whoever meets a record that
-// follows the one before converts it; the replacement converts all, and aborts what
-// is tentative, so that nobody can commit by a plan that it read before. A state and a
-// plan that was read after it, and that agree, are right for each other, or else the state is
-// no longer what the slot holds, and the compare-and-swap fails: a conversion changes the
-// version as a claim does, since a plan may be changed and changed back. Without this a
-// bucket would be read by another plan's numbers: as more tokens than it has, or fewer.
+// R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
+// full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the
+// claimer's take, a claimer that finds its record committed could not know whether it was admitted.
 //
-// R10. What the last change of a sliding log was is in the state alone, and whoever makes
-// the next change enters it in the ring first. An entry is changed by a compare-and-swap
-// from a value that was read before the state was read once more. The state cannot move on
-// before the entry is made, and an entry never comes back to a value that it had: a tenure
-// begins by clearing the ring under CLAIM, with its version; times only grow, until a refund, and
-// a refund changes the version. So a compare-and-swap by somebody whose
-// state is long gone fails, as does one of a state whose ring is another by now. With
-// the change entered after the next one, or by a plain store, a late helper would write an old
-// time over a new one: requests would leave the window before their time.
+// R9. A plan is read after the state that it is applied to. The plan may be replaced while the table is used. Records
+// say by their tag (LIVE or LIVE') which of two plans they follow, the present one or the one before. There are never
+// three, because one replacement ends before the next begins. A call that meets a record that follows the one before
+// converts it. The replacement converts all, and aborts what is tentative, so that no call can commit by a plan that it
+// read before. A state and a plan that was read after it, and that agree, are right for each other, or else the state
+// is no longer what the slot holds, and the compare-and-swap fails: a conversion changes the version as a claim does,
+// since a plan may be changed and changed back. Without this a bucket would be read by another plan's numbers: as more
+// tokens than it has, or fewer.
 //
-// R11. A live record lies within the probe bound of its home, and a search for a key's record
-// ends there. The first stride, an eighth of the probe window, is always within probe bound. Who
-// settles a record further on extends the probe bound to its slot before the search, which reads
-// the probe bound when the first stride is done: to publish, in R4, is to publish and to extend.
-// Which of the home's two probe bounds is the target is read after the record was published. A
-// sweep that lowers probe bounds, one at a time, changes the target, then meets every slot and
-// extends the target for each record, LIVE or TENT, then clears the other probe bound. Who read
-// the target before it was changed has published before, so the sweep meets the record;
-// who reads it afterwards extends the one that is not cleared. A sweep that gives up
-// clears nothing, and the next one goes on with its target: for all that it matters to
-// searches it might change it again, but then the other probe bound would never be cleared. If
-// the probe bound were extended before the record is published, a whole sweep could pass in
-// between and clear it. If only the claimer extended it, somebody else could commit the
-// record before: in both cases a live record out of sight, and a second one for its key.
-// If settle extended the probe bound after its search, each of two inserts could miss the other.
+// R10. What the newest request of a sliding log was is in the state alone, and the call that changes the state next
+// enters it in the ring first. An entry is changed by a compare-and-swap from a value that was read before the state was
+// read once more. So the state cannot move on before the entry is made. And an entry never comes back to a value that it
+// had: a tenure begins by clearing the ring under CLAIM, with its version; ticks only grow within a version; and a
+// refund, which takes entries out of the ring, changes the version first. So a compare-and-swap fails that is prepared
+// for a state long gone, or for a state whose ring is another by now. With the entry made after the next change, or by a
+// plain store, a late call would write an old tick over a new one: requests would leave the window before their time.
+//
+// R11. A live record lies within the probe bound of its home, and a search for a key's record ends there. The first
+// stride is always within the bound. A call that settles a record further on extends the bound to its slot before the
+// search, which reads the bound when the first stride is done: to publish, in R4, is to publish and to extend.
+//
+// A home has two bounds, of which the larger counts. One of them is the target: what is published extends it. Which of
+// the two is the target is read after the record was published. A sweep that lowers probe bounds, one at a time, changes
+// the target, then meets every slot and extends the target for each record, LIVE or TENT, then clears the other bound. A
+// call that read the target before it was changed has published before, so the sweep meets its record; a call that reads
+// it afterwards extends the bound that is not cleared. A sweep that gives up clears nothing, and the next one goes on
+// with its target: for searches it might change it again, but then the other bound would never be cleared.
+//
+// If the bound were extended before the record is published, a whole sweep could pass in between and clear it. If only
+// the claimer extended it, another call could commit the record before. In both cases a live record is out of sight, and
+// a second one is made for its key. If settle extended the bound after its search, each of two inserts could miss the
+// other.
 //
 // # Why it is right
 //
-// One record a key (I3). A record becomes LIVE only by a commit. Let two commits of
-// one key come from slots a and b, a published and within probe bound (R11) first. The commit of
-// b searched after b was (R4), hence after a was. If a was decided by then, it
-// was LIVE and b aborts, unless it had been forgotten, and then there is one record.
-// If a was TENT, b is aborted if it is the higher; if it is the lower it kills a, or
-// fails to and finds it LIVE (R6).
+// One record a key (I3). A record becomes LIVE only by a commit. Let two commits of one key come from slots a and b, a
+// published and within its bound (R11) first. The commit of b searched after b was (R4), hence after a was. If a was
+// decided by then, it was LIVE and b aborts, unless it had been forgotten, and then there is one record. If a was TENT,
+// b is aborted if it is the higher; if it is the lower it kills a, or fails to and finds it LIVE (R6).
 //
-// Charged once, to its own key (I2). A hit is one compare-and-swap from a state read
-// before the key (R1). A commit is one compare-and-swap and is its own take (R8).
+// Charged once, to its own key (I2). A hit is one compare-and-swap from a state read before the key (R1). A commit is
+// one compare-and-swap and is its own take (R8).
 //
-// Never above the limit (I1). Within a tenure the payload only moves by takes that
-// the bucket allows, and it does not fall. Between two tenures of a key the record
-// was idle at the watermark, and the next starts no earlier than the watermark (R7): the
-// payload is what it would have been had the record stayed. Evictions are the
-// exception, and counted.
+// Never above the limit (I1). Within a tenure the payload only moves by takes that the bucket allows, and it does not
+// fall but by refunds. Between two tenures of a key the record was idle at the watermark, and the next starts no earlier
+// than the watermark (R7): the payload is what it would have been had the record stayed. Evictions are the exception,
+// and counted.
 //
-// A refusal writes nothing (I4): R2 is a read, and a key that is refused has a
-// record already, since a full bucket admits every cost up to the burst.
+// A refusal writes nothing (I4): R2 is a read, and a key that is refused has a record already, since a full bucket
+// admits every cost up to the burst.
 //
-// Lock-free (I5). Nobody waits for CLAIM: it is passed. Anybody can settle TENT.
-// Every other compare-and-swap that fails has met one that succeeded: a take, a
-// commit, an abort in favour of a record that stays or of a stranger's that has just
-// taken the slot, a claim, or a probe bound extended or cleared. A goroutine that is stopped for
-// ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered.
+// Lock-free (I5). No call waits for CLAIM: it is passed. Any call can settle TENT. Every other compare-and-swap that
+// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's that
+// has just taken the slot, a claim, or a bound extended or cleared. A goroutine that is stopped for ever inside a claim
+// costs one slot, and inside a sweep that probe bounds are lowered.
 //
 // # Time and memory
 //
-// A hit costs one line in the common case, 1.34 lines on average in a table that
-// is 0.6 full of live records. An insert searches twice more, as far as its home
-// probe bounds: a line or two, if a sweep has come by since the table was fuller. Nothing
-// is allocated after New, the slots hold no pointers, and large tables lie outside
-// the Go heap. The sweeper (Sweep) is never waited for; it counts, lowers probe bounds, and
-// keeps idle records from growing older than the payload's circle.
+// A hit costs one line in the common case, 1.34 lines on average in a table that is 0.6 full of live records. An insert
+// searches twice more, as far as the probe bound of its home: a line or two, if a sweep has come by since the table was
+// fuller. Nothing is allocated after New, the slots hold no pointers, and large tables lie outside the Go heap. No call
+// waits for the sweeper (Sweep); it counts, lowers probe bounds, and keeps idle records from growing older than the
+// payload's circle.
 //
 // # Stability
 //

@@ -25,7 +25,7 @@ func (t *Table) Words() []*word.Word {
 	if t.rings != nil {
 		for i := range t.shards {
 			for j := range t.shards[i].slots {
-				entries := t.entries(&t.shards[i].slots[j])
+				entries := t.ring(&t.shards[i].slots[j])
 				for k := range entries {
 					words = append(words, &entries[k])
 				}
@@ -72,6 +72,3 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 // Before returns the plan before the present one, while there may be records that follow
 // it.
 func (t *Table) Before() *Plan { return t.before.Load() }
-
-// Logs reports whether the records are sliding logs.
-func (t *Table) Logs() bool { return t.rings != nil }

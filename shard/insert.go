@@ -9,13 +9,14 @@ func (t *Table) insert(p Place, r request) Outcome {
 	if plan := t.plan.Load(); r.n > plan.Quota(r.tier).Tokens {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
-	room, from, idleAtWatermark := (*slot)(nil), atomicbucket.State(0), true
+	var room candidate
 	for i := uint64(0); i < t.probeWindow; i++ {
-		if room != nil && t.beyond(p, i) {
+		chosen := room.chosen(i)
+		if chosen && t.beyond(p, i) {
 			break // R11
 		}
 		sl := p.at(i)
-		if room != nil { // then only a record of the key matters
+		if chosen { // then only a record of the key matters
 			if key := sl.key.Load(); key != p.fingerprint {
 				if key == 0 && sl.state.Load() == 0 {
 					break // R5
@@ -35,10 +36,8 @@ func (t *Table) insert(p Place, r request) Outcome {
 			}
 			return t.settle(p, sl, s, r)
 		}
-		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, t.Watermark())) {
-			room, from = sl, s
-		} else if room == nil && s.IsLive() && plan.idle(s, r.now) {
-			room, from, idleAtWatermark = sl, s, false
+		if !chosen {
+			room.consider(sl, s, t.rank(s, plan, r.now))
 		}
 		if s == 0 {
 			break // R5
@@ -47,22 +46,22 @@ func (t *Table) insert(p Place, r request) Outcome {
 	if uint64(r.now)-t.watermark.Load() > t.plan.Load().skew { // what was read above may be misjudged: R7
 		return undecided
 	}
-	if room == nil {
+	if room.slot == nil {
 		return t.overflowed(p, r)
 	}
-	if !idleAtWatermark {
+	if room.rank < idleAtWatermark {
 		t.raise(r.now) // R7: forget nothing that is not idle at the watermark
 	}
-	claimed, ok := room.state.Claim(from)
+	claimed, ok := room.slot.state.Claim(room.state)
 	if !ok {
 		return undecided
 	}
-	return t.publish(p, room, claimed, r)
+	return t.publish(p, room.slot, claimed, r)
 }
 
 // publish writes the key into the claimed slot and settles the record.
 func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request) Outcome {
-	t.clear(sl, claimed)
+	t.ring(sl).Clear(claimed)
 	sl.key.Store(p.fingerprint)            // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
 	return t.settle(p, sl, tentative, r)
@@ -73,10 +72,10 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request
 // undecided, and nothing is taken, when it is not, or when another call decided
 // first.
 //
-// Anybody who meets a tentative record of its own key settles it, each with its
-// own take: nobody waits for the goroutine that claimed it.
+// Every call that meets a tentative record of its own key settles it, with its own take. No call waits for the
+// goroutine that claimed the slot.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r request) Outcome {
-	t.cover(p, p.index(mine)) // whoever published it, and before the search: R11
+	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
 	lower := true // whether other is before mine
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ {
@@ -91,9 +90,8 @@ search:
 			}
 			continue
 		}
-		// CLAIM and FREE are passed over: who claims publishes later, and will
-		// see this record. The key need not be read again: if the slot has another
-		// owner by now, what follows costs one of the two another round, no more.
+		// CLAIM and FREE are passed over: a claimer publishes later, and will see this record. The key need not be
+		// read again: if the slot has another owner by now, what follows costs one of the two another round, no more.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue
@@ -127,5 +125,6 @@ search:
 	if t.Watermark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
 		mine.state.Free(s)
 	}
+	plan.tell(s, now, r)
 	return Outcome{s, plan, now, Admitted}
 }

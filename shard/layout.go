@@ -14,7 +14,7 @@ type layout struct {
 	homes       uint64 // lines in a shard that are a home
 	perShard    uint64 // slots in a shard, whole lines: every home has a whole probe window behind it
 	probeWindow uint64 // slots in a probe window
-	ringSize    uint64 // entries of a ring; 0 for tables without sliding logs
+	ringSize    uint64 // words of a ring; 0 if records have none
 	ringWords   uint64 // words that a ring takes: whole slots' worth
 }
 
@@ -40,8 +40,7 @@ func (cfg Config) layout() (layout, error) {
 	if hi, total := bits.Mul64(l.perShard, l.shards); hi != 0 || total > maxBytes/slotBytes {
 		return layout{}, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, uint64(maxBytes/slotBytes))
 	}
-	if log := cfg.Plan.log; log != nil {
-		l.ringSize = log.Size()
+	if l.ringSize = cfg.Plan.algorithm.RingSize(); l.ringSize > 0 {
 		l.ringWords = ceilDiv(l.ringSize, 2) * 2
 		if hi, all := bits.Mul64(l.slots(), l.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
 			return layout{}, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", l.slots(), l.ringSize)

@@ -12,6 +12,7 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 	if t.overflow == Admit {
 		t.shard(p).unrecorded.Add(1)
 		state := atomicbucket.NewState(plan.live, 0, plan.first(r.now, plan.Quota(r.tier).Demand(r.n)))
+		plan.tell(state, r.now, r)
 		return Outcome{state, plan, r.now, Unrecorded}
 	}
 	if t.overflow == Refuse || sl == nil {
@@ -57,17 +58,12 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 	}
 	if found == nil {
 		plan = t.plan.Load()
-		state = plan.full(now)
+		state = plan.full(now).State
 	}
 	return found, state, plan, true
 }
 
 // debt returns how much of its limit a record has used up.
 func (t *Table) debt(sl *slot, s atomicbucket.State, plan *Plan, now int64) uint64 {
-	tick := plan.algorithm.Ticks(now)
-	if plan.log != nil {
-		r := t.ring(sl, plan.log, s, tick)
-		return r.used(tick)
-	}
-	return plan.algorithm.Debt(s, tick)
+	return plan.algorithm.Debt(atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan.algorithm.Ticks(now))
 }

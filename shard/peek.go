@@ -6,33 +6,41 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns the record of the key at p, the plan it follows, and the time to judge it
-// by: now, or the watermark if now is late. Of a key without a record it returns a full one.
-// It takes nothing; but a leap of time is believed, as in Take.
-func (t *Table) Peek(p Place, now int64) Outcome {
+// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It is judged
+// at the time now, or at the watermark if now is late. Of a key without a record it returns a full one. It takes nothing;
+// but a leap of time is believed, as in Take. More tokens than the limit are asked for as none.
+func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	defer runtime.KeepAlive(t)
-	s, plan, _, at := t.recordAt(p, now)
-	return Outcome{State: s, Plan: plan, At: at}
+	for {
+		record, plan, sl, at := t.recordAt(p, now)
+		ask := n
+		if ask > plan.Quota(tier).Tokens {
+			ask = 0
+		}
+		status := plan.status(record, at, ask, tier)
+		if sl == nil || sl.state.Load() == record.State { // R2
+			return Outcome{State: record.State, Plan: plan, At: at}, status
+		}
+		t.shard(p).retries.Add(1)
+	}
 }
 
-// Refund gives n tokens back to the key at p, at the time now. What was not taken is
+// Refund gives n tokens back to the key at p, at the time now: those of the take that a receipt identifies, or with the
+// zero receipt of no take in particular. What was not taken is
 // not given: a bucket holds no more than all of it. A key without a record has
 // all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
 // that of Peek. Else the verdict is Admitted.
-func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
+func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of atomicbucket.Receipt) Outcome {
 	defer runtime.KeepAlive(t)
-	if t.rings != nil {
-		return t.refundLog(p, now, n, tier)
-	}
 	for {
-		s, plan, sl, at := t.recordAt(p, now)
+		record, plan, sl, at := t.recordAt(p, now)
 		if sl == nil {
-			return Outcome{State: s, Plan: plan, At: at}
+			return Outcome{State: record.State, Plan: plan, At: at}
 		}
 		algorithm, quota := plan.algorithm, plan.Quota(tier)
-		payload := algorithm.Refund(s, algorithm.Ticks(at), quota.Demand(min(n, quota.Tokens)).Cost)
-		if s, ok := sl.state.Move(s, payload); ok {
-			return Outcome{s, plan, at, Admitted}
+		demand := quota.Demand(min(n, quota.Tokens))
+		if after, ok := algorithm.Refund(record, algorithm.Ticks(at), demand, of, &sl.state); ok {
+			return Outcome{State: after, Plan: plan, At: at, Verdict: Admitted}
 		}
 		t.shard(p).retries.Add(1)
 	}
@@ -44,11 +52,11 @@ func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
 func (t *Table) Reset(p Place) bool {
 	defer runtime.KeepAlive(t)
 	for {
-		s, _, sl := t.record(p)
+		record, _, sl := t.record(p)
 		if sl == nil {
 			return false
 		}
-		if sl.state.Free(s) {
+		if sl.state.Free(record.State) {
 			return true
 		}
 		t.shard(p).retries.Add(1)
@@ -60,24 +68,25 @@ func (t *Table) Reset(p Place) bool {
 //
 // The watermark is read once more after the search: R7. If it has passed that time, a record may
 // have been forgotten that was idle only later, or be too old to judge.
-func (t *Table) recordAt(p Place, now int64) (s atomicbucket.State, plan *Plan, sl *slot, at int64) {
+func (t *Table) recordAt(p Place, now int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at = t.catchUp(now)
-		s, plan, sl = t.record(p)
+		r, plan, sl = t.record(p)
 		if uint64(at)-t.watermark.Load() > plan.skew {
 			continue
 		}
 		if sl == nil {
-			s = plan.full(at)
+			r = plan.full(at)
 		}
-		return s, plan, sl, at
+		return r, plan, sl, at
 	}
 }
 
 // record returns the live record of the key at p, the plan that it follows, and its
-// slot; or 0, the present plan, and nil. A tentative record is none yet: nothing has been
-// admitted by it.
-func (t *Table) record(p Place) (atomicbucket.State, *Plan, *slot) {
+// slot; or none, the present plan, and nil. A tentative record is none yet: nothing has been
+// admitted by it. The record may be of another tenure than the key: a call that answers by it without
+// a compare-and-swap reads the state again (R2).
+func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)
 		s := sl.state.Load() // R1
@@ -88,12 +97,11 @@ func (t *Table) record(p Place) (atomicbucket.State, *Plan, *slot) {
 			continue
 		}
 		plan := t.plan.Load() // R9
-		if s.Tag() != plan.live {
-			t.convert(sl, s)
-		} else if sl.state.Load() == s { // R2
-			return s, plan, sl
+		if s.Tag() == plan.live {
+			return atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan, sl
 		}
+		t.convert(sl, s)
 		i = ^uint64(0) // it changed: search again from home
 	}
-	return 0, t.plan.Load(), nil
+	return atomicbucket.Record{}, t.plan.Load(), nil
 }

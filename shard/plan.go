@@ -21,7 +21,6 @@ type Plan struct {
 	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
-	log       *atomicbucket.SlidingLog // the algorithm, if it is a sliding log
 }
 
 // NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers.
@@ -35,7 +34,6 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok {
 		p.bucket, p.isBucket = *bucket, true
 	}
-	p.log, _ = algorithm.(*atomicbucket.SlidingLog)
 	if lateness > 0 {
 		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
 		if p.isBucket {
@@ -75,23 +73,30 @@ func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
 	return atomicbucket.Quota{Token: q.Token, Tokens: q.Tokens}
 }
 
-// take is the algorithm's Take, without an indirect call.
-func (p *Plan) take(s atomicbucket.State, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
+// take is the algorithm's Take, without an indirect call where that is known to cost.
+func (p *Plan) take(r atomicbucket.Record, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
 	switch algorithm := p.algorithm.(type) {
 	case *atomicbucket.FixedWindow:
-		return algorithm.Take(s, algorithm.Ticks(now), d)
+		return algorithm.Take(r, algorithm.Ticks(now), d)
 	case *atomicbucket.SlidingWindow:
-		return algorithm.Take(s, algorithm.Ticks(now), d)
+		return algorithm.Take(r, algorithm.Ticks(now), d)
+	case *atomicbucket.SlidingLog:
+		return algorithm.Take(r, algorithm.Ticks(now), d)
 	}
-	return p.algorithm.Take(s, p.algorithm.Ticks(now), d)
+	return p.algorithm.Take(r, p.algorithm.Ticks(now), d)
+}
+
+// flush is the algorithm's Flush, without an indirect call where a record is its state alone.
+func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bool {
+	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), at)
 }
 
 // refused is the verdict on a record that does not admit a demand.
-func (p *Plan) refused(s atomicbucket.State, now int64, d atomicbucket.Demand) Verdict {
+func (p *Plan) refused(r atomicbucket.Record, now int64, d atomicbucket.Demand) Verdict {
 	if p.doubt == 0 {
 		return Refused
 	}
-	return p.refusal(p.algorithm.Shortfall(s, p.algorithm.Ticks(now), d))
+	return p.refusal(p.algorithm.Shortfall(r, p.algorithm.Ticks(now), d))
 }
 
 // refusal is the verdict on a record that lacks so many ticks.
@@ -102,6 +107,28 @@ func (p *Plan) refusal(shortfall uint64) Verdict {
 	return Refused
 }
 
+// status is the algorithm's Status for a client in a tier that asks for n tokens.
+func (p *Plan) status(r atomicbucket.Record, nanos int64, n uint64, tier uint8) atomicbucket.Status {
+	d := p.quotas[tier%MaxTiers].Demand(n)
+	if p.isBucket {
+		return p.bucket.Status(r, nanos, d) // without an indirect call
+	}
+	return p.algorithm.Status(r, nanos, d)
+}
+
+// tell tells the status of a key's first request, which needs no ring.
+func (p *Plan) tell(s atomicbucket.State, nanos int64, r request) {
+	if r.status != nil {
+		*r.status = p.status(s.Record(), nanos, 0, r.tier)
+	}
+}
+
+// Status returns what a client in a tier that asks for n tokens may want to know about a record of a token bucket,
+// as [Table.Hit] returned it, at an instant.
+func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) atomicbucket.Status {
+	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
+}
+
 // idle reports whether a record that follows the plan is idle at an instant.
 func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	if p.isBucket {
@@ -110,16 +137,24 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
+// idleFor returns for how many ticks a record that is idle at an instant has been so.
+func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
+	if p.isBucket {
+		return rank(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))) // without an indirect call
+	}
+	return rank(p.algorithm.IdleFor(s, p.algorithm.Ticks(nanos)))
+}
+
 // full returns the record of a key that has taken nothing.
-func (p *Plan) full(nanos int64) atomicbucket.State {
-	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos)))
+func (p *Plan) full(nanos int64) atomicbucket.Record {
+	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()
 }
 
 // first returns the payload after the first take of a key.
 func (p *Plan) first(nanos int64, d atomicbucket.Demand) (payload uint64) {
 	if p.isBucket {
 		now := p.bucket.Ticks(nanos)
-		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)), now, d) // it looks at the payload only
+		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)).Record(), now, d) // it looks at the payload only
 		return payload
 	}
 	payload, _ = p.algorithm.Take(p.full(nanos), p.algorithm.Ticks(nanos), d)

@@ -52,7 +52,7 @@ func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
 }
 
 // beyond reports whether no live record of a key of this home is in slot i of its probe window or further on. The
-// first stride is always within probe bound: most records are there, and nobody has to look at a probe bound for them.
+// first stride is always within the probe bound: most records are there, and no call has to read a bound for them.
 func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
 
 // probe bound returns how many slots of the probe window may hold a live record of a key of this home.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Reserve is [Table.Take] from a table of token buckets by somebody who is ready to wait: if the
+// Reserve is [Table.Take] from a table of token buckets by a caller that is ready to wait: if the
 // tokens are not there but will be within that time, they are taken ahead. Outcome.Overdrawn
-// then says how long to wait. Whoever asks next waits behind: a bucket knows one line.
+// then says how long to wait. The next call waits behind: a bucket knows one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	for {
@@ -15,24 +15,24 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 		if !o.Verdict.Refuses() {
 			return o
 		}
-		s, plan, sl := t.record(p)
+		record, plan, sl := t.record(p)
 		if sl == nil || n > plan.Quota(tier).Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))
-		payload, ok := plan.bucket.Take(s, plan.bucket.Ticks(o.At), demand)
+		payload, ok := plan.bucket.Take(record, plan.bucket.Ticks(o.At), demand)
 		if !ok {
-			return Outcome{s, plan, o.At, Refused} // record has read the state again: R2
-		}
-		if after, ok := sl.state.Move(s, payload); ok {
-			return Outcome{after, plan, o.At, Admitted}
+			if sl.state.Load() == record.State { // R2
+				return Outcome{State: record.State, Plan: plan, At: o.At}
+			}
+		} else if after, ok := sl.state.Move(record.State, payload); ok {
+			return Outcome{State: after, Plan: plan, At: o.At, Verdict: Admitted}
 		}
 		t.shard(p).retries.Add(1)
 	}
 }
 
-// Overdrawn returns how long somebody has to wait who has taken ahead: 0 if the tokens were
-// there.
+// Overdrawn returns how long a caller that has taken ahead has to wait: 0 if the tokens were there.
 func (o Outcome) Overdrawn(tier uint8) time.Duration {
 	return o.Plan.bucket.Overdrawn(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
 }

@@ -181,7 +181,7 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		// What is returned for a refusal is when the first of them is idle.
 		s := table.Take(table.Find(3), start, 1, 0).State
 		if policy == Refuse {
-			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s, bucketOf(table).Ticks(start)))
+			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load().Record(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s.Record(), bucketOf(table).Ticks(start)))
 		}
 		require.Equal(t, Admitted, take(table, 3, start+2*second, 1), "room again")
 	}
@@ -220,13 +220,13 @@ func TestResetForgetsOneKey(t *testing.T) {
 
 func TestPeek(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
-	o := table.Peek(table.Find(1), start)
+	o, _ := table.Peek(table.Find(1), start, 0, 0)
 	s, at := o.State, o.At
 	assert.EqualValues(t, start, at)
 	assert.True(t, bucketOf(table).Idle(s, bucketOf(table).Ticks(at)), "a key without a record has a full bucket")
 	take(table, 1, start, 2)
-	s = table.Peek(table.Find(1), start).State
-	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(s, bucketOf(table).Ticks(start)))
+	o, _ = table.Peek(table.Find(1), start, 0, 0)
+	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)))
 }
 
 // TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an earlier clock must
@@ -296,8 +296,8 @@ func TestAdopt(t *testing.T) {
 	}
 	table.Adopt(planOf(t, perSecond(t, 100, 50)), start)
 	for key := range uint64(6) {
-		o := table.Peek(table.Find(key), start)
-		assert.Equal(t, bucketOf(table).Cost(key*10), bucketOf(table).Debt(o.State, bucketOf(table).Ticks(start)), "%d of 5 taken", key)
+		o, _ := table.Peek(table.Find(key), start, 0, 0)
+		assert.Equal(t, bucketOf(table).Cost(key*10), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)), "%d of 5 taken", key)
 	}
 	require.Equal(t, TooMuch, take(table, 1, start, 51))
 	require.Equal(t, Admitted, take(table, 1, start, 40))
@@ -394,7 +394,7 @@ func TestPeekAfterALeap(t *testing.T) {
 	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
 		table := newTable(t, 4, 4, nil)
 		require.Equal(t, Admitted, take(table, 1, start, 5))
-		o := table.Peek(table.Find(1), start+leap)
+		o, _ := table.Peek(table.Find(1), start+leap, 0, 0)
 		s, at := o.State, o.At
 		require.EqualValues(t, start+leap, at)
 		require.True(t, bucketOf(table).Idle(s, bucketOf(table).Ticks(at)), "after %dns", leap)

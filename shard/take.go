@@ -36,13 +36,23 @@ func (v Verdict) Admits() bool { return v == Admitted || v == Unrecorded }
 // Refuses reports whether the verdict says that the key's record has not the tokens.
 func (v Verdict) Refuses() bool { return v <= Doubtful }
 
-// An Outcome is what [Table.Take] has decided.
+// An Outcome is what a call on a key has found or decided.
 type Outcome struct {
 	State   atomicbucket.State // that decided: the record after the take, or the one that refuses
 	Plan    *Plan              // that the state follows
 	At      int64              // when it was decided: the time given, or the watermark if that is later
 	Verdict Verdict
 }
+
+// A request is what a take asks for, and when.
+type request struct {
+	now    int64
+	n      uint64
+	tier   uint8
+	status *atomicbucket.Status // what the client may want to know goes here, if it is not nil
+}
+
+var undecided = Outcome{Verdict: Undecided}
 
 // Take takes n tokens, from 1 on, from the key at p, at the time now: nanoseconds from any
 // fixed origin, not negative. The key has the quota of a tier, below [MaxTiers], of the
@@ -55,7 +65,28 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	if v != Undecided {
 		return Outcome{s, plan, now, v}
 	}
-	return t.Miss(p, now, n, tier)
+	return t.miss(p, request{now, n, tier, nil})
+}
+
+// Decide is [Table.Take], and tells in status what the client may want to know: after the take, of a request that was
+// admitted, and of the request itself if its record refused it. If nothing was looked at or there was no room, status
+// stays what it is.
+func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
+	defer runtime.KeepAlive(t)
+	s, plan, v := t.Hit(p, now, n, tier)
+	if v == Undecided {
+		return t.miss(p, request{now, n, tier, status})
+	}
+	if v == Admitted {
+		n = 0
+	}
+	*status = plan.Status(s, now, n, tier)
+	return Outcome{s, plan, now, v}
+}
+
+// Receipt returns what identifies a take in a tier that was admitted, for [Table.Refund].
+func (o Outcome) Receipt(tier uint8) atomicbucket.Receipt {
+	return o.Plan.algorithm.Receipt(o.State, o.At, o.Plan.Quota(tier).Token)
 }
 
 // hitLines is how many lines of a probe window Hit searches. In a table that is 0.6 full of live
@@ -67,7 +98,7 @@ const hitLines = 2
 // outside the Go heap.
 //
 // It calls nothing, so that everything stays in registers, and is a step of its own so
-// that callers who count nanoseconds can save a call. It searches the first lines only:
+// that a caller for which nanoseconds count can save a call. It searches the first lines only:
 // of a new key, whose whole probe window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	for i := uint64(0); i < t.hits; i++ {
@@ -91,7 +122,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 			break
 		}
 		tick, demand := plan.bucket.Ticks(now), quota.Demand(n)
-		payload, ok := plan.bucket.Take(s, tick, demand)
+		payload, ok := plan.bucket.Take(s.Record(), tick, demand)
 		if !ok {
 			if sl.state.Load() == s { // R2
 				return s, plan, plan.refusal(payload - tick - demand.Limit)
@@ -104,20 +135,19 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 	return 0, nil, Undecided
 }
 
-// Miss is [Table.Take] after [Table.Hit] was undecided: it gives the key a record, or
-// settles one that is tentative, or tells why it cannot. The caller keeps the table alive.
-func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
-	if t.rings != nil {
-		o, _ := t.TakeLog(p, now, n, tier, false)
-		return o
-	}
-	r := request{now, n, tier}
+// Miss is [Table.Take] after [Table.Hit] was undecided, or [Table.Decide] if status is not nil: it gives the key a
+// record, or settles one that is tentative, or tells why it cannot. The caller keeps the table alive.
+func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
+	return t.miss(p, request{now, n, tier, status})
+}
+
+func (t *Table) miss(p Place, r request) Outcome {
 	if !t.buckets { // then Hit has not looked
 		if o := t.hit(p, r); o.Verdict != Undecided {
 			return o
 		}
 	}
-	for {
+	for now := r.now; ; {
 		r.now = t.catchUp(now)
 		if o := t.insert(p, r); o.Verdict != Undecided {
 			return o
@@ -132,36 +162,27 @@ func (t *Table) Miss(p Place, now int64, n uint64, tier uint8) Outcome {
 // hit takes from the key's live record, whatever the algorithm.
 func (t *Table) hit(p Place, r request) Outcome {
 	for {
-		s, plan, sl := t.record(p)
+		record, plan, sl := t.record(p)
 		if sl == nil || r.n > plan.Quota(r.tier).Tokens || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
 			return undecided
 		}
-		payload, ok := plan.take(s, r.now, plan.Quota(r.tier).Demand(r.n))
-		if !ok { // record has read the state again: R2
-			return Outcome{s, plan, r.now, plan.refused(s, r.now, plan.Quota(r.tier).Demand(r.n))}
-		}
-		if s, ok = sl.state.Move(s, payload); ok {
-			return Outcome{s, plan, r.now, Admitted}
+		demand := plan.quotas[r.tier%MaxTiers].Demand(r.n)
+		if payload, ok := plan.take(record, r.now, demand); !ok {
+			verdict := plan.refused(record, r.now, demand)
+			if r.status != nil {
+				*r.status = plan.status(record, r.now, r.n, r.tier)
+			}
+			if sl.state.Load() == record.State { // R2
+				return Outcome{record.State, plan, r.now, verdict}
+			}
+		} else if plan.flush(record, r.now, &sl.state) { // R10
+			if r.status != nil { // before the move: afterwards the ring may have gone on
+				*r.status = plan.status(record.After(payload), r.now, 0, r.tier)
+			}
+			if after, ok := sl.state.Move(record.State, payload); ok {
+				return Outcome{after, plan, r.now, Admitted}
+			}
 		}
 		t.shard(p).retries.Add(1)
 	}
 }
-
-// Status returns what there is to say about the record that decided, to somebody in a tier
-// who asks for n tokens.
-func (o Outcome) Status(n uint64, tier uint8) atomicbucket.Status {
-	d := o.Plan.quotas[tier%MaxTiers].Demand(n)
-	if o.Plan.isBucket {
-		return o.Plan.bucket.Status(o.State, o.At, d) // without an indirect call
-	}
-	return o.Plan.algorithm.Status(o.State, o.At, d)
-}
-
-// A request is what a take asks for, and when.
-type request struct {
-	now  int64
-	n    uint64
-	tier uint8
-}
-
-var undecided = Outcome{Verdict: Undecided}

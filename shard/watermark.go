@@ -64,11 +64,11 @@ func (t *Table) raise(now int64) {
 }
 
 // advance moves the watermark and reports whether it did. Before the watermark moves on, the
-// last leap's sweep has to be made, by whoever comes first: or idle records would stay
+// last leap's sweep has to be made, by the call that comes first: or idle records would stay
 // behind long enough to look indebted again.
 func (t *Table) advance(watermark, to uint64) bool {
 	if swept := t.swept.Load(); watermark > swept && watermark-swept > t.plan.Load().skew {
-		t.pass(int64(watermark), nil)
+		t.pass(int64(watermark), int64(watermark), nil)
 		return false
 	}
 	return t.watermark.CompareAndSwap(watermark, to)

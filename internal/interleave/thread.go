@@ -12,7 +12,7 @@ import (
 var running *Thread
 
 // Intercept has every operation of a thread on a word stop before it, but for those that pass lets through:
-// for words that nobody else touches. A nil pass lets none through.
+// for words that no other thread touches. A nil pass lets none through.
 func Intercept(pass func(word.Access) bool) {
 	word.Before = func(a word.Access) {
 		if running != nil && (pass == nil || !pass(a)) {
@@ -27,8 +27,8 @@ type Thread struct {
 	// Pending is the operation that comes next. Its Word is nil if that is none of a word's: see Pause.
 	Pending word.Access
 	// History stands for all that the thread knows: a hash of what its operations have
-	// read. The code is deterministic, so equal histories are equal positions and equal variables. Whoever
-	// knows that the thread has forgotten something may set it back.
+	// read. The code is deterministic, so equal histories are equal positions and equal variables. A
+	// World that knows that the thread has forgotten something may set it back.
 	History uint64
 
 	resume func() (struct{}, bool)
@@ -63,8 +63,8 @@ func once(run func()) {
 	run()
 }
 
-// Pause stops the thread before an operation. Called within it: by every operation on a word
-// ([Intercept]), and with the zero Access by what is a step and is none.
+// Pause stops the thread before an operation. It is called within the thread: by every operation on a word
+// ([Intercept]), and with the zero Access before a step that is no operation on a word.
 func (th *Thread) Pause(a word.Access) {
 	th.Pending, th.paused = a, true
 	th.yield(struct{}{})

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ type SlidingLog struct {
 	limit   uint64
 	length  int64
 	entries []entry // the oldest first
+	newest  int64   // the time of the newest, also if it was refunded
 }
 
 type entry struct {
@@ -48,11 +50,9 @@ func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 	if n > l.Remaining(nanos) {
 		return false
 	}
-	if len(l.entries) > 0 {
-		nanos = max(nanos, l.entries[len(l.entries)-1].at)
-	}
 	if n > 0 {
-		l.entries = append(l.entries, entry{nanos, n})
+		l.newest = max(l.newest, nanos)
+		l.entries = append(l.entries, entry{l.newest, n})
 	}
 	return true
 }
@@ -84,20 +84,20 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund forgets the n tokens that were taken last, if they are in the last window.
+// Refund forgets the n oldest tokens of the last window.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
-	for n > 0 && len(l.inside(nanos)) > 0 {
-		newest := &l.entries[len(l.entries)-1]
-		given := min(n, newest.n)
-		n, newest.n = n-given, newest.n-given
-		if newest.n == 0 {
-			l.entries = l.entries[:len(l.entries)-1]
+	for i := range l.entries {
+		e := &l.entries[i]
+		if e.at+l.length > nanos {
+			given := min(n, e.n)
+			n, e.n = n-given, e.n-given
 		}
 	}
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })
 }
 
 // Reset empties the list.
-func (l *SlidingLog) Reset() { l.entries = nil }
+func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 
 // Idle reports whether everything has left.
 func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
@@ -105,5 +105,5 @@ func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 // Change returns the list under another limit, and for a window that is not longer: what was
 // taken stays what it is.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
-	return &SlidingLog{limit: limit, length: int64(length), entries: l.entries}
+	return &SlidingLog{limit, int64(length), l.entries, l.newest}
 }

@@ -5,5 +5,5 @@ package tsc
 // clocksource is empty: no counter of this architecture is read.
 const clocksource = ""
 
-// Read returns 0. Trusted is false here, so nobody asks.
+// Read returns 0. Trusted is false here, so it is never called.
 func Read() uint64 { return 0 }

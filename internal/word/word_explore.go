@@ -28,7 +28,7 @@ type Access struct {
 // scheduler puts itself here and returns when it is this operation's turn.
 var Before func(Access)
 
-// A Word stands in for sync/atomic.Uint64. It is not atomic: whoever uses it lets one
+// A Word stands in for sync/atomic.Uint64. It is not atomic: the scheduler lets one
 // operation happen at a time, and thereby decides the order.
 type Word struct{ value uint64 }
 

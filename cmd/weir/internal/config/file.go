@@ -17,12 +17,14 @@ type File struct {
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
 	ClientIP       ClientIP
+	AmbiguousPaths AmbiguousPaths
 	Headers        Headers
 	Response       Response
 	Server         Server
 	Log            Log
-	Store          *Store // nil for none
-	Rules          []Rule // in the order of the file; at most MaxRules
+	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
+	Store          *Store  // nil for none
+	Rules          []Rule  // in the order of the file; at most MaxRules
 }
 
 // Echo reports whether requests are answered by the built-in echo, because nothing is said

@@ -56,14 +56,14 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.ip, err = rules.ClientIP(file); err != nil {
 		return nil, err
 	}
-	if g.rules, err = rules.Compile(file, g.ip.Key); err != nil {
+	if g.rules, err = rules.Compile(file, g.ip); err != nil {
 		return nil, err
 	}
 	g.requests = newRequestLog(file, g.ip, s.config.Log)
 	if g.limits, err = s.middleware(g, a); err != nil {
 		return nil, err
 	}
-	g.read = newFieldsRead(file)
+	g.read = newFieldsRead(file, g.rules)
 	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
 	g.shown = g.shownRules()
 	g.users.Store(1)
@@ -123,6 +123,9 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 		limits[i] = g.limitOf(rule)
 	}
 	options := answerOptions(g.file)
+	if exempt := rules.Exempt(g.file, g.ip); exempt != nil {
+		options = append(options, httplimit.Skip(exempt))
+	}
 	onLimited := g.requests.refused
 	if a != nil {
 		options = append(options, httplimit.ObserveWith(a))
