@@ -22,8 +22,8 @@ const BareName = "httputil.ReverseProxy"
 // BareCommand is the first argument that makes a program call [ServeBare].
 const BareCommand = "serve-bare"
 
-// Bare returns the reverse proxy of Go's library with a pool of buffers and nothing else, served by a program that calls
-// [ServeBare].
+// Bare returns the reverse proxy of Go's library with a pool of buffers and nothing else, served by a program that
+// calls [ServeBare].
 func Bare(program string) *Server {
 	return &Server{
 		Name: BareName, Modes: []Mode{Without},

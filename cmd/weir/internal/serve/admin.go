@@ -30,6 +30,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 		Version: s.config.Version,
 		Reloads: func() admin.Reload { return *s.reloaded.Load() },
 
+		Requests:   s.traffic.forPage,
 		Collectors: s.collectors(),
 	})
 	return a, true, err
@@ -50,6 +51,7 @@ func (g *generation) shownRules() []admin.Rule {
 		key := rule.Limit().Key
 		shown[i] = admin.Rule{
 			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
+			For: rule.Match.String(), By: rule.Key.String(),
 		}
 		if rule.Store != nil {
 			shown[i].Stored = g.stored[rule.Name].value

@@ -81,8 +81,9 @@ func TestBehindHAProxyOverTCP(t *testing.T) {
 	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nlog: {access: all}\n"+one)
 	for _, send := range []string{"send-proxy", "send-proxy-v2"} {
 		address, conf := freeAddress(t), filepath.Join(t.TempDir(), "haproxy.cfg")
-		require.NoError(t, os.WriteFile(conf, []byte("defaults\n    mode tcp\n    timeout connect 1m\n    timeout client 1m\n"+
-			"    timeout server 1m\nlisten web\n    bind "+address+"\n    server weir "+s.address()+" "+send+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(conf, []byte(
+			"defaults\n    mode tcp\n    timeout connect 1m\n    timeout client 1m\n"+
+				"    timeout server 1m\nlisten web\n    bind "+address+"\n    server weir "+s.address()+" "+send+"\n"), 0o600))
 		startProgram(t, address, exec.Command(program(t, "haproxy"), "-db", "-f", conf))
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 7)}}
 		client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
