@@ -52,7 +52,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build-weir ## start the limiting proxy on 127.0.0.1:8080 and its live page on 127.0.0.1:8081 (1/s, burst 5; ADDRESS=..., ADMIN=... to change)
-	$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN)
+	$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN) --limit 1/s --burst 5
 
 build: build-weir build-bench ## build weir, and weir-bench for `weir bench`, into bin/
 

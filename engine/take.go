@@ -72,28 +72,27 @@ func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(k
 
 // TakeKey is [Limiter.Take] for a key that is hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
-	l.takeKey(&d, k, n)
+	l.take(&d, k, n)
 	return d
 }
 
-// takeKey is TakeKey into d, and reports whether there is a record of what was taken.
-func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
+// take is TakeKey into d, and returns the outcome, which has no plan if nothing was asked for.
+func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	if n == 0 {
 		*d = l.PeekKey(k, n)
-		return false
+		return shard.Outcome{}
 	}
 	place := l.table.Find(k.hash)
 	place.Touch()
 	nanos := l.clock.nanos()
 	s, plan, v := l.table.Hit(place, nanos, n, k.tier)
 	runtime.KeepAlive(l) // and with it the table, as below
-	if v == shard.Admitted {
-		answer(d, plan, 0, k, plan.Status(s, nanos, 0, k.tier), true)
-		return true
-	}
-	var status atomicbucket.Status
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
+	var status atomicbucket.Status
 	switch v {
+	case shard.Admitted:
+		answer(d, plan, 0, k, plan.Status(s, nanos, 0, k.tier), true)
+		return o
 	case shard.Refused:
 		status = plan.Status(s, nanos, n, k.tier)
 	case shard.Undecided:
@@ -105,7 +104,7 @@ func (l *Limiter) takeKey(d *Decision, k Key, n uint64) (recorded bool) {
 	}
 	l.decide(d, k, o, status, nanos, n)
 	runtime.KeepAlive(l)
-	return o.Verdict == shard.Admitted
+	return o
 }
 
 // TakeAt is TakeKey at a time that the caller supplies: the fastest way when one

@@ -503,7 +503,7 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	case callPeek:
 		a = of(r.table.Peek(place, int64(c.now), 0, 0))
 	case callRefund:
-		o := r.table.Refund(place, int64(c.now), c.cost, 0)
+		o := r.table.Refund(place, int64(c.now), c.cost, 0, atomicbucket.Receipt{})
 		algorithm := o.Plan.Algorithm()
 		a = answer{
 			verdict: o.Verdict, at: uint64(o.At), debt: algorithm.Debt(o.State.Record(), algorithm.Ticks(o.At)),

@@ -18,15 +18,21 @@ func (l *Limiter) strict(ctx context.Context, key string, n uint64, carrier *lea
 	var a script.Answer
 	var paid bool
 	var err error
+	sent := l.now()
 	if carrier != nil {
 		a, paid, err = l.carry(ctx, key, n, carrier)
 	} else {
+		if d, known := l.known.of(key, n, sent); known {
+			return d, nil
+		}
 		a, err = l.ask(ctx, key, script.Ask{Need: n, Want: n})
 		paid = a.Granted == n
 	}
 	if err == nil {
 		l.settle(key)
-		return l.answered(a, paid), nil
+		d := l.answered(a, paid)
+		l.known.remember(key, n, sent, d)
+		return d, nil
 	}
 	if !errors.Is(err, ErrStore) {
 		return engine.Decision{}, err // the context's

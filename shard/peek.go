@@ -25,11 +25,12 @@ func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicb
 	}
 }
 
-// Refund gives n tokens back to the key at p, at the time now. What was not taken is
+// Refund gives n tokens back to the key at p, at the time now: those of the take that a receipt identifies, or with the
+// zero receipt of no take in particular. What was not taken is
 // not given: a bucket holds no more than all of it. A key without a record has
 // all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
 // that of Peek. Else the verdict is Admitted.
-func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
+func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of atomicbucket.Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	for {
 		record, plan, sl, at := t.recordAt(p, now)
@@ -37,8 +38,8 @@ func (t *Table) Refund(p Place, now int64, n uint64, tier uint8) Outcome {
 			return Outcome{State: record.State, Plan: plan, At: at}
 		}
 		algorithm, quota := plan.algorithm, plan.Quota(tier)
-		cost := quota.Demand(min(n, quota.Tokens)).Cost
-		if after, ok := algorithm.Refund(record, algorithm.Ticks(at), cost, &sl.state); ok {
+		demand := quota.Demand(min(n, quota.Tokens))
+		if after, ok := algorithm.Refund(record, algorithm.Ticks(at), demand, of, &sl.state); ok {
 			return Outcome{State: after, Plan: plan, At: at, Verdict: Admitted}
 		}
 		t.shard(p).retries.Add(1)

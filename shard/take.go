@@ -84,6 +84,11 @@ func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicb
 	return Outcome{s, plan, now, v}
 }
 
+// Receipt returns what identifies a take in a tier that was admitted, for [Table.Refund].
+func (o Outcome) Receipt(tier uint8) atomicbucket.Receipt {
+	return o.Plan.algorithm.Receipt(o.State, o.At, o.Plan.Quota(tier).Token)
+}
+
 // hitLines is how many lines of a probe window Hit searches. In a table that is 0.6 full of live
 // records 98 of 100 are there.
 const hitLines = 2

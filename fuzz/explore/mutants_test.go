@@ -15,6 +15,8 @@ const (
 	boundGo     = "shard/probebound.go"
 	candidateGo = "shard/candidate.go"
 	wordGo      = "atomicbucket/word.go"
+	bucketGo    = "atomicbucket/tokenbucket.go"
+	reserveGo   = "shard/reserve.go"
 )
 
 // foundNothing makes whoever finds no record answer as of the time at which it began. Each
@@ -308,6 +310,28 @@ var mutants = []mutant{
 	}},
 	{"R11", "a probe bound is stored, not compared", "probe bound: two homes in a word", "R11", []edit{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
+	}},
+	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
+		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+	}},
+	{"R7", "a reservation is decided at its own time", "reserve: time leaps meanwhile", "I2", []edit{
+		{reserveGo, "uint64(o.At)-t.watermark.Load() > plan.skew { // R7", "o.At-t.Watermark() > int64(plan.skew) {"},
+	}},
+	{"receipts", "a reservation is given back although others reserved behind it", "reserve: two in line, the first goes away", "I1", []edit{
+		{bucketGo, "case owed > d.Limit+b.round:", "case false:"},
+	}},
+	{"receipts", "what had come back is given back", "take and give back later", "I1", []edit{
+		{bucketGo, "back = min(back, debt(State(of.tick), now))", "_ = 0"},
+	}},
+	{"receipts", "a refund does not change the version", "take and give back, a bucket that looks the same", "I1", []edit{
+		{bucketGo, "return at.Convert(r.State, r.State.Tag(), now+owed-back)", "return at.Move(r.State, now+owed-back)"},
+	}},
+	{"receipts", "a log forgets the oldest request instead", "log: take and give back the older of two", "I2", []edit{
+		{logGo, "if of.known {\n\t\t\tg.exchange(behind, hand, of.tick)\n\t\t}", "_, _ = behind, hand"},
+	}},
+	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
+		{ringGo, "if at > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
+		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from.moved(payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",

@@ -117,6 +117,22 @@ var scenarios = []scenario{
 	{name: "two refunds of more than was taken", probeWindow: 1, burst: 3, before: []call{one}, threads: together(refunds(key1, 2), refunds(key1, 1), both)},
 	{name: "refund to an idle record beside a sweep", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(refunds(key1, 1).at(2), sweeps().at(past))},
 
+	// Reservations, and takes that are given back by their receipts.
+	{name: "reserve: three in line", probeWindow: 1, threads: together(reserves(key1, 1), reserves(key1, 1), one)},
+	{name: "reserve: two in line, the first goes away", probeWindow: 1, threads: [][]call{{reserves(key1, 1), cancels(key1, 1)}, {reserves(key1, 1), reserves(key1, 1)}}},
+	{name: "reserve: three behind a take, one goes away", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 2), cancels(key1, 2)}, {reserves(key1, 1)}, {reserves(key1, 1)}}},
+	{name: "reserve: two that both go away", probeWindow: 1, threads: [][]call{{reserves(key1, 1), cancels(key1, 1)}, {reserves(key1, 1), cancels(key1, 1)}}},
+	{name: "reserve: a late one beside a refusal", probeWindow: 1, burst: 10, before: []call{takes(key1, 10)}, threads: [][]call{{reserves(key1, 10)}, {sweeps().at(10), takes(key1, 10).at(10)}}},
+	{name: "reserve: time leaps meanwhile", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 1)}, {both.at(7 << 49), both.at(7 << 49)}}},
+	{name: "reserve: a key comes back", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 2)}, {resets(key1), reserves(key2, 2), reserves(key2, 2), resets(key2), one}}},
+	{name: "take and give back beside takers", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {one, one}}},
+	{name: "take and give back, both of two", probeWindow: 1, burst: 3, threads: [][]call{{one, cancels(key1, 1), one}, {both, cancels(key1, 2), one}}},
+	{name: "take and give back later", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5).at(5), takes(key1, 5).at(5)}, {takes(key1, 5).at(2), takes(key1, 5).at(6)}}},
+	{name: "take and give back, a bucket that looks the same", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5), takes(key1, 5).at(4)}, {takes(key1, 5), cancels(key1, 5).at(5), takes(key1, 10).at(5)}}},
+	{name: "log: take and give back beside takers", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {one.at(600), one.at(600)}}},
+	{name: "log: take and give back the older of two", log: 4, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {one.at(700)}}},
+	{name: "log: take and give back beside a peek", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both.at(600), cancels(key1, 2).at(600)}, {peeks(key1).at(600)}}},
+
 	// A change of plan. The burst becomes another, and what is owed the same share of it.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
 	{name: "the limit shrinks beside two takers", probeWindow: 1, burst: 4, plans: [2]uint64{2}, before: []call{both}, threads: together(one, one, adopts(1))},

@@ -151,8 +151,8 @@ func (f *File) others(before *File) []string {
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
 		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
 		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
-		{"server", before.Server, f.Server}, {"store", before.Store, f.Store},
-		{"log", before.Log, f.Log},
+		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
+		{"store", before.Store, f.Store}, {"log", before.Log, f.Log},
 	})
 }
 

@@ -55,6 +55,16 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 	return all
 }
 
+// exemptNotes says which exemptions are not found in the log: their requests are counted.
+func (l *logged) exemptNotes(f *config.File) (all []string) {
+	for _, s := range rules.ExemptReads(f) {
+		if !l.has(s) {
+			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not hold it", s))
+		}
+	}
+	return all
+}
+
 // has reports whether the source is known of every request of the log.
 func (l *logged) has(s config.Source) bool {
 	switch s.Kind {
@@ -64,7 +74,8 @@ func (l *logged) has(s config.Source) bool {
 		return l.fields.Header("Cookie")
 	case config.SourceHost:
 		return l.fields.Host || l.host != ""
-	case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
+	case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceGlobal,
+		config.SourceNone:
 	}
 	return true
 }

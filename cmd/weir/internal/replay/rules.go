@@ -112,7 +112,8 @@ type ruleClient struct {
 
 // compile makes the middleware of the rules that can be judged from what is logged.
 func (r *rulesRun) compile(f *config.File, l *logged) error {
-	all, err := rules.Compile(f, clientKey(r.clients.ip))
+	client := logClient{r.clients.ip}
+	all, err := rules.Compile(f, client)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 		if t.report.Blind != "" {
 			continue
 		}
-		t.report.Notes = l.notes(rule)
+		t.report.Notes = append(l.notes(rule), l.exemptNotes(f)...)
 		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now)); err != nil {
 			return err
 		}
@@ -137,7 +138,11 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 		limits = append(limits, t.limit)
 	}
 	if len(limits) > 0 {
-		r.limits, err = httplimit.New(limits)
+		var options []httplimit.Option
+		if exempt := rules.Exempt(f, client); exempt != nil {
+			options = append(options, httplimit.Skip(exempt))
+		}
+		r.limits, err = httplimit.New(limits, options...)
 	}
 	return err
 }
