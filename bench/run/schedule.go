@@ -181,9 +181,10 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		chosen := slices.Contains(few, peer.Name)
 		switch {
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
+		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // beside the same keys, not all others
 		case p.effort == Full,
 			p.effort == Default && row.Everyday() && cores == 1,
-			p.effort == Default && !(row.Returning && row.Keys == 1_000_000) && (quick && (cores == 1 || !row.Refused) || row.Hot ||
+			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
 				cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:
 			names = append(names, peer.Name)
@@ -217,7 +218,9 @@ func (p *Schedule) Estimate() time.Duration {
 			setup = 2.5 + 1.5*float64(len(c.subjects))
 		case c.row.Returning:
 			setup += float64(c.row.Keys) * 3e-6
-		case c.row.Draw == workload.Zipf, c.row.Draw == workload.Poisson:
+		case c.row.Draw == workload.Poisson:
+			setup = 0.35
+		case c.row.Draw == workload.Zipf:
 			setup = 0.7
 		case c.row.Draw == workload.Fresh:
 			setup = 1.1
