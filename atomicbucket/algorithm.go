@@ -59,6 +59,9 @@ type Algorithm interface {
 	// Idle reports whether having the record and having none are the same thing, from
 	// the tick now on.
 	Idle(s State, now uint64) bool
+	// IdleFor returns for how long a record that is idle at the tick now has been so, in any unit below 2^61: it is
+	// compared with what the same algorithm says of other records.
+	IdleFor(s State, now uint64) uint64
 	// UntilIdle returns the ticks until the record is idle, if nothing else is taken.
 	UntilIdle(s State, now uint64) uint64
 	// Debt returns how much of the limit is used up, in units of a Demand's cost.

@@ -173,6 +173,11 @@ func (w *FixedWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Wor
 // Idle reports whether the window is over.
 func (w *FixedWindow) Idle(s State, now uint64) bool { return w.UntilIdle(s, now) == 0 }
 
+// IdleFor returns for how many ticks a window that is over has been over.
+func (w *FixedWindow) IdleFor(s State, now uint64) uint64 {
+	return (now - uint64(s)>>w.bits) & (payloadMask >> w.bits)
+}
+
 // UntilIdle returns how many ticks are left of the window.
 func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {
 	left, _ := w.read(s, now)

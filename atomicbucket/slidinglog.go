@@ -114,6 +114,12 @@ func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 // Idle reports whether all requests have left the window.
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
+// IdleFor returns for how many ticks no request has been in the window.
+func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
+	g := l.unpack(s.Record(), now)
+	return now - min(g.newest+l.length, now)
+}
+
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, 0) }
 

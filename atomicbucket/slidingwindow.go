@@ -154,6 +154,12 @@ func (w *SlidingWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *W
 // Idle reports whether the estimate is 0, and stays 0.
 func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
 
+// IdleFor returns how many windows ago the key came last.
+func (w *SlidingWindow) IdleFor(s State, now uint64) uint64 {
+	circle := uint64(payloadMask) >> (2 * w.bits)
+	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & circle
+}
+
 // UntilIdle returns how many nanoseconds it is until the estimate is 0.
 func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
 	return w.until(w.read(s, now), 0)

@@ -163,6 +163,9 @@ func (b *TokenBucket) Refund(r Record, now uint64, d Demand, of Receipt, at *Wor
 // and having an idle one are the same thing.
 func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 }
 
+// IdleFor returns for how many ticks a full bucket has been full.
+func (b *TokenBucket) IdleFor(s State, now uint64) uint64 { return (now - uint64(s)) & payloadMask }
+
 // Debt returns how many ticks the bucket is from full, zero for an idle one.
 func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, now) }
 

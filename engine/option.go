@@ -135,8 +135,9 @@ func checkTiers(tiers []Policy) error {
 
 // SweepInterval sets the time between two sweeps, 1ms to 24h; 10s without it. A
 // sweep walks the table in steps of some tens of microseconds with a millisecond
-// of rest between them. Takers reclaim idle slots by themselves, so the interval
-// matters for [Stats] and for little else.
+// of rest between them. It counts the keys for [Stats]. In a table of which more than half is
+// used it forgets the keys whose bucket was full at the sweep before already. Requests reclaim slots by
+// themselves, so no request waits for a sweep.
 func SweepInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond || d > 24*time.Hour {

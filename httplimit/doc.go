@@ -42,5 +42,9 @@ A limit can cost more for some requests (Cost), be tried out first (Shadow), cou
 
 A decision on up to eight limits does not allocate, with any key function of this package. Headers cost two allocations
 with the default style and one limit: a string, and the array of values of the http.Header.
+
+# Stability
+
+The API follows semantic versions from v0.1.0 on.
 */
 package httplimit

@@ -2,12 +2,14 @@ package redislimit
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/redis/rueidis"
 
@@ -32,17 +34,19 @@ type clientConfig struct {
 	timeout    time.Duration
 	partitions int
 	breakAfter time.Duration
+	secret     [sha256.Size]byte
+	fullKeys   bool
 }
 
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
 type ClientOption func(*clientConfig) error
 
 // Prefix sets what the names of all keys in the store begin with; "weir" without it. It is 1 to 64 characters
-// and has no braces, because they would choose the slot in a cluster.
+// and has no braces, because they would choose the slot in a cluster, and no control characters.
 func Prefix(prefix string) ClientOption {
 	return func(c *clientConfig) error {
-		if prefix == "" || len(prefix) > 64 || strings.ContainsAny(prefix, "{}") {
-			return fmt.Errorf("redislimit: Prefix(%q): want 1 to 64 characters, without braces", prefix)
+		if prefix == "" || len(prefix) > 64 || strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl) {
+			return fmt.Errorf("redislimit: Prefix(%q): want 1 to 64 characters, without braces and control characters", prefix)
 		}
 		c.prefix = prefix
 		return nil
@@ -88,7 +92,7 @@ func BreakAfter(d time.Duration) ClientOption {
 func newClientConfig(options []ClientOption) (clientConfig, error) {
 	c := clientConfig{
 		prefix: defaults.Prefix, timeout: defaults.Timeout, partitions: defaults.Partitions,
-		breakAfter: defaults.BreakAfter,
+		breakAfter: defaults.BreakAfter, secret: noSecret,
 	}
 	for i, option := range options {
 		if option == nil {
@@ -110,9 +114,13 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //
 // It fails if the store does not answer within five seconds, or within the context.
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
+	config, err := newClientConfig(options)
+	if err != nil {
+		return nil, err
+	}
 	o, err := rueidis.ParseURL(address)
 	if err != nil {
-		return nil, fmt.Errorf("redislimit: the store's address is no redis://host:port: %w", err)
+		return nil, badAddress(address, err)
 	}
 	// A dead connection is given up soon, so that the store's return is noticed.
 	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
@@ -138,11 +146,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		if r.err != nil {
 			return nil, silent(o, r.err)
 		}
-		c, err := NewClient(r.redis, options...)
-		if err != nil {
-			r.redis.Close()
-			return nil, err
-		}
+		c := newClient(r.redis, config)
 		c.owned = true
 		return c, nil
 	case <-ctx.Done():
@@ -153,6 +157,16 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}()
 		return nil, silent(o, ctx.Err())
 	}
+}
+
+// badAddress is the error of an address that is none. What is wrong with one that may have a password in it is not
+// repeated: the password may be what is wrong with it.
+func badAddress(address string, cause error) error {
+	const want = "redislimit: the store's address is no redis://[[user]:password@]host:port[/database]"
+	if strings.Contains(address, "@") {
+		return errors.New(want + "; characters of a password that have a meaning in a URL are written as %40 for @, %2F for /, %3A for :")
+	}
+	return fmt.Errorf("%s: %w", want, cause)
 }
 
 // silent is the error of a store that does not answer.
@@ -170,12 +184,16 @@ func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newClient(redis, config), nil
+}
+
+func newClient(redis rueidis.Client, config clientConfig) *Client {
 	// Only a cluster cares which keys are in a call, and only its parts fail by themselves.
 	parts := 1
 	if redis.Mode() == rueidis.ClientModeCluster {
 		parts = config.partitions
 	}
-	return &Client{redis: redis, clientConfig: config, breakers: make([]breaker.Breaker, parts)}, nil
+	return &Client{redis: redis, clientConfig: config, breakers: make([]breaker.Breaker, parts)}
 }
 
 // Close closes the connections, if [Open] made them. Close the client's limiters before.

@@ -29,8 +29,8 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 }
 
 func newDesign(name string, policy engine.Policy, options []Option) (d design, err error) {
-	if name == "" || len(name) > 128 {
-		return d, fmt.Errorf("redislimit: a name of %d characters, %.140q: want 1 to 128", len(name), name)
+	if err := checkName(name); err != nil {
+		return d, err
 	}
 	if d.config, err = newConfig(name, options); err != nil {
 		return d, err

@@ -22,6 +22,8 @@ func TestCheckSaysWhatNewSays(t *testing.T) {
 	for want, a := range map[string]arguments{
 		"":                            {"api", bucket, nil},
 		"a name of 0 characters":      {"", bucket, nil},
+		"the name \"a{b}\": want no":  {"a{b}", bucket, nil},
+		"the name \"a\\nb\": want no": {"a\nb", bucket, nil},
 		"the zero Policy":             {"api", engine.Policy{}, nil},
 		"batches are not kept":        {"api", engine.BatchRefill(10, time.Second, 10), nil},
 		"limit of 4097 tokens":        {"api", engine.SlidingLog(4097, time.Minute), nil},

@@ -34,4 +34,8 @@
 //
 // Nothing waits longer than [Timeout] for it. When nothing but failures came for [BreakAfter] it is lost: tokens in hand are
 // spent, then the [FailurePolicy] decides, at once, and the store is tried four times a second.
+//
+// # Stability
+//
+// The API follows semantic versions from v0.1.0 on.
 package redislimit

@@ -122,7 +122,7 @@ func nodeKeys(t *testing.T, l *redislimit.Limiter, node *redistest.Server, n int
 	}
 	var names []string
 	for _, name := range strings.Fields(node.Do("KEYS", "*")) {
-		names = append(names, name[strings.LastIndex(name, ":")+1:])
+		names = append(names, name[strings.LastIndex(name, ":=")+2:])
 	}
 	require.GreaterOrEqual(t, len(names), n)
 	return names[:n]

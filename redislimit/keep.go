@@ -9,7 +9,7 @@ import (
 )
 
 // keep does what no request does: it asks a part of the store that is lost whether it is back, has the store charged
-// with what the shares admitted, gives back what leases did not use, and forgets idle leases.
+// with what the shares admitted, gives back what leases did not use, and forgets idle leases and old refusals.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -24,6 +24,7 @@ func (l *Limiter) keep() {
 				l.probe(part)
 			}
 		}
+		l.known.sweep(l.now())
 		if l.share != nil {
 			for key := range l.share.owed.Keys {
 				if l.canWait(key) {
@@ -46,7 +47,7 @@ func (l *Limiter) keep() {
 // request can name, which changes nothing.
 func (l *Limiter) probe(part int) {
 	_ = l.queues[part].put(question{ // refused if it is not time yet
-		key: l.name(part, ""), ask: script.Ask{}, answered: func(script.Answer, error) {},
+		key: l.namer.probe(part), ask: script.Ask{}, answered: func(script.Answer, error) {},
 	})
 }
 

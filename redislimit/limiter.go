@@ -21,8 +21,9 @@ import (
 type Limiter struct {
 	design
 	client *Client
-	prefix [2]string // of the keys: before the partition, and after it
+	namer  namer
 	queues []queue
+	known  *refusals
 	share  *share // decides while the store is lost; nil without that policy
 
 	leases *xsync.Map[string, *lease.Lease]
@@ -37,7 +38,7 @@ type Limiter struct {
 
 // New returns a limiter of the policy: a token bucket, a fixed window, a sliding window or a sliding log. name
 // is part of the keys' names in the store, as are the policy's numbers: limits of different names or numbers have
-// nothing in common. It is 1 to 128 characters without braces.
+// nothing in common. It is 1 to 128 characters, without braces and control characters.
 //
 // What does not fit, and a policy whose numbers the store cannot hold, are errors that say so; [Check] tells them
 // without a client.
@@ -50,11 +51,12 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		return nil, err
 	}
 	l := &Limiter{design: d, client: client, now: now, stop: make(chan struct{})}
+	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	l.prefix = [2]string{client.prefix + ":{p", "}:" + l.limit.Hash() + ":" + name + ":"}
+	l.namer = newNamer(&client.clientConfig, l.limit.Hash(), name)
 	l.queues = make([]queue, len(client.breakers))
 	for i := range l.queues {
 		l.queues[i] = queue{client: client, limit: l.limit, breaker: &client.breakers[i], now: l.now}
@@ -124,14 +126,7 @@ func (l *Limiter) queueOf(key string) *queue { return &l.queues[l.partition(key)
 // place returns the queue of a key, and what the key is called in the store.
 func (l *Limiter) place(key string) (*queue, string) {
 	p := l.partition(key)
-	return &l.queues[p%len(l.queues)], l.name(p, key)
-}
-
-// name returns what a key of a partition is called in the store.
-func (l *Limiter) name(partition int, key string) string {
-	p := partition
-	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
-	return l.prefix[0] + string(number[:]) + l.prefix[1] + key
+	return &l.queues[p%len(l.queues)], l.namer.name(p, key)
 }
 
 // Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand
@@ -139,13 +134,15 @@ func (l *Limiter) name(partition int, key string) string {
 func (l *Limiter) Allow(key string) bool {
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok {
-			if v, renew := held.Take(1, l.now); v == lease.Admitted {
-				if renew {
-					l.renew(held, key)
-				}
+			switch v, renew := held.Take(1, l.now); {
+			case v == lease.Admitted && renew:
+				l.renew(held, key, 1)
 				return true
-			} else if renew {
-				l.renew(held, key)
+			case v == lease.Admitted:
+				return true
+			case renew: // with the request
+				d, _ := l.strict(context.Background(), key, 1, held)
+				return d.Allowed
 			}
 		}
 	}
@@ -158,7 +155,8 @@ func (l *Limiter) Allow(key string) bool {
 //
 // A strict limiter asks the store, and waits for the client's timeout or until the context is done, whichever
 // is sooner. A leased one asks only what it cannot know: requests larger than a lease, and a key whose
-// overdraft is used up while there is plenty in the store. Remaining, RetryAfter and ResetAfter are then as of the
+// overdraft is used up while there is plenty in the store. Neither asks about what was refused lately
+// ([BelieveRefusals]). Remaining, RetryAfter and ResetAfter are then as of the
 // store's last answer.
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
@@ -169,12 +167,14 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 		return engine.Decision{Limit: limit, RetryAfter: engine.Never}, nil
 	case n == 0:
 		return engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
-	case l.terms != nil:
-		if d, known := l.local(key, n); known {
-			return d, nil
-		}
+	case l.terms == nil:
+		return l.strict(ctx, key, n, nil)
 	}
-	return l.strict(ctx, key, n)
+	d, known, carrier := l.local(key, n)
+	if known {
+		return d, nil
+	}
+	return l.strict(ctx, key, n, carrier)
 }
 
 // Refund gives n tokens back that were taken from the key; give no more than that, because a node does not
@@ -191,6 +191,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 		}
 		return nil
 	}
+	defer l.known.drop(key) // when the store has them
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok && held.Refund(n) {
 			return nil

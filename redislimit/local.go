@@ -8,32 +8,37 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides by what the node holds of the key, if that is enough to tell.
-func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool) {
+// local decides by what the node holds of the key, if that is enough to tell. Else the store has to be asked: with
+// the renewal of the lease that carries the request, if there is one.
+func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
 		if !ok {
 			if l.cold != nil {
 				if d := l.cold.Take(key, n); d.Allowed {
 					limit := l.limit.Tokens()
-					return engine.Decision{Allowed: true, Limit: limit, Remaining: limit - (l.terms.First - d.Remaining)}, true
+					d = engine.Decision{Allowed: true, Limit: limit, Remaining: limit - (l.terms.First - d.Remaining)}
+					return d, true, nil
 				}
 			}
 			if held, ok = l.lease(key); !ok {
-				return engine.Decision{}, false
+				return engine.Decision{}, false, nil
 			}
 		}
 		v, renew := held.Take(n, l.now)
+		if renew && v == lease.Unknown {
+			return engine.Decision{}, false, held
+		}
 		if renew {
-			l.renew(held, key)
+			l.renew(held, key, n)
 		}
 		switch v {
 		case lease.Admitted:
-			return l.decision(held, true), true
+			return l.decision(held, true), true, nil
 		case lease.Refused:
-			return l.decision(held, false), !l.isLost(key)
+			return l.decision(held, false), !l.isLost(key), nil
 		case lease.Unknown:
-			return engine.Decision{}, false
+			return engine.Decision{}, false, nil
 		}
 		l.forget(key, held) // retired, so it has to go
 	}
@@ -79,9 +84,12 @@ func (l *Limiter) isLost(key string) bool {
 	return l.queueOf(key).breaker.IsOpen()
 }
 
-// renew has the store asked for more tokens.
-func (l *Limiter) renew(held *lease.Lease, key string) { l.askFor(held, key, held.Renewal(l.now())) }
+// renew has the store asked for more tokens, after a request of n that does not wait for them.
+func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
+	l.askFor(held, key, held.Renewal(l.now(), n, false))
+}
 
+// askFor has the store asked what a lease wants to know, and ends that.
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	queue, name := l.place(key)
 	err := queue.put(question{name, ask, func(a script.Answer, err error) {

@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
@@ -45,11 +46,12 @@ type config struct {
 	overdraft uint64
 	onFailure FailurePolicy
 	maxKeys   int
+	believe   time.Duration
 	part      float64 // of the limit that the share is; 0: one of nodes parts
 }
 
 func newConfig(name string, options []Option) (config, error) {
-	c := config{nodes: defaults.Nodes, overdraft: defaults.Overdraft, maxKeys: defaults.MaxKeys}
+	c := config{nodes: defaults.Nodes, overdraft: defaults.Overdraft, maxKeys: defaults.MaxKeys, believe: defaults.Believe}
 	for i, option := range options {
 		if option == nil {
 			return c, fmt.Errorf("redislimit: %s: option %d of %d is nil", name, i+1, len(options))
@@ -121,7 +123,7 @@ func LocalShare(part float64) Option {
 	}
 }
 
-// MaxKeys sets for how many keys, at most, a node keeps leases, remembers first requests and keeps shares;
+// MaxKeys sets for how many keys, at most, a node keeps leases and shares, and remembers first requests and refusals;
 // 100,000 without it, 1 to 2^31-1. For keys beyond that the store is asked for every request.
 func MaxKeys(n int) Option {
 	return func(c *config) error {

@@ -71,6 +71,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if l.leases != nil {
 		l.leases.Delete(key) // a renewal that is under way ends in a lease that no call finds
 	}
+	defer l.known.drop(key) // when the store has deleted it
 	queue, name := l.place(key)
 	return queue.remove(ctx, name)
 }

@@ -29,7 +29,7 @@ func TestPeekTakesNothing(t *testing.T) {
 	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
 			server, store := mini(t)
-			l := limiter(t, store, policy)
+			l := limiter(t, store, policy, redislimit.BelieveRefusals(0))
 			assert.Equal(t, engine.Decision{Allowed: true, Limit: 5, Remaining: 5}, peek(t, l, "k", 5), "a key that was never seen")
 			assert.Empty(t, server.Keys())
 			take(t, l, "k", 3)

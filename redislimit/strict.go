@@ -9,15 +9,30 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/breaker"
+	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store.
-func (l *Limiter) strict(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	a, err := l.ask(ctx, key, script.Ask{Need: n, Want: n})
+// strict asks the store: with the renewal of the lease that carries the request, or by itself.
+func (l *Limiter) strict(ctx context.Context, key string, n uint64, carrier *lease.Lease) (engine.Decision, error) {
+	var a script.Answer
+	var paid bool
+	var err error
+	sent := l.now()
+	if carrier != nil {
+		a, paid, err = l.carry(ctx, key, n, carrier)
+	} else {
+		if d, known := l.known.of(key, n, sent); known {
+			return d, nil
+		}
+		a, err = l.ask(ctx, key, script.Ask{Need: n, Want: n})
+		paid = a.Granted == n
+	}
 	if err == nil {
 		l.settle(key)
-		return l.answered(a, a.Granted == n), nil
+		d := l.answered(a, paid)
+		l.known.remember(key, n, sent, d)
+		return d, nil
 	}
 	if !errors.Is(err, ErrStore) {
 		return engine.Decision{}, err // the context's
@@ -51,26 +66,56 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	if err := ctx.Err(); err != nil {
 		return script.Answer{}, err
 	}
-	type reply struct {
-		answer script.Answer
-		err    error
-	}
 	queue, name := l.place(key)
 	replies := make(chan reply, 1)
 	var givenUp atomic.Bool
-	err := queue.put(question{name, ask, func(a script.Answer, err error) { replies <- reply{a, err} }, &givenUp})
+	err := queue.put(question{name, ask, func(a script.Answer, err error) { replies <- reply{answer: a, err: err} }, &givenUp})
 	if err != nil {
 		return script.Answer{}, err
 	}
 	defer givenUp.Store(true)
+	r := l.wait(ctx, replies)
+	return r.answer, r.err
+}
+
+// carry has a renewal of a lease made with a request of n tokens, and reports whether that is paid. The renewal ends
+// whatever becomes of the request: of a request that is given up what it costs is stranded.
+func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
+	queue, name := l.place(key)
+	replies := make(chan reply, 1)
+	err := queue.put(question{name, held.Renewal(l.now(), n, true), func(a script.Answer, err error) {
+		if err != nil {
+			held.Fail(l.now())
+			replies <- reply{err: err}
+			return
+		}
+		replies <- reply{answer: a, paid: held.Apply(a, l.now())}
+	}, nil})
+	if err != nil {
+		held.Fail(l.now())
+		return script.Answer{}, false, err
+	}
+	r := l.wait(ctx, replies)
+	return r.answer, r.paid, r.err
+}
+
+// A reply is what became of a question.
+type reply struct {
+	answer script.Answer
+	paid   bool // a request that went with a renewal
+	err    error
+}
+
+// wait waits for a reply until the timeout is over or the context is done.
+func (l *Limiter) wait(ctx context.Context, replies <-chan reply) reply {
 	timer := time.NewTimer(l.client.timeout)
 	defer timer.Stop()
 	select {
 	case r := <-replies:
-		return r.answer, r.err
+		return r
 	case <-ctx.Done():
-		return script.Answer{}, ctx.Err()
+		return reply{err: ctx.Err()}
 	case <-timer.C:
-		return script.Answer{}, fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, l.client.timeout)
+		return reply{err: fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, l.client.timeout)}
 	}
 }

@@ -79,7 +79,7 @@ func (t *Table) raise(now int64) {
 // behind long enough to look indebted again.
 func (t *Table) advance(watermark, to uint64) bool {
 	if swept := t.swept.Load(); watermark > swept && watermark-swept > t.plan.Load().skew {
-		t.pass(int64(watermark), nil)
+		t.pass(int64(watermark), int64(watermark), nil)
 		return false
 	}
 	return t.watermark.CompareAndSwap(watermark, to)

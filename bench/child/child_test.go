@@ -21,7 +21,7 @@ var works = map[string]Work{
 	"fail":  Of(func(struct{}) (int, error) { return 0, errors.New("no luck") }),
 	"panic": Of(func(struct{}) (int, error) { panic("much worse") }),
 	"chat":  Of(func(struct{}) (int, error) { os.Stdout.WriteString("hello\n"); return 1, nil }),
-	"hang":  Of(func(struct{}) (int, error) { select {} }),
+	"hang":  Of(func(struct{}) (int, error) { time.Sleep(time.Hour); return 0, nil }),
 }
 
 func TestMain(m *testing.M) {

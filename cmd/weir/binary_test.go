@@ -100,20 +100,20 @@ func TestProgramReplays(t *testing.T) {
 	assert.NotEmpty(t, report.RefusedKeys)
 
 	t.Run("standard input gives the same", func(t *testing.T) {
-		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "-"))
+		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "--burst", "5", "-"))
 	})
 	t.Run("table, without a bar where nobody looks", func(t *testing.T) {
-		table := run(t, program, string(log), "replay", "--top", "1", "-")
+		table := run(t, program, string(log), "replay", "--top", "1", "--burst", "5", "-")
 		assert.Equal(t, 0, table.status)
 		assert.Empty(t, table.stderr)
-		assert.Regexp(t, `^standard input at token bucket 1/s burst 5, by ip\n\nrequests +500\n`, table.stdout)
+		assert.Regexp(t, `^standard input \(combined\) at token bucket 1/s burst 5, by ip\n\nrequests +500\n`, table.stdout)
 		assert.Contains(t, table.stdout, "most refused")
 	})
 	t.Run("doubts do not spoil the JSON", func(t *testing.T) {
 		doubtful := run(t, program, "nonsense\n"+string(log), "replay", "--json", "--limit", "1/d", "--max-keys", "1", "-")
 		assert.Equal(t, 0, doubtful.status)
 		assert.True(t, json.Valid([]byte(doubtful.stdout)))
-		assert.Contains(t, doubtful.stderr, `weir: lines skipped: 1, the first is line 1: no field after "nonsense"`)
+		assert.Contains(t, doubtful.stderr, `weir: lines skipped: 1, the first is line 1: no date in brackets`)
 		assert.Contains(t, doubtful.stderr, "weir: The figures are approximate")
 	})
 }
@@ -121,11 +121,11 @@ func TestProgramReplays(t *testing.T) {
 func TestProgramReplaysByAnyAlgorithm(t *testing.T) {
 	program := build(t)
 	for args, want := range map[string]string{
-		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
-		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","requests":500,"skipped":0,"keys":109,"allowed":363,"refused":137,`,
-		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
-		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
-		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":363,"refused":137,`,
+		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
 	} {
 		got := run(t, program, "", append(strings.Fields("replay --json --limit 6/15s "+args), excerpt)...)
 		assert.Equal(t, 0, got.status, got.stderr)
@@ -138,7 +138,7 @@ func TestProgramCompares(t *testing.T) {
 	table := run(t, program, "", "replay", "--compare", "--limit", "6/15s", excerpt)
 	assert.Equal(t, 0, table.status)
 	assert.Empty(t, table.stderr)
-	assert.True(t, strings.HasPrefix(table.stdout, excerpt+" at 6/15s, by ip\n"), table.stdout)
+	assert.True(t, strings.HasPrefix(table.stdout, excerpt+" (combined) at 6/15s, by ip\n"), table.stdout)
 	for _, row := range []string{
 		`token bucket 6/15s burst 6 +365 +135 +27\.00 % +12 +5 +27`,
 		`fixed window 6/15s +363 +137 +27\.40 % +12 +5 +27`,
@@ -207,7 +207,11 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"directory":         {"replay " + dir, 1, "is a directory"},
 		"truncated gzip":    {"replay " + truncated, 1, "truncated.gz: the gzip data breaks off after line 0"},
 		"empty input":       {"replay -", 1, "standard input: the log is empty"},
-		"another file":      {"replay go.mod", 1, "is it an access log?"},
+		"another file":      {"replay go.mod", 1, "line 1 is in no known format (nor is any after it); is it an access log?"},
+		"another format":    {"replay --format alb " + excerpt, 1, "none of its lines is in the format alb (line 1: the line ends too early)"},
+		"no such format":    {"replay --format apache x", 80, "--format apache: want combined, common, vhost_combined, nginx_json"},
+		"same log twice":    {"replay " + excerpt + " ./" + excerpt, 1, "its requests would count twice"},
+		"no such logs":      {"replay " + dir + "/*.log", 1, "there is no file whose name is of the form"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +227,8 @@ func TestProgramRefusesBadInput(t *testing.T) {
 
 func TestProgramServesUntilItIsTold(t *testing.T) {
 	for args, policy := range map[string]string{
-		"--limit 1/h": "token bucket 1/h burst 5",
+		"--limit 1/h --burst 5":                             "token bucket 1/h burst 5",
+		"--limit 5/h":                                       "token bucket 5/h burst 5",
 		"--algorithm batch-refill --limit 5/365d":           "batch refill 5/8760h0m0s burst 5",
 		"--algorithm fixed-window --limit 5/h":              "fixed window 5/1h0m0s",
 		"--algorithm fixed-window --aligned --limit 5/365d": "fixed window 5/8760h0m0s, aligned",

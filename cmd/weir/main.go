@@ -17,11 +17,13 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
 
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 )
 
@@ -49,10 +51,14 @@ func main() {
 	parser := kong.Must(&commands{},
 		kong.Name("weir"),
 		kong.Description(description),
-		kong.Vars{"algorithms": limit.List(), "compared": limit.Compared(), "version": versionText(buildInfo())},
+		kong.Vars{
+			"algorithms": limit.List(), "compared": limit.Compared(), "formats": strings.Join(accesslog.Formats(), ", "),
+			"version": versionText(buildInfo()),
+		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
-	kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
+	kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")),
+		kongcompletion.WithPredictor("format", complete.PredictSet(accesslog.Formats()...)))
 	args := os.Args[1:]
 	if len(args) == 0 {
 		args = []string{"--help"}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"time"
 
@@ -42,14 +41,6 @@ func (b bar) fraction(doing string, done float64) {
 	const whole = 1000
 	b.Describe(doing)
 	b.step(int(done*(whole-1)), whole) // finish is the end
-}
-
-// reader returns a reader of r that moves the bar by what is read.
-//
-// It is not an io.TeeReader, which would fail with the bar.
-func (b bar) reader(r io.Reader) io.Reader {
-	reader := progressbar.NewReader(r, b.ProgressBar)
-	return &reader
 }
 
 // finish takes the bar away.

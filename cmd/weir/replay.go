@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
@@ -13,17 +15,22 @@ import (
 type replayCommand struct {
 	limit.Flags
 	rulesFlags
-	Compare bool   `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
-	Key     string `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
-	Top     *uint  `placeholder:"N" help:"Most refused keys to show (default: 10)."`
-	JSON    bool   `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
-	File    string `arg:"" predictor:"file" help:"The access log, plain or gzip; - for standard input."`
+	Compare bool     `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
+	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
+	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
+	JSON    bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
+	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
+	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
 // Help is what "weir replay --help" says beyond the flags.
 func (*replayCommand) Help() string {
-	return `The log is in the Common or Combined Log Format. Its requests go through the limiter in the order of the log, each
-at the latest time stamp seen so far, because logs are slightly out of order.
+	return `The format of the log is detected: Apache's and nginx's common and combined, Apache's vhost_combined, JSON of nginx,
+Caddy, Traefik and Envoy, HAProxy's httplog, AWS ALB, the default text of Envoy and Istio, and any of these after a
+syslog header. A log that is in no known format, or in two, is an error: --format says which it is.
+
+Its requests go through the limiter in the order of the log, each at the latest time stamp seen so far, because logs
+are slightly out of order. Several files are merged by their time stamps, in whatever order they are given.
 
 Lines that are not in the format, or longer than 1 MiB, are skipped and counted, and the first few are shown with
 the reason. A log without any request, and one that breaks off, is an error.
@@ -32,13 +39,14 @@ Try it:
 
     weir replay --limit 10/m --burst 10 /var/log/nginx/access.log
     weir replay --limit 10/m --algorithm sliding-window /var/log/nginx/access.log
-    weir replay --limit 10/m --compare /var/log/nginx/access.log
+    weir replay --limit 10/m --compare /var/log/nginx/access.log*
+    journalctl -u haproxy -o short-iso | weir replay --limit 10/m --format haproxy -
 
-With --rules each request goes through all rules of the file that match it, all or nothing, as weir serve does it. A
-log holds the client, method, path, status, referer and user agent of a request: rules that match or count by
-anything else are reported as such and take no part. --suggest looks for the lowest rate for each burst that
-refuses at most so many percent of a rule's requests, and recommends one; each rule by itself, as if there
-were no others.
+With --rules each request goes through all rules of the file that match it, all or nothing, as weir serve does it. Rules
+that match or count by something that the log does not hold are reported as such and take no part: every format has the
+client, method, path and status of a request, some have the host, and some header fields. --suggest looks for the
+lowest rate for each burst that refuses at most so many percent of a rule's requests, and recommends one; each rule by
+itself, as if there were no others.
 
     weir replay --rules weir.yaml --html report.html /var/log/nginx/access.log
     weir replay --rules weir.yaml --suggest 0.1 /var/log/nginx/access.log
@@ -70,30 +78,35 @@ func (c *replayCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	source, err := accesslog.Open(c.File)
+	if formats := accesslog.Formats(); c.Format != "" && !slices.Contains(formats, c.Format) {
+		return limit.Misuse("--format %s: want %s", c.Format, strings.Join(formats, ", "))
+	}
+	log, err := accesslog.Open(c.Files, c.Format)
 	if err != nil {
 		return err
 	}
-	defer source.Close()
+	defer log.Close()
 
-	input, finish := io.Reader(source), func() {}
+	finish := func() {}
 	if !c.JSON {
-		bar := newByteBar(os.Stderr, source.Size, "replaying")
-		input, finish = bar.reader(source), bar.finish
+		bar := newByteBar(os.Stderr, log.Size(), "replaying")
+		log.Watch(func(read int64) { _ = bar.Set64(read) })
+		finish = bar.finish
 	}
-	got, err := run(accesslog.NewLines(input))
+	got, err := run(log)
 	finish()
 	if err != nil {
-		return fmt.Errorf("%s: %w", source.Name, err)
+		return fmt.Errorf("%s: %w", log.Name(), err)
 	}
+	name := fmt.Sprintf("%s (%s)", log.Name(), log.Format())
 	if got.rules != nil {
-		return c.writeRules(source.Name, got.rules, os.Stdout)
+		return c.writeRules(name, got.rules, os.Stdout)
 	}
-	return c.write(source.Name, got, os.Stdout, os.Stderr)
+	return c.write(name, got, os.Stdout, os.Stderr)
 }
 
 // work is a replay that only waits for its log.
-type work func(*accesslog.Lines) (replayed, error)
+type work func(*accesslog.Log) (replayed, error)
 
 // one returns the replay through one algorithm.
 func (c *replayCommand) one() (work, error) {
@@ -105,8 +118,8 @@ func (c *replayCommand) one() (work, error) {
 	if c.Top != nil {
 		top = min(*c.Top, 1<<31-1)
 	}
-	return func(lines *accesslog.Lines) (replayed, error) {
-		r, err := replay.Run(policy, c.Limiter, lines)
+	return func(log *accesslog.Log) (replayed, error) {
+		r, err := replay.Run(policy, c.Limiter, log)
 		if err != nil {
 			return replayed{}, err
 		}
@@ -124,8 +137,8 @@ func (c *replayCommand) all() (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(lines *accesslog.Lines) (replayed, error) {
-		r, err := replay.Compare(contest, c.Limiter, lines)
+	return func(log *accesslog.Log) (replayed, error) {
+		r, err := replay.Compare(contest, c.Limiter, log)
 		if err != nil {
 			return replayed{}, err
 		}

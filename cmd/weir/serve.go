@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/cmd/weir/internal/logs"
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
@@ -51,11 +51,19 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	// A write to a closed standard error is to fail, and not to end the program.
+	signal.Ignore(syscall.SIGPIPE)
+	log := logs.New(os.Stderr, file.Log)
+	defer log.Close()
+	for _, w := range file.Warnings() {
+		log.Warn(w)
+	}
 	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	server, err := serve.Start(serve.Config{File: file, Load: load, Version: versionOf(buildInfo()), Log: log})
+	server, err := serve.Start(serve.Config{
+		File: file, Load: load, Version: versionOf(buildInfo()), Log: log.Logger, SetLog: log.SetLevel,
+	})
 	if bad := (*serve.LimiterError)(nil); errors.As(err, &bad) && load == nil {
 		return limit.Misuse("%w", bad.Err) // --max-keys
 	}

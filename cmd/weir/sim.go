@@ -25,6 +25,7 @@ type simCommand struct {
 	Burst     uint64        `default:"200" help:"Tokens of a full bucket (default: ${default})."`
 	Load      float64       `default:"10" help:"What is offered to the first key, as a multiple of the limit (default: ${default})."`
 	Shares    string        `placeholder:"A/B/..." help:"The parts of the traffic that the nodes get, such as 90/5/3/2 (default: the same for each)."`
+	Cost      []uint64      `placeholder:"N,..." help:"Tokens that a request costs; of several, each as often as the others (default: 1)."`
 	RTT       time.Duration `name:"rtt" default:"1ms" help:"Round trip to the store (default: ${default})."`
 	Jitter    time.Duration `default:"0s" help:"Round trips last so much more or less (default: ${default})."`
 	Loss      float64       `default:"0" help:"The part of the store's replies that is lost, 0 to 1 (default: ${default})."`
@@ -112,7 +113,7 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
 		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
-		AwayEvery: c.DownEvery, CutOff: c.CutOff,
+		Costs: c.Cost, AwayEvery: c.DownEvery, CutOff: c.CutOff,
 		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailLocal, "closed": redislimit.FailClosed}[c.OnLoss],
 	}
 	if c.Down != "" {

@@ -45,6 +45,7 @@ const (
 	peek
 	reset
 	sweep
+	sweepEpoch
 	refund
 	adopt
 	reserve
@@ -81,6 +82,9 @@ func (c call) String() string {
 	case adopt:
 		return fmt.Sprintf("adopt plan %d at %d", c.n, c.late)
 	}
+	if c.verb == sweepEpoch {
+		return fmt.Sprintf("sweep an epoch at %d", c.late)
+	}
 	return fmt.Sprintf("sweep at %d", c.late)
 }
 
@@ -91,6 +95,7 @@ func takes(key, n uint64) call { return call{verb: take, key: key, n: n} }
 func peeks(key uint64) call    { return call{verb: peek, key: key} }
 func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
+func sweepsEpoch() call        { return call{verb: sweepEpoch} }
 func refunds(key, n uint64) call {
 	return call{verb: refund, key: key, n: n}
 }
@@ -148,6 +153,8 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *atomicbucke
 		t.Reset(p)
 	case sweep:
 		t.Sweep(c.now(), nil)
+	case sweepEpoch:
+		t.SweepEpoch(c.now(), nil)
 	case refund:
 		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, atomicbucket.Receipt{}), 0) // if there is no record nothing is used
 	case adopt:

@@ -254,7 +254,7 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	switch {
 	case c.verb == reset && label == c.key:
 		key.full = 0
-	case owed == 0 && (c.verb == take || c.verb == reserve || c.verb == sweep || c.verb == adopt):
+	case owed == 0 && (c.verb == take || c.verb == reserve || c.verb == sweep || c.verb == sweepEpoch || c.verb == adopt):
 	case (c.verb == take || c.verb == reserve) && s.overflow == shard.Evict && label != c.key && to.Tag() == atomicbucket.Claimed:
 		s.evictions++
 		s.forgiven += s.algorithm.Tokens(owed)

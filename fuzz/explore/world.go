@@ -82,7 +82,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 		for _, c := range program {
 			if c.verb == adopt {
 				w.planned = true
-			} else if c.verb != sweep {
+			} else if c.verb != sweep && c.verb != sweepEpoch {
 				w.shadow.owner(c.key)
 			}
 			w.cancels = w.cancels || c.verb == cancel

@@ -119,11 +119,16 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// tools fails the test where the checker cannot run.
+// tools skips the test where the checker cannot run: never where CI is set.
 func tools(t *testing.T) {
 	for _, tool := range []string{"spin", "gcc"} {
-		_, err := exec.LookPath(tool)
-		require.NoError(t, err, "this test needs Spin and a C compiler: .ci/install spin gcc libc6-dev")
+		if _, err := exec.LookPath(tool); err == nil {
+			continue
+		}
+		if os.Getenv("CI") != "" {
+			t.Fatalf("there is no %s on the PATH", tool)
+		}
+		t.Skipf("there is no %s on the PATH: make test-mutants installs it; on Debian: apt-get install spin gcc libc6-dev", tool)
 	}
 }
 

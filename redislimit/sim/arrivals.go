@@ -9,6 +9,7 @@ import (
 type arrivals struct {
 	random      *rand.Rand
 	nodes, keys *lottery
+	costs       []uint64
 	mean        float64 // ns between two
 	at          float64 // ns
 }
@@ -17,15 +18,35 @@ func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
 	first := s.perMicrosecond() / 1000 * s.Load // of the first key, in each ns
 	// The weight of the first key is 1.
 	return &arrivals{
-		random: rand.New(rand.NewPCG(s.Seed, 1)), nodes: nodes, keys: keys,
-		mean: 1 / (first * keys.total),
+		random: rand.New(rand.NewPCG(s.Seed, 1)), nodes: nodes, keys: keys, costs: s.costs(),
+		mean: s.meanCost() / (first * keys.total),
 	}
 }
 
-// next returns the time of a request, in ns since the start, its node and its key.
-func (a *arrivals) next() (at int64, node, key uint32) {
+// next returns the time of a request, in ns since the start, its node, its key and its cost.
+func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	a.at += a.random.ExpFloat64() * a.mean
-	return int64(a.at), a.nodes.draw(a.random), a.keys.draw(a.random)
+	node, key, cost = a.nodes.draw(a.random), a.keys.draw(a.random), a.costs[0]
+	if len(a.costs) > 1 {
+		cost = a.costs[a.random.IntN(len(a.costs))]
+	}
+	return int64(a.at), node, key, cost
+}
+
+// costs returns the costs of requests, each of which is as frequent as the others.
+func (s *Scenario) costs() []uint64 {
+	if s.Costs == nil {
+		return []uint64{1}
+	}
+	return s.Costs
+}
+
+func (s *Scenario) meanCost() float64 {
+	sum := uint64(0)
+	for _, cost := range s.costs() {
+		sum += cost
+	}
+	return float64(sum) / float64(len(s.costs()))
 }
 
 // nodeWeights returns those of the nodes.

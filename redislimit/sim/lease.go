@@ -47,13 +47,13 @@ func newLeases(w *world) *leases {
 	return s
 }
 
-func (s *leases) arrive(node, key uint32) {
+func (s *leases) arrive(node, key uint32, n uint64) {
 	id := pair(node, key)
 	number, known := s.numbers[id]
 	if !known {
-		if s.first[id] < s.terms.First {
-			s.first[id]++
-			s.admit(key)
+		if s.first[id]+n <= s.terms.First {
+			s.first[id] += n
+			s.admit(key, n)
 			return
 		}
 		number = s.all.put(lease.New(s.terms, s.first[id]))
@@ -63,21 +63,26 @@ func (s *leases) arrive(node, key uint32) {
 	}
 	l := s.all.at[number]
 	before, _ := l.Held()
-	verdict, renew := l.Take(1, func() int64 { return s.clock(node) })
+	verdict, renew := l.Take(n, func() int64 { return s.clock(node) })
 	switch verdict {
 	case lease.Admitted:
-		s.admit(key)
+		s.admit(key, n)
 		after, _ := l.Held()
 		s.hold(key, int64(after)-int64(before))
 	case lease.Unknown:
-		s.request(node, key)
+		if renew {
+			s.send(node, key, number, n, l.Renewal(s.clock(node), n, true))
+		} else {
+			s.request(node, key, n)
+		}
+		return
 	case lease.Refused:
 		if s.isLost(node) {
-			s.request(node, key)
+			s.request(node, key, n)
 		}
 	}
 	if renew {
-		s.send(node, key, number, l.Renewal(s.clock(node)))
+		s.send(node, key, number, 0, l.Renewal(s.clock(node), n, false))
 	}
 }
 
@@ -87,18 +92,21 @@ func (s *leases) look(node, key, number uint32) {
 }
 
 // request asks the store about a request.
-func (s *leases) request(node, key uint32) {
-	if !s.put(node, question{what: leaseRequest, key: key}) {
-		s.shares.arrive(node, key)
+func (s *leases) request(node, key uint32, n uint64) {
+	if !s.put(node, question{what: leaseRequest, key: key, cost: n}) {
+		s.shares.arrive(node, key, n)
 	}
 }
 
-// send asks the store what a lease wants to know.
-func (s *leases) send(node, key, number uint32, ask script.Ask) {
+// send asks the store what a lease wants to know, and a request of n tokens with it, or none.
+func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	slot := s.asks.put(asking{lease: number, ask: ask})
-	if !s.put(node, question{key: key, slot: slot}) {
+	if !s.put(node, question{key: key, slot: slot, cost: n}) {
 		s.asks.drop(slot)
 		s.all.at[number].Fail(s.clock(node))
+		if n > 0 {
+			s.shares.arrive(node, key, n)
+		}
 	}
 }
 
@@ -112,7 +120,7 @@ func (s *leases) happen(e event) {
 		l := s.all.at[e.slot]
 		settle, gone := l.Expire(s.clock(e.node))
 		if settle {
-			s.send(e.node, e.key, e.slot, l.Settlement(s.clock(e.node)))
+			s.send(e.node, e.key, e.slot, 0, l.Settlement(s.clock(e.node)))
 		}
 		if gone {
 			s.all.drop(e.slot)
@@ -144,7 +152,7 @@ func (s *leases) answered(node uint32, q *question) {
 		s.shares.settled(node, q)
 		return
 	case q.what == leaseRequest && q.failed:
-		s.shares.arrive(node, q.key)
+		s.shares.arrive(node, q.key, q.cost)
 		return
 	case q.what == leaseRequest:
 		s.shares.settle(s.transport, node, q.key)
@@ -158,12 +166,20 @@ func (s *leases) answered(node uint32, q *question) {
 			s.hold(q.key, -int64(c.ask.Returned))
 		}
 		l.Fail(s.clock(node))
+		if q.cost > 0 {
+			s.shares.arrive(node, q.key, q.cost)
+		}
 		return
 	}
 	before, _ := l.Held()
-	l.Apply(c.answer, s.clock(node))
+	granted := c.answer.Granted
+	if l.Apply(c.answer, s.clock(node)) {
+		s.admit(q.key, q.cost)
+		s.hold(q.key, -int64(q.cost))
+		granted -= q.cost
+	}
 	after, _ := l.Held()
-	s.hold(q.key, int64(after)-int64(before)-int64(c.answer.Granted)) // 0, unless more than fits
+	s.hold(q.key, int64(after)-int64(before)-int64(granted)) // 0, unless more than fits
 	s.shares.settle(s.transport, node, q.key)
 }
 

@@ -17,9 +17,11 @@ type Report struct {
 	Seconds float64  `json:"seconds"`
 	Seed    uint64   `json:"seed"`
 	Away    *Span    `json:"away,omitempty"` // when the store could not be reached, in nanoseconds
+	Costs   []uint64 `json:"costs"`          // tokens of requests, each as often as the others
 	Offered uint64   `json:"offered"`        // requests for all keys
+	Tokens  uint64   `json:"offered_tokens"` // that they ask for; all that follows is in tokens
 	Asked   uint64   `json:"asked"`          // keys that were asked for at all
-	Ideal   uint64   `json:"ideal"`          // requests that one limiter for all would have admitted
+	Ideal   uint64   `json:"ideal"`          // what one limiter for all would have admitted
 	Limit   float64  `json:"limit"`          // rate*T, of each key
 	Allowed float64  `json:"allowed"`        // burst + rate*T, of each key
 	Results []Result `json:"results"`        // in the order of the strategies
@@ -65,13 +67,14 @@ func newReport(s *Scenario, ideal *central) *Report {
 	limit := s.perMicrosecond() * float64(s.Time/time.Microsecond)
 	r := &Report{
 		Nodes: s.Nodes, Keys: s.Keys, Rate: s.Rate.String(), Burst: s.Burst, Load: s.Load, Seconds: s.Time.Seconds(), Seed: s.Seed,
+		Costs: s.costs(), Offered: ideal.requests,
 		Limit: limit, Allowed: limit + float64(s.Burst),
 	}
 	if s.Away != (Span{}) {
 		r.Away = &s.Away
 	}
 	for key, offered := range ideal.offered {
-		r.Offered += uint64(offered)
+		r.Tokens += offered
 		r.Ideal += ideal.keys[key].admitted
 		if offered > 0 {
 			r.Asked++
@@ -138,7 +141,7 @@ func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
 		o.Refused += want - min(a.admitted, want)
 		o.Worst = max(o.Worst, a.excess)
 	}
-	o.RefusedShare = float64(o.Refused) / float64(max(r.Offered, 1))
+	o.RefusedShare = float64(o.Refused) / float64(max(r.Tokens, 1))
 	o.Holds = o.Worst <= o.WorstBound+rounding
 	r.Results = append(r.Results, o)
 }

@@ -9,8 +9,8 @@ import (
 
 // limiting is a strategy at work in its world.
 type limiting interface {
-	arrive(node, key uint32) // a request, now
-	happen(event)            // what was put into the queue, now
+	arrive(node, key uint32, n uint64) // a request of n tokens, now
+	happen(event)                      // what was put into the queue, now
 }
 
 // Progress is how far a run is.
@@ -85,12 +85,12 @@ func play(w *world, l limiting, a *arrivals, step func(done float64) error) erro
 		w.now = t
 	}
 	for i := 0; ; i++ {
-		at, node, key := a.next()
+		at, node, key, n := a.next()
 		if at >= end {
 			break
 		}
 		until(at)
-		l.arrive(node, key)
+		l.arrive(node, key, n)
 		if i%often == 0 {
 			if err := step(float64(at) / float64(end)); err != nil {
 				return err
@@ -104,18 +104,20 @@ func play(w *world, l limiting, a *arrivals, step func(done float64) error) erro
 // central is the ideal: one limiter that hears of every request at once.
 type central struct {
 	*world
-	store   *store
-	offered []uint32
+	store    *store
+	requests uint64
+	offered  []uint64 // tokens, of each key
 }
 
 func newCentral(s *Scenario) *central {
-	return &central{newWorld(s, 0), newStore(s), make([]uint32, s.Keys)}
+	return &central{newWorld(s, 0), newStore(s), 0, make([]uint64, s.Keys)}
 }
 
-func (c *central) arrive(_, key uint32) {
-	c.offered[key]++
-	if c.store.take(key, c.micros()) {
-		c.admit(key)
+func (c *central) arrive(_, key uint32, n uint64) {
+	c.requests++
+	c.offered[key] += n
+	if c.store.take(key, c.micros(), n) {
+		c.admit(key, n)
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields but Traffic, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure, Skew
+// A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure, Skew
 // and Overdraft must be set; [Default] has a value for each, which is the product's where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
@@ -21,12 +22,15 @@ type Scenario struct {
 	Zipf  float64       // the k-th key is asked for k^-Zipf times as often as the first, 0 to 4
 	Rate  engine.Rate   // of each key: a whole number of tokens in a whole number of microseconds
 	Burst uint64        // tokens of a full bucket, 1 to 1,000,000,000
-	Load  float64       // what is offered to the first key, as a multiple of Rate, above 0 and at most 1000
+	Load  float64       // tokens that are asked for of the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long, 1 ms to 24 h
 
 	// Traffic has the parts of the traffic that the nodes get, in any unit and none of them negative: as many as
 	// there are nodes, or nil for even ones. 90, 5, 3, 2 is one busy node of four.
 	Traffic []float64
+
+	// Costs are what requests cost, in tokens: each of them as often as the others. nil is 1 for all.
+	Costs []uint64
 
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
 	Jitter    time.Duration // round trips last RTT ± Jitter, evenly; at most RTT
@@ -93,6 +97,10 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
 	case s.OnFailure != redislimit.FailLocal && s.OnFailure != redislimit.FailClosed:
 		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailLocal or FailClosed", s.OnFailure)
+	case s.Costs != nil && len(s.Costs) == 0:
+		return fmt.Errorf("sim: no costs: want one at least, or nil")
+	case len(s.Costs) > 0 && (slices.Min(s.Costs) < 1 || slices.Max(s.Costs) > s.Burst):
+		return fmt.Errorf("sim: costs of %d tokens: want 1 to the burst of %d", s.Costs, s.Burst)
 	case len(s.Strategies) == 0:
 		return fmt.Errorf("sim: no strategies")
 	}

@@ -41,7 +41,7 @@ func newSettle(w *world, interval time.Duration) *settle {
 	return s
 }
 
-func (s *settle) arrive(node, key uint32) {
+func (s *settle) arrive(node, key uint32, n uint64) {
 	id := pair(node, key)
 	number, known := s.numbers[id]
 	if !known {
@@ -53,9 +53,9 @@ func (s *settle) arrive(node, key uint32) {
 	if window := s.clock(node) / s.period; window != c.window {
 		c.window, c.known, c.own = window, 0, 0
 	}
-	if c.known+c.own < s.limit {
-		c.own++
-		s.admit(key)
+	if c.known+c.own+n <= s.limit {
+		c.own += n
+		s.admit(key, n)
 	}
 	if !c.talking {
 		c.talking = true

@@ -42,7 +42,7 @@ func (s *localShares) settled(node uint32, q *question) {
 }
 
 // arrive is a request that the store did not decide.
-func (s *localShares) arrive(node, key uint32) {
+func (s *localShares) arrive(node, key uint32, n uint64) {
 	if s.scenario.OnFailure != redislimit.FailLocal {
 		return
 	}
@@ -52,8 +52,8 @@ func (s *localShares) arrive(node, key uint32) {
 		m = &script.Model{}
 		s.keys[id] = m
 	}
-	if m.Ask(s.limit, s.micros(), script.Ask{Need: 1, Want: 1}).Granted == 1 {
-		s.admit(key)
-		s.owed.Add(id, 1)
+	if m.Ask(s.limit, s.micros(), script.Ask{Need: n, Want: n}).Granted == n {
+		s.admit(key, n)
+		s.owed.Add(id, n)
 	}
 }

@@ -127,7 +127,7 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 					held--
 				}
 			case 2:
-				w.admit(0)
+				w.admit(0, 1)
 				admitted++
 				for _, from := range all {
 					worst = max(worst, admitted-from.admitted-w.rate*float64(w.micros()-from.at)-from.held)

@@ -19,7 +19,7 @@ func (s *store) ask(key uint32, now int64, a script.Ask) script.Answer {
 	return s.keys[key].Ask(s.limit, now, a)
 }
 
-// take takes a token, if there is one.
-func (s *store) take(key uint32, now int64) bool {
-	return s.ask(key, now, script.Ask{Need: 1, Want: 1}).Granted == 1
+// take takes n tokens, if they are there.
+func (s *store) take(key uint32, now int64, n uint64) bool {
+	return s.ask(key, now, script.Ask{Need: n, Want: n}).Granted == n
 }

@@ -16,9 +16,9 @@ func newStrict(w *world) *strict {
 	return s
 }
 
-func (s *strict) arrive(node, key uint32) {
-	if !s.put(node, question{key: key}) {
-		s.shares.arrive(node, key)
+func (s *strict) arrive(node, key uint32, n uint64) {
+	if !s.put(node, question{key: key, cost: n}) {
+		s.shares.arrive(node, key, n)
 	}
 }
 
@@ -27,7 +27,7 @@ func (s *strict) answered(node uint32, q *question) {
 	case q.what == shareSettlement:
 		s.shares.settled(node, q)
 	case q.failed:
-		s.shares.arrive(node, q.key)
+		s.shares.arrive(node, q.key, q.cost)
 	default:
 		s.shares.settle(s.transport, node, q.key)
 	}
@@ -43,7 +43,7 @@ func (t *transport) decide(store *store, q *question) {
 	if t.now-q.since > int64(t.scenario.Timeout) {
 		q.failed = true
 	}
-	if store.take(q.key, t.micros()) && !q.failed {
-		t.admit(q.key)
+	if store.take(q.key, t.micros(), q.cost) && !q.failed {
+		t.admit(q.key, q.cost)
 	}
 }

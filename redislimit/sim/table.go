@@ -13,6 +13,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var out bytes.Buffer
 	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "requests\t%d\n", r.Offered)
+	if r.Tokens != r.Offered {
+		fmt.Fprintf(tw, "tokens\t%d\tthat they cost; what follows is in tokens\n", r.Tokens)
+	}
 	fmt.Fprintf(tw, "ideal\t%d\tadmitted by one limiter for all\n", r.Ideal)
 	if r.Keys > 1 {
 		fmt.Fprintf(tw, "keys\t%d\tof which %d were asked for\n", r.Keys, r.Asked)

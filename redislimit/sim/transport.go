@@ -10,6 +10,7 @@ type question struct {
 	what   uint8 // of the strategy
 	key    uint32
 	slot   uint32 // of what the strategy remembers about it
+	cost   uint64 // of a request
 	debt   uint64 // of a shareSettlement
 	failed bool   // there is no answer, or not in time
 	gone   bool   // it never came to the store

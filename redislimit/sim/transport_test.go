@@ -117,7 +117,7 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	l := newLeases(w)
 	for at := range 40 {
 		w.until(time.Duration(at)*time.Millisecond, l)
-		l.arrive(0, 0)
+		l.arrive(0, 0, 1)
 	}
 	held := func() (tokens uint64) {
 		for _, one := range l.all.at {

@@ -25,7 +25,7 @@ type world struct {
 // difference of two sums: of those until its end, and of those until its beginning and what is held. So
 // the worst interval until now is known from the lowest of the latter.
 type account struct {
-	admitted uint64
+	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
 	asked    uint64  // questions to the store about it
 	low      float64 // 0, that of the whole run, in windows: they admit two limits at once where they meet
@@ -67,11 +67,11 @@ func (w *world) look(a *account) {
 	}
 }
 
-// admit counts a request that is admitted now.
-func (w *world) admit(key uint32) {
+// admit counts a request of n tokens that is admitted now.
+func (w *world) admit(key uint32, n uint64) {
 	a := &w.keys[key]
 	w.look(a)
-	a.admitted++
+	a.admitted += n
 	a.excess = max(a.excess, w.sum(a)-a.low)
 }
 

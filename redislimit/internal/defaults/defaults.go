@@ -21,6 +21,7 @@ const (
 	Nodes     = 4
 	Overdraft = 8
 	MaxKeys   = 100_000
+	Believe   = KeepEvery // a refusal
 )
 
 // KeepEvery is how often a limiter looks at its leases, at what its shares owe, and at a lost store: once in the

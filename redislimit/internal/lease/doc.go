@@ -24,8 +24,9 @@
 // counted and serve; L4 in flagged, serve and check; L5 in changed, flagged and check. On real
 // cores TestNothingIsSpentTwice shows L1 to L3.
 //
-// L1. A token is in hand only after the store's answer said that it was charged. Spending is one
-// CAS that takes it away, so no two requests spend it.
+// L1. A token is in hand only after the store's answer said that it was charged. Spending is one CAS that takes it
+// away, so no two requests spend it. A request that went with a renewal is paid from what that granted, and what it
+// costs never comes into the hand.
 //
 // L2. Debt is at most the overdraft, is made only while the lease is healthy, and stays until an answer says
 // that it was charged. When the answer is lost it may be charged twice, never not at all.

@@ -28,14 +28,14 @@ var mutants = []mutant{
 	{"L1", "a request that lost the race for the last token is admitted", "two takers of the last token", "L1", []edit{
 		{leaseGo, cas, "if l.word.CompareAndSwap(uint64(w), uint64(next)) || v == Admitted && !renew {\n\t\t\treturn v, renew"},
 	}},
-	{"L1", "what is asked for is in hand before the answer", "two takers of a new lease", "L1", []edit{
-		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "Debt: w.debt()}\n\tl.word.Add(l.asked.Want)\n\treturn l.asked\n}\n\n// Settlement"},
-		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(0, l.asked.Debt, &isHealthy)"},
+	{"L1", "what is asked for is in hand before the answer", "takers of more than the overdraft", "L1", []edit{
+		{leaseGo, "\t}\n\treturn l.asked\n}\n\n// Settlement", "\t}\n\tl.word.Add(l.asked.Want)\n\treturn l.asked\n}\n\n// Settlement"},
+		{leaseGo, "l.end(granted, l.asked.Debt, &isHealthy)", "l.end(0, l.asked.Debt, &isHealthy)"},
 	}},
 	{"L1", "what was wanted is in hand, whatever was granted", "two takers, and the store has nothing", "L1", []edit{
-		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(l.asked.Want, l.asked.Debt, &isHealthy)"},
+		{leaseGo, "l.end(granted, l.asked.Debt, &isHealthy)", "l.end(l.asked.Want, l.asked.Debt, &isHealthy)"},
 	}},
-	{"L1", "what was asked for is in hand without an answer", "one taker", "L1", []edit{
+	{"L1", "what was asked for is in hand without an answer", "a taker of more than is in hand", "L1", []edit{
 		{leaseGo, "l.end(0, 0, nil)", "l.end(l.asked.Want, 0, nil)"},
 	}},
 	{"L1", "the end of a renewal does not compare", "three takers of four tokens", "L1", []edit{
@@ -45,7 +45,16 @@ var mutants = []mutant{
 		{leaseGo, "max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1)", "l.terms.Cap()"},
 	}},
 	{"L1", "a renewal wants more than there is room for", "a taker of more than is in hand, and that is much", "L1", []edit{
-		{leaseGo, "Want: min(want, room)", "Want: want"},
+		{leaseGo, "l.asked.Want += min(l.terms.bounded(p.last*ahead), room)", "l.asked.Want += l.terms.bounded(p.last * ahead)"},
+	}},
+	{"L1", "what a request costs that went with a renewal comes into the hand, too", "a taker of more than is in hand", "L1", []edit{
+		{leaseGo, "granted, paid = granted-l.carried, true", "paid = true"},
+	}},
+	{"L1", "a request that went with a renewal is paid without a grant", "two takers twice, and the store has nothing", "L1", []edit{
+		{leaseGo, "if l.carried > 0 && granted >= l.carried {\n\t\tgranted, paid = granted-l.carried, true", "if l.carried > 0 {\n\t\tgranted, paid = granted-min(granted, l.carried), true"},
+	}},
+	{"L1", "a request that went with a renewal is not paid", "a taker of more than is in hand", "L1", []edit{
+		{leaseGo, "granted, paid = granted-l.carried, true", "granted = granted - l.carried"},
 	}},
 	{"L1", "a refund takes the room of a renewal", "refund beside a large renewal", "L1", []edit{
 		{leaseGo, "if w&renewing != 0 {\n\t\t\tmost /= 2", "if false {\n\t\t\tmost /= 2"},
@@ -64,7 +73,7 @@ var mutants = []mutant{
 		{leaseGo, "healthy.with(0, debt)", "healthy.with(0, 0*debt)"},
 	}},
 	{"L2", "overdraft is given where the store may have nothing", "two takers twice, and the store has nothing", "L2", []edit{
-		{leaseGo, "if w&healthy != 0 && debt+n", "if debt+n"},
+		{leaseGo, "case w&healthy != 0 && debt+n", "case debt+n"},
 	}},
 	{"L2", "a refusal leaves it healthy", "two takers, and the store has nothing", "L2", []edit{
 		{leaseGo, "next &^= healthy", "next &^= 0"},
@@ -76,22 +85,22 @@ var mutants = []mutant{
 		{leaseGo, "w.debt()-charged)", "0*charged)"},
 	}},
 	{"L2", "debt is off when the store is asked", "one taker", "L2", []edit{
-		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "Debt: w.debt()}\n\tl.word.Add(-w.debt() << debtShift)\n\treturn l.asked\n}\n\n// Settlement"},
+		{leaseGo, "\t}\n\treturn l.asked\n}\n\n// Settlement", "\t}\n\tl.word.Add(-w.debt() << debtShift)\n\treturn l.asked\n}\n\n// Settlement"},
 	}},
 	{"L2", "debt is off when the store is asked, and with the answer", "looks at a debt beside a taker", "L2", []edit{
 		{leaseGo, "uint64(w.with(0, w.debt())+generation)", "uint64(w.with(0, 0)+generation)"},
 	}},
 	{"L2", "debt is not asked for", "one taker", "L2", []edit{
-		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "}\n\treturn l.asked\n}\n\n// Settlement"},
+		{leaseGo, "Want: l.carried, Debt: w.debt()}", "Want: l.carried}"},
 	}},
 	{"L2", "a settlement leaves the debt", "looks at a debt beside a taker", "L2", []edit{
 		{leaseGo, "Debt: w.debt(), Window: l.window}", "Window: l.window}"},
 	}},
 	{"L2", "what is off is read again after the question", "two takers of a new lease", "L2", []edit{
-		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(a.Granted, state(l.word.Load()).debt(), &isHealthy)"},
+		{leaseGo, "l.end(granted, l.asked.Debt, &isHealthy)", "l.end(granted, state(l.word.Load()).debt(), &isHealthy)"},
 	}},
 	{"L2", "an answer takes no debt off", "one taker", "L2", []edit{
-		{leaseGo, "l.end(a.Granted, l.asked.Debt, &isHealthy)", "l.end(a.Granted, 0, &isHealthy)"},
+		{leaseGo, "l.end(granted, l.asked.Debt, &isHealthy)", "l.end(granted, 0, &isHealthy)"},
 	}},
 
 	{"L3", "what is given back stays in hand", "a look at two tokens beside a taker", "L3", []edit{
@@ -101,7 +110,7 @@ var mutants = []mutant{
 		{leaseGo, "if l.word.CompareAndSwap(uint64(w), uint64(w.with(0, w.debt())+generation)) {", "if l.word.Store(uint64(w.with(0, w.debt()) + generation)); true {"},
 	}},
 	{"L3", "a settlement gives back what was in hand before", "a look at two tokens beside a taker", "L3", []edit{
-		{leaseGo, "\tl.sent = now\n\tfor {\n", "\tl.sent = now\n\tbefore := state(l.word.Load())\n\tfor {\n"},
+		{leaseGo, "\tl.sent, l.carried = now, 0\n\tfor {\n", "\tl.sent, l.carried = now, 0\n\tbefore := state(l.word.Load())\n\tfor {\n"},
 		{leaseGo, "Returned: w.tokens(), Debt", "Returned: before.tokens(), Debt"},
 	}},
 	{"L3", "what is given back is in hand again when the answer is lost", "a look at two tokens beside a taker", "L3", []edit{
@@ -115,8 +124,11 @@ var mutants = []mutant{
 	{"L4", "whoever takes the last tokens renews", "three takers of four tokens", "L4", []edit{
 		{leaseGo, "renew = w&renewing == 0 && tokens-n", "renew = tokens-n"},
 	}},
-	{"L4", "whoever finds nothing renews", "two takers of a new lease", "L4", []edit{
-		{leaseGo, "renew, v = w&renewing == 0, Refused", "renew, v = true, Refused"},
+	{"L4", "whoever takes on overdraft renews", "two takers of a new lease", "L4", []edit{
+		{leaseGo, "Admitted, w&renewing == 0", "Admitted, true"},
+	}},
+	{"L4", "whoever is not paid from the hand renews", "takers of more than the overdraft", "L4", []edit{
+		{leaseGo, "v, renew = Unknown, w&renewing == 0", "v, renew = Unknown, true"},
 	}},
 	{"L4", "a look settles what is being renewed", "a look at four tokens beside a taker", "L4", []edit{
 		{leaseGo, "case w&(renewing|retired) != 0:", "case w&retired != 0:"},
@@ -128,10 +140,10 @@ var mutants = []mutant{
 		{leaseGo, "return l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing)), false", "l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing))\n\t\treturn true, false"},
 	}},
 	{"L4", "a spending ends the renewal that is under way", "two takers of a new lease", "L4", []edit{
-		{leaseGo, "next, v = w.with(tokens, debt+n), Admitted", "next, v = w.with(tokens, debt+n)&^renewing, Admitted"},
+		{leaseGo, "next, v, renew = w.with(tokens, debt+n), Admitted", "next, v, renew = w.with(tokens, debt+n)&^renewing, Admitted"},
 	}},
 	{"L4", "a renewal ends with its question", "one taker", "L4", []edit{
-		{leaseGo, "Debt: w.debt()}\n\treturn l.asked\n}\n\n// Settlement", "Debt: w.debt()}\n\tl.word.Add(^uint64(renewing) + 1)\n\treturn l.asked\n}\n\n// Settlement"},
+		{leaseGo, "\t}\n\treturn l.asked\n}\n\n// Settlement", "\t}\n\tl.word.Add(^uint64(renewing) + 1)\n\treturn l.asked\n}\n\n// Settlement"},
 	}},
 	{"L4", "a settlement ends with its question", "a look at two tokens beside a taker", "L4", []edit{
 		{leaseGo, "uint64(w.with(0, w.debt())+generation)", "uint64(w.with(0, w.debt())&^renewing+generation)"},
@@ -142,12 +154,12 @@ var mutants = []mutant{
 	{"L4", "only an answer ends a renewal", "one taker", "L4", []edit{
 		{leaseGo, "l.end(0, 0, nil)\n", ""},
 	}},
-	{"L4", "what is in hand is noted when the renewal is over", "one taker", "L4", []edit{
+	{"L4", "what is in hand is noted when the renewal is over", "three takers of four tokens", "L4", []edit{
 		{leaseGo, "\t\tl.held = tokens // before the CAS: after it they are another renewal's\n", ""},
 		{leaseGo, "uint64(next)) {\n\t\t\treturn\n", "uint64(next)) {\n\t\t\tl.held = tokens\n\t\t\treturn\n"},
 	}},
 	{"L4", "when it was asked is noted when the renewal is over", "one taker", "L4", []edit{
-		{leaseGo, "\tl.before = l.sent\n\tl.end(a.Granted, l.asked.Debt, &isHealthy)\n", "\tl.end(a.Granted, l.asked.Debt, &isHealthy)\n\tl.before = l.sent\n"},
+		{leaseGo, "\tl.before = l.sent\n\tl.end(granted, l.asked.Debt, &isHealthy)\n", "\tl.end(granted, l.asked.Debt, &isHealthy)\n\tl.before = l.sent\n"},
 	}},
 	{"L4", "a request notes the time before it has the duty", "two takers of the last token", "L4", []edit{
 		{leaseGo, "if renew {\n\t\t\tnext =", "if renew {\n\t\t\tl.sent = now()\n\t\t\tnext ="},

@@ -56,6 +56,10 @@ func (w *world) counted(th *thread, before thread, from, to state) error {
 		th.taken += from.tokens()
 	case applying:
 		wantTokens, wantDebt = int64(before.answer.Granted), -int64(before.charged)
+		if before.isPaid() {
+			wantTokens -= int64(before.carried)
+			w.admitted += int64(before.carried)
+		}
 	case failing:
 		if before.taken > 0 {
 			rule = "L3"
@@ -76,6 +80,9 @@ func (w *world) counted(th *thread, before thread, from, to state) error {
 	}
 	return nil
 }
+
+// isPaid reports whether the answer to a renewal pays the request that waits for it.
+func (th *thread) isPaid() bool { return th.carried > 0 && th.answer.Granted >= th.carried }
 
 // spent checks what Take did to tokens and debt, and enters it.
 func (w *world) spent(th *thread, before thread, from state, tokens, debt int64) error {
@@ -166,6 +173,9 @@ func (w *world) check(th *thread, plain []fields) error {
 			return err
 		}
 	}
+	if th.told != nil && *th.told != th.isPaid() {
+		return fmt.Errorf("L1: t%d was told paid: %v, with a grant of %d for a request of %d", th.name, *th.told, th.answer.Granted, th.carried)
+	}
 	if th.gone && state(w.lease(th).word.Peek())&retired == 0 {
 		return fmt.Errorf("L5: t%d was told that the lease is gone, and it is not retired", th.name)
 	}
@@ -189,7 +199,7 @@ func (w *world) check(th *thread, plain []fields) error {
 	}
 	// The bound, for one node and no time: no lease begins, and gives overdraft, where the one before had
 	// used its own up and nothing has come back.
-	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most) {
+	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}
 	return nil

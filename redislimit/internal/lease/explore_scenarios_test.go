@@ -37,14 +37,14 @@ func together(calls ...call) (threads [][]call) {
 var (
 	one, two = takes(1), takes(2)
 
-	// Calls before. One token is in hand; or two, and nothing is asked before the last is taken; or four, and
-	// the first taken has four more asked for.
-	hasOne  = []call{one}
-	hasTwo  = []call{one, one.at(10)}
-	hasFour = []call{one, one.at(1)}
+	// Calls before: the third renewal is the first that brings something. Two tokens are in hand, and nothing is asked
+	// before the last is taken; or one of them; or four, and the first taken has four more asked for.
+	hasTwo  = []call{one, one.at(10), one.at(20)}
+	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
+	hasFour = []call{one, one.at(1), one.at(2)}
 
 	// Nothing in hand, and a look that saw so.
-	drained = []call{one, looks().at(late), looks().at(late)}
+	drained = []call{one, looks().at(late)}
 
 	late = int64(200) // what is in hand has been there too long
 )
@@ -55,7 +55,7 @@ var scenarios = []scenario{
 	{name: "two takers of a new lease", threads: together(one, one)},
 	{name: "three takers of a new lease", threads: together(one, one, one)},
 	{name: "takers of 2 and 1 of a new lease", threads: together(two, one)},
-	{name: "takers of more than the overdraft", threads: together(two, two, one)},
+	{name: "takers of more than the overdraft", threads: together(takes(3), takes(3), one)},
 	{name: "two takers, and the store has nothing", others: 16, threads: together(one, one)},
 	{name: "two takers, and the store has little", others: 9, threads: together(two, one)},
 	{name: "two takers twice, and the store has nothing", others: 16, threads: [][]call{{one, one.at(20)}, {one, one.at(20)}}},
@@ -63,19 +63,23 @@ var scenarios = []scenario{
 	{name: "two takers twice", threads: [][]call{{one, one.at(20)}, {one, one.at(20)}}},
 
 	// Tokens in hand.
-	{name: "two takers of the last token", before: hasOne, threads: together(one.at(10), one.at(10))},
-	{name: "three takers of two tokens", before: hasTwo, threads: together(one.at(20), one.at(20), one.at(20))},
-	{name: "takers of 2 and 1 of two tokens", before: hasTwo, threads: together(two.at(20), one.at(20))},
-	{name: "a taker of more than is in hand", before: hasTwo, threads: together(takes(3).at(20), one.at(20))},
+	{name: "two takers of the last token", before: hasOne, threads: together(one.at(30), one.at(30))},
+	{name: "three takers of two tokens", before: hasTwo, threads: together(one.at(30), one.at(30), one.at(30))},
+	{name: "takers of 2 and 1 of two tokens", before: hasTwo, threads: together(two.at(30), one.at(30))},
+	{name: "a taker of more than is in hand", before: hasTwo, threads: together(takes(3).at(30), one.at(30))},
 	{name: "three takers of four tokens", before: hasFour, threads: together(one.at(20), one.at(20), one.at(20))},
-	{name: "a taker of more than is in hand, and that is much", limit: 32, asked: 5, before: []call{one, one.at(1), refunds(7).at(1)}, threads: together(takes(16).at(2), one.at(2))},
-	{name: "takers while it is refused", others: 14, before: hasTwo, threads: [][]call{{one.at(20), one.at(40)}, {two.at(20)}}},
+	{
+		name: "a taker of more than is in hand, and that is much", limit: 32, overdraft: 16, asked: 1,
+		before:  []call{two, two.at(1), two.at(2), refunds(7).at(2), refills(7)},
+		threads: together(takes(16).at(3), one.at(3)),
+	},
+	{name: "takers while it is refused", others: 14, before: hasTwo, threads: [][]call{{one.at(30), one.at(50)}, {two.at(30)}}},
 
 	// Looks: tokens that have been in hand too long, and debt left over, are settled.
 	{name: "a look at two tokens beside a taker", before: hasTwo, threads: together(one.at(late), looks().at(late))},
 	{name: "a look at two tokens beside two takers", before: hasTwo, threads: together(one.at(late), one.at(late), looks().at(late))},
 	{name: "a look at four tokens beside a taker", before: hasFour, threads: together(one.at(late), looks().at(late))},
-	{name: "looks at a token that is kept beside a taker", before: hasOne, threads: [][]call{{looks().at(20), looks().at(30)}, {one.at(30)}}},
+	{name: "looks at a token that is kept beside a taker", before: hasOne, threads: [][]call{{looks().at(30), looks().at(40)}, {one.at(40)}}},
 	{name: "looks at a debt beside a taker", debt: 1, threads: [][]call{{looks(), looks()}, {one}}},
 	{name: "two looks beside a taker twice", before: hasTwo, threads: [][]call{{looks().at(late), looks().at(late + 20)}, {one.at(late), one.at(late + 20)}}},
 
@@ -86,17 +90,17 @@ var scenarios = []scenario{
 	{name: "two looks at a lease that is used", before: []call{looks()}, threads: [][]call{{looks().at(late)}, {one.at(late), one.at(late)}}},
 	{name: "looks at a lease that renews for others", before: []call{looks()}, threads: [][]call{{looks().at(late), looks().at(late + 20)}, {takes(3).at(late)}}},
 
-	{name: "a lease that cannot be paid, and three looks", others: 16, before: hasOne, threads: [][]call{{looks().at(12), looks().at(13), looks().at(14)}, {two.at(13), two.at(14)}}},
+	{name: "a lease that cannot be paid, and three looks", others: 16, before: []call{one}, threads: [][]call{{looks().at(12), looks().at(13), looks().at(14)}, {two.at(13), two.at(14)}}},
 
 	// Refunds.
-	{name: "refund beside two takers", before: hasTwo, threads: together(refunds(1).at(20), one.at(20), one.at(20))},
+	{name: "refund beside two takers", before: hasTwo, threads: together(refunds(1).at(30), one.at(30), one.at(30))},
 	{name: "refund beside a look", before: hasTwo, threads: together(refunds(1).at(late), looks().at(late))},
 	{name: "refund to a lease that goes", before: drained, threads: together(refunds(1).at(late), looks().at(late))},
 	{name: "refund and taker of a lease that goes", before: drained, threads: [][]call{{refunds(1).at(late), one.at(late)}, {looks().at(late)}, {one.at(late)}}},
-	{name: "refunds beside a renewal", before: hasTwo, threads: [][]call{{refunds(1).at(20), refunds(1).at(20)}, {two.at(20)}}},
-	{name: "refunds of more than there is room for", limit: 8, asked: 2, before: hasOne, threads: together(refunds(2).at(20), refunds(2).at(20), one.at(20))},
+	{name: "refunds beside a renewal", before: hasTwo, threads: [][]call{{refunds(1).at(30), refunds(1).at(30)}, {two.at(30)}}},
+	{name: "refunds of more than there is room for", limit: 8, asked: 2, before: hasTwo, threads: together(refunds(2).at(30), refunds(2).at(30), one.at(30))},
 
-	{name: "refund beside a large renewal", before: hasFour, threads: together(one.at(2), refunds(2).at(2))},
+	{name: "refund beside a large renewal", before: hasFour, threads: together(one.at(3), refunds(2).at(3))},
 	{name: "refund between looks", asked: 1, before: []call{looks()}, threads: [][]call{{looks().at(late)}, {refunds(1).at(late), one.at(late)}}},
 
 	// Larger ones.

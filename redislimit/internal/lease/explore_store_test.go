@@ -8,11 +8,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store is what the server does, at one moment: no time passes there, so nothing comes back but what is
-// given back.
+// A store is what the server does, at one moment: no time passes there but before the threads begin, so nothing comes
+// back but what is given back.
 type store struct {
 	left int64 // of the limit; below 0 by what was charged as debt beyond it
 	net  int64 // charged to this node, less what it gave back
+	back int64 // what came back with time
 }
 
 // ask does what is asked.
@@ -29,6 +30,12 @@ func (s *store) ask(a script.Ask, limit uint64) script.Answer {
 	answer.Remaining = room - answer.Granted
 	answer.ResetAfter = time.Duration(int64(limit) - s.left)
 	return answer
+}
+
+// refill is time that passes.
+func (s *store) refill(n int64) {
+	s.left += n
+	s.back += n
 }
 
 func (s *store) charge(n int64) {

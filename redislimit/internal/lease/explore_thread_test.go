@@ -17,6 +17,7 @@ const (
 	take verb = iota
 	look
 	refund
+	refill // no call: tokens come back in the store. Only of calls before
 )
 
 // A call is one call of package redislimit, by a clock that reads late.
@@ -33,6 +34,9 @@ func (c call) String() string {
 	case refund:
 		return fmt.Sprintf("refund %d at %d", c.n, c.late)
 	}
+	if c.verb == refill {
+		return fmt.Sprintf("%d come back", c.n)
+	}
 	return fmt.Sprintf("look at %d", c.late)
 }
 
@@ -46,6 +50,7 @@ func (c call) now() int64 { return start + c.late }
 
 func takes(n uint64) call   { return call{verb: take, n: n} }
 func looks() call           { return call{verb: look} }
+func refills(n uint64) call { return call{verb: refill, n: n} }
 func refunds(n uint64) call { return call{verb: refund, n: n} }
 
 // A phase is which function of the lease a thread is in.
@@ -78,6 +83,8 @@ type thread struct {
 	paid    int           // times that this Take was charged
 	said    *said         // what Take has said, if this step made it say it
 	gone    bool          // Expire has said so, in this step
+	carried uint64        // what its request costs that goes with the renewal; 0 for none
+	told    *bool         // what Apply has said of that, if this step made it say it
 	debt    uint64        // when it got the duty to ask the store
 	taken   uint64        // tokens taken out of hand to be given back
 	ask     script.Ask    // the question
@@ -104,6 +111,8 @@ func newThread(name int, program []call, w *world) *thread {
 				w.look(th, c)
 			case refund:
 				w.refund(th, c)
+			case refill:
+				w.store.refill(int64(c.n))
 			}
 			th.phase = elsewhere
 			th.made++
@@ -133,7 +142,8 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take is what Limiter.local does.
+// take is what Limiter.local does, and Limiter.carry. A request that is asked for by itself is left out: it has to
+// do with the store alone.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)
@@ -141,8 +151,11 @@ func (w *world) take(th *thread, c call) {
 		v, renew := l.Take(c.n, c.now)
 		th.said = &said{v, renew}
 		if renew {
-			th.phase = asking
-			w.question(th, l, l.Renewal(c.now()))
+			th.phase, th.carried = asking, 0
+			if v == Unknown {
+				th.carried = c.n
+			}
+			w.question(th, l, l.Renewal(c.now(), c.n, v == Unknown))
 		}
 		th.phase = elsewhere
 		if v != Retired {
@@ -162,7 +175,7 @@ func (w *world) look(th *thread, c call) {
 	th.phase = looking
 	settle, gone := l.Expire(c.now())
 	if settle {
-		th.phase = settling
+		th.phase, th.carried = settling, 0
 		w.question(th, l, l.Settlement(c.now()))
 	}
 	th.phase = elsewhere
@@ -190,7 +203,8 @@ func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	th.Pause(word.Access{})
 	if now := th.call().now(); th.way == answered {
 		th.phase = applying
-		l.Apply(th.answer, now)
+		paid := l.Apply(th.answer, now)
+		th.told = &paid
 	} else {
 		th.phase = failing
 		l.Fail(now)

@@ -128,10 +128,10 @@ func (w *world) tell(format string, arguments ...any) {
 
 // words returns the words of a lease, in the order of names.
 func words(l *Lease) [8]*word.Word {
-	return [...]*word.Word{&l.word, &l.denyUntil.Word, &l.expires.Word, &l.low, &l.missed, &l.resetAt.Word, &l.remaining, &l.retryAt.Word}
+	return [...]*word.Word{&l.word, &l.denyUntil.Word, &l.expires.Word, &l.low, &l.denyFrom, &l.resetAt.Word, &l.remaining, &l.retryAt.Word}
 }
 
-var names = [...]string{"word", "denyUntil", "expires", "low", "missed", "resetAt", "remaining", "retryAt"}
+var names = [...]string{"word", "denyUntil", "expires", "low", "denyFrom", "resetAt", "remaining", "retryAt"}
 
 // The position of words in names.
 const (
@@ -194,7 +194,7 @@ func (w *world) Step(thread, way int) error {
 
 // remember sets the history to what the thread knows. A call that begins again carries nothing over.
 func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
-	th.said, th.gone = nil, false
+	th.said, th.told, th.gone = nil, nil, false
 	if th.made != before.made || th.again {
 		th.History, th.again = 0, false
 	}
@@ -215,23 +215,27 @@ func (w *world) remember(th *thread, before thread, a word.Access, from uint64) 
 
 // fields are those of a lease that only the owner of a renewal may touch.
 type fields struct {
-	asked  script.Ask
-	sent   int64
-	before int64
-	held   uint64
-	rate   float64
-	window int64
+	asked   script.Ask
+	carried uint64
+	sent    int64
+	before  int64
+	held    uint64
+	least   uint64
+	small   pace
+	all     pace
+	window  int64
 }
 
 func (w *world) fields(i int) fields {
 	l := w.leases[i].lease
-	return fields{l.asked, l.sent, l.before, l.held, l.rate, l.window}
+	return fields{l.asked, l.carried, l.sent, l.before, l.held, l.least, l.small, l.all, l.window}
 }
 
 func (f fields) hash() (h uint64) {
 	for _, v := range [...]uint64{
 		f.asked.Need, f.asked.Want, f.asked.Returned, f.asked.Debt, uint64(f.asked.Window),
-		uint64(f.sent), uint64(f.before), f.held, math.Float64bits(f.rate), uint64(f.window),
+		f.carried, uint64(f.sent), uint64(f.before), f.held, f.least, math.Float64bits(f.small.last), math.Float64bits(f.small.low),
+		math.Float64bits(f.all.last), math.Float64bits(f.all.low), uint64(f.window),
 	} {
 		h = interleave.Mix(h, v)
 	}

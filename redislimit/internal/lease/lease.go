@@ -11,23 +11,26 @@ import (
 // anybody at any time, the rest only by whom they told to renew.
 type Lease struct {
 	word      word.Word  // a state
-	denyUntil word.Int64 // refuse without asking until then
+	denyUntil word.Int64 // refuse without asking until then,
+	denyFrom  word.Word  // what costs so much or more
 	expires   word.Int64 // tokens in hand are given back after that
 	low       word.Word
 	remaining word.Word  // in the store, by the last answer
-	missed    word.Word  // the largest request that tokens in hand did not pay, since the last renewal
 	retryAt   word.Int64 // when there would be tokens, by the last refusal
 	resetAt   word.Int64 // when everything will be back, by the last answer
 
 	terms *Terms
 	// Of the renewal.
 	asked   script.Ask
-	sent    int64   // when it began
-	before  int64   // when the last one that was answered began; 0 for none
-	held    uint64  // tokens in hand after that
-	rate    float64 // tokens spent a second, lately
-	window  int64   // of the tokens in hand
-	visited uint64  // the word, when Expire last looked
+	carried uint64 // what the request costs that waits for it; 0 if none does
+	sent    int64  // when it began
+	before  int64  // when the last one that was answered began; 0 for none
+	held    uint64 // tokens in hand after that
+	least   uint64 // what it was worth making for without that request
+	small   pace   // of what tokens in hand paid, and requests up to the overdraft
+	all     pace   // of that, and of large requests that went with renewals
+	window  int64  // of the tokens in hand
+	visited uint64 // the word, when Expire last looked
 }
 
 // New returns a lease with nothing in it but a debt, of at most the overdraft, and which trusts the
@@ -46,16 +49,16 @@ const (
 	Refused Verdict = iota
 	// Admitted: paid from what is in hand, or on overdraft.
 	Admitted
-	// Unknown: the lease cannot tell, because it is empty and the answer of the store is still
-	// to come, or because the request is larger than a lease. Ask the store for this request.
+	// Unknown: the lease cannot tell, because tokens in hand do not pay the request. Ask the store for it: with the
+	// renewal, if the caller is told to renew, and else by itself.
 	Unknown
 	// Retired: the lease is no longer one. Look the key up again.
 	Retired
 )
 
-// Take takes n tokens at a time and says whether it did. now is only called where the clock matters:
-// not for tokens in hand. Whoever is told to renew must call Renewal and, whatever happens, Apply or
-// Fail. It is lock-free: a CAS fails only because another call has succeeded.
+// Take takes n tokens at a time and says whether it did. now is only called where the clock matters: not for tokens
+// in hand. A caller that is told to renew must call Renewal and, whatever happens, Apply or Fail: with its request
+// if the verdict is Unknown. It is lock-free: a CAS fails only because another call has succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
 		w := state(l.word.Load())
@@ -69,19 +72,14 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 			renew = w&renewing == 0 && tokens-n < l.low.Load() && l.denyUntil.Load() <= now()
 		case n > l.terms.Cap():
 			return Unknown, false
-		case l.denyUntil.Load() > now():
+		case n >= l.denyFrom.Load() && l.denyUntil.Load() > now():
 			return Refused, false
+		case w&healthy != 0 && debt+n <= l.terms.Overdraft:
+			next, v, renew = w.with(tokens, debt+n), Admitted, w&renewing == 0
+		case w&(renewing|healthy) == renewing && n <= max(l.low.Load(), 1):
+			return Refused, false // what the renewal brings may be for this request, and may be for the next one
 		default:
-			if n > l.missed.Load() {
-				l.missed.Store(n) // a guess of what to ask for: a lost update is made good by the next request
-			}
-			renew, v = w&renewing == 0, Refused
-			if w&healthy != 0 || n > max(l.low.Load(), 1) { // more than a renewal may bring
-				v = Unknown
-			}
-			if w&healthy != 0 && debt+n <= l.terms.Overdraft {
-				next, v = w.with(tokens, debt+n), Admitted
-			}
+			v, renew = Unknown, w&renewing == 0
 		}
 		if renew {
 			next = next&^renewing + generation | renewing
@@ -92,25 +90,42 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns what to ask the store for. now is when the question is sent.
-func (l *Lease) Renewal(now int64) script.Ask {
+// Renewal returns what to ask the store for: n tokens for the request that waits for the answer, if one waits, the debt,
+// and what the next 2τ may need. now is when the question is sent, and n what the request costs that had it made. If
+// that need is not known to be two such requests at least, nothing is brought for it: it would lie here until another
+// call gives it back, and be missed elsewhere.
+func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
-	l.sent = now
+	l.sent, l.carried = now, 0
+	if waits {
+		l.carried = n
+	}
 	if l.before != 0 && now > l.before {
 		spent := max(float64(l.held)-float64(w.tokens()), 0) + float64(w.debt())
-		l.rate = spent / (float64(now-l.before) / float64(time.Second))
+		seconds := float64(now-l.before) / float64(time.Second)
+		l.all.note((spent + float64(l.carried)) / seconds)
+		if l.carried <= l.terms.Overdraft {
+			spent += float64(l.carried)
+		}
+		l.small.note(spent / seconds)
 	}
-	missed := l.missed.Swap(0)
-	need := max(l.terms.need(l.rate), l.terms.bounded(float64(missed)))
-	want := max(l.terms.bounded(l.rate*2*l.terms.Ahead.Seconds()), need)
-	room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // what is in hand afterwards is at most Cap
-	l.asked = script.Ask{Need: min(need, room), Want: min(want, room), Debt: w.debt()}
+	p := l.all
+	if n <= l.terms.Overdraft { // small requests are not paid with tokens that large ones may need
+		p = l.small
+	}
+	l.least, l.asked = 0, script.Ask{Need: l.carried, Want: l.carried, Debt: w.debt()}
+	if ahead := 2 * l.terms.Ahead.Seconds(); p.low*ahead >= 2*float64(n) {
+		room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // what is in hand afterwards is at most Cap
+		l.least = min(l.terms.need(p.last), room)
+		l.asked.Need = max(l.least, l.carried)
+		l.asked.Want += min(l.terms.bounded(p.last*ahead), room)
+	}
 	return l.asked
 }
 
 // Settlement returns what to ask where tokens are given back and debt is charged, and no more is wanted.
 func (l *Lease) Settlement(now int64) script.Ask {
-	l.sent = now
+	l.sent, l.carried = now, 0
 	for {
 		w := state(l.word.Load())
 		if l.word.CompareAndSwap(uint64(w), uint64(w.with(0, w.debt())+generation)) { // L3
@@ -120,30 +135,48 @@ func (l *Lease) Settlement(now int64) script.Ask {
 	}
 }
 
-// Apply ends a renewal with the store's answer. It returns how many tokens were granted.
-func (l *Lease) Apply(a script.Answer, now int64) uint64 {
+// Apply ends a renewal with the store's answer. It reports whether the request that waited for it is paid: what that
+// costs never comes into the hand (L1).
+func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	l.remaining.Store(a.Remaining)
 	l.resetAt.Store(now + int64(a.ResetAfter))
 	l.window = a.Window
-	wanted := l.asked.Want > 0
-	if wanted && a.Granted == 0 {
-		wait := min(a.RetryAfter, l.terms.Life)
-		l.retryAt.Store(now + int64(a.RetryAfter))
-		l.denyUntil.Store(now + int64(float64(wait)*(1+l.terms.random()/2)))
+	granted := a.Granted
+	if l.carried > 0 && granted >= l.carried {
+		granted, paid = granted-l.carried, true
 	}
-	if a.Granted > 0 {
+	switch {
+	case granted > 0:
 		l.expires.Store(l.sent + int64(l.terms.Life))
-		l.low.Store(min(l.asked.Need, a.Granted))
+		l.low.Store(min(l.asked.Need, granted))
+	case l.asked.Want > 0 && !paid:
+		l.deny(a.RetryAfter, now)
 	}
 	isHealthy := a.Remaining*2 >= l.terms.Limit
 	l.before = l.sent
-	l.end(a.Granted, l.asked.Debt, &isHealthy)
-	return a.Granted
+	l.end(granted, l.asked.Debt, &isHealthy)
+	return paid
+}
+
+// deny has requests refused for so long that the store cannot have what was asked for. If it was asked for more than
+// a renewal is worth making for, that is known of requests that cost as much, and of no others. Else it is better
+// for all of them to wait until that much is there, and for the nodes not to come back together.
+func (l *Lease) deny(retry time.Duration, now int64) {
+	from, wait := uint64(0), float64(min(retry, l.terms.Life))
+	if l.carried > l.least {
+		from = l.carried
+	} else {
+		wait *= 1 + l.terms.random()/2
+	}
+	l.retryAt.Store(now + int64(retry))
+	l.denyFrom.Store(from)
+	l.denyUntil.Store(now + int64(wait))
 }
 
 // Fail ends a renewal without an answer: debt stays, what was given back is gone, and the store is
 // not asked again for a τ.
 func (l *Lease) Fail(now int64) {
+	l.denyFrom.Store(0)
 	l.denyUntil.Store(now + int64(l.terms.Ahead))
 	l.retryAt.Store(now + int64(l.terms.Ahead))
 	l.end(0, 0, nil)

@@ -21,7 +21,7 @@ func TestFirstRequestsAreOnOverdraftAndCharged(t *testing.T) {
 	v, renew := l.Take(1, at(0))
 	require.Equal(t, Admitted, v)
 	require.True(t, renew)
-	assert.Equal(t, script.Ask{Need: 1, Want: 1, Debt: 4}, l.Renewal(0))
+	assert.Equal(t, script.Ask{Debt: 4}, l.Renewal(0, 1, false), "there was no renewal before by which to tell what it is worth")
 	for range 4 {
 		v, renew = l.Take(1, at(0))
 		require.Equal(t, Admitted, v)
@@ -37,7 +37,7 @@ func TestFirstRequestsAreOnOverdraftAndCharged(t *testing.T) {
 func TestALostAnswerKeepsTheDebt(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(5, at(0))
-	require.EqualValues(t, 5, l.Renewal(0).Debt)
+	require.EqualValues(t, 5, l.Renewal(0, 1, false).Debt)
 	l.Fail(0)
 	_, debt := l.Held()
 	assert.EqualValues(t, 5, debt, "L2")
@@ -45,39 +45,61 @@ func TestALostAnswerKeepsTheDebt(t *testing.T) {
 	assert.Equal(t, Refused, v, "the store is left alone for a while")
 	_, renew := l.Take(1, at(10*time.Millisecond))
 	require.True(t, renew)
-	assert.EqualValues(t, 6, l.Renewal(int64(10*time.Millisecond)).Debt)
+	assert.EqualValues(t, 6, l.Renewal(int64(10*time.Millisecond), 1, false).Debt)
 }
 
 func TestARefusalIsBelieved(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
-	l.Renewal(0)
-	l.Apply(script.Answer{RetryAfter: 8 * time.Millisecond}, 0)
-	v, renew := l.Take(1, at(8*time.Millisecond-1))
+	l.Renewal(0, 1, false)
+	l.Apply(script.Answer{}, 0)
+	v, renew := l.Take(1, at(0))
+	require.Equal(t, Unknown, v, "not healthy: no overdraft, but the request goes with the renewal")
+	require.True(t, renew)
+	l.Renewal(0, 1, true)
+	v, _ = l.Take(1, at(0))
+	assert.Equal(t, Refused, v, "what the renewal brings may be for others")
+	v, _ = l.Take(2, at(0))
+	assert.Equal(t, Unknown, v, "more than a renewal brings: the store decides")
+	require.False(t, l.Apply(script.Answer{RetryAfter: 8 * time.Millisecond}, 0))
+	v, renew = l.Take(1, at(8*time.Millisecond-1))
 	assert.Equal(t, Refused, v)
 	assert.False(t, renew)
-	v, renew = l.Take(1, at(12*time.Millisecond))
-	assert.Equal(t, Refused, v, "not healthy: no overdraft")
+	v, renew = l.Take(1, at(8*time.Millisecond))
+	assert.Equal(t, Unknown, v)
 	assert.True(t, renew)
-	l.Renewal(0)
-	v, _ = l.Take(2, at(12*time.Millisecond))
-	assert.Equal(t, Unknown, v, "more than a renewal brings: the store decides")
+}
+
+// paced returns a lease from which 2,000 tokens a second were spent until 30ms: 40 are in hand, and with less than 20
+// more are asked for.
+func paced(t *testing.T) *Lease {
+	l, now := New(terms(), 0), time.Duration(0)
+	for range 3 {
+		now += 10 * time.Millisecond
+		v, renew := l.Take(20, at(now))
+		require.Equal(t, Unknown, v)
+		require.True(t, renew)
+		a := l.Renewal(int64(now), 20, true)
+		require.True(t, l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, int64(now)))
+	}
+	tokens, _ := l.Held()
+	require.EqualValues(t, 40, tokens, "for 2τ")
+	return l
 }
 
 func TestTheStoreIsLeftAloneWhileTokensAreInHand(t *testing.T) {
-	l := New(terms(), 0)
-	l.Take(1, at(0))
-	l.Renewal(0)
-	l.Apply(script.Answer{Granted: 3, Remaining: 396}, 0)
-	l.Take(3, at(0))
-	l.Renewal(0)
-	require.True(t, l.Refund(3))
-	l.Fail(0)
-	v, renew := l.Take(3, at(10*time.Millisecond-1))
+	l := paced(t)
+	v, renew := l.Take(21, at(30*time.Millisecond))
+	require.Equal(t, Admitted, v)
+	require.True(t, renew)
+	l.Renewal(int64(30*time.Millisecond), 21, false)
+	require.True(t, l.Refund(21))
+	l.Fail(int64(30 * time.Millisecond))
+	v, renew = l.Take(21, at(40*time.Millisecond-1))
 	require.Equal(t, Admitted, v)
 	assert.False(t, renew, "a call failed just now")
-	require.True(t, l.Refund(3))
-	v, renew = l.Take(3, at(10*time.Millisecond))
+	require.True(t, l.Refund(21))
+	v, renew = l.Take(21, at(40*time.Millisecond))
 	require.Equal(t, Admitted, v)
 	assert.True(t, renew)
 }
@@ -85,7 +107,7 @@ func TestTheStoreIsLeftAloneWhileTokensAreInHand(t *testing.T) {
 func TestTokensAreGivenBackOnce(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
-	l.Renewal(0)
+	l.Renewal(0, 1, false)
 	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, int64(5*time.Millisecond)) // they live from the question on
 	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
 	require.False(t, settle || gone)
@@ -124,7 +146,7 @@ func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
 		require.NotEqual(t, Refused, v)
 		spent++
 		if renew {
-			a := l.Renewal(int64(now))
+			a := l.Renewal(int64(now), 1, false)
 			l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, int64(now))
 		}
 	}
@@ -135,8 +157,41 @@ func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
 func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
-	l.Renewal(0)
+	l.Renewal(0, 1, false)
 	l.Apply(script.Answer{Granted: 1 << 20, Remaining: 300}, 0)
 	now := at(0)
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { l.Take(1, now) }))
+}
+
+// A request that tokens in hand do not pay goes with the renewal, in one call, and is paid before the rest comes into
+// the hand.
+func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
+	l := New(terms(), 0)
+	v, renew := l.Take(60, at(0))
+	require.Equal(t, Unknown, v)
+	require.True(t, renew)
+	assert.Equal(t, script.Ask{Need: 60, Want: 60}, l.Renewal(0, 60, true), "by itself: a renewal has never been for so much")
+	assert.True(t, l.Apply(script.Answer{Granted: 60, Remaining: 340}, 0))
+	tokens, debt := l.Held()
+	assert.Zero(t, tokens+debt)
+
+	paced(t) // of requests that come often, one call brings more than one costs
+}
+
+// A refusal of a large request says nothing about a small one.
+func TestALargeRefusalIsBelievedOfLargeRequests(t *testing.T) {
+	l := New(terms(), 0)
+	l.Take(60, at(0))
+	l.Renewal(0, 60, true)
+	require.False(t, l.Apply(script.Answer{Remaining: 50, RetryAfter: 10 * time.Millisecond}, 0))
+	for n, want := range map[uint64]Verdict{60: Refused, 70: Refused, 59: Unknown, 1: Unknown} {
+		v, renew := l.Take(n, at(10*time.Millisecond-1))
+		assert.Equal(t, want, v, "%d", n)
+		if renew {
+			l.Renewal(0, 1, false)
+			l.end(0, 0, nil)
+		}
+	}
+	v, _ := l.Take(60, at(10*time.Millisecond))
+	assert.Equal(t, Unknown, v, "exactly as long as the store said")
 }

@@ -22,7 +22,7 @@ func TestNothingIsSpentTwice(t *testing.T) {
 	now := func() int64 { return int64(clock.Add(uint64(50 * time.Microsecond))) }
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	renewal := func(l *Lease, a script.Ask, i uint64) {
+	renewal := func(l *Lease, a script.Ask, i uint64) (paid uint64) {
 		switch {
 		case i%5 == 4: // the call is lost, or its answer
 			l.Fail(now())
@@ -34,8 +34,11 @@ func TestNothingIsSpentTwice(t *testing.T) {
 		default:
 			granted.Add(a.Want - a.Returned)
 			charged.Add(a.Debt)
-			l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, now())
+			if l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, now()) {
+				return 1 + i%3
+			}
 		}
+		return 0
 	}
 	for range 4 {
 		wg.Go(func() {
@@ -46,7 +49,11 @@ func TestNothingIsSpentTwice(t *testing.T) {
 					admitted.Add(1 + i%3)
 				}
 				if renew {
-					renewal(l, l.Renewal(now()), i)
+					if v == Unknown {
+						admitted.Add(renewal(l, l.Renewal(now(), 1+i%3, true), i))
+					} else {
+						renewal(l, l.Renewal(now(), 1+i%3, false), i)
+					}
 				}
 			}
 		})

@@ -9,9 +9,9 @@ import (
 // Debts are what a node's shares admitted and the store has not charged yet, key by key. All methods may be called
 // from any goroutine.
 type Debts[K comparable] struct {
-	keys *xsync.Map[K, debt]
-	most int
-	any  atomic.Bool // there was ever one: what is asked for after every answer of the store must cost nothing
+	keys  *xsync.Map[K, debt]
+	count atomic.Int64 // of keys; changed with the map, so that a key that just went leaves room for itself
+	most  int64
 }
 
 type debt struct {
@@ -21,18 +21,18 @@ type debt struct {
 
 // NewDebts returns debts of at most so many keys. What is admitted of further keys is not charged.
 func NewDebts[K comparable](most int) *Debts[K] {
-	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: most}
+	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most)}
 }
 
 // Add enters that n tokens of a key were admitted.
 func (d *Debts[K]) Add(key K, n uint64) {
-	if !d.any.Load() {
-		d.any.Store(true)
-	}
-	full := d.keys.Size() >= d.most
 	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
-		if full && !known {
+		switch {
+		case known:
+		case d.count.Load() >= d.most:
 			return old, xsync.CancelOp
+		default:
+			d.count.Add(1)
 		}
 		old.tokens += n
 		return old, xsync.UpdateOp
@@ -50,8 +50,8 @@ func (d *Debts[K]) Forgive(key K, n uint64) {
 // Begin begins a settlement of a key: it returns what is to be charged, and 0 if there is nothing or another
 // settlement of the key is under way. Else the caller has to call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
-	if !d.any.Load() {
-		return 0
+	if d.count.Load() == 0 {
+		return 0 // this is called after every answer of the store, and must cost nothing
 	}
 	d.change(key, func(old debt) debt {
 		if old.settling == 0 {
@@ -80,13 +80,11 @@ func (d *Debts[K]) Of(key K) uint64 {
 }
 
 // Drop forgets what is owed of a key.
-func (d *Debts[K]) Drop(key K) { d.keys.Delete(key) }
+func (d *Debts[K]) Drop(key K) { d.change(key, func(debt) debt { return debt{} }) }
 
 // Keys calls yield for every key that something is owed of, until it returns false.
 func (d *Debts[K]) Keys(yield func(key K) bool) {
-	if d.any.Load() {
-		d.keys.Range(func(key K, _ debt) bool { return yield(key) })
-	}
+	d.keys.Range(func(key K, _ debt) bool { return yield(key) })
 }
 
 // change changes the debt of a key, if there is one.
@@ -97,6 +95,7 @@ func (d *Debts[K]) change(key K, to func(debt) debt) {
 		}
 		changed := to(old)
 		if changed.tokens == 0 {
+			d.count.Add(-1)
 			return changed, xsync.DeleteOp
 		}
 		return changed, xsync.UpdateOp

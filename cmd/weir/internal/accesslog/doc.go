@@ -1,8 +1,19 @@
-// Package accesslog reads web server access logs: it opens a file or standard
-// input, undoes gzip, cuts the stream into lines of bounded length and parses
-// each line of the Common or Combined Log Format.
+// Package accesslog reads the access logs of web servers, proxies and load balancers.
 //
-// A bad line is never fatal. It comes back as an error that says what is wrong
-// with it, so that a caller can skip it, count it and show the reason; only a
-// failing stream ends the reading.
+// A Log is one file or several, or standard input. The way of an entry through the package:
+//
+//	open.go        names and patterns become files; each is there, readable and given once
+//	decompress.go  gzip, bzip2, xz, zstd and UTF-16 are undone, told by their first bytes
+//	lines.go       the stream is cut into lines of bounded length
+//	detect.go      the format is found by trying all on the first lines, or refused with the reason
+//	syslog.go      a syslog header is taken off a line
+//	clf.go, ...    the format's parser makes an Entry of the line: one file for each format
+//	log.go         the entries of several files are merged by their time
+//
+// A bad line is never fatal. It comes back as a LineError that says what is wrong with it, so that a caller can skip
+// it, count it and show the reason; only a failing stream ends the reading. A line that could be read in two ways is a
+// bad line: a guess would give the requests of one client to another.
+//
+// The parsers are ours because no maintained library was found that gives the reason why a line is bad. They allocate
+// nothing for a line, other than for header names that were not seen before.
 package accesslog

@@ -3,53 +3,42 @@ package accesslog
 import (
 	"bufio"
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 )
 
-// MaxLine is the longest line, in bytes without its line end, that Lines
-// returns. Web servers limit a request head to a few kilobytes, so a longer
-// line is damage, and memory must not grow with it.
+// MaxLine is the longest line, in bytes without its line end, that is read. Web servers limit a request head to a few
+// kilobytes, so a longer line is damage, and memory must not grow with it.
 const MaxLine = 1 << 20
 
-// ErrLineTooLong stands for a line of more than MaxLine bytes, which was passed
-// over: reading can go on behind it.
+// ErrLineTooLong stands for a line of more than MaxLine bytes, which was passed over: reading can go on behind it.
 var ErrLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 
 // lineEnd is room for the longest line end, "\r\n".
 const lineEnd = 2
 
-// Lines cuts a stream, plain or gzip, into lines. It holds one buffer of a
-// little more than MaxLine bytes whatever the input. Not safe for concurrent use.
-type Lines struct {
-	raw    *bufio.Reader // as given
-	text   *bufio.Reader // decompressed; nil until the first two bytes were seen
-	number int
+// lines cuts a stream, which may be compressed, into lines. It holds one buffer of a little more than MaxLine bytes
+// whatever the input.
+type lines struct {
+	source *sticky       // as given
+	raw    *bufio.Reader // the same
+	text   *bufio.Reader // decompressed; nil until the first bytes were seen
+	coding string        // that of raw, "" for none
+	number int           // of the line that next returned last, from 1
 }
 
-// NewLines returns the lines of r. Gzip is recognised by its first two bytes,
-// not by a name, so it works on a pipe too; several gzip members in a row, as
-// concatenated rotated logs have, are one stream.
-func NewLines(r io.Reader) *Lines {
-	return &Lines{raw: bufio.NewReaderSize(r, 64<<10)}
+func newLines(r io.Reader) *lines {
+	source := &sticky{r: r}
+	return &lines{source: source, raw: bufio.NewReaderSize(source, 64<<10)}
 }
 
-// Number is the number of the line that Next returned last, counted from 1;
-// 0 before the first.
-func (l *Lines) Number() int { return l.number }
-
-// Next returns the next line without its line end; the slice is valid until the
-// following call. At the end of the input the error is io.EOF. ErrLineTooLong
-// takes the place of one line; any other error is final, says what is wrong
+// next returns the next line without its line end; the slice is valid until the following call. At the end of the
+// input the error is io.EOF. ErrLineTooLong takes the place of one line; any other error is final, says what is wrong
 // with the input and after which line.
-func (l *Lines) Next() ([]byte, error) {
-	if l.text == nil {
-		if err := l.detect(); err != nil {
-			return nil, l.explain(err)
-		}
+func (l *lines) next() ([]byte, error) {
+	if err := l.open(); err != nil {
+		return nil, err
 	}
 	line, err := l.text.ReadSlice('\n')
 	tooLong := errors.Is(err, bufio.ErrBufferFull)
@@ -71,32 +60,60 @@ func (l *Lines) Next() ([]byte, error) {
 	return line, nil
 }
 
-// detect looks at the first two bytes to choose between plain text and gzip.
-func (l *Lines) detect() error {
-	magic, err := l.raw.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
+// start returns what the text begins with, as much as fits the buffer, before any line is taken. whole is whether that
+// is all there is. The error is that of next if not even a line can be read.
+func (l *lines) start() (text []byte, whole bool, err error) {
+	if err := l.open(); err != nil {
+		return nil, false, err
+	}
+	text, err = l.text.Peek(l.text.Size())
+	if err == nil || errors.Is(err, io.EOF) {
+		return text, err != nil, nil
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // a piece of a line in front of a failure is not a line
+	if len(text) == 0 {
+		return nil, false, l.explain(err)
+	}
+	return text, true, nil
+}
+
+// open looks at the first bytes to find out how the text is stored.
+func (l *lines) open() error {
+	if l.text != nil {
+		return nil
+	}
+	text, coding, err := decode(l.raw)
+	if err != nil && l.source.failed() {
+		return l.explain(err)
+	}
+	if err != nil {
 		return err
 	}
-	var text io.Reader = l.raw
-	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		if text, err = gzip.NewReader(l.raw); err != nil {
-			return err
-		}
-	}
-	l.text = bufio.NewReaderSize(text, MaxLine+lineEnd)
+	l.coding, l.text = coding, bufio.NewReaderSize(&sticky{r: text}, MaxLine+lineEnd)
 	return nil
 }
 
-// explain says what a failing stream means, and what to do about it.
-func (l *Lines) explain(err error) error {
-	var corrupt flate.CorruptInputError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the gzip data breaks off after line %d: the file is truncated; "+
-			"get a complete copy, or pipe what is left of it through gunzip: %w", l.number, err)
-	case errors.As(err, &corrupt), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
-		return fmt.Errorf("the gzip data is damaged after line %d; get an intact copy: %w", l.number, err)
-	default:
-		return fmt.Errorf("reading stopped after line %d: %w", l.number, err)
+// explain says what a failing stream means: that the source failed, or that what it gave is damaged.
+func (l *lines) explain(err error) error {
+	if l.source.failed() {
+		return fmt.Errorf("reading stopped after line %d: %w", l.number, l.source.err)
 	}
+	return damaged(err, l.coding, l.number)
 }
+
+// sticky gives an error back again and again, io.EOF too. bufio.Reader forgets the one that Peek met.
+type sticky struct {
+	r   io.Reader
+	err error
+}
+
+func (s *sticky) Read(p []byte) (n int, err error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, s.err = s.r.Read(p)
+	return n, s.err
+}
+
+// failed reports whether there was an error other than the end.
+func (s *sticky) failed() bool { return s.err != nil && !errors.Is(s.err, io.EOF) }

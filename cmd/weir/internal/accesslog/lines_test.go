@@ -25,18 +25,18 @@ func compress(t *testing.T, text string) []byte {
 }
 
 // drain reads all lines; a line too long shows as "<too long>".
-func drain(l *Lines) (lines []string, err error) {
+func drain(l *lines) (all []string, err error) {
 	for {
-		line, err := l.Next()
+		line, err := l.next()
 		switch {
 		case errors.Is(err, ErrLineTooLong):
-			lines = append(lines, "<too long>")
+			all = append(all, "<too long>")
 		case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-			return lines, nil
+			return all, nil
 		case err != nil:
-			return lines, err
+			return all, err
 		default:
-			lines = append(lines, string(line))
+			all = append(all, string(line))
 		}
 	}
 }
@@ -63,11 +63,11 @@ func TestLinesCutsPlainAndGzipAlike(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			for form, input := range map[string][]byte{"plain": []byte(c.text), "gzip": compress(t, c.text)} {
-				lines := NewLines(bytes.NewReader(input))
-				got, err := drain(lines)
+				l := newLines(bytes.NewReader(input))
+				got, err := drain(l)
 				require.NoError(t, err, form)
 				assert.Equal(t, c.want, got, form)
-				assert.Equal(t, len(c.want), lines.Number(), form)
+				assert.Equal(t, len(c.want), l.number, form)
 			}
 		})
 	}
@@ -75,13 +75,13 @@ func TestLinesCutsPlainAndGzipAlike(t *testing.T) {
 
 func TestLinesReadsConcatenatedGzip(t *testing.T) {
 	both := append(compress(t, "a\nb\n"), compress(t, "c\n")...)
-	got, err := drain(NewLines(bytes.NewReader(both)))
+	got, err := drain(newLines(bytes.NewReader(both)))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "b", "c"}, got)
 }
 
 func TestLinesDetectsGzipOnASlowPipe(t *testing.T) {
-	got, err := drain(NewLines(iotest.OneByteReader(bytes.NewReader(compress(t, "a\n")))))
+	got, err := drain(newLines(iotest.OneByteReader(bytes.NewReader(compress(t, "a\n")))))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, got)
 }
@@ -96,18 +96,23 @@ func TestLinesExplainsABrokenStream(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"cut in the data":     {bytes.NewReader(whole[:len(whole)-12]), "the file is truncated", io.ErrUnexpectedEOF},
-		"cut in the trailer":  {bytes.NewReader(whole[:len(whole)-1]), "the gzip data breaks off after line 1000: the file is truncated", io.ErrUnexpectedEOF},
-		"cut in the header":   {bytes.NewReader(whole[:5]), "the gzip data breaks off after line 0: the file is truncated", io.ErrUnexpectedEOF},
-		"only the magic":      {bytes.NewReader(whole[:2]), "the file is truncated", io.ErrUnexpectedEOF},
-		"checksum":            {bytes.NewReader(damaged), "the gzip data is damaged after line 1000; get an intact copy", gzip.ErrChecksum},
-		"header":              {strings.NewReader("\x1f\x8bnot gzip at all"), "the gzip data is damaged after line 0", gzip.ErrHeader},
-		"failure at once":     {iotest.ErrReader(failed), "reading stopped after line 0: device on fire", failed},
-		"failure in the text": {io.MultiReader(strings.NewReader("a\nhalf"), iotest.ErrReader(failed)), "reading stopped after line 1: device on fire", failed},
+		"cut in the data": {bytes.NewReader(whole[:len(whole)-12]), "the file is truncated", io.ErrUnexpectedEOF},
+		"cut in the trailer": {bytes.NewReader(whole[:len(whole)-1]),
+			"the gzip data breaks off after line 1000: the file is truncated", io.ErrUnexpectedEOF},
+		"cut in the header": {bytes.NewReader(whole[:5]),
+			"the gzip data breaks off after line 0: the file is truncated", io.ErrUnexpectedEOF},
+		"only the magic": {bytes.NewReader(whole[:2]), "the file is truncated", io.ErrUnexpectedEOF},
+		"checksum": {bytes.NewReader(damaged),
+			"the gzip data is damaged after line 1000; get an intact copy", gzip.ErrChecksum},
+		"header": {strings.NewReader("\x1f\x8bnot gzip at all"),
+			"the gzip data is damaged after line 0", gzip.ErrHeader},
+		"failure at once": {iotest.ErrReader(failed), "reading stopped after line 0: device on fire", failed},
+		"failure in the text": {io.MultiReader(strings.NewReader("a\nhalf"), iotest.ErrReader(failed)),
+			"reading stopped after line 1: device on fire", failed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := drain(NewLines(c.input))
+			_, err := drain(newLines(c.input))
 			assert.ErrorContains(t, err, c.want)
 			assert.ErrorIs(t, err, c.is)
 		})

@@ -3,44 +3,98 @@ package accesslog
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 )
 
 // Stdin is the name by which Open knows standard input.
 const Stdin = "-"
 
-// Source is an opened log, as stored: perhaps compressed.
-type Source struct {
-	io.ReadCloser
-	Name string // for messages
-	Size int64  // bytes, -1 when it cannot be known, as for a pipe
+// Open returns the log that is in the files of these names, of which it reads nothing yet. Stdin is standard input. A
+// name that is not that of a file may be a pattern, as path/filepath.Match has them. format is one of Formats, or ""
+// if it is to be detected, for each file by itself.
+//
+// The entries come in the order of their time stamps, however the files are ordered: see Log.Next. The errors say what
+// to do about a file that is missing, a directory, not readable or given twice.
+func Open(names []string, format string) (*Log, error) {
+	given, err := formatNamed(format)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{format: given}
+	for _, name := range names {
+		paths, err := expand(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			if err := l.addFile(path); err != nil {
+				return nil, errors.Join(err, l.Close())
+			}
+		}
+	}
+	if len(l.files) == 0 {
+		return nil, errors.New("want the name of an access log, or - for standard input")
+	}
+	return l, nil
 }
 
-// Open opens the log at path, or standard input for Stdin. The errors say what
-// to do about a file that is missing, a directory or not readable.
-func Open(path string) (*Source, error) {
-	file, name := os.Stdin, "standard input"
-	if path != Stdin {
-		var err error
-		if file, err = os.Open(path); err != nil {
-			return nil, explainOpen(path, err)
-		}
-		name = path
+// expand returns the files that a name or pattern stands for.
+func expand(name string) ([]string, error) {
+	if _, err := os.Lstat(name); name == Stdin || err == nil || !strings.ContainsAny(name, `*?[`) {
+		return []string{name}, nil
 	}
-	info, err := file.Stat()
+	paths, err := filepath.Glob(name)
 	if err != nil {
-		return nil, errors.Join(explainOpen(name, err), file.Close())
+		return nil, fmt.Errorf("the pattern %s: %w", name, err)
 	}
-	if info.IsDir() {
-		return nil, errors.Join(fmt.Errorf("%s is a directory: name one log file, plain or gzip", name), file.Close())
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("there is no file whose name is of the form %s", name)
 	}
-	size := int64(-1)
-	if info.Mode().IsRegular() {
-		size = info.Size()
+	return paths, nil
+}
+
+// addFile adds the file at path, or standard input.
+func (l *Log) addFile(path string) error {
+	f := &file{log: l, name: path, path: path, index: len(l.files)}
+	stream, err := openStream(path)
+	if err != nil {
+		return err
 	}
-	return &Source{ReadCloser: file, Name: name, Size: size}, nil
+	if path == Stdin {
+		f.name = "standard input"
+	}
+	if f.info, err = stream.Stat(); err != nil {
+		return errors.Join(explainOpen(f.name, err), stream.Close())
+	}
+	if f.info.IsDir() {
+		return errors.Join(fmt.Errorf("%s is a directory: name log files, plain or compressed", path), stream.Close())
+	}
+	for _, other := range l.files {
+		if os.SameFile(f.info, other.info) {
+			twice := fmt.Errorf("%s is the same file as %s: its requests would count twice", f.name, other.name)
+			return errors.Join(twice, stream.Close())
+		}
+	}
+	l.files = append(l.files, f)
+	if f.info.Mode().IsRegular() && path != Stdin {
+		return stream.Close() // opened again when its time has come
+	}
+	f.stream = stream
+	return nil
+}
+
+func openStream(path string) (*os.File, error) {
+	if path == Stdin {
+		return os.Stdin, nil
+	}
+	stream, err := os.Open(path)
+	if err != nil {
+		return nil, explainOpen(path, err)
+	}
+	return stream, nil
 }
 
 func explainOpen(path string, err error) error {

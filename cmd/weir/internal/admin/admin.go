@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -30,6 +32,8 @@ type Config struct {
 	Version string
 	// Reloads returns the last reload. The zero Reload is none so far.
 	Reloads func() Reload
+	// Collectors are further metrics.
+	Collectors []prometheus.Collector
 }
 
 // A Rule is one of the limits.

@@ -88,8 +88,13 @@ func (b *browser) do(actions ...chromedp.Action) {
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	var got bool
-	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &got, chromedp.WithPollingTimeout(2*time.Minute)))
-	require.NoError(b.t, err, expression)
+	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &got, chromedp.WithPollingInterval(20*time.Millisecond),
+		chromedp.WithPollingTimeout(2*time.Minute)))
+	if err != nil {
+		var page string
+		b.evaluate(`document.body.innerText`, &page)
+		b.t.Fatalf("%s: %v: the page says: %s", expression, err, page)
+	}
 }
 
 func (b *browser) evaluate(expression string, value any) {

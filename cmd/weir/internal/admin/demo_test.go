@@ -22,15 +22,15 @@ type demo struct {
 	admin   *Admin
 	limited *httplimit.Middleware
 	rules   []Rule
-	now     atomic.Int64   // nanoseconds since 1970
-	ticks   chan time.Time // the clock of the Admin
+	now     atomic.Int64 // nanoseconds since 1970
 	random  *rand.Rand
 }
 
-// newDemo's clock stands at a time ago.
+// newDemo's clock stands at a fixed time, and so much before it.
 func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
-	d := &demo{random: rand.New(rand.NewPCG(1, 2)), ticks: make(chan time.Time)}
-	d.now.Store(time.Now().Add(-ago).UnixNano())
+	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
+	// A fixed time: the traffic depends on it, and with it which rule has most of it.
+	d.now.Store(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
 	var limits []httplimit.Limit
@@ -134,7 +134,7 @@ func (d *demo) run(t testing.TB) {
 	if d.admin.history.seq == 0 {
 		d.admin.tick(d.time())
 	}
-	go d.admin.run(d.ticks)
+	go d.admin.run(nil)
 	t.Cleanup(func() { d.admin.Close() })
 }
 
@@ -146,5 +146,6 @@ func (d *demo) second() {
 	d.tick()
 }
 
-// tick ends a second of the Admin. It moves no limiter's clock.
-func (d *demo) tick() { d.ticks <- d.time() }
+// tick ends a second of the Admin. It moves no limiter's clock. It returns when everything so far is counted, so that
+// the requests of the next second are not.
+func (d *demo) tick() { d.admin.tick(d.time()) }

@@ -37,14 +37,18 @@ const defaultAddress = "127.0.0.1:8080"
 // defaults returns a file with nothing but what goes without saying.
 func defaults() *File {
 	return &File{
-		Headers:  HeadersIETF,
-		Response: Response{Body: BodyProblem},
-		ClientIP: ClientIP{IPv4Prefix: 32, IPv6Prefix: IPv6Prefix},
+		AmbiguousPaths: AmbiguousMatch,
+		Headers:        HeadersIETF,
+		Response:       Response{Body: BodyProblem},
+		ClientIP:       ClientIP{IPv4Prefix: 32, IPv6Prefix: IPv6Prefix},
+		Log:            Log{Format: LogText},
 		Server: Server{
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
 			ShutdownTimeout:   10 * time.Second,
 			MaxHeaderBytes:    64 << 10,
+			MaxConnections:    ByOpenFiles,
+			MinBodyRate:       240,
 		},
 	}
 }

@@ -149,8 +149,10 @@ func (f *File) others(before *File) []string {
 	return differing([]versions{
 		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
+		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
 		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
-		{"server", before.Server, f.Server}, {"store", before.Store, f.Store},
+		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
+		{"store", before.Store, f.Store}, {"log", before.Log, f.Log},
 	})
 }
 

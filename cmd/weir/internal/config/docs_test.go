@@ -55,7 +55,7 @@ rule api
   memory  26 MiB for 1,000,000 keys, then evict
 
 rule failed-logins
-  for     method POST, path /login or /login/{$}
+  for     method POST, path /login
   by      ip
   limit   token bucket 5/m burst 5
   refund  on 2xx
@@ -101,7 +101,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 		rule + "cost: {zzzzzz: 1}}]", rule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
 		"listen: {tls: {zzzzzz: 1}}", "admin: {zzzzzz: 1}",
 		"upstream: {zzzzzz: 1}", "client_ip: {zzzzzz: 1}", "response: {zzzzzz: 1}", "server: {zzzzzz: 1}",
-		"store: {zzzzzz: 1}",
+		"store: {zzzzzz: 1}", "log: {zzzzzz: 1}",
 	} {
 		_, err := Parse("weir.yaml", []byte(file))
 		keys := regexp.MustCompile(`unknown key "zzzzzz": want (.*)`).FindStringSubmatch(err.Error())
@@ -116,13 +116,14 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 func TestTheDefaultsOfTheDocument(t *testing.T) {
 	text := document(t)
 	for _, set := range []string{
-		"listen: 127.0.0.1:8080", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
+		"listen: 127.0.0.1:8080", "ambiguous_paths: match", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
 		"server: {read_header_timeout: 10s}", "server: {read_timeout: 0s}", "server: {write_timeout: 0s}",
 		"server: {idle_timeout: 2m}", "server: {shutdown_timeout: 10s}", "server: {shutdown_delay: 0s}",
-		"server: {max_header_bytes: 64KiB}", "server: {max_connections: 0}",
+		"server: {max_header_bytes: 64KiB}", "server: {min_body_rate: 240}",
+		"log: {format: text}", "log: {level: info}", "log: {access: none}", "log: {refusals: none}",
 		"client_ip: {ipv4_prefix: 32}", "client_ip: {ipv6_prefix: 64}", "client_ip: {from: socket}",
 		"rules: [{name: a, rate: 1/s, key: ip}]", "rules: [{name: a, rate: 1/s, algorithm: token-bucket}]",
-		"rules: [{name: a, rate: 1/s, burst: 5}]", "rules: [{name: a, rate: 1/s, cost: 1}]",
+		"rules: [{name: a, rate: 1/s, burst: 1}]", "rules: [{name: a, rate: 1/s, cost: 1}]",
 		"rules: [{name: a, rate: 1/s, shadow: false}]", "rules: [{name: a, rate: 1/s, max_keys: 1000000}]",
 		"rules: [{name: a, rate: 1/s, overflow: evict}]", "rules: [{name: a, rate: 1/s, aligned: false}]",
 	} {

@@ -17,11 +17,14 @@ type File struct {
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
 	ClientIP       ClientIP
+	AmbiguousPaths AmbiguousPaths
 	Headers        Headers
 	Response       Response
 	Server         Server
-	Store          *Store // nil for none
-	Rules          []Rule // in the order of the file; at most MaxRules
+	Log            Log
+	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
+	Store          *Store  // nil for none
+	Rules          []Rule  // in the order of the file; at most MaxRules
 }
 
 // Echo reports whether requests are answered by the built-in echo, because nothing is said
@@ -136,6 +139,9 @@ const (
 	BodyJSON    Body = "json"    // {"error": ..., "retryAfter": N}
 )
 
+// ByOpenFiles is the MaxConnections of a file that does not say it: as many as the limit of open files allows.
+const ByOpenFiles = -1
+
 // Server bounds what clients may hold. 0 is no bound.
 type Server struct {
 	ReadHeaderTimeout time.Duration
@@ -145,5 +151,6 @@ type Server struct {
 	ShutdownTimeout   time.Duration // for requests under way at the end
 	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
-	MaxConnections    int // of all listeners together
+	MaxConnections    int // of all listeners together; ByOpenFiles for as many as the limit of open files allows
+	MinBodyRate       int // of a request's body, in bytes a second; not for gRPC
 }

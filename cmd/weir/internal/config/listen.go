@@ -115,8 +115,14 @@ func isLoopback(host string) bool {
 
 var keyDetails = []Keys{KeysHashed, KeysFull, KeysOff}
 
+// admin reads an address, or a mapping with one.
 func (d *decoder) admin(n *yaml.Node) *Admin {
 	a := &Admin{Keys: KeysHashed}
+	if target(n).Kind != yaml.MappingNode {
+		a.Address = d.address(n, "admin")
+		d.adminIsLocal(n, a)
+		return a
+	}
 	seen := d.mapping(n, "admin",
 		d.addressField(&a.Address),
 		d.yesField("allow_remote", &a.AllowRemote),
@@ -129,11 +135,14 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 	if seen["address"] == nil {
 		d.fail(n, "admin: no address: write for example address: 127.0.0.1:9090")
 	}
-	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
-		d.fail(seen["address"],
-			"admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
-	}
+	d.adminIsLocal(seen["address"], a)
 	return a
+}
+
+func (d *decoder) adminIsLocal(at *yaml.Node, a *Admin) {
+	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
+		d.fail(at, "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+	}
 }
 
 // checkAdmin keeps the administrator's listener off the addresses of public ones.

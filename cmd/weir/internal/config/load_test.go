@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/redislimit"
 )
 
 func write(t *testing.T, name string, text []byte) {
@@ -66,4 +68,27 @@ func TestCertificatesAreReadFromBesideTheFile(t *testing.T) {
 	f, err := Load(name)
 	require.NoError(t, err)
 	assert.Equal(t, &TLS{filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")}, f.Listen[0].TLS)
+}
+
+// What a file says about a store is what its limiters are made with.
+func TestWhatAStoreSays(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte(`
+store: {url: redis://a, share: 5%, mode: strict, partitions: 8, keys: hashed, secret: a secret of 24 characters}
+rules: [{name: a, rate: 1000/s, burst: 200}]
+`))
+	require.NoError(t, err)
+	want := Store{
+		URL: "redis://a", Prefix: "weir", Timeout: 50 * time.Millisecond, Nodes: 4,
+		Share: 5, Mode: redislimit.Strict, Partitions: 8, Secret: "a secret of 24 characters",
+	}
+	assert.Equal(t, want, *f.Store)
+	other := want
+	other.Secret = "another one of so many"
+	assert.False(t, want.Same(&other), "other names of keys")
+	other = want
+	other.Share, other.Mode = 10, redislimit.Auto
+	assert.True(t, want.Same(&other))
+	f, err = Parse("weir.yaml", []byte("store: {url: redis://a, keys: full}\nrules: [{name: a, rate: 1/s}]\n"))
+	require.NoError(t, err)
+	assert.True(t, f.Store.FullKeys)
 }

@@ -12,8 +12,8 @@ import (
 // "/static/" all that begin so, "/users/{id}" any one segment, "/files/{rest...}" all that
 // follow, and "/{$}" the root alone.
 //
-// It is held against the path without escapes, double slashes and dots, so that "/%6cogin" and
-// "//login" are no way around a limit of "/login".
+// For a rule it is held against every way to read a path, and a slash at the end does not matter ([Match.Meets]). For a
+// route it is held against the path without escapes, double slashes and dots, and the slash matters ([Match.Matches]).
 type Path struct {
 	text     string
 	segments []string // anySegment for one that may be anything
@@ -92,9 +92,22 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// CleanPath returns a path as patterns and keys see it: without double slashes, dots, and a slash
-// at the end.
-func CleanPath(of string) string {
+// meets reports whether the pattern matches segments, none of them empty.
+func (p *Path) meets(segments []string, keepCase bool) bool {
+	if len(segments) < len(p.segments) || len(segments) > len(p.segments) && !p.subtree {
+		return false
+	}
+	for i, want := range p.segments {
+		got := segments[i]
+		if want != anySegment && want != got && (keepCase || !strings.EqualFold(want, got)) {
+			return false
+		}
+	}
+	return true
+}
+
+// cleanPath returns a path without double slashes, dots, and a slash at the end.
+func cleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
 	}
@@ -104,7 +117,7 @@ func CleanPath(of string) string {
 // Matches reports whether the pattern matches a path without escapes, as it is in
 // [net/url.URL.Path].
 func (p *Path) Matches(of string) bool {
-	clean := CleanPath(of)
+	clean := cleanPath(of)
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	rest := clean[1:]
 	for _, want := range p.segments {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,12 @@ type Store struct {
 	Timeout time.Duration // that a request waits for it at most
 	Nodes   int           // that share the limits
 	OnLoss  redislimit.FailurePolicy
+
+	Partitions int
+	Mode       redislimit.Mode
+	Share      uint64 // of the limit that a machine admits with FailLocal, in percent; 0: one of Nodes parts
+	FullKeys   bool   // keys are not hashed
+	Secret     string // that they are hashed with; "" for none
 }
 
 // Redacted returns the URL without its password.
@@ -32,19 +39,34 @@ func (s *Store) Redacted() string {
 
 // Same reports whether both keep the same keys: what else differs loses nothing.
 func (s *Store) Same(other *Store) bool {
-	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix
+	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
+		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
 }
 
 // Options returns what redislimit.Open takes beside the URL.
 func (s *Store) Options() []redislimit.ClientOption {
-	return []redislimit.ClientOption{redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout)}
+	options := []redislimit.ClientOption{
+		redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout), redislimit.Partitions(s.Partitions),
+	}
+	if s.FullKeys {
+		options = append(options, redislimit.FullKeys())
+	}
+	if s.Secret != "" {
+		options = append(options, redislimit.Secret(s.Secret))
+	}
+	return options
 }
 
 // StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
-	return []redislimit.Option{
+	options := []redislimit.Option{
 		redislimit.Nodes(r.Store.Nodes), redislimit.OnFailure(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
+		redislimit.InMode(r.Store.Mode),
 	}
+	if r.Store.Share > 0 {
+		options = append(options, redislimit.LocalShare(float64(r.Store.Share)/100))
+	}
+	return options
 }
 
 // A storeWish is what a rule says about the store, and where.
@@ -59,7 +81,7 @@ const exampleStore = "write for example redis://127.0.0.1:6379"
 
 // store reads the URL of a store, or a mapping with one.
 func (d *decoder) store(n *yaml.Node) *Store {
-	s := &Store{Prefix: "weir", Timeout: 50 * time.Millisecond, Nodes: 4}
+	s := &Store{Prefix: "weir", Timeout: 50 * time.Millisecond, Nodes: 4, Partitions: 64}
 	if target(n).Kind != yaml.MappingNode {
 		s.URL = d.storeURL(n, "store")
 		return s
@@ -70,7 +92,18 @@ func (d *decoder) store(n *yaml.Node) *Store {
 		field{"timeout", func(n *yaml.Node) { d.duration(n, "timeout", time.Millisecond, 10*time.Second, &s.Timeout) }},
 		field{"nodes", func(n *yaml.Node) { d.integer(n, "nodes", 1, 100_000, &s.Nodes) }},
 		field{"on_loss", func(n *yaml.Node) { s.OnLoss = d.onLoss(n) }},
+		field{"share", func(n *yaml.Node) { s.Share = d.percent(n) }},
+		field{"mode", func(n *yaml.Node) { s.Mode = d.storeMode(n) }},
+		field{"partitions", func(n *yaml.Node) { d.integer(n, "partitions", 1, 4096, &s.Partitions) }},
+		field{"keys", func(n *yaml.Node) { s.FullKeys = d.fullKeys(n) }},
+		field{"secret", func(n *yaml.Node) { s.Secret = d.storeSecret(n) }},
 	)
+	if seen["secret"] != nil && s.FullKeys {
+		d.fail(seen["secret"], "secret: keys: full writes keys as they are: leave one of the two out")
+	}
+	if seen["share"] != nil && s.OnLoss != redislimit.FailLocal {
+		d.fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
+	}
 	if seen != nil && seen["url"] == nil {
 		d.fail(n, "store: no url: %s", exampleStore)
 	}
@@ -96,6 +129,10 @@ func (d *decoder) storeURL(n *yaml.Node, what string) string {
 		return ""
 	}
 	if _, err := rueidis.ParseURL(s); err != nil {
+		if u.User == nil && strings.Contains(s, "@") || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+			d.fail(n, "%s: a part of a password is no part of it, by its characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", what)
+			return ""
+		}
 		d.fail(n, "%s: %s: %s", what, quote(u.Redacted()), strings.TrimPrefix(err.Error(), "redis: "))
 		return ""
 	}
@@ -119,6 +156,46 @@ func (d *decoder) onLoss(n *yaml.Node) redislimit.FailurePolicy {
 		}
 	}
 	return redislimit.FailLocal // not after choice
+}
+
+// percent reads a part of the limit.
+func (d *decoder) percent(n *yaml.Node) (percent uint64) {
+	text, ok := d.text(n, "share")
+	if !ok {
+		return 0
+	}
+	number, is := strings.CutSuffix(text, "%")
+	percent, err := strconv.ParseUint(number, 10, 64)
+	if !is || err != nil || percent < 1 || percent > 100 {
+		d.fail(n, "share: %s: want 1%% to 100%%", quote(text))
+	}
+	return percent
+}
+
+func (d *decoder) storeMode(n *yaml.Node) redislimit.Mode {
+	words := []string{redislimit.Auto.String(), redislimit.Strict.String()}
+	word := words[0]
+	choice(d, n, "mode", words, &word)
+	if word == words[1] {
+		return redislimit.Strict
+	}
+	return redislimit.Auto
+}
+
+func (d *decoder) fullKeys(n *yaml.Node) bool {
+	words := []string{"hashed", "full"}
+	word := words[0]
+	choice(d, n, "keys", words, &word)
+	return word == words[1]
+}
+
+// storeSecret reads what keys are hashed with. It is not repeated.
+func (d *decoder) storeSecret(n *yaml.Node) string {
+	s, ok := d.text(n, "secret")
+	if ok && len(s) < 16 {
+		d.fail(n, "secret: %d characters: want 16 at least", len(s))
+	}
+	return s
 }
 
 // checkStores decides of every rule whether it is kept in the store, and checks those that are.

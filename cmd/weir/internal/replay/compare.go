@@ -40,7 +40,7 @@ type Compared struct {
 // is read once, even from a pipe. For the excess over the limit it holds the times of what
 // each key got through in the last window. A policy for which there is no limiter is left
 // out, and the result says so; if there is none for any, the first error is returned.
-func Compare(c *limit.Comparison, newLimiter NewLimiter, lines *accesslog.Lines) (*Comparison, error) {
+func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
 	r, err := newRun(byAddress(), c.Window)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Compare(c *limit.Comparison, newLimiter NewLimiter, lines *accesslog.Lines)
 	if len(r.trials) == 0 {
 		return nil, leftOut[0].Reason
 	}
-	if err := r.read(lines, r.take); err != nil {
+	if err := r.read(log, r.take); err != nil {
 		return nil, err
 	}
 	result := r.compare(c)

@@ -75,7 +75,7 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 				file, err := os.Open(path)
 				require.NoError(t, err)
 				defer file.Close()
-				compareWithModels(t, accesslog.NewLines(file), g.limit, g.window,
+				compareWithModels(t, accesslog.NewLog(file), g.limit, g.window,
 					contestants(g.limit, g.window, g.want))
 			})
 		}
@@ -90,7 +90,7 @@ type known struct {
 	figures
 }
 
-func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, window time.Duration, all []contestant) {
+func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window time.Duration, all []contestant) {
 	t.Helper()
 	r, err := newRun(byAddress(), window)
 	require.NoError(t, err)
@@ -101,14 +101,14 @@ func compareWithModels(t *testing.T, lines *accesslog.Lines, limitTo uint64, win
 		models[i] = known{models: map[string]model{}, times: map[string][]int64{}, stopped: map[string]bool{}}
 	}
 	request := 0
-	require.NoError(t, r.read(lines, func(e *accesslog.Entry, now time.Time) {
+	require.NoError(t, r.read(log, func(e *accesslog.Entry, now time.Time) {
 		request++
 		before := make([]uint64, len(all))
 		for i := range all {
 			before[i] = r.trials[i].outcome.Allowed
 		}
 		r.take(e, now)
-		host := string(e.Host)
+		host := string(e.Client)
 		for i, c := range all {
 			k := &models[i]
 			if k.models[host] == nil {
@@ -155,7 +155,7 @@ func newLimiter(p engine.Policy, more ...engine.Option) (*engine.Limiter, error)
 func compare(t *testing.T, log string, limitTo uint64, window time.Duration, policies ...engine.Policy) *Comparison {
 	t.Helper()
 	c := &limit.Comparison{Policies: policies, Limit: limitTo, Window: window, MaxKeys: maxKeys}
-	got, err := Compare(c, newLimiter, accesslog.NewLines(strings.NewReader(log)))
+	got, err := Compare(c, newLimiter, accesslog.NewLog(strings.NewReader(log)))
 	require.NoError(t, err)
 	return got
 }
@@ -208,13 +208,13 @@ func TestCompareLeavesOutWhatTheEngineDoesNotMake(t *testing.T) {
 		c.LeftOut[0].String())
 
 	_, err := Compare(&limit.Comparison{Policies: []engine.Policy{tooLarge, {}}}, newLimiter,
-		accesslog.NewLines(strings.NewReader(line("a", 0))))
+		accesslog.NewLog(strings.NewReader(line("a", 0))))
 	assert.ErrorContains(t, err, "limit of 5000 tokens", "nothing is left")
 }
 
 func TestCompareRefusesAnInputWithoutRequests(t *testing.T) {
 	policies := []engine.Policy{engine.FixedWindow(1, time.Second)}
-	_, err := Compare(&limit.Comparison{Policies: policies}, newLimiter, accesslog.NewLines(strings.NewReader("")))
+	_, err := Compare(&limit.Comparison{Policies: policies}, newLimiter, accesslog.NewLog(strings.NewReader("")))
 	assert.ErrorContains(t, err, "the log is empty")
 }
 
@@ -227,7 +227,7 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 		Window: time.Minute, MaxKeys: 1}
 	got, err := Compare(c, func(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
 		return engine.New(p, append(more, engine.MaxKeys(1))...)
-	}, accesslog.NewLines(strings.NewReader(log.String())))
+	}, accesslog.NewLog(strings.NewReader(log.String())))
 	require.NoError(t, err)
 	assert.Contains(t, got.EvictionNote(), "with a larger --max-keys")
 }

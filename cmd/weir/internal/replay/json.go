@@ -8,6 +8,7 @@ import (
 // jsonReport fixes names and order of the fields that WriteJSON promises.
 type jsonReport struct {
 	Policy      string    `json:"policy"`
+	Format      string    `json:"format"`
 	Requests    uint64    `json:"requests"`
 	Skipped     uint64    `json:"skipped"`
 	Keys        uint64    `json:"keys"`
@@ -26,7 +27,7 @@ type jsonKey struct {
 // refused keys in the report's order; the list is [], never null, if there are
 // none.
 func (r *Report) WriteJSON(w io.Writer) error {
-	out := jsonReport{r.Policy.String(), r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys)}
+	out := jsonReport{r.Policy.String(), r.Format, r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys)}
 	return json.NewEncoder(w).Encode(out)
 }
 
@@ -40,6 +41,7 @@ func jsonKeys(keys []Key) []jsonKey {
 
 // jsonComparison is the same for a comparison.
 type jsonComparison struct {
+	Format        string        `json:"format"`
 	Requests      uint64        `json:"requests"`
 	Skipped       uint64        `json:"skipped"`
 	Keys          uint64        `json:"keys"`
@@ -67,7 +69,7 @@ type jsonOutcome struct {
 // [], never null, if nothing was.
 func (c *Comparison) WriteJSON(w io.Writer) error {
 	out := jsonComparison{
-		c.Requests, c.Skipped, c.Keys, c.Limit, c.Window.Seconds(),
+		c.Format, c.Requests, c.Skipped, c.Keys, c.Limit, c.Window.Seconds(),
 		make([]jsonOutcome, len(c.Outcomes)), make([]jsonLeftOut, len(c.LeftOut)),
 	}
 	for i, l := range c.LeftOut {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -16,10 +17,11 @@ func sample() *Report {
 	first := time.Date(2015, time.May, 17, 10, 5, 0, 0, time.FixedZone("", 2*3600))
 	return &Report{
 		Log: Log{
+			Format:   "combined",
 			Requests: 1234567, Keys: 1000,
 			First: first, Last: first.Add(49*time.Hour + time.Second),
 			Late: 3, MostLate: 59 * time.Second,
-			Skipped: 6, Reasons: []Reason{{2, errors.New("bad")}, {70, errors.New("worse")}},
+			Skipped: 6, Reasons: []*accesslog.LineError{{Line: 2, Err: errors.New("bad")}, {Line: 70, Err: errors.New("worse")}},
 		},
 		Outcome: Outcome{
 			Policy: engine.FixedWindow(10, time.Minute), Allowed: 1234000, Refused: 567,
@@ -82,7 +84,7 @@ func TestWriteTableSaysThatItIsApproximate(t *testing.T) {
 func TestWriteJSON(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, sample().WriteJSON(&out))
-	assert.Equal(t, `{"policy":"fixed window 10/1m0s","requests":1234567,"skipped":6,"keys":1000,"allowed":1234000,"refused":567,"refused_keys":[`+
+	assert.Equal(t, `{"policy":"fixed window 10/1m0s","format":"combined","requests":1234567,"skipped":6,"keys":1000,"allowed":1234000,"refused":567,"refused_keys":[`+
 		`{"key":"2001:db8::1","requests":600,"refused":500},`+
 		`{"key":"192.0.2.1","requests":67,"refused":60},`+
 		`{"key":"a.example","requests":700000,"refused":7}]}`+"\n", out.String())
@@ -91,7 +93,7 @@ func TestWriteJSON(t *testing.T) {
 func TestWriteJSONHasAnEmptyListForNone(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, (&Report{Log{Requests: 2, Keys: 1}, Outcome{Allowed: 2}}).WriteJSON(&out))
-	assert.Equal(t, `{"policy":"no policy","requests":2,"skipped":0,"keys":1,"allowed":2,"refused":0,"refused_keys":[]}`+"\n", out.String())
+	assert.Equal(t, `{"policy":"no policy","format":"","requests":2,"skipped":0,"keys":1,"allowed":2,"refused":0,"refused_keys":[]}`+"\n", out.String())
 }
 
 func sampleComparison() *Comparison {
@@ -141,7 +143,7 @@ func TestWriteComparisonTableSaysThatItIsApproximate(t *testing.T) {
 func TestWriteComparisonJSON(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, sampleComparison().WriteJSON(&out))
-	assert.Equal(t, `{"requests":1234567,"skipped":0,"keys":1000,"limit":10,"window_seconds":60,"policies":[`+
+	assert.Equal(t, `{"format":"combined","requests":1234567,"skipped":0,"keys":1000,"limit":10,"window_seconds":60,"policies":[`+
 		`{"policy":"fixed window 10/1m0s","allowed":1234000,"refused":567,"keys_refused":3,"worst_excess":10,"bytes_per_key":26.67},`+
 		`{"policy":"sliding window 10/1m0s","allowed":1234567,"refused":0,"keys_refused":0,"worst_excess":0,"bytes_per_key":1234.5}],`+
 		`"left_out":[{"policy":"sliding log 10/1m0s","reason":"engine: no room"}]}`+"\n", out.String())

@@ -15,14 +15,14 @@ import (
 // NewLimiter makes the limiter of a policy, with the options given.
 type NewLimiter func(engine.Policy, ...engine.Option) (*engine.Limiter, error)
 
-// Run takes one token from a limiter of the policy for every request in lines and reports
+// Run takes one token from a limiter of the policy for every request of the log and reports
 // what became of them. The limiter is made before anything is read.
 //
 // A line that cannot be used is skipped and counted. The error is not nil if the
 // input breaks off, because the figures of half a log mislead, and if it holds
 // no request at all: a wrong file must not look like a limit that refuses
 // nothing.
-func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*Report, error) {
+func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
 	r, err := newRun(byAddress(), 0)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func Run(policy engine.Policy, newLimiter NewLimiter, lines *accesslog.Lines) (*
 	if err := r.add(policy, newLimiter); err != nil {
 		return nil, err
 	}
-	if err := r.read(lines, r.take); err != nil {
+	if err := r.read(log, r.take); err != nil {
 		return nil, err
 	}
 	return &Report{Log: r.log, Outcome: r.outcome(0)}, nil
@@ -80,27 +80,24 @@ func (r *run) close() {
 }
 
 // read passes every request of the log on.
-func (r *run) read(lines *accesslog.Lines, request func(e *accesslog.Entry, now time.Time)) error {
+func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time.Time)) error {
 	for {
-		line, err := lines.Next()
+		entry, err := log.Next()
+		if bad := (*accesslog.LineError)(nil); errors.As(err, &bad) {
+			r.log.skip(bad)
+			continue
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil && !errors.Is(err, accesslog.ErrLineTooLong) {
+		if err != nil {
 			return err
 		}
-		var entry accesslog.Entry
-		if err == nil {
-			entry, err = accesslog.ParseLine(line)
-		}
-		if err != nil {
-			r.log.skip(lines.Number(), err)
-			continue
-		}
 		now, behind := r.clock.advance(entry.Time)
-		request(&entry, now)
+		request(entry, now)
 		r.log.stamp(entry.Time, behind)
 	}
+	r.log.Format = log.Format()
 	if r.log.Requests == 0 {
 		return r.log.noRequest()
 	}
@@ -110,7 +107,7 @@ func (r *run) read(lines *accesslog.Lines, request func(e *accesslog.Entry, now 
 
 // take asks every limiter for one token.
 func (r *run) take(e *accesslog.Entry, now time.Time) {
-	client := r.clients.of(e.Host, r.trials)
+	client := r.clients.of(e.Client, r.trials)
 	client.requests++
 	for i, t := range r.trials {
 		c := &client.charges[i]
@@ -131,6 +128,5 @@ func (l *Log) noRequest() error {
 	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")
 	}
-	return fmt.Errorf("none of its lines is in the Common or Combined Log Format (%s); is it an access log?",
-		l.Reasons[0])
+	return fmt.Errorf("none of its lines is in the format %s (%s); is it an access log?", l.Format, l.Reasons[0])
 }

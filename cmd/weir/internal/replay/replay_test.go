@@ -22,7 +22,7 @@ func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options
 	t.Helper()
 	return Run(engine.TokenBucket(rate, burst), func(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
 		return engine.New(p, append(more, options...)...)
-	}, accesslog.NewLines(log))
+	}, accesslog.NewLog(log))
 }
 
 // line is one line of a log: a request of host, that many seconds after a fixed
@@ -133,17 +133,17 @@ func TestReplaySkipsBadLinesWithTheirReasons(t *testing.T) {
 	assert.Equal(t, uint64(3), report.Skipped)
 	var reasons []string
 	for _, r := range report.Reasons {
-		reasons = append(reasons, r.String())
+		reasons = append(reasons, r.Error())
 	}
 	assert.Equal(t, []string{
-		`line 2: no field after "nonsense"`,
+		`line 2: no date in brackets followed by a request in quotes`,
 		"line 3: the line is empty",
 		"line 4: the line is longer than 1048576 bytes",
 	}, reasons)
 }
 
 func TestReplayRemembersOnlyTheFirstReasons(t *testing.T) {
-	report, err := replay(t, strings.NewReader(strings.Repeat("x\n", 1000)+line("a", 0)), engine.PerSecond(1), 1)
+	report, err := replay(t, strings.NewReader(line("a", 0)+strings.Repeat("x\n", 1000)), engine.PerSecond(1), 1)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1000), report.Skipped)
 	assert.Len(t, report.Reasons, maxReasons)
@@ -162,7 +162,7 @@ func TestReplayRefusesAnInputWithoutRequests(t *testing.T) {
 	}{
 		"empty": {strings.NewReader(""), "the log is empty: there is nothing to replay"},
 		"another file": {strings.NewReader("hello\nworld\n"),
-			`none of its lines is in the Common or Combined Log Format (line 1: no field after "hello"); is it an access log?`},
+			"line 1 is in no known format (nor is any after it); is it an access log?"},
 		"breaking off": {io.MultiReader(strings.NewReader(line("a", 0)), iotest.ErrReader(broken)),
 			"reading stopped after line 1: device on fire"},
 		"truncated .gz": {strings.NewReader("\x1f\x8b\x08\x00"),

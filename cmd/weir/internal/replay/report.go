@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -19,11 +20,12 @@ type Report struct {
 
 // Log is what a log holds, whatever the limit.
 type Log struct {
+	Format   string // of its lines; several if its files differ
 	Requests uint64
 	Keys     uint64 // different keys that made a request
 
-	Skipped uint64   // lines that are not requests
-	Reasons []Reason // why, for the first few of them
+	Skipped uint64                 // lines that are not requests
+	Reasons []*accesslog.LineError // why, for the first few of them
 
 	First, Last time.Time     // earliest and latest stamp
 	Late        uint64        // requests stamped earlier than one before them
@@ -42,15 +44,6 @@ type Outcome struct {
 	Evictions, ForgivenTokens uint64
 }
 
-// Reason is why a line was skipped.
-type Reason struct {
-	Line int
-	Err  error
-}
-
-// String returns "line 3: what is wrong with it".
-func (r Reason) String() string { return fmt.Sprintf("line %d: %v", r.Line, r.Err) }
-
 // Key is what became of the requests of one key.
 type Key struct {
 	Name              string
@@ -68,10 +61,10 @@ func (o *Outcome) EvictionNote() string {
 		o.Evictions, o.ForgivenTokens)
 }
 
-func (l *Log) skip(line int, err error) {
+func (l *Log) skip(bad *accesslog.LineError) {
 	l.Skipped++
 	if len(l.Reasons) < maxReasons {
-		l.Reasons = append(l.Reasons, Reason{line, err})
+		l.Reasons = append(l.Reasons, bad)
 	}
 }
 

@@ -35,7 +35,7 @@ func made(t *testing.T) *Page {
 	require.NoError(t, err)
 	evil := `<script>x</script> - - [17/May/2015:14:06:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"` + "\n"
 	lines := string(log) + strings.Repeat(evil, 9)
-	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, accesslog.NewLines(strings.NewReader(lines)))
+	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, accesslog.NewLog(strings.NewReader(lines)))
 	require.NoError(t, err)
 	p := &Page{Source: "access.log", Rules: "weir.yaml", Top: 50, Report: r}
 	for i := range r.Rules {

@@ -10,25 +10,28 @@ import (
 )
 
 // partKey returns the key of one part of a rule's key: that of the first source that a request has.
-func partKey(sources config.KeyPart, client httplimit.KeyFunc) (key httplimit.KeyFunc, err error) {
+func partKey(sources config.KeyPart, client httplimit.KeyFunc, keepCase bool) (key httplimit.KeyFunc, err error) {
 	// From the last source to the first: each is what the one before falls back to.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
-		key, err = sourceKey(sources[i], client, key)
+		key, err = sourceKey(sources[i], client, keepCase, key)
 	}
 	return key, err
 }
 
-func sourceKey(s config.Source, client, fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
+func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool,
+	fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
 	switch s.Kind {
 	case config.SourceHeader:
 		return httplimit.Header(s.Name, fallback)
 	case config.SourceCookie:
 		return httplimit.Cookie(s.Name, fallback)
+	case config.SourceQuery:
+		return query(s.Name, fallback), nil
 	case config.SourceIP:
 		return client, nil
 	case config.SourcePath:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-			return h.Key(config.CleanPath(r.URL.Path)), true
+			return h.Key(config.KeyPath(r.URL, keepCase)), true
 		}, nil
 	case config.SourceMethod:
 		return httplimit.Method, nil
@@ -42,6 +45,21 @@ func sourceKey(s config.Source, client, fallback httplimit.KeyFunc) (httplimit.K
 		return nil, nil // such a request the rule does not count
 	}
 	return nil, fmt.Errorf("a key of %s: there is no such source", s)
+}
+
+// query returns the key of a parameter of the query: of its first value that is not empty.
+func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
+	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+		for _, value := range config.QueryValues(r.URL, name) {
+			if value != "" {
+				return h.Key(value), true
+			}
+		}
+		if fallback == nil {
+			return engine.Key{}, false
+		}
+		return fallback(h, r)
+	}
 }
 
 // ClientIP returns what finds the address of a client as the file says.

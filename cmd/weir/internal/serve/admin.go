@@ -27,6 +27,8 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 		Ready:   s.ready,
 		Version: s.config.Version,
 		Reloads: func() admin.Reload { return *s.reloaded.Load() },
+
+		Collectors: s.collectors(),
 	})
 	return a, true, err
 }
@@ -78,8 +80,10 @@ func partLabels(key config.Key) (labels []string) {
 // note keeps the outcome of a reload for the administrator.
 func (s *Server) note(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
+	result := "done"
 	if err != nil {
-		r.Error = err.Error()
+		r.Error, result = err.Error(), "failed"
 	}
+	s.traffic.reloads.WithLabelValues(result).Inc()
 	s.reloaded.Store(r)
 }

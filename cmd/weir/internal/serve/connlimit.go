@@ -17,8 +17,7 @@ type connLimit struct {
 	open atomic.Int64
 	log  *slog.Logger
 
-	rejected   atomic.Int64  // since the last line of the log about it
-	loggedAt   atomic.Int64  // the time of that line, in nanoseconds since 1970
+	rejected   atomic.Int64
 	rejections chan struct{} // one element for each rejection that is being sent
 	sending    sync.WaitGroup
 }
@@ -50,12 +49,7 @@ func (l *connLimit) admit(conn *net.TCPConn) net.Conn {
 
 func (l *connLimit) reject(conn *net.TCPConn, most int64) {
 	l.rejected.Add(1)
-	const every = 10 * time.Second
-	now, logged := time.Now().UnixNano(), l.loggedAt.Load()
-	if now-logged > int64(every) && l.loggedAt.CompareAndSwap(logged, now) {
-		l.log.Warn("too many connections: new ones are answered 503",
-			"max_connections", most, "turned_away", l.rejected.Swap(0))
-	}
+	l.log.Warn("too many connections: new ones are answered 503", "max_connections", most)
 	select {
 	case l.rejections <- struct{}{}:
 	default:

@@ -1,12 +1,15 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -23,7 +26,7 @@ type httpServer struct {
 }
 
 // newHTTPServer returns a server that does not serve yet.
-func newHTTPServer(e endpoint, handler http.Handler, base context.Context, log *slog.Logger) *httpServer {
+func newHTTPServer(e endpoint, handler http.Handler, base context.Context, to *slog.Logger) *httpServer {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(e.listener.TLS != nil)
@@ -42,7 +45,7 @@ func newHTTPServer(e endpoint, handler http.Handler, base context.Context, log *
 			SendPingTimeout:      30 * time.Second, // finds a peer that is gone
 			WriteByteTimeout:     time.Minute,      // finds a peer that does not read
 		},
-		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:    errorLog(to),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
@@ -57,6 +60,20 @@ func newHTTPServer(e endpoint, handler http.Handler, base context.Context, log *
 	}
 	return h
 }
+
+// errorLog returns the log of an http.Server. All its lines have the same message, so that those about bad clients, which
+// differ in the address, are summed up.
+func errorLog(to *slog.Logger) *log.Logger {
+	return log.New(writerFunc(func(line []byte) (int, error) {
+		to.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))
+		return len(line), nil
+	}), "", 0)
+}
+
+// A writerFunc is an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // count keeps the number of connections that end with the server. A hijacked one does not.
 func (h *httpServer) count(_ net.Conn, state http.ConnState) {

@@ -68,6 +68,9 @@ func (s *Server) replace(file *config.File) (*config.Changes, error) {
 		return nil, err
 	}
 	s.current.Store(next)
+	if s.config.SetLog != nil {
+		s.config.SetLog(file.Log)
+	}
 	if last := s.admin.Swap(observer); last != nil && last != observer {
 		_ = last.Close() // its event streams end, so that its connections do
 	}

@@ -67,7 +67,10 @@ func (c *socketChanges) abandon() {
 
 // applySockets makes the changes.
 func (s *Server) applySockets(changes *socketChanges, f *config.File) {
-	s.connections.most.Store(int64(f.Server.MaxConnections))
+	budget := newBudget(s.config.OpenFiles, &f.Server)
+	budget.warn(s.config.OpenFiles, s.config.Log)
+	s.connections.most.Store(budget.clients)
+	s.upstreams.most.Store(budget.upstreams)
 	s.sockets = nil
 	for _, change := range changes.wanted {
 		if change.bound || !change.socket.server.endpoint.equal(change.endpoint) {

@@ -162,10 +162,10 @@ func logs(t *testing.T, test func(t *testing.T, log string)) {
 
 func run(t *testing.T, f *config.File, log string) *replay.RuleReport {
 	t.Helper()
-	source, err := accesslog.Open(log)
+	source, err := accesslog.Open([]string{log}, "")
 	require.NoError(t, err)
 	defer source.Close()
-	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, accesslog.NewLines(source))
+	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, source)
 	require.NoError(t, err)
 	return &r.Rules[0]
 }

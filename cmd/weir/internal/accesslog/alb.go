@@ -1,0 +1,68 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// parseALB takes a line of an AWS Application Load Balancer:
+//
+//	type time elb client:port target:port request_processing_time target_processing_time response_processing_time
+//	elb_status_code target_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol
+//	target_group_arn "trace_id" "domain_name" "chosen_cert_arn" matched_rule_priority request_creation_time ...
+//
+// The request has a whole URL, with the host. The line may end after the user agent, as those of before 2018 do: then
+// its time is that of the answer.
+//
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
+func (p *parser) parseALB(line []byte) error {
+	var kind, answered, client, status, size, request, agent []byte
+	rest, err := cutFields(line, &kind, &answered, nil, &client, nil, nil, nil, nil, &status, nil, nil, &size,
+		&request, &agent)
+	if err != nil {
+		return err
+	}
+	switch string(kind) {
+	case "http", "https", "h2", "grpcs", "ws", "wss":
+	default:
+		return fmt.Errorf("the type %s is none of a load balancer: http, https, h2, grpcs, ws, wss", quote(kind))
+	}
+	e := &p.entry
+	if err := e.setClient(client); err != nil {
+		return err
+	}
+	if e.Time, err = parseISO(answered); err != nil {
+		return err
+	}
+	if err := e.setOutcome(status, size); err != nil {
+		return err
+	}
+	e.setRequest(p.unescape(request))
+	if !p.setURL() {
+		e.Method, e.Target, e.Proto = nil, nil, nil // such as "- http://example.com:80- -" for a request that was none
+	}
+	p.setHeader("User-Agent", p.unescape(agent))
+	if len(rest) == 0 {
+		return nil
+	}
+	var received []byte
+	if _, err := cutFields(rest, nil, nil, nil, nil, nil, nil, nil, &received); err != nil {
+		return err
+	}
+	if !absent(received) {
+		e.Time, err = parseISO(received)
+	}
+	return err
+}
+
+// setURL takes the host out of a target that is a URL with scheme and path. It reports whether the target is one.
+func (p *parser) setURL() bool {
+	_, rest, ok := bytes.Cut(p.entry.Target, []byte("://"))
+	path := bytes.IndexByte(rest, '/')
+	if !ok || path <= 0 {
+		return false
+	}
+	p.setHost(rest[:path])
+	p.entry.Target = rest[path:]
+	return true
+}

@@ -1,0 +1,151 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// The Common Log Format and what was made of it:
+//
+//	common          %h %l %u %t "%r" %>s %b
+//	combined        the same and "%{Referer}i" "%{User-agent}i"
+//	vhost_combined  %v:%p in front of that; the port may be missing, as in Apache's "common with virtual host"
+//
+// https://httpd.apache.org/docs/2.4/logs.html#accesslog
+// https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#examples
+// https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (combined)
+// https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields behind)
+//
+// Whatever a server appends after these is ignored, and the line may end anywhere after the size: loggers cut long
+// lines there, and what is lost does not change who asked for what and when.
+
+// parseCommon takes a line of the common or of the combined format. A line that could be one of vhost_combined is
+// refused: a virtual host must not be taken for the client. Only a user's name has spaces in it, and identities other
+// than "-" are not in use any more, so with both, or with a port behind the host, the first field is doubtful.
+func (p *parser) parseCommon(line []byte) error {
+	who, date, rest, err := cutDate(line)
+	if err != nil {
+		return err
+	}
+	client, identUser, ok := bytes.Cut(who, space)
+	if !ok {
+		return fmt.Errorf("want the fields host, ident and user before the date, got %s", quote(who))
+	}
+	if err := p.entry.setClient(client); err != nil {
+		return err
+	}
+	ident, user, err := cutIdent(identUser)
+	if err != nil {
+		return err
+	}
+	fourFields := bytes.IndexByte(user, ' ') >= 0 && (!absent(ident) || len(withoutPort(client)) < len(client))
+	if fourFields || isAddress(ident) {
+		return fmt.Errorf("doubtful fields before the date, %s: is %s a virtual host, and %s the client?",
+			quote(who), quote(client), quote(ident))
+	}
+	return p.parseLogged(date, rest)
+}
+
+// parseVHost takes a line of vhost_combined.
+func (p *parser) parseVHost(line []byte) error {
+	who, date, rest, err := cutDate(line)
+	if err != nil {
+		return err
+	}
+	host, who, _ := bytes.Cut(who, space)
+	client, identUser, ok := bytes.Cut(who, space)
+	if !ok {
+		return fmt.Errorf("want the fields virtual host, host, ident and user before the date, got %s", quote(who))
+	}
+	if err := p.entry.setClient(client); err != nil {
+		return err
+	}
+	ident, user, err := cutIdent(identUser)
+	if err != nil {
+		return err
+	}
+	if bytes.IndexByte(user, ' ') >= 0 && !absent(ident) {
+		return fmt.Errorf("want four fields before the date, got %s", quote(who))
+	}
+	p.setHost(host)
+	return p.parseLogged(date, rest)
+}
+
+// What separates the fields up to the opening quote of the request.
+var (
+	dateStart = []byte(" [")
+	dateEnd   = []byte(`] "`)
+)
+
+// cutDate returns what is before the date, the date, and what follows from the opening quote of the request on. The
+// end of the date is looked for first, as `] "`: a user name may contain spaces and brackets, even a whole forged
+// date, but no bare quote, which servers escape.
+func cutDate(line []byte) (who, date, rest []byte, err error) {
+	end := bytes.Index(line, dateEnd)
+	if end < 0 {
+		return nil, nil, nil, errors.New("no date in brackets followed by a request in quotes")
+	}
+	start := bytes.LastIndex(line[:end], dateStart)
+	if start < 0 {
+		return nil, nil, nil, errors.New("the date has no opening bracket")
+	}
+	return line[:start], line[start+len(dateStart) : end], line[end+len(dateEnd)-1:], nil
+}
+
+// cutIdent takes the identity of RFC 1413 and the name of the user apart, each of which is "-" if there is none. Only
+// the user may have spaces in it.
+func cutIdent(text []byte) (ident, user []byte, err error) {
+	ident, user, ok := bytes.Cut(text, space)
+	if !ok || len(ident) == 0 || len(user) == 0 {
+		return nil, nil, fmt.Errorf("want the fields ident and user before the date, got %s", quote(text))
+	}
+	return ident, user, nil
+}
+
+// parseLogged takes what all three have from the date on.
+func (p *parser) parseLogged(date, rest []byte) (err error) {
+	e := &p.entry
+	if e.Time, err = parseCLF(date); err != nil {
+		return err
+	}
+	request, rest, closed := cutQuoted(rest)
+	if !closed {
+		return fmt.Errorf("the request %s has no closing quote", quote(request))
+	}
+	if len(rest) == 0 || rest[0] != ' ' {
+		return errors.New("no status after the request")
+	}
+	status, rest, ok := bytes.Cut(rest[1:], space)
+	if !ok {
+		return fmt.Errorf("no size after the status %s", quote(status))
+	}
+	end := bytes.IndexByte(rest, ' ')
+	if end < 0 {
+		end = len(rest)
+	}
+	if err := e.setOutcome(status, rest[:end]); err != nil {
+		return err
+	}
+	e.setRequest(p.unescape(request))
+	return p.parseReferer(rest[end:])
+}
+
+// parseReferer takes referer and user agent, either of which the end of the line may cut short.
+func (p *parser) parseReferer(rest []byte) error {
+	for _, name := range combinedHeaders {
+		if len(rest) == 0 {
+			return nil
+		}
+		if len(rest) < 2 || rest[0] != ' ' || rest[1] != '"' {
+			return fmt.Errorf("want a quoted referer and user agent after the size, got %s", quote(rest))
+		}
+		var value []byte
+		value, rest, _ = cutQuoted(rest[1:])
+		p.setHeader(name, p.unescape(value))
+	}
+	return nil
+}
+
+// combinedHeaders are the header fields of the combined format, in their order.
+var combinedHeaders = []string{"Referer", "User-Agent"}

@@ -1,0 +1,115 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// maxWindow is the most memory, in bytes, that compressed data may ask for to be unpacked: that of "zstd --long" and
+// twice that of "xz -9". Without a bound a file of a few bytes could ask for gigabytes.
+const maxWindow = 128 << 20
+
+// A coding is a way in which a log is stored.
+type coding struct {
+	name string
+	is   func(start []byte) bool
+	open func(io.Reader) (io.Reader, error) // nil for one that is refused
+}
+
+// startSize is how many bytes tell the codings apart.
+const startSize = 10
+
+// codings are known by their first bytes, not by names, so that they are found in a pipe, too. Of all but UTF-16
+// several in a row are one stream, as concatenated rotated logs have them.
+var codings = []coding{
+	{"gzip", magic("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"bzip2", isBzip2, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+	{"xz", magic("\xfd7zXZ\x00"), func(r io.Reader) (io.Reader, error) { return xz.NewReader(r, maxWindow) }},
+	{"zstd", isZstd, openZstd},
+	{"UTF-16", magic("\xff\xfe"), openUTF16},
+	{"UTF-16", magic("\xfe\xff"), openUTF16},
+	{"zip", magic("PK\x03\x04"), nil},
+	{"7z", magic("7z\xbc\xaf\x27\x1c"), nil},
+	{"lz4", magic("\x04\x22\x4d\x18"), nil},
+	{"compress (.Z)", magic("\x1f\x9d"), nil},
+}
+
+func magic(bytesAtStart string) func([]byte) bool {
+	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(bytesAtStart)) }
+}
+
+// isBzip2 looks at the magic number of the first block, too, which is pi, or, of an empty file, its square root: a
+// line of text could begin with BZh.
+func isBzip2(start []byte) bool {
+	if len(start) < startSize || !bytes.HasPrefix(start, []byte("BZh")) || start[3] < '1' || start[3] > '9' {
+		return false
+	}
+	block := string(start[4:startSize])
+	return block == "\x31\x41\x59\x26\x53\x59" || block == "\x17\x72\x45\x38\x50\x90"
+}
+
+// isZstd knows a frame, and one to be skipped, with which pzstd begins (RFC 8878, sections 3.1.1 and 3.1.2).
+func isZstd(start []byte) bool {
+	return bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")) ||
+		len(start) >= 4 && start[0]&0xf0 == 0x50 && string(start[1:4]) == "\x2a\x4d\x18"
+}
+
+func openZstd(r io.Reader) (io.Reader, error) {
+	// One goroutine: a replay spends its time elsewhere.
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	return d.IOReadCloser(), nil
+}
+
+func openUTF16(r io.Reader) (io.Reader, error) {
+	decoder := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
+	return transform.NewReader(r, decoder), nil
+}
+
+// decode returns the text of a stream that may be stored in a coding, and the coding's name, "" if there is none.
+func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
+	start, _ := raw.Peek(startSize) // an error comes back when the text is read
+	for _, c := range codings {
+		switch {
+		case !c.is(start):
+		case c.open == nil:
+			return nil, "", fmt.Errorf("this is %s, which cannot be read: unpack it first, "+
+				"or pack it by gzip, bzip2, xz or zstd", c.name)
+		default:
+			text, err = c.open(raw)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				err = damaged(err, c.name, 0)
+			}
+			return text, c.name, err
+		}
+	}
+	return raw, "", nil
+}
+
+// damaged says what a failing decompression means for the person who gave the data.
+func damaged(err error, coding string, line int) error {
+	switch {
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, xz.ErrMemlimit):
+		return fmt.Errorf("the %s data needs more than %d MiB of memory to be unpacked; unpack it yourself: %w",
+			coding, maxWindow>>20, err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf):
+		return fmt.Errorf("the %s data breaks off after line %d: the file is truncated; "+
+			"get a complete copy, or pipe what is left of it through a program that unpacks it: %w", coding, line, err)
+	}
+	return fmt.Errorf("the %s data is damaged after line %d; get an intact copy: %w", coding, line, err)
+}

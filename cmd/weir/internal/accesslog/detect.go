@@ -1,0 +1,152 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sampleLines is how many of the first lines of a log are looked at, as far as they are in the first MaxLine bytes.
+const sampleLines = 1000
+
+// A sample is what the first lines of a log show.
+type sample struct {
+	format *format // nil if there is no line that is not blank
+	fields Fields
+	begins time.Time // the time of the first entry; zero if there is none
+}
+
+// detect finds the format of which the first lines are, and what they hold. Lines that are of no format do not matter
+// as long as others are of one: servers write other things to their logs, too. It is an error if all lines are of no
+// format, or some of one and some of another.
+//
+// start is what the log begins with, and whole whether that is all of it. With a format given only the fields are
+// found.
+func detect(start []byte, whole bool, given *format) (sample, error) {
+	lines := sampled(start, whole)
+	if given != nil {
+		t := try([]*format{given}, lines)[0]
+		return sample{given, t.fields(), t.begins}, nil
+	}
+	if len(lines) == 0 {
+		if !whole {
+			return sample{}, ErrLineTooLong
+		}
+		return sample{}, nil
+	}
+	trials := try(detected, lines)
+	found := slices.DeleteFunc(slices.Clone(trials), func(t *trial) bool { return t.first == nil })
+	switch {
+	case len(found) == 0:
+		return sample{}, unknown(lines[0], trials)
+	case len(found) > 1:
+		return sample{}, ambiguous(found[0], found[1])
+	}
+	s := sample{found[0].format, found[0].fields(), found[0].begins}
+	if s.format == combined && len(s.fields.headers) == 0 {
+		s.format = common
+	}
+	return s, nil
+}
+
+// A sampledLine is one that is not blank.
+type sampledLine struct {
+	number int
+	text   []byte
+}
+
+// sampled returns the first lines. The last is one only if the end of the log is behind it.
+func sampled(start []byte, whole bool) (lines []sampledLine) {
+	for number := 1; len(start) > 0 && number <= sampleLines; number++ {
+		text, rest, ended := bytes.Cut(start, []byte("\n"))
+		if !ended && !whole {
+			break
+		}
+		start = rest
+		if !isBlank(text) {
+			lines = append(lines, sampledLine{number, bytes.TrimSuffix(text, []byte("\r"))})
+		}
+	}
+	return lines
+}
+
+// A trial is a format tried on the sample.
+type trial struct {
+	format *format
+	parser parser
+	kept   *learned     // of lines that are of the format
+	first  *sampledLine // that is of the format; nil if none is
+	begins time.Time    // its time
+	reason error        // why the first line that was tried is not
+}
+
+// try tries the formats on the lines, each line until one is found for it: no line is of two.
+func try(formats []*format, lines []sampledLine) []*trial {
+	trials := make([]*trial, len(formats))
+	for i, f := range formats {
+		trials[i] = &trial{format: f, parser: parser{learned: newLearned()}, kept: newLearned()}
+	}
+	last := trials[0] // that was found
+	for i := range lines {
+		if last.is(&lines[i]) {
+			continue
+		}
+		for _, t := range trials {
+			if t != last && t.is(&lines[i]) {
+				last = t
+				break
+			}
+		}
+	}
+	return trials
+}
+
+// is reports whether the line is of the format, and learns from it if so.
+func (t *trial) is(line *sampledLine) bool {
+	t.parser.learned.reset()
+	if err := t.parser.parse(t.format, line.text); err != nil {
+		if t.reason == nil {
+			t.reason = err
+		}
+		return false
+	}
+	t.kept.add(t.parser.learned)
+	if t.first == nil {
+		t.first, t.begins = line, t.parser.entry.Time
+	}
+	return true
+}
+
+func (t *trial) fields() Fields { return t.kept.fields() }
+
+func ambiguous(a, b *trial) error {
+	return fmt.Errorf("its lines are of two formats: line %d is %s, line %d is %s:\n    %s\n    %s\n"+
+		"say --format %s or --format %s; lines of the other are then skipped",
+		a.first.number, a.format.name, b.first.number, b.format.name, shown(a.first.text), shown(b.first.text),
+		a.format.name, b.format.name)
+}
+
+func unknown(line sampledLine, trials []*trial) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "line %d is in no known format (nor is any after it); is it an access log?\n    %s\ntried:",
+		line.number, shown(line.text))
+	for _, t := range trials {
+		fmt.Fprintf(&text, "\n    %-15s %v", t.format.name, t.reason)
+	}
+	text.WriteString("\nif it is one of these all the same, say which by --format NAME")
+	return fmt.Errorf("%s", text.String())
+}
+
+// shown is a line as an error shows it: escaped, and cut to what fits a screen.
+func shown(line []byte) string {
+	const longest = 200
+	cut := ""
+	if len(line) > longest {
+		line, cut = line[:longest], "..."
+	}
+	quoted := strconv.QuoteToGraphic(string(line))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + cut
+}

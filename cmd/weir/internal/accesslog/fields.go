@@ -1,0 +1,46 @@
+package accesslog
+
+import "slices"
+
+// Fields says what a log holds of each request, beside the client, the time, the method, the target and the status,
+// which every log holds. To take for granted what a log does not hold would be a guess: a missing header may be one
+// that was not sent, or one that was not logged.
+//
+// It is known from the format, and for formats whose fields are configured, from the first lines of the log.
+type Fields struct {
+	Host    bool     // the host of the request
+	headers []string // those that are held, canonical and sorted; with all, those that are not
+	all     bool
+}
+
+// Header reports whether the log holds the header field of that canonical name, of each request that had it.
+func (f Fields) Header(name string) bool {
+	_, listed := slices.BinarySearch(f.headers, name)
+	return listed != f.all
+}
+
+// and returns what two logs both hold.
+func (f Fields) and(g Fields) Fields {
+	both := Fields{Host: f.Host && g.Host, all: f.all && g.all}
+	switch {
+	case both.all:
+		both.headers = append(slices.Clone(f.headers), g.headers...)
+	case f.all:
+		both.headers = only(g.headers, f)
+	default:
+		both.headers = only(f.headers, g)
+	}
+	slices.Sort(both.headers)
+	both.headers = slices.Compact(both.headers)
+	return both
+}
+
+// only returns the names that f holds, too.
+func only(names []string, f Fields) (held []string) {
+	for _, name := range names {
+		if f.Header(name) {
+			held = append(held, name)
+		}
+	}
+	return held
+}

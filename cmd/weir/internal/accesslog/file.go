@@ -1,0 +1,110 @@
+package accesslog
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// A file is one of those that a Log is made of.
+type file struct {
+	log   *Log
+	name  string // for messages; "" if there is none
+	path  string // "" if it cannot be opened again
+	index int    // in the order given
+	info  fs.FileInfo
+
+	stream io.ReadCloser // nil while it is not open
+	lines  *lines
+	parser parser
+	ready  bool // the parser has the next entry
+
+	format *format // nil if there are only blank lines
+	fields Fields
+	begins time.Time // the time of its first entry; zero if that is not in the sample
+}
+
+// reopens reports whether the file can be read from its start as often as one likes.
+func (f *file) reopens() bool { return f.path != Stdin && f.info != nil && f.info.Mode().IsRegular() }
+
+// open begins to read the file.
+func (f *file) open() error {
+	if err := f.openStream(); err != nil {
+		return err
+	}
+	f.lines = newLines(&counter{f.stream, f.log})
+	return nil
+}
+
+func (f *file) openStream() (err error) {
+	if f.stream == nil {
+		f.stream, err = openStream(f.path)
+	}
+	return err
+}
+
+// look finds the format. A file that can be opened again is closed then, unless it is the only one: there may be more
+// than can be open at a time.
+func (f *file) look() error {
+	if len(f.log.files) == 1 || !f.reopens() {
+		return f.lookAt(f.open)
+	}
+	return errors.Join(f.lookAt(func() error {
+		err := f.openStream()
+		f.lines = newLines(f.stream) // not counted: it will be read again
+		return err
+	}), f.close())
+}
+
+func (f *file) lookAt(open func() error) error {
+	if err := open(); err != nil {
+		return err
+	}
+	start, whole, err := f.lines.start()
+	if err != nil {
+		return err
+	}
+	s, err := detect(start, whole, f.log.format)
+	f.format, f.fields, f.begins = s.format, s.fields, s.begins
+	return err
+}
+
+// next makes ready the next entry.
+func (f *file) next() error {
+	line, err := f.lines.next()
+	if err == nil {
+		format := f.format
+		if format == nil {
+			format = combined
+		}
+		err = f.parser.parse(format, line)
+	} else if !errors.Is(err, ErrLineTooLong) {
+		return err
+	}
+	if err != nil {
+		return &LineError{f.log.nameOf(f), f.lines.number, err}
+	}
+	f.ready = true
+	return nil
+}
+
+func (f *file) close() (err error) {
+	if f.stream != nil {
+		err = f.stream.Close()
+	}
+	f.stream, f.lines = nil, nil
+	return err
+}
+
+// A counter counts what is read of a file, as stored.
+type counter struct {
+	r   io.Reader
+	log *Log
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.log.count(n)
+	return n, err
+}

@@ -1,0 +1,59 @@
+package accesslog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A format is one way of writing an access log.
+type format struct {
+	name  string
+	parse func(*parser, []byte) error
+}
+
+// formats are all that are known. A line is of at most one of them, but that the first two are one: common is what
+// combined is called when no line has a referer.
+var formats = []*format{
+	combined,
+	common,
+	{"vhost_combined", (*parser).parseVHost},
+	{"nginx_json", (*parser).parseNginx},
+	{"caddy", (*parser).parseCaddy},
+	{"traefik_json", (*parser).parseTraefik},
+	{"alb", (*parser).parseALB},
+	{"haproxy", (*parser).parseHTTPLog},
+	{"envoy", (*parser).parseEnvoy},
+	{"istio", (*parser).parseIstio},
+	{"envoy_json", (*parser).parseEnvoyJSON},
+}
+
+// detected are the formats that are tried on a log.
+var detected = slices.DeleteFunc(slices.Clone(formats), func(f *format) bool { return f == common })
+
+var (
+	combined = &format{"combined", (*parser).parseCommon}
+	common   = &format{"common", (*parser).parseCommon}
+)
+
+// Formats returns the names of the formats.
+func Formats() []string {
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = f.name
+	}
+	return names
+}
+
+// formatNamed returns the format of that name; nil, for one that is to be detected, for "".
+func formatNamed(name string) (*format, error) {
+	if name == "" {
+		return nil, nil
+	}
+	for _, f := range formats {
+		if f.name == name {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no format %q: want %s", name, strings.Join(Formats(), ", "))
+}

@@ -1,0 +1,148 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fuzzFormat checks, on any bytes, that a line of a format is either refused with a readable reason, or gives an entry
+// that a replay can take. The seeds are the lines of the format's sample, and those of the others.
+func fuzzFormat(f *testing.F, name string) {
+	format, err := formatNamed(name)
+	require.NoError(f, err)
+	for _, of := range Formats() {
+		text, err := os.ReadFile(filepath.Join("testdata", "logs", of+".log"))
+		require.NoError(f, err)
+		for line := range bytes.Lines(text) {
+			f.Add(bytes.TrimSuffix(line, []byte("\n")))
+		}
+	}
+	p := &parser{}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		before := bytes.Clone(line)
+		err := p.parse(format, line)
+		require.Equal(t, before, line, "the line itself must not change")
+		if err != nil {
+			assert.NotEmpty(t, err.Error())
+			assert.Less(t, len(err.Error()), 800, "a reason is one readable line: %v", err)
+			return
+		}
+		checkEntry(t, &p.entry)
+		first := entryText(&p.entry)
+		again := &parser{learned: newLearned()}
+		require.NoError(t, again.parse(format, line))
+		assert.Equal(t, first, entryText(&again.entry), "the parser remembers nothing of the lines before")
+		for _, h := range again.entry.Headers {
+			assert.True(t, again.learned.fields().Header(h.Name), "a header that is there is one that the log holds")
+		}
+		for _, other := range formats {
+			if other != format && !(isCLF(other) && isCLF(format)) {
+				assert.Error(t, again.parse(other, line), "a line is of one format: %s, not %s", name, other.name)
+			}
+		}
+	})
+}
+
+// isCLF reports whether the format is common or combined, which are one.
+func isCLF(f *format) bool { return f == combined || f == common }
+
+// checkEntry checks what every entry promises.
+func checkEntry(t *testing.T, e *Entry) {
+	t.Helper()
+	assert.NotEmpty(t, e.Client)
+	for _, c := range e.Client {
+		assert.True(t, c > ' ' && c <= '~', "the client is printable: %q", e.Client)
+	}
+	nanos := e.Time.UnixNano()
+	assert.Equal(t, e.Time.Unix(), (nanos-int64(e.Time.Nanosecond()))/1e9, "UnixNano must not overflow")
+	assert.True(t, e.Status >= 0 && e.Status <= 999, "status %d", e.Status)
+	assert.GreaterOrEqual(t, e.Size, int64(0))
+	assert.Equal(t, e.IsHTTP(), len(e.Target) > 0, "a request has both or none")
+	if !e.IsHTTP() {
+		assert.Empty(t, e.Proto)
+	}
+	for _, h := range e.Headers {
+		assert.NotEmpty(t, h.Value)
+	}
+}
+
+func FuzzCombined(f *testing.F)      { fuzzFormat(f, "combined") }
+func FuzzVHostCombined(f *testing.F) { fuzzFormat(f, "vhost_combined") }
+func FuzzNginxJSON(f *testing.F)     { fuzzFormat(f, "nginx_json") }
+func FuzzCaddy(f *testing.F)         { fuzzFormat(f, "caddy") }
+func FuzzTraefikJSON(f *testing.F)   { fuzzFormat(f, "traefik_json") }
+func FuzzALB(f *testing.F)           { fuzzFormat(f, "alb") }
+func FuzzHAProxy(f *testing.F)       { fuzzFormat(f, "haproxy") }
+func FuzzEnvoy(f *testing.F)         { fuzzFormat(f, "envoy") }
+func FuzzIstio(f *testing.F)         { fuzzFormat(f, "istio") }
+func FuzzEnvoyJSON(f *testing.F)     { fuzzFormat(f, "envoy_json") }
+
+// FuzzCombinedRoundTrip checks that a good line is taken apart without loss: one written from its entry gives the same
+// entry.
+func FuzzCombinedRoundTrip(f *testing.F) {
+	for _, name := range []string{"common", "combined"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))
+		require.NoError(f, err)
+		for line := range bytes.Lines(text) {
+			f.Add(bytes.TrimSuffix(line, []byte("\n")))
+		}
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		p, again := &parser{}, &parser{}
+		if p.parse(combined, line) != nil || !p.entry.IsHTTP() {
+			return
+		}
+		require.NoError(t, again.parse(combined, write(&p.entry)))
+		assert.Equal(t, entryText(&p.entry), entryText(&again.entry))
+	})
+}
+
+// write logs an entry in the combined format, as nginx escapes it.
+func write(e *Entry) []byte {
+	header := map[string][]byte{"Referer": []byte("-"), "User-Agent": []byte("-")}
+	for _, h := range e.Headers {
+		header[h.Name] = escape(h.Value)
+	}
+	return fmt.Appendf(nil, `%s - - [%s] "%s %s %s" %03d %d "%s" "%s"`, e.Client, e.Time.UTC().Format(clfForm),
+		escape(e.Method), escape(e.Target), escape(e.Proto), e.Status, e.Size, header["Referer"], header["User-Agent"])
+}
+
+func escape(text []byte) (escaped []byte) {
+	for _, c := range text {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			escaped = fmt.Appendf(escaped, `\x%02X`, c)
+		} else {
+			escaped = append(escaped, c)
+		}
+	}
+	return escaped
+}
+
+// FuzzLog checks, on any bytes as a whole log, that reading ends with an entry, a reason or an error for each line, and
+// that what is detected is what is read. Packed logs are left to TestBrokenCompressionIsExplained: to unpack them takes
+// memory.
+func FuzzLog(f *testing.F) {
+	for _, name := range Formats() {
+		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Add([]byte("\xff\xfeh\x00i\x00\n\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		log := NewLog(bytes.NewReader(data))
+		for e, err := range entries(log) {
+			if err != nil {
+				assert.Less(t, len(err.Error()), 8000)
+				continue
+			}
+			checkEntry(t, e)
+			assert.NotEmpty(t, log.Format())
+		}
+	})
+}

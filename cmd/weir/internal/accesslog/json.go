@@ -1,0 +1,195 @@
+package accesslog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A member is a scalar of a line of JSON: its name, the names of the objects around it, and its value as text.
+type member struct {
+	parent      parent
+	name, value []byte
+}
+
+// parent says in which object a member is. Other objects than these are passed over.
+type parent int
+
+const (
+	top     parent = iota
+	request        // Caddy's "request"
+	headers        // "headers" in it: an array of values is as many members
+	elsewhere
+)
+
+// parseJSON collects the members of a line that is one JSON object. It is strict: a name that comes twice, as a server
+// that does not escape lets a client write it, is an error. Bytes that are not UTF-8 are taken, for nginx logs them as
+// they were sent.
+//
+// The tokenizer is the one on which encoding/json/v2 of Go's library is built: it allocates nothing for a token.
+func (p *parser) parseJSON(line []byte) error {
+	if line[0] != '{' {
+		return errors.New("not a JSON object")
+	}
+	p.members, p.headers = p.members[:0], false
+	p.input.Reset()
+	p.input.Write(line)
+	p.json.Reset(&p.input, jsontext.AllowInvalidUTF8(true))
+	if err := p.object(top); err != nil {
+		return notJSON(err)
+	}
+	if _, err := p.json.ReadToken(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("more behind the JSON object, from byte %d on", p.json.InputOffset())
+	}
+	return nil
+}
+
+func notJSON(err error) error {
+	const longest = 200 // of a text that may have a name of the line in it
+	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
+		text := syntax.Err.Error()
+		return fmt.Errorf("no JSON at byte %d: %s", syntax.ByteOffset+1, text[:min(len(text), longest)])
+	}
+	return fmt.Errorf("no whole JSON object: %w", err)
+}
+
+// object collects the members of the object that is next.
+func (p *parser) object(in parent) error {
+	if _, err := p.json.ReadToken(); err != nil {
+		return err
+	}
+	for p.json.PeekKind() != '}' {
+		quoted, err := p.json.ReadValue()
+		if err != nil {
+			return err
+		}
+		name, err := p.unquote(quoted)
+		if err != nil {
+			return err
+		}
+		if err := p.value(in, name); err != nil {
+			return err
+		}
+	}
+	_, err := p.json.ReadToken()
+	return err
+}
+
+// value collects the value of a member.
+func (p *parser) value(in parent, name []byte) error {
+	switch p.json.PeekKind() {
+	case '{':
+		if inner := in.inner(name); inner != elsewhere {
+			p.headers = p.headers || inner == headers
+			return p.object(inner)
+		}
+		return p.json.SkipValue()
+	case '[':
+		if in != headers {
+			return p.json.SkipValue()
+		}
+		return p.array(in, name)
+	}
+	raw, err := p.json.ReadValue()
+	if err != nil || string(raw) == "null" {
+		return err
+	}
+	text, err := p.unquote(raw)
+	p.members = append(p.members, member{in, name, text})
+	return err
+}
+
+// array collects the scalars of an array.
+func (p *parser) array(in parent, name []byte) error {
+	if _, err := p.json.ReadToken(); err != nil {
+		return err
+	}
+	for p.json.PeekKind() != ']' {
+		switch p.json.PeekKind() {
+		case '{', '[':
+			if err := p.json.SkipValue(); err != nil {
+				return err
+			}
+		default:
+			if err := p.value(in, name); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := p.json.ReadToken()
+	return err
+}
+
+func (in parent) inner(name []byte) parent {
+	switch {
+	case in == top && string(name) == "request":
+		return request
+	case in == request && string(name) == "headers":
+		return headers
+	}
+	return elsewhere
+}
+
+// unquote returns a copy of a scalar as text, because the value itself is valid only until the next one is read.
+func (p *parser) unquote(raw []byte) ([]byte, error) {
+	start := len(p.scratch)
+	if raw[0] != '"' {
+		p.scratch = append(p.scratch, raw...)
+		return p.scratch[start:], nil
+	}
+	var err error
+	p.scratch, err = jsontext.AppendUnquote(p.scratch, raw)
+	return p.scratch[start:], err
+}
+
+// A logged is what the JSON formats have in common, as they log it.
+type logged struct {
+	client, time, method, target, proto, line, status, size []byte
+}
+
+// setLogged fills the entry. A format whose line has the request line as a whole leaves the parts empty.
+func (p *parser) setLogged(l *logged) (err error) {
+	e := &p.entry
+	if err := e.setClient(l.client); err != nil {
+		return err
+	}
+	if absent(l.time) {
+		return errors.New("no time")
+	}
+	if e.Time, err = parseTime(l.time); err != nil {
+		return err
+	}
+	if err := e.setOutcome(orAbsent(l.status), orAbsent(l.size)); err != nil {
+		return err
+	}
+	if !absent(l.line) {
+		e.setRequest(l.line)
+		return nil
+	}
+	if !absent(l.method) && !absent(l.target) {
+		e.Method, e.Target = l.method, l.target
+		if !absent(l.proto) {
+			e.Proto = l.proto
+		}
+	}
+	return nil
+}
+
+// orAbsent is what stands for a number that was not logged.
+func orAbsent(field []byte) []byte {
+	if len(field) == 0 {
+		return absentMark
+	}
+	return field
+}
+
+var absentMark = []byte("-")
+
+// first keeps what is there already.
+func first(target *[]byte, value []byte) {
+	if absent(*target) {
+		*target = value
+	}
+}

@@ -1,0 +1,68 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+)
+
+// parseNginx takes a line of nginx as JSON. nginx has no such format of its own: one is written in the configuration,
+// with escape=json. Its members are to have the names of the variables that they hold: "remote_addr"; "time_iso8601",
+// "time_local" or "msec", or one of these as "time", "timestamp" or "@timestamp"; "request", or "request_method" and
+// "request_uri"; "status"; "body_bytes_sent" or "bytes_sent"; "host", "http_host" or "server_name"; and "http_NAME"
+// for header fields. "uri" is not taken for the path: nginx changes it as it handles a request.
+//
+// https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format
+// https://nginx.org/en/docs/http/ngx_http_core_module.html#variables
+func (p *parser) parseNginx(line []byte) error {
+	if err := p.parseJSON(line); err != nil {
+		return err
+	}
+	var l logged
+	var host, server, sent []byte
+	request := false
+	for _, m := range p.members {
+		if m.parent != top {
+			continue
+		}
+		switch string(m.name) {
+		case "remote_addr":
+			l.client = m.value
+		case "time_iso8601", "time_local", "msec", "time", "timestamp", "@timestamp":
+			first(&l.time, m.value)
+		case "request":
+			request, l.line = true, m.value
+		case "request_method":
+			l.method = m.value
+		case "request_uri":
+			request, l.target = true, m.value
+		case "server_protocol":
+			l.proto = m.value
+		case "status":
+			l.status = m.value
+		case "body_bytes_sent":
+			l.size = m.value
+		case "bytes_sent":
+			sent = m.value
+		case "host":
+			p.setHost(m.value)
+		case "http_host":
+			host = m.value
+		case "server_name":
+			server = m.value
+		default:
+			if name, ok := bytes.CutPrefix(m.name, []byte("http_")); ok {
+				p.setHeader(p.canonical(m.name, name, "_"), m.value)
+			}
+		}
+	}
+	first(&l.size, sent)
+	for _, other := range [][]byte{host, server} {
+		if len(p.entry.Host) == 0 && len(other) > 0 {
+			p.setHost(other)
+		}
+	}
+	if len(l.client) == 0 || !request {
+		return errors.New(`no "remote_addr" and "request" or "request_uri", as a line with nginx's names has`)
+	}
+	return p.setLogged(&l)
+}

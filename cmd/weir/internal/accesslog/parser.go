@@ -1,0 +1,132 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A parser makes an entry of one line after the other. What it needs for a line is kept for the next.
+type parser struct {
+	entry   Entry
+	scratch []byte            // texts of the entry that the line has in another form
+	names   map[string]string // canonical names of header fields, by the names in the log
+	learned *learned          // what the lines so far hold; nil if nobody wants to know
+
+	json    jsontext.Decoder
+	input   bytes.Buffer
+	members []member
+	headers bool // there is an object of header fields, perhaps without members
+}
+
+var (
+	errEmpty     = errors.New("the line is empty")
+	errNoMessage = errors.New("nothing after the syslog header")
+)
+
+// parse fills the entry. The entry is not to be used after an error.
+func (p *parser) parse(f *format, line []byte) error {
+	if line = trimBOM(line); isBlank(line) {
+		return errEmpty
+	}
+	if line = cutSyslog(line); isBlank(line) {
+		return errNoMessage
+	}
+	p.entry = Entry{Headers: p.entry.Headers[:0]}
+	p.scratch = p.scratch[:0]
+	return f.parse(p, line)
+}
+
+func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
+
+// setHeader adds a header field, unless the server logged that there was none.
+func (p *parser) setHeader(name string, value []byte) {
+	if p.learned != nil {
+		p.learned.headers[name] = true
+	}
+	if !absent(value) {
+		p.entry.Headers = append(p.entry.Headers, Header{name, value})
+	}
+}
+
+// setUnredacted is setHeader for servers that write REDACTED in place of a secret, as Caddy and Traefik do. The header
+// is then one that the log does not hold, unless another line has it: a client may write the word, too.
+func (p *parser) setUnredacted(name string, value []byte) {
+	if string(value) != "REDACTED" {
+		p.setHeader(name, value)
+	} else if p.learned != nil && !p.learned.headers[name] {
+		p.learned.headers[name] = false
+	}
+}
+
+// setHost takes the host of the request, unless the server logged that there was none.
+func (p *parser) setHost(host []byte) {
+	if p.learned != nil {
+		p.learned.host = true
+	}
+	if !absent(host) {
+		p.entry.Host = host
+	}
+}
+
+// canonical returns the canonical form of the name of a header field, which a log has under another name and perhaps
+// with another separator than a dash.
+func (p *parser) canonical(logged, name []byte, separator string) string {
+	if known, ok := p.names[string(logged)]; ok {
+		return known
+	}
+	const most = 1000 // clients invent names
+	canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(string(name), separator, "-"))
+	if len(p.names) < most {
+		if p.names == nil {
+			p.names = map[string]string{}
+		}
+		p.names[string(logged)] = canonical
+	}
+	return canonical
+}
+
+// learned is what lines hold beside what all do.
+type learned struct {
+	host    bool
+	all     bool            // every header field, other than those that are redacted
+	headers map[string]bool // seen in a line: whether with what was sent, and not only redacted
+}
+
+func newLearned() *learned { return &learned{headers: map[string]bool{}} }
+
+// add takes over what another line holds.
+func (l *learned) add(line *learned) {
+	l.host, l.all = l.host || line.host, l.all || line.all
+	for name, held := range line.headers {
+		l.headers[name] = l.headers[name] || held
+	}
+}
+
+func (l *learned) reset() {
+	l.host, l.all = false, false
+	clear(l.headers)
+}
+
+// fields returns what is known now.
+func (l *learned) fields() Fields {
+	f := Fields{Host: l.host, all: l.all}
+	for name, held := range l.headers {
+		if held != l.all {
+			f.headers = append(f.headers, name)
+		}
+	}
+	if l.all {
+		for _, secret := range caddySecrets {
+			if _, seen := l.headers[secret]; !seen {
+				f.headers = append(f.headers, secret)
+			}
+		}
+	}
+	slices.Sort(f.headers)
+	return f
+}

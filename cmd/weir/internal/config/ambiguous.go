@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// AmbiguousPaths says what becomes of a request with a path that servers read in several ways.
+type AmbiguousPaths string
+
+// What AmbiguousPaths can be.
+const (
+	AmbiguousMatch  AmbiguousPaths = "match" // it meets the rules for every reading; the default
+	AmbiguousRefuse AmbiguousPaths = "refuse"
+)
+
+var ambiguousPaths = []AmbiguousPaths{AmbiguousMatch, AmbiguousRefuse}
+
+// Ambiguity says what in a path servers read in several ways; "" if there is nothing. Escapes that are needed, as of a
+// letter that is not ASCII, are not ambiguous, and neither is the case of letters.
+func Ambiguity(u *url.URL) string {
+	escaped := u.EscapedPath()
+	if isPlain(escaped) && u.Path == escaped {
+		return ""
+	}
+	if strings.Contains(escaped, "//") {
+		return "an empty segment"
+	}
+	for segment := range strings.SplitSeq(escaped, "/") {
+		plain := unescape(segment)
+		switch {
+		case plain == "." || plain == "..":
+			return fmt.Sprintf("the segment %q", segment)
+		case strings.Contains(plain, ";"):
+			return "a semicolon"
+		case strings.Contains(plain, "/"):
+			return "an escaped slash"
+		case strings.Contains(plain, `\`):
+			return "a backslash"
+		}
+		if escape := needless(segment); escape != "" {
+			return "the escape " + escape
+		}
+	}
+	return ""
+}
+
+// needless returns the first escape of what is not escaped by any program: letters, digits, -._~ (RFC 3986, 2.3) and
+// control characters, and a percent sign that makes another escape.
+func needless(segment string) string {
+	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
+		escape := segment[i : i+3]
+		c := unescape(escape)[0]
+		if isUnreserved(c) || c < ' ' || c == 0x7f || c == '%' && isEscape(segment[i+3:]) {
+			return escape
+		}
+		next := strings.IndexByte(segment[i+3:], '%')
+		if next < 0 {
+			return ""
+		}
+		i += 3 + next
+	}
+	return ""
+}
+
+func isUnreserved(c byte) bool {
+	return isHex(c) || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || strings.IndexByte("-._~", c) >= 0
+}
+
+// isEscape reports whether s and a percent sign before it are an escape.
+func isEscape(s string) bool { return len(s) >= 2 && isHex(s[0]) && isHex(s[1]) }
+
+func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }

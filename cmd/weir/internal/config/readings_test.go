@@ -1,0 +1,230 @@
+package config
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patterns are those of a rule file, each with what a server that has such a route takes for it, by a name for the
+// table.
+var patterns = map[string]struct {
+	text   string
+	served *regexp.Regexp
+}{
+	"login":  {"/login", regexp.MustCompile(`^/login/?$`)},
+	"search": {"/users/{id}/search", regexp.MustCompile(`^/users/[^/]+/search/?$`)},
+	"admin":  {"/admin/", regexp.MustCompile(`^/admin(/.*)?$`)},
+	"files":  {"/files/{rest...}", regexp.MustCompile(`^/files(/.*)?$`)},
+	"root":   {"/{$}", regexp.MustCompile(`^/$`)},
+}
+
+// paths are ways to write a path, and the patterns that a request for it must meet.
+var paths = []struct{ raw, want string }{
+	{"/login", "login"}, {"/login/", "login"}, {"/LOGIN", "login"}, {"/Login/", "login"}, {"//login", "login"},
+	{"///login//", "login"}, {"/./login", "login"}, {"/login/.", "login"}, {"/login/./", "login"},
+	{"/x/../login", "login"}, {"/../login", "login"}, {"/../../login", "login"}, {"/login/x/..", "login"},
+	{"/%6cogin", "login"}, {"/%6Cogin", "login"}, {"/%6c%6f%67%69%6e", "login"}, {"/%4c%4fGIN", "login"},
+	{"/login%2f", "login"}, {"/%2flogin", "login"}, {"/%2Flogin%2F", "login"}, {"/login%2f.", "login"},
+	{"/x%2f..%2flogin", "login"}, {"/x%2f%2e%2e%2flogin", "login"}, {"/%2e/login", "login"},
+	{"/%2e%2e/login", "login"}, {"/x/%2e%2e/login", "login"}, {"/x/.%2e/login", "login"},
+	{"/login;x", "login"}, {"/login;", "login"}, {"/login;x=1;y=2", "login"}, {"/login;x/", "login"},
+	{"/;x/login", "login"}, {"/login/;x", "login"}, {"/login%3bx", "login"}, {"/login%3Bx/", "login"},
+	{"/x/..;/login", "login"}, {"/x/..;y/login", "login"}, {"/x/%2e%2e;/login", "login"},
+	{"/x/..%3b/login", "login"}, {"/.;/login", "login"}, {"/x;a/..;b/login;c", "login"},
+	{`/\login`, "login"}, {"/%5clogin", "login"}, {"/login%5c", "login"}, {"/x%5c..%5clogin", "login"},
+	{"/x/..%5clogin", "login"}, {"/login%5c;x", "login"}, {"/LOGIN;X%2f", "login"},
+	{"/login?a=/b", "login"}, {"/x//../login", "login"}, {"/x/%2f../login", "login"},
+
+	{"/users/1/search", "search"}, {"/users/1/search/", "search"}, {"/Users/1/Search", "search"},
+	{"/users/1%2f2/search", "search"}, {"/users/%2e%2e/search", "search"}, {"/users/%2e/search", "search"},
+	{"/users/../search", "search"}, {"/users/./search", "search"}, {"/users/1;2/search", "search"},
+	{"/users/1;a/search;b", "search"}, {"/users/;/search", "search"}, {"/users/..;/search", "search"},
+	{"/users//1/search", "search"}, {"/users/1//search", "search"}, {"/users/1/x/../search", "search"},
+	{"/users/1/x//../../search", "search"}, {"/users%2f1%2fsearch", "search"},
+	{"/users%5c1%5csearch", "search"}, {`/users\1\search`, "search"}, {"/users/1%2f..%2f2/search", "search"},
+	{"/users/%2f/search", "search"}, {"/users/%20/search", "search"}, {"/users/caf%C3%A9/search", "search"},
+	{"/a;x/../users/%2e%2e/search", "search"}, {"/a/../users/%2e%2e/search", "search"},
+	{"/a//../../users/%2e%2e/search", "search"}, {"/users/%252e/search", "search"},
+
+	{"/admin", "admin"}, {"/admin/", "admin"}, {"/admin/x", "admin"}, {"/ADMIN/x", "admin"}, {"/admin//", "admin"},
+	{"/admin/%2e%2e/", "admin root"}, {"/admin/..", "admin root"}, {"/admin%2f..%2fx", "admin"},
+	{"/x/../admin/y", "admin"}, {"/admin;x/y", "admin"}, {"/admin/../login", "admin login"},
+	{"/admin/..;/login", "admin login"}, {"/admin%5c..%5clogin", "admin login"},
+	{"/files/a/b", "files"}, {"/files/", "files"}, {"/files/%2e%2e/login", "files login"}, {"/FILES;v=1/a", "files"},
+	{"/", "root"}, {"//", "root"}, {"/.", "root"}, {"/;x", "root"}, {"/%2f", "root"}, {"/x/..", "root"},
+
+	{"/login2", ""}, {"/logi", ""}, {"/loginx;y", ""}, {"/login.html", ""}, {"/x/login", ""}, {"/login/x", ""},
+	{"/login%00", ""}, {"/users", ""}, {"/users/search", ""}, {"/users/1/2/search", ""}, {"/users/1/searches", ""},
+	{"/users/1/search/x", ""}, {"/administrator", ""}, {"/filesystem/x", ""}, {"/.well-known/x", ""},
+	{"/%256cogin", ""}, {"/x%2flogin", ""}, {"/v1.2/a..b/c", ""},
+	{"/users/a%3b/../search", ""},
+}
+
+// servers are four ways in which common servers read a path, written without the readings that are tested. A slash
+// within a segment is shown as a bar.
+var servers = map[string]func(escaped string) string{
+	"escaped, split and then undone": func(escaped string) string {
+		segments := strings.Split(escaped, "/")
+		for i, s := range segments {
+			plain, _ := url.PathUnescape(s)
+			segments[i] = strings.ReplaceAll(plain, "/", "|")
+		}
+		return strings.Join(segments, "/")
+	},
+	"decoded once, and no more": func(escaped string) string {
+		plain, _ := url.PathUnescape(escaped)
+		return plain
+	},
+	"decoded, dots and slashes resolved": func(escaped string) string {
+		plain, _ := url.PathUnescape(escaped)
+		return path.Clean("/" + plain)
+	},
+	"without parameters, backslashes as slashes, any case": func(escaped string) string {
+		plain, _ := url.PathUnescape(regexp.MustCompile(`;[^/]*`).ReplaceAllString(escaped, ""))
+		return strings.ToLower(path.Clean("/" + strings.ReplaceAll(plain, `\`, "/")))
+	},
+}
+
+// Whatever one of the servers takes for a route, the pattern of that route is met; and the table says what is met.
+func TestNoReadingGoesAroundAPattern(t *testing.T) {
+	assert.GreaterOrEqual(t, len(paths), 80)
+	assert.Len(t, servers, 4)
+	slipped := 0 // what one reading alone would have let through
+	for _, p := range paths {
+		u, err := url.ParseRequestURI(p.raw)
+		require.NoError(t, err, p.raw)
+		r := &http.Request{Method: http.MethodGet, URL: u}
+		for name, pattern := range patterns {
+			parsed, err := parsePath(pattern.text)
+			require.NoError(t, err)
+			m := Match{Paths: []Path{parsed}}
+			wanted := strings.Contains(" "+p.want+" ", " "+name+" ")
+			assert.Equal(t, wanted, m.Meets(r, nil), "%s with %s", p.raw, pattern.text)
+			for server, read := range servers {
+				if pattern.served.MatchString(read(u.EscapedPath())) {
+					assert.True(t, m.Meets(r, nil), "%s with %s: %s", p.raw, pattern.text, server)
+					if !m.Matches(r) {
+						slipped++
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, slipped, 50, "the table has what one reading does not see")
+}
+
+// The first of the servers is net/http's mux, which serves what is not redirected.
+func TestReadingsOfServeMux(t *testing.T) {
+	mux := http.NewServeMux()
+	for _, pattern := range []string{"/login", "/users/{id}/search", "/admin/", "/files/{rest...}", "/{$}"} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	}
+	served := 0
+	for _, p := range paths {
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest("GET", p.raw, nil))
+		if answer.Code == http.StatusTeapot {
+			assert.NotEmpty(t, p.want, p.raw)
+			served++
+		}
+	}
+	assert.Greater(t, served, 20)
+}
+
+// case: sensitive takes upper and lower case as they are written, in patterns and keys.
+func TestCaseOfPaths(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, match: {path: /Login, case: sensitive}}]"))
+	require.NoError(t, err)
+	m := &f.Rules[0].Match
+	for raw, want := range map[string]bool{"/Login": true, "/Login;x/": true, "/login": false, "/LOGIN": false} {
+		assert.Equal(t, want, m.Meets(httptest.NewRequest("GET", raw, nil), nil), raw)
+	}
+	assert.Equal(t, "path /Login, upper and lower case as written", m.String())
+	u := &url.URL{Path: "/A/b"}
+	assert.Equal(t, "/A/b", KeyPath(u, true))
+	assert.Equal(t, "/a/b", KeyPath(u, false))
+}
+
+// One path has one key, however it is written.
+func TestKeyPath(t *testing.T) {
+	for _, p := range paths {
+		if p.want == "login" {
+			u, err := url.ParseRequestURI(p.raw)
+			require.NoError(t, err)
+			assert.Equal(t, "/login", KeyPath(u, false), p.raw)
+		}
+	}
+	for text, want := range map[string]string{"": "/", "/": "/", "a": "/a", "/a/": "/a", "*": "/*", "/A/b": "/a/b"} {
+		assert.Equal(t, want, KeyPath(&url.URL{Path: text}, false), text)
+	}
+	plain := &url.URL{Path: "/users/1/search"}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { KeyPath(plain, false) }))
+}
+
+// A path that is neither plain nor short is not read: it meets whatever there is.
+func TestALongPathMeetsEveryPattern(t *testing.T) {
+	parsed, err := parsePath("/login")
+	require.NoError(t, err)
+	m := Match{Paths: []Path{parsed}}
+	long := strings.Repeat("/x", maxRead/2)
+	assert.False(t, m.Meets(httptest.NewRequest("GET", long+"/x", nil), nil), "plain")
+	assert.False(t, m.Meets(httptest.NewRequest("GET", "/;"+strings.Repeat("x", 100), nil), nil), "short")
+	assert.True(t, m.Meets(httptest.NewRequest("GET", long+"/;", nil), nil))
+}
+
+// Each reading is made once, and the segments are not more than the path has.
+func FuzzReadings(f *testing.F) {
+	for _, p := range paths {
+		f.Add(p.raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		u, err := url.ParseRequestURI(raw)
+		if err != nil || len(raw) > 1000 {
+			t.Skip()
+		}
+		all, made := readingsOf(u), 0
+		for segments, ok := all.next(nil); ok; segments, ok = all.next(nil) {
+			made++
+			require.LessOrEqual(t, len(segments), len(raw)+1)
+			assert.NotContains(t, segments, "")
+		}
+		assert.GreaterOrEqual(t, made, 1)
+		assert.LessOrEqual(t, made, 60)
+		assert.True(t, strings.HasPrefix(KeyPath(u, false), "/"))
+	})
+}
+
+// What Ambiguity passes every one of the servers reads alike, but for the case of letters.
+func TestAmbiguity(t *testing.T) {
+	for _, p := range paths {
+		u, err := url.ParseRequestURI(p.raw)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for _, read := range servers {
+			seen[strings.ToLower(strings.TrimSuffix(read(u.EscapedPath()), "/"))] = true
+		}
+		if len(seen) > 1 {
+			assert.NotEmpty(t, Ambiguity(u), "%s is read as %v", p.raw, seen)
+		}
+	}
+	for raw, want := range map[string]string{
+		"/": "", "/a/b/": "", "/caf%C3%A9": "", "/a%20b": "", "/%25": "", "/100%25": "", "/.well-known": "", "/a..b": "",
+		"/%3Fa": "", "/A": "", "//": "an empty segment", "/a//b": "an empty segment", "/./a": `the segment "."`,
+		"/%2e%2E/a": `the segment "%2e%2E"`, "/a;b": "a semicolon", "/a%3Bb": "a semicolon", "/a%2fb": "an escaped " +
+			"slash",
+		"/a%5Cb": "a backslash", "/%6cogin": "the escape %6c", "/a%20%41": "the escape %41", "/%256c": "the escape %25",
+		"/%25%36c": "the escape %36", "/a%00": "the escape %00", "/%7f": "the escape %7f", "/%7e": "the escape %7e",
+	} {
+		u, err := url.ParseRequestURI(raw)
+		require.NoError(t, err)
+		assert.Equal(t, want, Ambiguity(u), raw)
+	}
+}

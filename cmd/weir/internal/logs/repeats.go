@@ -1,0 +1,141 @@
+package logs
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// atOnce is how many warnings or errors of a kind are logged as they come, until there has been none for a period.
+	atOnce = 5
+	// period is how often those that follow are summed up.
+	period = 10 * time.Second
+	// maxKinds is how many kinds of warnings and errors are told apart. Those beyond it are one kind.
+	maxKinds = 256
+)
+
+// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once and counts those that follow.
+// At the end of the period it logs the last of them with their number, "repeated". Records of the same level, the same
+// message and the same attributes of their logger are of one kind. Records of lower levels pass.
+type repeats struct {
+	next   slog.Handler
+	logger string // the attributes of the logger
+	kinds  *kinds
+}
+
+// kinds are the warnings and errors whose period has not ended.
+type kinds struct {
+	mu     sync.Mutex
+	all    map[string]*kind
+	closed bool
+}
+
+type kind struct {
+	timer    *time.Timer
+	logged   int          // at once
+	recent   bool         // there was one in this period
+	repeated int          // records that were not logged
+	last     slog.Record  // of those
+	next     slog.Handler // of last
+}
+
+func newRepeats(next slog.Handler) *repeats {
+	return &repeats{next: next, kinds: &kinds{all: map[string]*kind{}}}
+}
+
+// Enabled implements [slog.Handler].
+func (r *repeats) Enabled(ctx context.Context, level slog.Level) bool {
+	return r.next.Enabled(ctx, level)
+}
+
+// WithAttrs implements [slog.Handler].
+func (r *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
+	logger := r.logger
+	for _, a := range attrs {
+		logger += "\x00" + a.String()
+	}
+	return &repeats{r.next.WithAttrs(attrs), logger, r.kinds}
+}
+
+// WithGroup implements [slog.Handler].
+func (r *repeats) WithGroup(name string) slog.Handler {
+	return &repeats{r.next.WithGroup(name), r.logger + "\x00" + name, r.kinds}
+}
+
+// Handle implements [slog.Handler].
+func (r *repeats) Handle(ctx context.Context, record slog.Record) error {
+	if record.Level >= slog.LevelWarn {
+		name := strings.Join([]string{record.Level.String(), record.Message, r.logger}, "\x00")
+		if !r.kinds.now(name, record, r.next) {
+			return nil
+		}
+	}
+	return r.next.Handle(ctx, record)
+}
+
+// now reports whether a record is to be logged at once, and counts it otherwise.
+func (s *kinds) now(name string, record slog.Record, next slog.Handler) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[name] == nil && len(s.all) >= maxKinds {
+		name = ""
+	}
+	if s.closed {
+		return true
+	}
+	k := s.all[name]
+	if k == nil {
+		k = &kind{timer: time.AfterFunc(period, func() { s.sumUp(name) })}
+		s.all[name] = k
+	}
+	k.recent = true
+	if k.logged < atOnce {
+		k.logged++
+		return true
+	}
+	k.repeated++
+	k.last, k.next = record.Clone(), next
+	return false
+}
+
+// sumUp ends the period of a kind. It forgets the kind if the period had none.
+func (s *kinds) sumUp(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.all[name]
+	if k == nil { // closed meanwhile
+		return
+	}
+	if !k.recent {
+		delete(s.all, name)
+		return
+	}
+	k.log()
+	k.recent = false
+	k.timer.Reset(period)
+}
+
+// log logs the last record for all that were not logged. The handler writes to a queue and does not block.
+func (k *kind) log() {
+	if k.repeated == 0 {
+		return
+	}
+	k.last.AddAttrs(slog.Int("repeated", k.repeated))
+	_ = k.next.Handle(context.Background(), k.last) // the queue returns no error
+	k.repeated = 0
+}
+
+// close sums up what there is. Later records are logged as they are.
+func (s *kinds) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, k := range s.all {
+		k.timer.Stop()
+		k.log()
+		delete(s.all, name)
+	}
+	s.closed = true
+}

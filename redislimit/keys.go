@@ -1,0 +1,85 @@
+package redislimit
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// maxFullKey is the longest key that is written in full, in bytes.
+const maxFullKey = 256
+
+// Secret sets what keys are hashed with, so that whoever reads the store cannot find out a key by trying what it may
+// be, such as all addresses; without it they are hashed with what is no secret. It is 16 characters at least. All
+// nodes must have the same: it is part of the keys' names.
+func Secret(secret string) ClientOption {
+	return func(c *clientConfig) error {
+		if len(secret) < 16 {
+			return fmt.Errorf("redislimit: Secret: %d characters: want 16 at least", len(secret))
+		}
+		c.secret = sha256.Sum256([]byte("weir secret " + secret))
+		return nil
+	}
+}
+
+// FullKeys has keys written in the store as they are, but for those longer than 256 bytes. Without it they are
+// hashed: a key may be a password, or a token that somebody sent as one.
+func FullKeys() ClientOption {
+	return func(c *clientConfig) error {
+		c.fullKeys = true
+		return nil
+	}
+}
+
+// noSecret is what keys are hashed with that have no secret.
+var noSecret = sha256.Sum256([]byte("weir"))
+
+// A namer makes the names of a limit's keys in the store:
+//
+//	<prefix>:{pNNNN}:<numbers of the policy>:<name>:#<hash of the key>
+//	<prefix>:{pNNNN}:<numbers of the policy>:<name>:=<key>              with FullKeys
+//
+// No two keys have one name: prefix and name have no braces, a colon in a name is escaped, and a hash has 128 bits.
+// The length of a name is bounded.
+type namer struct {
+	before, after string // the number of the partition
+	secret        [sha256.Size]byte
+	full          bool
+}
+
+func newNamer(c *clientConfig, hash, name string) namer {
+	escaped := strings.NewReplacer("%", "%25", ":", "%3A").Replace(name)
+	return namer{c.prefix + ":{p", "}:" + hash + ":" + escaped + ":", c.secret, c.fullKeys}
+}
+
+// name returns the name of a key of a partition.
+func (n *namer) name(partition int, key string) string {
+	p := partition
+	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
+	if n.full && len(key) <= maxFullKey {
+		return n.before + string(number[:]) + n.after + "=" + key
+	}
+	// A hash of a secret of fixed length and a text is a message authentication code where half of it is kept: there is
+	// nothing to extend.
+	text := make([]byte, 0, 256)
+	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
+	var code [22]byte
+	base64.RawURLEncoding.Encode(code[:], sum[:16])
+	return n.before + string(number[:]) + n.after + "#" + string(code[:])
+}
+
+// probe returns a name of a partition that no key has.
+func (n *namer) probe(partition int) string { return n.name(partition, "")[:len(n.before)+4] + "}" }
+
+// checkName returns an error for a name that a limit cannot have.
+func checkName(name string) error {
+	if name == "" || len(name) > 128 {
+		return fmt.Errorf("redislimit: a name of %d characters, %.140q: want 1 to 128", len(name), name)
+	}
+	if strings.ContainsAny(name, "{}") || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("redislimit: the name %q: want no braces and no control characters", name)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package redislimit
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// BelieveRefusals sets for how long, at most, a node refuses requests of a key by itself after the store refused one;
+// 100ms without it, 0 to 1 minute. The store says until when what it refused cannot pass, and until then it is not asked
+// about requests that cost as much or more; of those that cost more, RetryAfter is the least that it can be. That is exact, except that tokens which another node refunds or resets
+// meanwhile are seen when this time is over. With 0 the store is asked for every request.
+func BelieveRefusals(d time.Duration) Option {
+	return func(c *config) error {
+		if d < 0 || d > time.Minute {
+			return fmt.Errorf("redislimit: BelieveRefusals(%v): want 0 to 1m", d)
+		}
+		c.believe = d
+		return nil
+	}
+}
+
+// refusals are what the store has lately refused, key by key.
+type refusals struct {
+	keys  *xsync.Map[string, refusal]
+	count atomic.Int64 // of keys; changed with the map
+	most  int64
+	life  time.Duration
+}
+
+// A refusal holds for requests of need tokens and more, until a time of this node's clock.
+type refusal struct {
+	need     uint64
+	sent     int64 // when the store was asked: before it decided, so that the refusal never holds for too long
+	until    int64
+	decision engine.Decision
+}
+
+func newRefusals(most int, life time.Duration) *refusals {
+	return &refusals{keys: xsync.NewMap[string, refusal](), most: int64(most), life: life}
+}
+
+// of returns the refusal of a request of n tokens, if it is known.
+func (r *refusals) of(key string, n uint64, now int64) (engine.Decision, bool) {
+	if r.count.Load() == 0 {
+		return engine.Decision{}, false
+	}
+	known, ok := r.keys.Load(key)
+	if !ok || n < known.need || now >= known.until {
+		return engine.Decision{}, false
+	}
+	d, passed := known.decision, time.Duration(now-known.sent)
+	d.RetryAfter, d.ResetAfter = max(d.RetryAfter-passed, 1), max(d.ResetAfter-passed, 1)
+	return d, true
+}
+
+// remember notes what the store said of a request of n tokens, asked at a time.
+func (r *refusals) remember(key string, n uint64, sent int64, d engine.Decision) {
+	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
+		return
+	}
+	fresh := refusal{need: n, sent: sent, until: sent + int64(min(d.RetryAfter, r.life)), decision: d}
+	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
+		switch {
+		case known && old.until > sent && old.need < n:
+			return old, xsync.CancelOp // it says more, and is still good
+		case known:
+		case r.count.Load() >= r.most:
+			return old, xsync.CancelOp
+		default:
+			r.count.Add(1)
+		}
+		return fresh, xsync.UpdateOp
+	})
+}
+
+// drop forgets what was refused of a key: something was given back.
+func (r *refusals) drop(key string) {
+	r.dropIf(key, func(refusal) bool { return true })
+}
+
+// sweep forgets what is over.
+func (r *refusals) sweep(now int64) {
+	r.keys.Range(func(key string, _ refusal) bool {
+		r.dropIf(key, func(old refusal) bool { return now >= old.until })
+		return true
+	})
+}
+
+func (r *refusals) dropIf(key string, is func(refusal) bool) {
+	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
+		if !known || !is(old) {
+			return old, xsync.CancelOp
+		}
+		r.count.Add(-1)
+		return old, xsync.DeleteOp
+	})
+}

@@ -1,0 +1,137 @@
+package redislimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A timed limiter has its store's clock and its own moved by the test.
+type timed struct {
+	*Limiter
+	server *miniredis.Miniredis
+	time   time.Time
+	t      *testing.T
+}
+
+func newTimed(t *testing.T, policy engine.Policy, options ...Option) *timed {
+	server := miniredis.RunT(t)
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	client, err := NewClient(redis, Timeout(10*time.Second))
+	require.NoError(t, err)
+	l := &timed{server: server, time: time.Unix(1_000_000_000, 0), t: t}
+	server.SetTime(l.time)
+	l.Limiter, err = New(client, "refusals", policy, options...)
+	require.NoError(t, err)
+	require.NoError(t, l.Close()) // nothing in the background, which would read the clock
+	l.now = func() int64 { return l.time.UnixNano() }
+	for i := range l.queues {
+		l.queues[i].now = l.now
+	}
+	return l
+}
+
+func (l *timed) after(d time.Duration) {
+	l.time = l.time.Add(d)
+	l.server.SetTime(l.time)
+}
+
+func (l *timed) take(n uint64) engine.Decision {
+	d, err := l.Take(l.t.Context(), "k", n)
+	require.NoError(l.t, err)
+	return d
+}
+
+// A key that the store refused is refused by the node until it can pass, exactly, and the store is asked once.
+func TestRefusalsAreRemembered(t *testing.T) {
+	for name, policy := range map[string]engine.Policy{
+		"token bucket":   engine.TokenBucket(engine.PerSecond(20), 5),
+		"fixed window":   engine.FixedWindow(5, 50*time.Millisecond),
+		"sliding window": engine.SlidingWindow(5, 50*time.Millisecond),
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newTimed(t, policy)
+			require.True(t, l.take(4).Allowed)
+			calls := l.client.Health().Calls
+			first := l.take(3)
+			require.False(t, first.Allowed)
+			for range 1000 {
+				require.Equal(t, first, l.take(3))
+			}
+			l.after(first.RetryAfter - time.Microsecond)
+			d := l.take(4)
+			require.False(t, d.Allowed, "what costs more is refused, too")
+			assert.Equal(t, time.Microsecond, d.RetryAfter)
+			assert.Equal(t, calls+1, l.client.Health().Calls)
+			l.after(time.Microsecond)
+			assert.True(t, l.take(3).Allowed, "exactly then")
+		})
+	}
+}
+
+// What is given back is seen at once on this node, and what others give back when the refusal is old.
+func TestRefusalsAreForgotten(t *testing.T) {
+	policy := engine.TokenBucket(engine.PerMinute(5), 5)
+	l := newTimed(t, policy)
+	refused := func() {
+		t.Helper()
+		require.True(t, l.take(5).Allowed)
+		require.False(t, l.take(2).Allowed)
+	}
+	refused()
+	require.NoError(t, l.Refund(t.Context(), "k", 2))
+	assert.True(t, l.take(2).Allowed, "a refund")
+	require.False(t, l.take(2).Allowed)
+	require.NoError(t, l.Reset(t.Context(), "k"))
+	refused()
+	require.False(t, l.take(2).Allowed)
+	assert.False(t, l.take(1).Allowed, "the store was not asked about one token before")
+
+	l.server.FlushAll() // as if another node had given everything back
+	assert.False(t, l.take(2).Allowed)
+	l.after(99 * time.Millisecond)
+	assert.False(t, l.take(2).Allowed)
+	l.after(time.Millisecond)
+	assert.True(t, l.take(2).Allowed, "a tenth of a second is the most")
+
+	l.known.remember("other", 1, 0, engine.Decision{RetryAfter: 1})
+	l.known.sweep(l.now() + int64(time.Second))
+	assert.Zero(t, l.known.count.Load())
+	assert.Zero(t, l.known.keys.Size())
+}
+
+// Smaller requests than what was refused go to the store, and their refusal counts from then on.
+func TestASmallerRequestIsAsked(t *testing.T) {
+	l := newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5))
+	require.True(t, l.take(3).Allowed)
+	require.False(t, l.take(4).Allowed)
+	assert.True(t, l.take(1).Allowed)
+	assert.False(t, l.take(2).Allowed)
+	calls := l.client.Health().Calls
+	assert.False(t, l.take(2).Allowed)
+	assert.False(t, l.take(4).Allowed)
+	assert.Equal(t, calls, l.client.Health().Calls)
+}
+
+// As many keys are remembered as there may be, and with no time none.
+func TestRefusalsAreBounded(t *testing.T) {
+	l := newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5), MaxKeys(10))
+	for i := range 20 {
+		l.known.remember(string(rune('a'+i)), 1, l.now(), engine.Decision{RetryAfter: time.Second})
+	}
+	assert.Equal(t, 10, l.known.keys.Size())
+	l = newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5), BelieveRefusals(0))
+	require.True(t, l.take(5).Allowed)
+	for range 3 {
+		require.False(t, l.take(1).Allowed)
+	}
+	assert.EqualValues(t, 4, l.client.Health().Calls)
+}
