@@ -61,6 +61,7 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uin
 	if w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
 		end = min(end, now+w.length)
 	}
+	end = min(end, now+w.narrow) // further ahead it would be taken for over
 	return w.pack(end, min(share(taken, from.tokens, w.tokens, dither), 1<<w.bits-1))
 }
 
