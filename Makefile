@@ -96,7 +96,7 @@ test-documents: begin ## what the documents say: their links, commands, programs
 	&& cd ../../bench && go test -count 1 -run "Figures" ./report'
 
 test-explore: begin ## every interleaving of small scenarios
-	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./fuzz/explore ./redislimit/internal/lease
+	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./shard ./fuzz/explore ./redislimit/internal/lease
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
@@ -110,6 +110,9 @@ programs-model: begin
 
 explore: programs-model ## every interleaving, larger scenarios, too, with the mutants and the model (minutes)
 	$(call explored,-count 1 -large ./internal/interleave ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)
+
+mutate: ## every small change of shard and atomicbucket, and which of them no test notices (hours)
+	cd fuzz && GOWORK=off go run ./mutate
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
 	$(stage) stress go test -tags stress -run Stress ./fuzz ./redislimit/internal/lease

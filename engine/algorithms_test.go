@@ -485,6 +485,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		{SlidingWindow(1<<24, time.Hour), "sliding window 16777216/1h0m0s: limit of 16777216 tokens every 1h0m0s: want 1 to 16777215 tokens"},
 		{SlidingWindow(1<<23, time.Second), "does not fit into a word beside so short a window; want at most "},
 		{SlidingWindow(5, -1), "want a window of"},
+		{FixedWindow(0, time.Minute), "want 1 to 4294967296 tokens"},
 		{SlidingLog(4097, time.Minute), "sliding log 4097/1m0s: limit of 4097 tokens every 1m0s: want 1 to 4096 tokens"},
 		{SlidingLog(4096, time.Microsecond), "want at most "},
 		{TokenBucket(PerSecond(1), 5).Aligned(), "only a fixed window can be aligned"},
