@@ -47,13 +47,21 @@ type Algorithm interface {
 	// Flush enters in the ring what only the state says, so that the state may be changed (rule R10 of shard/doc.go).
 	// at is where the state is. It reports false if that holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Refund gives a cost back at the tick now. What was not taken is not given. It reports false, and nothing was
-	// given, if the word holds another state by now.
-	Refund(r Record, now, cost uint64, at *Word) (after State, ok bool)
+	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, in a tier in
+	// which a token costs so much.
+	Receipt(after State, nanos int64, token uint64) Receipt
+	// Refund gives the cost of d back at the tick now: of the take that a receipt identifies, or with the zero Receipt of
+	// no take in particular. It gives no more than what leaves the record as if the take had never been, and rather less
+	// than that where the record does not tell: a refund never lets through what the limit would refuse. It reports false,
+	// and nothing was given, if the word holds another state by now.
+	Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool)
 
 	// Idle reports whether having the record and having none are the same thing, from
 	// the tick now on.
 	Idle(s State, now uint64) bool
+	// IdleFor returns for how long a record that is idle at the tick now has been so, in any unit below 2^61: it is
+	// compared with what the same algorithm says of other records.
+	IdleFor(s State, now uint64) uint64
 	// UntilIdle returns the ticks until the record is idle, if nothing else is taken.
 	UntilIdle(s State, now uint64) uint64
 	// Debt returns how much of the limit is used up, in units of a Demand's cost.
@@ -75,6 +83,27 @@ type Algorithm interface {
 	// the limit that is used up stays what it is, rounded up to whole units.
 	Convert(before Algorithm, s State, nanos int64) (payload uint64)
 }
+
+// A Receipt identifies a take, in the terms of the algorithm that admitted it. The zero Receipt identifies none.
+type Receipt struct {
+	tick    uint64 // when the tokens are back, the end or the index of the window, or the time of the request
+	token   uint64 // how many ticks sooner without one of the tokens; 0 if tick stays the same
+	nanos   int64  // when it was taken
+	version uint8  // of the record then
+	known   bool
+}
+
+// Less returns what identifies the take when n of its tokens have been given back, which left the record in a state.
+func (t Receipt) Less(n uint64, after State) Receipt {
+	t.tick -= n * t.token
+	if last := t.version + 1; uint64(last)&versionMask == after.Version() {
+		t.version = uint8(after.Version()) // no other refund came between
+	}
+	return t
+}
+
+// in reports whether the record has the version that it had then.
+func (t Receipt) in(s State) bool { return uint64(t.version) == s.Version() }
 
 // A Quota is what a key may have.
 type Quota struct {

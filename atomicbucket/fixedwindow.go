@@ -152,22 +152,31 @@ func (w *FixedWindow) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a window that is over.
 func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) }
 
-// refund returns the payload after giving cost back to the present window.
-func (w *FixedWindow) refund(s State, now, cost uint64) (payload uint64) {
-	left, taken := w.read(s, now)
-	if left == 0 {
-		return s.Payload() // for a late call it still says more
-	}
-	return w.pack(now+left, taken-min(taken, cost))
+// Receipt returns what identifies a take: the end of its window.
+func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
+	return Receipt{after.Payload() >> w.bits, 0, nanos, uint8(after.Version()), true}
 }
 
-// Refund gives a cost back to the present window.
-func (w *FixedWindow) Refund(r Record, now, cost uint64, at *Word) (after State, ok bool) {
-	return at.Move(r.State, w.refund(r.State, now, cost))
+// Refund gives a cost back to the present window, unless the take was in another one. A window in which nothing is
+// taken any more is over, so that the next request begins one.
+func (w *FixedWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	left, taken := w.read(r.State, now)
+	if left == 0 || of.known && (!of.in(r.State) || of.tick != r.State.Payload()>>w.bits) {
+		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
+	}
+	if taken <= d.Cost {
+		return at.Move(r.State, w.Full(now))
+	}
+	return at.Move(r.State, w.pack(now+left, taken-d.Cost))
 }
 
 // Idle reports whether the window is over.
 func (w *FixedWindow) Idle(s State, now uint64) bool { return w.UntilIdle(s, now) == 0 }
+
+// IdleFor returns for how many ticks a window that is over has been over.
+func (w *FixedWindow) IdleFor(s State, now uint64) uint64 {
+	return (now - uint64(s)>>w.bits) & (payloadMask >> w.bits)
+}
 
 // UntilIdle returns how many ticks are left of the window.
 func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {

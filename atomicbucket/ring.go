@@ -130,3 +130,46 @@ func (g *log) drop(now uint64) (behind, tick uint64, ok bool) {
 		}
 	}
 }
+
+// holds reports whether a request of a tick is in the window.
+func (g *log) holds(tick, now uint64) bool {
+	used := g.used(now)
+	low, high := uint64(0), used // the first low are newer, from high on none is
+	for low < high {
+		if at, ok := g.tick((low + high) / 2); ok && at > tick {
+			low = (low+high)/2 + 1
+		} else {
+			high = (low + high) / 2
+		}
+	}
+	if low == used {
+		return false
+	}
+	at, ok := g.tick(low)
+	return ok && at == tick
+}
+
+// exchange makes good that the oldest entry was dropped in the place of one with another tick. What was dropped is in
+// hand; it goes into the place of the next newer entry, which is in hand from then on, and so on, until that is the one
+// which is to be forgotten. The entries stay in the order of the ring. At every moment, and if the call is stopped for
+// ever, the window is as full as it should be and its entries leave it no sooner than they should.
+func (g *log) exchange(behind, hand, tick uint64) {
+	for behind > 0 && hand != tick {
+		behind--
+		entry := &g.ring[g.position(behind)]
+		for {
+			e := entry.Load()
+			at, counts := g.of(e)
+			if !counts || at == hand {
+				break
+			}
+			if at > tick {
+				return // another refund has it in hand
+			}
+			if entry.CompareAndSwap(e, entryOf(g.state, hand)) {
+				hand = at
+				break
+			}
+		}
+	}
+}

@@ -114,6 +114,12 @@ func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 // Idle reports whether all requests have left the window.
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
+// IdleFor returns for how many ticks no request has been in the window.
+func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
+	g := l.unpack(s.Record(), now)
+	return now - min(g.newest+l.length, now)
+}
+
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, 0) }
 
@@ -137,10 +143,15 @@ func (l *SlidingLog) Flush(r Record, now uint64, at *Word) bool {
 	return g.flush(at)
 }
 
-// Refund takes so many tokens out of the window, the oldest that are in it: with any other forgotten in the place of
-// those that the refund is for, more than the limit could lie in a window. It changes the version, and then the ring,
-// an entry at a time.
-func (l *SlidingLog) Refund(r Record, now, cost uint64, at *Word) (after State, ok bool) {
+// Receipt returns what identifies a take: the tick of the request.
+func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
+	return Receipt{l.unpack(after.Record(), l.Ticks(nanos)).newest, 0, nanos, uint8(after.Version()), true}
+}
+
+// Refund takes the request that a receipt identifies out of the window, a token at a time, if it is still there; or, if
+// that is not known, the oldest tokens in it: with any other forgotten in the place of those that the refund is for,
+// more than the limit could lie in a window. It changes the version, and then the ring, an entry at a time.
+func (l *SlidingLog) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
 	g := l.unpack(r, now)
 	if !g.flush(at) {
 		return 0, false
@@ -149,9 +160,16 @@ func (l *SlidingLog) Refund(r Record, now, cost uint64, at *Word) (after State, 
 	if g.state, ok = at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0)); !ok {
 		return 0, false
 	}
-	for range cost {
-		if _, _, ok := g.drop(now); !ok {
+	for range d.Cost {
+		if of.known && !g.holds(of.tick, now) {
 			break
+		}
+		behind, hand, ok := g.drop(now)
+		if !ok {
+			break
+		}
+		if of.known {
+			g.exchange(behind, hand, of.tick)
 		}
 	}
 	return g.state, true

@@ -129,26 +129,36 @@ func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 	return w.pack(counts{index: w.clock.quo(int64(now))})
 }
 
-// refund returns the payload after giving cost back, to the present window first and what
-// is more to the previous one.
-func (w *SlidingWindow) refund(s State, now, cost uint64) (payload uint64) {
-	c := w.read(s, now)
-	if c.current == 0 && c.previous == 0 {
-		return s.Payload() // for a late call it still says more
-	}
-	first := min(cost, c.current)
-	c.current -= first
-	c.previous -= min(cost-first, c.previous)
-	return w.pack(c)
+// Receipt returns what identifies a take: the index of its window.
+func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
+	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, uint8(after.Version()), true}
 }
 
-// Refund gives a cost back, to the present window first and what is more to the previous one.
-func (w *SlidingWindow) Refund(r Record, now, cost uint64, at *Word) (after State, ok bool) {
-	return at.Move(r.State, w.refund(r.State, now, cost))
+// Refund gives a cost back to the window in which the take was, the present one or the one before: or, if that is not
+// known, to the present window first and what is more to the previous one.
+func (w *SlidingWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	c, cost := w.read(r.State, now), d.Cost
+	if c.current == 0 && c.previous == 0 || of.known && !of.in(r.State) {
+		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
+	}
+	if !of.known || of.tick == c.index {
+		back := min(cost, c.current)
+		c.current, cost = c.current-back, cost-back
+	}
+	if !of.known || of.tick+1 == c.index {
+		c.previous -= min(cost, c.previous)
+	}
+	return at.Move(r.State, w.pack(c))
 }
 
 // Idle reports whether the estimate is 0, and stays 0.
 func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
+
+// IdleFor returns how many windows ago the key came last.
+func (w *SlidingWindow) IdleFor(s State, now uint64) uint64 {
+	circle := uint64(payloadMask) >> (2 * w.bits)
+	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & circle
+}
 
 // UntilIdle returns how many nanoseconds it is until the estimate is 0.
 func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {

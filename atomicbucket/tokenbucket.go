@@ -126,21 +126,45 @@ func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a full bucket.
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
-// refund returns the payload after giving cost back at the tick now. A bucket holds no
-// more than all of it: what is given back beyond that is dropped.
-func (b *TokenBucket) refund(s State, now, cost uint64) (payload uint64) {
-	owed := debt(s, now)
-	return now + owed - min(owed, cost)
+// Receipt returns what identifies a take: the tick at which the bucket is full again after it.
+func (b *TokenBucket) Receipt(after State, nanos int64, token uint64) Receipt {
+	return Receipt{after.Payload(), token, nanos, uint8(after.Version()), true}
 }
 
-// Refund gives a cost back.
-func (b *TokenBucket) Refund(r Record, now, cost uint64, at *Word) (after State, ok bool) {
-	return at.Move(r.State, b.refund(r.State, now, cost))
+// Refund gives back what the record certainly owes because of the take. Let B be the debt, and B' what it would be
+// without the take. They differ by the cost at first, and later by as much less as time passes while B' is nothing and B
+// is not.
+//
+//   - Nothing was taken since, or it was given back as if it had never been: it is all of the cost.
+//   - The debt is above the limit: then others have reserved behind the take. They were told when to go, and with a lower
+//     debt the next would be told the same time as the last of them. Nothing is given.
+//   - Others took since: B' was not nothing before the tick at which the bucket was full before the take, so it is the
+//     cost less what has passed since that.
+//   - Others gave back since, too: that tick says nothing any more, so it is the cost less what has passed since the take.
+//
+// Any refund but the first changes the version, so that the fourth of these can be told from the others.
+func (b *TokenBucket) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
+	owed := debt(r.State, now)
+	back := min(owed, d.Cost)
+	switch {
+	case of.known && of.in(r.State) && of.tick&payloadMask == r.State.Payload():
+		return at.Move(r.State, now+owed-back)
+	case owed > d.Limit+b.round:
+		back = 0
+	case of.known && of.in(r.State):
+		back = min(back, debt(State(of.tick), now))
+	case of.known:
+		back = min(back, d.Cost-min(d.Cost, now-b.Ticks(of.nanos)))
+	}
+	return at.Convert(r.State, r.State.Tag(), now+owed-back)
 }
 
 // Idle reports whether the bucket is full at the tick now. Having no record
 // and having an idle one are the same thing.
 func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 }
+
+// IdleFor returns for how many ticks a full bucket has been full.
+func (b *TokenBucket) IdleFor(s State, now uint64) uint64 { return (now - uint64(s)) & payloadMask }
 
 // Debt returns how many ticks the bucket is from full, zero for an idle one.
 func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, now) }

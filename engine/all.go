@@ -2,69 +2,98 @@ package engine
 
 import "fmt"
 
-// A Request is one of the limits that [All] asks for.
+// maxRequests bounds how many limits [All] and [TakeAll] ask.
+const maxRequests = 64
+
+// A Request is one of the limits that [All] asks.
 type Request struct {
 	Limiter *Limiter
 	Key     Key
 	N       uint64 // tokens
 }
 
+// An Answer is what one of the limits that [TakeAll] asks says of its request.
+type Answer struct {
+	Decision Decision
+	Receipt  Receipt // what was taken; of nothing if the requests were refused
+}
+
 // All takes from several limits at once, all or nothing: per second and per hour, per user
 // and for all users together. It is allowed if each of them allows it, and then the decision is the
 // tightest: that with the least Remaining. Otherwise nothing is taken, and the decision is
-// that with the longest RetryAfter: nothing passes sooner.
+// that with the longest RetryAfter: nothing passes sooner. [TakeAll] returns every limit's decision. All does not
+// allocate for up to eight limits.
 //
 // The limits are taken from one after the other, and what was taken is given back when one
-// refuses. No call waits for another, so there is no order that could deadlock. The price: another request may be
-// refused for tokens that are given back a moment later.
+// refuses: each limit is left as if its take had never been ([Receipt.Refund]). No call waits for another, so there is no
+// order that could deadlock. The price: another request may be refused for tokens that are given back a moment later,
+// and where another has taken in between, a bucket that was nearly full may keep a part of a token.
 //
 // No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
 // errors, and nothing is taken.
 func All(requests ...Request) (Decision, error) {
-	if err := check(requests); err != nil {
+	var few [8]Answer
+	answers := few[:]
+	if len(requests) > len(few) {
+		answers = make([]Answer, min(len(requests), maxRequests))
+	}
+	allowed, err := TakeAll(requests, answers)
+	if err != nil {
 		return Decision{}, err
 	}
-	var tightest Decision
-	taken := uint64(0) // a bit for each; not those that were admitted without a record
-	for i, r := range requests {
-		var d Decision
-		recorded := r.Limiter.takeKey(&d, r.Key, r.N)
-		if !d.Allowed {
-			for j, r := range requests[:i] {
-				if taken>>j&1 == 1 {
-					r.Limiter.RefundKey(r.Key, r.N)
-				}
-			}
-			return longestWait(requests, i, d), nil
-		}
-		if recorded {
-			taken |= 1 << i
-		}
-		if i == 0 || d.Remaining < tightest.Remaining || d.Remaining == tightest.Remaining && d.ResetAfter > tightest.ResetAfter {
-			tightest = d
-		}
-	}
-	return tightest, nil
-}
-
-// longestWait returns the decision with the longest wait: that of request i, or that of
-// another that would be refused as well.
-func longestWait(requests []Request, i int, d Decision) Decision {
-	for j, r := range requests {
-		if j == i {
-			continue
-		}
-		if other := r.Limiter.PeekKey(r.Key, r.N); other.RetryAfter > d.RetryAfter {
+	answers = answers[:len(requests)]
+	d := answers[0].Decision
+	for i := range answers[1:] {
+		if other := answers[i+1].Decision; allowed && other.tighter(d) || !allowed && other.RetryAfter > d.RetryAfter {
 			d = other
 		}
 	}
-	return d
+	d.Allowed = allowed
+	return d, nil
+}
+
+// tighter reports whether less is left than by another decision.
+func (d Decision) tighter(other Decision) bool {
+	return d.Remaining < other.Remaining || d.Remaining == other.Remaining && d.ResetAfter > other.ResetAfter
+}
+
+// TakeAll is [All] with the answer of every limit, in the order of the requests: answers must have room for them. If
+// one or more refuse nothing is taken, and each answer is what its limit alone would say, so those that are not Allowed
+// tell which limits refuse. It does not allocate.
+func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
+	if err := check(requests); err != nil {
+		return false, err
+	}
+	if len(answers) < len(requests) {
+		return false, fmt.Errorf("engine: TakeAll: %d requests and room for %d answers", len(requests), len(answers))
+	}
+	for i, r := range requests {
+		a := &answers[i]
+		r.Limiter.takeReceipt(a, r.Key, r.N)
+		if !a.Decision.Allowed {
+			undo(requests, answers, i)
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// undo gives back what was taken before request i was refused, and asks all others what they say.
+func undo(requests []Request, answers []Answer, i int) {
+	for j := range i {
+		answers[j].Receipt.Refund(requests[j].N)
+	}
+	for j, r := range requests {
+		if j != i {
+			answers[j] = Answer{Decision: r.Limiter.PeekKey(r.Key, r.N)}
+		}
+	}
 }
 
 // check checks the requests of [All].
 func check(requests []Request) error {
-	if len(requests) < 1 || len(requests) > 64 {
-		return fmt.Errorf("engine: All: %d requests: want 1 to 64", len(requests))
+	if len(requests) < 1 || len(requests) > maxRequests {
+		return fmt.Errorf("engine: All: %d requests: want 1 to %d", len(requests), maxRequests)
 	}
 	for i, r := range requests {
 		if r.Limiter == nil {

@@ -135,8 +135,9 @@ func checkTiers(tiers []Policy) error {
 
 // SweepInterval sets the time between two sweeps, 1ms to 24h; 10s without it. A
 // sweep walks the table in steps of some tens of microseconds with a millisecond
-// of rest between them. Takers reclaim idle slots by themselves, so the interval
-// matters for [Stats] and for little else.
+// of rest between them. It counts the keys for [Stats]. In a table of which more than half is
+// used it forgets the keys whose bucket was full at the sweep before already. Requests reclaim slots by
+// themselves, so no request waits for a sweep.
 func SweepInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -176,8 +177,8 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
 // ClockFunc makes the limiter ask now for the time. now must be safe for
 // concurrent use: every decision and the sweeper call it. Its first reading must lie
-// between 1970 and 2261. A reading earlier than the latest is harmless: it counts as
-// late. Use it in tests and for replaying.
+// between 1970 and 2261. A reading earlier than the latest by up to a minute is harmless: it counts as
+// late. If it goes back by more, time goes on from the latest reading. Use it in tests and for replaying.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/shard"
@@ -19,12 +20,10 @@ var (
 	ErrNotTokenBucket = errors.New("not a token bucket")
 )
 
-// A Reservation is tokens that were taken ahead of their time. It is not safe for
-// concurrent use.
+// A Reservation is tokens that were taken ahead of their time. It may be used from any goroutine.
 type Reservation struct {
-	limiter *Limiter
-	key     Key
-	n       uint64
+	done    atomic.Bool // cancelled
+	receipt Receipt
 	until   int64 // when the tokens are there
 	delay   time.Duration
 }
@@ -33,13 +32,14 @@ type Reservation struct {
 // there; 0 if they were.
 func (r *Reservation) Delay() time.Duration { return r.delay }
 
-// Cancel gives the tokens back, if their time has not come yet, for others to take or
-// reserve. Reservations behind it do not move up. Cancelling twice is harmless.
+// Cancel gives the tokens back if their time has not come yet, and if no other has taken or reserved behind them. Else
+// they are lost: those behind were told when to go and do not move up, and there is no place in a bucket for a gap
+// between them. So a queue from which all but the last go away is no shorter, and Cancel never lets two go at one
+// time. Cancelling twice is harmless.
 func (r *Reservation) Cancel() {
-	if r.n > 0 && r.limiter.clock.surely() < r.until {
-		r.limiter.RefundKey(r.key, r.n)
+	if !r.done.Swap(true) && r.receipt.n > 0 && r.receipt.limiter.clock.surely() < r.until {
+		r.receipt.Refund(r.receipt.n)
 	}
-	r.n = 0
 }
 
 // Reserve takes n tokens from the key, all or none, ahead of their time if they will be
@@ -51,42 +51,64 @@ func (r *Reservation) Cancel() {
 // meanwhile. The line is never longer than 2^51 ticks of the bucket, burst included: 26
 // days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers.
-func (l *Limiter) Reserve(key string, n uint64, longest time.Duration) (Reservation, error) {
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; then the reservation is nil. A
+// reservation is allocated, 88 bytes.
+func (l *Limiter) Reserve(key string, n uint64, longest time.Duration) (*Reservation, error) {
 	return l.ReserveKey(l.Key(key), n, longest)
 }
 
 // ReserveKey is [Limiter.Reserve] for a key that is hashed already.
-func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (Reservation, error) {
-	r := Reservation{limiter: l, key: k, n: n}
+func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservation, error) {
+	r := &Reservation{}
+	nanos := l.clock.surely()
+	if err := l.reserve(r, k, n, nanos, nanos, longest); err != nil {
+		return nil, fmt.Errorf("engine: Reserve(%d): %w", n, err)
+	}
+	return r, nil
+}
+
+// ReserveAt is ReserveKey at a time that the caller supplies: see [Limiter.TakeAt]. A time that is further ahead than
+// [MaxLead] is an error, and nothing is taken.
+func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, longest time.Duration) (*Reservation, error) {
+	nanos, clock, early := l.instant(now)
+	if early > 0 {
+		return nil, tooEarly("ReserveAt", now, early)
+	}
+	r := &Reservation{}
+	if err := l.reserve(r, k, n, nanos, clock, longest); err != nil {
+		return nil, fmt.Errorf("engine: ReserveAt(%d): %w", n, err)
+	}
+	return r, nil
+}
+
+func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, longest time.Duration) error {
 	if !l.table.Buckets() {
-		return r, fmt.Errorf("engine: Reserve(%d): %w", n, ErrNotTokenBucket)
+		return ErrNotTokenBucket
 	}
 	if n == 0 {
-		return r, nil
+		return nil
 	}
-	nanos := l.clock.surely()
-	o := l.table.Reserve(l.table.Find(k.hash), nanos, n, k.tier, max(longest, 0))
+	o := l.table.ReserveAt(l.table.Find(k.hash), nanos, clock, n, k.tier, max(longest, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
-		return r, fmt.Errorf("engine: Reserve(%d): %w of %d", n, ErrNever, o.Plan.Quota(k.tier).Tokens)
+		return fmt.Errorf("%w of %d", ErrNever, o.Plan.Quota(k.tier).Tokens)
 	case shard.Admitted:
 		r.delay = later(o.At-nanos, o.Overdrawn(k.tier))
 		r.until = nanos + int64(r.delay)
-		return r, nil
-	case shard.Unrecorded:
-		r.n = 0 // nothing was taken
-		return r, nil
+		r.receipt = Receipt{l, k, n, o.Receipt(k.tier)}
+		return nil
+	case shard.Unrecorded: // nothing was taken
+		return nil
 	}
 	var d Decision
 	l.decide(&d, k, o, o.Plan.Status(o.State, o.At, n, k.tier), nanos, n)
-	return r, fmt.Errorf("engine: Reserve(%d): %w: %v, and %v is the longest", n, ErrTooLong, d.RetryAfter, longest)
+	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
 }
 
 // Wait waits until n tokens are there and takes them. It fails at once, having taken
 // nothing, if the context is done, if its deadline would come first, or if n is above
-// the limit ([ErrNever], [ErrTooLong]); and with the context's error, giving the tokens back,
-// if that is done while it waits. It is shorthand for WaitKey(ctx, l.Key(key), n).
+// the limit ([ErrNever]; [ErrTooLong], which is also a context.DeadlineExceeded); and with the context's error, giving
+// the tokens back as [Reservation.Cancel] does, if that is done while it waits. It is shorthand for WaitKey(ctx, l.Key(key), n).
 //
 // On a token bucket waiters are served in the order in which they came: Wait reserves
 // ([Limiter.Reserve]). On the other algorithms a waiter asks again when its tokens should be there,
@@ -107,13 +129,19 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			longest = time.Until(deadline)
 		}
-		r, err := l.ReserveKey(k, n, longest)
+		var r Reservation
+		nanos := l.clock.surely()
+		err := l.reserve(&r, k, n, nanos, nanos, longest)
 		again := errors.Is(err, ErrNotTokenBucket)
 		if again {
-			r, err = l.ask(k, n, longest)
+			r.delay, err = l.ask(k, n, longest)
 		}
-		if err != nil || r.delay == 0 {
-			return err
+		if errors.Is(err, ErrTooLong) && longest != Never {
+			return fmt.Errorf("engine: Wait(%d): %w (%w)", n, err, context.DeadlineExceeded)
+		} else if err != nil {
+			return fmt.Errorf("engine: Wait(%d): %w", n, err)
+		} else if r.delay == 0 {
+			return nil
 		}
 		if err := sleep(ctx, r.delay); err != nil {
 			r.Cancel()
@@ -125,19 +153,18 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 	}
 }
 
-// ask takes n tokens if they are there, and else says how long to wait before asking again,
-// as a reservation of nothing.
-func (l *Limiter) ask(k Key, n uint64, longest time.Duration) (Reservation, error) {
+// ask takes n tokens if they are there, and else says how long to wait before asking again.
+func (l *Limiter) ask(k Key, n uint64, longest time.Duration) (time.Duration, error) {
 	d := l.TakeKey(k, n)
 	switch {
 	case d.Allowed:
-		return Reservation{}, nil
+		return 0, nil
 	case d.RetryAfter == Never:
-		return Reservation{}, fmt.Errorf("engine: Wait(%d): %w of %d", n, ErrNever, d.Limit)
+		return 0, fmt.Errorf("%w of %d", ErrNever, d.Limit)
 	case d.RetryAfter > longest:
-		return Reservation{}, fmt.Errorf("engine: Wait(%d): %w: %v, and %v is the longest", n, ErrTooLong, d.RetryAfter, longest)
+		return 0, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
 	}
-	return Reservation{delay: d.RetryAfter}, nil
+	return d.RetryAfter, nil
 }
 
 // sleep waits for a time or until the context is done.

@@ -55,7 +55,7 @@ func (b *background) sweep() {
 		case <-b.stop:
 			return
 		}
-		b.table.Sweep(b.clock.nanos(), func() bool {
+		b.table.SweepEpoch(b.clock.nanos(), func() bool {
 			rest.Reset(sweepRest)
 			select {
 			case <-rest.C:

@@ -73,8 +73,8 @@ func (l *limit) apply(r *http.Request, res *Result) {
 // enforce takes from the limits that are not in shadow mode, one after the other, and reports whether all of them admit
 // the request. If one does not, it gives back what was taken and peeks at the others.
 //
-// engine.All cannot be used here: it returns one decision and not of which limit, the headers need every limit's, and
-// some limits may have backends.
+// engine.TakeAll cannot be used here, since some limits may have backends and others may stand in for one that failed;
+// what it does for limiters is done here for both.
 func (res *Result) enforce(r *http.Request) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -131,7 +131,9 @@ func (c *check) take(r *http.Request, m *Middleware) {
 			return
 		}
 	}
-	c.decided(c.limit.Limiter.TakeKey(c.key, c.n), local)
+	d, receipt := c.limit.Limiter.TakeReceipt(c.key, c.n)
+	c.receipt = receipt
+	c.decided(d, local)
 }
 
 func (c *check) decided(d engine.Decision, by source) {
@@ -145,7 +147,7 @@ func (c *check) decided(d engine.Decision, by source) {
 func (c *check) giveBack(r *http.Request, m *Middleware) {
 	switch c.taken {
 	case local:
-		c.limit.Limiter.RefundKey(c.key, c.n)
+		c.receipt.Refund(c.n)
 	case nowhere:
 	case remote:
 		if err := c.limit.Backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {

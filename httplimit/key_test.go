@@ -3,6 +3,7 @@ package httplimit_test
 import (
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,7 +29,7 @@ func textOf(t *testing.T, key httplimit.KeyFunc, r *http.Request) string {
 
 func TestHeaderKey(t *testing.T) {
 	key := header(t, "x-api-key", httplimit.RemoteIP)
-	assert.Equal(t, "text:secret", textOf(t, key, getFrom(direct, "X-API-Key", "secret", "X-API-Key", "other")))
+	assert.Equal(t, "text:secret", textOf(t, key, getFrom(direct, "X-API-Key", "secret", "X-API-Key", "secret")))
 	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct)))
 	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct, "X-API-Key", "")))
 	_, limited := header(t, "X-API-Key", nil).Text(getFrom(direct))
@@ -47,6 +48,33 @@ func TestCookieKey(t *testing.T) {
 	assert.Equal(t, "ip:198.51.100.7", textOf(t, key, getFrom(direct, "Cookie", ";;=;\x00")))
 	_, err = httplimit.Cookie("a=b", nil)
 	assert.ErrorContains(t, err, `Cookie("a=b")`)
+}
+
+// TestSeveralValuesHaveOneKey: a second value beside that which identifies the client gives it no bucket of its own, in
+// whichever order, and does not take it out of the limit.
+func TestSeveralValuesHaveOneKey(t *testing.T) {
+	cookie, err := httplimit.Cookie("id", nil)
+	require.NoError(t, err)
+	apiKey := header(t, "X-API-Key", nil)
+	for key, requests := range map[*httplimit.KeyFunc][]*http.Request{
+		&apiKey: {
+			getFrom(direct, "X-API-Key", "good", "X-API-Key", "1"), getFrom(direct, "X-API-Key", "2", "X-API-Key", "good"),
+			getFrom(direct, "X-API-Key", "", "X-API-Key", "good"),
+		},
+		&cookie: {
+			getFrom(direct, "Cookie", "id=good; id=1"), getFrom(direct, "Cookie", "id=2", "Cookie", "a=b;id=good"),
+			getFrom(direct, "Cookie", `id=good; id="a`), getFrom(direct, "Cookie", "id=good; id=\xff"),
+			getFrom(direct, "Cookie", strings.Repeat("a=b;", 5000)+"id=good; id=1"),
+		},
+	} {
+		for _, r := range requests {
+			assert.Equal(t, "number:0", textOf(t, *key, r), r.Header)
+		}
+	}
+	// What net/http passes over a server may read.
+	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie", strings.Repeat("a=b;", 5000)+" id = good ")))
+	assert.Equal(t, "text:a,\xff", textOf(t, cookie, getFrom(direct, "Cookie", `id=a,`+"\xff")))
+	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie", `id="good"; id=good`)))
 }
 
 func TestRequestKeys(t *testing.T) {

@@ -42,6 +42,7 @@ type check struct {
 	outcome  Outcome
 	answered bool // the decision is one of the limiter or backend
 	taken    source
+	receipt  engine.Receipt // of what was taken from the limiter
 	tier     uint8
 }
 

@@ -59,8 +59,10 @@
 //
 //	hit     Search for the key's LIVE record. Found: refuse (write nothing), or move
 //	        the bucket by one compare-and-swap.
-//	insert  None: claim the first slot of the probe window that is free, idle or never
-//	        used; write the key; publish it as TENT; settle.
+//	insert  None: claim a slot of the probe window that is free, never used or idle;
+//	        write the key; publish it as TENT; settle. A slot without a record goes
+//	        before an idle one, and a record that has been idle for longer before
+//	        others: its key may come back, and then finds it.
 //	settle  Extend the probe bound of the home to the record, and search for other
 //	        records of the same key. None: commit, which charges the take. Otherwise
 //	        abort, and begin again. A call that meets a TENT of its own key settles it
@@ -87,8 +89,8 @@
 // the burst.
 //
 // R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
-// (R11), and nowhere else. (Hit, which decides only if it can, may end anywhere.) A claim takes the first slot that may
-// be taken up to there, and a used slot is never unused again, so no record of the key is further on. FREE slots, and
+// (R11), and nowhere else. (Hit, which decides only if it can, may end anywhere.) A claim takes a slot up to there,
+// and a used slot is never unused again, so no record of the key is further on. FREE slots, and
 // slots of others, are passed: a record behind one of them would be lost from sight, and inserted twice.
 //
 // R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that must
@@ -114,6 +116,16 @@
 // truth. A sweep reads the watermark after each state, so it judges by a time that the record's last take cannot have
 // been far ahead of. And a call that has committed looks at the watermark once more: if it has moved on by three skews,
 // the sweep may have passed the slot before the commit, so the call frees the record, which is idle by then.
+//
+// A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
+// last complete sweep, or a skew ago. Such a record has been idle for five skews at most: the watermark moves by
+// up to four once it is within one of the last complete sweep. The next complete sweep meets it after five more at the
+// latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If sweeps left records
+// for longer, these would look indebted again.
+//
+// The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
+// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other call
+// is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
 //
 // R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
 // full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the

@@ -9,13 +9,14 @@ func (t *Table) insert(p Place, r request) Outcome {
 	if plan := t.plan.Load(); r.n > plan.Quota(r.tier).Tokens {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
-	room, from, idleAtWatermark := (*slot)(nil), atomicbucket.State(0), true
+	var room candidate
 	for i := uint64(0); i < t.probeWindow; i++ {
-		if room != nil && t.beyond(p, i) {
+		chosen := room.chosen(i)
+		if chosen && t.beyond(p, i) {
 			break // R11
 		}
 		sl := p.at(i)
-		if room != nil { // then only a record of the key matters
+		if chosen { // then only a record of the key matters
 			if key := sl.key.Load(); key != p.fingerprint {
 				if key == 0 && sl.state.Load() == 0 {
 					break // R5
@@ -35,10 +36,8 @@ func (t *Table) insert(p Place, r request) Outcome {
 			}
 			return t.settle(p, sl, s, r)
 		}
-		if room == nil && (s.Tag() <= atomicbucket.Free || s.IsLive() && plan.idle(s, t.Watermark())) {
-			room, from = sl, s
-		} else if room == nil && s.IsLive() && plan.idle(s, r.now) {
-			room, from, idleAtWatermark = sl, s, false
+		if !chosen {
+			room.consider(sl, s, t.rank(s, plan, r.clock))
 		}
 		if s == 0 {
 			break // R5
@@ -47,17 +46,17 @@ func (t *Table) insert(p Place, r request) Outcome {
 	if uint64(r.now)-t.watermark.Load() > t.plan.Load().skew { // what was read above may be misjudged: R7
 		return undecided
 	}
-	if room == nil {
+	if room.slot == nil {
 		return t.overflowed(p, r)
 	}
-	if !idleAtWatermark {
-		t.raise(r.now) // R7: forget nothing that is not idle at the watermark
+	if room.rank < idleAtWatermark {
+		t.raise(r.clock) // R7: forget nothing that is not idle at the watermark
 	}
-	claimed, ok := room.state.Claim(from)
+	claimed, ok := room.slot.state.Claim(room.state)
 	if !ok {
 		return undecided
 	}
-	return t.publish(p, room, claimed, r)
+	return t.publish(p, room.slot, claimed, r)
 }
 
 // publish writes the key into the claimed slot and settles the record.

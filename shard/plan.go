@@ -137,6 +137,14 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
+// idleFor returns for how many ticks a record that is idle at an instant has been so.
+func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
+	if p.isBucket {
+		return rank(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))) // without an indirect call
+	}
+	return rank(p.algorithm.IdleFor(s, p.algorithm.Ticks(nanos)))
+}
+
 // full returns the record of a key that has taken nothing.
 func (p *Plan) full(nanos int64) atomicbucket.Record {
 	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()

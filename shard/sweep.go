@@ -16,7 +16,8 @@ const sweepChunk = 8192
 type sweeps struct {
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
-	live      atomic.Uint64 // live records that the last complete pass met
+	live      atomic.Uint64 // records that the last complete pass met and that were not idle
+	held      atomic.Uint64 // those, and the idle ones that it left
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
 }
 
@@ -31,13 +32,27 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.catchUp(now)
 	t.raise(now)
-	return t.pass(now, rest)
+	return t.pass(now, now, rest)
 }
 
-// pass is Sweep at a time that the watermark has reached (R7).
-func (t *Table) pass(now int64, rest func() bool) bool {
+// SweepEpoch is [Table.Sweep] of the records that have been idle for an epoch: since the last complete sweep. A
+// client below its limit is idle whenever it comes back. As long as its record is there it need not be given another.
+// While half of the slots hold no record, only those are freed that have been idle for a skew of the algorithm (R7).
+func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
+	defer runtime.KeepAlive(t)
+	now = t.catchUp(now)
+	t.raise(now)
+	since := max(now-int64(t.plan.Load().skew), 0)
+	if t.held.Load() > t.slots/2 {
+		since = int64(t.swept.Load())
+	}
+	return t.pass(now, since, rest)
+}
+
+// pass is Sweep at a time that the watermark has reached (R7), of the records that have been idle since another.
+func (t *Table) pass(now, since int64, rest func() bool) bool {
 	lowers := t.lower()
-	whole := t.visit(lowers, rest)
+	whole := t.visit(since, lowers, rest)
 	if lowers {
 		t.lowered(whole)
 	}
@@ -54,28 +69,29 @@ func (t *Table) pass(now int64, rest func() bool) bool {
 }
 
 // visit sweeps every slot, or until rest returns false, and reports whether it was every one.
-func (t *Table) visit(lowers bool, rest func() bool) bool {
-	live, reclaimed := uint64(0), uint64(0)
+func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
+	live, idle, reclaimed := uint64(0), uint64(0), uint64(0)
 	defer func() { t.reclaimed.Add(reclaimed) }()
 	for i := range t.shards {
 		slots := t.shards[i].slots
 		for len(slots) > 0 {
 			chunk := slots[:min(sweepChunk, len(slots))]
 			slots = slots[len(chunk):]
-			l, r := t.sweepChunk(chunk, lowers)
-			live, reclaimed = live+l, reclaimed+r
+			l, i, r := t.sweepChunk(chunk, since, lowers)
+			live, idle, reclaimed = live+l, idle+i, reclaimed+r
 			if rest != nil && !rest() {
 				return false
 			}
 		}
 	}
 	t.live.Store(live)
+	t.held.Store(live + idle)
 	return true
 }
 
-// sweepChunk frees what is idle in slots and counts it and what stays live. If it lowers probe bounds, they
-// then cover what stays.
-func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
+// sweepChunk frees what has been idle since a time in slots. It counts what is not idle, what stays although it is, and
+// what it freed. If it lowers probe bounds, they then cover what stays.
+func (t *Table) sweepChunk(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
 		s := sl.state.Load()
@@ -87,13 +103,20 @@ func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
 			// wrote it by more than the skew: R7. The plan likewise: R9. A record that
 			// follows another is converted, so that none stays behind when time leaps.
 			plan := t.plan.Load()
-			if s.Tag() != plan.live {
+			switch {
+			case s.Tag() != plan.live:
 				t.convert(sl, s)
-			} else if plan.idle(s, t.Watermark()) && sl.state.Free(s) {
+				live++
+			case !plan.idle(s, t.Watermark()):
+				live++
+			case !plan.idle(s, since): // the record stays, so that its key finds it again
+				idle++
+			case sl.state.Free(s):
 				reclaimed++
 				continue
+			default: // taken this moment
+				live++
 			}
-			live++ // or taken this moment
 		}
 		if lowers {
 			// R11. If the slot has changed hands the key is that of its new owner, whose call extends the bound too.
@@ -102,5 +125,5 @@ func (t *Table) sweepChunk(slots []slot, lowers bool) (live, reclaimed uint64) {
 			t.cover(p, p.index(sl))
 		}
 	}
-	return live, reclaimed
+	return live, idle, reclaimed
 }

@@ -60,6 +60,7 @@ type Table struct {
 	lines       uint64 // lines in a shard
 	homes       uint64 // lines in a shard that are a home: those with a probe window behind them
 	probeWindow uint64 // slots in a probe window
+	slots       uint64 // in all shards
 	hits        uint64 // slots that Hit searches: none, if the records are not token buckets
 	plan        word.Pointer[Plan]
 	before      word.Pointer[Plan] // the plan before, while there may be records that follow it
@@ -103,6 +104,7 @@ func New(cfg Config) (*Table, error) {
 		mask:        layout.shards - 1,
 		lines:       layout.perShard / lineSlots,
 		homes:       layout.homes,
+		slots:       layout.slots(),
 		probeWindow: layout.probeWindow,
 		overflow:    cfg.Overflow,
 		shards:      make([]shard, layout.shards),
@@ -148,7 +150,7 @@ func (t *Table) Find(fingerprint uint64) Place {
 // that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the probe window, which has t.probe window slots. New laid the shards
+// at returns slot i of the probe window, which has t.probeWindow slots. New laid the shards
 // out so that every home has a whole probe window behind it, so nothing is checked.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(p.home), i*slotBytes))

@@ -100,10 +100,10 @@ func TestProgramReplays(t *testing.T) {
 	assert.NotEmpty(t, report.RefusedKeys)
 
 	t.Run("standard input gives the same", func(t *testing.T) {
-		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "-"))
+		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "--burst", "5", "-"))
 	})
 	t.Run("table, without a bar where nobody looks", func(t *testing.T) {
-		table := run(t, program, string(log), "replay", "--top", "1", "-")
+		table := run(t, program, string(log), "replay", "--top", "1", "--burst", "5", "-")
 		assert.Equal(t, 0, table.status)
 		assert.Empty(t, table.stderr)
 		assert.Regexp(t, `^standard input \(combined\) at token bucket 1/s burst 5, by ip\n\nrequests +500\n`, table.stdout)
@@ -227,7 +227,8 @@ func TestProgramRefusesBadInput(t *testing.T) {
 
 func TestProgramServesUntilItIsTold(t *testing.T) {
 	for args, policy := range map[string]string{
-		"--limit 1/h": "token bucket 1/h burst 5",
+		"--limit 1/h --burst 5":                             "token bucket 1/h burst 5",
+		"--limit 5/h":                                       "token bucket 5/h burst 5",
 		"--algorithm batch-refill --limit 5/365d":           "batch refill 5/8760h0m0s burst 5",
 		"--algorithm fixed-window --limit 5/h":              "fixed window 5/1h0m0s",
 		"--algorithm fixed-window --aligned --limit 5/365d": "fixed window 5/8760h0m0s, aligned",

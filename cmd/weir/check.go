@@ -1,24 +1,28 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
 )
 
 type checkCommand struct {
-	Quiet bool   `short:"q" help:"Print nothing if the file is good."`
-	File  string `arg:"" predictor:"file" help:"The rule file (YAML)."`
+	Quiet bool   `short:"q" xor:"output" help:"Print nothing if the file is good."`
+	JSON  bool   `name:"json" xor:"output" help:"Print one JSON object: what the rules are, or the mistakes, and warnings."`
+	File  string `arg:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
 }
 
 // Help is what "weir check --help" says beyond the flags.
 func (*checkCommand) Help() string {
 	return `Says what the file means: where it listens, every rule in words, and the memory that they take. A file with mistakes
-is answered with all of them, a line each, in the form FILE:LINE:COLUMN: what is wrong, and exit status 1. Nothing
-is listened on, but certificates are read.
+is answered with all of them, a line each, in the form FILE:LINE:COLUMN: what is wrong, and exit status 1. What is
+allowed and probably not meant is a warning. Nothing is listened on, but certificates are read.
 
 Try it:
 
@@ -27,32 +31,119 @@ Try it:
 
 // Run implements the command.
 func (c *checkCommand) Run() error {
-	f, err := loadRules(c.File)
-	if err != nil {
-		return err
+	f, err := c.load()
+	if err == nil {
+		err = compiles(f)
 	}
-	ip, err := rules.ClientIP(f)
-	if err != nil {
-		return err
+	if c.JSON {
+		return c.writeJSON(os.Stdout, f, err)
 	}
-	if _, err := rules.Compile(f, ip.Key); err != nil {
-		return err
+	if err != nil {
+		return printed(c.File, err)
+	}
+	for _, w := range f.Warnings() {
+		fmt.Fprintln(os.Stderr, "weir: warning:", w)
 	}
 	if c.Quiet {
 		return nil
 	}
-	fmt.Printf("%s is good\n\n", c.File)
+	fmt.Printf("%s is good\n\n", f.Name)
 	return f.Describe(os.Stdout)
+}
+
+// load reads the file, or standard input.
+func (c *checkCommand) load() (*config.File, error) {
+	if c.File != accesslog.Stdin {
+		return config.Load(c.File)
+	}
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, config.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read standard input: %w", err)
+	}
+	return config.Parse("standard input", text)
+}
+
+// compiles returns the error that a server would find in the rules of a good file.
+func compiles(f *config.File) error {
+	ip, err := rules.ClientIP(f)
+	if err != nil {
+		return err
+	}
+	_, err = rules.Compile(f, ip)
+	return err
+}
+
+// checked fixes names and order of the fields that --json promises. Lists are [], never null.
+type checked struct {
+	File     string          `json:"file"`
+	Good     bool            `json:"good"`
+	Mistakes []mistake       `json:"mistakes"`
+	Warnings []string        `json:"warnings"`
+	Rules    []describedRule `json:"rules"` // of a good file
+}
+
+type mistake struct {
+	Line    int    `json:"line"` // from 1; 0 where the mistake has no place
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+type describedRule struct {
+	Name   string `json:"name"`
+	Match  string `json:"match"`
+	Key    string `json:"key"`
+	Policy string `json:"policy"`
+	Shadow bool   `json:"shadow"`
+	Stored bool   `json:"stored"`
+	Bytes  uint64 `json:"bytes"`
+}
+
+// writeJSON writes what is known of the file. A file with mistakes is an error, after that.
+func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
+	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
+		Rules: []describedRule{}}
+	var mistakes config.Errors
+	switch {
+	case errors.As(err, &mistakes):
+		for _, e := range mistakes {
+			out.Mistakes = append(out.Mistakes, mistake{e.Line, e.Column, e.Message})
+		}
+		err = badFile(c.File, mistakes)
+	case err != nil:
+		return err
+	default:
+		out.Warnings = append(out.Warnings, f.Warnings()...)
+		for i := range f.Rules {
+			r := &f.Rules[i]
+			bytes, err := r.Memory()
+			if err != nil {
+				return fmt.Errorf("rule %s: %w", r.Name, err)
+			}
+			out.Rules = append(out.Rules, describedRule{
+				r.Name, r.Match.String(), r.Key.String(), r.Policy.String(), r.Shadow, r.Store != nil, bytes,
+			})
+		}
+	}
+	return errors.Join(json.NewEncoder(w).Encode(out), err)
 }
 
 // loadRules reads a rule file. Its mistakes are printed a line each, with nothing before them, as
 // editors want it.
 func loadRules(name string) (*config.File, error) {
 	f, err := config.Load(name)
+	return f, printed(name, err)
+}
+
+// printed prints the mistakes of a file, and returns an error that counts them; any other error as it is.
+func printed(name string, err error) error {
 	var mistakes config.Errors
-	if errors.As(err, &mistakes) {
-		fmt.Fprintln(os.Stderr, mistakes)
-		return nil, fmt.Errorf("%s is not a good rule file: mistakes: %d", name, len(mistakes))
+	if !errors.As(err, &mistakes) {
+		return err
 	}
-	return f, err
+	fmt.Fprintln(os.Stderr, mistakes)
+	return badFile(name, mistakes)
+}
+
+func badFile(name string, mistakes config.Errors) error {
+	return fmt.Errorf("%s is not a good rule file: mistakes: %d", name, len(mistakes))
 }

@@ -51,10 +51,10 @@ func TestRequestsOfTheREADME(t *testing.T) {
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)
-	require.Contains(t, string(makefile), "$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN)\n")
+	require.Contains(t, string(makefile), "$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN) --limit 1/s --burst 5\n")
 	require.Regexp(t, `(?m)^ADDRESS +:= 127\.0\.0\.1:8080$`, string(makefile))
 
-	s := startProgram(t, "serve", "--listen", "127.0.0.1:0", "--admin", "none", "--limit", "1/h")
+	s := startProgram(t, "serve", "--listen", "127.0.0.1:0", "--admin", "none", "--limit", "1/h", "--burst", "5")
 	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
 	texts, err := document.Read("../..")
 	require.NoError(t, err)

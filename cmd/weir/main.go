@@ -57,7 +57,8 @@ func main() {
 		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
-	kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
+	kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")),
+		kongcompletion.WithPredictor("format", complete.PredictSet(accesslog.Formats()...)))
 	args := os.Args[1:]
 	if len(args) == 0 {
 		args = []string{"--help"}

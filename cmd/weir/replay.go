@@ -19,7 +19,7 @@ type replayCommand struct {
 	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
 	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON    bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
-	Format  string   `placeholder:"NAME" help:"The format of the log, where it is not detected: ${formats}."`
+	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
 	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
@@ -42,11 +42,11 @@ Try it:
     weir replay --limit 10/m --compare /var/log/nginx/access.log*
     journalctl -u haproxy -o short-iso | weir replay --limit 10/m --format haproxy -
 
-With --rules each request goes through all rules of the file that match it, all or nothing, as weir serve does it. A
-log holds the client, method, path, status, referer and user agent of a request: rules that match or count by
-anything else are reported as such and take no part. --suggest looks for the lowest rate for each burst that
-refuses at most so many percent of a rule's requests, and recommends one; each rule by itself, as if there
-were no others.
+With --rules each request goes through all rules of the file that match it, all or nothing, as weir serve does it. Rules
+that match or count by something that the log does not hold are reported as such and take no part: every format has the
+client, method, path and status of a request, some have the host, and some header fields. --suggest looks for the
+lowest rate for each burst that refuses at most so many percent of a rule's requests, and recommends one; each rule by
+itself, as if there were no others.
 
     weir replay --rules weir.yaml --html report.html /var/log/nginx/access.log
     weir replay --rules weir.yaml --suggest 0.1 /var/log/nginx/access.log

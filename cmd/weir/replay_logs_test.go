@@ -38,7 +38,7 @@ func TestProgramReplaysRotatedLogs(t *testing.T) {
 	require.NoError(t, err)
 	got := run(t, program, "", "replay", "--top", "0", parts(t, log, 3))
 	assert.Equal(t, 0, got.status, got.stderr)
-	assert.Regexp(t, `^3 files \(combined\) at token bucket 1/s burst 5, by ip\n\nrequests +500\n`, got.stdout)
+	assert.Regexp(t, `^3 files \(combined\) at token bucket 1/s burst 1, by ip\n\nrequests +500\n`, got.stdout)
 	assert.Regexp(t, `keys +109\n`, got.stdout)
 }
 

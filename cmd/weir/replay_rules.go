@@ -18,7 +18,7 @@ import (
 // file of one rule.
 type rulesFlags struct {
 	Rules   string   `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
-	Host    string   `placeholder:"NAME" help:"The host that the log is of, for rules that match or count by it."`
+	Host    string   `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
 	Suggest *float64 `placeholder:"PERCENT" help:"Find for each rule the rate and burst that would refuse at most that share of its requests."`
 	HTML    string   `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
 }

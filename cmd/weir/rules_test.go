@@ -46,6 +46,36 @@ rule clients
 			bad + `:4:12: burst: want a whole number from 1 to 4294967296, got -1` + "\n" +
 			"weir: error: " + bad + " is not a good rule file: mistakes: 2\n",
 	}, run(t, program, "", "check", bad))
+	assert.Equal(t, result{
+		1, `{"file":"` + bad +
+			`","good":false,"mistakes":[{"line":3,"column":5,"message":"unknown key \"rat\": did you ` +
+			`mean \"rate\"?"},{"line":4,"column":12,"message":"burst: want a whole number from 1 to 4294967296, got -1"}],` +
+			`"warnings":[],"rules":[]}` + "\n",
+		"weir: error: " + bad + " is not a good rule file: mistakes: 2\n",
+	}, run(t, program, "", "check", "--json", bad))
+
+	const doubtful = "trusted_proxies: 0.0.0.0/0\nrules: [{name: a, rate: 1/s, match: {path: /a}, shadow: true}]\n"
+	r = run(t, program, doubtful, "check", "-")
+	assert.True(t, strings.HasPrefix(r.stdout, "standard input is good\n"), r.stdout)
+	assert.True(t, strings.HasPrefix(r.stderr, "weir: warning: trusted_proxies: 0.0.0.0/0 is every address"), r.stderr)
+	r = run(t, program, doubtful, "check", "--json", "-")
+	var described struct {
+		Good     bool
+		Warnings []string
+		Rules    []struct {
+			Name, Match, Key, Policy string
+			Shadow                   bool
+			Bytes                    uint64
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &described), r.stdout)
+	assert.True(t, described.Good)
+	assert.Len(t, described.Warnings, 1)
+	require.Len(t, described.Rules, 1)
+	assert.Equal(t, "path /a", described.Rules[0].Match)
+	assert.Equal(t, "token bucket 1/s burst 1", described.Rules[0].Policy)
+	assert.Greater(t, described.Rules[0].Bytes, uint64(1<<20))
+	assert.Equal(t, 80, run(t, program, "", "check", "--json", "--quiet", good).status)
 	assert.Equal(t, 80, run(t, program, "", "check").status)
 	assert.Equal(t, 1, run(t, program, "", "check", bad+".no").status)
 }
@@ -62,7 +92,8 @@ func TestProgramReplaysRules(t *testing.T) {
 	assert.Empty(t, r.stderr)
 	for _, want := range []string{
 		excerpt + " (combined) at the rules of " + rules, "\nclients      ", "api: cannot be judged from this log",
-		"clients: most refused", "clients: at most 5 % of 500 requests of 109 keys refused", "suggested for clients: rate: ",
+		"clients: most refused", "clients: at most 5 % of 500 requests of 109 keys refused",
+		"suggested for clients: rate: ",
 	} {
 		assert.Contains(t, r.stdout, want)
 	}

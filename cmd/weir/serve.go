@@ -55,6 +55,9 @@ func (c *serveCommand) Run() error {
 	signal.Ignore(syscall.SIGPIPE)
 	log := logs.New(os.Stderr, file.Log)
 	defer log.Close()
+	for _, w := range file.Warnings() {
+		log.Warn(w)
+	}
 	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,13 +23,18 @@ import (
 type started struct {
 	*exec.Cmd
 	t      *testing.T
-	stderr io.Closer
+	stderr io.ReadCloser
 	lines  *bufio.Scanner
 }
 
 func startProgram(t *testing.T, args ...string) *started {
 	t.Helper()
-	s := &started{Cmd: exec.Command(build(t), args...), t: t}
+	return startCommand(t, exec.Command(build(t), args...))
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd) *started {
+	t.Helper()
+	s := &started{Cmd: cmd, t: t}
 	stderr, err := s.StderrPipe()
 	require.NoError(t, err)
 	s.stderr = stderr
@@ -87,7 +94,8 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 // TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one that
 // is not read held up requests.
 func TestProgramOutlivesItsLog(t *testing.T) {
-	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nrules: [{name: a, rate: 1/d, burst: 100000}]\n"
+	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
+		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
 	s := startProgram(t, "serve", file(t, "weir.yaml", text))
 	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
 	for range 1000 { // more than the pipe and the scanner hold
@@ -99,4 +107,38 @@ func TestProgramOutlivesItsLog(t *testing.T) {
 	}
 	require.NoError(t, s.Process.Signal(syscall.SIGTERM))
 	assert.NoError(t, s.Wait())
+}
+
+// TestProgramUnderALowLimitOfOpenFiles: at 256 files a few hundred connections left neither clients nor the administrator
+// an answer.
+func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
+	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: a, rate: 1/d, burst: 1000}]\n"
+	s := startCommand(t, exec.Command("sh", "-c", `ulimit -n 256 && exec "$0" serve "$1"`, build(t), file(t, "weir.yaml", text)))
+	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
+	admin := s.until(`msg=listening url=(\S+) for=administrators`)[0]
+	go func() { _, _ = io.Copy(io.Discard, s.stderr) }()
+	var conns []net.Conn
+	for range 300 {
+		conn, err := net.Dial("tcp", strings.Trim(url, "http:/"))
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		conns = append(conns, conn)
+	}
+	client := http.Client{Timeout: 30 * time.Second}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(admin + "metrics")
+	require.NoError(t, err, "the administrator is answered when the server is full")
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, 200, resp.StatusCode)
+	for _, conn := range conns {
+		require.NoError(t, conn.Close())
+	}
+	assert.Eventually(t, func() bool {
+		resp, err := client.Get(url)
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == 200
+	}, time.Minute, time.Millisecond)
 }

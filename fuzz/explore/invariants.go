@@ -67,7 +67,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 			return fmt.Errorf("I9: %v saw a debt of %d tokens at %d, which it never had meanwhile", c, seen.owed, seen.at-start)
 		}
 	}
-	if c.verb != take {
+	if c.verb != take && c.verb != reserve {
 		return nil
 	}
 	switch o.verdict {
@@ -122,9 +122,17 @@ func (w *world) CheckEnd() error {
 					end = max(end, c.now())
 				}
 			}
-			o := peeks(key.key).at(end-start).perform(w.table, w.plans)
-			if used := w.shadow.used(key, uint64(end)); o.used != used {
-				return fmt.Errorf("I2: key %d has used up %d at the end, want %d", key.key, o.used, used)
+			looks := []int64{end}
+			if w.cancels { // and whenever a request leaves the window
+				for _, at := range key.times {
+					looks = append(looks, max(end, int64(at)+logWindow-1), max(end, int64(at)+logWindow))
+				}
+			}
+			for _, at := range looks {
+				o := peeks(key.key).at(at-start).perform(w.table, w.plans, nil)
+				if used := w.shadow.used(key, uint64(at)); o.used != used {
+					return fmt.Errorf("I2: key %d has used up %d at %d, want %d", key.key, o.used, at-start, used)
+				}
 			}
 			continue
 		}
@@ -134,6 +142,9 @@ func (w *world) CheckEnd() error {
 		if found := w.shadow.algorithm.Debt(s.Record(), w.shadow.algorithm.Ticks(at)); found != owed {
 			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key.key, found, owed, key.full)
 		}
+	}
+	if w.cancels {
+		return w.shadow.checkGrants()
 	}
 	return w.checkExact()
 }
@@ -150,7 +161,7 @@ func (w *world) checkExact() error {
 	}
 	for _, program := range w.scenario.threads {
 		for _, c := range program {
-			if c.late != 0 || c.verb == reset || c.verb == refund || c.verb == adopt || c.verb == take && c.n != 1 {
+			if c.late != 0 || c.verb == reset || c.verb == refund || c.verb == adopt || c.verb == reserve || c.verb == take && c.n != 1 {
 				return nil
 			}
 			if c.verb == take {

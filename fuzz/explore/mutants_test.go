@@ -13,7 +13,10 @@ const (
 	logGo       = "atomicbucket/slidinglog.go"
 	ringGo      = "atomicbucket/ring.go"
 	boundGo     = "shard/probebound.go"
+	candidateGo = "shard/candidate.go"
 	wordGo      = "atomicbucket/word.go"
+	bucketGo    = "atomicbucket/tokenbucket.go"
+	reserveGo   = "shard/reserve.go"
 )
 
 // foundNothing makes whoever finds no record answer as of the time at which it began. Each
@@ -52,7 +55,7 @@ var mutants = []mutant{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, r)\n"},
 	}},
 	{"R3", "the key is written before the claim", "two keys, one slot, evict", "I2", []edit{
-		{insertGo, "claimed, ok := room.state.Claim(from)", "room.key.Store(p.fingerprint)\n\tclaimed, ok := room.state.Claim(from)"},
+		{insertGo, "claimed, ok := room.slot.state.Claim(room.state)", "room.slot.key.Store(p.fingerprint)\n\tclaimed, ok := room.slot.state.Claim(room.state)"},
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
@@ -67,8 +70,8 @@ var mutants = []mutant{
 		{peekGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
 	}},
 	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
-		{insertGo, "if room != nil {", "if false {"},
-		{insertGo, "if room == nil && (s.Tag()", "if (s.Tag()"},
+		{insertGo, "chosen := room.chosen(i)", "chosen := false"},
+		{candidateGo, "if r > c.rank {", "if r >= c.rank {"},
 		{insertGo, "if s == 0 {", "if false {"},
 	}},
 	{"R5", "a freed slot is as if it was never used", "two resets of a stranger's slot", "I7", []edit{
@@ -101,22 +104,31 @@ var mutants = []mutant{
 		{insertGo, "if s.Tag() < atomicbucket.Tentative {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\tgoto search\n\t\t}\n\t\tif s.Tag() < atomicbucket.Tentative {"},
 	}},
 	{"R6", "insert waits for CLAIM", "two takers, one slot", "I5", []edit{
-		{insertGo, "if room == nil && (s.Tag()", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif room == nil && (s.Tag()"},
+		{insertGo, "if !chosen {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif !chosen {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raise(r.now) // R7", "// R7"},
+		{insertGo, "t.raise(r.clock) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raise(r.now) // R7", "// R7"},
-		{insertGo, "return t.publish(p, room, claimed, r)", "t.raise(r.now)\n\treturn t.publish(p, room, claimed, r)"},
+		{insertGo, "t.raise(r.clock) // R7", "// R7"},
+		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raise(r.clock)\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
 		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
-		{sweepGo, "t.visit(lowers, rest)", "t.visit(lowers, rest, now)"},
-		{sweepGo, "visit(lowers bool, rest func() bool)", "visit(lowers bool, rest func() bool, now int64)"},
-		{sweepGo, "t.sweepChunk(chunk, lowers)", "t.sweepChunk(chunk, lowers, now)"},
-		{sweepGo, "sweepChunk(slots []slot, lowers bool)", "sweepChunk(slots []slot, lowers bool, now int64)"},
+		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
+		{sweepGo, "visit(since int64, lowers bool, rest func() bool)", "visit(since int64, lowers bool, rest func() bool, now int64)"},
+		{sweepGo, "t.sweepChunk(chunk, since, lowers)", "t.sweepChunk(chunk, since, lowers, now)"},
+		{sweepGo, "sweepChunk(slots []slot, since int64, lowers bool)", "sweepChunk(slots []slot, since int64, lowers bool, now int64)"},
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
+	}},
+	{"R7", "a sweep of an epoch leaves idle records for ever", "sweeps of epochs in a full table for a circle", "I9", []edit{
+		{sweepGo, "since = int64(t.swept.Load())", "since = 0"},
+	}},
+	{"R7", "a sweep of an epoch leaves idle records for ever in an empty table", "sweeps of epochs in an empty table for a circle", "I9", []edit{
+		{sweepGo, "max(now-int64(t.plan.Load().skew), 0)", "int64(0)"},
+	}},
+	{"R7", "a claim takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
+		{candidateGo, "case plan.idle(s, now):", "case true:"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
 		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\twatermark := now"},
@@ -147,10 +159,10 @@ var mutants = []mutant{
 		{watermarkGo, "uint64(now) <= watermark || ", ""},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
-		{sweepGo, "t.visit(lowers, rest)", "t.visit(lowers, rest, now)"},
-		{sweepGo, "visit(lowers bool, rest func() bool)", "visit(lowers bool, rest func() bool, now int64)"},
-		{sweepGo, "t.sweepChunk(chunk, lowers)", "t.sweepChunk(chunk, lowers, now)"},
-		{sweepGo, "sweepChunk(slots []slot, lowers bool)", "sweepChunk(slots []slot, lowers bool, now int64)"},
+		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
+		{sweepGo, "visit(since int64, lowers bool, rest func() bool)", "visit(since int64, lowers bool, rest func() bool, now int64)"},
+		{sweepGo, "t.sweepChunk(chunk, since, lowers)", "t.sweepChunk(chunk, since, lowers, now)"},
+		{sweepGo, "sweepChunk(slots []slot, since int64, lowers bool)", "sweepChunk(slots []slot, since int64, lowers bool, now int64)"},
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a sweep reads the watermark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
@@ -244,7 +256,7 @@ var mutants = []mutant{
 		{insertGo, "tentative := sl.state.Publish(claimed)", "t.cover(p, p.index(sl))\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R11", "settle searches before it extends the probe bound", "probe bound: two takers behind a record", "I1", []edit{
-		{insertGo, "t.cover(p, p.index(mine)) // whoever published it, and before the search: R11\n", ""},
+		{insertGo, "t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11\n", ""},
 		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.plan.Load()"},
 	}},
 	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
@@ -263,13 +275,16 @@ var mutants = []mutant{
 		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && s.IsLive() {\n\t\t\t// R11"},
 	}},
 	{"R11", "a sweep passes a record that it failed to free", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
-		{sweepGo, "} else if plan.idle(s, t.Watermark()) && sl.state.Free(s) {\n\t\t\t\treclaimed++\n\t\t\t\tcontinue", "} else if plan.idle(s, t.Watermark()) {\n\t\t\t\tif sl.state.Free(s) {\n\t\t\t\t\treclaimed++\n\t\t\t\t}\n\t\t\t\tcontinue"},
+		{sweepGo, "default: // taken this moment\n\t\t\t\tlive++", "default:\n\t\t\t\tcontinue"},
+	}},
+	{"R11", "a sweep passes an idle record that it leaves", "probe bound: a sweep of an epoch beside an insert", "R11", []edit{
+		{sweepGo, "idle++\n", "idle++\n\t\t\t\tcontinue\n"},
 	}},
 	{"R11", "a sweep passes a record that it converted", "probe bound: a sweep beside a change of plan", "R11", []edit{
-		{sweepGo, "t.convert(sl, s)\n\t\t\t} else", "t.convert(sl, s)\n\t\t\t\tcontinue\n\t\t\t} else"},
+		{sweepGo, "t.convert(sl, s)\n\t\t\t\tlive++", "t.convert(sl, s)\n\t\t\t\tcontinue"},
 	}},
 	{"R11", "a sweep clears probe bounds before it has met every record", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
-		{sweepGo, "whole := t.visit(lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(lowers, rest)"},
+		{sweepGo, "whole := t.visit(since, lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(since, lowers, rest)"},
 	}},
 	{"R11", "a sweep clears probe bounds while another lowers", "probe bound: a sweep beside two sweeps", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
@@ -295,6 +310,28 @@ var mutants = []mutant{
 	}},
 	{"R11", "a probe bound is stored, not compared", "probe bound: two homes in a word", "R11", []edit{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
+	}},
+	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
+		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+	}},
+	{"R7", "a reservation is decided at its own time", "reserve: time leaps meanwhile", "I2", []edit{
+		{reserveGo, "uint64(o.At)-t.watermark.Load() > plan.skew { // R7", "o.At-t.Watermark() > int64(plan.skew) {"},
+	}},
+	{"receipts", "a reservation is given back although others reserved behind it", "reserve: two in line, the first goes away", "I1", []edit{
+		{bucketGo, "case owed > d.Limit+b.round:", "case false:"},
+	}},
+	{"receipts", "what had come back is given back", "take and give back later", "I1", []edit{
+		{bucketGo, "back = min(back, debt(State(of.tick), now))", "_ = 0"},
+	}},
+	{"receipts", "a refund does not change the version", "take and give back, a bucket that looks the same", "I1", []edit{
+		{bucketGo, "return at.Convert(r.State, r.State.Tag(), now+owed-back)", "return at.Move(r.State, now+owed-back)"},
+	}},
+	{"receipts", "a log forgets the oldest request instead", "log: take and give back the older of two", "I2", []edit{
+		{logGo, "if of.known {\n\t\t\tg.exchange(behind, hand, of.tick)\n\t\t}", "_, _ = behind, hand"},
+	}},
+	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
+		{ringGo, "if at > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
+		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from.moved(payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",

@@ -45,8 +45,11 @@ const (
 	peek
 	reset
 	sweep
+	sweepEpoch
 	refund
 	adopt
+	reserve
+	cancel
 )
 
 // A call is one call of the table's interface. Its clock reads start+late.
@@ -56,6 +59,9 @@ type call struct {
 	late int64
 	n    uint64
 }
+
+// givesBack reports whether the call is a refund, of one take or of none in particular.
+func (c call) givesBack() bool { return c.verb == refund || c.verb == cancel }
 
 func (c call) now() int64 { return start + c.late }
 
@@ -69,8 +75,15 @@ func (c call) String() string {
 		return fmt.Sprintf("reset key %d", c.key)
 	case refund:
 		return fmt.Sprintf("refund %d to key %d at %d", c.n, c.key, c.late)
+	case reserve:
+		return fmt.Sprintf("reserve %d of key %d at %d", c.n, c.key, c.late)
+	case cancel:
+		return fmt.Sprintf("give back what was taken last, of key %d at %d", c.key, c.late)
 	case adopt:
 		return fmt.Sprintf("adopt plan %d at %d", c.n, c.late)
+	}
+	if c.verb == sweepEpoch {
+		return fmt.Sprintf("sweep an epoch at %d", c.late)
 	}
 	return fmt.Sprintf("sweep at %d", c.late)
 }
@@ -82,12 +95,22 @@ func takes(key, n uint64) call { return call{verb: take, key: key, n: n} }
 func peeks(key uint64) call    { return call{verb: peek, key: key} }
 func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
+func sweepsEpoch() call        { return call{verb: sweepEpoch} }
 func refunds(key, n uint64) call {
 	return call{verb: refund, key: key, n: n}
 }
 
 // adopts changes to another of the scenario's plans, whose burst is another.
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
+
+// reserves takes ahead, and is ready to wait for patience.
+func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
+
+// cancels gives back what the thread's latest take or reservation took of the key.
+func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
+
+// patience is how long a reservation waits, in nanoseconds.
+const patience = 3
 
 // An outcome is what a call returned.
 type outcome struct {
@@ -102,12 +125,27 @@ func outcomeOf(o shard.Outcome, used uint64) outcome {
 	return outcome{o.Verdict, o.State, o.At, o.Plan, used}
 }
 
-// perform makes the call.
-func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
+// perform makes the call. What it takes is entered in the receipt, which a cancel gives back.
+func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *atomicbucket.Receipt) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
 	case take:
-		o = outcomeOf(t.Take(p, c.now(), c.n, 0), 0)
+		out := t.Take(p, c.now(), c.n, 0)
+		if o = outcomeOf(out, 0); out.Verdict == shard.Admitted {
+			*receipt = out.Receipt(0)
+		}
+	case reserve:
+		out := t.Reserve(p, c.now(), c.n, 0, patience)
+		if o = outcomeOf(out, 0); out.Verdict == shard.Admitted {
+			*receipt = out.Receipt(0)
+		}
+	case cancel:
+		if *receipt == (atomicbucket.Receipt{}) { // nothing was taken; a call makes an operation
+			t.Peek(p, c.now(), 0, 0)
+		} else {
+			o = outcomeOf(t.Refund(p, c.now(), c.n, 0, *receipt), 0)
+		}
+		*receipt = atomicbucket.Receipt{}
 	case peek:
 		out, status := t.Peek(p, c.now(), 0, 0)
 		o = outcomeOf(out, out.Plan.Quota(0).Tokens-status.Remaining)
@@ -115,8 +153,10 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan) (o outcome) {
 		t.Reset(p)
 	case sweep:
 		t.Sweep(c.now(), nil)
+	case sweepEpoch:
+		t.SweepEpoch(c.now(), nil)
 	case refund:
-		o = outcomeOf(t.Refund(p, c.now(), c.n, 0), 0) // if there is no record nothing is used
+		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, atomicbucket.Receipt{}), 0) // if there is no record nothing is used
 	case adopt:
 		t.Adopt(plans[c.n], c.now())
 	}

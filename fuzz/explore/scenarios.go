@@ -34,6 +34,17 @@ var (
 	past         = int64(10)
 )
 
+// nearSlots is how many slots an insert compares.
+const nearSlots = 8
+
+// indebted makes records of so many other keys, which owe something at past.
+func indebted(n int) (calls []call) {
+	for i := range n {
+		calls = append(calls, takes(uint64(10+i), 4).at(past-1))
+	}
+	return calls
+}
+
 var scenarios = []scenario{
 	// A key without a record.
 	{name: "one taker", probeWindow: 3, threads: together(one)},
@@ -62,6 +73,12 @@ var scenarios = []scenario{
 	{name: "two takers, full probe window, admit", probeWindow: 2, overflow: shard.Admit, before: []call{idle3, idle4}, threads: together(one, one)},
 	{name: "two takers, full probe window, evict", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: together(one, one)},
 
+	// Slots that are better than others: idle for longer, free, never used.
+	{name: "two takers, idle slots beside one that was never used", probeWindow: 3, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
+	{name: "two takers, an idle slot before a free one", probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: together(one.at(past), one.at(past))},
+	{name: "two takers, one idle slot longer than the other", probeWindow: 2, before: []call{idle3.at(3), idle4}, threads: together(one.at(past), one.at(past))},
+	{name: "two keys, idle slots and a free one", probeWindow: 3, before: []call{idle3, idle4, one, resets(key1)}, threads: together(one.at(past), takes(key2, 1).at(past))},
+
 	// Two keys and too few slots.
 	{name: "two keys, one slot, evict", probeWindow: 1, threads: together(one, takes(key2, 1))},
 	{name: "two keys, one slot, refuse", probeWindow: 1, overflow: shard.Refuse, threads: together(one, takes(key2, 1))},
@@ -88,6 +105,9 @@ var scenarios = []scenario{
 	{name: "sweep beside two takers of an idle record", probeWindow: 2, burst: 2, before: []call{both}, threads: together(both.at(past), one.at(past), sweeps().at(past)), large: true},
 	{name: "sweep beside an insert", probeWindow: 2, before: []call{idle3, idle4}, threads: together(one.at(past), sweeps().at(past))},
 	{name: "two sweeps", probeWindow: 2, before: []call{idle3, idle4.at(past)}, threads: together(sweeps().at(past), sweeps().at(1)), large: true},
+	{name: "sweep of an epoch beside a taker of an idle record", probeWindow: 2, burst: 2, before: []call{both, sweeps()}, threads: together(both.at(past), sweepsEpoch().at(past))},
+	{name: "sweep of an epoch beside an insert", probeWindow: 2, before: []call{idle3, idle4, sweeps()}, threads: together(one.at(past), sweepsEpoch().at(past))},
+	{name: "two sweeps of an epoch beside a late taker", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {sweepsEpoch().at(past), sweepsEpoch().at(past + 1), takes(key1, 4).at(past + 1)}}},
 	{name: "peek at an idle record beside a sweep", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(peeks(key1).at(2), sweeps().at(past))},
 
 	// Refunds.
@@ -96,6 +116,22 @@ var scenarios = []scenario{
 	{name: "refund to a slot that changes hands", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {resets(key1), takes(key2, 2)}}},
 	{name: "two refunds of more than was taken", probeWindow: 1, burst: 3, before: []call{one}, threads: together(refunds(key1, 2), refunds(key1, 1), both)},
 	{name: "refund to an idle record beside a sweep", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(refunds(key1, 1).at(2), sweeps().at(past))},
+
+	// Reservations, and takes that are given back by their receipts.
+	{name: "reserve: three in line", probeWindow: 1, threads: together(reserves(key1, 1), reserves(key1, 1), one)},
+	{name: "reserve: two in line, the first goes away", probeWindow: 1, threads: [][]call{{reserves(key1, 1), cancels(key1, 1)}, {reserves(key1, 1), reserves(key1, 1)}}},
+	{name: "reserve: three behind a take, one goes away", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 2), cancels(key1, 2)}, {reserves(key1, 1)}, {reserves(key1, 1)}}},
+	{name: "reserve: two that both go away", probeWindow: 1, threads: [][]call{{reserves(key1, 1), cancels(key1, 1)}, {reserves(key1, 1), cancels(key1, 1)}}},
+	{name: "reserve: a late one beside a refusal", probeWindow: 1, burst: 10, before: []call{takes(key1, 10)}, threads: [][]call{{reserves(key1, 10)}, {sweeps().at(10), takes(key1, 10).at(10)}}},
+	{name: "reserve: time leaps meanwhile", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 1)}, {both.at(7 << 49), both.at(7 << 49)}}},
+	{name: "reserve: a key comes back", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 2)}, {resets(key1), reserves(key2, 2), reserves(key2, 2), resets(key2), one}}},
+	{name: "take and give back beside takers", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {one, one}}},
+	{name: "take and give back, both of two", probeWindow: 1, burst: 3, threads: [][]call{{one, cancels(key1, 1), one}, {both, cancels(key1, 2), one}}},
+	{name: "take and give back later", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5).at(5), takes(key1, 5).at(5)}, {takes(key1, 5).at(2), takes(key1, 5).at(6)}}},
+	{name: "take and give back, a bucket that looks the same", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5), takes(key1, 5).at(4)}, {takes(key1, 5), cancels(key1, 5).at(5), takes(key1, 10).at(5)}}},
+	{name: "log: take and give back beside takers", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {one.at(600), one.at(600)}}},
+	{name: "log: take and give back the older of two", log: 4, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {one.at(700)}}},
+	{name: "log: take and give back beside a peek", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both.at(600), cancels(key1, 2).at(600)}, {peeks(key1).at(600)}}},
 
 	// A change of plan. The burst becomes another, and what is owed the same share of it.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
@@ -155,7 +191,7 @@ var scenarios = []scenario{
 	{name: "a late taker of a record that a sweep forgets", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {sweeps().at(past), takes(key1, 4).at(past)}}},
 	{name: "a late taker of a record that another key replaces", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past), takes(key1, 4).at(past + 1)}}},
 
-	{name: "a late taker of a record that another key claims", probeWindow: 2, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past)}}},
+	{name: "a late taker of a record that another key claims", probeWindow: nearSlots + 1, burst: 4, before: append([]call{takes(key1, 4)}, indebted(nearSlots-1)...), threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past)}}},
 	{name: "a late taker that a take and a sweep overtake", probeWindow: 2, burst: 4, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key1, 4).at(5), sweeps().at(past)}}},
 	{name: "two takers that are behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(both.at(2), one.at(3))},
 
@@ -166,6 +202,8 @@ var scenarios = []scenario{
 	{name: "a taker that a leap of a circle overtakes", rate: 4e8, probeWindow: 1, threads: together(one, sweeps().at(1<<53))},
 	{name: "peek beside a leap of two skews", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(peeks(key1), one.at(1<<50))},
 	{name: "peek beside a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(peeks(key1), sweeps().at(1<<53-2))},
+	{name: "sweeps of epochs in a full table for a circle", rate: 4e8, probeWindow: 4, before: []call{idle3, idle4, takes(key2, 1), one, sweeps()}, threads: [][]call{{sweepsEpoch().at(1 << 51), sweepsEpoch().at(2 << 51), sweepsEpoch().at(3 << 51), one.at(4<<51 - 100)}}},
+	{name: "sweeps of epochs in an empty table for a circle", rate: 4e8, probeWindow: 4, before: []call{one, sweeps()}, threads: [][]call{{sweepsEpoch().at(1 << 51), sweepsEpoch().at(2 << 51), sweepsEpoch().at(3 << 51), one.at(4<<51 - 100)}}},
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
@@ -176,6 +214,7 @@ var scenarios = []scenario{
 	{name: "probe bound: two takers behind a record", probeBound: true, probeWindow: 3, before: []call{idle3, idle4, takes(key2, 1), resets(other4), resets(key2), sweeps()}, threads: together(one, one)},
 	{name: "probe bound: two takers behind a record that is reset", probeBound: true, probeWindow: 2, before: []call{idle3}, threads: together(one, one, resets(other3)), large: true},
 	{name: "probe bound: a sweep beside an insert", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{one}, {sweeps(), one}}},
+	{name: "probe bound: a sweep of an epoch beside an insert", probeBound: true, probeWindow: 2, before: []call{idle3, idle4}, threads: [][]call{{one.at(past)}, {sweepsEpoch().at(past), sweepsEpoch().at(past), takes(other4, 1).at(past)}}},
 	{name: "probe bound: two sweeps beside an insert", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{one}, {sweeps(), sweeps(), one}}},
 	{name: "probe bound: a sweep beside two inserts", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: together(one, one, sweeps()), large: true},
 	{name: "probe bound: a record at the end of the probe window", probeBound: true, probeWindow: 3, before: []call{idle3, idle4, takes(key2, 1), resets(other4)}, threads: together(one)},

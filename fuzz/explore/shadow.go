@@ -32,7 +32,13 @@ type owner struct {
 	full  uint64   // the tick at which its bucket is full; 0: it always was
 	burst uint64   // in ticks, by the plan that its record follows; 0: it has none
 	times []uint64 // of a log: the tick of every token
+
+	grants []grant // what was taken from its bucket, in scenarios in which something is given back by a receipt
 }
+
+// A grant is that a request of a cost may go at a tick: that of its take, or when its reservation's time comes. One that
+// was given back costs nothing.
+type grant struct{ at, cost uint64 }
 
 // counts are what the table's own statistics must say.
 type counts struct{ evictions, forgiven, noRoom, unrecorded uint64 }
@@ -88,14 +94,14 @@ func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 // enter enters that a call wrote a log.
 func (s *shadow) enter(th *thread, label uint64) error {
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
-	if c.verb != take && c.verb != refund || label != c.key {
+	if c.verb != take && !c.givesBack() || label != c.key {
 		return fmt.Errorf("I2: %v wrote the log of key %d", c, label)
 	}
 	if th.charged++; th.charged > 1 {
 		return fmt.Errorf("I2: %v was charged twice", c)
 	}
 	used := s.used(key, tick)
-	if c.verb == refund {
+	if c.givesBack() {
 		if s.table.Plan().Algorithm().RingSize() == 0 { // else what it gives back it takes out of the ring: see drop
 			key.times = key.times[:len(key.times)-int(min(used, c.n))]
 		}
@@ -110,13 +116,14 @@ func (s *shadow) enter(th *thread, label uint64) error {
 		}
 		key.times = append(key.times, tick)
 	}
+	th.entered = tick
 	return nil
 }
 
 // drop enters that a refund took an entry out of the ring of a key.
 func (s *shadow) drop(th *thread, label uint64) error {
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
-	if c.verb != refund || label != c.key {
+	if !c.givesBack() || label != c.key {
 		return fmt.Errorf("I2: %v took a request out of the log of key %d", c, label)
 	}
 	if th.dropped++; th.dropped > c.n {
@@ -125,6 +132,9 @@ func (s *shadow) drop(th *thread, label uint64) error {
 	oldest := slices.IndexFunc(key.times, func(at uint64) bool { return at+logWindow > tick })
 	if oldest < 0 {
 		return fmt.Errorf("I2: %v took a request out of a log that has none", c)
+	}
+	if c.verb == cancel {
+		oldest = slices.Index(key.times, th.entered)
 	}
 	key.times = slices.Delete(key.times, oldest, oldest+1)
 	return nil
@@ -145,17 +155,25 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	if from.IsLive() && from.Tag() != to.Tag() {
 		return s.convert(th, key, to)
 	}
-	if c.verb != take && c.verb != refund || label != c.key {
+	if c.verb != take && c.verb != reserve && !c.givesBack() || label != c.key {
 		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
 	}
 	key.burst = s.burst(to)
+	limit := key.burst
+	if c.verb == reserve {
+		limit += patience
+	}
 	cost, owed := s.algorithm.Cost(c.n), s.owes(label, tick)
-	if c.verb == refund {
+	if c.verb == refund && owed <= key.burst+s.round {
 		key.full = tick + owed - min(owed, cost)
+	} else if c.verb == refund {
+		key.full = tick + owed
+	} else if c.verb == cancel {
+		return s.undo(th, key, tick, to)
 	} else if owed == 0 && to.Payload() == payload(tick+s.round) {
 		key.full = tick + s.round // a full bucket: nothing was taken
 		return nil
-	} else if owed+cost > key.burst {
+	} else if owed+cost > limit {
 		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
 	} else {
 		key.full = max(key.full, tick+s.round) + cost
@@ -163,8 +181,49 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	if th.charged++; th.charged > 1 {
 		return fmt.Errorf("I2: %v was charged twice", c)
 	}
+	if c.verb != refund {
+		late := s.owes(label, tick) - min(s.owes(label, tick), key.burst)
+		key.grants = append(key.grants, grant{tick + late, cost})
+		th.grant = len(key.grants)
+	}
 	if to.Payload() != payload(key.full) {
 		return fmt.Errorf("I2: %v was charged to %#x, want %#x", c, to.Payload(), payload(key.full))
+	}
+	return nil
+}
+
+// undo enters that a call gave back what its thread took: the bucket owes less by at most the cost, and no two of those
+// that keep what they took may go sooner than the limit lets them.
+func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
+	c, g := th.call(), &key.grants[th.grant-1]
+	owed, left := s.owes(key.key, tick), s.algorithm.Debt(to.Record(), tick)
+	if left > owed || owed-left > g.cost {
+		return fmt.Errorf("I2: %v gave back %d ticks of %d", c, int64(owed-left), g.cost)
+	}
+	if th.charged++; th.charged > 1 {
+		return fmt.Errorf("I2: %v gave back twice", c)
+	}
+	key.full, g.cost = tick+left, 0
+	return nil
+}
+
+// checkGrants checks what was granted and kept against the limit.
+func (s *shadow) checkGrants() error {
+	for _, key := range s.keys {
+		for _, first := range key.grants {
+			sum, last := uint64(0), uint64(0)
+			for _, at := range key.grants { // all from first on, to any other
+				sum = 0
+				for _, g := range key.grants {
+					if g.at >= first.at && g.at <= at.at {
+						sum += g.cost
+					}
+				}
+				if last = at.at; last >= first.at && sum > s.algorithm.Cost(s.table.Plan().Quota(0).Tokens)+last-first.at {
+					return fmt.Errorf("I1: key %d was granted %d ticks from %d to %d", key.key, sum, first.at, last)
+				}
+			}
+		}
 	}
 	return nil
 }
@@ -195,8 +254,8 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	switch {
 	case c.verb == reset && label == c.key:
 		key.full = 0
-	case owed == 0 && (c.verb == take || c.verb == sweep || c.verb == adopt):
-	case c.verb == take && s.overflow == shard.Evict && label != c.key && to.Tag() == atomicbucket.Claimed:
+	case owed == 0 && (c.verb == take || c.verb == reserve || c.verb == sweep || c.verb == sweepEpoch || c.verb == adopt):
+	case (c.verb == take || c.verb == reserve) && s.overflow == shard.Evict && label != c.key && to.Tag() == atomicbucket.Claimed:
 		s.evictions++
 		s.forgiven += s.algorithm.Tokens(owed)
 		key.full = 0

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/interleave"
 	"github.com/weir-go/weir/shard"
 )
@@ -21,6 +22,8 @@ type thread struct {
 	// About the present call:
 	floor     int64   // the watermark when it began
 	watermark int64   // the watermark that it has read last
+	grant     int     // which of the key's grants its latest take is, from 1 on
+	entered   uint64  // the tick at which a log has it
 	charged   int     // buckets that it wrote
 	dropped   uint64  // requests that it took out of a log
 	wrote     bool    // it changed a slot
@@ -40,8 +43,9 @@ type sight struct {
 func newThread(name int, program []call, table *shard.Table, plans [3]*shard.Plan) *thread {
 	th := &thread{name: name, program: program}
 	th.Thread = interleave.NewThread(func() {
+		var receipt atomicbucket.Receipt
 		for _, c := range th.program {
-			o := c.perform(table, plans)
+			o := c.perform(table, plans, &receipt)
 			th.returned = &o
 			th.made++
 		}
@@ -64,7 +68,7 @@ func (th *thread) rewind() {
 func (th *thread) begin(watermark int64) {
 	*th = thread{
 		Thread: th.Thread, name: th.name, program: th.program,
-		made: th.made, before: th.before,
+		made: th.made, before: th.before, grant: th.grant, entered: th.entered,
 		floor: watermark, watermark: watermark,
 	}
 	th.History = th.before

@@ -26,6 +26,7 @@ type world struct {
 	threads     []*thread
 	still       bool // nobody writes the watermark or swept, so reading them is no step
 	planned     bool // somebody changes the plan
+	cancels     bool // some thread gives back what it took
 	shadow      shadow
 	trace       func(line string) // told about every step, if not nil
 
@@ -81,9 +82,10 @@ func newWorld(s scenario, still bool) (*world, error) {
 		for _, c := range program {
 			if c.verb == adopt {
 				w.planned = true
-			} else if c.verb != sweep {
+			} else if c.verb != sweep && c.verb != sweepEpoch {
 				w.shadow.owner(c.key)
 			}
+			w.cancels = w.cancels || c.verb == cancel
 		}
 	}
 	w.keep()
@@ -134,7 +136,7 @@ func (w *world) keep() {
 	}
 	w.origin.keys = nil
 	for _, key := range w.shadow.keys {
-		key.times = slices.Clone(key.times)
+		key.times, key.grants = slices.Clone(key.times), slices.Clone(key.grants)
 		w.origin.keys = append(w.origin.keys, key)
 	}
 	w.origin.counts = w.shadow.counts
@@ -165,8 +167,9 @@ func (w *world) Restart() {
 	w.shadow.keys = w.shadow.keys[:len(w.origin.keys)]
 	for i, key := range w.origin.keys {
 		times := append(w.shadow.keys[i].times[:0], key.times...)
+		grants := append(w.shadow.keys[i].grants[:0], key.grants...)
 		w.shadow.keys[i] = key
-		w.shadow.keys[i].times = times
+		w.shadow.keys[i].times, w.shadow.keys[i].grants = times, grants
 	}
 	w.shadow.counts = w.origin.counts
 	w.stats = w.table.Stats()
@@ -224,6 +227,9 @@ func (w *world) Step(thread, _ int) error {
 		return err
 	}
 	th.before = interleave.Mix(th.before, uint64(returned.verdict))
+	if w.cancels { // the thread remembers what it took
+		th.before = interleave.Mix(th.before, uint64(returned.state))
+	}
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
 		w.observe(th)
@@ -252,7 +258,7 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 // circle would look like a spiral.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
-	if retries != w.retries && (w.isTime(th.Pending.Word) || (th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take) {
+	if retries != w.retries && (w.isTime(th.Pending.Word) || (th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take && th.call().verb != reserve) {
 		th.History = interleave.Mix(th.before, 1)
 	}
 	w.retries = retries
@@ -265,7 +271,7 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4 && !isProbeBound
 	if isProbeBound {
 		err = w.checkProbeBounds()
-	} else if ring := i - 2*w.slots - 4; ring >= 0 && th.call().verb == refund && atomicbucket.Dropped(uint64(from), uint64(to)) {
+	} else if ring := i - 2*w.slots - 4; ring >= 0 && th.call().givesBack() && atomicbucket.Dropped(uint64(from), uint64(to)) {
 		// Of a record that has been forgotten meanwhile nothing counts.
 		if slot := ring / w.ringSize; atomicbucket.State(w.words[2*slot].Peek()).IsLive() {
 			err = w.shadow.drop(th, w.words[2*slot+1].Peek())
@@ -298,13 +304,16 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 // observe notes what the thread's call could have seen at this moment.
 func (w *world) observe(th *thread) {
 	switch c := th.call(); c.verb {
-	case take:
+	case take, reserve:
 		if w.shadow.limited > 0 {
 			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.algorithm.Ticks(max(c.now(), th.floor)))
 			th.refusable = th.refusable || used+c.n > w.shadow.limited
 			return
 		}
 		owed := w.shadow.owes(c.key, w.shadow.algorithm.Ticks(max(c.now(), th.floor)))
+		if c.verb == reserve {
+			owed -= min(owed, patience)
+		}
 		if owed+w.shadow.algorithm.Cost(c.n) > w.shadow.limit(c.key) {
 			th.refusable = true
 		}
@@ -330,6 +339,9 @@ func (w *world) Hash() (h uint64) {
 		own := interleave.Mix(interleave.Mix(key.key+1<<32, key.full), key.burst)
 		for _, tick := range key.times {
 			own = interleave.Mix(own, tick)
+		}
+		for _, g := range key.grants {
+			own = interleave.Mix(interleave.Mix(own, g.at), g.cost)
 		}
 		h += own
 	}

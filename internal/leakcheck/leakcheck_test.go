@@ -9,12 +9,16 @@ import (
 )
 
 // waiting is what the leaked goroutine of TestAwait does.
-func waiting(stop chan struct{}) { <-stop }
+func waiting(started, stop chan struct{}) {
+	close(started)
+	<-stop
+}
 
 func TestAwait(t *testing.T) {
 	require.Empty(t, await(patience), "nothing is left of other tests")
-	stop := make(chan struct{})
-	go waiting(stop)
+	started, stop := make(chan struct{}), make(chan struct{})
+	go waiting(started, stop)
+	<-started
 	left := await(time.Millisecond)
 	require.Len(t, left, 1)
 	assert.Contains(t, left[0], "leakcheck.waiting(")

@@ -91,8 +91,11 @@ func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
 // ResetAfter returns how long it is until the bucket is full.
 func (b *BatchRefill) ResetAfter(nanos int64) int64 { return b.RetryAfter(nanos, b.burst.Uint64()) }
 
-// Refund gives n tokens back.
+// Refund gives n tokens back; none to a bucket in which there is less than nothing, because the instant is late.
 func (b *BatchRefill) Refund(nanos int64, n uint64) {
+	if b.at(nanos).Sign() < 0 {
+		return
+	}
 	b.set(nanos, new(big.Int).Add(b.at(nanos), integer(n)))
 }
 

@@ -67,10 +67,15 @@ func (w *FixedWindow) ResetAfter(nanos int64) int64 {
 	return w.end - nanos
 }
 
-// Refund gives n tokens back to the window that there is.
+// Refund gives n tokens back to the window that there is. One in which nothing is taken any more is over.
 func (w *FixedWindow) Refund(nanos int64, n uint64) {
-	if !w.Idle(nanos) {
-		w.taken -= min(n, w.taken)
+	if w.Idle(nanos) {
+		return
+	}
+	if w.taken -= min(n, w.taken); w.taken == 0 {
+		if w.end = nanos; w.aligned {
+			w.end -= nanos % w.length
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func (t *tree) agree() error {
 		}
 	}
 	for _, r := range t.work.Replace {
-		if r.Old.Version != t.version {
+		if t.own(r.Old.Path) && r.Old.Version != t.version {
 			return fmt.Errorf("go.work replaces %s, the modules require %s", r.Old, t.version)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 // hold what the go command will find when it is tagged.
 func (t *tree) setVersion(version string) error {
 	for _, r := range t.work.Replace {
+		if !t.own(r.Old.Path) {
+			continue
+		}
 		// In place, because DropReplace and AddReplace lose the comment and the block.
 		r.Syntax.Token[slices.Index(r.Syntax.Token, r.Old.Version)] = version
 		r.Old.Version = version

@@ -43,9 +43,12 @@ func (p *parser) parseCaddy(line []byte) error {
 				l.proto = m.value
 			}
 		case headers:
-			p.setHeader(p.canonical(m.name, m.name, "-"), m.value)
+			p.setUnredacted(p.canonical(m.name, m.name, "-"), m.value)
 		case elsewhere:
 		}
+	}
+	if p.learned != nil && p.headers {
+		p.learned.all = true
 	}
 	if !seen {
 		return errors.New(`no object "request", as a line of Caddy's access log has`)

@@ -85,8 +85,8 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 		switch {
 		case !c.is(start):
 		case c.open == nil:
-			return nil, "", fmt.Errorf("this is %s, which cannot be read: unpack it first, or pack it by gzip, bzip2, xz or zstd",
-				c.name)
+			return nil, "", fmt.Errorf("this is %s, which cannot be read: unpack it first, "+
+				"or pack it by gzip, bzip2, xz or zstd", c.name)
 		default:
 			text, err = c.open(raw)
 			if errors.Is(err, io.EOF) {

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type sample struct {
 func detect(start []byte, whole bool, given *format) (sample, error) {
 	lines := sampled(start, whole)
 	if given != nil {
-		t := newTrial(given).run(lines)
+		t := try([]*format{given}, lines)[0]
 		return sample{given, t.fields(), t.begins}, nil
 	}
 	if len(lines) == 0 {
@@ -36,30 +37,19 @@ func detect(start []byte, whole bool, given *format) (sample, error) {
 		}
 		return sample{}, nil
 	}
-	var found *trial
-	var trials []*trial
-	for _, f := range formats {
-		if f == common {
-			continue
-		}
-		t := newTrial(f).run(lines)
-		trials = append(trials, t)
-		switch {
-		case t.first == nil:
-		case found != nil:
-			return sample{}, ambiguous(found, t)
-		default:
-			found = t
-		}
-	}
-	if found == nil {
+	trials := try(detected, lines)
+	found := slices.DeleteFunc(slices.Clone(trials), func(t *trial) bool { return t.first == nil })
+	switch {
+	case len(found) == 0:
 		return sample{}, unknown(lines[0], trials)
+	case len(found) > 1:
+		return sample{}, ambiguous(found[0], found[1])
 	}
-	fields := found.fields()
-	if found.format == combined && len(fields.headers) == 0 {
-		return sample{common, fields, found.begins}, nil
+	s := sample{found[0].format, found[0].fields(), found[0].begins}
+	if s.format == combined && len(s.fields.headers) == 0 {
+		s.format = common
 	}
-	return sample{found.format, fields, found.begins}, nil
+	return s, nil
 }
 
 // A sampledLine is one that is not blank.
@@ -87,33 +77,50 @@ func sampled(start []byte, whole bool) (lines []sampledLine) {
 type trial struct {
 	format *format
 	parser parser
+	kept   *learned     // of lines that are of the format
 	first  *sampledLine // that is of the format; nil if none is
 	begins time.Time    // its time
-	reason error        // why the first line is not
+	reason error        // why the first line that was tried is not
 }
 
-func newTrial(f *format) *trial { return &trial{format: f} }
-
-func (t *trial) run(lines []sampledLine) *trial {
-	t.parser.learned = newLearned()
-	kept := newLearned() // of lines that are of the format
+// try tries the formats on the lines, each line until one is found for it: no line is of two.
+func try(formats []*format, lines []sampledLine) []*trial {
+	trials := make([]*trial, len(formats))
+	for i, f := range formats {
+		trials[i] = &trial{format: f, parser: parser{learned: newLearned()}, kept: newLearned()}
+	}
+	last := trials[0] // that was found
 	for i := range lines {
-		err := t.parser.parse(t.format, lines[i].text)
-		if err == nil {
-			kept.add(t.parser.learned)
-			if t.first == nil {
-				t.first, t.begins = &lines[i], t.parser.entry.Time
+		if last.is(&lines[i]) {
+			continue
+		}
+		for _, t := range trials {
+			if t != last && t.is(&lines[i]) {
+				last = t
+				break
 			}
-		} else if i == 0 {
+		}
+	}
+	return trials
+}
+
+// is reports whether the line is of the format, and learns from it if so.
+func (t *trial) is(line *sampledLine) bool {
+	t.parser.learned.reset()
+	if err := t.parser.parse(t.format, line.text); err != nil {
+		if t.reason == nil {
 			t.reason = err
 		}
-		t.parser.learned.reset()
+		return false
 	}
-	t.parser.learned = kept
-	return t
+	t.kept.add(t.parser.learned)
+	if t.first == nil {
+		t.first, t.begins = line, t.parser.entry.Time
+	}
+	return true
 }
 
-func (t *trial) fields() Fields { return t.parser.learned.fields() }
+func (t *trial) fields() Fields { return t.kept.fields() }
 
 func ambiguous(a, b *trial) error {
 	return fmt.Errorf("its lines are of two formats: line %d is %s, line %d is %s:\n    %s\n    %s\n"+

@@ -13,7 +13,8 @@ import (
 const (
 	combinedLine = `203.0.113.9 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12 "-" "curl/8"` + "\n"
 	commonLine   = `203.0.113.9 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12` + "\n"
-	vhostLine    = `www.example.com:443 198.51.100.7 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 12 "-" "curl/8"` + "\n"
+	vhostLine    = `www.example.com:443 198.51.100.7 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 12 ` +
+		`"-" "curl/8"` + "\n"
 )
 
 // read returns what is in a log of that format, or of the detected one, as text.
@@ -43,7 +44,8 @@ func TestEveryLineIsOfOneFormat(t *testing.T) {
 }
 
 func TestAVirtualHostIsNotTakenForTheClient(t *testing.T) {
-	for _, host := range []string{"www.example.com:443", "www.example.com", "192.0.2.1:80", "192.0.2.1", "[2001:db8::5]:80"} {
+	for _, host := range []string{"www.example.com:443", "www.example.com", "192.0.2.1:80", "192.0.2.1",
+		"[2001:db8::5]:80"} {
 		for _, client := range []string{"198.51.100.7", "2001:db8::7", "crawler.example.org"} {
 			line := host + " " + client + ` - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 12`
 			p := &parser{}
@@ -100,7 +102,8 @@ func TestAForcedFormatSkipsTheOtherLines(t *testing.T) {
 	require.Len(t, got, 3)
 	assert.Equal(t, "line 2: the line is longer than 1048576 bytes", got[1])
 	_, err := Open([]string{"x"}, "apache")
-	assert.ErrorContains(t, err, `there is no format "apache": want combined, common, vhost_combined, nginx_json, caddy`)
+	assert.ErrorContains(t, err,
+		`there is no format "apache": want combined, common, vhost_combined, nginx_json, caddy`)
 }
 
 func TestFewLinesOfAFormatAreEnough(t *testing.T) {
@@ -124,7 +127,7 @@ func TestCommonIsCombinedWithoutReferer(t *testing.T) {
 
 func TestFieldsSayWhatALogHolds(t *testing.T) {
 	caddy := func(header string) string {
-		return `{"ts":1,"request":{"client_ip":"a","method":"GET","uri":"/","host":"h",` + header + `"proto":"HTTP/1.1"},"status":200}`
+		return `{"ts":1,"status":200,"request":{` + header + `"client_ip":"a","method":"GET","uri":"/","host":"h"}}`
 	}
 	cases := map[string]struct {
 		text     string
@@ -137,11 +140,22 @@ func TestFieldsSayWhatALogHolds(t *testing.T) {
 		"vhost":    {vhostLine, true, []string{"Referer", "User-Agent"}, []string{"Cookie"}},
 		"nginx, a header that is not sent": {`{"remote_addr":"a","time":"1","request":"","http_x_tenant":""}`, false,
 			[]string{"X-Tenant"}, []string{"User-Agent"}},
-		"Caddy":                {caddy(`"headers":{},`), true, []string{"X-Any", "User-Agent"}, []string{"Cookie", "Authorization", "Proxy-Authorization"}},
-		"Caddy, secrets shown": {caddy(`"headers":{"Cookie":["a=b"]},`), true, []string{"Cookie"}, []string{"Authorization"}},
-		"Caddy, more redacted": {caddy(`"headers":{"X-Key":["REDACTED"]},`), true, []string{"X-Any"}, []string{"X-Key"}},
-		"Caddy, no headers":    {caddy(``), true, nil, []string{"User-Agent", "X-Any"}},
-		"Traefik": {`{"ClientHost":"a","RequestMethod":"GET","RequestPath":"/","StartUTC":"2026-11-20T09:00:00Z","request_X-A":"1","request_X-B":"REDACTED"}`,
+		"nginx, with an object like Caddy's": {`{"remote_addr":"a","time":"1","request_uri":"/","request":{"headers":{}}}`,
+			false, nil, []string{"User-Agent"}},
+		"Caddy": {caddy(`"headers":{},`), true, []string{"X-Any", "User-Agent"},
+			[]string{"Cookie", "Authorization", "Proxy-Authorization"}},
+		"Caddy, secrets shown": {caddy(`"headers":{"Cookie":["a=b"]},`), true, []string{"Cookie"},
+			[]string{"Authorization"}},
+		"Caddy, more redacted": {caddy(`"headers":{"X-Key":["REDACTED"]},`), true, []string{"X-Any"},
+			[]string{"X-Key"}},
+		"Caddy, a client writes it": {caddy(`"headers":{"X-Key":["REDACTED"]},`) + "\n" +
+			caddy(`"headers":{"X-Key":["k"]},`) + "\n" + caddy(`"headers":{"X-Key":["REDACTED"]},`), true,
+			[]string{"X-Key"}, nil},
+		"combined, a client writes it": {strings.ReplaceAll(combinedLine, "curl/8", "REDACTED"), false,
+			[]string{"User-Agent"}, nil},
+		"Caddy, no headers": {caddy(``), true, nil, []string{"User-Agent", "X-Any"}},
+		"Traefik": {`{"ClientHost":"a","RequestMethod":"GET","RequestPath":"/","StartUTC":"2026-11-20T09:00:00Z",` +
+			`"request_X-A":"1","request_X-B":"REDACTED"}`,
 			false, []string{"X-A"}, []string{"X-B", "User-Agent"}},
 	}
 	for name, c := range cases {

@@ -18,7 +18,8 @@ import (
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage#default-format-string
 func (p *parser) parseEnvoy(line []byte) error {
 	var date, request, outcome, forwarded, agent, id, authority []byte
-	err := cutAtQuotes(line, &date, &request, &outcome, &forwarded, nil, &agent, nil, &id, nil, &authority, nil, nil, nil)
+	err := cutAtQuotes(line, &date, &request, &outcome, &forwarded, nil, &agent, nil, &id, nil, &authority, nil,
+		nil, nil)
 	if err != nil {
 		return err
 	}
@@ -76,8 +77,8 @@ func (p *parser) parseIstio(line []byte) error {
 // interest. Between two quoted fields there is one space.
 func cutAtQuotes(line []byte, targets ...*[]byte) error {
 	if n, want := bytes.Count(line, quoteMark), len(targets)-1; n != want {
-		return fmt.Errorf("the line has %d quotes, not %d: Envoy does not escape them, so its fields cannot be told apart",
-			n, want)
+		return fmt.Errorf("the line has %d quotes, not %d: Envoy does not escape them, "+
+			"so its fields cannot be told apart", n, want)
 	}
 	for i, target := range targets {
 		var part []byte

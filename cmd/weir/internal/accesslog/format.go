@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -26,6 +27,9 @@ var formats = []*format{
 	{"istio", (*parser).parseIstio},
 	{"envoy_json", (*parser).parseEnvoyJSON},
 }
+
+// detected are the formats that are tried on a log.
+var detected = slices.DeleteFunc(slices.Clone(formats), func(f *format) bool { return f == common })
 
 var (
 	combined = &format{"combined", (*parser).parseCommon}

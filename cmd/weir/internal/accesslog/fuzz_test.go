@@ -109,8 +109,7 @@ func write(e *Entry) []byte {
 	for _, h := range e.Headers {
 		header[h.Name] = escape(h.Value)
 	}
-	client := string(e.Client)
-	return fmt.Appendf(nil, `%s - - [%s] "%s %s %s" %03d %d "%s" "%s"`, client, e.Time.UTC().Format(clfForm),
+	return fmt.Appendf(nil, `%s - - [%s] "%s %s %s" %03d %d "%s" "%s"`, e.Client, e.Time.UTC().Format(clfForm),
 		escape(e.Method), escape(e.Target), escape(e.Proto), e.Status, e.Size, header["Referer"], header["User-Agent"])
 }
 
@@ -126,7 +125,8 @@ func escape(text []byte) (escaped []byte) {
 }
 
 // FuzzLog checks, on any bytes as a whole log, that reading ends with an entry, a reason or an error for each line, and
-// that what is detected is what is read. Packed logs are left to TestBrokenCompressionIsExplained: unpackers take memory.
+// that what is detected is what is read. Packed logs are left to TestBrokenCompressionIsExplained: to unpack them takes
+// memory.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

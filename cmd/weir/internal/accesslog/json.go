@@ -33,7 +33,7 @@ func (p *parser) parseJSON(line []byte) error {
 	if line[0] != '{' {
 		return errors.New("not a JSON object")
 	}
-	p.members = p.members[:0]
+	p.members, p.headers = p.members[:0], false
 	p.input.Reset()
 	p.input.Write(line)
 	p.json.Reset(&p.input, jsontext.AllowInvalidUTF8(true))
@@ -82,9 +82,7 @@ func (p *parser) value(in parent, name []byte) error {
 	switch p.json.PeekKind() {
 	case '{':
 		if inner := in.inner(name); inner != elsewhere {
-			if inner == headers && p.learned != nil {
-				p.learned.all = true
-			}
+			p.headers = p.headers || inner == headers
 			return p.object(inner)
 		}
 		return p.json.SkipValue()

@@ -96,14 +96,19 @@ func TestLinesExplainsABrokenStream(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"cut in the data":     {bytes.NewReader(whole[:len(whole)-12]), "the file is truncated", io.ErrUnexpectedEOF},
-		"cut in the trailer":  {bytes.NewReader(whole[:len(whole)-1]), "the gzip data breaks off after line 1000: the file is truncated", io.ErrUnexpectedEOF},
-		"cut in the header":   {bytes.NewReader(whole[:5]), "the gzip data breaks off after line 0: the file is truncated", io.ErrUnexpectedEOF},
-		"only the magic":      {bytes.NewReader(whole[:2]), "the file is truncated", io.ErrUnexpectedEOF},
-		"checksum":            {bytes.NewReader(damaged), "the gzip data is damaged after line 1000; get an intact copy", gzip.ErrChecksum},
-		"header":              {strings.NewReader("\x1f\x8bnot gzip at all"), "the gzip data is damaged after line 0", gzip.ErrHeader},
-		"failure at once":     {iotest.ErrReader(failed), "reading stopped after line 0: device on fire", failed},
-		"failure in the text": {io.MultiReader(strings.NewReader("a\nhalf"), iotest.ErrReader(failed)), "reading stopped after line 1: device on fire", failed},
+		"cut in the data": {bytes.NewReader(whole[:len(whole)-12]), "the file is truncated", io.ErrUnexpectedEOF},
+		"cut in the trailer": {bytes.NewReader(whole[:len(whole)-1]),
+			"the gzip data breaks off after line 1000: the file is truncated", io.ErrUnexpectedEOF},
+		"cut in the header": {bytes.NewReader(whole[:5]),
+			"the gzip data breaks off after line 0: the file is truncated", io.ErrUnexpectedEOF},
+		"only the magic": {bytes.NewReader(whole[:2]), "the file is truncated", io.ErrUnexpectedEOF},
+		"checksum": {bytes.NewReader(damaged),
+			"the gzip data is damaged after line 1000; get an intact copy", gzip.ErrChecksum},
+		"header": {strings.NewReader("\x1f\x8bnot gzip at all"),
+			"the gzip data is damaged after line 0", gzip.ErrHeader},
+		"failure at once": {iotest.ErrReader(failed), "reading stopped after line 0: device on fire", failed},
+		"failure in the text": {io.MultiReader(strings.NewReader("a\nhalf"), iotest.ErrReader(failed)),
+			"reading stopped after line 1: device on fire", failed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -53,20 +53,26 @@ func TestSeveralFilesAreMergedByTime(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"rotated, newest first":  {[]string{lineAt("e", 4) + lineAt("f", 5), lineAt("c", 2) + lineAt("d", 3), lineAt("a", 0) + lineAt("b", 1)}, "a b c d e f"},
-		"of two machines":        {[]string{lineAt("a", 0) + lineAt("c", 2) + lineAt("e", 4), lineAt("b", 1) + lineAt("d", 3)}, "a b c d e"},
+		"rotated, newest first": {[]string{lineAt("e", 4) + lineAt("f", 5), lineAt("c", 2) + lineAt("d", 3),
+			lineAt("a", 0) + lineAt("b", 1)}, "a b c d e f"},
+		"of two machines": {[]string{lineAt("a", 0) + lineAt("c", 2) + lineAt("e", 4),
+			lineAt("b", 1) + lineAt("d", 3)}, "a b c d e"},
 		"same time":              {[]string{lineAt("a", 1) + lineAt("b", 1), lineAt("c", 1)}, "a b c"},
 		"same time, later file":  {[]string{lineAt("x", 2), lineAt("a", 0) + lineAt("y", 2)}, "a x y"},
 		"empty files":            {[]string{"", lineAt("b", 1), "\n", lineAt("a", 0)}, "a b"},
 		"out of order in a file": {[]string{lineAt("b", 5) + lineAt("c", 3), lineAt("a", 4)}, "a b c"},
-		"a late first line":      {[]string{lineAt("d", 9) + lineAt("a", 0), lineAt("b", 5) + lineAt("c", 6)}, "b c d a"},
-		"nothing":                {[]string{"", ""}, ""},
+		"a late first line": {[]string{lineAt("d", 9) + lineAt("a", 0), lineAt("b", 5) + lineAt("c", 6)},
+			"b c d a"},
+		"nothing": {[]string{"", ""}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, err := Open(writeFiles(t, c.files...), "")
 			require.NoError(t, err)
-			got := slices.DeleteFunc(clients(t, log), func(s string) bool { return strings.Contains(s, "the line is empty") })
+			got := slices.DeleteFunc(clients(t, log), func(s string) bool {
+				return strings.Contains(s,
+					"the line is empty")
+			})
 			assert.Equal(t, c.want, strings.Join(got, " "))
 		})
 	}
@@ -196,7 +202,8 @@ func TestMarksAndHeadersInFrontOfLines(t *testing.T) {
 	}
 	for _, front := range []string{
 		"<190>", "<190>Nov 21 22:07:05 ", "<1900>Nov 21 22:07:05 host nginx: ", "Nov 32x22:07:05 host nginx: ",
-		"<190>1 2026-11-21T22:07:05.003Z host nginx 42 - ", `<190>1 - - - - - [a x="\] `, "2026-11-21 host nginx: ", "Nov 21 22:07:05 host nginx ",
+		"Nov 21 22:07:05 host nginx ", "2026-11-21 host nginx: ",
+		"<190>1 2026-11-21T22:07:05.003Z host nginx 42 - ", `<190>1 - - - - - [a x="\] `,
 	} {
 		p := &parser{}
 		if err := p.parse(combined, []byte(front+line)); err == nil {

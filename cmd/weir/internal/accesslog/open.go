@@ -74,8 +74,8 @@ func (l *Log) addFile(path string) error {
 	}
 	for _, other := range l.files {
 		if os.SameFile(f.info, other.info) {
-			return errors.Join(fmt.Errorf("%s is the same file as %s: its requests would count twice", f.name, other.name),
-				stream.Close())
+			twice := fmt.Errorf("%s is the same file as %s: its requests would count twice", f.name, other.name)
+			return errors.Join(twice, stream.Close())
 		}
 	}
 	l.files = append(l.files, f)

@@ -53,21 +53,25 @@ func TestOpenTakesPatterns(t *testing.T) {
 
 func TestOpenSaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
-	missing, there, link := filepath.Join(dir, "missing.log"), filepath.Join(dir, "there.log"), filepath.Join(dir, "link.log")
+	missing, there, link := filepath.Join(dir, "missing.log"), filepath.Join(dir, "there.log"),
+		filepath.Join(dir, "link.log")
 	require.NoError(t, os.WriteFile(there, nil, 0o600))
 	require.NoError(t, os.Symlink(there, link))
 	cases := map[string]struct {
 		names []string
 		want  string
 	}{
-		"missing":      {[]string{there, missing}, "there is no file " + missing + ": give the path of an access log, or - for standard input"},
+		"missing": {[]string{there, missing},
+			"there is no file " + missing + ": give the path of an access log, or - for standard input"},
 		"directory":    {[]string{dir}, dir + " is a directory: name log files, plain or compressed"},
 		"below a file": {[]string{filepath.Join(os.Args[0], "x")}, "cannot open " + filepath.Join(os.Args[0], "x")},
-		"given twice":  {[]string{there, link}, link + " is the same file as " + there + ": its requests would count twice"},
-		"input twice":  {[]string{Stdin, there, Stdin}, "standard input is the same file as standard input"},
-		"no match":     {[]string{filepath.Join(dir, "*.gz")}, "there is no file whose name is of the form " + filepath.Join(dir, "*.gz")},
-		"bad pattern":  {[]string{filepath.Join(dir, "[")}, "syntax error in pattern"},
-		"nothing":      {nil, "want the name of an access log"},
+		"given twice": {[]string{there, link},
+			link + " is the same file as " + there + ": its requests would count twice"},
+		"input twice": {[]string{Stdin, there, Stdin}, "standard input is the same file as standard input"},
+		"no match": {[]string{filepath.Join(dir, "*.gz")},
+			"there is no file whose name is of the form " + filepath.Join(dir, "*.gz")},
+		"bad pattern": {[]string{filepath.Join(dir, "[")}, "syntax error in pattern"},
+		"nothing":     {nil, "want the name of an access log"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ type parser struct {
 	json    jsontext.Decoder
 	input   bytes.Buffer
 	members []member
+	headers bool // there is an object of header fields, perhaps without members
 }
 
 var (
@@ -45,10 +46,20 @@ func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 // setHeader adds a header field, unless the server logged that there was none.
 func (p *parser) setHeader(name string, value []byte) {
 	if p.learned != nil {
-		p.learned.header(name, value)
+		p.learned.headers[name] = true
 	}
-	if !absent(value) && !redacted(value) {
+	if !absent(value) {
 		p.entry.Headers = append(p.entry.Headers, Header{name, value})
+	}
+}
+
+// setUnredacted is setHeader for servers that write REDACTED in place of a secret, as Caddy and Traefik do. The header
+// is then one that the log does not hold, unless another line has it: a client may write the word, too.
+func (p *parser) setUnredacted(name string, value []byte) {
+	if string(value) != "REDACTED" {
+		p.setHeader(name, value)
+	} else if p.learned != nil && !p.learned.headers[name] {
+		p.learned.headers[name] = false
 	}
 }
 
@@ -79,35 +90,20 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// redacted reports whether a server left out a secret. Caddy and Traefik write the same word.
-func redacted(value []byte) bool { return string(value) == "REDACTED" }
-
 // learned is what lines hold beside what all do.
 type learned struct {
 	host    bool
 	all     bool            // every header field, other than those that are redacted
-	headers map[string]bool // seen in a line: whether with what was sent
+	headers map[string]bool // seen in a line: whether with what was sent, and not only redacted
 }
 
 func newLearned() *learned { return &learned{headers: map[string]bool{}} }
-
-// header notes that lines have a header field, even if this one has no value.
-func (l *learned) header(name string, value []byte) {
-	if redacted(value) {
-		l.headers[name] = false
-	} else if _, known := l.headers[name]; !known {
-		l.headers[name] = true
-	}
-}
 
 // add takes over what another line holds.
 func (l *learned) add(line *learned) {
 	l.host, l.all = l.host || line.host, l.all || line.all
 	for name, held := range line.headers {
-		if known, ok := l.headers[name]; ok {
-			held = held && known
-		}
-		l.headers[name] = held
+		l.headers[name] = l.headers[name] || held
 	}
 }
 

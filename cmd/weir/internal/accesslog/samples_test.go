@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the .want files of testdata/logs anew; read the difference before you commit it")
+var update = flag.Bool("update", false, "write the .want files of testdata/logs anew: read what changes in them")
 
 // TestSamplesOfEveryFormat reads a log of each format, with its odd and broken lines, and compares every field with
 // what stands beside it in the .want file.
@@ -43,7 +43,10 @@ func dump(t *testing.T, format string) string {
 	assert.Equal(t, format, log.Format())
 	var text strings.Builder
 	fmt.Fprintf(&text, "holds the host: %v; header fields:", fields.Host)
-	for _, name := range []string{"Authorization", "Cookie", "Referer", "User-Agent", "X-Api-Key", "X-Forwarded-For", "X-Request-Id", "X-Unheard-Of"} {
+	for _, name := range []string{
+		"Authorization", "Cookie", "Referer", "User-Agent", "X-Api-Key", "X-Forwarded-For", "X-Request-Id",
+		"X-Unheard-Of",
+	} {
 		if fields.Header(name) {
 			fmt.Fprintf(&text, " %s", name)
 		}
@@ -72,7 +75,8 @@ func readAll(t *testing.T, log *Log) (all []string) {
 func entryText(e *Entry) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "client %q at %s\n", e.Client, e.Time.Format(time.RFC3339Nano))
-	fmt.Fprintf(&text, "  method %q target %q protocol %q host %q status %d size %d", e.Method, e.Target, e.Proto, e.Host, e.Status, e.Size)
+	fmt.Fprintf(&text, "  method %q target %q protocol %q host %q status %d size %d",
+		e.Method, e.Target, e.Proto, e.Host, e.Status, e.Size)
 	for _, h := range e.Headers {
 		fmt.Fprintf(&text, "\n  %s: %q", h.Name, h.Value)
 	}

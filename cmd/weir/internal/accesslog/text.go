@@ -152,7 +152,8 @@ func (e *Entry) setClient(field []byte) error {
 	}
 	for i, c := range field {
 		if c <= ' ' || c > '~' {
-			return fmt.Errorf("the client %s has byte 0x%02x at position %d: want printable ASCII", quote(field), c, i+1)
+			return fmt.Errorf("the client %s has byte 0x%02x at position %d: want printable ASCII",
+				quote(field), c, i+1)
 		}
 	}
 	e.Client = withoutPort(field)

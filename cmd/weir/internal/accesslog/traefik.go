@@ -45,7 +45,7 @@ func (p *parser) parseTraefik(line []byte) error {
 			l.size = m.value
 		default:
 			if name, ok := bytes.CutPrefix(m.name, []byte("request_")); ok {
-				p.setHeader(p.canonical(m.name, name, "-"), m.value)
+				p.setUnredacted(p.canonical(m.name, name, "-"), m.value)
 			}
 		}
 	}

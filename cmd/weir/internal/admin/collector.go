@@ -134,10 +134,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 // globally is served.
 func newRegistry(a *Admin) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
+	for _, c := range append([]prometheus.Collector{
 		newCollector(a), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
+	}, a.config.Collectors...) {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

@@ -71,7 +71,7 @@ func TestAFullFile(t *testing.T) {
 	assert.Equal(t, Response{BodyJSON, time.Second}, f.Response)
 	assert.Equal(t, Server{
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ShutdownTimeout: 10 * time.Second,
-		MaxHeaderBytes: 32 << 10, MaxConnections: 1000,
+		MaxHeaderBytes: 32 << 10, MaxConnections: 1000, MinBodyRate: 240,
 	}, f.Server)
 
 	login, twin, window := f.Rules[0], f.Rules[1], f.Rules[2]

@@ -29,7 +29,9 @@ func (d *decoder) checkDecide(f *File, n *yaml.Node) {
 	if f.Admin != nil && overlap(f.Decide.Address, f.Admin.Address) {
 		d.fail(n, "decide: %s is the admin listener's, %s: choose another port", f.Decide.Address, f.Admin.Address)
 	}
-	byAddress := slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Key.Uses(SourceIP) })
+	byAddress := slices.ContainsFunc(f.Rules,
+		func(r Rule) bool { return r.Key.Uses(SourceIP) || r.Match.usesClient() }) ||
+		slices.ContainsFunc(f.Exempt, func(m Match) bool { return m.usesClient() })
 	if f.ClientIP.From == FromSocket && byAddress {
 		d.fail(n, "decide: needs trusted_proxies, with the proxy that asks: else all requests are from its address")
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -23,6 +24,7 @@ type decoder struct {
 	full   bool // of nodes or errors: nothing more is read
 
 	certificates []certificate // to be tried by Load
+	proxied      *yaml.Node    // proxy_protocol, where it is true
 	wishes       []storeWish   // of the rules
 }
 
@@ -51,7 +53,17 @@ func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 		d.full = true
 		return nil
 	}
-	return target(n)
+	t := target(n)
+	if t.Tag != "" && !slices.Contains(knownTags, t.Tag) {
+		d.fail(n, "unknown tag %s: leave it out", quote(t.Tag))
+		return nil
+	}
+	return t
+}
+
+// knownTags are those of the values of YAML.
+var knownTags = []string{
+	"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!binary", "!!merge",
 }
 
 // target follows an alias. It stands for a node that is none itself.

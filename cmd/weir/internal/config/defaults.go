@@ -47,6 +47,8 @@ func defaults() *File {
 			IdleTimeout:       2 * time.Minute,
 			ShutdownTimeout:   10 * time.Second,
 			MaxHeaderBytes:    64 << 10,
+			MaxConnections:    ByOpenFiles,
+			MinBodyRate:       240,
 		},
 	}
 }

@@ -55,7 +55,7 @@ const (
 // SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
-		Admin:  !equal(before.Admin, after.Admin),
+		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
 		Decide: !equal(before.Decide, after.Decide),
 		Other:  after.others(before),
 	}
@@ -138,7 +138,7 @@ func missing(a, b []Listener) (all []Listener) {
 
 // Equal reports whether the other listener does the same.
 func (l Listener) Equal(other Listener) bool {
-	return l.Address == other.Address && l.H2C == other.H2C &&
+	return l.Address == other.Address && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
 		equal(l.TLS, other.TLS)
 }
 
@@ -151,8 +151,8 @@ func (f *File) others(before *File) []string {
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
 		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
 		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
-		{"server", before.Server, f.Server}, {"store", before.Store, f.Store},
-		{"log", before.Log, f.Log},
+		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
+		{"store", before.Store, f.Store}, {"log", before.Log, f.Log},
 	})
 }
 

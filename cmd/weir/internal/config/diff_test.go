@@ -27,7 +27,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 1/s", "rate: 1/s", Keep, ""},
 		{"rate: 60/m", "rate: 1/s", Adjust, ""},
 		{"rate: 1/s", "rate: 1/s, burst: 7", Adjust, ""},
-		{"rate: 1/s", "rate: 1/s, shadow: true, cost: 2, match: {path: /a}, refund_status: 2xx", Keep, ""},
+		{"rate: 1/s", "rate: 1/s, burst: 1, shadow: true, match: {path: /a}, refund_status: 2xx", Keep, ""},
 		{"rate: 1/s", "rate: 1/s, algorithm: fixed-window", Replace,
 			"the algorithm was token-bucket and is fixed-window"},
 		{"rate: 1/s, algorithm: fixed-window", "rate: 9/m, algorithm: fixed-window", Adjust, ""},
@@ -45,7 +45,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 10/m, algorithm: sliding-log", "rate: 9/m, algorithm: sliding-log", Adjust, ""},
 		{
 			"rate: 10/m, algorithm: sliding-log", "rate: 11/m, algorithm: sliding-log", Replace,
-			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s, []): want limits of 1 to 10, " +
+			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s) with 0 tiers: want limits of 1 to 10, " +
 				"the largest at New",
 		},
 	} {
@@ -107,8 +107,8 @@ admin: {address: 127.0.0.1:9}
 rules: [{name: d, rate: 1/s}, {name: b, rate: 2/s, tiers: {header: X-Plan, values: {free: {burst: 2}}}}, {name: a, rate: 1/s, key: global}]
 `)
 	assert.Equal(t, []string{
-		"rule d: new, token bucket 1/s burst 5",
-		"rule b: token bucket 2/s burst 5; free: token bucket 2/s burst 2, was token bucket 1/s burst 5; free: " +
+		"rule d: new, token bucket 1/s burst 1",
+		"rule b: token bucket 2/s burst 2; free: token bucket 2/s burst 2, was token bucket 1/s burst 1; free: " +
 			"token bucket 1/s burst 1; every key keeps what it has used up",
 		"rule a: begins anew with full buckets, because the key was ip and is global",
 		"rule c: gone",

@@ -89,7 +89,7 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
-	assert.Equal(t, 4, checked)
+	assert.Equal(t, 5, checked)
 }
 
 // Every key that is read is described: the lists of keys come from the messages about unknown ones.
@@ -116,14 +116,14 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 func TestTheDefaultsOfTheDocument(t *testing.T) {
 	text := document(t)
 	for _, set := range []string{
-		"listen: 127.0.0.1:8080", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
+		"listen: 127.0.0.1:8080", "ambiguous_paths: match", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
 		"server: {read_header_timeout: 10s}", "server: {read_timeout: 0s}", "server: {write_timeout: 0s}",
 		"server: {idle_timeout: 2m}", "server: {shutdown_timeout: 10s}", "server: {shutdown_delay: 0s}",
-		"server: {max_header_bytes: 64KiB}", "server: {max_connections: 0}",
+		"server: {max_header_bytes: 64KiB}", "server: {min_body_rate: 240}",
 		"log: {format: text}", "log: {level: info}", "log: {access: none}", "log: {refusals: none}",
 		"client_ip: {ipv4_prefix: 32}", "client_ip: {ipv6_prefix: 64}", "client_ip: {from: socket}",
 		"rules: [{name: a, rate: 1/s, key: ip}]", "rules: [{name: a, rate: 1/s, algorithm: token-bucket}]",
-		"rules: [{name: a, rate: 1/s, burst: 5}]", "rules: [{name: a, rate: 1/s, cost: 1}]",
+		"rules: [{name: a, rate: 1/s, burst: 1}]", "rules: [{name: a, rate: 1/s, cost: 1}]",
 		"rules: [{name: a, rate: 1/s, shadow: false}]", "rules: [{name: a, rate: 1/s, max_keys: 1000000}]",
 		"rules: [{name: a, rate: 1/s, overflow: evict}]", "rules: [{name: a, rate: 1/s, aligned: false}]",
 	} {

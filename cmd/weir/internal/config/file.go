@@ -22,8 +22,9 @@ type File struct {
 	Response       Response
 	Server         Server
 	Log            Log
-	Store          *Store // nil for none
-	Rules          []Rule // in the order of the file; at most MaxRules
+	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
+	Store          *Store  // nil for none
+	Rules          []Rule  // in the order of the file; at most MaxRules
 }
 
 // Echo reports whether requests are answered by the built-in echo, because nothing is said
@@ -36,6 +37,8 @@ type Listener struct {
 	Address string // host:port; no host for all addresses of the machine, port 0 for a free one
 	H2C     bool   // HTTP/2 without TLS, beside HTTP/1.1
 	TLS     *TLS   // nil for none
+	// ProxyProtocol says that connections of trusted proxies begin with a header of the PROXY protocol.
+	ProxyProtocol bool
 }
 
 // String returns the address and what is spoken there.
@@ -59,6 +62,7 @@ type Admin struct {
 	AllowRemote bool
 	Pprof       bool
 	Keys        Keys
+	Hosts       []string // names by which the page may be asked, beside localhost and addresses; in lower case
 }
 
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says
@@ -138,6 +142,9 @@ const (
 	BodyJSON    Body = "json"    // {"error": ..., "retryAfter": N}
 )
 
+// ByOpenFiles is the MaxConnections of a file that does not say it: as many as the limit of open files allows.
+const ByOpenFiles = -1
+
 // Server bounds what clients may hold. 0 is no bound.
 type Server struct {
 	ReadHeaderTimeout time.Duration
@@ -147,5 +154,6 @@ type Server struct {
 	ShutdownTimeout   time.Duration // for requests under way at the end
 	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
-	MaxConnections    int // of all listeners together
+	MaxConnections    int // of all listeners together; ByOpenFiles for as many as the limit of open files allows
+	MinBodyRate       int // of a request's body, in bytes a second; not for gRPC
 }

@@ -24,9 +24,7 @@ func ParseUpstream(text string) (*Upstream, error) { return value(text, (*decode
 
 // ParseAdmin reads the address of an admin listener, which is a loopback one.
 func ParseAdmin(text string) (*Admin, error) {
-	return value(text, func(d *decoder, n *yaml.Node) *Admin {
-		return d.admin(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("address"), n}})
-	})
+	return value(text, (*decoder).admin)
 }
 
 // ParseProxies reads an address or a range of them.

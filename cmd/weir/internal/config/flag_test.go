@@ -28,7 +28,7 @@ func TestFlagsReadWhatFilesDo(t *testing.T) {
 
 func TestFlagsRefuseWhatFilesDo(t *testing.T) {
 	for want, err := range map[string]error{
-		`unknown key "cookie": want ip, header:NAME, cookie:NAME, path, method, host or global`:                         failure(ParseKey("cookie")),
+		`unknown key "cookie": want ip, header:NAME, cookie:NAME, query:NAME, path, method, host or global`:             failure(ParseKey("cookie")),
 		`Host is not looked at as a header: use host`:                                                                   failure(ParseKey("header:host")),
 		`address: "8080": want host:port; write for example 127.0.0.1:8080, or :8080 for all addresses of this machine`: failure(ParseAddress("8080")),
 		`upstream: "http://me:xxxxx@host/": a user name and password in the URL are not passed on: leave them out`:      failure(ParseUpstream("http://me:secret@host/")),

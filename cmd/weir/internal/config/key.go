@@ -19,17 +19,18 @@ type KeyPart []Source
 // A Source is something about a request that tells one from another.
 type Source struct {
 	Kind SourceKind
-	Name string // of a header, canonical, or of a cookie
+	Name string // of a header, canonical, of a cookie or of a query parameter
 }
 
 // SourceKind says what a Source is.
 type SourceKind string
 
-// What SourceKind can be. A request may lack a header or a cookie, nothing else.
+// What SourceKind can be. A request may lack a header, a cookie or a query parameter, nothing else.
 const (
 	SourceIP     SourceKind = "ip" // the client's address, as ClientIP says
 	SourceHeader SourceKind = "header"
 	SourceCookie SourceKind = "cookie"
+	SourceQuery  SourceKind = "query"
 	SourcePath   SourceKind = "path" // cleaned, without the query
 	SourceMethod SourceKind = "method"
 	SourceHost   SourceKind = "host"   // in lower case, without the port
@@ -37,7 +38,7 @@ const (
 	SourceNone   SourceKind = "none"   // the rule does not count this request
 )
 
-var sourceWords = []string{"ip", "header:NAME", "cookie:NAME", "path", "method", "host", "global"}
+var sourceWords = []string{"ip", "header:NAME", "cookie:NAME", "query:NAME", "path", "method", "host", "global"}
 
 // String returns the source as it is written in a file.
 func (s Source) String() string {
@@ -107,7 +108,7 @@ func (d *decoder) keyPart(n *yaml.Node) (part KeyPart) {
 		if !ok {
 			return nil
 		}
-		may := s.Kind == SourceHeader || s.Kind == SourceCookie
+		may := s.Kind == SourceHeader || s.Kind == SourceCookie || s.Kind == SourceQuery
 		switch {
 		case s.Kind == SourceNone && i == 0:
 			d.fail(n, "key: none is an alternative to a header or cookie: write for example header:X-API-Key or none")
@@ -139,8 +140,14 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 		}
 		return Source{SourceCookie, name}, true
 	}
+	if name, ok := strings.CutPrefix(word, "query:"); ok {
+		if name == "" {
+			d.fail(n, "key: query: wants the name of a parameter behind it")
+		}
+		return Source{SourceQuery, name}, name != ""
+	}
 	kind, name, named := strings.Cut(word, ":")
-	if near := nearest(kind, []string{"header", "cookie"}); named && near != "" {
+	if near := nearest(kind, []string{"header", "cookie", "query"}); named && near != "" {
 		d.fail(n, "unknown key %s: did you mean %q?", quote(word), near+":"+name)
 	} else {
 		d.fail(n, "unknown key %s%s", quote(word), didYouMean(word, sourceWords))

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -31,9 +32,13 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		d.addressField(&l.Address),
 		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
+		d.yesField("proxy_protocol", &l.ProxyProtocol),
 	)
 	if seen == nil {
 		return n
+	}
+	if l.ProxyProtocol {
+		d.proxied = seen["proxy_protocol"]
 	}
 	if l.TLS != nil && l.H2C {
 		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
@@ -115,13 +120,22 @@ func isLoopback(host string) bool {
 
 var keyDetails = []Keys{KeysHashed, KeysFull, KeysOff}
 
+// admin reads an address, or a mapping with one.
 func (d *decoder) admin(n *yaml.Node) *Admin {
 	a := &Admin{Keys: KeysHashed}
+	if target(n).Kind != yaml.MappingNode {
+		a.Address = d.address(n, "admin")
+		d.adminIsLocal(n, a)
+		return a
+	}
 	seen := d.mapping(n, "admin",
 		d.addressField(&a.Address),
 		d.yesField("allow_remote", &a.AllowRemote),
 		d.yesField("pprof", &a.Pprof),
 		choiceField(d, "keys", keyDetails, &a.Keys),
+		field{"hosts", func(n *yaml.Node) {
+			d.list(n, "hosts", func(n *yaml.Node) { a.Hosts = append(a.Hosts, d.adminHost(n)) })
+		}},
 	)
 	if seen == nil {
 		return nil
@@ -129,11 +143,24 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 	if seen["address"] == nil {
 		d.fail(n, "admin: no address: write for example address: 127.0.0.1:9090")
 	}
-	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
-		d.fail(seen["address"],
-			"admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
-	}
+	d.adminIsLocal(seen["address"], a)
 	return a
+}
+
+// adminHost reads a name by which the page may be asked. A name for all below another is not one: any of them could be
+// another party's.
+func (d *decoder) adminHost(n *yaml.Node) string {
+	name := d.host(n)
+	if strings.HasPrefix(name, "*.") {
+		d.fail(n, "hosts: %s: want one name, such as weir.example.com", quote(name))
+	}
+	return name
+}
+
+func (d *decoder) adminIsLocal(at *yaml.Node, a *Admin) {
+	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
+		d.fail(at, "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+	}
 }
 
 // checkAdmin keeps the administrator's listener off the addresses of public ones.

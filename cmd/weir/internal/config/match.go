@@ -6,9 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
-	"golang.org/x/net/http/httpguts"
 )
 
 // A Match says which requests are meant: those for which each of its parts that is not empty
@@ -18,25 +15,49 @@ type Match struct {
 	Paths    []Path
 	KeepCase bool     // upper and lower case differ in paths
 	Methods  []string // GET includes HEAD
-	Headers  []HeaderMatch
+	Headers  []FieldMatch
+	Query    []FieldMatch
+	Clients  []netip.Prefix
+	Not      []Match // requests that are not meant after all: those which are any of these for certain
 }
 
-// A HeaderMatch wants a header field with one of the values, or with any if there are none.
-type HeaderMatch struct {
-	Name   string // canonical
+// A FieldMatch wants a header field, or a parameter of the query, with one of the values, or with any if there are
+// none.
+type FieldMatch struct {
+	Name   string // canonical, of a header
 	Values []string
 }
+
+// An AddrFunc finds the address of the client of a request; the zero Addr if there is none.
+type AddrFunc func(*http.Request) netip.Addr
+
+// There are three ways to hold a request against a match. Which one errs on the safe side depends on what comes of it.
 
 // Matches reports whether a route is for the request, by the reading of its path that net/http has. It does not
 // allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
-	return m.matchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.matchesMethod(r.Method) && m.matchesHeaders(r.Header)
+	return m.matchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.meetsMethod(r.Method) &&
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] })
 }
 
-// Meets reports whether a rule is for the request, by any reading of its path, so that no server behind reads a path as
-// one that the rule is for and the rule does not. It does not allocate for plain paths of up to 32 segments.
-func (m *Match) Meets(r *http.Request) bool {
-	return m.matchesHost(r.Host) && m.matchesMethod(r.Method) && m.matchesHeaders(r.Header) && m.meetsPath(r.URL)
+// Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as one
+// that the rule is for and the rule does not. It does not allocate for plain paths of up to 32 segments.
+func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
+	return m.matchesHost(r.Host) && m.meetsMethod(r.Method) &&
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }) &&
+		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) }) &&
+		m.matchesClient(r, client) && m.meetsPath(r.URL) &&
+		!slices.ContainsFunc(m.Not, func(not Match) bool { return not.IsCertain(r, client) })
+}
+
+// IsCertain reports whether every server behind reads the request as one that is meant: for exceptions from a limit,
+// which nothing doubtful is to have. Its path is not ambiguous and matches as it is written, its method, too, and all
+// values of a field are wanted ones.
+func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
+	return m.matchesHost(r.Host) && m.matchesMethod(r.Method) &&
+		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] }) &&
+		fieldsCertain(m.Query, func(name string) []string { return QueryValues(r.URL, name) }) &&
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || Ambiguity(r.URL) == "" && m.matchesPath(r.URL.Path))
 }
 
 // meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern.
@@ -91,16 +112,37 @@ func (m *Match) matchesPath(path string) bool {
 	return len(m.Paths) == 0
 }
 
-// matchesMethod takes upper and lower case for one, because many servers take "post" for POST.
+// matchesMethod takes methods as they are written.
 func (m *Match) matchesMethod(method string) bool {
+	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
+		return want == method || want == http.MethodGet && method == http.MethodHead
+	})
+}
+
+// meetsMethod takes upper and lower case for one, because many servers take "post" for POST.
+func (m *Match) meetsMethod(method string) bool {
 	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
 		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)
 	})
 }
 
-func (m *Match) matchesHeaders(header http.Header) bool {
-	for _, want := range m.Headers {
-		got := header[want.Name]
+func (m *Match) matchesClient(r *http.Request, client AddrFunc) bool {
+	if len(m.Clients) == 0 {
+		return true
+	}
+	addr := client(r)
+	return slices.ContainsFunc(m.Clients, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// usesClient reports whether the client's address is looked at.
+func (m *Match) usesClient() bool {
+	return len(m.Clients) > 0 || slices.ContainsFunc(m.Not, func(n Match) bool { return n.usesClient() })
+}
+
+// fieldsMeet reports whether each of the fields has a wanted value among those that there are.
+func fieldsMeet(fields []FieldMatch, of func(name string) []string) bool {
+	for _, want := range fields {
+		got := of(want.Name)
 		if len(got) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(got, func(value string) bool {
 			return slices.Contains(want.Values, value)
 		}) {
@@ -110,139 +152,48 @@ func (m *Match) matchesHeaders(header http.Header) bool {
 	return true
 }
 
-func (d *decoder) match(n *yaml.Node, more ...field) (m Match) {
-	seen := d.mapping(n, "match", append([]field{
-		{"host", func(n *yaml.Node) {
-			d.list(n, "host", func(n *yaml.Node) { m.Hosts = append(m.Hosts, d.host(n)) })
-		}},
-		{"path", func(n *yaml.Node) {
-			d.list(n, "path", func(n *yaml.Node) { m.Paths = append(m.Paths, d.path(n)) })
-		}},
-		{"method", func(n *yaml.Node) {
-			d.list(n, "method", func(n *yaml.Node) { m.Methods = append(m.Methods, d.method(n)) })
-		}},
-		{"header", func(n *yaml.Node) { m.Headers = d.headers(n) }},
-	}, more...)...)
-	if seen != nil && len(seen) == 0 {
-		d.fail(n, "match is empty: write host, path, method or header, or leave match out for all requests")
+// fieldsCertain reports whether each of the fields is there and has wanted values only.
+func fieldsCertain(fields []FieldMatch, of func(name string) []string) bool {
+	for _, want := range fields {
+		got := of(want.Name)
+		if len(got) == 0 || len(want.Values) > 0 && slices.ContainsFunc(got, func(value string) bool {
+			return !slices.Contains(want.Values, value)
+		}) {
+			return false
+		}
 	}
-	return m
+	return true
 }
 
-// ruleMatch reads the match of a rule, which has more to say than that of a route.
-func (d *decoder) ruleMatch(n *yaml.Node) Match {
-	word := "insensitive"
-	m := d.match(n, choiceField(d, "case", []string{"insensitive", "sensitive"}, &word))
-	m.KeepCase = word == "sensitive"
-	return m
+// QueryValues returns the values of a parameter of the query, without escapes. Some servers take a semicolon for the end
+// of a parameter and some do not: where that makes a difference, both values are there.
+func QueryValues(u *url.URL, name string) (values []string) {
+	if u.RawQuery == "" {
+		return nil
+	}
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		values = appendValue(values, pair, name)
+		if strings.Contains(pair, ";") {
+			for part := range strings.SplitSeq(pair, ";") {
+				values = appendValue(values, part, name)
+			}
+		}
+	}
+	return values
 }
 
-func (d *decoder) host(n *yaml.Node) string {
-	s, ok := d.text(n, "host")
-	if !ok {
-		return ""
+func appendValue(values []string, pair, name string) []string {
+	key, value, _ := strings.Cut(pair, "=")
+	if queryUnescape(key) != name {
+		return values
 	}
-	name := strings.ToLower(strings.TrimPrefix(s, "*."))
-	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
-		return BareHost(name)
-	}
-	if strings.Contains(name, ":") {
-		d.fail(n, "host: %s: want a name without scheme and port", quote(s))
-		return ""
-	}
-	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
-		strings.Contains(name, "..") || name[0] == '.' {
-		d.fail(n, "host: %s: want a name such as api.example.com, or *.example.com for all below it; names of other "+
-			"scripts in their xn-- form", quote(s))
-		return ""
-	}
-	return strings.ToLower(strings.TrimSuffix(s, "."))
+	return append(values, queryUnescape(value))
 }
 
-func (d *decoder) path(n *yaml.Node) Path {
-	s, ok := d.text(n, "path")
-	if !ok {
-		return Path{}
-	}
-	p, err := parsePath(s)
-	if err != nil {
-		d.fail(n, "path: %s: %v", quote(s), err)
-	}
-	return p
-}
-
-// methods are those that slips are looked for in. Others are let pass.
-var methods = []string{
-	"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "QUERY",
-	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
-}
-
-func (d *decoder) method(n *yaml.Node) string {
-	s, ok := d.text(n, "method")
-	switch {
-	case !ok || slices.Contains(methods, s):
-	case nearest(s, methods) != "":
-		d.fail(n, "unknown method %s%s", quote(s), didYouMean(s, methods))
-	case !httpguts.ValidHeaderFieldName(s) || s != strings.ToUpper(s):
-		d.fail(n, "method: %s: want a method in capitals, such as GET or POST", quote(s))
+// queryUnescape undoes the escapes; a text with bad ones stays as it is.
+func queryUnescape(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
 	}
 	return s
-}
-
-func (d *decoder) headers(n *yaml.Node) (all []HeaderMatch) {
-	d.pairs(n, "header", func(key, value *yaml.Node) {
-		name, ok := d.headerName(key, target(key).Value)
-		if !ok {
-			return
-		}
-		h := HeaderMatch{Name: name}
-		any := false
-		d.list(value, "header "+name, func(n *yaml.Node) {
-			s, ok := d.text(n, "header "+name)
-			if ok {
-				any = any || s == "*"
-				h.Values = append(h.Values, s)
-			}
-		})
-		if any {
-			h.Values = nil
-		}
-		if slices.ContainsFunc(all, func(other HeaderMatch) bool { return other.Name == name }) {
-			d.fail(key, "header %s is there twice: the case of its letters does not matter", name)
-		}
-		all = append(all, h)
-	})
-	return all
-}
-
-// notHeaders are taken out of the header by net/http: they would look absent in every request.
-var notHeaders = []string{"Host", "Trailer", "Transfer-Encoding"}
-
-// headerName checks the name of a header field and returns its canonical form.
-func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
-	name := http.CanonicalHeaderKey(s)
-	switch {
-	case !httpguts.ValidHeaderFieldName(s):
-		d.fail(n, "%s is not the name of an HTTP header; write for example X-API-Key", quote(s))
-	case name == "Host":
-		d.fail(n, "Host is not looked at as a header: use host")
-	case slices.Contains(notHeaders, name):
-		d.fail(n, "%s steers HTTP itself and cannot be used here", name)
-	default:
-		return name, true
-	}
-	return "", false
-}
-
-// headerReference reads header:NAME. If s is something else, the name is empty; if the name is
-// bad, that has been noted and the name is what it was.
-func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool) {
-	bad, isHeader := strings.CutPrefix(s, "header:")
-	if !isHeader {
-		return "", false
-	}
-	if name, ok = d.headerName(n, bad); ok {
-		return name, true
-	}
-	return s, false
 }

@@ -64,7 +64,7 @@ func TestMatch(t *testing.T) {
 	require.NoError(t, err)
 	names := func(r *http.Request) (all []string) {
 		for i := range f.Rules {
-			if f.Rules[i].Match.Meets(r) {
+			if f.Rules[i].Match.Meets(r, nil) {
 				all = append(all, f.Rules[i].Name)
 			}
 		}
@@ -87,8 +87,8 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	r := httptest.NewRequest("POST", "http://api.example.com/login", nil)
 	r.Header.Set("X-Env", "prod")
 	m := &f.Rules[0].Match
-	require.True(t, m.Meets(r))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Meets(r) }))
+	require.True(t, m.Meets(r, nil))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Meets(r, nil) }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Matches(r) }))
 }
 

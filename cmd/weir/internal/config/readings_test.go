@@ -107,10 +107,10 @@ func TestNoReadingGoesAroundAPattern(t *testing.T) {
 			require.NoError(t, err)
 			m := Match{Paths: []Path{parsed}}
 			wanted := strings.Contains(" "+p.want+" ", " "+name+" ")
-			assert.Equal(t, wanted, m.Meets(r), "%s with %s", p.raw, pattern.text)
+			assert.Equal(t, wanted, m.Meets(r, nil), "%s with %s", p.raw, pattern.text)
 			for server, read := range servers {
 				if pattern.served.MatchString(read(u.EscapedPath())) {
-					assert.True(t, m.Meets(r), "%s with %s: %s", p.raw, pattern.text, server)
+					assert.True(t, m.Meets(r, nil), "%s with %s: %s", p.raw, pattern.text, server)
 					if !m.Matches(r) {
 						slipped++
 					}
@@ -145,7 +145,7 @@ func TestCaseOfPaths(t *testing.T) {
 	require.NoError(t, err)
 	m := &f.Rules[0].Match
 	for raw, want := range map[string]bool{"/Login": true, "/Login;x/": true, "/login": false, "/LOGIN": false} {
-		assert.Equal(t, want, m.Meets(httptest.NewRequest("GET", raw, nil)), raw)
+		assert.Equal(t, want, m.Meets(httptest.NewRequest("GET", raw, nil), nil), raw)
 	}
 	assert.Equal(t, "path /Login, upper and lower case as written", m.String())
 	u := &url.URL{Path: "/A/b"}
@@ -175,9 +175,9 @@ func TestALongPathMeetsEveryPattern(t *testing.T) {
 	require.NoError(t, err)
 	m := Match{Paths: []Path{parsed}}
 	long := strings.Repeat("/x", maxRead/2)
-	assert.False(t, m.Meets(httptest.NewRequest("GET", long+"/x", nil)), "plain")
-	assert.False(t, m.Meets(httptest.NewRequest("GET", "/;"+strings.Repeat("x", 100), nil)), "short")
-	assert.True(t, m.Meets(httptest.NewRequest("GET", long+"/;", nil)))
+	assert.False(t, m.Meets(httptest.NewRequest("GET", long+"/x", nil), nil), "plain")
+	assert.False(t, m.Meets(httptest.NewRequest("GET", "/;"+strings.Repeat("x", 100), nil), nil), "short")
+	assert.True(t, m.Meets(httptest.NewRequest("GET", long+"/;", nil), nil))
 }
 
 // Each reading is made once, and the segments are not more than the path has.
@@ -218,7 +218,8 @@ func TestAmbiguity(t *testing.T) {
 	for raw, want := range map[string]string{
 		"/": "", "/a/b/": "", "/caf%C3%A9": "", "/a%20b": "", "/%25": "", "/100%25": "", "/.well-known": "", "/a..b": "",
 		"/%3Fa": "", "/A": "", "//": "an empty segment", "/a//b": "an empty segment", "/./a": `the segment "."`,
-		"/%2e%2E/a": `the segment "%2e%2E"`, "/a;b": "a semicolon", "/a%3Bb": "a semicolon", "/a%2fb": "an escaped slash",
+		"/%2e%2E/a": `the segment "%2e%2E"`, "/a;b": "a semicolon", "/a%3Bb": "a semicolon", "/a%2fb": "an escaped " +
+			"slash",
 		"/a%5Cb": "a backslash", "/%6cogin": "the escape %6c", "/a%20%41": "the escape %41", "/%256c": "the escape %25",
 		"/%25%36c": "the escape %36", "/a%00": "the escape %00", "/%7f": "the escape %7f", "/%7e": "the escape %7e",
 	} {

@@ -30,6 +30,9 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
 		field{"log", func(n *yaml.Node) { d.log(n, &f.Log) }},
+		field{"exempt", func(n *yaml.Node) {
+			d.list(n, "exempt", func(n *yaml.Node) { f.Exempt = append(f.Exempt, d.exception(n)) })
+		}},
 		field{"store", func(n *yaml.Node) { f.Store = d.store(n) }},
 		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
 		field{ownKeys, nil},
@@ -42,6 +45,9 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	}
 	if len(f.Listen) == 0 && f.Decide == nil {
 		f.Listen = []Listener{{Address: defaultAddress}}
+	}
+	if d.proxied != nil && len(f.TrustedProxies) == 0 {
+		d.fail(d.proxied, "proxy_protocol needs trusted_proxies: any client can send the header, so it is read only of those")
 	}
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])
@@ -75,39 +81,45 @@ func (d *decoder) server(n *yaml.Node, s *Server) {
 		d.durationField("shutdown_delay", 0, longest, &s.ShutdownDelay),
 		d.bytesField("max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes),
 		d.integerField("max_connections", 0, 1<<30, &s.MaxConnections),
+		d.bytesField("min_body_rate", 0, 1<<30, &s.MinBodyRate),
 	)
 }
 
 func (d *decoder) trustedProxies(n *yaml.Node, f *File) {
 	d.list(n, "trusted_proxies", func(n *yaml.Node) {
-		s, ok := d.text(n, "trusted_proxies")
-		if !ok {
-			return
+		if prefix, ok := d.prefix(n, "trusted_proxies"); ok {
+			f.TrustedProxies = append(f.TrustedProxies, prefix)
 		}
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			addr, notAddr := netip.ParseAddr(s)
-			if notAddr != nil || addr.Zone() != "" {
-				d.fail(n, "trusted_proxies: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1",
-					quote(s))
-				return
-			}
-			prefix = netip.PrefixFrom(addr, addr.BitLen())
-		}
-		if addr := prefix.Addr(); addr.Is4In6() {
-			if prefix.Bits() < 96 {
-				d.fail(n, "trusted_proxies: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8",
-					quote(s))
-				return
-			}
-			prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
-		}
-		if prefix != prefix.Masked() {
-			d.fail(n, "trusted_proxies: %s has bits behind the prefix: did you mean %q?", quote(s), prefix.Masked())
-			return
-		}
-		f.TrustedProxies = append(f.TrustedProxies, prefix)
 	})
+}
+
+// prefix reads an address, or a range of them.
+func (d *decoder) prefix(n *yaml.Node, what string) (prefix netip.Prefix, ok bool) {
+	s, ok := d.text(n, what)
+	if !ok {
+		return prefix, false
+	}
+	prefix, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, notAddr := netip.ParseAddr(s)
+		if notAddr != nil || addr.Zone() != "" {
+			d.fail(n, "%s: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", what, quote(s))
+			return prefix, false
+		}
+		prefix = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	if addr := prefix.Addr(); addr.Is4In6() {
+		if prefix.Bits() < 96 {
+			d.fail(n, "%s: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", what, quote(s))
+			return prefix, false
+		}
+		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
+	}
+	if prefix != prefix.Masked() {
+		d.fail(n, "%s: %s has bits behind the prefix: did you mean %q?", what, quote(s), prefix.Masked())
+		return prefix, false
+	}
+	return prefix, true
 }
 
 func (d *decoder) clientIP(n *yaml.Node, f *File) {

@@ -88,6 +88,13 @@ func (r *Rule) limits() string {
 func (r *Rule) Memory() (uint64, error) { return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...) }
 
 func (d *decoder) rules(n *yaml.Node, f *File) {
+	if m := target(n); m.Kind == yaml.MappingNode && len(m.Content) > 1 &&
+		target(m.Content[1]).Kind == yaml.MappingNode &&
+		!slices.Contains([]string{"match", "tiers", "cost"}, m.Content[0].Value) {
+		d.fail(n, "rules: want a list, in which each rule has its name: write - name: %s, and what it says below",
+			m.Content[0].Value)
+		return
+	}
 	first := map[string]int{} // line of a name
 	d.list(n, "rules", func(n *yaml.Node) {
 		r, name := d.rule(n)

@@ -21,6 +21,9 @@ func (f *File) Describe(w io.Writer) error {
 	if f.Decide != nil {
 		fmt.Fprintf(&b, "decide    %s, for other proxies\n", f.Decide.Address)
 	}
+	for _, m := range f.Exempt {
+		fmt.Fprintf(&b, "exempt    %s\n", m)
+	}
 	for _, r := range f.Routes {
 		fmt.Fprintf(&b, "upstream  %s for %s\n", r.Upstream.URL, r.Match)
 	}
@@ -119,14 +122,29 @@ func (m Match) String() string {
 	if m.KeepCase && len(paths) > 0 {
 		parts = append(parts, "upper and lower case as written")
 	}
-	for _, h := range m.Headers {
-		if len(h.Values) == 0 {
-			parts = append(parts, "any header "+h.Name)
+	fields := func(what string, all []FieldMatch) {
+		for _, f := range all {
+			if len(f.Values) == 0 {
+				parts = append(parts, "any "+what+" "+f.Name)
+			}
+			add(what+" "+f.Name+":", f.Values)
 		}
-		add("header "+h.Name+":", h.Values)
 	}
+	fields("header", m.Headers)
+	fields("query", m.Query)
+	clients := make([]string, len(m.Clients))
+	for i, p := range m.Clients {
+		clients[i] = p.String()
+		if p.IsSingleIP() {
+			clients[i] = p.Addr().String()
+		}
+	}
+	add("client", clients)
 	if len(parts) == 0 {
-		return "all requests"
+		parts = []string{"all requests"}
+	}
+	for _, not := range m.Not {
+		parts = append(parts, "but not "+not.String())
 	}
 	return strings.Join(parts, ", ")
 }

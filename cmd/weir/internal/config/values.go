@@ -45,6 +45,11 @@ func (d *decoder) number(n *yaml.Node, what string, low, high uint64, into *uint
 		d.fail(n, "%s: want a whole number from %d to %d, got %s", what, low, high, bare(s))
 		return false
 	}
+	if len(s.Value) > 1 && s.Value[0] == '0' {
+		d.fail(n, "%s: %s begins with a zero, which is read as %d or, as octal, as another number: leave the zero out",
+			what, quote(s.Value), value)
+		return false
+	}
 	*into = value
 	return true
 }

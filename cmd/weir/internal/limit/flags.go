@@ -11,7 +11,7 @@ import (
 type Flags struct {
 	Algorithm engine.Algorithm `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
 	Limit     engine.Rate      `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
-	Burst     *uint64          `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: 5; with batch-refill what comes back at once). A window has none."`
+	Burst     *uint64          `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: as many as --limit gives in its period, 100 of 100/s). A window has none."`
 	Aligned   bool             `help:"Begin fixed windows at the multiples of their length (UTC) instead of with a key's first request."`
 	MaxKeys   int              `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit); beyond that the key nearest to idle is forgotten (default: ${default})."`
 }

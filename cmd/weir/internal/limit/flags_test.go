@@ -25,8 +25,10 @@ func parse(t *testing.T, args string) (*Flags, error) {
 
 func TestPolicyOfTheFlags(t *testing.T) {
 	for args, want := range map[string]engine.Policy{
-		"":                        engine.TokenBucket(engine.PerSecond(1), 5),
-		"--limit 10/m":            engine.TokenBucket(engine.PerMinute(10), 5),
+		"":                        engine.TokenBucket(engine.PerSecond(1), 1),
+		"--limit 10/m":            engine.TokenBucket(engine.PerMinute(10), 10),
+		"--limit 0.5/s":           engine.TokenBucket(engine.PerSecond(0.5), 1),
+		"--limit 2.5/s":           engine.TokenBucket(engine.PerSecond(2.5), 3),
 		"--limit 0.5/s --burst 3": engine.TokenBucket(engine.PerSecond(0.5), 3),
 		"--algorithm token-bucket --limit 10/m --burst 10":     engine.TokenBucket(engine.PerMinute(10), 10),
 		"--algorithm batch-refill --limit 10/m":                engine.BatchRefill(10, time.Minute, 10),

@@ -14,21 +14,22 @@ import (
 type Numbers struct {
 	Algorithm engine.Algorithm
 	Rate      engine.Rate // whole ([Whole]) where the algorithm's [Form] wants that
-	Burst     *uint64     // nil for the default, and where the form has none
+	Burst     *uint64     // nil for the tokens of the rate, and where the form has none
 	Aligned   bool        // only where the form has it
 }
-
-// defaultBurst is the burst of a token bucket where none is given.
-const defaultBurst = 5
 
 // Policy returns the policy of the numbers. [engine.Policy.Check] tells whether they are in range.
 func (n Numbers) Policy() engine.Policy {
 	tokens, period := uint64(n.Rate.Tokens()), n.Rate.Period()
+	burst := uint64(max(1, math.Ceil(n.Rate.Tokens())))
+	if n.Burst != nil {
+		burst = *n.Burst
+	}
 	switch n.Algorithm {
 	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(n.Rate, n.burst(defaultBurst))
+		return engine.TokenBucket(n.Rate, burst)
 	case engine.AlgorithmBatchRefill:
-		return engine.BatchRefill(tokens, period, n.burst(tokens))
+		return engine.BatchRefill(tokens, period, burst)
 	case engine.AlgorithmFixedWindow:
 		if n.Aligned {
 			return engine.FixedWindow(tokens, period).Aligned()
@@ -41,13 +42,6 @@ func (n Numbers) Policy() engine.Policy {
 	case engine.NoAlgorithm:
 	}
 	return engine.Policy{}
-}
-
-func (n Numbers) burst(otherwise uint64) uint64 {
-	if n.Burst != nil {
-		return *n.Burst
-	}
-	return otherwise
 }
 
 // Whole checks that a rate is a whole number of tokens in its period. The error says which longer period makes it one.

@@ -2,17 +2,20 @@ package replay
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
 )
 
-// An access log holds the client, method, path, referer and user agent of a request, and nothing else: to take for
-// granted what it does not hold would be a guess. host is the host that the log is of, "" if that is not known.
+// logged is what is known of every request of a log. To take for granted what is not would be a guess.
+type logged struct {
+	fields accesslog.Fields // that the log holds, beside client, method and path
+	host   string           // that the log is of; "" if that is not known
+}
 
-// blind says why a rule cannot be judged from a log; "" if it can.
-func blind(r *rules.Rule, host string) string {
+// blind says why a rule cannot be judged from the log; "" if it can.
+func (l *logged) blind(r *rules.Rule) string {
 	reads := r.Reads()
 	for _, use := range []struct {
 		of              []config.Source
@@ -25,7 +28,7 @@ func blind(r *rules.Rule, host string) string {
 	} {
 		for _, s := range use.of {
 			switch {
-			case logged(s, host):
+			case l.has(s):
 			case s.Kind == config.SourceHost:
 				return use.ofHost
 			default:
@@ -37,31 +40,42 @@ func blind(r *rules.Rule, host string) string {
 }
 
 // notes says what of a rule is judged otherwise than a server would, because the log does not hold it.
-func notes(r *rules.Rule) (all []string) {
+func (l *logged) notes(r *rules.Rule) (all []string) {
 	reads := r.Reads()
 	for _, s := range reads.Tier {
-		if !logged(s, "") {
+		if !l.has(s) {
 			all = append(all, fmt.Sprintf("everybody is in the rule's own tier: the log does not hold %s", s.Name))
 		}
 	}
 	for _, s := range reads.Cost {
-		if !logged(s, "") {
+		if !l.has(s) {
 			all = append(all, fmt.Sprintf("every request costs %d: the log does not hold %s", r.Cost.Default, s.Name))
 		}
 	}
 	return all
 }
 
-// logged reports whether the source is known of every request of a log.
-func logged(s config.Source, host string) bool {
+// exemptNotes says which exemptions are not found in the log: their requests are counted.
+func (l *logged) exemptNotes(f *config.File) (all []string) {
+	for _, s := range rules.ExemptReads(f) {
+		if !l.has(s) {
+			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not hold it", s))
+		}
+	}
+	return all
+}
+
+// has reports whether the source is known of every request of the log.
+func (l *logged) has(s config.Source) bool {
 	switch s.Kind {
 	case config.SourceHeader:
-		return slices.Contains(loggedHeaders, s.Name)
+		return l.fields.Header(s.Name)
 	case config.SourceCookie:
-		return false
+		return l.fields.Header("Cookie")
 	case config.SourceHost:
-		return host != ""
-	case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
+		return l.fields.Host || l.host != ""
+	case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceGlobal,
+		config.SourceNone:
 	}
 	return true
 }

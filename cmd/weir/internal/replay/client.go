@@ -56,14 +56,15 @@ func (cs *clients) of(host []byte, trials []*trial) *client {
 	return c
 }
 
-// clientKey returns the key of the client of a log line: its address, or else the name that it has in the log.
-func clientKey(ip *httplimit.ClientIP) httplimit.KeyFunc {
-	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-		if !ip.Addr(r).IsValid() {
-			return h.Key(r.RemoteAddr), true
-		}
-		return ip.Key(h, r)
+// logClient is the client of a log line. Its key is its address, or else the name that it has in the log.
+type logClient struct{ *httplimit.ClientIP }
+
+// Key implements [rules.Client].
+func (c logClient) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+	if !c.Addr(r).IsValid() {
+		return h.Key(r.RemoteAddr), true
 	}
+	return c.ClientIP.Key(h, r)
 }
 
 // clientName returns what a client is called and counted by: its address, cut to the bits that count. A host that is

@@ -7,9 +7,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 )
 
-// loggedHeaders are the header fields that the Combined Log Format has.
-var loggedHeaders = []string{"Referer", "User-Agent"}
-
 // requestOf returns what a log line tells about its request; false if what was logged is no
 // HTTP request, which a server answers before any limit.
 //

@@ -56,7 +56,7 @@ type Traced struct {
 
 // RulesOptions says how a rule file is replayed.
 type RulesOptions struct {
-	Host  string // for which all requests were, where the log does not say; "" if it is not known
+	Host  string // for which requests were of which the log does not say it; "" if it is not known
 	Trace bool   // keep the requests of each rule
 }
 
@@ -73,7 +73,11 @@ func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesR
 	}
 	r := &rulesRun{run: run, options: options, judged: map[string]*tally{}}
 	defer r.closeAll()
-	if err := r.compile(f); err != nil {
+	fields, err := log.Fields()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.compile(f, &logged{fields, options.Host}); err != nil {
 		return nil, err
 	}
 	if err := r.read(log, r.request); err != nil {
@@ -106,9 +110,10 @@ type ruleClient struct {
 	requests, refused uint64
 }
 
-// compile makes the middleware.
-func (r *rulesRun) compile(f *config.File) error {
-	all, err := rules.Compile(f, clientKey(r.clients.ip))
+// compile makes the middleware of the rules that can be judged from what is logged.
+func (r *rulesRun) compile(f *config.File, l *logged) error {
+	client := logClient{r.clients.ip}
+	all, err := rules.Compile(f, client)
 	if err != nil {
 		return err
 	}
@@ -117,7 +122,7 @@ func (r *rulesRun) compile(f *config.File) error {
 		t := &tally{
 			rule:  rule,
 			limit: rule.Limit(),
-			report: RuleReport{Rule: rule.Rule, Blind: blind(rule, r.options.Host),
+			report: RuleReport{Rule: rule.Rule, Blind: l.blind(rule),
 				Outcome: Outcome{Policy: rule.Policy}},
 			clients: map[engine.Key]*ruleClient{},
 		}
@@ -125,7 +130,7 @@ func (r *rulesRun) compile(f *config.File) error {
 		if t.report.Blind != "" {
 			continue
 		}
-		t.report.Notes = notes(rule)
+		t.report.Notes = append(l.notes(rule), l.exemptNotes(f)...)
 		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now)); err != nil {
 			return err
 		}
@@ -133,7 +138,11 @@ func (r *rulesRun) compile(f *config.File) error {
 		limits = append(limits, t.limit)
 	}
 	if len(limits) > 0 {
-		r.limits, err = httplimit.New(limits)
+		var options []httplimit.Option
+		if exempt := rules.Exempt(f, client); exempt != nil {
+			options = append(options, httplimit.Skip(exempt))
+		}
+		r.limits, err = httplimit.New(limits, options...)
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func TestWhatALogCannotTell(t *testing.T) {
 - {name: header, rate: 1/h, match: {header: {X-Env: prod}}}
 - {name: key, rate: 1/h, key: header:X-API-Key}
 - {name: cookie, rate: 1/h, key: cookie:sid or none}
-- {name: tiers, rate: 1/h, tiers: {header: X-Plan, values: {b: {burst: 9}}}, cost: {header: X-Cost, default: 2, max: 3}}
+- {name: tiers, rate: 1/h, burst: 5, tiers: {header: X-Plan, values: {b: {burst: 9}}}, cost: {header: X-Cost, default: 2, max: 3}}
 - {name: bot, rate: 1/h, key: header:User-Agent, match: {header: {Referer: "*"}}}
 `
 	log := logLine("h", 0, "GET / HTTP/1.1", "200")
@@ -101,7 +101,7 @@ func TestWhatALogCannotTell(t *testing.T) {
 		"token bucket 1/h burst 5, by ip, for all requests",
 		"everybody is in the rule's own tier: the log does not hold X-Plan",
 		"every request costs 2: the log does not hold X-Cost",
-		"token bucket 1/h burst 5, by header:User-Agent or ip, for any header Referer",
+		"token bucket 1/h burst 1, by header:User-Agent or ip, for any header Referer",
 	}, remarks)
 	assert.Equal(t, uint64(1), r.Rules[5].Matched)
 	assert.Equal(t, uint64(0), r.Rules[6].Matched, "its referer is -")
@@ -292,4 +292,19 @@ func TestAKeyThatCannotSteerATerminal(t *testing.T) {
 	assert.Equal(t, `"a\x1b[2Jb"`, printable("a\x1b[2Jb"))
 	assert.Equal(t, "plain, ü", printable("plain, ü"))
 	assert.Len(t, printable(strings.Repeat("x", 1000)), 83)
+}
+
+// A replay leaves out what a server exempts, and says what it cannot know.
+func TestExemptionsOfALog(t *testing.T) {
+	const rules = `exempt: [{path: /health}, {client: 10.0.0.0/8, header: {X-Probe: "*"}}]
+trusted_proxies: 10.0.0.0/8
+rules: [{name: a, rate: 1/h, burst: 1, key: global, match: {not: {client: 192.0.2.1}}}]
+`
+	r := runRules(t, rules, logLine("192.0.2.2", 0, "GET /health HTTP/1.1", "200")+logLine("192.0.2.1", 0,
+		"GET / HTTP/1.1", "200")+
+		logLine("10.0.0.1", 0, "GET / HTTP/1.1", "200")+logLine("name.example", 0, "GET / HTTP/1.1",
+		"200"), RulesOptions{})
+	assert.Equal(t, [2]uint64{2, 1}, [2]uint64{r.Rules[0].Matched, r.Rules[0].Refused})
+	assert.Equal(t, []string{"requests that are exempt by header:X-Probe are counted: the log does not hold it"},
+		r.Rules[0].Notes)
 }

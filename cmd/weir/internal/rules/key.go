@@ -18,12 +18,15 @@ func partKey(sources config.KeyPart, client httplimit.KeyFunc, keepCase bool) (k
 	return key, err
 }
 
-func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool, fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
+func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool,
+	fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
 	switch s.Kind {
 	case config.SourceHeader:
 		return httplimit.Header(s.Name, fallback)
 	case config.SourceCookie:
 		return httplimit.Cookie(s.Name, fallback)
+	case config.SourceQuery:
+		return query(s.Name, fallback), nil
 	case config.SourceIP:
 		return client, nil
 	case config.SourcePath:
@@ -42,6 +45,21 @@ func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool, fallbac
 		return nil, nil // such a request the rule does not count
 	}
 	return nil, fmt.Errorf("a key of %s: there is no such source", s)
+}
+
+// query returns the key of a parameter of the query: of its first value that is not empty.
+func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
+	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+		for _, value := range config.QueryValues(r.URL, name) {
+			if value != "" {
+				return h.Key(value), true
+			}
+		}
+		if fallback == nil {
+			return engine.Key{}, false
+		}
+		return fallback(h, r)
+	}
 }
 
 // ClientIP returns what finds the address of a client as the file says.

@@ -2,8 +2,8 @@ package rules
 
 import "github.com/weir-go/weir/cmd/weir/internal/config"
 
-// Reads says what a rule looks at in a request, for requests of which not everything is known. Only headers, cookies
-// and the host are listed: every request has the others, which are its client, its method and its path.
+// Reads says what a rule looks at in a request, for requests of which not everything is known. Only headers, cookies,
+// query parameters and the host are listed: every request has the others, which are its client, method and path.
 type Reads struct {
 	Match []config.Source // to tell whether the rule is for the request
 	Key   []config.Source // to tell the bucket
@@ -13,16 +13,14 @@ type Reads struct {
 
 // Reads returns what the rule looks at.
 func (r *Rule) Reads() (all Reads) {
-	if len(r.Match.Hosts) > 0 {
-		all.Match = append(all.Match, config.Source{Kind: config.SourceHost})
-	}
-	for _, h := range r.Match.Headers {
-		all.Match = append(all.Match, header(h.Name))
+	all.Match = readsOf(&r.Match)
+	for i := range r.Match.Not {
+		all.Match = append(all.Match, readsOf(&r.Match.Not[i])...)
 	}
 	for _, part := range r.Key {
 		for _, s := range part {
 			switch s.Kind {
-			case config.SourceHeader, config.SourceCookie, config.SourceHost:
+			case config.SourceHeader, config.SourceCookie, config.SourceQuery, config.SourceHost:
 				all.Key = append(all.Key, s)
 			case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
 			}
@@ -33,6 +31,28 @@ func (r *Rule) Reads() (all Reads) {
 	}
 	if r.Cost.Header != "" {
 		all.Cost = []config.Source{header(r.Cost.Header)}
+	}
+	return all
+}
+
+// readsOf returns what a match looks at.
+func readsOf(m *config.Match) (all []config.Source) {
+	if len(m.Hosts) > 0 {
+		all = append(all, config.Source{Kind: config.SourceHost})
+	}
+	for _, f := range m.Headers {
+		all = append(all, header(f.Name))
+	}
+	for _, f := range m.Query {
+		all = append(all, config.Source{Kind: config.SourceQuery, Name: f.Name})
+	}
+	return all
+}
+
+// ExemptReads returns what the exemptions of a file look at.
+func ExemptReads(f *config.File) (all []config.Source) {
+	for i := range f.Exempt {
+		all = append(all, readsOf(&f.Exempt[i])...)
 	}
 	return all
 }

@@ -4,26 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
 
 // A Rule is a rule of a file with its key compiled.
 type Rule struct {
 	*config.Rule
-	parts []httplimit.KeyFunc // of the key
+	parts  []httplimit.KeyFunc // of the key
+	client config.AddrFunc
 }
 
-// Compile compiles the rules of a file, in their order. client is the key of a client's address, such as that of
-// [ClientIP]. An error is one that [config.Parse] would have found.
-func Compile(f *config.File, client httplimit.KeyFunc) ([]*Rule, error) {
+// A Client finds the address of the client of a request, and its key: a [httplimit.ClientIP] does.
+type Client interface {
+	Key(httplimit.Hasher, *http.Request) (engine.Key, bool)
+	Addr(*http.Request) netip.Addr
+}
+
+// Compile compiles the rules of a file, in their order. An error is one that [config.Parse] would have found.
+func Compile(f *config.File, client Client) ([]*Rule, error) {
 	all := make([]*Rule, len(f.Rules))
 	for i := range f.Rules {
-		rule := &Rule{Rule: &f.Rules[i]}
+		rule := &Rule{Rule: &f.Rules[i], client: client.Addr}
 		for _, sources := range rule.Key {
-			part, err := partKey(sources, client, rule.Match.KeepCase)
+			part, err := partKey(sources, client.Key, rule.Match.KeepCase)
 			if err != nil {
 				return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
 			}
@@ -38,12 +47,22 @@ func Compile(f *config.File, client httplimit.KeyFunc) ([]*Rule, error) {
 func (r *Rule) Limit() httplimit.Limit {
 	return httplimit.Limit{
 		Name:   r.Name,
-		Match:  r.Match.Meets,
+		Match:  func(request *http.Request) bool { return r.Match.Meets(request, r.client) },
 		Key:    httplimit.Join(r.parts...),
 		Cost:   cost(r.Cost),
 		Tier:   tier(r.Tiers),
 		Refund: refund(r.Refund),
 		Shadow: r.Shadow,
+	}
+}
+
+// Exempt returns what tells the requests that no rule of the file is for, for [httplimit.Skip]; nil if there are none.
+func Exempt(f *config.File, client Client) func(*http.Request) bool {
+	if len(f.Exempt) == 0 {
+		return nil
+	}
+	return func(r *http.Request) bool {
+		return slices.ContainsFunc(f.Exempt, func(m config.Match) bool { return m.IsCertain(r, client.Addr) })
 	}
 }
 

@@ -20,7 +20,7 @@ func compile(t *testing.T, text string) []*Rule {
 	require.NoError(t, err)
 	ip, err := ClientIP(file)
 	require.NoError(t, err)
-	all, err := Compile(file, ip.Key)
+	all, err := Compile(file, ip)
 	require.NoError(t, err)
 	return all
 }
@@ -47,12 +47,15 @@ rules:
   - {name: c, rate: 1/s, key: [ip, path, method, host, "cookie:id"]}
   - {name: d, rate: 1/s, key: global}
   - {name: e, rate: 1/s, key: header:X-Api-Key or global}
-  - {name: f, rate: 1/s, key: header:X-Api-Key or method}`)
+  - {name: f, rate: 1/s, key: header:X-Api-Key or method}
+  - {name: g, rate: 1/s, key: [ip, "query:token"]}`)
 	r := httptest.NewRequest(http.MethodPost, "http://API.example.com:80//x/../login", nil)
 	r.RemoteAddr = "[2001:db8::1]:80"
 	r.AddCookie(&http.Cookie{Name: "id", Value: "7"})
 	withHeader := r.Clone(t.Context())
 	withHeader.Header.Set("X-Api-Key", "alice")
+	withQuery := r.Clone(t.Context())
+	withQuery.URL.RawQuery = "x=1&token=&token=a+b%26c"
 	for _, c := range []struct {
 		rule  int
 		r     *http.Request
@@ -68,6 +71,7 @@ rules:
 		{4, r, []string{""}},
 		{5, withHeader, []string{"alice"}},
 		{5, r, []string{"POST"}},
+		{6, withQuery, []string{"2001:db8::1", "a b&c"}},
 	} {
 		rule := all[c.rule]
 		l := rule.Limit()
@@ -105,7 +109,7 @@ rules:
     cost: {header: X-Cost, default: 2, max: 5}
     refund_status: [2xx, 404]
     tiers: {header: X-Plan, values: {gold: {burst: 20}}}
-  - {name: two, rate: 1/s, cost: 2}`)
+  - {name: two, rate: 2/s, cost: 2}`)
 	plain := all[0].Limit()
 	assert.Nil(t, plain.Cost)
 	assert.Nil(t, plain.Tier)
@@ -133,18 +137,19 @@ func TestReads(t *testing.T) {
 	all := compile(t, `
 rules:
   - name: all
-    rate: 1/s
-    match: {host: a.example, header: {X-Env: prod}, path: /a, method: GET}
-    key: [ip, path, method, host, cookie:id or header:X-Key]
+    rate: 2/s
+    match: {host: a.example, header: {X-Env: prod}, path: /a, method: GET, query: {q: 1}, not: {header: {X-No: 1}}}
+    key: [ip, path, method, host, cookie:id or header:X-Key, query:p]
     cost: {header: X-Cost, max: 2}
     tiers: {header: X-Plan, values: {gold: {burst: 20}}}
   - {name: nothing, rate: 1/s, match: {path: /a}}`)
 	host := config.Source{Kind: config.SourceHost}
 	assert.Equal(t, Reads{
-		Match: []config.Source{host, header("X-Env")},
-		Key:   []config.Source{host, {Kind: config.SourceCookie, Name: "id"}, header("X-Key")},
-		Tier:  []config.Source{header("X-Plan")},
-		Cost:  []config.Source{header("X-Cost")},
+		Match: []config.Source{host, header("X-Env"), {Kind: config.SourceQuery, Name: "q"}, header("X-No")},
+		Key: []config.Source{host, {Kind: config.SourceCookie, Name: "id"}, header("X-Key"),
+			{Kind: config.SourceQuery, Name: "p"}},
+		Tier: []config.Source{header("X-Plan")},
+		Cost: []config.Source{header("X-Cost")},
 	}, all[0].Reads())
 	assert.Equal(t, Reads{}, all[1].Reads())
 }

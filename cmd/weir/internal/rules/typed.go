@@ -41,6 +41,10 @@ func write(r *http.Request, s config.Source, text string) {
 		r.Header.Set(s.Name, text)
 	case config.SourceCookie:
 		r.AddCookie(&http.Cookie{Name: s.Name, Value: text})
+	case config.SourceQuery:
+		values := r.URL.Query()
+		values.Set(s.Name, text)
+		r.URL.RawQuery = values.Encode()
 	case config.SourcePath:
 		r.URL.Path = text
 	case config.SourceMethod:

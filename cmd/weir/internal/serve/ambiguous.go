@@ -10,17 +10,21 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// fieldsRead are the headers and cookies that the rules of a file read one value of, whether they read the host, and
+// fieldsRead are the headers, cookies and query parameters that the rules of a file read one value of, whether they read the host, and
 // whether paths must have one reading only.
 type fieldsRead struct {
 	headers []string // canonical
 	cookies []string
+	query   []string
 	host    bool
 	path    bool
 }
 
 func newFieldsRead(f *config.File, all []*rules.Rule) fieldsRead {
 	read := fieldsRead{path: f.AmbiguousPaths == config.AmbiguousRefuse}
+	for _, s := range rules.ExemptReads(f) {
+		read.host = read.host || s.Kind == config.SourceHost
+	}
 	for _, rule := range all {
 		reads := rule.Reads()
 		for _, s := range reads.Match {
@@ -45,6 +49,10 @@ func (read *fieldsRead) add(s config.Source) {
 		if !slices.Contains(read.cookies, s.Name) {
 			read.cookies = append(read.cookies, s.Name)
 		}
+	case config.SourceQuery:
+		if !slices.Contains(read.query, s.Name) {
+			read.query = append(read.query, s.Name)
+		}
 	case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
 	}
 }
@@ -66,6 +74,11 @@ func (read *fieldsRead) check(r *http.Request) error {
 	for _, name := range read.cookies {
 		if _, ok := httplimit.CookieValue(r, name); !ok {
 			return fmt.Errorf("the cookie %s is there twice, with different values", name)
+		}
+	}
+	for _, name := range read.query {
+		if values := config.QueryValues(r.URL, name); len(slices.Compact(values)) > 1 {
+			return fmt.Errorf("the query parameter %s is there twice, with different values", name)
 		}
 	}
 	return nil

@@ -56,9 +56,10 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.ip, err = rules.ClientIP(file); err != nil {
 		return nil, err
 	}
-	if g.rules, err = rules.Compile(file, g.ip.Key); err != nil {
+	if g.rules, err = rules.Compile(file, g.ip); err != nil {
 		return nil, err
 	}
+	g.requests = newRequestLog(file, g.ip, s.config.Log)
 	if g.limits, err = s.middleware(g, a); err != nil {
 		return nil, err
 	}
@@ -122,9 +123,18 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 		limits[i] = g.limitOf(rule)
 	}
 	options := answerOptions(g.file)
-	if a != nil {
-		options = append(options, httplimit.ObserveWith(a), httplimit.OnLimited(a.Limited))
+	if exempt := rules.Exempt(g.file, g.ip); exempt != nil {
+		options = append(options, httplimit.Skip(exempt))
 	}
+	onLimited := g.requests.refused
+	if a != nil {
+		options = append(options, httplimit.ObserveWith(a))
+		onLimited = func(r *http.Request, c httplimit.Check) {
+			g.requests.refused(r, c)
+			a.Limited(r, c)
+		}
+	}
+	options = append(options, httplimit.OnLimited(onLimited))
 	if s.config.Clock != nil {
 		options = append(options, httplimit.Clock(s.config.Clock))
 	}
@@ -134,7 +144,8 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 // admitted counts what comes through the limits.
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.counts.allowed.Add(1)
+		s.traffic.allowed.Add(1)
+		exchangeOf(r).by = byUpstream
 		next.ServeHTTP(w, r)
 	})
 }
@@ -160,8 +171,8 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 		if t := before.transports[key]; t != nil {
 			g.transports[key] = t.acquire()
 		} else {
-			g.transports[key] = newRefcounted(key.newTransport(), (*http.Transport).CloseIdleConnections)
+			g.transports[key] = newRefcounted(key.newTransport(&s.upstreams), (*http.Transport).CloseIdleConnections)
 		}
 	}
-	return newProxy(u, g.transports[key].value, g.file, g.ip, &s.counts, s.config.Log)
+	return newProxy(u, g.transports[key].value, g.file, g.ip, s.traffic, s.config.Log)
 }

@@ -5,17 +5,26 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // A clientBody is the body of a request. It notes an error of the client's side, which the transport reports like a
-// failure of the upstream.
+// failure of the upstream, and bounds the time that the client may take.
 type clientBody struct {
 	io.ReadCloser
+	pace   *pace                 // nil for no bound
 	broken atomic.Pointer[error] // written by the transport's goroutine
 }
 
+// Read implements [io.Reader].
 func (b *clientBody) Read(into []byte) (int, error) {
+	if b.pace != nil {
+		b.pace.begin()
+	}
 	n, err := b.ReadCloser.Read(into)
+	if b.pace != nil {
+		b.pace.end(n, err)
+	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, http.ErrBodyReadAfterClose) {
 		b.broken.CompareAndSwap(nil, &err)
 	}
@@ -28,4 +37,52 @@ func (b *clientBody) err() error {
 		return *err
 	}
 	return nil
+}
+
+const (
+	// paceGrace is how long a body may take beyond what its bytes allow.
+	paceGrace = 10 * time.Second
+	// paceStep is how far a deadline is from the right one at most. To set one for every read would cost more.
+	paceStep = time.Second
+)
+
+// A pace is the least rate at which a body must come. It counts the time in which weir waits for the client, and not
+// that in which the upstream does not take what has come. It is used by one goroutine at a time.
+type pace struct {
+	control *http.ResponseController
+	rate    int       // bytes a second
+	timeout time.Time // the end of read_timeout; zero for none
+
+	bytes    int64
+	waited   time.Duration
+	began    time.Time // of the present read
+	deadline time.Time // that is set
+}
+
+// begin is called before a read, and sets its deadline.
+func (p *pace) begin() {
+	p.began = time.Now()
+	allowed := paceGrace + time.Duration(float64(p.bytes)/float64(p.rate)*float64(time.Second))
+	deadline := p.began.Add(max(allowed-p.waited, 0))
+	if !p.timeout.IsZero() && deadline.After(p.timeout) {
+		deadline = p.timeout
+	}
+	if late := deadline.Sub(p.deadline); late >= paceStep || late < 0 {
+		p.set(deadline)
+	}
+}
+
+// end is called after a read. The deadline must not last longer than the body: net/http goes on reading to notice a
+// client that leaves.
+func (p *pace) end(n int, err error) {
+	p.bytes += int64(n)
+	p.waited += time.Since(p.began)
+	if err != nil {
+		p.set(p.timeout)
+	}
+}
+
+func (p *pace) set(deadline time.Time) {
+	p.deadline = deadline
+	_ = p.control.SetReadDeadline(deadline) // of a writer that has none the body has no bound
 }

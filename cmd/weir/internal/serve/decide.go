@@ -36,7 +36,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
-	s.counts.requests.Add(1)
+	s.traffic.requests.Add(1)
 	if err := g.read.check(described); err != nil {
 		fail(w, r, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())
 		return
@@ -46,7 +46,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		decision.Refuse(&otherStatus{w, status}, described)
 		return
 	}
-	s.counts.allowed.Add(1)
+	s.traffic.allowed.Add(1)
 	decision.WriteHeaders(w.Header())
 	w.WriteHeader(http.StatusOK)
 }

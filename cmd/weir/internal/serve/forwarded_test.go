@@ -98,7 +98,8 @@ rules:
 		assert.Contains(t, got.body, "The request is ambiguous: the ", fmt.Sprint(i))
 	}
 	assert.Zero(t, asked)
-	assert.Equal(t, "200", s.statuses(1, "X-API-Key: good", "X-API-Key: good", "Cookie: id=1", "Cookie: id=1", "X: 1", "X: 2"))
+	assert.Equal(t, "200", s.statuses(1, "X-API-Key: good", "X-API-Key: good", "Cookie: id=1", "Cookie: id=1", "X: 1",
+		"X: 2"))
 
 	d, ask := startDecide(t, "rules: [{name: a, rate: 1/h, key: header:X-API-Key}]")
 	require.NotNil(t, d)

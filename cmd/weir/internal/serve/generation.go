@@ -26,6 +26,7 @@ type generation struct {
 	transports map[transportKey]*refcounted[*http.Transport]
 	read       fieldsRead
 	limits     *httplimit.Middleware
+	requests   *requestLog
 	handler    http.Handler // the limits, and the routes behind them
 	shown      []admin.Rule // to the administrator
 
@@ -85,7 +86,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"its upstreams only")
 		return
 	}
-	s.counts.requests.Add(1)
+	s.traffic.requests.Add(1)
+	s.traffic.inFlight.Add(1)
+	x, r := newExchange(w, r)
+	w = x
+	defer func() { // also if the handler panics, which cuts the connection off
+		s.traffic.inFlight.Add(-1)
+		s.traffic.ended(x)
+		g.requests.answered(x, r)
+	}()
 	if err := g.read.check(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -30,7 +31,8 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		t.Skipf("the system allows %d open files, %d are needed", files.Max, idle+spare)
 	}
 	const rules = "rules: [{name: a, rate: 1/m, burst: 30000, max_keys: 100}]"
-	s := start(t, rules)
+	s := start(t, "server: {max_connections: 0}\n"+rules)
+	before := memory()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(program)
@@ -51,7 +53,10 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	assert.Equal(t, served, report())
 	assert.Equal(t, int64(idle), s.connections.open.Load())
 	assert.Equal(t, "200", s.statuses(1))
-	s.change("server: {idle_timeout: 3m}\n" + rules)
+	each := (memory() - before) / idle
+	t.Logf("an idle connection takes %d bytes", each)
+	assert.Less(t, each, 36<<10, "docs/operations.md says 35 KB")
+	s.change("server: {idle_timeout: 3m, max_connections: 0}\n" + rules)
 	_, err = io.WriteString(orders, "again\n")
 	require.NoError(t, err)
 	assert.Equal(t, served, report(), "over the same connections")
@@ -59,6 +64,15 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	assert.Zero(t, s.connections.open.Load())
 	require.NoError(t, orders.Close())
 	assert.NoError(t, cmd.Wait())
+}
+
+// memory returns the bytes that objects and the stacks of goroutines take.
+func memory() int {
+	runtime.GC()
+	runtime.GC() // the first one shrinks stacks
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapInuse + stats.StackInuse)
 }
 
 // idleClients is the variable that makes this program the clients of a server.

@@ -10,6 +10,9 @@ import (
 
 // fail answers a request that cannot be served, in the format of refusals.
 func fail(w http.ResponseWriter, r *http.Request, body config.Body, status int, detail string) {
+	if x := exchangeOf(r); x != nil {
+		x.by = byWeir
+	}
 	if httplimit.IsGRPC(r) {
 		failGRPC(w, grpcCode(status), detail)
 		return

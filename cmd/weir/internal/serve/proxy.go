@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,6 +10,8 @@ import (
 	"net/http/httputil"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/httplimit"
 )
@@ -18,14 +19,21 @@ import (
 // proxy passes admitted requests to an upstream.
 type proxy struct {
 	reverse httputil.ReverseProxy
-	body    config.Body // of our own answers
-	counts  *counters
+	server  *config.Server // the bounds of requests
+	body    config.Body    // of our own answers
+	name    string         // of the upstream, in the log and in metrics
+	traffic *traffic
+	seconds prometheus.Observer // until the header of the answer
 	log     *slog.Logger
 }
 
 func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip *httplimit.ClientIP,
-	counts *counters, log *slog.Logger) *proxy {
-	p := &proxy{body: f.Response.Body, counts: counts, log: log.With("upstream", u.URL.Redacted())}
+	traffic *traffic, log *slog.Logger) *proxy {
+	name := u.URL.Redacted()
+	p := &proxy{
+		server: &f.Server, body: f.Response.Body, name: name, traffic: traffic,
+		seconds: traffic.header.WithLabelValues(name), log: log.With("upstream", name),
+	}
 	forward := newForwarder(u, f, ip)
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -36,6 +44,7 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 			forward.set(r)
 		},
 		Transport:      transport,
+		BufferPool:     answerBuffers,
 		ModifyResponse: p.answered,
 		ErrorHandler:   p.unanswered,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // watchedBody logs it better
@@ -43,47 +52,50 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 	return p
 }
 
-// An exchange is what must be known of a request when its answer comes.
-type exchange struct {
-	header   http.Header // weir's own of the answer
-	client   *clientBody
-	deadline time.Time // of a gRPC call; zero for none
-}
-
-// expired reports whether the client of a gRPC call has given up, or is about to.
-func (x *exchange) expired() bool { return !x.deadline.IsZero() && !time.Now().Before(x.deadline) }
-
-type exchangeKey struct{}
-
-func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
-
 // ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
-	x := &exchange{
-		header: maps.Clone(w.Header()), client: &clientBody{ReadCloser: r.Body}, deadline: grpcDeadline(r),
+	x := exchangeOf(r)
+	if h := w.Header(); len(h) > 0 {
+		x.header = maps.Clone(h)
+		clear(h)
 	}
-	clear(w.Header())
+	x.deadline, x.passed = grpcDeadline(r), time.Now()
 	stripUpgrade(r)
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if r.Body != http.NoBody {
-		r.Body = x.client
+		x.client.ReadCloser, x.client.pace = r.Body, p.pace(w, r)
+		r.Body = &x.client
 	}
 	p.reverse.ServeHTTP(w, r)
+}
+
+// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for hours.
+func (p *proxy) pace(w http.ResponseWriter, r *http.Request) *pace {
+	if p.server.MinBodyRate == 0 || httplimit.IsGRPC(r) {
+		return nil
+	}
+	pace := &pace{control: http.NewResponseController(w), rate: p.server.MinBodyRate}
+	if p.server.ReadTimeout > 0 {
+		pace.timeout = time.Now().Add(p.server.ReadTimeout)
+	}
+	return pace
 }
 
 // answered looks at the head of an answer.
 func (p *proxy) answered(response *http.Response) error {
 	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
 	// which limits are weir's.
-	maps.Copy(response.Header, exchangeOf(response.Request).header)
+	x := exchangeOf(response.Request)
+	p.seconds.Observe(time.Since(x.passed).Seconds())
+	maps.Copy(response.Header, x.header)
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		if response.Request.Header.Get("Upgrade") == "" {
 			return errors.New("the upstream changes the protocol, for which it was not asked")
 		}
 		return nil // no body but a connection, which either side may end
 	}
-	response.Body = &watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
+	x.body = watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
+	response.Body = &x.body
 	return nil
 }
 
@@ -106,21 +118,23 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
-	p.failed(r, err)
 	if errors.As(err, &slow) && slow.Timeout() {
+		p.failed(r, "timeout", err)
 		fail(w, r, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
 		return
 	}
+	p.failed(r, "unanswered", err)
 	fail(w, r, p.body, http.StatusBadGateway, "The upstream server did not answer")
 }
 
 // failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not
 // one.
-func (p *proxy) failed(r *http.Request, err error) {
+func (p *proxy) failed(r *http.Request, reason string, err error) {
 	if r.Context().Err() != nil || exchangeOf(r).expired() {
 		return
 	}
-	p.counts.upstreamFailures.Add(1)
+	p.traffic.upstreamFailures.Add(1)
+	p.traffic.failures.WithLabelValues(p.name, reason).Inc()
 	p.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
 }
 
@@ -135,7 +149,7 @@ type watchedBody struct {
 func (b *watchedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if err != nil && !errors.Is(err, io.EOF) && exchangeOf(b.request).client.err() == nil {
-		b.proxy.failed(b.request, err)
+		b.proxy.failed(b.request, "broken", err)
 	}
 	return n, err
 }

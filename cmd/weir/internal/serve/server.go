@@ -26,14 +26,17 @@ type Config struct {
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
+	// OpenFiles is for tests: how many files the process may have open. 0 means what the system says.
+	OpenFiles uint64
 }
 
 // Server is a server at work. Make one with [Start], then call [Server.Run].
 type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
-	counts      counters
+	traffic     *traffic
 	connections *connLimit
+	upstreams   upstreamConns
 	loaded      sum // of the first file
 
 	admin    atomic.Pointer[admin.Admin]
@@ -55,10 +58,13 @@ type Server struct {
 
 // Start binds the ports and serves. After an error nothing is left open.
 func Start(c Config) (*Server, error) {
+	if c.OpenFiles == 0 {
+		c.OpenFiles = openFiles()
+	}
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, connections: newConnLimit(c.Log), failed: make(chan error, 1)}
+	s := &Server{config: c, traffic: newTraffic(), connections: newConnLimit(c.Log), failed: make(chan error, 1)}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})
 	s.reloaded.Store(&admin.Reload{})
@@ -115,6 +121,6 @@ func (s *Server) Run(ctx context.Context) error {
 	unwatch()
 	watch.Wait()
 	s.stop()
-	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.counts.summary()...)
+	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.traffic.summary()...)
 	return err
 }

@@ -67,7 +67,10 @@ func (c *socketChanges) abandon() {
 
 // applySockets makes the changes.
 func (s *Server) applySockets(changes *socketChanges, f *config.File) {
-	s.connections.most.Store(int64(f.Server.MaxConnections))
+	budget := newBudget(s.config.OpenFiles, &f.Server)
+	budget.warn(s.config.OpenFiles, s.config.Log)
+	s.connections.most.Store(budget.clients)
+	s.upstreams.most.Store(budget.upstreams)
 	s.sockets = nil
 	for _, change := range changes.wanted {
 		if change.bound || !change.socket.server.endpoint.equal(change.endpoint) {
@@ -90,10 +93,14 @@ func (s *Server) serveOn(change socketChange) {
 	next := newHTTPServer(change.endpoint, s.handler(change.endpoint.role), s.base, s.config.Log)
 	next.certificate.Store(change.certificate)
 	var limit *connLimit
+	var proxied *proxyProtocol
 	if change.endpoint.role == clients {
 		limit = s.connections
+		if change.endpoint.listener.ProxyProtocol {
+			proxied = &proxyProtocol{s.trustsPeer, change.endpoint.server.ReadHeaderTimeout}
+		}
 	}
-	if before := change.socket.setServer(next, limit, s.fail); before != nil {
+	if before := change.socket.setServer(next, limit, proxied, s.fail); before != nil {
 		s.retired = append(s.retired, before)
 	}
 	if change.bound {

@@ -21,15 +21,15 @@ func transportOf(u *config.Upstream) transportKey {
 
 // newTransport returns the connections to an upstream. With its bounds an upstream that hangs cannot hold a client
 // forever. An answer that has begun may take as long as the upstream wants.
-func (k transportKey) newTransport() *http.Transport {
+func (k transportKey) newTransport(conns *upstreamConns) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)
 	protocols.SetHTTP2(!k.h2c)
 	protocols.SetUnencryptedHTTP2(k.h2c)
-	return &http.Transport{
+	t := &http.Transport{
 		// The upstream is asked directly, whatever HTTP_PROXY says.
-		Proxy:                 nil,
-		DialContext:           (&net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}).DialContext,
+		Proxy: nil,
+
 		TLSHandshakeTimeout:   k.connectTime,
 		ResponseHeaderTimeout: k.respondTime,
 		IdleConnTimeout:       90 * time.Second,
@@ -38,4 +38,7 @@ func (k transportKey) newTransport() *http.Transport {
 		Protocols:             protocols,
 		DisableCompression:    true, // bodies pass as the two ends agree
 	}
+	dialer := &net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}
+	t.DialContext = conns.dialer(dialer.DialContext, t.CloseIdleConnections)
+	return t
 }

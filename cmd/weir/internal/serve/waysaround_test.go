@@ -56,7 +56,8 @@ func TestNoWayAroundAPath(t *testing.T) {
 		assert.Equal(t, 429, s.raw("GET "+path), path)
 	}
 	assert.Equal(t, 200, s.raw("GET /users/1/search"))
-	for _, path := range []string{"/users/1%2f2/search", "/users/%2e%2e/search", "/users/%2e/search", "/USERS/2/search/"} {
+	for _, path := range []string{"/users/1%2f2/search", "/users/%2e%2e/search", "/users/%2e/search",
+		"/USERS/2/search/"} {
 		assert.Equal(t, 429, s.raw("GET "+path), path)
 	}
 }
@@ -66,7 +67,8 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 	s := start(t, strict+one)
 	assert.Equal(t, 200, s.raw("GET /a/b/"))
 	assert.Equal(t, 400, s.raw("GET /a%2fb"))
-	assert.Contains(t, s.get("/a;b").body, "The request is ambiguous: servers read its path in several ways, because of a semicolon")
+	assert.Contains(t, s.get("/a;b").body,
+		"The request is ambiguous: servers read its path in several ways, because of a semicolon")
 	s.change(one)
 	assert.Equal(t, 200, s.raw("GET /a%2fb"))
 
@@ -74,5 +76,26 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 	for uri, want := range map[string]int{"/a/%2e%2e/b": 400, "/a/b": 200} {
 		assert.Equal(t, want, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+uri).StatusCode, uri)
 	}
-	assert.Equal(t, 403, ask("/decide?status=403", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /a;b").StatusCode, "nginx")
+	assert.Equal(t, 403, ask("/decide?status=403", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /a;b").StatusCode,
+		"nginx")
+}
+
+// Exempt requests have no limit, and each rule leaves out what it is not for.
+func TestExemptions(t *testing.T) {
+	s := start(t, `exempt: {path: /health}
+rules:
+  - {name: all, rate: 1/h, burst: 2, key: global, match: {not: {path: /static/, method: GET}}}
+  - {name: token, rate: 1/h, burst: 1, key: query:token or none}`)
+	for range 5 {
+		assert.Equal(t, 200, s.raw("GET /health"))
+		assert.Equal(t, 200, s.raw("GET /static/x"))
+	}
+	assert.Equal(t, 200, s.raw("GET /?token=a"))
+	assert.Equal(t, 200, s.raw("GET /health?token=a"), "from every rule")
+	assert.Equal(t, 400, s.raw("GET /?token=b&token=c"), "two values")
+	assert.Equal(t, 200, s.raw("GET /static/%2e%2e/login"), "the second of two")
+	for _, line := range []string{"GET /static/../login", "POST /static/x", "GET /HEALTH", "GET /health;/../login",
+		"GET //health"} {
+		assert.Equal(t, 429, s.raw(line), line)
+	}
 }

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// Refund gives n tokens back to the key: for a request that was admitted and then cost
+// less, or nothing. What was not taken is not given: a key never has more than the limit. It
+// is shorthand for RefundKey(l.Key(key), n).
+//
+// It does not say which request the tokens are for. So it gives back what is certain never to let through more than the
+// limit of those that are not given back, if the request was in the present window of a fixed window, and in the present
+// window or the one before of a sliding window counter; a sliding window log forgets the oldest
+// requests in the window. While reservations ([Limiter.Reserve]) wait for their time a bucket takes nothing back. To
+// give back just what one request took, and all that it may, take with [Limiter.TakeReceipt].
+func (l *Limiter) Refund(key string, n uint64) { l.RefundKey(l.Key(key), n) }
+
+// RefundKey is [Limiter.Refund] for a key that is hashed already.
+func (l *Limiter) RefundKey(k Key, n uint64) {
+	if n > 0 {
+		l.table.Refund(l.table.Find(k.hash), l.clock.surely(), n, k.tier, atomicbucket.Receipt{})
+	}
+}
+
+// RefundAt is RefundKey at a time that the caller supplies: see [Limiter.TakeAt]. At a time that is further ahead than
+// [MaxLead] nothing is given back, and that is an error.
+func (l *Limiter) RefundAt(k Key, n uint64, now time.Time) error {
+	nanos, clock, early := l.instant(now)
+	if early > 0 {
+		return tooEarly("RefundAt", now, early)
+	}
+	if n > 0 {
+		l.table.RefundAt(l.table.Find(k.hash), nanos, clock, n, k.tier, atomicbucket.Receipt{})
+	}
+	return nil
+}
+
+// tooEarly is the error for a time that is too far ahead.
+func tooEarly(verb string, now time.Time, early time.Duration) error {
+	return fmt.Errorf("engine: %s(%v): that is %v ahead of the limiter's clock: want at most %v", verb, now, early+MaxLead, MaxLead)
+}
+
+// A Receipt is for what one take took: see [Limiter.TakeReceipt]. The zero Receipt is for nothing. It is not safe for
+// concurrent use, and must not be copied once it is in use: a copy would give back the same tokens again.
+type Receipt struct {
+	limiter *Limiter
+	key     Key
+	n       uint64 // tokens that have not been given back
+	of      atomicbucket.Receipt
+}
+
+// TakeReceipt is [Limiter.TakeKey] with a receipt for what was taken, by which it can be given back later. It does not
+// allocate.
+func (l *Limiter) TakeReceipt(k Key, n uint64) (Decision, Receipt) {
+	var a Answer
+	l.takeReceipt(&a, k, n)
+	return a.Decision, a.Receipt
+}
+
+func (l *Limiter) takeReceipt(a *Answer, k Key, n uint64) {
+	a.Receipt = Receipt{}
+	if o := l.take(&a.Decision, k, n); o.Plan != nil && o.Verdict == shard.Admitted {
+		a.Receipt = Receipt{l, k, n, o.Receipt(k.tier)}
+	}
+}
+
+// Refund gives n of the tokens back that the take took, or all of those that were not given back yet if they are fewer.
+// The record of the key becomes what it would be had they never been taken, or where that is not known any more rather
+// less than that:
+//
+//   - A token bucket gives back what is not back already: nothing if it would have been full by now, or if others have
+//     reserved ([Limiter.Reserve]) behind the take and wait for their time.
+//   - A fixed window gives nothing if it is not the take's window any more. If nothing else was taken in it the window is
+//     over, and the next request begins one.
+//   - A sliding window counter gives back to the window in which the take was.
+//   - A sliding window log forgets just this request.
+//   - A key that was forgotten or reset, and a limiter whose policy was changed since, gives back nothing; a log does.
+func (r *Receipt) Refund(n uint64) {
+	if n = min(n, r.n); n > 0 {
+		l := r.limiter
+		o := l.table.Refund(l.table.Find(r.key.hash), l.clock.surely(), n, r.key.tier, r.of)
+		r.n, r.of = r.n-n, r.of.Less(n, o.State)
+	}
+}
