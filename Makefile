@@ -179,6 +179,7 @@ bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, RO
 	@CI=1 .ci/install wrk "the load" wrk
 	@CI=1 .ci/install nginx "one of the proxies" nginx-light
 	@CI=1 .ci/install haproxy "one of the proxies" haproxy
+	@CI=1 .ci/install caddy "one of the proxies" caddy
 	cd bench && go build -o ../$(BIN)/weir-bench-proxy ./cmd/weir-bench-proxy
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 

@@ -123,6 +123,10 @@
 // latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If sweeps left records
 // for longer, these would look indebted again.
 //
+// The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
+// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other call
+// is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
+//
 // R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
 // full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the
 // claimer's take, a claimer that finds its record committed could not know whether it was admitted.
