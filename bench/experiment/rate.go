@@ -71,7 +71,8 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 }
 
 // alternate gives the deciders so many turns.
-func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int, samples []measure.Sample) {
+func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int,
+	samples []measure.Sample) {
 	for range turns {
 		for i, d := range deciders {
 			samples[i].Add(measure.For(turn, d, requests))

@@ -127,7 +127,8 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 }
 
 // weirOf is Weir by another policy. The table of an aged row has no further options.
-func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
+func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (
+	*engine.Limiter, error) {
 	if r.Aged {
 		return openAged(r, policy, clock)
 	}
