@@ -57,6 +57,10 @@ func Find(rule *config.Rule, trace *replay.Trace, percent float64, progress func
 		return nil, err
 	}
 	c := &Curve{Percent: percent, Requests: uint64(len(requests.all)), Keys: requests.keys, Best: -1}
+	if rule.Constant != config.Counted {
+		c.Reason = fmt.Sprintf("its rate is %v, and there is nothing to find", rule.Constant)
+		return c, nil
+	}
 	if c.Requests == 0 {
 		c.Reason = "the rule counts no request of this log"
 		return c, nil
