@@ -166,13 +166,13 @@ vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
 EXCERPT := $(CURDIR)/cmd/weir/internal/replay/testdata/apache_access_excerpt.log
 bench_to = mkdir -p $(BIN) && WEIR_ACCESS_LOG=$${WEIR_ACCESS_LOG:-$(EXCERPT)} $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
 
-bench: build ## weir beside its floor and other libraries, some eight minutes; a page and JSON in bin/
+bench: build ## weir beside its floor and other libraries, some twelve minutes; a page and JSON in bin/
 	$(call bench_to)
 
 bench-quick: build ## the same in two minutes: the targets, and a few libraries
 	$(call bench_to,--quick)
 
-bench-full: build ## the same with everything, more than an hour
+bench-full: build ## the same with everything, an hour and a half
 	$(call bench_to,--full)
 
 bench-guard: begin ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
