@@ -33,8 +33,8 @@
 // none allocates. Decisions are linearizable, key by key.
 //
 // Honest time: a key gets at most burst + rate*t through in any time t of the
-// limiter's clock, or what its window allows. A clock that reads late can refuse early; nothing is admitted
-// early. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
+// limiter's clock, or what its window allows. A clock that reads late makes that burst + rate * (t + lateness) in real
+// time: none does but [ClockCoarse]. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
 //
 // Errors come from what is set up and from what may wait, never from a decision. They name
 // the value and the range.
