@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/document"
+	"github.com/weir-go/weir/redislimit/sim"
 )
 
 // These tests run the commands of the documents. (Package docs has the other tests of the documents. Go's cache of test
@@ -71,4 +74,28 @@ func TestRequestsOfTheREADME(t *testing.T) {
 		made++
 	}
 	assert.Equal(t, 1, made)
+}
+
+// TestDocumentedTableOfTheSimulator: the table of distributed.md is what `weir sim` finds at each load.
+func TestDocumentedTableOfTheSimulator(t *testing.T) {
+	program := build(t)
+	var table strings.Builder
+	for _, load := range []string{"0.8", "2", "10"} {
+		got := run(t, program, "", "sim", "--json", "--load", load)
+		require.Equal(t, 0, got.status, got.stderr)
+		var r sim.Report
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+		for _, o := range r.Results {
+			held := "holds"
+			if !o.Holds {
+				held = "broken"
+			}
+			fmt.Fprintf(&table, "| %sx | %s | %s | %.3f %% | %.1f | %.1f | %.0f %s |\n", load, o.Title,
+				percent(o.FirstOfLimit), 100*o.RefusedShare, o.FirstAsked, o.Worst, o.WorstBound, held)
+		}
+	}
+	texts, err := document.Read("../..")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| [0-9.]+x \| .*\n`).FindAllString(texts["docs/distributed.md"], -1)
+	assert.Equal(t, table.String(), strings.Join(rows, ""), "weir sim (expected), and docs/distributed.md (actual)")
 }
