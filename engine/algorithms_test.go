@@ -433,7 +433,8 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog { // nor by SetPolicy, and then nothing has changed
+		// Nor by SetPolicy, and then nothing has changed.
+		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog {
 			var good Policy
 			for _, a := range algorithms {
 				if p := a.policy(100); p.algorithm == c.policy.algorithm && !p.aligned {

@@ -13,8 +13,8 @@ import (
 
 // A budget divides the files that the process may have open. A connection is a file, to a client or to an upstream.
 //
-//   - reserve is for all else: listeners, the rule file, the administrator's connections, those of other proxies that ask,
-//     and the store's. So the administrator can look at a server that is full.
+//   - reserve is for all else: listeners, the rule file, the administrator's connections, those of other proxies that
+//     ask, and the store's. So the administrator can look at a server that is full.
 //   - Clients get half of the rest, unless the rule file says max_connections.
 //   - Upstreams get what is left. Over HTTP/2 one client can have many requests under way, a connection to an upstream
 //     each.
