@@ -158,8 +158,10 @@ release-check: begin ## import and install what the tree would publish, as stran
 vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
 	$(call each,vulncheck,go run $(GOVULNCHECK) ./...)
 
-# Prints the table and leaves a page with charts and the figures in bin/.
-bench_to = mkdir -p $(BIN) && $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
+# Prints the table and leaves a page with charts and the figures in bin/. The access log is that of WEIR_ACCESS_LOG, or an
+# excerpt of a public one.
+EXCERPT := $(CURDIR)/cmd/weir/internal/replay/testdata/apache_access_excerpt.log
+bench_to = mkdir -p $(BIN) && WEIR_ACCESS_LOG=$${WEIR_ACCESS_LOG:-$(EXCERPT)} $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
 
 bench: build ## weir beside its floor and other libraries, some eight minutes; a page and JSON in bin/
 	$(call bench_to)
@@ -177,6 +179,7 @@ bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, RO
 	@CI=1 .ci/install wrk "the load" wrk
 	@CI=1 .ci/install nginx "one of the proxies" nginx-light
 	@CI=1 .ci/install haproxy "one of the proxies" haproxy
+	@CI=1 .ci/install caddy "one of the proxies" caddy
 	cd bench && go build -o ../$(BIN)/weir-bench-proxy ./cmd/weir-bench-proxy
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 

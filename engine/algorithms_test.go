@@ -312,16 +312,80 @@ func TestStaleTimes(t *testing.T) {
 	})
 }
 
-// A time far ahead is believed: the limit is there again, and time does not go back.
+// A clock that leaps ahead is believed: the limit is there again, and time does not go back.
 func TestLeapingTimes(t *testing.T) {
-	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
-		for _, at := range []int64{1_700_000_000, 1_700_100_000, 1_800_000_000, 3_000_000_000, 9_000_000_000} {
+		for _, at := range []int64{1_700_000_100, 1_700_100_000, 1_800_000_000, 3_000_000_000, 9_000_000_000} {
+			h.advance(time.Unix(at, 0).Sub(h.now()))
 			require.True(t, l.TakeAt(k, 100, time.Unix(at, 0)).Allowed)
 			require.False(t, l.TakeAt(k, 1, time.Unix(at, 0)).Allowed)
 			require.False(t, l.TakeAt(k, 1, time.Unix(1_600_000_000, 0)).Allowed)
 			require.False(t, l.Allow("k"))
 		}
+	})
+}
+
+// TestATimeFromTheFutureMovesNothing (I1): one request with a time ten years ahead is refused, and every other key is as if
+// it had not been made. One that is ahead by less than MaxLead is decided at its own time, in a full table too, and the
+// others are not: what idles only then is not forgotten, and no key has its tokens sooner.
+func TestATimeFromTheFutureMovesNothing(t *testing.T) {
+	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
+		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
+		for i := range uint64(31) {
+			require.True(t, l.TakeKey(l.KeyUint64(i), 100).Allowed)
+		}
+		before, watermark := l.Peek("new", 1), l.table.Watermark()
+		future := h.now().AddDate(10, 0, 0)
+		k := l.Key("k")
+		d := l.TakeAt(k, 1, future)
+		require.Equal(t, Decision{Limit: 100, RetryAfter: future.Sub(h.now()) - MaxLead, ResetAfter: future.Sub(h.now()) - MaxLead}, d)
+		require.False(t, l.PeekAt(k, 1, future).Allowed)
+		require.ErrorContains(t, l.RefundAt(k, 1, future), "ahead of the limiter's clock: want at most 1s")
+		_, err := l.ReserveAt(k, 1, future, Never)
+		require.ErrorContains(t, err, "ahead of the limiter's clock: want at most 1s")
+		require.Equal(t, watermark, l.table.Watermark())
+		require.Equal(t, before, l.Peek("new", 1))
+		require.False(t, l.AllowKey(l.KeyUint64(7)))
+
+		near := h.now().Add(MaxLead)
+		require.True(t, l.TakeAt(l.KeyUint64(31), 100, near).Allowed, "the last slot")
+		for i := range uint64(32) {
+			require.False(t, l.TakeAt(l.KeyUint64(1000+i), 1, near).Allowed, "no room")
+			require.NoError(t, l.RefundAt(l.KeyUint64(2000+i), 1, near))
+			require.True(t, l.PeekAt(l.KeyUint64(2000+i), 100, near).Allowed)
+		}
+		require.LessOrEqual(t, l.table.Watermark(), h.now().UnixNano())
+		for i := range uint64(31) {
+			require.False(t, l.AllowKey(l.KeyUint64(i)), "nor is its second there already")
+		}
+		h.advance(time.Hour)
+		require.True(t, l.TakeAt(k, 1, h.now().Add(MaxLead)).Allowed, "in the place of one that is idle by now")
+		require.LessOrEqual(t, l.table.Watermark(), h.now().UnixNano())
+	})
+}
+
+// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there; nothing waits for the time of
+// the leap to come again.
+func TestAClockThatLeapsAndComesBack(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
+		require.True(t, l.Take("k", 100).Allowed)
+		h.advance(10 * 365 * 24 * time.Hour)
+		require.True(t, l.Take("k", 100).Allowed)
+		l.Sweep()
+		for range 5 {
+			h.advance(-2 * 365 * 24 * time.Hour)
+			require.False(t, l.Allow("k"))
+			require.LessOrEqual(t, l.Peek("k", 1).RetryAfter, 2*time.Minute)
+		}
+		require.True(t, l.Take("new", 100).Allowed)
+		require.False(t, l.Allow("new"))
+		h.advance(2 * time.Minute)
+		require.True(t, l.Take("k", 100).Allowed)
+		require.True(t, l.Take("new", 100).Allowed)
+		require.False(t, l.TakeAt(l.Key("k"), 1, h.now()).Allowed)
+		h.advance(2 * time.Minute)
+		require.True(t, l.TakeAt(l.Key("k"), 100, h.now()).Allowed)
 	})
 }
 

@@ -118,19 +118,6 @@ func TestTakeAtLateTimes(t *testing.T) {
 	}
 }
 
-// A time in the far future is believed: the bucket is full there, and time does not
-// go back.
-func TestTakeAtFarFuture(t *testing.T) {
-	l, _ := newLimiter(t, TokenBucket(PerHour(1), 2))
-	k := l.Key("k")
-	for _, at := range []time.Time{time.Unix(1_900_000_000, 0), time.Unix(math.MaxInt64/2, 0)} {
-		for _, want := range []bool{true, true, false, false} {
-			assert.Equal(t, want, l.TakeAt(k, 1, at).Allowed)
-		}
-	}
-	assert.False(t, l.Allow("k"), "the clock is late now")
-}
-
 func TestOverflowRefuseTellsWhenThereIsRoom(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Overflow(Refuse), Shards(1))
 	for i := range uint64(32) {

@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // Peek returns the decision that Take(key, n) would return, and takes nothing:
 // Remaining is what is there now, RetryAfter is when n tokens will be. It is
 // shorthand for PeekKey(l.Key(key), n).
@@ -9,10 +11,24 @@ package engine
 func (l *Limiter) Peek(key string, n uint64) Decision { return l.PeekKey(l.Key(key), n) }
 
 // PeekKey is [Limiter.Peek] for a key that is hashed already.
-func (l *Limiter) PeekKey(k Key, n uint64) Decision { return l.peek(k, n, l.clock.surely()) }
+func (l *Limiter) PeekKey(k Key, n uint64) Decision {
+	nanos := l.clock.surely()
+	return l.peek(k, n, nanos, nanos)
+}
 
-func (l *Limiter) peek(k Key, n uint64, nanos int64) (d Decision) {
-	o, status := l.table.Peek(l.table.Find(k.hash), nanos, n, k.tier)
+// PeekAt is PeekKey at a time that the caller supplies: see [Limiter.TakeAt]. Nothing follows that time, however far
+// ahead it is; one that is further ahead than [MaxLead] is not Allowed.
+func (l *Limiter) PeekAt(k Key, n uint64, now time.Time) Decision {
+	nanos, clock, early := l.instant(now)
+	d := l.peek(k, n, nanos-int64(early), clock)
+	if early > 0 {
+		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, early)
+	}
+	return d
+}
+
+func (l *Limiter) peek(k Key, n uint64, nanos, clock int64) (d Decision) {
+	o, status := l.table.PeekAt(l.table.Find(k.hash), nanos, clock, n, k.tier)
 	if n > o.Plan.Quota(k.tier).Tokens {
 		status.RetryAfter = Never
 	}

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
@@ -21,6 +24,24 @@ func (l *Limiter) RefundKey(k Key, n uint64) {
 	if n > 0 {
 		l.table.Refund(l.table.Find(k.hash), l.clock.surely(), n, k.tier, atomicbucket.Receipt{})
 	}
+}
+
+// RefundAt is RefundKey at a time that the caller supplies: see [Limiter.TakeAt]. At a time that is further ahead than
+// [MaxLead] nothing is given back, and that is an error.
+func (l *Limiter) RefundAt(k Key, n uint64, now time.Time) error {
+	nanos, clock, early := l.instant(now)
+	if early > 0 {
+		return tooEarly("RefundAt", now, early)
+	}
+	if n > 0 {
+		l.table.RefundAt(l.table.Find(k.hash), nanos, clock, n, k.tier, atomicbucket.Receipt{})
+	}
+	return nil
+}
+
+// tooEarly is the error for a time that is too far ahead.
+func tooEarly(verb string, now time.Time, early time.Duration) error {
+	return fmt.Errorf("engine: %s(%v): that is %v ahead of the limiter's clock: want at most %v", verb, now, early+MaxLead, MaxLead)
 }
 
 // A Receipt is for what one take took: see [Limiter.TakeReceipt]. The zero Receipt is for nothing. It is not safe for

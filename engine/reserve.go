@@ -60,21 +60,35 @@ func (l *Limiter) Reserve(key string, n uint64, longest time.Duration) (*Reserva
 // ReserveKey is [Limiter.Reserve] for a key that is hashed already.
 func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservation, error) {
 	r := &Reservation{}
-	if err := l.reserve(r, k, n, longest); err != nil {
+	nanos := l.clock.surely()
+	if err := l.reserve(r, k, n, nanos, nanos, longest); err != nil {
 		return nil, fmt.Errorf("engine: Reserve(%d): %w", n, err)
 	}
 	return r, nil
 }
 
-func (l *Limiter) reserve(r *Reservation, k Key, n uint64, longest time.Duration) error {
+// ReserveAt is ReserveKey at a time that the caller supplies: see [Limiter.TakeAt]. A time that is further ahead than
+// [MaxLead] is an error, and nothing is taken.
+func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, longest time.Duration) (*Reservation, error) {
+	nanos, clock, early := l.instant(now)
+	if early > 0 {
+		return nil, tooEarly("ReserveAt", now, early)
+	}
+	r := &Reservation{}
+	if err := l.reserve(r, k, n, nanos, clock, longest); err != nil {
+		return nil, fmt.Errorf("engine: ReserveAt(%d): %w", n, err)
+	}
+	return r, nil
+}
+
+func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, longest time.Duration) error {
 	if !l.table.Buckets() {
 		return ErrNotTokenBucket
 	}
 	if n == 0 {
 		return nil
 	}
-	nanos := l.clock.surely()
-	o := l.table.Reserve(l.table.Find(k.hash), nanos, n, k.tier, max(longest, 0))
+	o := l.table.ReserveAt(l.table.Find(k.hash), nanos, clock, n, k.tier, max(longest, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
 		return fmt.Errorf("%w of %d", ErrNever, o.Plan.Quota(k.tier).Tokens)
@@ -117,7 +131,8 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 			longest = time.Until(deadline)
 		}
 		var r Reservation
-		err := l.reserve(&r, k, n, longest)
+		nanos := l.clock.surely()
+		err := l.reserve(&r, k, n, nanos, nanos, longest)
 		again := errors.Is(err, ErrNotTokenBucket)
 		if again {
 			r.delay, err = l.ask(k, n, longest)

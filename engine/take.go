@@ -107,25 +107,43 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	return o
 }
 
-// TakeAt is TakeKey at a time that the caller supplies: the fastest way when one
-// reading of a clock serves many decisions, and the way to replay the past.
+// TakeAt is TakeKey at a time that the caller supplies: the way to replay the past, or to decide by the time at which
+// a request came in.
 //
-// now must come from the limiter's own clock: time.Now for all but [ClockFunc].
-// A now earlier than one that the limiter has acted on never lets through what
-// the latest would refuse, and one in the future is believed. What lies before 1970
-// or after April 2262 counts as that.
-func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) Decision {
-	return l.takeAt(k, n, l.clock.instant(now))
+// now must come from the limiter's own clock: time.Now for all but [ClockFunc]. What lies before 1970 or after April
+// 2262 counts as that. A now earlier than one that the limiter has acted on never lets through what the latest would
+// refuse. A now that is ahead of the limiter's clock is believed for this decision and the key's record, and nothing
+// else follows it; one that is further ahead than [MaxLead] is refused, nothing is taken, and RetryAfter is when it will
+// be no further ahead than that.
+func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
+	nanos, clock, early := l.instant(now)
+	if early > 0 {
+		d = Decision{Limit: l.table.Plan().Quota(k.tier).Tokens, RetryAfter: early, ResetAfter: early}
+		l.observe(k, n, &d)
+		return d
+	}
+	l.takeAt(&d, k, n, nanos, clock)
+	return d
 }
 
-func (l *Limiter) takeAt(k Key, n uint64, nanos int64) (d Decision) {
+// MaxLead is how far a time that a caller supplies may be ahead of the limiter's clock: a second, for clocks of one
+// machine that differ a little.
+const MaxLead = time.Second
+
+// instant puts a caller's time on the timeline, with what the limiter's clock says, and how much too far ahead it is.
+func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
+	nanos, clock = l.clock.instant(now), l.clock.surely()
+	return nanos, clock, max(time.Duration(max(nanos-clock, 0))-MaxLead, 0)
+}
+
+func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 	if n == 0 {
-		return l.peek(k, n, nanos)
+		*d = l.peek(k, n, nanos, clock)
+		return
 	}
 	var status atomicbucket.Status
-	o := l.table.Decide(l.table.Find(k.hash), nanos, n, k.tier, &status)
-	l.decide(&d, k, o, status, nanos, n)
-	return d
+	o := l.table.DecideAt(l.table.Find(k.hash), nanos, clock, n, k.tier, &status)
+	l.decide(d, k, o, status, nanos, n)
 }
 
 // decide puts an outcome into the terms of a caller whose clock read nanos, and tells the
@@ -133,7 +151,7 @@ func (l *Limiter) takeAt(k Key, n uint64, nanos int64) (d Decision) {
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
 	case shard.TooMuch:
-		*d = l.peek(k, n, nanos)
+		*d = l.peek(k, n, nanos, nanos)
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
 	case shard.NoRoom:
 		// The first record of the neighbourhood to be idle makes room.

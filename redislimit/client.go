@@ -3,8 +3,10 @@ package redislimit
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -27,6 +29,7 @@ type Client struct {
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
+	condition                              condition
 }
 
 type clientConfig struct {
@@ -36,6 +39,8 @@ type clientConfig struct {
 	breakAfter time.Duration
 	secret     [sha256.Size]byte
 	fullKeys   bool
+	log        *slog.Logger
+	tls        *tls.Config
 }
 
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
@@ -45,7 +50,8 @@ type ClientOption func(*clientConfig) error
 // and has no braces, because they would choose the slot in a cluster, and no control characters.
 func Prefix(prefix string) ClientOption {
 	return func(c *clientConfig) error {
-		if prefix == "" || len(prefix) > 64 || strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl) {
+		bad := strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl)
+		if bad || prefix == "" || len(prefix) > 64 {
 			return fmt.Errorf("redislimit: Prefix(%q): want 1 to 64 characters, without braces and control characters", prefix)
 		}
 		c.prefix = prefix
@@ -89,6 +95,18 @@ func BreakAfter(d time.Duration) ClientOption {
 	}
 }
 
+// TLS sets how [Open] connects to an address that begins with rediss://: with another authority than those of the
+// machine, with a certificate of the client. Without a ServerName it is the host of the address.
+func TLS(config *tls.Config) ClientOption {
+	return func(c *clientConfig) error {
+		if config == nil {
+			return errors.New("redislimit: TLS(nil): want a configuration")
+		}
+		c.tls = config.Clone()
+		return nil
+	}
+}
+
 func newClientConfig(options []ClientOption) (clientConfig, error) {
 	c := clientConfig{
 		prefix: defaults.Prefix, timeout: defaults.Timeout, partitions: defaults.Partitions,
@@ -112,7 +130,8 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// It fails if the store does not answer within five seconds, or within the context.
+// It fails if the store does not answer within five seconds, or within the context, or does not let the user run the
+// scripts: see [Rights].
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -121,6 +140,18 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	o, err := rueidis.ParseURL(address)
 	if err != nil {
 		return nil, badAddress(address, err)
+	}
+	if config.tls != nil {
+		if o.TLSConfig == nil {
+			return nil, errors.New("redislimit: TLS: the address is no rediss://")
+		}
+		if config.tls.ServerName == "" {
+			config.tls.ServerName = o.TLSConfig.ServerName
+		}
+		o.TLSConfig = config.tls
+		if o.Sentinel.TLSConfig != nil {
+			o.Sentinel.TLSConfig = config.tls
+		}
 	}
 	// A dead connection is given up soon, so that the store's return is noticed.
 	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
@@ -148,6 +179,10 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}
 		c := newClient(r.redis, config)
 		c.owned = true
+		if err := c.try(ctx); err != nil {
+			r.redis.Close()
+			return nil, err
+		}
 		return c, nil
 	case <-ctx.Done():
 		go func() {
@@ -164,7 +199,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 func badAddress(address string, cause error) error {
 	const want = "redislimit: the store's address is no redis://[[user]:password@]host:port[/database]"
 	if strings.Contains(address, "@") {
-		return errors.New(want + "; characters of a password that have a meaning in a URL are written as %40 for @, %2F for /, %3A for :")
+		return errors.New(want + "; in a password write %40 for @, %2F for /, %3A for :, %23 for # and %3F for ?")
 	}
 	return fmt.Errorf("%s: %w", want, cause)
 }
@@ -212,6 +247,10 @@ type Health struct {
 	Keys     int64 // keys asked for by them
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
+
+	LastError     string    // of a call; "" if none has failed
+	LastErrorKind string    // timeout, connection, forbidden, or the first word of the store's reply, such as readonly
+	LastErrorAt   time.Time // the zero Time if none has failed
 }
 
 // Health returns the state of the store.
@@ -224,6 +263,9 @@ func (c *Client) Health() Health {
 		if c.breakers[i].IsOpen() {
 			h.Lost++
 		}
+	}
+	if last := c.condition.last.Load(); last != nil {
+		h.LastError, h.LastErrorKind, h.LastErrorAt = last.err.Error(), kindOf(last.err), last.at
 	}
 	return h
 }

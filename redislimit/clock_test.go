@@ -100,7 +100,7 @@ func TestServersClockJumps(t *testing.T) {
 				server.SetClock(at.Add(refusal.RetryAfter))
 				assert.True(t, take(t, l, "k", 1).Allowed, "RetryAfter is exact")
 				server.SetClock(at.Add(time.Minute))
-				assert.Equal(t, "0", server.Do("EXISTS", server.Do("RANDOMKEY")), "a key that nobody asks for stays")
+				assert.Equal(t, "0", server.Do("EXISTS", server.Do("RANDOMKEY")), "an idle key stays")
 			})
 		}
 	}
@@ -133,9 +133,9 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 		}, 20*time.Second, time.Millisecond, "%d admitted of %d", admitted, want)
 	}
 	// The clock stands still, so nothing comes back meanwhile. A lease ends with its quarter of what is left, so
-	// some tokens are nobody's.
-	const nobodys = 4 * nodes
-	use(limit - nobodys)
+	// some tokens are left over.
+	const leftOver = 4 * nodes
+	use(limit - leftOver)
 	assert.LessOrEqual(t, admitted, limit+nodes*overdraft)
 	at, expected := noon, limit
 	for _, jump := range []time.Duration{300 * time.Millisecond, -300 * time.Millisecond, time.Hour, -time.Hour} {
@@ -144,7 +144,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 		if jump > 0 {
 			expected += int(min(limit*jump.Seconds(), limit))
 		}
-		use(expected - nobodys)
+		use(expected - leftOver)
 		assert.LessOrEqual(t, admitted, expected+nodes*overdraft, "after a jump of %v", jump)
 	}
 }

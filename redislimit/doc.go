@@ -9,6 +9,24 @@
 //
 // A [Limiter] is a backend of package httplimit, too.
 //
+// # Words
+//
+// Those of package shard mean the same here. Beside them:
+//
+//	store       the Redis or Valkey deployment that keeps the state
+//	node        a process that shares limits with others through a store
+//	client      a node's connection to a store ([Client])
+//	question    what is asked about one key: a request, a renewal, a settlement
+//	call        one script call, which carries up to 64 questions
+//	queue       the questions of a limiter that wait for a call
+//	lease       tokens that a node has in hand of a key: the store has charged them already
+//	renewal     a question by which a lease asks for more tokens; it may carry a request
+//	overdraft   tokens that a node may admit before the store has charged them; those it has admitted are debt
+//	settlement  a question that gives tokens back, or has the store charge debt
+//	share       a node's part of a limit, which decides while the store is lost; nothing else
+//	lost        of a store or a part of it: no call has been answered for some time ([BreakAfter])
+//	probe       a call to a lost store that finds out whether it is back
+//
 // # Two modes
 //
 // Strict asks the store for every request: one script call decides for up to 64 keys, those that were asked
@@ -16,9 +34,9 @@
 // nothing; the clock is the server's.
 //
 // Leased is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has
-// charged already, and asks for more before they run out: a decision is some tens of nanoseconds, and the
-// store is asked for a saturated key some 250 times a second by each node (docs/distributed.md). [Auto] chooses, and [Limiter.Mode] says
-// what it chose.
+// charged already, and asks for more before they run out: a decision is some tens of nanoseconds, and each node asks
+// the store some 250 times a second for a saturated key (docs/distributed.md). [Auto] chooses, and [Limiter.Mode]
+// says what it chose. Strict and leased nodes of one limit share its state.
 //
 // # The bound
 //
@@ -26,14 +44,15 @@
 //
 //	burst + rate*T + O + N*D
 //
-// N being the [Nodes], D the [Overdraft], and O the tokens that nodes had in hand at its beginning, at most half
-// the burst each. No term grows with the load, and none but rate*T with time. In strict mode the last two are 0. The
-// limit of a fixed window takes the place of burst + rate*T. See internal/lease for why.
+// N being the number of nodes, D the largest [Overdraft], and O the tokens that nodes had in hand at its beginning, at
+// most half the burst each. No term grows with the load, and none but rate*T with time. In strict mode the last two
+// are 0. The limit of a fixed window takes the place of burst + rate*T. See internal/lease for why.
 //
 // # When the store fails
 //
-// Nothing waits longer than [Timeout] for it. When nothing but failures came for [BreakAfter] it is lost: tokens in hand are
-// spent, then the [FailurePolicy] decides, at once, and the store is tried four times a second.
+// Nothing waits longer than [Timeout] for it. When calls have only failed for [BreakAfter] it is lost: tokens in hand
+// are spent, then the [FailurePolicy] decides, at once, and the store is tried four times a second. What shares
+// admitted is charged when it is back.
 //
 // # Stability
 //

@@ -27,7 +27,7 @@ type caller struct {
 	admitted map[string]int // by the store
 	served   map[string]int // decided by the store
 	longest  time.Duration
-	errors   map[string]int // by what the store, or nobody, answered
+	errors   map[string]int // by what was answered, or that nothing was
 	foreign  error          // one that is not ErrStore
 }
 
@@ -136,7 +136,7 @@ func TestClusterFailover(t *testing.T) {
 	here, there := nodeKeys(t, sure, master, 3), nodeKeys(t, sure, cluster.Nodes[1], 3)
 	everywhere := append(append([]string(nil), here...), there...)
 
-	// By an operator: whoever waits long enough sees nothing of it, and no count is lost.
+	// By an operator: a call that waits long enough sees nothing of it, and no count is lost.
 	steady := call(t, sure, everywhere...)
 	steady.awaitServed(t, everywhere...)
 	begin := time.Now()
@@ -302,7 +302,7 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// What an operator does: a failover by Sentinel, in which nobody dies; then other servers in the place of
+// What an operator does: a failover by Sentinel, in which no server dies; then other servers in the place of
 // both, of which Sentinel does not tell.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
@@ -375,7 +375,7 @@ func TestReadOnly(t *testing.T) {
 		}, 10*time.Second, time.Millisecond)
 	}
 
-	server.Do("REPLICAOF", "127.0.0.1", "1") // where nobody is: it keeps what it has
+	server.Do("REPLICAOF", "127.0.0.1", "1") // where no server is: it keeps what it has
 	_, err := timed(t, closed, "k")
 	require.ErrorContains(t, err, "READONLY")
 	require.Eventually(t, func() bool {

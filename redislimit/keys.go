@@ -11,7 +11,7 @@ import (
 // maxFullKey is the longest key that is written in full, in bytes.
 const maxFullKey = 256
 
-// Secret sets what keys are hashed with, so that whoever reads the store cannot find out a key by trying what it may
+// Secret sets what keys are hashed with, so that a reader of the store cannot find out a key by trying what it may
 // be, such as all addresses; without it they are hashed with what is no secret. It is 16 characters at least. All
 // nodes must have the same: it is part of the keys' names.
 func Secret(secret string) ClientOption {
@@ -25,7 +25,7 @@ func Secret(secret string) ClientOption {
 }
 
 // FullKeys has keys written in the store as they are, but for those longer than 256 bytes. Without it they are
-// hashed: a key may be a password, or a token that somebody sent as one.
+// hashed: a key may be a password, or a token that was sent as one.
 func FullKeys() ClientOption {
 	return func(c *clientConfig) error {
 		c.fullKeys = true

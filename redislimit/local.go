@@ -92,14 +92,14 @@ func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 // askFor has the store asked what a lease wants to know, and ends that.
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	queue, name := l.place(key)
-	err := queue.put(question{name, ask, func(a script.Answer, err error) {
+	err := queue.put(question{key: name, ask: ask, answered: func(a script.Answer, err error) {
 		if err != nil {
 			held.Fail(l.now())
 			return
 		}
 		held.Apply(a, l.now())
 		l.settle(key)
-	}, nil})
+	}})
 	if err != nil {
 		held.Fail(l.now())
 	}

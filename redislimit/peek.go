@@ -107,12 +107,12 @@ func (q *queue) remove(ctx context.Context, key string) error {
 		return ctx.Err()
 	}
 	if err == nil {
-		q.breaker.Succeeded(q.now())
+		q.succeeded()
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		c.timeouts.Add(1)
-		err = fmt.Errorf("no answer within %v", c.timeout)
+		err = fmt.Errorf("%w %v", errTimeout, c.timeout)
 	}
 	return q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
 }

@@ -72,7 +72,7 @@ func TestResetOfAStrictKey(t *testing.T) {
 	}
 }
 
-// A key in a cluster is found by whoever looks for it.
+// A key in a cluster is found by every node.
 func TestPeekAndResetInACluster(t *testing.T) {
 	store := patient(t, redistest.StartCluster(t).URL())
 	l := limiter(t, store, slow())
@@ -100,7 +100,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 			"%d taken, %d left", taken, peek(t, l, "k", 1).Remaining)
 	}
 	take(t, l, "k", 1)
-	assert.Zero(t, store.Health().Keys-1, "the first requests ask nobody")
+	assert.Zero(t, store.Health().Keys-1, "the first requests do not ask the store")
 	left(1)
 	taken := uint64(1)
 	require.Eventually(t, func() bool {
@@ -139,8 +139,8 @@ func TestResetOfALeasedKey(t *testing.T) {
 	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1000*2/3), "all but what may have been on its way")
 }
 
-// Who looks at a store that does not answer is told, in time, whatever decides meanwhile; a reset is one of the calls
-// by which its loss and its return are noticed.
+// A look at a store that does not answer ends with an error in time, whatever decides meanwhile; a reset is one of
+// the calls by which its loss and its return are noticed.
 func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -199,7 +199,7 @@ func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost)
-	// What nobody waits for any more is bounded.
+	// What no caller waits for any more is bounded.
 	require.Eventually(t, func() bool {
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
 // maxOrphans is how many calls of a client may be out of time and not over.
@@ -21,26 +22,31 @@ const maxOrphans = 64
 var ErrStore = errors.New("the store failed")
 
 // errBusy is an ErrStore of a store that is not lost: more was asked at once than the node can send.
-var errBusy = fmt.Errorf("redislimit: %w: %d questions wait for it already", ErrStore, defaults.Waiting)
+var errBusy = fmt.Errorf("redislimit: %w: more is asked at once than it answers in time", ErrStore)
 
 // A question is one key's place in a call.
 type question struct {
 	key      string
 	ask      script.Ask
 	answered func(script.Answer, error) // called once, or never if the question is given up before it is sent
+	since    int64                      // when it was put
 	givenUp  *atomic.Bool               // no caller waits for the answer any more; nil for a question that stays
 }
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
 // A queue collects the questions of a limiter that may share one call, and sends them: at once while fewer than
-// defaults.UnderWay calls are under way, else all that have come meanwhile with the next call. Nothing in it
-// waits longer than the client's timeout for each call before it, and it has a largest length.
+// defaults.UnderWay calls are under way, else all that have come meanwhile with the next call, or when they make a
+// full one. So a long round trip does not bound how much can be asked. Nothing in it waits for longer than the
+// client's timeout less a round trip: then it is dropped, and its caller told so, because it would be charged and not
+// answered in time. It has a largest length.
 type queue struct {
 	client  *Client
 	limit   *script.Limit
 	breaker *breaker.Breaker
 	now     func() int64
+
+	trip waiting.Trip
 
 	mu      sync.Mutex
 	waiting []question
@@ -57,13 +63,17 @@ func (q *queue) put(one question) error {
 	if len(q.waiting) >= defaults.Waiting {
 		return errBusy
 	}
+	one.since = q.now()
 	q.waiting = append(q.waiting, one)
-	if q.senders < defaults.UnderWay {
+	if q.senders < defaults.UnderWay || q.senders < defaults.MostCalls && len(q.waiting) >= q.limit.PerCall() {
 		q.senders++
 		go q.send()
 	}
 	return nil
 }
+
+// errTimeout is the cause of an ErrStore that is out of time.
+var errTimeout = errors.New("no answer within")
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
 
@@ -97,27 +107,26 @@ func (q *queue) send() {
 	}
 }
 
-// next takes the questions of the next call, without those that are given up: a token that is charged for them
-// would be lost. If there are none it ends the sender.
+// next takes the questions of the next call, without those that are given up or too late: a token that is charged for
+// them would be lost. If there are none it ends the sender.
 func (q *queue) next() []question {
+	var late []question
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	var questions []question
-	taken := 0
-	for _, one := range q.waiting {
-		if len(questions) == defaults.PerCall {
-			break
-		}
-		if taken++; !one.isGivenUp() {
-			questions = append(questions, one)
-		}
-	}
-	q.waiting = append(q.waiting[:0], q.waiting[taken:]...)
-	if len(questions) == 0 {
+	now := q.now()
+	call, rest := waiting.Next(q.waiting, q.limit.PerCall(), func(one question) bool {
+		return one.isGivenUp() || q.trip.IsTooLate(now-one.since, q.client.timeout)
+	}, func(one question) { late = append(late, one) })
+	if q.waiting = rest; len(call) == 0 {
 		q.senders--
 		q.waiting = nil
 	}
-	return questions
+	q.mu.Unlock()
+	for _, one := range late {
+		if !one.isGivenUp() {
+			one.answered(script.Answer{}, errBusy)
+		}
+	}
+	return call
 }
 
 // ask makes one call. It returns when the time is over even if the client library does not: then the call is an
@@ -149,13 +158,14 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 		if err != nil {
 			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
 		}
-		q.breaker.Succeeded(q.now())
+		q.succeeded()
+		q.trip.Note(q.now() - sent)
 		return answers, nil
 	case <-timer.C:
 		c.timeouts.Add(1)
 		c.orphans.Add(1)
 		go func() { <-done; c.orphans.Add(-1) }()
-		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, limit))
+		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w %v", ErrStore, errTimeout, limit))
 	}
 }
 
@@ -165,7 +175,14 @@ func errOrphans(n int64) error {
 
 // failed counts a failed call.
 func (q *queue) failed(sent int64, err error) error {
-	q.client.failed.Add(1)
-	q.breaker.Failed(sent, q.now(), q.client.breakAfter)
+	now := q.now()
+	q.client.noteFailure(err, q.breaker.Failed(sent, now, q.client.breakAfter), now)
 	return err
+}
+
+// succeeded notes that the store has answered.
+func (q *queue) succeeded() {
+	if q.breaker.Succeeded(q.now()) {
+		q.client.noteReturn()
+	}
 }

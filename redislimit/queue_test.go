@@ -3,20 +3,30 @@ package redislimit
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
+
+// anyLimit is one of which a call carries as many keys as it can.
+func anyLimit(t *testing.T) *script.Limit {
+	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1))
+	require.NoError(t, err)
+	return limit
+}
 
 // A question that no caller waits for is not asked: its token would be charged and never spent.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
-	q := queue{senders: 1}
+	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return 0 }}
 	for i := range 3 * defaults.PerCall {
-		one := question{answered: func(script.Answer, error) {}, key: string(rune('a' + i%2))}
+		one := question{answered: func(script.Answer, error) { t.Error("asked") }, key: string(rune('a' + i%2))}
 		if i%2 == 1 {
 			one.givenUp = &givenUp
 		}
@@ -31,4 +41,20 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	}
 	assert.Zero(t, q.senders, "the sender has ended")
 	assert.Nil(t, q.waiting)
+}
+
+// A question that would not be answered in time is not asked, and its caller is told at once.
+func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
+	now := int64(0)
+	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return now }}
+	q.trip.Note(int64(300 * time.Millisecond))
+	var errs []error
+	for since := range 10 {
+		q.waiting = append(q.waiting, question{
+			since: int64(since) * int64(100*time.Millisecond), answered: func(_ script.Answer, err error) { errs = append(errs, err) },
+		})
+	}
+	now = int64(time.Second)
+	assert.Len(t, q.next(), 7, "those that have waited for 700 ms at most")
+	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
 }

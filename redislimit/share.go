@@ -59,9 +59,9 @@ func (l *Limiter) settle(key string) {
 		return
 	}
 	queue, name := l.place(key)
-	err := queue.put(question{name, script.Ask{Debt: owed}, func(_ script.Answer, err error) {
+	err := queue.put(question{key: name, ask: script.Ask{Debt: owed}, answered: func(_ script.Answer, err error) {
 		l.share.owed.End(key, err == nil)
-	}, nil})
+	}})
 	if err != nil {
 		l.share.owed.End(key, false)
 	}

@@ -104,7 +104,7 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
 }
 
-// Nothing is charged that the share did not admit, and nothing twice by those who ask at once.
+// Nothing is charged that the share did not admit, and nothing twice by callers that ask at once.
 func TestSettlementsDoNotOverlap(t *testing.T) {
 	server := redistest.Start(t)
 	store, err := Open(t.Context(), server.URL(), Timeout(10*time.Second))

@@ -69,7 +69,10 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	queue, name := l.place(key)
 	replies := make(chan reply, 1)
 	var givenUp atomic.Bool
-	err := queue.put(question{name, ask, func(a script.Answer, err error) { replies <- reply{answer: a, err: err} }, &givenUp})
+	err := queue.put(question{
+		key: name, ask: ask, givenUp: &givenUp,
+		answered: func(a script.Answer, err error) { replies <- reply{answer: a, err: err} },
+	})
 	if err != nil {
 		return script.Answer{}, err
 	}
@@ -83,14 +86,14 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, name := l.place(key)
 	replies := make(chan reply, 1)
-	err := queue.put(question{name, held.Renewal(l.now(), n, true), func(a script.Answer, err error) {
+	err := queue.put(question{key: name, ask: held.Renewal(l.now(), n, true), answered: func(a script.Answer, err error) {
 		if err != nil {
 			held.Fail(l.now())
 			replies <- reply{err: err}
 			return
 		}
 		replies <- reply{answer: a, paid: held.Apply(a, l.now())}
-	}, nil})
+	}})
 	if err != nil {
 		held.Fail(l.now())
 		return script.Answer{}, false, err

@@ -14,7 +14,7 @@ type candidate struct {
 // A rank says how little is lost when a slot is claimed: more is better.
 //
 //	0                   it may not be claimed
-//	1 ...               idle at the time of the request, for so many ticks
+//	1 ...               idle by the clock of the request, for so many ticks
 //	idleAtWatermark ... idle at the watermark as well: the key has not come back since the watermark moved
 //	unowned             free, or never used
 type rank uint64
@@ -28,7 +28,7 @@ const (
 // takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
-// rank returns the rank of a slot for a request at the time now.
+// rank returns the rank of a slot for a request whose clock reads now.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	switch {
 	case s.Tag() <= atomicbucket.Free:

@@ -10,7 +10,8 @@
 //	shard          an array of lines, with counters of its own
 //	home           the line at which the search for a key begins
 //	probe window   the slots that a search may visit, from the home on, in the order in which they are visited: 32,
-//	               that is eight lines. There is no wrap-around; a shard ends with one probe window more than it has homes
+//	               that is eight lines. There is no wrap-around; a shard ends with one probe window more than it has
+//	               homes
 //	probe bound    how far from its home a key's record can lie (R11)
 //	stride         an eighth of the probe window, the unit of probe bounds
 //	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
@@ -124,6 +125,10 @@
 // up to four once it is within one of the last complete sweep. The next complete sweep meets it after five more at the
 // latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If sweeps left records
 // for longer, these would look indebted again.
+//
+// The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
+// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other call
+// is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
 //
 // R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
 // full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the

@@ -37,7 +37,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 			return t.settle(p, sl, s, r)
 		}
 		if !chosen {
-			room.consider(sl, s, t.rank(s, plan, r.now))
+			room.consider(sl, s, t.rank(s, plan, r.clock))
 		}
 		if s == 0 {
 			break // R5
@@ -50,7 +50,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 		return t.overflowed(p, r)
 	}
 	if room.rank < idleAtWatermark {
-		t.raise(r.now) // R7: forget nothing that is not idle at the watermark
+		t.raise(r.clock) // R7: forget nothing that is not idle at the watermark
 	}
 	claimed, ok := room.slot.state.Claim(room.state)
 	if !ok {

@@ -5,7 +5,7 @@ import "github.com/weir-go/weir/atomicbucket"
 // overflowed decides for a key without a record whose probe window has no slot to reuse.
 // It is undecided when another call changed that meanwhile.
 func (t *Table) overflowed(p Place, r request) Outcome {
-	sl, victim, plan, ok := t.least(p, r.now)
+	sl, victim, plan, ok := t.least(p, r.clock)
 	if !ok {
 		return undecided
 	}
@@ -22,7 +22,7 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 		t.shard(p).noRoom.Add(1)
 		return Outcome{victim, plan, r.now, NoRoom}
 	}
-	debt := t.debt(sl, victim, plan, r.now)
+	debt := t.debt(sl, victim, plan, r.clock)
 	claimed, ok := sl.state.Claim(victim) // so debt was the victim's
 	if !ok {
 		return undecided

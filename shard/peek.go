@@ -10,9 +10,14 @@ import (
 // at the time now, or at the watermark if now is late. Of a key without a record it returns a full one. It takes
 // nothing; but a leap of time is believed, as in Take. More tokens than the limit are asked for as none.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
+	return t.PeekAt(p, now, now, n, tier)
+}
+
+// PeekAt is [Table.Peek] at a time that may be ahead of a clock: see [Table.DecideAt].
+func (t *Table) PeekAt(p Place, now, clock int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	defer runtime.KeepAlive(t)
 	for {
-		record, plan, sl, at := t.recordAt(p, now)
+		record, plan, sl, at := t.recordAt(p, now, clock)
 		ask := n
 		if ask > plan.Quota(tier).Tokens {
 			ask = 0
@@ -31,9 +36,14 @@ func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicb
 // all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
 // that of Peek. Else the verdict is Admitted.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of atomicbucket.Receipt) Outcome {
+	return t.RefundAt(p, now, now, n, tier, of)
+}
+
+// RefundAt is [Table.Refund] at a time that may be ahead of a clock: see [Table.DecideAt].
+func (t *Table) RefundAt(p Place, now, clock int64, n uint64, tier uint8, of atomicbucket.Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	for {
-		record, plan, sl, at := t.recordAt(p, now)
+		record, plan, sl, at := t.recordAt(p, now, clock)
 		if sl == nil {
 			return Outcome{State: record.State, Plan: plan, At: at}
 		}
@@ -68,9 +78,9 @@ func (t *Table) Reset(p Place) bool {
 //
 // The watermark is read once more after the search: R7. If it has passed that time, a record may
 // have been forgotten that was idle only later, or be too old to judge.
-func (t *Table) recordAt(p Place, now int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
+func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
-		at = t.catchUp(now)
+		at, _ = t.follow(now, clock)
 		r, plan, sl = t.record(p)
 		if uint64(at)-t.watermark.Load() > plan.skew {
 			continue

@@ -9,9 +9,18 @@ import (
 // tokens are not there but will be within that time, they are taken ahead. Outcome.Overdrawn
 // then says how long to wait. The next call waits behind: a bucket knows one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
+	return t.ReserveAt(p, now, now, n, tier, patience)
+}
+
+// ReserveAt is [Table.Reserve] at a time that may be ahead of a clock: see [Table.DecideAt].
+func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	for {
-		o := t.Take(p, now, n, tier)
+		s, follows, v := t.Hit(p, now, n, tier)
+		o := Outcome{s, follows, now, v}
+		if v == Undecided {
+			o = t.miss(p, request{now, min(now, clock), n, tier, nil})
+		}
 		if !o.Verdict.Refuses() {
 			return o
 		}

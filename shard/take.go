@@ -47,6 +47,7 @@ type Outcome struct {
 // A request is what a take asks for, and when.
 type request struct {
 	now    int64
+	clock  int64 // the time to which the watermark may be moved: that of the limiter's clock, or now if that is earlier
 	n      uint64
 	tier   uint8
 	status *atomicbucket.Status // what the client may want to know goes here, if it is not nil
@@ -65,17 +66,23 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	if v != Undecided {
 		return Outcome{s, plan, now, v}
 	}
-	return t.miss(p, request{now, n, tier, nil})
+	return t.miss(p, request{now, now, n, tier, nil})
 }
 
 // Decide is [Table.Take], and tells in status what the client may want to know: after the take, of a request that was
 // admitted, and of the request itself if its record refused it. If nothing was looked at or there was no room, status
 // stays what it is.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
+	return t.DecideAt(p, now, now, n, tier, status)
+}
+
+// DecideAt is [Table.Decide] at a time that may be ahead of a clock, by at most the skew of the plan. The time is that of
+// this decision alone: the watermark follows the clock (R7).
+func (t *Table) DecideAt(p Place, now, clock int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
 	if v == Undecided {
-		return t.miss(p, request{now, n, tier, status})
+		return t.miss(p, request{now, min(now, clock), n, tier, status})
 	}
 	if v == Admitted {
 		n = 0
@@ -138,7 +145,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 // Miss is [Table.Take] after [Table.Hit] was undecided, or [Table.Decide] if status is not nil: it gives the key a
 // record, or settles one that is tentative, or tells why it cannot. The caller keeps the table alive.
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
-	return t.miss(p, request{now, n, tier, status})
+	return t.miss(p, request{now, now, n, tier, status})
 }
 
 func (t *Table) miss(p Place, r request) Outcome {
@@ -147,8 +154,8 @@ func (t *Table) miss(p Place, r request) Outcome {
 			return o
 		}
 	}
-	for now := r.now; ; {
-		r.now = t.catchUp(now)
+	for now, clock := r.now, r.clock; ; {
+		r.now, r.clock = t.follow(now, clock)
 		if o := t.insert(p, r); o.Verdict != Undecided {
 			return o
 		}

@@ -42,6 +42,17 @@ func (t *Table) catchUp(now int64) int64 {
 	}
 }
 
+// follow returns the time at which a call is to be decided that comes at the time now, which may be ahead of its clock,
+// and how far the watermark may follow it: to the clock, or where it is if the clock is late. It moves the watermark
+// there if the call would be too far ahead of it otherwise.
+func (t *Table) follow(now, clock int64) (at, upTo int64) {
+	upTo = t.catchUp(min(now, clock))
+	if at = max(now, upTo); at > upTo && uint64(at)-t.watermark.Load() > t.plan.Load().skew {
+		t.raise(upTo)
+	}
+	return at, upTo
+}
+
 // leap returns how far the watermark goes in one step towards a time so far ahead. Whole
 // turns of the circle come with the first step, and cost nothing: a record stays at
 // the same distance, and the rest of the step makes it idle. What then remains is less

@@ -11,6 +11,8 @@ const (
 	Latency = "latency"
 	Table   = "table"
 	Calls   = "calls"
+	Found   = "found"
+	Touched = "touched"
 )
 
 // All returns all the work.
@@ -22,5 +24,7 @@ func All() map[string]child.Work {
 		Latency: child.Of(MeasureLatency),
 		Table:   child.Of(MeasureTable),
 		Calls:   child.Of(MeasureCalls),
+		Found:   child.Of(MeasureFound),
+		Touched: child.Of(MeasureTouched),
 	}
 }

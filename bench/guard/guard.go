@@ -13,11 +13,11 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A Bound is the most that something may cost on a row, as a multiple of a floor.
+// A Bound is the most that something may cost on a row, as a multiple of a floor or of another subject.
 type Bound struct {
 	Row   workload.Row
 	Name  string // of what is guarded
-	Floor string
+	Floor string // or of the other subject
 	Most  float64
 	// Open makes what is guarded: measure.Open, unless a test has something slower.
 	Open func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error)
@@ -33,6 +33,7 @@ func Bounds() ([]Bound, error) {
 		{Name: measure.WeirCoarse, Floor: measure.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 4, Row: workload.Row{Name: "churn"}},
+		{Name: measure.WeirTSC, Floor: measure.WeirNeverIdle, Most: 1.6, Row: workload.Row{Name: "returning-1k"}},
 	} {
 		row, err := workload.Find(b.Row.Name)
 		if err != nil {

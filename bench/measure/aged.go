@@ -9,9 +9,10 @@ import (
 // are full when the last of these keys are placed.
 const aged = 5
 
-// openAged returns a limiter in which every slot has belonged to a key. All of these keys are idle, and have been
-// swept.
-func openAged(r *workload.Row, clock engine.Option) (*engine.Limiter, error) {
+// openAged returns a limiter of a policy in whose table every slot has belonged to a key. All of these keys are idle,
+// and have been swept.
+func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
+	// A token an hour, so that none of these keys is idle while the others come.
 	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
 		return nil, err
@@ -19,11 +20,15 @@ func openAged(r *workload.Row, clock engine.Option) (*engine.Limiter, error) {
 	for i := range uint64(aged * r.Capacity) {
 		l.AllowKey(l.KeyUint64(i))
 	}
-	limit := r.Limit()
-	if err := l.SetPolicy(engine.TokenBucket(engine.Per(float64(limit.Tokens), limit.Per), 1)); err != nil {
+	// A token a nanosecond makes all of them idle.
+	if err := l.SetPolicy(engine.TokenBucket(engine.PerSecond(1e9), 1)); err != nil {
 		l.Close()
 		return nil, err
 	}
 	l.Sweep()
+	if err := l.SetPolicy(policy); err != nil {
+		l.Close()
+		return nil, err
+	}
 	return l, nil
 }

@@ -12,11 +12,21 @@ import (
 
 // The names of the subjects that are not peers.
 const (
-	WeirTSC      = "weir, TSC clock"
-	WeirCoarse   = "weir, coarse clock"
-	WeirPrecise  = "weir, precise clock"
-	WeirSingle   = "weir, TakeKey"
-	WeirBatch    = "weir, TakeBatch"
+	WeirTSC     = "weir, TSC clock"
+	WeirCoarse  = "weir, coarse clock"
+	WeirPrecise = "weir, precise clock"
+	WeirSingle  = "weir, TakeKey"
+	WeirBatch   = "weir, TakeBatch"
+
+	// Weir on the rows of real clients and of keys that come back.
+	WeirTake      = "weir, Take"
+	WeirAddr      = "weir, KeyAddr"
+	WeirDecide    = "weir, httplimit"
+	WeirAll       = "weir, All of 3"
+	WeirTiers     = "weir, Tiers"
+	WeirAt        = "weir, TakeAt"
+	WeirNeverIdle = "weir, never idle"
+
 	FloorTSC     = "floor, TSC clock"
 	FloorCoarse  = "floor, coarse clock"
 	FloorPrecise = "floor, precise clock"
@@ -41,10 +51,19 @@ func Of(r *workload.Row) []string {
 	case r.Draw == workload.InTurn:
 		return []string{FloorCoarse, FloorTSC, FloorPrecise, WeirCoarse, WeirTSC, WeirPrecise}
 	}
+	names := []string{FloorTSC, WeirTSC}
 	if !floor.TSC() {
-		return []string{FloorPrecise, WeirPrecise}
+		names = []string{FloorPrecise, WeirPrecise}
 	}
-	return []string{FloorTSC, WeirTSC}
+	switch {
+	case r.Returning:
+		names = append(names, WeirNeverIdle)
+	case r.Draw == workload.Logged:
+		names = append(names, WeirTake, WeirAddr, WeirDecide, WeirAll, WeirTiers)
+	case r.Draw == workload.Poisson:
+		names = append(names, WeirTake, WeirAddr, WeirDecide, WeirAll, WeirTiers, WeirAt)
+	}
+	return names
 }
 
 // Parts returns the names of the parts of a floor.
@@ -75,6 +94,9 @@ func FloorOf(r *workload.Row, name string) string {
 
 // Cannot returns why a subject is not measured on a row, or "" if it is.
 func Cannot(r *workload.Row, name string) string {
+	if why := r.Missing(); why != "" {
+		return why
+	}
 	if strings.Contains(name, "TSC") && !floor.TSC() {
 		return "the kernel does not trust this processor's counter"
 	}
@@ -101,12 +123,19 @@ var clocks = map[string]engine.Option{
 
 // Weir returns weir's limiter for a row, with its table in memory already.
 func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
+	return weirOf(r, policyOf(r.Limit()), clock, options...)
+}
+
+// weirOf is Weir by another policy. The table of an aged row has no further options.
+func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
 	if r.Aged {
-		return openAged(r, clock)
+		return openAged(r, policy, clock)
 	}
-	limit := r.Limit()
-	policy := engine.TokenBucket(engine.Per(float64(limit.Tokens), limit.Per), uint64(limit.Burst))
 	return engine.New(policy, append([]engine.Option{engine.MaxKeys(r.Capacity), engine.Prefault(), clock}, options...)...)
+}
+
+func policyOf(l peers.Limit) engine.Policy {
+	return engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), uint64(l.Burst))
 }
 
 // Open makes the subject of that name for a row. It has not decided any request yet. The caller calls release when it
@@ -118,6 +147,12 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, r
 			return nil, nil, err
 		}
 		return Keyed{Limiter: l}, func() { l.Close() }, nil
+	}
+	if open, ok := everydayCalls[name]; ok {
+		return open(r, requests)
+	}
+	if name == WeirNeverIdle {
+		return openNeverIdle(r)
 	}
 	if name == WeirSingle || name == WeirBatch {
 		return openBatch(r, name == WeirBatch, requests)

@@ -54,7 +54,7 @@ func (a allow) Allow(key string) bool { return a(key) }
 // All returns the peers in the order of the tables.
 func All() []Peer {
 	return []Peer{
-		diyXsync, diyShards,
+		diyXsync, diyShards, unkeyWindows,
 		rateXsync, rateSyncMap, rateMutex,
 		sethvargo, throttledMap, ululeMemory, tollboothKeys, httprateCounter, tailscaleLRU, echoStore, dskitTenants,
 		uberUnkeyed, jujuUnkeyed, failsafeUnkeyed,

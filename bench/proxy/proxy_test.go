@@ -64,6 +64,7 @@ func aRun() *Run {
 		{weir, server.Without, rounds(1000, 2000, 4000)},
 		{weir, server.With, rounds(900, 2400, 2000)},
 		{weir, server.Refuse, refuse},
+		{server.Bare("bare"), server.Without, rounds(2000, 2000, 2000)},
 	}}
 }
 
@@ -74,6 +75,8 @@ func TestTextComparesRoundByRound(t *testing.T) {
 	assert.Regexp(t, `weir +2000 +2000 +0\.900 +0\.500 - 1\.200 +2\.0 us +2\.0 us +-0\.1 us`, b.String())
 	assert.Regexp(t, `weir +1000\.0 us +1000\.0 us +2000\.0 us +2000\.0 us +0\.90 +0\.50 - 1\.20`, b.String())
 	assert.Regexp(t, `weir +1500 +1000 - 2000 +0\.5000 `, b.String(), "half of the answers are refusals")
+	assert.Contains(t, b.String(), "CPU a request  by that of httputil.ReverseProxy")
+	assert.Regexp(t, `weir +2000 +2\.0 us +1\.00 +0\.50 - 2\.00\n`, b.String(), "2 ms of processor time in each round")
 	assert.Contains(t, b.String(),
 		"target: weir with/without 0.900, want at least 0.97: undecided, fewer than 6 rounds tell nothing")
 }
@@ -83,7 +86,7 @@ func TestWriteKeepsEveryRound(t *testing.T) {
 	require.NoError(t, aRun().Write(&b))
 	var back Run
 	require.NoError(t, json.Unmarshal(b.Bytes(), &back))
-	require.Len(t, back.Rows, 3)
+	require.Len(t, back.Rows, 4)
 	for i, row := range aRun().Rows {
 		assert.Equal(t, row.Rounds, back.Rows[i].Rounds)
 		assert.Equal(t, row.Mode, back.Rows[i].Mode)

@@ -22,7 +22,7 @@ func Text(w io.Writer, r *Run) error {
 	}
 	fmt.Fprintf(w, "  %d rounds of %d s, wrk -t%d -c%d, %d clients in turn, named by %s\n",
 		r.Rounds, r.Seconds, wrkThreads, wrkConnections, clients, clientHeader)
-	for _, write := range []func(io.Writer, *Run){speed, latency, refusals} {
+	for _, write := range []func(io.Writer, *Run){speed, latency, refusals, proxies} {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w)
 		write(t, r)
@@ -80,6 +80,24 @@ func refusals(w io.Writer, r *Run) {
 		s := row.sum(refusedPerSecond)
 		fmt.Fprintf(w, "%s\t%.0f\t%.0f - %.0f\t%.4f\t%s\t%s\t%s\n", row.Server.Name, s.Median, s.Min, s.Max,
 			row.sum(refusedShare).Median, micros(row.sum(p50)), micros(row.sum(p99)), micros(row.sum(cpu)))
+	}
+}
+
+// proxies compares the processor time of a request without limiters with that of Go's own proxy.
+func proxies(w io.Writer, r *Run) {
+	bare := r.Row(server.BareName, server.Without)
+	if bare == nil {
+		return
+	}
+	fmt.Fprintf(w, "without a limiter\trequests/s\tCPU a request\tby that of %s\trange\n", server.BareName)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Mode != server.Without {
+			continue
+		}
+		ratio := ratios(row, bare, cpu)
+		fmt.Fprintf(w, "%s\t%.0f\t%s\t%.2f\t%.2f - %.2f\n", row.Server.Name, row.sum(perSecond).Median, micros(row.sum(cpu)),
+			ratio.Median, ratio.Min, ratio.Max)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// The short table of docs/benchmarks.md has the figures of docs/benchmarks/figures.md, and every row of one.
+// The short table of docs/benchmarks.md has the figures of docs/benchmarks/figures.md, and every row
+// that was measured there.
 func TestResultsAreAmongTheFigures(t *testing.T) {
 	results, err := os.ReadFile("../../docs/benchmarks.md")
 	require.NoError(t, err)
@@ -37,6 +38,7 @@ func TestResultsAreAmongTheFigures(t *testing.T) {
 		}
 	}
 	for _, row := range workload.Rows() {
-		assert.Equal(t, !row.Batch, found[row.Name], row.Name)
+		measured := strings.Contains(string(figures), fmt.Sprintf("(%s), GOMAXPROCS ", row.Name))
+		assert.Equal(t, measured && !row.Batch, found[row.Name], row.Name)
 	}
 }

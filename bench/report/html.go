@@ -50,7 +50,7 @@ func HTML(w io.Writer, r *result.Run) error {
 	p := page{
 		Run: r, Headline: headline(r), Targets: targets(r),
 		Scaling: scalingCurves(r), Memory: memoryBars(r), Collect: collectBars(r), Latency: latencyCurves(r),
-		Rest:    []table{parts(r), pages(r), bounded(r), absent(r)},
+		Rest:    []table{returning(r), touched(r), parts(r), pages(r), bounded(r), absent(r)},
 		MemoryT: memory(r), CollectT: collections(r), LatencyT: latencies(r),
 	}
 	for _, t := range r.Targets {
@@ -58,11 +58,14 @@ func HTML(w io.Writer, r *result.Run) error {
 		case "met":
 			p.Met++
 			p.Judged++
-		case "missed":
+		case "missed": // what is retired does not count
 			p.Judged++
 		}
 	}
 	for i := range r.Rows {
+		if isVariant(&r.Rows[i]) {
+			continue
+		}
 		p.Workloads = append(p.Workloads, rowView{rowBars(&r.Rows[i]), row(&r.Rows[i])})
 	}
 	if err := templates.ExecuteTemplate(w, "page", p); err != nil {

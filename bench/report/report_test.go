@@ -33,6 +33,10 @@ func sample() *result.Run {
 		{Name: "gives up", Error: "97 % of the decisions were allowed: want 100 %"},
 		{Name: "un-keyed", Cannot: "one limit for everybody"},
 	}
+	back := []result.Entry{
+		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Nanos: []float64{21, 22, 23}, AllowedFraction: 1},
+		{Name: measure.WeirNeverIdle, Floor: measure.FloorTSC, Nanos: []float64{20, 20, 20}, AllowedFraction: 1},
+	}
 	delays := experiment.Delays{Calls: 1000, Sweeps: 3}
 	for i := range experiment.Percentiles {
 		delays.Service = append(delays.Service, int64(100+i*50))
@@ -46,7 +50,13 @@ func sample() *result.Run {
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 2, Entries: entries},
 			{Name: "hot", Title: "one hot key", Cores: 2,
 				Entries: []result.Entry{{Name: measure.FloorHot, Nanos: []float64{9, 9, 9}}}},
+			{Name: "returning-1k", Title: "1,000 keys that come back idle", Cores: 1, Entries: back,
+				Found: &result.Found{Counted: experiment.Counted{Requests: 1000, Found: 993}}},
+			{Name: "returning-1k/zipf", Title: "a variant", Cores: 1, Entries: back,
+				Found: &result.Found{Error: "it was not counted"}},
 		},
+		Touched: []result.Touched{{Huge: true, Held: experiment.Held{Keys: 10, Resident: 21e6, Declared: 26.9e6}},
+			{Error: "no small pages"}},
 		Parts: []result.Entry{{Name: measure.Hash, Nanos: []float64{10, 11, 12}}},
 		Tables: []result.Table{{Bytes: 16 << 20, Huge: true, Nanos: []float64{40, 41, 42},
 			Note: "only 2 of 16 MiB are in huge pages"}},
@@ -87,12 +97,15 @@ func wellFormed(t *testing.T, text []byte) string {
 // said is what every form of the report must say.
 func said(r *result.Run) []string {
 	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory",
-		"it stopped", "it grows", "v1.2.3", "as it comes"}
+		"it stopped", "it grows", "v1.2.3", "as it comes", "99.30 %", "it was not counted", "21.00", "no small pages"}
 	for _, x := range r.Targets {
 		words = append(words, x.Row, x.Target, x.Verdict, x.Why)
 	}
 	for _, row := range r.Rows {
-		words = append(words, row.Title)
+		if row.Name != "returning-1k/zipf" { // variants have one table together, by their names
+			words = append(words, row.Title)
+		}
+		words = append(words, row.Name)
 		for _, e := range row.Entries {
 			words = append(words, e.Name)
 		}
@@ -114,6 +127,8 @@ func TestTextSaysEverything(t *testing.T) {
 		"targets come first")
 	assert.Regexp(t, `weir, TSC clock +31.0 +1.50 +1.48 - 2.00 `, b.String())
 	assert.NotRegexp(t, `(?m) $`, b.String())
+	assert.Regexp(t, `returning-1k +1 +22.0 +20.0 +1.10 +1.05 - 1.15 +±7 % +99.30 %`, b.String())
+	assert.NotContains(t, b.String(), "a variant")
 }
 
 func TestPageSaysEverything(t *testing.T) {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/workload"
 )
 
 func headline(r *result.Run) string {
@@ -24,9 +26,11 @@ func headline(r *result.Run) string {
 func tables(r *result.Run) []table {
 	all := []table{targets(r)}
 	for i := range r.Rows {
-		all = append(all, row(&r.Rows[i]))
+		if !isVariant(&r.Rows[i]) {
+			all = append(all, row(&r.Rows[i]))
+		}
 	}
-	return append(all, parts(r), pages(r), memory(r), collections(r), latencies(r), bounded(r), absent(r))
+	return append(all, returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r))
 }
 
 func targets(r *result.Run) table {
@@ -64,7 +68,53 @@ func row(r *result.Row) table {
 			t.add(cells...)
 		}
 	}
+	if found := foundText(r); found != "" {
+		t.Note = "Requests that find the record of their key in weir's table: " + found + "."
+	}
 	return t
+}
+
+// isVariant reports whether a row is a variant of another: variants have one table together.
+func isVariant(r *result.Row) bool {
+	found, err := workload.Find(r.Name)
+	return err == nil && found.Differences() > 0
+}
+
+// returning is the rows of keys that come back, and their variants, beside the same keys that are never idle.
+func returning(r *result.Run) table {
+	t := table{
+		Title: "Keys that come back idle, beside the same keys that never are",
+		Note: "Both take turns in one process. Found is how many requests found the record of their key, in time in which " +
+			"sweeps come at their default interval and every key about once a second.",
+		Head: []string{"row", "cores", "ns", "never idle, ns", "x never idle", "range", "spread", "found"},
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		back, ok := row.Entry(measure.WeirTSC)
+		never, also := row.Entry(measure.WeirNeverIdle)
+		if !ok || !also {
+			continue
+		}
+		s, ok := row.Ratio(back.Name, never.Name)
+		if !ok {
+			t.add(row.Name, fmt.Sprint(row.Cores), "failed", cmp.Or(back.Error, never.Error))
+			continue
+		}
+		t.add(row.Name, fmt.Sprint(row.Cores), fmt.Sprintf("%.1f", back.Median()), fmt.Sprintf("%.1f", never.Median()),
+			fmt.Sprintf("%.2f", s.Median), span(s), percent(s), foundText(row))
+	}
+	return t
+}
+
+// foundText writes how many requests found their record.
+func foundText(r *result.Row) string {
+	switch {
+	case r.Found == nil:
+		return ""
+	case r.Found.Error != "":
+		return "failed: " + r.Found.Error
+	}
+	return fmt.Sprintf("%.2f %%", 100*r.Found.Fraction())
 }
 
 // order sorts entries: the fastest first, those without a time last.
@@ -146,6 +196,29 @@ func memory(r *result.Run) table {
 		}
 		t.add(m.Name, fmt.Sprintf("%.1f", m.PerKey()), fmt.Sprintf("%.1f", float64(m.Resident)/1e6),
 			fmt.Sprintf("%.1f", float64(m.Heap)/1e6), declared)
+	}
+	return t
+}
+
+// touched is what a program pays that has a limiter for a million keys and a few of them.
+func touched(r *result.Run) table {
+	t := table{
+		Title: "Memory that is touched: a limiter for a million keys that few have asked",
+		Note: "Huge is as the system gives huge pages to a program that asks for them, as weir does: each that is touched is " +
+			"2 MiB. Small is the same in a process that gets none.",
+		Head: []string{"pages", "keys", "in RAM, MB", "of the heap, MB", "mapped, MB"},
+	}
+	for _, x := range r.Touched {
+		kind := "small"
+		if x.Huge {
+			kind = "huge"
+		}
+		if x.Error != "" {
+			t.add(kind, "failed", x.Error)
+			continue
+		}
+		t.add(kind, fmt.Sprint(x.Keys), fmt.Sprintf("%.2f", float64(x.Resident)/1e6), fmt.Sprintf("%.2f", float64(x.Heap)/1e6),
+			fmt.Sprintf("%.1f", float64(x.Declared)/1e6))
 	}
 	return t
 }

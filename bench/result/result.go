@@ -28,6 +28,7 @@ type Run struct {
 	Parts   []Entry                `json:"parts"` // of the floor, on 1,000 keys and one processor
 	Tables  []Table                `json:"tables"`
 	Memory  []Memory               `json:"memory"`
+	Touched []Touched              `json:"touched"`
 	Collect []Collect              `json:"collect"`
 	Latency []Latency              `json:"latency"`
 	Calls   []experiment.Allocated `json:"calls"`
@@ -43,6 +44,14 @@ type Row struct {
 	Title   string  `json:"title"`
 	Cores   int     `json:"cores"`
 	Entries []Entry `json:"entries"`
+	// Found is how many requests found the record of their key in weir's table, on rows that count it.
+	Found *Found `json:"found,omitempty"`
+}
+
+// A Found is a count of requests, or why there is none.
+type Found struct {
+	experiment.Counted
+	Error string `json:"error,omitempty"`
 }
 
 // An Entry is what one subject did on a row.
@@ -80,6 +89,13 @@ func (m Memory) PerKey() float64 {
 		return 0
 	}
 	return float64(max(m.Resident, m.Heap)) / float64(m.Keys)
+}
+
+// A Touched is what is in RAM of a limiter for a million keys that few keys have asked.
+type Touched struct {
+	Huge bool `json:"huge"` // pages as the system gives them; otherwise small ones only
+	experiment.Held
+	Error string `json:"error,omitempty"`
 }
 
 // A Collect is how long full collections took with ten million keys.

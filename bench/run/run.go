@@ -80,6 +80,9 @@ func (p *Schedule) prepare(r *result.Run) {
 				result.Entry{Name: name, Floor: measure.FloorOf(&c.row, name), Nanos: make([]float64, c.rounds)})
 		}
 	}
+	for _, row := range p.missing {
+		r.Rows = append(r.Rows, result.Row{Name: row.Name, Title: row.Title, Cores: 1})
+	}
 	for i := range r.Rows {
 		prepareUnable(&r.Rows[i])
 	}
@@ -88,7 +91,7 @@ func (p *Schedule) prepare(r *result.Run) {
 // prepareUnable adds an entry for every subject that cannot do the row, with the reason.
 func prepareUnable(row *result.Row) {
 	found, err := workload.Find(row.Name)
-	if err != nil || found.Batch {
+	if err != nil || found.Batch || found.Differences() > 0 {
 		return
 	}
 	names := measure.Of(&found)
@@ -146,6 +149,9 @@ func Broken(r *result.Run) (broken []string) {
 				broken = append(broken, row.Name+": "+e.Name+": "+e.Error)
 			}
 		}
+		if row.Found != nil && row.Found.Error != "" {
+			broken = append(broken, row.Name+": records found: "+row.Found.Error)
+		}
 	}
 	for _, e := range r.Parts {
 		if e.Error != "" {
@@ -160,6 +166,11 @@ func Broken(r *result.Run) (broken []string) {
 	for _, m := range r.Memory {
 		if m.Error != "" && measure.IsWeir(m.Name) {
 			broken = append(broken, "memory: "+m.Error)
+		}
+	}
+	for _, t := range r.Touched {
+		if t.Error != "" && t.Huge { // small pages cannot be had everywhere
+			broken = append(broken, "memory that is touched: "+t.Error)
 		}
 	}
 	for _, c := range r.Collect {

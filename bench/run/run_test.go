@@ -34,7 +34,7 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-// A full run has every peer on every row that it can do; the shorter ones have weir on all.
+// A full run has every peer on every row that it can do, but for keys that come back; the shorter ones have weir on all.
 func TestSchedulesAreComplete(t *testing.T) {
 	for _, effort := range []Effort{Quick, Default, Full} {
 		p, err := NewSchedule(effort, nil, 0)
@@ -52,8 +52,11 @@ func TestSchedulesAreComplete(t *testing.T) {
 			for _, name := range measure.Of(&row) {
 				assert.Equal(t, measure.Cannot(&row, name) == "", slices.Contains(names, name), "%s on %s", name, row.Name)
 			}
+			if row.Missing() != "" {
+				assert.Contains(t, p.missing, row)
+			}
 			for _, peer := range peers.All() {
-				if effort == Full && !row.Batch && !row.Aged {
+				if effort == Full && !row.Batch && !row.Aged && !row.Returning {
 					able := measure.Cannot(&row, peer.Name) == ""
 					assert.Equal(t, able, slices.Contains(names, peer.Name), "%s on %s", peer.Name, row.Name)
 				}
@@ -63,6 +66,69 @@ func TestSchedulesAreComplete(t *testing.T) {
 	for _, name := range few {
 		assert.True(t, slices.ContainsFunc(peers.All(), func(p peers.Peer) bool { return p.Name == name }), name)
 	}
+}
+
+// Variants of returning rows are measured as there is time, each in one process, and what they find is counted once.
+func TestScheduleOfVariants(t *testing.T) {
+	for effort, want := range map[Effort]int{Quick: 0, Default: 4, Full: 11} {
+		p, err := NewSchedule(effort, []string{"returning-1k"}, 0)
+		require.NoError(t, err)
+		variants, rows := 0, map[string]bool{}
+		for _, c := range p.cells {
+			rows[c.row.Name] = true
+			if c.row.Differences() > 0 {
+				variants++
+				assert.Len(t, c.subjects, 3)
+				assert.Equal(t, 3, c.rounds)
+				assert.Equal(t, 1, c.cores)
+			}
+		}
+		assert.Equal(t, want, variants)
+		assert.Len(t, p.steps(), len(rows), "one count of a row")
+	}
+}
+
+// A row that cannot be loaded is in the run, with the reason.
+func TestDoNamesAMissingRow(t *testing.T) {
+	t.Setenv("WEIR_ACCESS_LOG", "")
+	row, err := workload.Find("access-log")
+	require.NoError(t, err)
+	if row.Missing() == "" {
+		t.Skip("the log was read before")
+	}
+	p, err := NewSchedule(Quick, []string{"access-log"}, 1)
+	require.NoError(t, err)
+	r, err := p.Do(t.Context(), "test", func() {})
+	require.NoError(t, err)
+	require.Len(t, r.Rows, 1)
+	e, ok := r.Rows[0].Entry(measure.WeirTSC)
+	require.True(t, ok)
+	assert.Equal(t, "WEIR_ACCESS_LOG names no access log", e.Cannot)
+	assert.Empty(t, Broken(r))
+}
+
+// What is counted and what is in RAM comes into the run.
+func TestDoCountsAndTouches(t *testing.T) {
+	p, err := NewSchedule(Quick, []string{"returning-1k"}, 1)
+	require.NoError(t, err)
+	for i := range p.cells {
+		p.cells[i].each = 1e6
+	}
+	r, err := p.Do(t.Context(), "test", func() {})
+	require.NoError(t, err)
+	assert.Empty(t, Broken(r))
+	row, ok := r.Row("returning-1k", 1)
+	require.True(t, ok)
+	require.NotNil(t, row.Found)
+	assert.Greater(t, row.Found.Fraction(), 0.9)
+	_, ok = row.Ratio(measure.WeirTSC, measure.WeirNeverIdle)
+	assert.True(t, ok)
+
+	run := new(result.Run)
+	touchedStep(true).do(t.Context(), run, 0)
+	require.Len(t, run.Touched, 1)
+	assert.Empty(t, run.Touched[0].Error)
+	assert.Equal(t, 10, run.Touched[0].Keys)
 }
 
 // A run in processes of its own, as short as can be.
@@ -122,5 +188,9 @@ func TestBroken(t *testing.T) {
 		{Name: "ulule/limiter", Error: "x"}}}), 1)
 	assert.Len(t, Broken(&result.Run{Collect: []result.Collect{{Name: experiment.Empty, Error: "x"},
 		{Name: "ulule/limiter", Error: "x"}}}), 1)
+	assert.Equal(t, []string{"returning-1k: records found: x"},
+		Broken(&result.Run{Rows: []result.Row{{Name: "returning-1k", Found: &result.Found{Error: "x"}}}}))
+	assert.Equal(t, []string{"memory that is touched: x"},
+		Broken(&result.Run{Touched: []result.Touched{{Huge: true, Error: "x"}, {Error: "small pages cannot be had here"}}}))
 	assert.Equal(t, []string{"allocations: x"}, Broken(&result.Run{Failed: []string{"allocations: x"}}))
 }

@@ -64,6 +64,7 @@ type Schedule struct {
 	Rounds   int
 	effort   Effort
 	cells    []cell
+	missing  []workload.Row // rows that cannot be loaded here
 	sections map[string]bool
 }
 
@@ -90,11 +91,27 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 			p.sections[name] = true
 			continue
 		}
+		if row.Missing() != "" {
+			p.missing = append(p.missing, row)
+			continue
+		}
 		for _, cores := range p.coresOf(&row) {
 			p.addRow(row, cores)
 		}
+		for _, v := range row.Variants() {
+			if p.measures(&v) {
+				p.addRow(v, 1)
+			}
+		}
 	}
 	return p, nil
+}
+
+// measures reports whether there is time for a variant. By default these are the other order of keys, and of a
+// thousand and a hundred thousand keys what else differs in one thing.
+func (p *Schedule) measures(v *workload.Row) bool {
+	one := v.Differences() == 1
+	return p.effort == Full || p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
 }
 
 // coresOf returns the numbers of processors to measure a row on.
@@ -116,13 +133,12 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	return append(cores, all)
 }
 
-// addRow adds the cells of a row. Where keys take seconds to make, weir and the floors share a
-// process.
+// addRow adds the cells of a row. Where the row says so, weir and the floors share a process.
 func (p *Schedule) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
 	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
-	if row.Large() {
-		p.cells = append(p.cells, cell{row, cores, ours, each, p.Rounds})
+	if row.Together() {
+		p.cells = append(p.cells, cell{row, cores, ours, each, p.roundsOf(&row)})
 	} else {
 		for _, name := range ours {
 			p.cells = append(p.cells, cell{row, cores, []string{name}, each, p.roundsOf(&row)})
@@ -143,8 +159,14 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	if row.Hot && p.effort > Quick {
 		return 3 * p.Rounds
 	}
+	if row.Differences() > 0 {
+		return min(variantRounds, p.Rounds)
+	}
 	return p.Rounds
 }
+
+// variantRounds is fewer than the rounds of a row: there are eleven variants of each.
+const variantRounds = 3
 
 // few are the peers that are measured where there is no time for all: the usual do-it-yourself limiters, and the
 // fastest published ones.
@@ -158,8 +180,10 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
 		chosen := slices.Contains(few, peer.Name)
 		switch {
-		case row.Batch || row.Aged || measure.Cannot(row, peer.Name) != "":
+		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
+		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // beside the same keys, not all others
 		case p.effort == Full,
+			p.effort == Default && row.Everyday() && cores == 1,
 			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
 				cores == 1 && (unkeyed || chosen && !row.Large())),
 			p.effort == Quick && quick && chosen && cores == 1:
@@ -192,6 +216,10 @@ func (p *Schedule) Estimate() time.Duration {
 			setup = 16
 		case c.row.Large():
 			setup = 2.5 + 1.5*float64(len(c.subjects))
+		case c.row.Returning:
+			setup += float64(c.row.Keys) * 3e-6
+		case c.row.Draw == workload.Poisson:
+			setup = 0.35
 		case c.row.Draw == workload.Zipf:
 			setup = 0.7
 		case c.row.Draw == workload.Fresh:

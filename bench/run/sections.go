@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/bench/child"
@@ -26,6 +27,12 @@ const limit = 5 * time.Minute
 
 // steps returns the work of the chosen sections.
 func (p *Schedule) steps() (all []step) {
+	for i, c := range p.cells {
+		first := !slices.ContainsFunc(p.cells[:i], func(before cell) bool { return before.row.Name == c.row.Name })
+		if first && (c.row.Returning || c.row.Everyday()) {
+			all = append(all, foundStep(c.row))
+		}
+	}
 	if p.sections[Parts] {
 		for i, name := range measure.Parts() {
 			all = append(all, p.partStep(i, name))
@@ -43,6 +50,9 @@ func (p *Schedule) steps() (all []step) {
 	if p.sections[Memory] {
 		for _, name := range p.holders() {
 			all = append(all, memoryStep(name))
+		}
+		for _, huge := range []bool{true, false} {
+			all = append(all, touchedStep(huge))
 		}
 	}
 	if p.sections[Collect] {
@@ -137,6 +147,32 @@ func memoryStep(name string) step {
 			m.Error = err.Error()
 		}
 		r.Memory = append(r.Memory, m)
+	}}
+}
+
+// foundStep counts the requests of a row that find their record. It counts the same on any number of processors.
+func foundStep(row workload.Row) step {
+	cost := 100*time.Millisecond + time.Duration(row.Keys)*5*time.Microsecond
+	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {
+		found := new(result.Found)
+		if err := child.Run(ctx, limit, 1, experiment.Found, experiment.FoundOf{Row: row.Name}, &found.Counted); err != nil {
+			found.Error = err.Error()
+		}
+		for i := range r.Rows {
+			if r.Rows[i].Name == row.Name {
+				r.Rows[i].Found = found
+			}
+		}
+	}}
+}
+
+func touchedStep(huge bool) step {
+	return step{1, 100 * time.Millisecond, func(ctx context.Context, r *result.Run, _ int) {
+		t := result.Touched{Huge: huge}
+		if err := child.Run(ctx, limit, 1, experiment.Touched, experiment.TouchedOf{Huge: huge}, &t.Held); err != nil {
+			t.Error = err.Error()
+		}
+		r.Touched = append(r.Touched, t)
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 const (
 	Met        = "met"
 	Missed     = "missed"
+	Retired    = "retired" // out of reach of any exact limiter on this machine: see ratio.bare
 	Unmeasured = "not measured"
 )
 
@@ -23,7 +24,7 @@ func Evaluate(r *result.Run) []result.Target {
 		all = append(all, c.evaluate(r)...)
 	}
 	for _, evaluate := range []func(*result.Run) []result.Target{
-		published, churnBytes, deniedScaling, memory, collection, latency, allocations,
+		published, sameClock, faster, returning, churnBytes, deniedScaling, memory, collection, latency, allocations,
 	} {
 		all = append(all, evaluate(r)...)
 	}
@@ -36,7 +37,9 @@ type ratio struct {
 	text      string
 	limit     float64
 	least     bool // the limit is a lower bound, not an upper one
-	why       func(row *result.Row) string
+	// bare is the floor that stands in for weir when the target is missed. If the floor misses it as well, no exact
+	// limiter can meet it on this machine, and the target is retired: sameClock and faster are there instead.
+	bare string
 }
 
 const (
@@ -50,9 +53,11 @@ var ratios = []ratio{
 	{row: allowed, a: measure.WeirCoarse, b: measure.FloorCoarse,
 		text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
 	{row: allowed, a: diy, b: measure.WeirCoarse,
-		text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
+		text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true,
+		bare: measure.FloorCoarse},
 	{row: allowed, a: measure.WeirTSC, b: measure.FloorPrecise,
-		text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6, why: bareCounter},
+		text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6,
+		bare: measure.FloorTSC},
 	{row: allowed, a: measure.WeirPrecise, b: measure.FloorPrecise,
 		text: "precise clock: at most 1.3 x its floor", limit: 1.3},
 	{row: "churn", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 2 x the floor", limit: 2},
@@ -65,7 +70,8 @@ var ratios = []ratio{
 	{row: "batch-10m", a: measure.WeirSingle, b: measure.WeirBatch,
 		text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
 	{row: "hot", a: measure.WeirTSC, b: measure.FloorHot,
-		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
+		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2,
+		bare: measure.FloorTSC},
 }
 
 // evaluate returns the target for every number of processors that the row was measured on.
@@ -80,9 +86,12 @@ func (c ratio) evaluate(r *result.Run) []result.Target {
 		if !ok {
 			continue
 		}
-		t := ratioTarget(label(row), c.text, s, c.least && s.Median >= c.limit || !c.least && s.Median <= c.limit)
+		t := ratioTarget(label(row), c.text, s, c.meets(s.Median))
 		if t.Verdict == Missed {
 			t.Why = c.explain(row, s.Median)
+			if floor, ok := c.reached(row); ok && !c.meets(floor.Median) {
+				t.Verdict, t.Why = Retired, retired(c.bare, floor.Median)
+			}
 		}
 		all = append(all, t)
 	}
@@ -127,19 +136,35 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 	}
 	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(),
 		over)
-	if c.why != nil {
-		text += "; " + c.why(row)
+	if floor, ok := c.reached(row); ok {
+		text += fmt.Sprintf("; %q itself reaches %.2f", c.bare, floor.Median)
 	}
 	return text
 }
 
-// bareCounter says what the floor with the counter is of the floor with the precise clock.
-func bareCounter(row *result.Row) string {
-	s, ok := row.Ratio(measure.FloorTSC, measure.FloorPrecise)
-	if !ok {
-		return "there is no floor of the counter to compare with"
+// reached returns the ratio with the bare floor in weir's place.
+func (c ratio) reached(row *result.Row) (s result.Summary, ok bool) {
+	switch {
+	case c.bare == "":
+		return s, false
+	case c.least:
+		return row.Ratio(c.a, c.bare)
 	}
-	return fmt.Sprintf("the floor with the bare counter is itself %.2f of the floor of the precise clock", s.Median)
+	return row.Ratio(c.bare, c.b)
+}
+
+// meets reports whether a ratio meets the target.
+func (c ratio) meets(measured float64) bool {
+	if c.least {
+		return measured >= c.limit
+	}
+	return measured <= c.limit
+}
+
+// retired says why a target is retired.
+func retired(floor string, reached float64) string {
+	return fmt.Sprintf("%q itself reaches only %.2f, so no exact limiter can do it on this machine; instead: at most 1.5 x the "+
+		"floor with the same clock, and faster than every library", floor, reached)
 }
 
 // published is the target against every published library with keys.
@@ -172,6 +197,9 @@ func published(r *result.Run) (all []result.Target) {
 		t.Measured += " (" + name + ")"
 		if t.Verdict == Missed {
 			t.Why = "nearer than that: " + strings.Join(closer, ", ")
+			if s, ok := row.Ratio(name, measure.FloorCoarse); ok && s.Median < 5 {
+				t.Verdict, t.Why = Retired, retired(measure.FloorCoarse, s.Median)
+			}
 		}
 		all = append(all, t)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/workload"
 )
 
 func entry(name string, ns ...float64) result.Entry { return result.Entry{Name: name, Nanos: ns} }
@@ -57,15 +58,103 @@ func TestRatioTargets(t *testing.T) {
 
 	counter := lookFor(t, r, "allowed-1k, 1 core", "TSC clock: at most 0.6 x the floor of the precise clock")
 	assert.Equal(t, Missed, counter.Verdict)
-	assert.Contains(t, counter.Why, "the floor with the bare counter is itself 0.40 of the floor")
+	assert.Contains(t, counter.Why, `"floor, TSC clock" itself reaches 0.40`)
 
 	least := lookFor(t, r, "allowed-1k, 1 core", "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word")
 	assert.Equal(t, Missed, least.Verdict)
 	assert.Equal(t, "2.00", least.Measured)
-	assert.Contains(t, least.Why, "about 5.6 ns too many")
+	assert.Contains(t, least.Why, `about 5.6 ns too many; "floor, coarse clock" itself reaches 2.80`)
 
 	assert.Equal(t, Unmeasured, lookFor(t, r, "churn", "at most 2 x the floor").Verdict,
 		"wrong decisions are no measurement")
+}
+
+// A target that the floor itself misses is retired, and says so; one that weir meets all the same is not.
+func TestTargetsOutOfReach(t *testing.T) {
+	run := func(weir, floor, word float64) *result.Run {
+		return &result.Run{Rows: []result.Row{{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
+			entry(measure.FloorCoarse, floor), entry(measure.WeirCoarse, weir), entry(diy, word), entry("library", 2*word)}}},
+			Peers: []result.Peer{{Name: "library", Package: true}}}
+	}
+	const row, text = "allowed-1k, 1 core", "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word"
+	got := lookFor(t, run(30, 25, 50), row, text)
+	assert.Equal(t, Retired, got.Verdict)
+	assert.Contains(t, got.Why, `"floor, coarse clock" itself reaches only 2.00, so no exact limiter can do it`)
+	assert.Contains(t, got.Why, "instead: at most 1.5 x the floor with the same clock")
+	assert.Equal(t, Missed, lookFor(t, run(30, 10, 50), row, text).Verdict, "the floor shows that it can be done")
+	assert.Equal(t, Met, lookFor(t, run(20, 25, 50), row, text).Verdict)
+
+	const published = "coarse clock: at least 5 x faster than every published library with keys"
+	assert.Equal(t, Retired, lookFor(t, run(30, 25, 50), row, published).Verdict)
+	assert.Equal(t, Missed, lookFor(t, run(30, 10, 50), row, published).Verdict)
+
+	r := &result.Run{Rows: []result.Row{{Name: "hot", Cores: 2, Entries: []result.Entry{
+		entry(measure.FloorHot, 10), entry(measure.FloorTSC, 13), entry(measure.WeirTSC, 15)}}}}
+	assert.Equal(t, Retired, lookFor(t, r, "hot, 2 cores", "at most 1.2 x the contended compare-and-swap").Verdict)
+	assert.Equal(t, Met, lookFor(t, r, "hot, 2 cores", "TSC clock: at most 1.5 x the floor with the same clock").Verdict)
+}
+
+// Every floor and clock of every row has one target.
+func TestEveryRowHasItsFloor(t *testing.T) {
+	targets := map[string]int{}
+	for _, c := range ratios {
+		if measure.IsFloor(c.b) {
+			targets[c.row]++
+		}
+	}
+	for _, x := range sameClock(&result.Run{}) {
+		targets[x.Row]++
+	}
+	for _, row := range workload.Rows() {
+		if !row.Batch {
+			assert.Positive(t, targets[row.Name], row.Name)
+		}
+	}
+}
+
+func TestFasterThanEveryPeer(t *testing.T) {
+	const text = "faster than every library that tells keys apart, p < 0.05"
+	run := func(weir, near []float64) *result.Run {
+		return &result.Run{
+			Rows: []result.Row{{Name: "zipf-1m", Cores: 2, Entries: []result.Entry{entry(measure.WeirTSC, weir...),
+				entry("near", near...), entry("far", 90, 91, 92, 93), entry("unkeyed", 1, 1, 1, 1),
+				{Name: "broken", Nanos: []float64{1, 1, 1, 1}, Error: "97 %"}}}},
+			Peers: []result.Peer{{Name: "near"}, {Name: "far"}, {Name: "broken"},
+				{Name: "unkeyed", Cannot: map[peers.Ability]string{peers.Keys: "no"}}},
+		}
+	}
+	got := lookFor(t, run([]float64{10, 11, 12, 13}, []float64{20, 21, 22, 0, 23}), "zipf-1m, 2 cores", text)
+	assert.Equal(t, Met, got.Verdict, got.Why)
+	assert.Equal(t, "1.87 (near)", got.Measured)
+	assert.Equal(t, "of 2, p at most 0.014", got.Spread, "1 / (8 choose 4)")
+
+	got = lookFor(t, run([]float64{10, 11, 12, 33}, []float64{13, 14, 15, 16}), "zipf-1m, 2 cores", text)
+	assert.Equal(t, Missed, got.Verdict, "faster in the median, but by chance perhaps")
+	assert.Contains(t, got.Why, "near 1.26 times weir's time (p = 0.")
+
+	got = lookFor(t, run([]float64{20, 21, 22, 23}, []float64{10, 11, 12, 13}), "zipf-1m, 2 cores", text)
+	assert.Equal(t, Missed, got.Verdict)
+	assert.Equal(t, "near 0.53 times weir's time (p = 1)", got.Why)
+
+	got = lookFor(t, run([]float64{10, 11}, []float64{20, 21}), "zipf-1m, 2 cores", text)
+	assert.Equal(t, Unmeasured, got.Verdict)
+	assert.Equal(t, "so few rounds cannot tell a difference from chance", got.Why)
+}
+
+func TestReturning(t *testing.T) {
+	run := func(back float64, found int) *result.Run {
+		return &result.Run{Rows: []result.Row{{Name: "returning-1k", Cores: 1,
+			Found:   &result.Found{Counted: experiment.Counted{Requests: 1000, Found: found}},
+			Entries: []result.Entry{entry(measure.WeirTSC, back), entry(measure.WeirNeverIdle, 100)}}}}
+	}
+	const ratio, hits = "at most 1.1 x the same keys, never idle", "99 % of requests find the record of their key"
+	assert.Equal(t, Met, lookFor(t, run(109, 990), "returning-1k, 1 core", ratio).Verdict)
+	assert.Equal(t, Missed, lookFor(t, run(111, 990), "returning-1k, 1 core", ratio).Verdict)
+	assert.Equal(t, Met, lookFor(t, run(109, 990), "returning-1k", hits).Verdict)
+	got := lookFor(t, run(109, 989), "returning-1k", hits)
+	assert.Equal(t, Missed, got.Verdict)
+	assert.Equal(t, "98.90 %", got.Measured)
+	assert.Equal(t, Unmeasured, lookFor(t, run(109, 990), "returning-1m/zipf", ratio).Verdict)
 }
 
 func TestPublished(t *testing.T) {

@@ -20,11 +20,13 @@ func Names() []string {
 	return names
 }
 
-// Find returns the row of that name. The error lists the names there are, the nearest first.
+// Find returns the row, or the variant of a row, of that name. The error lists the names there are, the nearest first.
 func Find(name string) (Row, error) {
 	for _, r := range Rows() {
-		if r.Name == name {
-			return r, nil
+		for _, r := range append(r.Variants(), r) {
+			if r.Name == name {
+				return r, nil
+			}
 		}
 	}
 	return Row{}, fmt.Errorf("row %q: %swant one of %s", name, suggest(name), strings.Join(Names(), ", "))

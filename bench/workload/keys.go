@@ -5,6 +5,7 @@ package workload
 import (
 	"math/rand/v2"
 	"strconv"
+	"time"
 	"unsafe"
 )
 
@@ -16,6 +17,8 @@ import (
 type Stream struct {
 	text  []byte
 	spans []span
+	due   []time.Duration // when each request is due after the beginning, or nil
+	lap   time.Duration   // of the stream with such times
 }
 
 // span is where a key lies in the text. Text ends at 4 GiB.
@@ -28,6 +31,30 @@ func (s *Stream) Len() int { return len(s.spans) }
 func (s *Stream) At(i int) string {
 	at := s.spans[i]
 	return unsafe.String(&s.text[at.from], at.length)
+}
+
+// Due returns when request i is due after the beginning of the stream. Only rows that [Row.Everyday] reports have such
+// times.
+func (s *Stream) Due(i int) time.Duration { return s.due[i] }
+
+// Lap returns how long a whole stream with such times takes, until its next first request is due.
+func (s *Stream) Lap() time.Duration { return s.lap }
+
+// With returns the same requests, with something behind each key.
+func (s *Stream) With(suffix string) *Stream {
+	longer := newStream(s.Len())
+	for i := range s.Len() {
+		longer.addText(s.At(i) + suffix)
+	}
+	longer.due, longer.lap = s.due, s.lap
+	return longer
+}
+
+// addText appends a key.
+func (s *Stream) addText(key string) {
+	from := len(s.text)
+	s.text = append(s.text, key...)
+	s.spans = append(s.spans, span{uint32(from), uint32(len(key))})
 }
 
 // add appends key number n.

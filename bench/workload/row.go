@@ -14,6 +14,8 @@ const (
 	Zipf                // key k in proportion to k^-1.1
 	Uniform             // each as likely as any
 	Fresh               // every request has a key that was never seen before
+	Poisson             // clients that come at random, each at its own rate: see everyday.go
+	Logged              // the clients of an access log, in its order: see accesslog.go
 )
 
 // A Row is one workload.
@@ -36,6 +38,8 @@ type Row struct {
 	Aged bool
 	// Batch is the row that compares single calls with a batch.
 	Batch bool
+	// Returning is a row of keys whose bucket is full whenever they come back: see returning.go.
+	Returning bool
 }
 
 const million = 1_000_000
@@ -43,7 +47,7 @@ const million = 1_000_000
 // Rows returns all rows.
 func Rows() []Row {
 	const few = 4000 // requests: a multiple of the keys; their text is shared
-	return []Row{
+	rows := []Row{
 		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
 		{Name: "allowed-1k", Title: "allowed, 1,000 keys", Keys: 1000, Requests: few, Capacity: million},
 		{Name: "denied-1k", Title: "denied, 1,000 keys", Keys: 1000, Requests: few, Capacity: million, Refused: true},
@@ -58,7 +62,9 @@ func Rows() []Row {
 			Requests: 2 * million, Capacity: 10 * million},
 		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform,
 			Requests: 2 * million, Capacity: 10 * million, Batch: true},
+		everyday, accessLog,
 	}
+	return append(rows, returning()...)
 }
 
 // Large reports whether setting up the row takes seconds.
@@ -67,11 +73,21 @@ func (r *Row) Large() bool { return r.Keys > 2*million }
 // Want returns what every decision of the row must be.
 func (r *Row) Want() bool { return !r.Refused }
 
+// Everyday reports whether the row's requests come as those of real clients do.
+func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
+
+// Together reports whether the subjects of the row take turns in one process: where it takes longer to make the keys
+// than to measure, and where two subjects are compared that differ in little.
+func (r *Row) Together() bool { return r.Large() || r.Returning }
+
 // Limit is what all limiters enforce on the row: a token a nanosecond, which no caller can
-// use up and after which a key is idle again at once, or one in ten days.
+// use up and after which a key is idle again at once, or one in ten days, or that of the everyday rows.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
+	}
+	if r.Everyday() {
+		return everydayLimit(r)
 	}
 	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
 }
@@ -80,6 +96,12 @@ func (r *Row) Limit() peers.Limit {
 func (r *Row) Load() (before, requests *Stream) {
 	before = newStream(r.Keys)
 	dice := random(uint64(r.Keys))
+	switch r.Draw {
+	case Poisson:
+		return loadEveryday(r, dice)
+	case Logged:
+		return loadAccessLog()
+	}
 	for _, n := range order(r, dice) {
 		before.add(uint64(n))
 	}

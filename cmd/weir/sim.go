@@ -54,7 +54,7 @@ strict asks the store about each request. lease spends on the node what the stor
 of the nodes themselves. settle-later admits by what the node last heard of the others, and tells them every interval.
 
 Nodes make calls to the store as the real ones do: at once while fewer than eight are under way, else with up to 64
-questions that came meanwhile. After 200 ms without an answer a node does without the store and tries it four times a
+questions that came meanwhile; and up to 128 full ones. After 200 ms without an answer a node does without the store and tries it four times a
 second, and decides by its share of the limit meanwhile. --loss loses the replies of single calls, after the store has
 carried them out: the share decides about those requests, too.
 

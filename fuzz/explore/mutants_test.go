@@ -107,11 +107,11 @@ var mutants = []mutant{
 		{insertGo, "if !chosen {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif !chosen {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raise(r.now) // R7", "// R7"},
+		{insertGo, "t.raise(r.clock) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raise(r.now) // R7", "// R7"},
-		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raise(r.now)\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
+		{insertGo, "t.raise(r.clock) // R7", "// R7"},
+		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raise(r.clock)\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
 		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},

@@ -28,8 +28,8 @@ type Task struct {
 
 // A NodeResult is what one node saw.
 type NodeResult struct {
-	Offered  int64         `json:"offered"`
-	Admitted int64         `json:"admitted"`
+	Offered  int64         `json:"offered"`  // tokens
+	Admitted int64         `json:"admitted"` // tokens
 	Errors   int64         `json:"errors"`
 	Error    string        `json:"error,omitempty"` // one of them
 	End      int64         `json:"end"`             // of the last decision, ns since the common start
@@ -57,19 +57,22 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	if !ok {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
-	// A machine that is busy must not turn into a lost store, which is not what is measured here.
-	store, err := redislimit.Open(ctx, "redis://"+t.Store, redislimit.Timeout(time.Second))
+	// A machine that is busy must not turn into a lost store, unless a lost store is what is measured.
+	timeout := time.Second
+	if t.Scenario.isDisturbed() {
+		timeout = 50 * time.Millisecond
+	}
+	store, err := redislimit.Open(ctx, "redis://"+t.Store, redislimit.Timeout(timeout))
 	if err != nil {
 		return nil, err
 	}
-	l, err := redislimit.New(store, t.Key, policy, redislimit.InMode(mode),
-		redislimit.Nodes(len(t.Scenario.Shares)), redislimit.Overdraft(Overdraft), redislimit.OnFailure(redislimit.FailClosed))
+	l, err := redislimit.New(store, t.Key, policy, t.options(mode)...)
 	if err != nil {
 		return nil, err
 	}
 	return &decider{
 		allow: func() (bool, error) {
-			d, err := l.Take(context.Background(), t.Key, 1)
+			d, err := l.Take(context.Background(), t.Key, t.Scenario.cost())
 			return d.Allowed, err
 		},
 		close: func(r *NodeResult) {
@@ -78,6 +81,24 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 			_ = store.Close() // always nil
 		},
 	}, nil
+}
+
+// options are those of the node's limiter.
+func (t Task) options(mode redislimit.Mode) []redislimit.Option {
+	nodes, overdraft := len(t.Scenario.Shares), uint64(Overdraft)
+	if t.Scenario.Differ {
+		nodes, overdraft = nodes+t.Node, uint64(t.Node)
+		if t.Node%2 == 1 {
+			mode = redislimit.Strict
+		}
+	}
+	failure := redislimit.FailClosed
+	if t.Scenario.isDisturbed() {
+		failure = redislimit.FailLocal
+	}
+	return []redislimit.Option{
+		redislimit.InMode(mode), redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnFailure(failure),
+	}
 }
 
 func newHybrid(t Task, kind, after string) (*decider, error) {
@@ -89,7 +110,7 @@ func newHybrid(t Task, kind, after string) (*decider, error) {
 	if err != nil {
 		return nil, err
 	}
-	var allow func() bool
+	var allow func(n uint64) bool
 	var settle func(context.Context) error
 	if kind == "settle" {
 		s := &settler{
@@ -103,7 +124,7 @@ func newHybrid(t Task, kind, after string) (*decider, error) {
 	}
 	e := settleEvery(interval, interval*time.Duration(t.Node)/time.Duration(len(t.Scenario.Shares)), settle)
 	return &decider{
-		allow: func() (bool, error) { return allow(), nil },
+		allow: func() (bool, error) { return allow(t.Scenario.cost()), nil },
 		close: func(r *NodeResult) { r.Lost = int64(e.close()); client.Close() },
 	}, nil
 }
@@ -142,7 +163,8 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 // offer makes every request at its time, whatever became of those before it. Requests that are due together go
 // in the order of their times, each in its goroutine.
 func offer(t Task, d *decider, start time.Time) NodeResult {
-	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node]
+	cost := int64(t.Scenario.cost())
+	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / float64(cost)
 	n := int(perSecond * t.Scenario.Time.Seconds())
 	gap := float64(time.Second) / perSecond
 	phase := (float64(t.Node) + 0.5) / float64(len(t.Scenario.Shares))
@@ -152,7 +174,7 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 		took, end int64
 	}
 	outcomes := make([]outcome, n)
-	r := NodeResult{Offered: int64(n)}
+	r := NodeResult{Offered: int64(n) * cost}
 	var all sync.WaitGroup
 	for i := range n {
 		due := start.Add(time.Duration((float64(i) + phase) * gap))
@@ -174,7 +196,7 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 		r.Begins = append(r.Begins, o.end-o.took)
 		r.End = max(r.End, o.end)
 		if o.allowed {
-			r.Admitted++
+			r.Admitted += cost
 		}
 		if o.err != nil {
 			r.Errors++

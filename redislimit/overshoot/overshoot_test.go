@@ -62,6 +62,29 @@ func TestTwoNodesForHalfASecond(t *testing.T) {
 	assert.Equal(t, 2+len(results), strings.Count(table.String(), "\n"))
 }
 
+// A server that is out of reach at times, for all nodes or for one.
+func TestDisturbances(t *testing.T) {
+	s := server(t)
+	for _, change := range []func(*overshoot.Scenario){
+		func(s *overshoot.Scenario) { s.Stall, s.StallEvery = 60*time.Millisecond, 200*time.Millisecond },
+		func(s *overshoot.Scenario) { s.CutOff = 1 },
+	} {
+		scenario := overshoot.Scenario{
+			Name: "disturbed", Rate: 500, Burst: 50, Offered: 1500, Shares: overshoot.Even(2), Time: time.Second,
+		}
+		change(&scenario)
+		for _, way := range []string{"strict", "lease"} {
+			r, err := overshoot.Run(t.Context(), s, scenario, way, os.Args[0], "node")
+			require.NoError(t, err)
+			assert.Zero(t, r.Errors, r.Error)
+			assert.True(t, r.Holds(), "%s: %d admitted, at most %d promised", way, r.Admitted, r.Bound)
+			if way == "strict" {
+				assert.Positive(t, r.Lost, "the shares decided")
+			}
+		}
+	}
+}
+
 func TestABrokenBoundIsShown(t *testing.T) {
 	r := overshoot.Result{Admitted: 11, Bound: 10}
 	assert.False(t, r.Holds())

@@ -59,8 +59,22 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 		}
 	}()
 	key := fmt.Sprintf("overshoot-%d", time.Now().UnixNano())
+	var links []*link
+	defer func() {
+		for _, l := range links {
+			l.close()
+		}
+	}()
 	for i := range scenario.Shares {
-		n, err := startNode(ctx, Task{Scenario: scenario, Way: way, Store: s.Address, Key: key, Node: i}, command)
+		address := s.Address
+		if scenario.isDisturbed() {
+			l, err := newLink(s.Address)
+			if err != nil {
+				return r, err
+			}
+			links, address = append(links, l), l.listener.Addr().String()
+		}
+		n, err := startNode(ctx, Task{Scenario: scenario, Way: way, Store: address, Key: key, Node: i}, command)
 		if err != nil {
 			return r, err
 		}
@@ -83,6 +97,11 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {
 			return r, err
 		}
+	}
+	disturbing, calm := context.WithCancel(ctx)
+	defer calm()
+	if links != nil {
+		go scenario.disturb(disturbing, start, links)
 	}
 	results := make([]NodeResult, len(nodes))
 	for i, n := range nodes {

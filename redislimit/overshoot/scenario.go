@@ -7,12 +7,19 @@ import (
 
 // A Scenario is load on one key with a token bucket.
 type Scenario struct {
-	Name    string        `json:"name"`
-	Rate    float64       `json:"rate"`    // of the limit, per second
-	Burst   uint64        `json:"burst"`   // of the limit
-	Offered float64       `json:"offered"` // per second, by all nodes
-	Shares  []float64     `json:"shares"`  // of Offered, one for each node; their sum is 1
-	Time    time.Duration `json:"time"`    // for how long
+	Name    string  `json:"name"`
+	Rate    float64 `json:"rate"`    // of the limit, per second
+	Burst   uint64  `json:"burst"`   // of the limit
+	Offered float64 `json:"offered"` // tokens per second, asked for of all nodes
+	Cost    uint64  `json:"cost"`    // tokens of a request; 0 is 1
+	Differ  bool    `json:"differ"`  // nodes have unlike options, and half of them are strict
+
+	Stall      time.Duration `json:"stall"`       // the server is out of reach for so long,
+	StallEvery time.Duration `json:"stall_every"` // again and again
+	CutOff     int           `json:"cut_off"`     // so many nodes cannot reach the server for half of the time
+
+	Shares []float64     `json:"shares"` // of Offered, one for each node; their sum is 1
+	Time   time.Duration `json:"time"`   // for how long
 }
 
 // Even returns n equal shares.
@@ -43,11 +50,29 @@ func Scenarios(t time.Duration) []Scenario {
 	add(500, 100, 1.6, Even(2), "even")
 	add(1000, 200, 2, Even(2), "even")
 	add(1000, 200, 2, Even(16), "even")
+	for _, cost := range []uint64{5, 60} {
+		add(1000, 200, 0.5, Even(4), fmt.Sprintf("cost %d, even", cost))
+		all[len(all)-1].Cost = cost
+	}
+	add(1000, 200, 2, Even(4), "unlike each other, even")
+	all[len(all)-1].Differ = true
+	add(1000, 200, 2, Even(4), "100 ms of each second out of reach, even")
+	all[len(all)-1].Stall, all[len(all)-1].StallEvery = 100*time.Millisecond, time.Second
+	add(1000, 200, 2, Even(4), "one cut off for half of the time, even")
+	all[len(all)-1].CutOff = 1
 	return all
 }
+
+// isDisturbed reports whether the server is out of reach at times: then the nodes' shares decide.
+func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
+
+// cost is what a request costs.
+func (s Scenario) cost() uint64 { return max(s.Cost, 1) }
 
 // Ways are the ways of sharing a limit that are compared: the two of package redislimit, and the hybrid as a level
 // that drains, and with fixed windows of a second (and no burst), settling at three intervals.
 func Ways() []string {
-	return []string{"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms"}
+	return []string{
+		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",
+	}
 }

@@ -51,14 +51,14 @@ func (s *settler) settle(ctx context.Context) error {
 	return nil
 }
 
-// allow decides for one request.
-func (s *settler) allow() bool {
+// allow decides for a request of n tokens.
+func (s *settler) allow(n uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	level := max(0, s.level-time.Since(s.asOf).Seconds()*s.rate) + s.unsettled
-	if level+1 > s.burst {
+	if level+float64(n) > s.burst {
 		return false
 	}
-	s.unsettled++
+	s.unsettled += float64(n)
 	return true
 }

@@ -39,19 +39,24 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	case "lease":
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
+	if r.Bound > 0 && s.isDisturbed() {
+		// The shares of all nodes when they are full, and what comes back while some nodes have noticed that the server
+		// is back and others have not: a burst at most. Where only some are cut off, their shares fill beside the store.
+		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
+	}
 	return r
 }
 
-// exact returns how many of the requests, by when they came in ns, a bucket that is full at first admits.
+// exact returns how many tokens a bucket that is full at first grants to the requests, by when they came in ns.
 func exact(s Scenario, begins []int64) (admitted int64) {
 	slices.Sort(begins)
 	tokens, last := float64(s.Burst), int64(0)
 	for _, at := range begins {
 		tokens = min(tokens+float64(at-last)/1e9*s.Rate, float64(s.Burst))
 		last = at
-		if tokens >= 1 {
-			tokens--
-			admitted++
+		if cost := float64(s.cost()); tokens >= cost {
+			tokens -= cost
+			admitted += int64(s.cost())
 		}
 	}
 	return admitted
@@ -61,9 +66,9 @@ func exact(s Scenario, begins []int64) (admitted int64) {
 func exactWindows(s Scenario, begins []int64) (admitted int64) {
 	counts := map[int64]int64{}
 	for _, at := range begins {
-		if second := at / 1e9; counts[second] < int64(s.Rate) {
-			counts[second]++
-			admitted++
+		if second, cost := at/1e9, int64(s.cost()); counts[second]+cost <= int64(s.Rate) {
+			counts[second] += cost
+			admitted += cost
 		}
 	}
 	return admitted

@@ -27,21 +27,21 @@ type windower struct {
 }
 
 // enter begins the window that it is now, if that is another. What was not settled in the old one is dropped:
-// nobody would read it.
+// no node would read it.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0
 	}
 }
 
-func (w *windower) allow() bool {
+func (w *windower) allow(n uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.enter()
-	if w.known+w.unsettled >= w.limit {
+	if w.known+w.unsettled+int64(n) > w.limit {
 		return false
 	}
-	w.unsettled++
+	w.unsettled += int64(n)
 	return true
 }
 

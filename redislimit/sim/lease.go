@@ -6,13 +6,14 @@ import (
 )
 
 // leases runs the nodes' own code, package lease. The rest of a node is modelled: what a lease asks
-// for travels with other questions, and so does a request that the lease cannot decide. One whose answer is lost is up to the
-// node's share.
+// for travels with other questions, and so does a request that the lease cannot decide. One whose answer is lost is
+// up to the node's share.
 type leases struct {
 	*transport
 	terms   *lease.Terms
 	store   *store
 	shares  *localShares
+	refused refusals
 	phases  []int64
 	first   map[uint64]uint64 // requests that the nodes admitted of a key before they had a lease of it
 	numbers map[uint64]uint32 // of the nodes' leases
@@ -40,8 +41,9 @@ func newLeases(w *world) *leases {
 	}
 	terms.Random = w.random.Float64
 	s := &leases{
-		terms: terms, store: newStore(w.scenario), shares: newShares(w), phases: w.phases(int64(terms.Life)),
-		first: map[uint64]uint64{}, numbers: map[uint64]uint32{},
+		terms: terms, store: newStore(w.scenario), shares: newShares(w), refused: refusals{},
+		phases: w.phases(int64(terms.Life)),
+		first:  map[uint64]uint64{}, numbers: map[uint64]uint32{},
 	}
 	s.transport = newTransport(w, s.ask, s.answered)
 	return s
@@ -93,6 +95,9 @@ func (s *leases) look(node, key, number uint32) {
 
 // request asks the store about a request.
 func (s *leases) request(node, key uint32, n uint64) {
+	if s.refused.has(node, key, n, s.now) {
+		return
+	}
 	if !s.put(node, question{what: leaseRequest, key: key, cost: n}) {
 		s.shares.arrive(node, key, n)
 	}
@@ -155,6 +160,7 @@ func (s *leases) answered(node uint32, q *question) {
 		s.shares.arrive(node, q.key, q.cost)
 		return
 	case q.what == leaseRequest:
+		s.refused.note(node, q)
 		s.shares.settle(s.transport, node, q.key)
 		return
 	}

@@ -44,7 +44,7 @@ type Result struct {
 	FirstOfAllowed float64 `json:"first_of_allowed"`       // admitted/(burst + rate*T)
 	FirstAsked     float64 `json:"first_asked_per_second"` // questions to the store about it, a second
 
-	Calls     uint64  `json:"calls"`                    // that all nodes made, each with up to 64 questions that waited for it together
+	Calls     uint64  `json:"calls"`                    // that all nodes made, each with up to 64 questions
 	CallsASec float64 `json:"calls_per_second"`         // a second
 	Questions uint64  `json:"questions"`                // that came to the store in them
 	AskedAKey float64 `json:"asked_per_key_and_second"` // those about a key that was asked for, a second
@@ -66,7 +66,8 @@ type Result struct {
 func newReport(s *Scenario, ideal *central) *Report {
 	limit := s.perMicrosecond() * float64(s.Time/time.Microsecond)
 	r := &Report{
-		Nodes: s.Nodes, Keys: s.Keys, Rate: s.Rate.String(), Burst: s.Burst, Load: s.Load, Seconds: s.Time.Seconds(), Seed: s.Seed,
+		Nodes: s.Nodes, Keys: s.Keys, Rate: s.Rate.String(), Burst: s.Burst, Load: s.Load,
+		Seconds: s.Time.Seconds(), Seed: s.Seed,
 		Costs: s.costs(), Offered: ideal.requests,
 		Limit: limit, Allowed: limit + float64(s.Burst),
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure, Skew
-// and Overdraft must be set; [Default] has a value for each, which is the product's where there is one.
+// A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure,
+// Skew and Overdraft must be set; [Default] has a value for each, which is the product's where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has the limit for itself
@@ -86,17 +86,21 @@ func (s *Scenario) Check() error {
 	case !(s.Loss >= 0 && s.Loss < 1):
 		return fmt.Errorf("sim: loss of %v: want 0 to less than 1", s.Loss)
 	case s.Timeout <= s.RTT+s.Jitter || s.Timeout > time.Minute:
-		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m", s.Timeout, s.RTT+s.Jitter)
+		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m",
+			s.Timeout, s.RTT+s.Jitter)
 	case s.Away != Span{} && (s.Away.From < 0 || s.Away.To <= s.Away.From || s.Away.To > s.Time):
-		return fmt.Errorf("sim: a store that is away from %v to %v: want a span of the simulated %v", s.Away.From, s.Away.To, s.Time)
+		return fmt.Errorf("sim: a store that is away from %v to %v: want a span of the simulated %v",
+			s.Away.From, s.Away.To, s.Time)
 	case s.AwayEvery != 0 && (s.Away == Span{} || s.AwayEvery <= s.Away.To-s.Away.From):
-		return fmt.Errorf("sim: a store that is away again every %v: want more than the %v that it is away", s.AwayEvery, s.Away.To-s.Away.From)
+		return fmt.Errorf("sim: a store that is away again every %v: want more than the %v that it is away",
+			s.AwayEvery, s.Away.To-s.Away.From)
 	case s.CutOff < 0 || s.CutOff > s.Nodes || s.CutOff > 0 && s.Away == Span{}:
 		return fmt.Errorf("sim: %d nodes cut off: want 0 to %d while the store is away", s.CutOff, s.Nodes)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
 	case s.OnFailure != redislimit.FailLocal && s.OnFailure != redislimit.FailClosed:
-		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailLocal or FailClosed", s.OnFailure)
+		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailLocal or FailClosed",
+			s.OnFailure)
 	case s.Costs != nil && len(s.Costs) == 0:
 		return fmt.Errorf("sim: no costs: want one at least, or nil")
 	case len(s.Costs) > 0 && (slices.Min(s.Costs) < 1 || slices.Max(s.Costs) > s.Burst):
@@ -131,7 +135,8 @@ func (s *Scenario) checkRate() error {
 func (s *Scenario) checkLimiter() error {
 	options := []redislimit.Option{redislimit.Nodes(s.Nodes), redislimit.Overdraft(s.Overdraft)}
 	if err := redislimit.Check("sim", s.policy(), options...); err != nil {
-		return fmt.Errorf("sim: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "redislimit: sim: "), "redislimit: ", ""))
+		text := strings.TrimPrefix(err.Error(), "redislimit: sim: ")
+		return fmt.Errorf("sim: %s", strings.TrimPrefix(text, "redislimit: "))
 	}
 	return nil
 }

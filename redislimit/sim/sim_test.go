@@ -47,7 +47,7 @@ func TestStrictIsTheIdeal(t *testing.T) {
 		o := r.Results[0]
 		assert.Equal(t, r.Ideal, o.Admitted)
 		assert.Zero(t, o.Excess+o.Refused)
-		assert.Equal(t, r.Offered, o.Questions)
+		assert.LessOrEqual(t, o.Questions, r.Offered, "refusals are remembered")
 		assert.True(t, o.Holds)
 		if load > 1 {
 			assert.InDelta(t, r.Allowed, o.FirstAdmitted, 2, "all of the bound is there to be had")
@@ -143,7 +143,8 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
-			s.OnFailure = redislimit.FailClosed // settlements of shares would be questions, too
+			s.OnFailure = redislimit.FailClosed            // settlements of shares would be questions, too
+			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // nothing is refused, and that remembered
 		})
 		return r.Results[0], r
 	}
@@ -154,10 +155,9 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	full, r := with(100 * time.Millisecond) // a thousand do, twice of what goes into eight calls
-	assert.InEpsilon(t, 10*defaults.UnderWay*defaults.PerCall/0.1, full.Questions, 0.1)
-	assert.InEpsilon(t, defaults.PerCall, float64(full.Questions)/float64(full.Calls), 0.01, "all of them full")
-	assert.Less(t, full.Questions, r.Offered, "what waits is bounded")
+	full, r := with(100 * time.Millisecond) // a thousand do, twice of what goes into eight calls: more calls are made, full ones
+	assert.Equal(t, r.Offered, full.Questions)
+	assert.Less(t, full.Calls, r.Offered/10)
 }
 
 // With shares a store that was away costs what they have, and what comes back until the last node has noticed that it

@@ -1,22 +1,29 @@
 package sim
 
-import "github.com/weir-go/weir/redislimit/internal/script"
+import (
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
 
 // strict asks the store about every request. A request whose answer is lost is up to the node's share, and the store
 // has charged it.
 type strict struct {
 	*transport
-	store  *store
-	shares *localShares
+	store   *store
+	shares  *localShares
+	refused refusals
 }
 
 func newStrict(w *world) *strict {
-	s := &strict{store: newStore(w.scenario), shares: newShares(w)}
+	s := &strict{store: newStore(w.scenario), shares: newShares(w), refused: refusals{}}
 	s.transport = newTransport(w, func(_ uint32, q *question) { s.decide(s.store, q) }, s.answered)
 	return s
 }
 
 func (s *strict) arrive(node, key uint32, n uint64) {
+	if s.refused.has(node, key, n, s.now) {
+		return
+	}
 	if !s.put(node, question{key: key, cost: n}) {
 		s.shares.arrive(node, key, n)
 	}
@@ -29,7 +36,28 @@ func (s *strict) answered(node uint32, q *question) {
 	case q.failed:
 		s.shares.arrive(node, q.key, q.cost)
 	default:
+		s.refused.note(node, q)
 		s.shares.settle(s.transport, node, q.key)
+	}
+}
+
+// refusals are what nodes remember that the store refused: as package redislimit does.
+type refusals map[uint64]refusal
+
+type refusal struct {
+	need  uint64
+	until int64
+}
+
+func (r refusals) has(node, key uint32, n uint64, now int64) bool {
+	known, ok := r[pair(node, key)]
+	return ok && n >= known.need && now < known.until
+}
+
+func (r refusals) note(node uint32, q *question) {
+	id := pair(node, q.key)
+	if old, known := r[id]; q.until > 0 && !(known && old.until > q.since && old.need < q.cost) {
+		r[id] = refusal{q.cost, q.until}
 	}
 }
 
@@ -40,10 +68,14 @@ func (t *transport) decide(store *store, q *question) {
 		store.ask(q.key, t.micros(), script.Ask{Debt: q.debt})
 		return
 	}
-	if t.now-q.since > int64(t.scenario.Timeout) {
+	if t.now-q.since+int64(t.scenario.RTT)/2 > int64(t.scenario.Timeout) {
 		q.failed = true
 	}
-	if store.take(q.key, t.micros(), q.cost) && !q.failed {
+	answer := store.ask(q.key, t.micros(), script.Ask{Need: q.cost, Want: q.cost})
+	switch {
+	case answer.Granted == 0:
+		q.until = q.since + int64(min(answer.RetryAfter, defaults.Believe))
+	case !q.failed:
 		t.admit(q.key, q.cost)
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
 // A question is one key's place in a call.
@@ -15,12 +16,13 @@ type question struct {
 	failed bool   // there is no answer, or not in time
 	gone   bool   // it never came to the store
 	since  int64  // when it was put
+	until  int64  // until when the store refuses it, by when it was put; 0 if it does not
 }
 
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
 // do: at once while fewer than defaults.UnderWay calls of a node are under way, else together with all
-// that come meanwhile. A call that fails takes as long as its timeout, and the product's own breaker stops calls to
-// a store that does not answer.
+// that come meanwhile, the newest first, and dropped when it is too late for an answer. A call that fails takes as
+// long as its timeout, and the product's own breaker stops calls to a store that does not answer.
 type transport struct {
 	*world
 	queues []sendQueue  // of the nodes
@@ -33,6 +35,7 @@ type transport struct {
 // A sendQueue is that of a node.
 type sendQueue struct {
 	breaker.Breaker
+	trip    waiting.Trip
 	waiting []question
 	calls   int // under way
 }
@@ -62,7 +65,7 @@ func (t *transport) put(node uint32, q question) bool {
 	}
 	q.since = t.now
 	queue.waiting = append(queue.waiting, q)
-	if queue.calls < defaults.UnderWay {
+	if queue.calls < defaults.UnderWay || queue.calls < defaults.MostCalls && len(queue.waiting) >= defaults.PerCall {
 		queue.calls++
 		t.depart(node)
 	}
@@ -72,9 +75,20 @@ func (t *transport) put(node uint32, q question) bool {
 // depart sends what waits, or ends a sender that has nothing to send.
 func (t *transport) depart(node uint32) {
 	queue := &t.queues[node]
-	n := min(len(queue.waiting), defaults.PerCall)
-	if n == 0 {
+	var late []question
+	call, rest := waiting.Next(queue.waiting, defaults.PerCall, func(q question) bool {
+		return queue.trip.IsTooLate(t.now-q.since, t.scenario.Timeout)
+	}, func(q question) { late = append(late, q) })
+	if queue.waiting = rest; len(call) == 0 {
 		queue.calls--
+	}
+	defer func() {
+		for i := range late {
+			late[i].failed, late[i].gone = true, true
+			t.back(node, &late[i])
+		}
+	}()
+	if len(call) == 0 {
 		return
 	}
 	if len(t.free) == 0 {
@@ -82,8 +96,7 @@ func (t *transport) depart(node uint32) {
 	}
 	slot := t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
-	t.under[slot] = append(t.under[slot][:0], queue.waiting[:n]...)
-	queue.waiting = append(queue.waiting[:0], queue.waiting[n:]...)
+	t.under[slot] = call
 	t.calls++
 	t.events.put(event{at: t.now + t.way(), sent: t.now, what: callReach, node: node, slot: slot})
 }
@@ -109,6 +122,7 @@ func (t *transport) happen(e event) {
 	}
 	if queue := &t.queues[e.node]; e.what == callBack {
 		queue.Succeeded(t.now)
+		queue.trip.Note(t.now - e.sent)
 	} else {
 		queue.Failed(e.sent, t.now, defaults.BreakAfter)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/lease"
@@ -23,28 +24,46 @@ func (w *world) until(t time.Duration, l limiting) {
 }
 
 func TestWhatWaitsIsBounded(t *testing.T) {
+	const sent = defaults.UnderWay + (defaults.MostCalls-defaults.UnderWay)*defaults.PerCall
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
-	for range defaults.UnderWay + defaults.Waiting {
-		assert.Equal(t, len(p.queues[0].waiting) > defaults.BusyAbove, p.isBusy(0))
-		require.True(t, p.put(0, question{}))
+	for i := range sent + defaults.Waiting {
+		assert.Equal(t, i-sent > defaults.BusyAbove, p.isBusy(0))
+		require.True(t, p.put(0, question{cost: 1}))
 	}
-	assert.False(t, p.put(0, question{}))
-	assert.True(t, p.put(1, question{}), "another node's queue is its own")
+	assert.False(t, p.put(0, question{cost: 1}))
+	assert.True(t, p.put(1, question{cost: 1}), "another node's queue is its own")
 	p.until(time.Second, p)
-	assert.EqualValues(t, defaults.UnderWay+defaults.Waiting+1, p.questions)
-	assert.EqualValues(t, defaults.UnderWay+defaults.Waiting/defaults.PerCall+1, p.calls)
+	assert.EqualValues(t, sent+defaults.Waiting+1, p.questions)
 	assert.False(t, p.isBusy(0))
 	assert.Len(t, p.free, len(p.under), "no call is under way")
+	assert.Zero(t, p.queues[0].calls)
 }
 
-// Who waited for longer than the timeout has gone: what the store takes for them is lost.
-func TestWhoWaitsTooLongIsRefused(t *testing.T) {
+// A node asks as much as the store answers, however long the round trip is, and what is more than that is dropped: it
+// does not make the rest late. Before, eight calls at once were all, and 98 % of 16,000 requests a second failed with a
+// round trip of 40 ms.
+func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
+	for rate, want := range map[float64]float64{
+		16_000:  16_000, // all of it
+		500_000: 0.9 * defaults.MostCalls * defaults.PerCall / 0.04,
+	} {
+		r := run(t, func(s *Scenario) {
+			s.Nodes, s.RTT, s.Rate, s.Burst, s.Load = 1, 40*time.Millisecond, engine.PerSecond(rate), uint64(rate/5), 0.95
+			s.Time, s.OnFailure, s.Strategies = 2*time.Second, redislimit.FailClosed, []Strategy{Strict()}
+		})
+		assert.GreaterOrEqual(t, float64(r.Results[0].Admitted), min(2*want, 0.999*float64(r.Ideal)), "%v/s", rate)
+	}
+}
+
+// A caller gives up when its timeout is over: what the store takes for it is lost.
+func TestAStoreThatIsTooSlow(t *testing.T) {
 	r := run(t, func(s *Scenario) {
-		s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, 100*time.Millisecond, 150*time.Millisecond, []Strategy{Strict()}
-		s.OnFailure = redislimit.FailClosed
+		s.Nodes, s.Load, s.RTT, s.Jitter, s.Timeout = 1, 2, 100*time.Millisecond, 50*time.Millisecond, 151*time.Millisecond
+		s.OnFailure, s.Strategies = redislimit.FailClosed, []Strategy{Strict()}
 	})
-	assert.Less(t, r.Results[0].Admitted, r.Ideal/4, "the queue is most of a second long")
+	assert.LessOrEqual(t, r.Results[0].Admitted, r.Ideal)
+	assert.Positive(t, r.Results[0].Admitted)
 }
 
 // Single answers that are lost leave a request to the node's share: the store is not lost, and may have charged the
@@ -110,7 +129,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	}
 }
 
-// Tokens in hand are kept while there is nobody to give them back to.
+// Tokens in hand are kept while the store is lost.
 func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	s := Default()
 	w := newWorld(&s, 0)

@@ -1,5 +1,5 @@
-// Command weir-bench-proxy measures what the limiter costs the proxy that it is in: weir, nginx and
-// HAProxy, each with its limiter and without.
+// Command weir-bench-proxy measures what the limiter costs the proxy that it is in: weir, nginx and HAProxy, each with
+// its limiter and without; and what weir costs as a proxy, beside Go's own and Caddy.
 package main
 
 import (
@@ -37,12 +37,18 @@ type command struct {
 
 // Run implements the command.
 func (c *command) Run() error {
-	weir, err := c.weir()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	weir, err := c.weir(self)
 	if err != nil {
 		return err
 	}
 	schedule := proxy.Schedule{
-		Servers: []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Nginx(), server.HAProxy()},
+		Servers: []*server.Server{
+			server.Weir(weir), server.WeirSilent(weir), server.Bare(self), server.Caddy(), server.Nginx(), server.HAProxy(),
+		},
 		Rounds:  c.Rounds,
 		Seconds: c.Seconds,
 	}
@@ -65,12 +71,11 @@ func (c *command) Run() error {
 }
 
 // weir returns the path of the weir to measure.
-func (c *command) weir() (string, error) {
+func (c *command) weir(self string) (string, error) {
 	if c.Weir != "" {
 		return filepath.Abs(c.Weir)
 	}
-	self, err := os.Executable()
-	return filepath.Join(filepath.Dir(self), "weir"), err
+	return filepath.Join(filepath.Dir(self), "weir"), nil
 }
 
 // progress returns what says on stderr what is measured.
@@ -81,4 +86,13 @@ func progress(schedule proxy.Schedule) func(*server.Server, server.Mode, int) {
 	}
 }
 
-func main() { program.Run(&command{}, name, description) }
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == server.BareCommand {
+		if err := server.ServeBare(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	program.Run(&command{}, name, description)
+}

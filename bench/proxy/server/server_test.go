@@ -48,6 +48,10 @@ func TestConfigLimitsInItsModesOnly(t *testing.T) {
 			Refuse: {"store http_req_rate(1m)", "track-sc0 req.hdr(x-client)",
 				"deny_status 429 if { sc_http_req_rate(0) gt 1 }"},
 		}, map[Mode][]string{Without: {"stick-table", "track-sc0", "deny"}}},
+		"bare": {Bare("weir-bench-proxy"), map[Mode][]string{everywhere: {"127.0.0.1:1111\n127.0.0.1:2222\n"}}, nil},
+		"caddy": {Caddy(), map[Mode][]string{
+			everywhere: {"http://127.0.0.1:1111 {", "reverse_proxy 127.0.0.1:2222\n", "storage file_system /dir\n"},
+		}, nil},
 	} {
 		for _, mode := range c.server.Modes {
 			text, err := c.server.Config(site(mode))

@@ -48,6 +48,7 @@ func run(ctx context.Context, args []string) error {
 	markdown := flags.Bool("markdown", false, "print nothing but the table and the cost, as Markdown")
 	only := flags.String("ways", strings.Join(overshoot.Ways(), ","), "the ways to measure, with commas")
 	loads := flags.String("loads", "", "measure only loads whose name contains this `text`")
+	cost := flags.Uint64("cost", 0, "what every request costs, in `tokens`; 0 for the costs of the loads")
 	binary := flags.String("redis-server", "redis-server", "the server's `program`")
 	_ = flags.Parse(args) // exits if it fails
 	ways := strings.Split(*only, ",")
@@ -60,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 	if *markdown {
 		progress = io.Discard
 	}
-	r, err := measure(ctx, *binary, *loads, ways, *quick, progress)
+	r, err := measure(ctx, *binary, *loads, *cost, ways, *quick, progress)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 	})
 }
 
-func measure(ctx context.Context, binary, loads string, ways []string, quick bool, progress io.Writer) (r report, err error) {
+func measure(ctx context.Context, binary, loads string, cost uint64, ways []string, quick bool, progress io.Writer) (r report, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return r, err
@@ -108,6 +109,10 @@ func measure(ctx context.Context, binary, loads string, ways []string, quick boo
 	for _, scenario := range overshoot.Scenarios(each) {
 		if !strings.Contains(scenario.Name, loads) {
 			continue
+		}
+		if cost > 0 {
+			scenario.Cost = cost
+			scenario.Name += fmt.Sprintf(", cost %d", cost)
 		}
 		for _, way := range ways {
 			result, err := runOnTime(ctx, s, scenario, way, self, progress)

@@ -29,20 +29,17 @@ func (b *Breaker) Allows(now int64) bool {
 	return at == 0 || now >= at && b.probeAt.CompareAndSwap(at, now+int64(ProbeEvery))
 }
 
-// Succeeded closes the breaker: the store has answered a call.
-func (b *Breaker) Succeeded(now int64) {
+// Succeeded closes the breaker: the store has answered a call. It reports whether the breaker was open.
+func (b *Breaker) Succeeded(now int64) (closed bool) {
 	b.answered.Store(now)
 	b.silent.Store(0)
-	if b.IsOpen() {
-		b.probeAt.Store(0)
-	}
+	return b.IsOpen() && b.probeAt.Swap(0) != 0
 }
 
 // Failed notes that a call failed now which was sent at another time, and opens the breaker if there was no success
-// for so long. What was sent before the last success counts from that on.
-func (b *Breaker) Failed(sent, now int64, after time.Duration) {
+// for so long. What was sent before the last success counts from that on. It reports whether it opened the breaker.
+func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
-	if since := b.silent.Load(); since != 0 && now-since >= int64(after) {
-		b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))
-	}
+	since := b.silent.Load()
+	return since != 0 && now-since >= int64(after) && b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))
 }

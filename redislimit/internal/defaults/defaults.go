@@ -31,7 +31,8 @@ const KeepEvery = 100 * time.Millisecond
 // Of a queue of questions to the store.
 const (
 	PerCall   = script.MaxKeys // questions in one call
-	UnderWay  = 8              // calls at the same time
+	UnderWay  = 8              // calls at the same time, full or not
+	MostCalls = 128            // calls at the same time, if each is full
 	Waiting   = 4096           // questions that wait for a call
 	BusyAbove = Waiting / 2    // questions that wait: what can be put off is put off then
 )

@@ -11,8 +11,8 @@
 //	generation   retired healthy renewing (free)  debt    tokens
 //
 // tokens are in hand, debt was admitted on overdraft and is not charged yet. renewing says that
-// somebody, one, has the duty to ask the store and to end it by Apply or Fail. healthy says that by the
-// last answer at least half the limit was left. A retired lease is no longer in the table: whoever still
+// one caller has the duty to ask the store and to end that by Apply or Fail. healthy says that by the last
+// answer at least half the limit was left. A retired lease is no longer in the table: a caller that still
 // has it looks the key up again. The generation changes with whatever is not a spending, so
 // that a CAS never takes a word for the one that it was.
 //
@@ -34,12 +34,12 @@
 // L3. Tokens that are given back are taken out of hand first, and are gone if that call is
 // lost: at most once.
 //
-// L4. Only who set renewing asks the store and touches the fields that are no words, and it is cleared only by
-// the end of that call. So for each key and node there is one call under way.
+// L4. Only the caller that set renewing asks the store and touches the fields that are no words, and it is cleared only
+// by the end of that call. So for each key and node there is one call under way.
 //
-// L5. Retiring is a CAS on a word with nothing in it: no tokens, no debt, no renewal; and that was the same at the last
-// look. Nothing is put into a retired lease. One that is not healthy stays until the store has everything back: the key's
-// next lease begins with a new overdraft.
+// L5. Retiring is a CAS on a word with nothing in it: no tokens, no debt, no renewal; and that was the same at the
+// last look. Nothing is put into a retired lease. One that is not healthy stays until the store has everything back:
+// the key's next lease begins with a new overdraft.
 //
 // From L1 to L3: over any time T all nodes together admit of one key at most
 //

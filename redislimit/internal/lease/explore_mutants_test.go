@@ -121,13 +121,13 @@ var mutants = []mutant{
 		{leaseGo, "tokens := min(w.tokens()+granted, MaxTokens)", "tokens := min(w.tokens()-min(w.tokens(), l.asked.Returned)+granted, MaxTokens)"},
 	}},
 
-	{"L4", "whoever takes the last tokens renews", "three takers of four tokens", "L4", []edit{
+	{"L4", "every request that takes the last tokens renews", "three takers of four tokens", "L4", []edit{
 		{leaseGo, "renew = w&renewing == 0 && tokens-n", "renew = tokens-n"},
 	}},
-	{"L4", "whoever takes on overdraft renews", "two takers of a new lease", "L4", []edit{
+	{"L4", "every request on overdraft renews", "two takers of a new lease", "L4", []edit{
 		{leaseGo, "Admitted, w&renewing == 0", "Admitted, true"},
 	}},
-	{"L4", "whoever is not paid from the hand renews", "takers of more than the overdraft", "L4", []edit{
+	{"L4", "every request that is not paid from the hand renews", "takers of more than the overdraft", "L4", []edit{
 		{leaseGo, "v, renew = Unknown, w&renewing == 0", "v, renew = Unknown, true"},
 	}},
 	{"L4", "a look settles what is being renewed", "a look at four tokens beside a taker", "L4", []edit{
@@ -171,7 +171,7 @@ var mutants = []mutant{
 	{"L5", "a lease goes with a debt", "looks at a debt beside a taker", "L5", []edit{
 		{leaseGo, "w.tokens() == 0 && w.debt() == 0 && l.denyUntil", "w.tokens() == 0 && l.denyUntil"},
 	}},
-	{"L5", "a lease goes whose overdraft nobody can pay", "a lease that cannot be paid, and three looks", "L5", []edit{
+	{"L5", "a lease goes whose overdraft cannot be paid", "a lease that cannot be paid, and three looks", "L5", []edit{
 		{leaseGo, " && (w&healthy != 0 || l.resetAt.Load() <= now):", ":"},
 	}},
 	{"L5", "a lease goes while it is renewed", "looks at a lease that renews for others", "L5", []edit{

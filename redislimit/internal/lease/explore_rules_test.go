@@ -189,7 +189,7 @@ func (w *world) check(th *thread, plain []fields) error {
 		case s.tokens() > w.terms.Cap():
 			return fmt.Errorf("L1: %d tokens in hand, want at most %d", s.tokens(), w.terms.Cap())
 		case (h.owner != nil) != (s&renewing != 0):
-			return fmt.Errorf("L4: %v, and somebody has the duty: %v", s, h.owner != nil)
+			return fmt.Errorf("L4: %v, and a thread has the duty: %v", s, h.owner != nil)
 		case i < len(plain) && h.owner != th && w.fields(i) != plain[i]:
 			return fmt.Errorf("L4: t%d wrote fields of the renewal: %+v to %+v", th.name, plain[i], w.fields(i))
 		}
@@ -228,7 +228,7 @@ func (w *world) CheckEnd() error {
 	for i, h := range w.leases {
 		s := state(h.lease.word.Peek())
 		if s&renewing != 0 {
-			return fmt.Errorf("L4: lease %d is %v at the end, and nobody renews it", i+1, s)
+			return fmt.Errorf("L4: lease %d is %v at the end, and no thread renews it", i+1, s)
 		}
 		balance += int64(s.tokens()) - int64(s.debt())
 	}

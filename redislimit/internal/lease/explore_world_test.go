@@ -21,7 +21,7 @@ type world struct {
 	leases   []held    // all that there have been
 	shared             // what is known of tokens
 	threads  []*thread
-	watched  bool // somebody looks, so leases may go
+	watched  bool // a thread looks, so leases may go
 	trace    func(line string)
 
 	origin struct { // where every execution begins
@@ -35,7 +35,7 @@ type world struct {
 // A held is a lease, and what is known of it.
 type held struct {
 	lease   *Lease
-	owner   *thread // who has the duty to ask the store
+	owner   *thread // the thread that has the duty to ask the store
 	touched bool    // something has happened to it since the last look
 }
 
@@ -43,7 +43,7 @@ type held struct {
 type shared struct {
 	store    store
 	admitted int64 // less what was refunded
-	stranded int64 // charged and in nobody's hand, because a question or an answer was lost
+	stranded int64 // charged and in no hand, because a question or an answer was lost
 }
 
 // newWorld returns the world of a scenario, its calls of before made.
@@ -119,7 +119,7 @@ func (w *world) Ways(thread int) int {
 // Trace has every step told from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// tell tells of a step, if anybody wants to know.
+// tell tells of a step, if steps are traced.
 func (w *world) tell(format string, arguments ...any) {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf(format, arguments...))

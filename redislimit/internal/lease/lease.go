@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Lease is what a node holds of a key. Make one with [New]. Take and Expire may be called by
-// anybody at any time, the rest only by whom they told to renew.
+// A Lease is what a node holds of a key. Make one with [New]. Take, Refund, Held, Remaining and Waits may be called
+// from any goroutine, Expire by one at a time, and the rest only by a caller that was told to renew.
 type Lease struct {
 	word      word.Word  // a state
 	denyUntil word.Int64 // refuse without asking until then,
@@ -90,10 +90,10 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns what to ask the store for: n tokens for the request that waits for the answer, if one waits, the debt,
-// and what the next 2τ may need. now is when the question is sent, and n what the request costs that had it made. If
-// that need is not known to be two such requests at least, nothing is brought for it: it would lie here until another
-// call gives it back, and be missed elsewhere.
+// Renewal returns what to ask the store for: n tokens for the request that waits for the answer, if one waits, the
+// debt, and what the next 2τ may need. now is when the question is sent, and n what the request costs that had it
+// made. If that need is not known to be two such requests at least, nothing is brought for it: it would lie here until
+// another call gives it back, and be missed elsewhere.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -204,7 +204,8 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 // Expire looks at the lease from time to time. settle: tokens in hand have been there too long, or
 // debt is left over: call Settlement and then Apply or Fail. gone: nothing is in it and nothing has
 // happened since the last look: it was retired and can be forgotten. One that is not healthy is kept until
-// the store has everything back: a new one would begin with a new overdraft, which nobody could pay. One goroutine calls it.
+// the store has everything back: a new one would begin with a new overdraft, which could not be paid. One goroutine
+// calls it.
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := state(l.word.Load())
 	idle := uint64(w) == l.visited

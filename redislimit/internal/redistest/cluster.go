@@ -21,8 +21,8 @@ var nodeConfig = []string{
 	"cluster-replica-validity-factor 0",
 }
 
-// A Cluster is three masters without replicas, until [Cluster.AddReplica]. A node that is gone takes its slots with it, and
-// the others keep serving theirs.
+// A Cluster is three masters without replicas, until [Cluster.AddReplica]. A node that is gone takes its slots with
+// it, and the others keep serving theirs.
 type Cluster struct {
 	Nodes []*Server
 
@@ -126,7 +126,7 @@ func (c *Cluster) MoveSlot(slot, to int) {
 }
 
 // BeginMove has a slot be on its way to the node with this index in Nodes: both nodes answer, each about
-// the keys that it has, and the new one about those that nobody has.
+// the keys that it has, and the new one about those that no node has.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)

@@ -16,7 +16,7 @@ type Command struct {
 	Words    []string
 }
 
-// Monitor returns all commands that the server carries out while do runs, for anybody, in their order, but
+// Monitor returns all commands that the server carries out while do runs, for any client, in their order, but
 // for PING, which idle clients send. Those of a script follow it.
 func (s *Server) Monitor(do func()) []Command {
 	s.t.Helper()

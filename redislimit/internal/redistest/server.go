@@ -24,7 +24,7 @@ import (
 const (
 	attempts     = 10               // to start on one free port after another
 	startTimeout = 20 * time.Second // of one process, until it answers; machines are slow at times
-	newMaster    = 60 * time.Second // until there is one: elections that nobody wins are repeated after six seconds
+	newMaster    = 60 * time.Second // until there is one: elections without a winner are repeated after six seconds
 )
 
 // A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
@@ -112,7 +112,7 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 	return nil
 }
 
-// freePort returns a TCP port of 127.0.0.1 that nobody listened on a moment ago.
+// freePort returns a TCP port of 127.0.0.1 that was free a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,7 +122,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// launch starts the process and waits until it, and nobody else on its port, answers.
+// launch starts the process and waits until it, and no other on its port, answers.
 func (s *Server) launch() error {
 	lines := append([]string{
 		"bind 127.0.0.1",
@@ -310,7 +310,7 @@ func awaitFor(t testing.TB, timeout time.Duration, what string, done func() erro
 	}
 }
 
-// Pause stops the process where it is, by SIGSTOP: connections stay open and nobody answers.
+// Pause stops the process where it is, by SIGSTOP: connections stay open and nothing answers.
 func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
 
 // Resume lets a paused process go on, by SIGCONT.

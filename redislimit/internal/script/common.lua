@@ -1,9 +1,9 @@
 -- What all four scripts share: it is put in front of each of them.
 --
--- KEYS are the keys, ARGV the numbers of the limit and then, for every key, need, want, returned,
--- debt and window. The reply has, for every key: granted (-1: nothing was asked of the key, which holds
--- something of another type), remaining, retry in microseconds (-1: never), reset in microseconds, window. Time is the server's own, in microseconds since 1970.
--- All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
+-- KEYS are the keys, ARGV the numbers of the limit and then, for every key, need, want, returned, debt and window. The
+-- reply has, for every key: granted (-1: nothing was asked of the key, which holds something of another type),
+-- remaining, retry in microseconds (-1: never), reset in microseconds, window. Time is the server's own, in microseconds
+-- since 1970. All numbers are whole and below 2^53, so a double holds them exactly, and so does floor or ceil of
 -- a quotient of two of them.
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
@@ -31,21 +31,36 @@ local function grant(need, want, room)
   return math.min(want, math.max(need, math.floor(room / 4)), room)
 end
 
--- foreign are the keys that hold something of another type. All keys are read before any is written.
-local foreign = {}
+-- foreign are the keys that hold something of another type. failed is any other error, such as that the user may not
+-- read: it is the script's reply. All keys are read before any is written.
+local foreign, failed = {}, nil
+
+-- check notes an error of a reading.
+local function check(key, value)
+  if type(value) == 'table' then
+    if string.find(value.err, 'WRONGTYPE', 1, true) then
+      foreign[key] = true
+    else
+      failed = value
+    end
+  end
+end
 
 -- strings returns what the keys hold.
 local function strings()
   local held = {}
   for _, key in ipairs(KEYS) do
     held[key] = redis.pcall('GET', key)
-    foreign[key] = type(held[key]) == 'table' -- an error
+    check(key, held[key])
   end
   return held
 end
 
 -- each has every key decided that is not foreign, and returns the reply.
 local function each(decide)
+  if failed then
+    return failed
+  end
   for i, key in ipairs(KEYS) do
     if foreign[key] then
       answer(-1, 0, 0, 0, 0)

@@ -84,6 +84,19 @@ func (l *Limit) write() {
 // Tokens returns the most that a key can have.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
+// PerCall returns how many keys one call may carry, [MaxKeys] at most. A sliding log moves a member of a sorted set for
+// each token, so that a call of it is for mostMoved tokens at most, or for one key: while a script runs the server
+// answers no other client.
+func (l *Limit) PerCall() int {
+	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
+		return int(min(MaxKeys, max(1, mostMoved/l.tokens)))
+	}
+	return MaxKeys
+}
+
+// mostMoved is how many tokens the logs of one call may have together, which a server adds within some milliseconds.
+const mostMoved = 4096
+
 // Hash returns 8 hexadecimal digits of the algorithm and its numbers. States of limits whose hashes
 // differ do not understand one another, so it has to be part of a key's name.
 func (l *Limit) Hash() string { return l.hash }

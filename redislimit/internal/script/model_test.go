@@ -141,7 +141,7 @@ func (m *Model) copy() *Model {
 	return &c
 }
 
-// Whoever polls far faster than tokens come back gets each at its time: no remainder is lost.
+// A client that polls far faster than tokens come back gets each at its time: no remainder is lost.
 func TestExactRates(t *testing.T) {
 	for _, test := range []struct {
 		rate     engine.Rate

@@ -64,7 +64,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
 	}
 	if len(asks) != len(keys) || len(answers) != len(keys) {
-		return fmt.Errorf("redislimit: a call of %d keys, %d asks and %d answers: want as many of each", len(keys), len(asks), len(answers))
+		return fmt.Errorf("redislimit: a call of %d keys, %d asks and %d answers: want as many of each",
+			len(keys), len(asks), len(answers))
 	}
 	args := make([]string, 0, len(l.arguments)+5*len(asks))
 	args = append(args, l.arguments...)

@@ -4,7 +4,7 @@ local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local inside = string.format('(%.0f', now - window) -- what was taken later than this has not left
 
 for _, key in ipairs(KEYS) do
-  foreign[key] = type(redis.pcall('ZCARD', key)) == 'table' -- an error
+  check(key, redis.pcall('ZCARD', key))
 end
 
 -- members adds or scores tokens, not more at once than a call can carry.

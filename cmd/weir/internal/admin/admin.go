@@ -32,6 +32,10 @@ type Config struct {
 	Version string
 	// Reloads returns the last reload. The zero Reload is none so far.
 	Reloads func() Reload
+	// Requests returns the requests so far. Nil leaves them out of the page.
+	Requests func() Requests
+	// Hosts are further names, in lower case, by which the page may be asked.
+	Hosts []string
 	// Collectors are further metrics.
 	Collectors []prometheus.Collector
 }
@@ -40,6 +44,8 @@ type Config struct {
 type Rule struct {
 	Name    string // unique; the label of metrics
 	Policy  string // for people
+	For     string // which requests it matches, for people
+	By      string // what has a bucket of its own, for people
 	Shadow  bool
 	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table
 	// Stored is the limit if it is kept in a store. All rules that are have the same store.
@@ -68,6 +74,7 @@ type Admin struct {
 	counters *counterSet
 	refusals *refusals
 	history  history
+	requests requestRates
 	watchers watchers
 	handler  http.Handler
 
@@ -183,6 +190,9 @@ func (a *Admin) tick(now time.Time) {
 		names[i], inUse[r.Name] = r.Name, true
 	}
 	a.counters.prune(inUse)
+	if a.config.Requests != nil {
+		a.requests.tick(now, a.config.Requests())
+	}
 	seq := a.history.tick(now, names, a.totals)
 	if seq%windowTicks == 0 {
 		a.refusals.turn()

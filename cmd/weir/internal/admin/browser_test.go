@@ -150,7 +150,11 @@ func TestLivePage(t *testing.T) {
 	for range 3 {
 		d.second()
 	}
-	b.until(`(() => {` + number + ` return number("#sum-allowed") > 50; })()`)
+	b.until(`(() => {` + number + ` return number("#requests-rate") > 50; })()`)
+	b.until(`document.querySelector("#requests-time").textContent === "12 ms, mean"`)
+	b.until(`(() => {` + number + ` return number("#requests-refused") > 0; })()`)
+	b.until(`[...document.querySelectorAll(".meaning")].some((e) => e.textContent === "for /login, by ip")`)
+	b.until(`[...document.querySelectorAll(".tag.mode")].every((e) => getComputedStyle(e).display === "none")`)
 	b.evaluate(`window.was = document.querySelector(".rule .area").getAttribute("d")`, nil)
 	d.second()
 	b.until(`document.querySelector(".rule .area").getAttribute("d") !== window.was`)
@@ -190,6 +194,10 @@ func TestLivePage(t *testing.T) {
 					`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over),
 					chromedp.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background))
 				assert.Zero(t, over, "%d pixels wide", width)
+				var refusedFirst bool
+				b.evaluate(`document.querySelector("#most-refused").getBoundingClientRect().bottom <=
+					document.querySelector("#rules").getBoundingClientRect().top`, &refusedFirst)
+				assert.Equal(t, width == 360, refusedFirst, "%d pixels wide", width)
 			}
 			assert.Equal(t, map[string]string{"light": "rgb(244, 246, 248)", "dark": "rgb(15, 20, 25)"}[scheme], background)
 		}

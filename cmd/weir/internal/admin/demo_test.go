@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +26,8 @@ type demo struct {
 	rules   []Rule
 	now     atomic.Int64 // nanoseconds since 1970
 	random  *rand.Rand
+
+	answered, refused atomic.Uint64
 }
 
 // newDemo's clock stands at a fixed time, and so much before it.
@@ -45,6 +49,7 @@ func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
 		})
 		d.rules = append(d.rules, Rule{
 			Name: name, Policy: policy.String(), Shadow: shadow, Limiter: l, Parts: parts,
+			For: cmp.Or(path, "all requests"), By: strings.Join(parts, ", "),
 			Key: func(parts []string) engine.Key {
 				r := httptest.NewRequest("GET", path+"/", nil)
 				fill(r, parts)
@@ -56,7 +61,7 @@ func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
 	address := func(r *http.Request, parts []string) { r.RemoteAddr = parts[0] + ":1" }
 	ip := []string{"ip"}
 	add("api", "/api", engine.TokenBucket(engine.PerSecond(40), 80), 20_000, false, apiKey,
-		[]string{"header X-API-Key"}, func(r *http.Request, parts []string) { r.Header.Set("X-API-Key", parts[0]) })
+		[]string{"header:X-API-Key or ip"}, func(r *http.Request, parts []string) { r.Header.Set("X-API-Key", parts[0]) })
 	add("login", "/login", engine.SlidingWindow(10, time.Minute), 5_000, false, httplimit.RemoteIP, ip, address)
 	add("search by client and host", "/search", engine.TokenBucket(engine.PerSecond(4), 12), 10_000, false,
 		httplimit.Join(httplimit.RemoteIP, httplimit.Host), []string{"ip", "host"},
@@ -66,13 +71,23 @@ func newDemo(t testing.TB, keys config.Keys, ago time.Duration) *demo {
 	add("export", "/export", engine.SlidingLog(5, time.Hour), 1_000, false, httplimit.RemoteIP, ip, address)
 
 	d.admin, err = build(Config{
-		Rules: func() []Rule { return d.rules }, Keys: keys, Version: "v0.9.0",
+		Rules: func() []Rule { return d.rules }, Keys: keys, Version: "v0.9.0", Requests: d.requests,
 		Reloads: func() Reload { return Reload{At: time.Now().Add(-42 * time.Minute), OK: true, Generation: 3} },
 	})
 	require.NoError(t, err)
 	d.limited, err = httplimit.New(limits, httplimit.ObserveWith(d.admin), httplimit.OnLimited(d.admin.Limited))
 	require.NoError(t, err)
 	return d
+}
+
+// requests says that each of those that pass takes 12 milliseconds, and one in five hundred fails.
+func (d *demo) requests() Requests {
+	all, refused := d.answered.Load(), d.refused.Load()
+	passed := all - refused
+	return Requests{
+		Answered: all, Refused: refused, Failures: passed / 500, Passed: passed,
+		Time: time.Duration(passed) * 12 * time.Millisecond,
+	}
 }
 
 func (d *demo) time() time.Time { return time.Unix(0, d.now.Load()) }
@@ -84,7 +99,9 @@ func (d *demo) ask(path, address, apiKey string) {
 		r.Header.Set("X-API-Key", apiKey)
 	}
 	result := d.limited.Decide(r)
+	d.answered.Add(1)
 	if !result.Allowed() {
+		d.refused.Add(1)
 		result.Refuse(httptest.NewRecorder(), r)
 	}
 }

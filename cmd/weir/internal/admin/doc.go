@@ -17,9 +17,9 @@
 // loopback address. The operator's own browser reaches it, too, and runs the scripts of any site:
 //
 //   - A Host header with a name other than localhost is refused, so that no name of another site can be pointed at this
-//     address (DNS rebinding). An IP address in the Host header cannot be pointed elsewhere and is allowed. All names
-//     are allowed at /metrics, /healthz and /readyz: they are asked by the name of a service, show no key and change
-//     nothing.
+//     address (DNS rebinding). An IP address in the Host header cannot be pointed elsewhere and is allowed, and so are
+//     the names that the rule file allows, which are the operator's. All names are allowed at /metrics, /healthz and
+//     /readyz: they are asked by the name of a service, show no key and change nothing.
 //   - Requests that look at a key or reset one are POSTs of JSON from the same origin.
 //   - The page loads nothing from other hosts and runs only its own files, as its Content-Security-Policy says. Keys
 //     never stand in a URL.

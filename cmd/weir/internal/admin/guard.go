@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -13,7 +14,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // guard protects against requests that another site makes the operator's browser send: see the package comment.
-func guard(next http.Handler) http.Handler {
+func guard(next http.Handler, hosts []string) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -23,9 +24,9 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if !local(r.Host) {
+		if !local(r.Host) && !slices.Contains(hosts, config.BareHost(r.Host)) {
 			say(w, http.StatusForbidden, "the Host header names neither localhost nor an IP address: "+
-				"ask for http://localhost or the address itself")
+				"ask for http://localhost or the address itself, or name the host under admin.hosts")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -43,6 +43,17 @@ func TestNamesOfStrangers(t *testing.T) {
 			assert.Equal(t, want, w.Code, "%s of %q", path, host)
 		}
 	}
+	named := start(t, Config{Rules: none, Hosts: []string{"weir.example.com"}})
+	for host, want := range map[string]int{
+		"weir.example.com": 200, "WEIR.example.com.:443": 200, "localhost": 200, "example.com": 403,
+		"a.weir.example.com": 403, "weir.example.com.evil.example": 403,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://x/state.json", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		named.Handler().ServeHTTP(w, r)
+		assert.Equal(t, want, w.Code, host)
+	}
 	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
 		assert.Equal(t, 200, request(a, "GET", "http://weir.svc:9090"+path, "").Code, path)
 	}

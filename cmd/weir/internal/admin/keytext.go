@@ -25,14 +25,21 @@ func clip(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
 }
 
-// readable returns the text of a key for people: of a joined key its parts, with a dot between
-// them, and what does not print as an escape, so that no key can disguise itself as another.
-func readable(text string, joined bool) string {
-	if joined {
-		if parts := unjoin(text); parts != nil {
-			text = strings.Join(parts, " · ")
+// readable returns the text of a key for people, where the key of its rule has the labels: of a joined key its parts,
+// with a dot between them. What does not print is an escape, so that no key can disguise itself as another.
+func readable(text string, labels []string) string {
+	parts := []string{text}
+	if len(labels) > 1 {
+		if all := unjoin(text); all != nil {
+			parts = all
 		}
 	}
+	if len(parts) == len(labels) {
+		for i := range parts {
+			parts[i] = named(parts[i], labels[i])
+		}
+	}
+	text = strings.Join(parts, " · ")
 	for i, r := range text {
 		if !strconv.IsPrint(r) || r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
 			quoted := strconv.Quote(text)
@@ -40,6 +47,23 @@ func readable(text string, joined bool) string {
 		}
 	}
 	return text
+}
+
+// named returns a part of a key with what it is: "X-Api-Key: secret" for "text:secret" of the label
+// "header:X-Api-Key or ip". An address keeps its "ip:".
+func named(part, label string) string {
+	value, is := strings.CutPrefix(part, "text:")
+	if !is {
+		return part
+	}
+	source, _, _ := strings.Cut(label, " ")
+	if name, is := strings.CutPrefix(source, "header:"); is {
+		return name + ": " + value
+	}
+	if name, is := strings.CutPrefix(source, "cookie:"); is {
+		return "cookie " + name + ": " + value
+	}
+	return source + " " + value
 }
 
 // unjoin takes the text of httplimit.Join apart: "text:" and then each part with its length before

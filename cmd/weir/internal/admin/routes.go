@@ -41,7 +41,7 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 		own.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 		own.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	open.Handle("/", guard(own))
+	open.Handle("/", guard(own, a.config.Hosts))
 	return open
 }
 

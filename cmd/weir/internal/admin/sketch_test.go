@@ -111,18 +111,26 @@ func TestRefusalsAreForgottenAfterAMinute(t *testing.T) {
 }
 
 func TestKeysForPeople(t *testing.T) {
+	two := []string{"header:X-Api-Key or ip", "ip"}
 	for text, want := range map[string]string{
 		"ip:192.0.2.1":                     "ip:192.0.2.1",
-		"text:6:text:a12:ip:192.0.2.1":     "text:a · ip:192.0.2.1",
-		"text:6:text:a99:ip:2001:db8::/64": "text:a · ip:2001:db8::/64", // clipped
+		"text:6:text:a12:ip:192.0.2.1":     "X-Api-Key: a · ip:192.0.2.1",
+		"text:6:text:a99:ip:2001:db8::/64": "X-Api-Key: a · ip:2001:db8::/64", // clipped
 		"text:no length":                   "text:no length",
 		"text:a\u202eb":                    `text:a\u202eb`,
 		"text:\xff\n":                      `text:\xff\n`,
 		"text:ä b":                         "text:ä b",
 	} {
-		assert.Equal(t, want, readable(text, true))
+		assert.Equal(t, want, readable(text, two))
 	}
-	assert.Equal(t, "text:6:text:a", readable("text:6:text:a", false))
+	for label, want := range map[string]string{
+		"header:X-Api-Key or ip": "X-Api-Key: a\\n", "cookie:id or none": "cookie id: a\\n",
+		"path": "path a\\n", "host": "host a\\n",
+	} {
+		assert.Equal(t, want, readable("text:a\n", []string{label}))
+	}
+	assert.Equal(t, "ip:192.0.2.1", readable("ip:192.0.2.1", []string{"header:X-Api-Key or ip"}))
+	assert.Equal(t, "text:6:text:a", readable("text:6:text:a", nil))
 	assert.Equal(t, strings.Repeat("a", textBytes)+"…", clip(strings.Repeat("a", 1<<20)))
 	assert.Equal(t, "a", clip("a"))
 }

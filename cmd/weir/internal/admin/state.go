@@ -8,16 +8,17 @@ import (
 
 // A state is what the page shows and /state.json answers.
 type state struct {
-	Version string      `json:"version"`
-	At      time.Time   `json:"at"`
-	Seq     uint64      `json:"seq"` // seconds that were counted
-	Ready   bool        `json:"ready"`
-	Why     string      `json:"why_not_ready,omitempty"`
-	Keys    config.Keys `json:"keys"` // how they are shown
-	Reload  *reloadView `json:"reload"`
-	Rules   []ruleView  `json:"rules"`
-	Store   *storeView  `json:"store"`   // null where no rule is kept in one
-	Refused *topView    `json:"refused"` // null where keys are not shown
+	Version  string        `json:"version"`
+	At       time.Time     `json:"at"`
+	Seq      uint64        `json:"seq"` // seconds that were counted
+	Ready    bool          `json:"ready"`
+	Why      string        `json:"why_not_ready,omitempty"`
+	Keys     config.Keys   `json:"keys"` // how they are shown
+	Reload   *reloadView   `json:"reload"`
+	Requests *requestsView `json:"requests"` // null where they are not known
+	Rules    []ruleView    `json:"rules"`
+	Store    *storeView    `json:"store"`   // null where no rule is kept in one
+	Refused  *topView      `json:"refused"` // null where keys are not shown
 }
 
 type reloadView struct {
@@ -30,6 +31,8 @@ type reloadView struct {
 type ruleView struct {
 	Name   string             `json:"name"`
 	Policy string             `json:"policy"`
+	For    string             `json:"for"`
+	By     string             `json:"by"`
 	Shadow bool               `json:"shadow"`
 	Parts  []string           `json:"parts"`
 	Mode   string             `json:"mode"`   // local, strict or leased
@@ -81,6 +84,9 @@ func (a *Admin) state(now time.Time) state {
 	for _, r := range rules {
 		s.Rules = append(s.Rules, a.view(r, rates[r.Name]))
 	}
+	if a.config.Requests != nil {
+		s.Requests = a.requests.now()
+	}
 	s.Store = storeOf(rules)
 	if a.config.Keys != config.KeysOff {
 		s.Refused = a.top(rules)
@@ -91,7 +97,7 @@ func (a *Admin) state(now time.Time) state {
 func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
 	v := ruleView{
 		Mode: modeOf(r), Leases: leasesOf(r),
-		Name: r.Name, Policy: r.Policy, Shadow: r.Shadow, Parts: r.Parts, Form: r.hasKeys(),
+		Name: r.Name, Policy: r.Policy, For: r.For, By: r.By, Shadow: r.Shadow, Parts: r.Parts, Form: r.hasKeys(),
 		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
 	}
 	counts := a.totals(r.Name)
@@ -109,16 +115,16 @@ func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
 }
 
 func (a *Admin) top(rules []Rule) *topView {
-	joined := make(map[string]bool, len(rules))
+	labels := make(map[string][]string, len(rules))
 	for _, r := range rules {
-		joined[r.Name] = len(r.Parts) > 1
+		labels[r.Name] = r.Parts
 	}
 	keys, all := a.refusals.top(topKeys)
 	v := &topView{Keys: make([]topKey, len(keys)), All: all}
 	for i, k := range keys {
 		v.Keys[i] = topKey{Rule: k.rule, Hash: hashText(a.refusals.hash(k.identity)), Least: k.least, Most: k.most}
 		if a.config.Keys == config.KeysFull { // of keys in a store there is a text in any case
-			v.Keys[i].Key = readable(k.text, joined[k.rule])
+			v.Keys[i].Key = readable(k.text, labels[k.rule])
 		}
 	}
 	return v

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/redislimit"
@@ -40,8 +42,18 @@ var storeMetrics = []storeMetric{
 	newStoreMetric(prometheus.CounterValue, "store_failures_total",
 		"Calls to the store that failed, those out of time included.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Failures) }),
+	newStoreMetric(prometheus.GaugeValue, "store_last_failure_timestamp_seconds",
+		"When a call to the store failed last, in seconds since 1970; 0 for never. The error is in state.json and the log.",
+		func(s redislimit.Stats) float64 { return unixSeconds(s.Store.LastErrorAt) }),
 	newStoreMetric(prometheus.CounterValue, "store_timeouts_total", "Calls to the store that were out of time.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Timeouts) }),
+}
+
+func unixSeconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
 }
 
 // anyStored returns a limit that is kept in the store; nil if none is.
@@ -70,6 +82,8 @@ type storeView struct {
 	Calls    int64 `json:"calls"`
 	Failures int64 `json:"failures"`
 	Timeouts int64 `json:"timeouts"`
+
+	LastError string `json:"last_error,omitempty"`
 }
 
 func modeOf(r Rule) string {
@@ -93,5 +107,7 @@ func storeOf(rules []Rule) *storeView {
 		return nil
 	}
 	h := l.Stats().Store
-	return &storeView{Parts: h.Parts, Lost: h.Lost, Calls: h.Calls, Failures: h.Failures, Timeouts: h.Timeouts}
+	return &storeView{
+		Parts: h.Parts, Lost: h.Lost, Calls: h.Calls, Failures: h.Failures, Timeouts: h.Timeouts, LastError: h.LastError,
+	}
 }

@@ -24,6 +24,7 @@ type decoder struct {
 	full   bool // of nodes or errors: nothing more is read
 
 	certificates []certificate // to be tried by Load
+	proxied      *yaml.Node    // proxy_protocol, where it is true
 	wishes       []storeWish   // of the rules
 }
 

@@ -55,7 +55,7 @@ const (
 // SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
-		Admin:  !equal(before.Admin, after.Admin),
+		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
 		Decide: !equal(before.Decide, after.Decide),
 		Other:  after.others(before),
 	}
@@ -138,7 +138,7 @@ func missing(a, b []Listener) (all []Listener) {
 
 // Equal reports whether the other listener does the same.
 func (l Listener) Equal(other Listener) bool {
-	return l.Address == other.Address && l.H2C == other.H2C &&
+	return l.Address == other.Address && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
 		equal(l.TLS, other.TLS)
 }
 

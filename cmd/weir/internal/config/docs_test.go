@@ -89,7 +89,7 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
-	assert.Equal(t, 4, checked)
+	assert.Equal(t, 5, checked)
 }
 
 // Every key that is read is described: the lists of keys come from the messages about unknown ones.

@@ -37,6 +37,8 @@ type Listener struct {
 	Address string // host:port; no host for all addresses of the machine, port 0 for a free one
 	H2C     bool   // HTTP/2 without TLS, beside HTTP/1.1
 	TLS     *TLS   // nil for none
+	// ProxyProtocol says that connections of trusted proxies begin with a header of the PROXY protocol.
+	ProxyProtocol bool
 }
 
 // String returns the address and what is spoken there.
@@ -60,6 +62,7 @@ type Admin struct {
 	AllowRemote bool
 	Pprof       bool
 	Keys        Keys
+	Hosts       []string // names by which the page may be asked, beside localhost and addresses; in lower case
 }
 
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -31,9 +32,13 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		d.addressField(&l.Address),
 		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
+		d.yesField("proxy_protocol", &l.ProxyProtocol),
 	)
 	if seen == nil {
 		return n
+	}
+	if l.ProxyProtocol {
+		d.proxied = seen["proxy_protocol"]
 	}
 	if l.TLS != nil && l.H2C {
 		d.fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
@@ -128,6 +133,9 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 		d.yesField("allow_remote", &a.AllowRemote),
 		d.yesField("pprof", &a.Pprof),
 		choiceField(d, "keys", keyDetails, &a.Keys),
+		field{"hosts", func(n *yaml.Node) {
+			d.list(n, "hosts", func(n *yaml.Node) { a.Hosts = append(a.Hosts, d.adminHost(n)) })
+		}},
 	)
 	if seen == nil {
 		return nil
@@ -137,6 +145,16 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 	}
 	d.adminIsLocal(seen["address"], a)
 	return a
+}
+
+// adminHost reads a name by which the page may be asked. A name for all below another is not one: any of them could be
+// another party's.
+func (d *decoder) adminHost(n *yaml.Node) string {
+	name := d.host(n)
+	if strings.HasPrefix(name, "*.") {
+		d.fail(n, "hosts: %s: want one name, such as weir.example.com", quote(name))
+	}
+	return name
 }
 
 func (d *decoder) adminIsLocal(at *yaml.Node, a *Admin) {

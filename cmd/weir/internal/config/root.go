@@ -46,6 +46,9 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	if len(f.Listen) == 0 && f.Decide == nil {
 		f.Listen = []Listener{{Address: defaultAddress}}
 	}
+	if d.proxied != nil && len(f.TrustedProxies) == 0 {
+		d.fail(d.proxied, "proxy_protocol needs trusted_proxies: any client can send the header, so it is read only of those")
+	}
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])
 	d.checkDecide(f, seen["decide"])

@@ -1,7 +1,11 @@
 package config
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +30,9 @@ type Store struct {
 	Share      uint64 // of the limit that a machine admits with FailLocal, in percent; 0: one of Nodes parts
 	FullKeys   bool   // keys are not hashed
 	Secret     string // that they are hashed with; "" for none
+
+	// Files of a store over TLS; "" for none.
+	CA, Certificate, CertificateKey string
 }
 
 // Redacted returns the URL without its password.
@@ -41,6 +48,38 @@ func (s *Store) Redacted() string {
 func (s *Store) Same(other *Store) bool {
 	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
 		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
+}
+
+// SameConnection reports whether both are connected to in the same way.
+func (s *Store) SameConnection(other *Store) bool {
+	return s.Timeout == other.Timeout && s.CA == other.CA && s.Certificate == other.Certificate &&
+		s.CertificateKey == other.CertificateKey
+}
+
+// TLS reads the files of a store over TLS and returns how to connect to it; nil if there are none.
+func (s *Store) TLS() (*tls.Config, error) {
+	if s.CA == "" && s.Certificate == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.CA != "" {
+		text, err := os.ReadFile(s.CA)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s: no certificate in PEM", s.CA)
+		}
+	}
+	if s.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(s.Certificate, s.CertificateKey)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }
 
 // Options returns what redislimit.Open takes beside the URL.
@@ -97,9 +136,18 @@ func (d *decoder) store(n *yaml.Node) *Store {
 		field{"partitions", func(n *yaml.Node) { d.integer(n, "partitions", 1, 4096, &s.Partitions) }},
 		field{"keys", func(n *yaml.Node) { s.FullKeys = d.fullKeys(n) }},
 		field{"secret", func(n *yaml.Node) { s.Secret = d.storeSecret(n) }},
+		field{"ca", func(n *yaml.Node) { s.CA, _ = d.text(n, "ca") }},
+		field{"certificate", func(n *yaml.Node) { s.Certificate, _ = d.text(n, "certificate") }},
+		field{"certificate_key", func(n *yaml.Node) { s.CertificateKey, _ = d.text(n, "certificate_key") }},
 	)
 	if seen["secret"] != nil && s.FullKeys {
 		d.fail(seen["secret"], "secret: keys: full writes keys as they are: leave one of the two out")
+	}
+	if (s.Certificate == "") != (s.CertificateKey == "") {
+		d.fail(n, "store: certificate and certificate_key: want both or none")
+	}
+	if (s.CA != "" || s.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
+		d.fail(n, "store: ca and certificate are of a store over TLS: want a url that begins with rediss://")
 	}
 	if seen["share"] != nil && s.OnLoss != redislimit.FailLocal {
 		d.fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)

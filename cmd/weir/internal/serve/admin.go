@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/admin"
@@ -17,17 +18,19 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 	switch {
 	case want == nil:
 		return nil, false, nil
-	case had != nil && had.Keys == want.Keys && had.Pprof == want.Pprof:
+	case had != nil && had.Keys == want.Keys && had.Pprof == want.Pprof && slices.Equal(had.Hosts, want.Hosts):
 		return s.admin.Load(), false, nil
 	}
 	a, err = admin.New(admin.Config{
 		Rules:   func() []admin.Rule { return s.current.Load().shown },
 		Keys:    want.Keys,
 		Pprof:   want.Pprof,
+		Hosts:   want.Hosts,
 		Ready:   s.ready,
 		Version: s.config.Version,
 		Reloads: func() admin.Reload { return *s.reloaded.Load() },
 
+		Requests:   s.traffic.forPage,
 		Collectors: s.collectors(),
 	})
 	return a, true, err
@@ -48,6 +51,7 @@ func (g *generation) shownRules() []admin.Rule {
 		key := rule.Limit().Key
 		shown[i] = admin.Rule{
 			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
+			For: rule.Match.String(), By: rule.Key.String(),
 		}
 		if rule.Store != nil {
 			shown[i].Stored = g.stored[rule.Name].value

@@ -37,7 +37,7 @@ func newConnLimit(log *slog.Logger) *connLimit {
 }
 
 // admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then.
-func (l *connLimit) admit(conn *net.TCPConn) net.Conn {
+func (l *connLimit) admit(conn *net.TCPConn) *countedConn {
 	open := l.open.Add(1)
 	if most := l.most.Load(); most > 0 && open > most {
 		l.open.Add(-1)

@@ -8,15 +8,18 @@ import (
 	"time"
 )
 
-// An exchange is a request of a client and its answer. It is in the context of the request.
+// An exchange is a request of a client and its answer. It is the context of the request, and holds what else the proxy
+// needs for it: one allocation instead of several.
 type exchange struct {
+	context.Context
 	response
 	begin    time.Time
 	by       answerer
 	header   http.Header // weir's own of the answer, of a request that is passed on
 	client   clientBody
-	deadline time.Time // of a gRPC call; zero for none
-	passed   time.Time // on to the upstream
+	body     watchedBody // of the upstream's answer
+	deadline time.Time   // of a gRPC call; zero for none
+	passed   time.Time   // on to the upstream
 }
 
 // An answerer says where an answer comes from.
@@ -34,10 +37,18 @@ func (a answerer) String() string { return [answerers]string{"limits", "upstream
 
 type exchangeKey struct{}
 
+// Value implements [context.Context].
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
 // newExchange returns an exchange, and the request with it.
 func newExchange(w http.ResponseWriter, r *http.Request) (*exchange, *http.Request) {
-	x := &exchange{response: response{ResponseWriter: w}, begin: time.Now()}
-	return x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
+	return x, r.WithContext(x)
 }
 
 // exchangeOf returns the exchange of a request; nil if it is not a client's.

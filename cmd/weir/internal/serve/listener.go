@@ -9,7 +9,8 @@ import (
 // A listener accepts the connections of one server. The socket under it stays open when the server is replaced.
 type listener struct {
 	*net.TCPListener
-	limit   *connLimit // nil for no bound
+	limit   *connLimit     // nil for no bound
+	proxied *proxyProtocol // nil where connections begin with HTTP or TLS
 	retired atomic.Bool
 }
 
@@ -34,7 +35,12 @@ func (l *listener) Accept() (net.Conn, error) {
 		case l.limit == nil:
 			return conn, nil
 		}
-		if counted := l.limit.admit(conn); counted != nil {
+		counted := l.limit.admit(conn)
+		switch {
+		case counted == nil: // it has been rejected
+		case l.proxied != nil:
+			return l.proxied.wrap(counted), nil
+		default:
 			return counted, nil
 		}
 	}

@@ -44,6 +44,7 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 			forward.set(r)
 		},
 		Transport:      transport,
+		BufferPool:     answerBuffers,
 		ModifyResponse: p.answered,
 		ErrorHandler:   p.unanswered,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // watchedBody logs it better
@@ -55,8 +56,11 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
 	x := exchangeOf(r)
-	x.header, x.deadline, x.passed = maps.Clone(w.Header()), grpcDeadline(r), time.Now()
-	clear(w.Header())
+	if h := w.Header(); len(h) > 0 {
+		x.header = maps.Clone(h)
+		clear(h)
+	}
+	x.deadline, x.passed = grpcDeadline(r), time.Now()
 	stripUpgrade(r)
 	if r.Body != http.NoBody {
 		x.client.ReadCloser, x.client.pace = r.Body, p.pace(w, r)
@@ -90,7 +94,8 @@ func (p *proxy) answered(response *http.Response) error {
 		}
 		return nil // no body but a connection, which either side may end
 	}
-	response.Body = &watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
+	x.body = watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
+	response.Body = &x.body
 	return nil
 }
 

@@ -24,14 +24,15 @@ func bind(address string) (*socket, error) {
 
 // setServer starts a server on the socket and returns the one before it, which accepts no more connections.
 // Connections that arrive in between wait in the system's queue.
-func (s *socket) setServer(next *httpServer, limit *connLimit, failed func(error)) (before *httpServer) {
+func (s *socket) setServer(next *httpServer, limit *connLimit, proxied *proxyProtocol, failed func(error),
+) (before *httpServer) {
 	if before = s.server; before != nil {
 		before.listener.retire()
 		<-before.served
 		_ = s.SetDeadline(time.Time{}) // fails on a closed socket only, which start reports
 	}
 	s.server = next
-	next.start(&listener{TCPListener: s.TCPListener, limit: limit}, failed)
+	next.start(&listener{TCPListener: s.TCPListener, limit: limit, proxied: proxied}, failed)
 	return before
 }
 

@@ -93,10 +93,14 @@ func (s *Server) serveOn(change socketChange) {
 	next := newHTTPServer(change.endpoint, s.handler(change.endpoint.role), s.base, s.config.Log)
 	next.certificate.Store(change.certificate)
 	var limit *connLimit
+	var proxied *proxyProtocol
 	if change.endpoint.role == clients {
 		limit = s.connections
+		if change.endpoint.listener.ProxyProtocol {
+			proxied = &proxyProtocol{s.trustsPeer, change.endpoint.server.ReadHeaderTimeout}
+		}
 	}
-	if before := change.socket.setServer(next, limit, s.fail); before != nil {
+	if before := change.socket.setServer(next, limit, proxied, s.fail); before != nil {
 		s.retired = append(s.retired, before)
 	}
 	if change.bound {

@@ -15,11 +15,18 @@ func (s *Server) openStore(g, before *generation) error {
 	if !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool { return r.Store != nil }) {
 		return nil
 	}
-	if before.store != nil && want.Same(had) && want.Timeout == had.Timeout {
+	if before.store != nil && want.Same(had) && want.SameConnection(had) {
 		g.store = before.store.acquire()
 		return nil
 	}
-	store, err := redislimit.Open(s.base, want.URL, want.Options()...)
+	options := append(want.Options(), redislimit.Logger(s.config.Log))
+	switch secured, err := want.TLS(); {
+	case err != nil:
+		return fmt.Errorf("store: %w", err)
+	case secured != nil:
+		options = append(options, redislimit.TLS(secured))
+	}
+	store, err := redislimit.Open(s.base, want.URL, options...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}

@@ -66,7 +66,7 @@ func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	keys, all := a.refusals()
 	assert.EqualValues(t, 2, all)
 	require.Len(t, keys, 1)
-	assert.Equal(t, refusal{"api", "text:alice", view.Hash, 2, 2}, keys[0])
+	assert.Equal(t, refusal{"api", "X-Api-Key: alice", view.Hash, 2, 2}, keys[0])
 	none, all := b.refusals()
 	assert.Empty(t, none, "this node's")
 	assert.Zero(t, all)

@@ -2,11 +2,14 @@ package serve
 
 import (
 	"log/slog"
+	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/weir/internal/admin"
 )
 
 // traffic counts requests and their answers, for the log and for the administrator. It lives as long as the server. A
@@ -17,6 +20,9 @@ type traffic struct {
 	// requests are all, decisions for other proxies included; allowed are those that no rule refused. An upstream
 	// failure is an admitted request that the upstream did not serve.
 	requests, allowed, upstreamFailures atomic.Uint64
+	// passed are the requests that an upstream answered, but for WebSockets, and passedTime is their time together.
+	passed     atomic.Uint64
+	passedTime atomic.Int64
 
 	seconds  [answerers]prometheus.Observer
 	duration *prometheus.HistogramVec
@@ -63,9 +69,31 @@ func (t *traffic) ended(x *exchange) {
 		status = maxStatus
 	}
 	t.answers[x.by][status].Add(1)
-	if status != 101 { // what follows lasts as long as it likes
-		t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
+	if status == http.StatusSwitchingProtocols { // what follows lasts as long as it likes
+		return
 	}
+	took := time.Since(x.begin)
+	t.seconds[x.by].Observe(took.Seconds())
+	if x.by == byUpstream {
+		t.passed.Add(1)
+		t.passedTime.Add(int64(took))
+	}
+}
+
+// forPage returns the requests as the live page shows them.
+func (t *traffic) forPage() admin.Requests {
+	r := admin.Requests{
+		Failures: t.upstreamFailures.Load(), Passed: t.passed.Load(), Time: time.Duration(t.passedTime.Load()),
+	}
+	for by := range answerers {
+		for status := range t.answers[by] {
+			r.Answered += t.answers[by][status].Load()
+		}
+	}
+	for status := range t.answers[byLimits] {
+		r.Refused += t.answers[byLimits][status].Load()
+	}
+	return r
 }
 
 // summary returns the numbers for the log.
@@ -94,7 +122,8 @@ func (s *Server) collectors() []prometheus.Collector {
 		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections.most.Load),
 		gauge("weir_upstream_connections", "Open connections to upstreams.", s.upstreams.open.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "weir_connections_rejected_total", Help: "Connections of clients that were answered 503 because there were too many.",
+			Name: "weir_connections_rejected_total",
+			Help: "Connections of clients that were answered 503 because there were too many.",
 		}, func() float64 { return float64(s.connections.rejected.Load()) }),
 	}
 }
@@ -104,7 +133,8 @@ func (s *Server) collectors() []prometheus.Collector {
 type answerCollector struct{ traffic *traffic }
 
 var answersDesc = prometheus.NewDesc("weir_http_requests_total",
-	"Requests of clients by the status of their answer and what answered. A request counts once, however many rules it matches.",
+	"Requests of clients by the status of their answer and what answered. "+
+		"A request counts once, however many rules it matches.",
 	[]string{"code", "by"}, nil)
 
 // Describe implements [prometheus.Collector].

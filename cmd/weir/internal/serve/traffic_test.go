@@ -95,7 +95,8 @@ rules:
 		`status=200 bytes=[1-9]\d* seconds=[0-9.e-]+ by=upstream$`, lines[0])
 	assert.Regexp(t, `status=429 bytes=[1-9]\d* seconds=[0-9.e-]+ by=limits$`, lines[1])
 	assert.Equal(t, []string{
-		`msg=refused client=127.0.0.1 rule=logins for="method GET, path /users/{id}/login" method=GET wait=1h0m0s shadow=false`,
+		`msg=refused client=127.0.0.1 rule=logins for="method GET, path /users/{id}/login" ` +
+			`method=GET wait=1h0m0s shadow=false`,
 		`msg=refused client=127.0.0.1 rule=trial for="all requests" method=GET wait=1h0m0s shadow=true`,
 	}, regexp.MustCompile(`(?m)msg=refused .*$`).FindAllString(log, -1))
 }

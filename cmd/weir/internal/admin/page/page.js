@@ -3,7 +3,7 @@
 import { RuleCard } from "./rule.js";
 import { peek, showForm } from "./form.js";
 import { showRefused } from "./refused.js";
-import { bytes, count, make, percent, put, rate } from "./text.js";
+import { bytes, count, make, milliseconds, percent, put, rate } from "./text.js";
 
 const byId = (id) => document.getElementById(id);
 const list = byId("rules"), numbers = byId("numbers"), filter = byId("filter"), sort = byId("sort");
@@ -41,17 +41,24 @@ function amount(element, number, unit) {
   if (element.textContent !== text) element.replaceChildren(number, make("small", {}, unit));
 }
 
-function showSums(rules) {
-  const sum = (read) => rules.reduce((all, r) => all + read(r), 0);
-  const allowed = sum((r) => r.rate.allowed), refused = sum((r) => r.rate.refused);
-  const forgiven = sum((r) => r.table?.forgiven_tokens ?? 0);
-  amount(byId("sum-allowed"), rate(allowed), " /s");
-  amount(byId("sum-refused"), rate(refused), ` /s, ${percent(refused, allowed + refused)}`);
-  put(byId("sum-keys"), count(sum((r) => r.table?.keys ?? 0)));
-  put(byId("sum-bytes"), bytes(sum((r) => r.table?.bytes ?? 0)));
-  put(byId("sum-forgiven"), count(forgiven));
-  byId("sums-note").hidden = rules.length < 2;
-  byId("sum-forgiven-box").classList.toggle("bad", forgiven > 0);
+// showRequests shows what clients see: a request counts once, however many rules it matches.
+function showRequests(requests) {
+  if (!requests) return;
+  amount(byId("requests-rate"), rate(requests.rate), " /s");
+  amount(byId("requests-refused"), percent(requests.refused, requests.rate), `, ${rate(requests.refused)} /s`);
+  amount(byId("requests-failures"), percent(requests.failures, requests.rate), `, ${rate(requests.failures)} /s`);
+  byId("requests-failures-box").classList.toggle("bad", requests.failures > 0);
+  if (requests.mean_ms === null) put(byId("requests-time"), "–");
+  else amount(byId("requests-time"), milliseconds(requests.mean_ms), " ms, mean");
+}
+
+// showTables tells what the tables of all rules hold, and whether keys had to be forgotten.
+function showTables(rules) {
+  const sum = (read) => rules.reduce((all, r) => all + (r.table ? read(r.table) : 0), 0);
+  const evictions = sum((t) => t.evictions);
+  const lost = evictions ? ` ${count(evictions)} keys were forgotten for want of room: raise max_keys.` : "";
+  put(byId("tables"), `${count(sum((t) => t.keys))} keys are known, in ${bytes(sum((t) => t.bytes))} of memory.${lost}`);
+  byId("tables").classList.toggle("bad", evictions > 0);
 }
 
 // showStore tells how the store does that rules are kept in.
@@ -111,8 +118,10 @@ function showState(state) {
   past.seq = state.seq;
   latest = state;
   showHead(state);
-  showSums(state.rules);
+  showRequests(state.requests);
+  showTables(state.rules);
   showStore(state.store);
+  document.body.classList.toggle("with-store", Boolean(state.store));
   showRules(state.rules, moved);
   showRefused(state.refused, state.rules, peek);
   showForm(state.rules);

@@ -15,6 +15,7 @@ export class RuleCard {
     this.tag = make("span", { class: "tag", title: "counts, but never refuses" }, "shadow");
     this.mode = make("span", { class: "tag mode" });
     this.policy = make("p");
+    this.meaning = make("p", { class: "meaning" });
     this.leases = make("p", { class: "table" });
     this.bar = make("i");
     this.meter = make("div", { class: "meter", role: "meter", "aria-label": "Occupancy of the table", title: "The mark is how full the table is made to be", "aria-valuemin": 0, "aria-valuemax": 100 }, this.bar);
@@ -22,7 +23,7 @@ export class RuleCard {
     this.lost = make("span");
     this.table = make("div", {}, this.meter, make("div", { class: "table" }, this.keys, this.lost));
     this.element = make("article", { class: "rule", "aria-label": "Rule " + rule.name },
-      make("header", {}, make("h3", {}, rule.name), this.tag, this.mode, this.policy), this.chart.element, this.table, this.leases);
+      make("header", {}, make("h3", {}, rule.name), this.tag, this.mode, this.policy, this.meaning), this.chart.element, this.table, this.leases);
     this.cells = Array.from({ length: 8 }, () => make("td"));
     this.row = make("tr", {}, make("th", { scope: "row" }, rule.name), ...this.cells);
   }
@@ -32,6 +33,7 @@ export class RuleCard {
     this.refusing = rule.shadow ? "shadow_refused" : "refused";
     this.tag.hidden = !rule.shadow;
     put(this.policy, rule.policy);
+    put(this.meaning, rule.for ? `for ${rule.for}, by ${rule.by}` : "");
     put(this.mode, rule.mode);
     this.mode.title = modes[rule.mode];
     this.#showTable(rule.table);

@@ -14,6 +14,8 @@ export function rate(n) {
   return n >= 10 || Number.isInteger(n) ? whole.format(Math.round(n)) : n.toFixed(1);
 }
 
+export const milliseconds = (n) => (n >= 10 ? whole.format(Math.round(n)) : n.toFixed(n < 1 ? 2 : 1));
+
 export function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let i = 0;

@@ -1,0 +1,55 @@
+package experiment
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// Keys far below MaxKeys all find their record, also in a table whose every slot was used.
+func TestFound(t *testing.T) {
+	for _, name := range []string{"returning-1k/0.3", "returning-1k/0.3/aged"} {
+		got, err := MeasureFound(FoundOf{name})
+		require.NoError(t, err)
+		assert.InDelta(t, 10_000, got.Requests, 2, "a thousand a second, for ten seconds")
+		assert.Greater(t, got.Fraction(), 0.99, name)
+	}
+	_, err := MeasureFound(FoundOf{"nothing"})
+	assert.ErrorContains(t, err, `row "nothing"`)
+}
+
+// A key that comes for the first time has no record to find; nor has one whose record another has claimed.
+func TestCounterTellsHitsFromMisses(t *testing.T) {
+	row, err := workload.Find("returning-1k")
+	require.NoError(t, err)
+	c, err := newCounter(&row)
+	require.NoError(t, err)
+	assert.False(t, c.ask("a"))
+	assert.True(t, c.ask("a"))
+	c.now += 1000
+	assert.True(t, c.ask("a"), "idle, and still there")
+	for i := range 100_000 { // idle keys, many times as many as there are slots
+		c.now++
+		c.ask(string(rune('b' + i)))
+	}
+	assert.False(t, c.ask("a"))
+	assert.Zero(t, c.wrong)
+	epoch := c.table.Stats().Epoch
+	c.sweep(c.now + 35e9)
+	assert.Equal(t, epoch+3, c.table.Stats().Epoch, "one every ten seconds")
+}
+
+// A limiter for a million keys that few have asked holds a fraction of its table in small pages.
+func TestTouched(t *testing.T) {
+	got, err := MeasureTouched(TouchedOf{Huge: true})
+	require.NoError(t, err)
+	assert.Equal(t, 10, got.Keys)
+	assert.Greater(t, got.Declared, int64(26e6))
+	if runtime.GOOS == "linux" {
+		assert.Less(t, got.Resident, got.Declared+2<<20)
+	}
+}

@@ -1,0 +1,15 @@
+package experiment
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallPages makes the system give this process no huge pages from now on.
+func smallPages() error {
+	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("turn huge pages off: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// TouchedOf says which pages a limiter for a million keys may have.
+type TouchedOf struct {
+	Huge bool `json:"huge"` // as the system gives them; otherwise small ones only
+}
+
+// touchedKeys is how many keys ask: those of a small program, with the capacity that a limiter has without MaxKeys.
+const touchedKeys = 10
+
+// MeasureTouched makes a limiter as engine.New does without options, asks for few keys, and returns what is in RAM.
+func MeasureTouched(of TouchedOf) (Held, error) {
+	if !of.Huge {
+		if err := smallPages(); err != nil {
+			return Held{}, err
+		}
+	}
+	row, err := workload.Find("allowed-1k")
+	if err != nil {
+		return Held{}, err
+	}
+	_, requests := row.Load()
+	heap, resident := used()
+	l, err := engine.New(engine.TokenBucket(engine.PerSecond(100), 200))
+	if err != nil {
+		return Held{}, err
+	}
+	defer l.Close()
+	for i := range touchedKeys {
+		if !l.Allow(requests.At(i)) {
+			return Held{}, fmt.Errorf("request %d was refused: want it admitted", i+1)
+		}
+	}
+	h := Held{Keys: touchedKeys, Declared: int64(l.Stats().Bytes)}
+	h.Heap, h.Resident = used()
+	h.Heap, h.Resident = h.Heap-heap, h.Resident-resident
+	return h, nil
+}

@@ -1,0 +1,222 @@
+package measure
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// everydayCalls are weir's calls besides Allow that are measured on the everyday rows, by the name of the subject.
+var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, func(), error){
+	WeirTake:   openTake,
+	WeirAddr:   openAddr,
+	WeirDecide: openDecide,
+	WeirAll:    openAll,
+	WeirTiers:  openTiers,
+	WeirAt:     openAt,
+}
+
+// call is a limiter that is asked by another call than Allow.
+type call func(key string) bool
+
+func (c call) Allow(key string) bool { return c(key) }
+
+// openTake asks for the whole decision.
+func openTake(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
+	l, err := Weir(r, engine.ClockTSC())
+	if err != nil {
+		return nil, nil, err
+	}
+	return Keyed{call(func(key string) bool { return l.Take(key, 1).Allowed })}, closing(l), nil
+}
+
+// closing returns a function that closes limiters.
+func closing(limiters ...*engine.Limiter) func() {
+	return func() {
+		for _, l := range limiters {
+			l.Close()
+		}
+	}
+}
+
+// openTiers asks for every third client in another tier, of which two are above the policy.
+func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
+	paying, partner := r.Limit(), r.Limit()
+	if r.Draw != workload.Logged { // there the rate is the highest already
+		paying.Tokens, partner.Tokens = 2*paying.Tokens, 10*partner.Tokens
+	}
+	paying.Burst, partner.Burst = 2*paying.Burst, 10*partner.Burst
+	l, err := Weir(r, engine.ClockTSC(), engine.Tiers(policyOf(paying), policyOf(partner)))
+	if err != nil {
+		return nil, nil, err
+	}
+	return Keyed{call(func(key string) bool {
+		return l.AllowKey(l.Key(key).Tier(int(key[len(key)-1]) % 3))
+	})}, closing(l), nil
+}
+
+// openAll asks for three limits at once: a client's by the second and by the minute, and one for all clients together.
+func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
+	second, err := Weir(r, engine.ClockTSC())
+	if err != nil {
+		return nil, nil, err
+	}
+	minute := peers.Limit{Tokens: 60 * r.Limit().Tokens, Per: time.Minute, Burst: 60 * r.Limit().Burst}
+	perMinute, err := engine.New(policyOf(minute), engine.MaxKeys(r.Capacity), engine.Prefault(), engine.ClockTSC())
+	if err != nil {
+		second.Close()
+		return nil, nil, err
+	}
+	everyone, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1e9), engine.MaxKeys(1000), engine.ClockTSC())
+	if err != nil {
+		closing(second, perMinute)()
+		return nil, nil, err
+	}
+	together := everyone.Key("")
+	return Keyed{call(func(key string) bool {
+		k := second.Key(key) // good for every limiter of the process
+		d, err := engine.All(engine.Request{Limiter: second, Key: k, N: 1}, engine.Request{Limiter: perMinute, Key: k, N: 1},
+			engine.Request{Limiter: everyone, Key: together, N: 1})
+		return err == nil && d.Allowed
+	})}, closing(second, perMinute, everyone), nil
+}
+
+// addressed asks for addresses that were parsed before.
+type addressed struct {
+	limiter *engine.Limiter
+	addrs   []netip.Addr
+}
+
+func openAddr(r *workload.Row, requests *workload.Stream) (Decider, func(), error) {
+	a := &addressed{addrs: make([]netip.Addr, requests.Len())}
+	for i := range a.addrs {
+		var err error
+		if a.addrs[i], err = netip.ParseAddr(requests.At(i)); err != nil {
+			return nil, nil, fmt.Errorf("client %d: %w", i+1, err)
+		}
+	}
+	var err error
+	if a.limiter, err = Weir(r, engine.ClockTSC()); err != nil {
+		return nil, nil, err
+	}
+	return a, closing(a.limiter), nil
+}
+
+// Decide implements Decider. The stream must be the one that it was opened with.
+func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
+	for _, addr := range a.addrs[from:to] {
+		if a.limiter.AllowKey(a.limiter.KeyAddr(addr)) {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// Before returns the decider for the keys that are there before the clock starts.
+func (a *addressed) Before() Decider {
+	return Keyed{call(func(key string) bool {
+		addr, err := netip.ParseAddr(key)
+		return err == nil && a.limiter.AllowKey(a.limiter.KeyAddr(addr))
+	})}
+}
+
+// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache: one request is
+// used again, with another address.
+type decided struct {
+	middleware *httplimit.Middleware
+	remote     *workload.Stream // addresses with ports, as net/http has them
+	pool       sync.Pool        // of *http.Request
+}
+
+// port stands behind every address.
+const port = ":40404"
+
+func openDecide(r *workload.Row, requests *workload.Stream) (Decider, func(), error) {
+	l, err := Weir(r, engine.ClockTSC())
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := httplimit.New([]httplimit.Limit{{Name: "client", Limiter: l}})
+	if err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	return &decided{m, requests.With(port), sync.Pool{New: func() any { return new(http.Request) }}}, closing(l), nil
+}
+
+// Decide implements Decider. The stream must be the one that it was opened with.
+func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
+	request := d.pool.Get().(*http.Request)
+	defer d.pool.Put(request)
+	for i := from; i < to; i++ {
+		request.RemoteAddr = d.remote.At(i)
+		result := d.middleware.Decide(request)
+		if result.Allowed() {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// Before returns the decider for the keys that are there before the clock starts.
+func (d *decided) Before() Decider {
+	return Keyed{call(func(key string) bool {
+		result := d.middleware.Decide(&http.Request{RemoteAddr: key + port})
+		return result.Allowed()
+	})}
+}
+
+// timed asks with the times when requests are due, by the limit that is not sped up.
+//
+// Its time moves on by the mean time between two requests with every request that is asked, by whichever processor.
+// Within a step requests have the distances that they are due at.
+type timed struct {
+	limiter *engine.Limiter
+	began   time.Time
+	asked   atomic.Int64
+}
+
+func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
+	l, err := engine.New(policyOf(r.Unhurried()), engine.MaxKeys(r.Capacity), engine.Prefault(), engine.ClockTSC())
+	if err != nil {
+		return nil, nil, err
+	}
+	return &timed{limiter: l, began: time.Now()}, closing(l), nil
+}
+
+// step is how many requests get their time at once. A goroutine that is suspended meanwhile makes so many late.
+const step = 50
+
+// Decide implements Decider.
+func (t *timed) Decide(s *workload.Stream, from, to int) (allowed int) {
+	for ; from < to; from += step {
+		allowed += t.decide(s, from, min(from+step, to))
+	}
+	return allowed
+}
+
+func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
+	asked := t.asked.Add(int64(to-from)) - int64(to-from)
+	laps, rest := asked/int64(s.Len()), asked%int64(s.Len())
+	now := time.Duration(laps)*s.Lap() + time.Duration(rest)*s.Lap()/time.Duration(s.Len())
+	began := t.began.Add(now - s.Due(from))
+	for i := from; i < to; i++ {
+		if t.limiter.TakeAt(t.limiter.Key(s.At(i)), 1, began.Add(s.Due(i))).Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// Before returns the decider for the keys that are there before the clock starts.
+func (t *timed) Before() Decider {
+	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.began).Allowed })}
+}

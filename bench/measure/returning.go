@@ -1,0 +1,19 @@
+package measure
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+)
+
+// openNeverIdle returns weir for the keys of a row under a limit by which no key is idle again within a minute of its
+// last request, and none is refused: what the row of returning keys is compared with.
+func openNeverIdle(r *workload.Row) (Decider, func(), error) {
+	l, err := weirOf(r, engine.TokenBucket(engine.Per(1, time.Minute), math.MaxUint32), engine.ClockTSC())
+	if err != nil {
+		return nil, nil, err
+	}
+	return Keyed{Limiter: l}, closing(l), nil
+}

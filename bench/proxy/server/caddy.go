@@ -1,0 +1,30 @@
+package server
+
+import "fmt"
+
+// Caddy returns Caddy's reverse_proxy, which has no limiter of its own.
+func Caddy() *Server {
+	return &Server{
+		Name:    "Caddy reverse_proxy",
+		Program: Program{Name: "caddy", Package: "apt-get install caddy", Version: []string{"version"}},
+		Modes:   []Mode{Without}, write: caddy,
+		args: func(config string) []string { return []string{"run", "--adapter", "caddyfile", "--config", config} },
+		Says: "GOMAXPROCS as Go sets it, no access log",
+	}
+}
+
+func caddy(s Site) string {
+	return fmt.Sprintf(`{
+	admin off
+	auto_https off
+	storage file_system %s
+	servers {
+		protocols h1
+	}
+}
+
+http://%s {
+	reverse_proxy %s
+}
+`, s.Dir, s.Listen, s.Upstream)
+}

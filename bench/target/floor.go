@@ -1,0 +1,47 @@
+package target
+
+import (
+	"slices"
+
+	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/workload"
+)
+
+// sameClock are the targets against the floor on all rows that ratios does not name.
+func sameClock(r *result.Run) (all []result.Target) {
+	for _, row := range workload.Rows() {
+		for _, clock := range clocks {
+			c := ratio{row: row.Name, a: clock.weir, b: clock.floor, limit: 1.5,
+				text: clock.name + " clock: at most 1.5 x the floor with the same clock"}
+			if named(c) || !on(&row, c) {
+				continue
+			}
+			all = append(all, c.evaluate(r)...)
+		}
+	}
+	return all
+}
+
+// clocks are those that weir is compared with a floor by.
+var clocks = []struct{ name, weir, floor string }{
+	{"TSC", measure.WeirTSC, measure.FloorTSC},
+	{"coarse", measure.WeirCoarse, measure.FloorCoarse},
+	{"precise", measure.WeirPrecise, measure.FloorPrecise},
+}
+
+// named reports whether ratios has a target for the same two subjects of the row.
+func named(c ratio) bool {
+	for _, other := range ratios {
+		if other.row == c.row && other.a == c.a && other.b == c.b {
+			return true
+		}
+	}
+	return false
+}
+
+// on reports whether both subjects are measured on the row.
+func on(row *workload.Row, c ratio) bool {
+	subjects := measure.Of(row)
+	return slices.Contains(subjects, c.a) && slices.Contains(subjects, c.b)
+}

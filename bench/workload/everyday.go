@@ -1,0 +1,117 @@
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/bench/peers"
+)
+
+// The everyday row: a policy and clients as many services have them. 100,000 clients, each with an address of its own,
+// come at 1 to 50 requests a second each, by Zipf, at the times of a Poisson process. The policy is 100 a second, burst
+// 200. So almost nothing is refused, and most buckets are full again when their client comes back.
+//
+// The requests are sped up: they follow each other as fast as the subject decides. The limiters read the real clock,
+// because reading it is a part of what a request costs and libraries cannot be told the time. So the rate of the policy
+// is sped up as well, by about as much. weir's TakeAt is measured beside them by the precomputed times, which need not
+// be sped up.
+
+const (
+	clients              = 100_000
+	leastRate, mostRate  = 1, 50 // requests a second of a client
+	limitRate, limitSize = 100, 200
+)
+
+var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients, Draw: Poisson,
+	Requests: million / 2, Capacity: clients / 6 * 10}
+
+// pace is how many requests a second a processor gets through on the everyday row, about. A subject that is twice as fast
+// still finds every client below its limit.
+const pace = 15_000_000.0
+
+// everydayLimit is the everyday policy, sped up as the requests are.
+func everydayLimit(r *Row) peers.Limit {
+	if r.Draw == Logged {
+		// What comes in hours is decided in microseconds: no limit has a rate so much higher.
+		return peers.Limit{Tokens: 1e9, Per: second, Burst: limitSize}
+	}
+	total := 0.0
+	for _, rate := range rates(r.Keys) {
+		total += rate
+	}
+	speedUp := rounded(pace / total * float64(runtime.GOMAXPROCS(0)))
+	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
+}
+
+// rounded returns 1, 2, 5, 10, 20, 50, ...: the one nearest to x by its logarithm. Their rates are whole numbers of
+// nanoseconds.
+func rounded(x float64) int {
+	nearest := 1
+	for ten := 1; ten <= 1_000_000; ten *= 10 {
+		for _, n := range []int{ten, 2 * ten, 5 * ten} {
+			if math.Abs(math.Log(x/float64(n))) < math.Abs(math.Log(x/float64(nearest))) {
+				nearest = n
+			}
+		}
+	}
+	return nearest
+}
+
+// Unhurried returns the limit of an everyday row for subjects that are told when each request is due.
+func (r *Row) Unhurried() peers.Limit {
+	return peers.Limit{Tokens: limitRate, Per: second, Burst: limitSize}
+}
+
+// rates returns the requests a second of every client, the most frequent first: mostRate, and less by the power of the
+// rank that makes leastRate of the last one.
+func rates(clients int) []float64 {
+	power := math.Log(mostRate/leastRate) / math.Log(float64(clients))
+	all := make([]float64, clients)
+	for i := range all {
+		all[i] = mostRate * math.Pow(float64(i+1), -power)
+	}
+	return all
+}
+
+// loadEveryday returns the clients, shuffled, and the requests in the order of their times.
+//
+// Many independent Poisson processes together are one whose rate is the sum of theirs; each of its arrivals is of a
+// client with the probability of that client's share in the sum.
+func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
+	names := make([]string, r.Keys)
+	for rank, n := range order(r, dice) {
+		names[rank] = address(uint64(n))
+	}
+	before = newStream(r.Keys)
+	for _, i := range dice.Perm(r.Keys) {
+		before.addText(names[i])
+	}
+	below := rates(r.Keys) // the sum of the rates up to each client
+	for i := range below[1:] {
+		below[i+1] += below[i]
+	}
+	total := below[len(below)-1]
+	requests, at := newStream(r.Requests), 0.0
+	requests.due = make([]time.Duration, r.Requests)
+	for i := range r.Requests {
+		at += dice.ExpFloat64() / total // seconds
+		requests.due[i] = time.Duration(at * 1e9)
+		who, _ := slices.BinarySearch(below, dice.Float64()*total)
+		requests.addText(names[min(who, len(names)-1)])
+	}
+	requests.lap = time.Duration((at + 1/total) * 1e9)
+	return before, requests
+}
+
+// address returns the IPv4 address number n, different for different n below 2^24.
+func address(n uint64) string {
+	n = mixed24(n)
+	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()
+}
+
+// mixed24 scatters n over 24 bits, one to one: the multiplier is odd.
+func mixed24(n uint64) uint64 { return n * 0x9e3779b1 & (1<<24 - 1) }

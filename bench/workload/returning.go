@@ -1,0 +1,70 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The rows of keys that come back. Real clients are mostly below their limit: their bucket is full again when they come
+// back, their record idle, and another key may have claimed its slot. Of such a row weir is measured twice in one
+// process, by turns: with these keys, and with the same keys under a limit by which they are never idle.
+
+// planned is the share of MaxKeys that the target is for.
+const planned = 0.6
+
+// returning returns the rows whose keys are planned of MaxKeys, asked for uniformly in a new table.
+func returning() []Row {
+	var rows []Row
+	for _, keys := range []int{1000, 10_000, 100_000, million} {
+		rows = append(rows, returningRow(keys, Uniform, planned, false))
+	}
+	return rows
+}
+
+func returningRow(keys int, draw Draw, load float64, aged bool) Row {
+	size := map[int]string{1000: "1k", 10_000: "10k", 100_000: "100k", million: "1m"}[keys]
+	name, title := "returning-"+size, fmt.Sprintf("%s keys that come back idle", thousands(keys))
+	if draw == Zipf {
+		name, title = name+"/zipf", title+", Zipf 1.1"
+	}
+	if load != planned {
+		name += fmt.Sprintf("/%g", load)
+	}
+	title += fmt.Sprintf(", %g of MaxKeys", load)
+	if aged {
+		name, title = name+"/aged", title+", every slot was used"
+	}
+	// Enough requests that the order of keys does not repeat while it is in a cache's memory.
+	return Row{Name: name, Title: title, Keys: keys, Draw: draw, Requests: max(2*keys, 100_000),
+		Capacity: int(float64(keys) / load), Returning: true, Aged: aged}
+}
+
+// Variants returns the rows that differ from a returning row in the order of keys, in how full the table is, or in its
+// age. Other rows have none.
+func (r *Row) Variants() []Row {
+	if !r.Returning {
+		return nil
+	}
+	var all []Row
+	for _, draw := range []Draw{Uniform, Zipf} {
+		for _, load := range []float64{0.3, planned, 0.9} {
+			for _, aged := range []bool{false, true} {
+				if v := returningRow(r.Keys, draw, load, aged); v.Name != r.Name {
+					all = append(all, v)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Differences returns in how many things a variant differs from its row.
+func (r *Row) Differences() int { return strings.Count(r.Name, "/") }
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}

@@ -1,0 +1,17 @@
+package serve
+
+import "sync"
+
+// buffers are those in which answers are copied. Without them every answer allocates one, however short it is, and the
+// collector has most of its work from that.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 32 << 10 // as httputil.ReverseProxy has by itself
+
+var answerBuffers = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
+
+// Get implements [httputil.BufferPool].
+func (b *buffers) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
+
+// Put implements [httputil.BufferPool].
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }

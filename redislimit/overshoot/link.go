@@ -1,0 +1,125 @@
+package overshoot
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A link is the way of one node to the server, which can be cut: what is sent then arrives when it is whole again.
+type link struct {
+	listener net.Listener
+	to       string
+	cut      atomic.Bool
+
+	mu     sync.Mutex
+	closed bool
+	ends   []net.Conn
+}
+
+// newLink listens on a free port of the loopback interface.
+func newLink(to string) (*link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &link{listener: listener, to: to}
+	go l.accept()
+	return l, nil
+}
+
+func (l *link) accept() {
+	for {
+		in, err := l.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		out, err := net.Dial("tcp", l.to)
+		if err != nil {
+			_ = in.Close()
+			continue
+		}
+		if !l.keep(in, out) {
+			return
+		}
+		go l.carry(in, out)
+		go l.carry(out, in)
+	}
+}
+
+// keep notes connections that close has to close; not after it.
+func (l *link) keep(ends ...net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends = append(l.ends, ends...)
+	if l.closed {
+		l.closeEnds()
+	}
+	return !l.closed
+}
+
+// carry copies one direction, but while the link is cut.
+func (l *link) carry(from, to net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		for l.cut.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (l *link) close() {
+	l.cut.Store(false)
+	_ = l.listener.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.closeEnds()
+}
+
+func (l *link) closeEnds() {
+	for _, end := range l.ends {
+		_ = end.Close()
+	}
+}
+
+// disturb cuts links as the scenario says, from its start until the context is done.
+func (s Scenario) disturb(ctx context.Context, start time.Time, links []*link) {
+	set := func(cut bool, links []*link) {
+		for _, l := range links {
+			l.cut.Store(cut)
+		}
+	}
+	wait := func(until time.Duration) bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Until(start.Add(until))):
+			return true
+		}
+	}
+	defer set(false, links)
+	if s.CutOff > 0 {
+		if wait(s.Time / 4) {
+			set(true, links[:s.CutOff])
+			wait(s.Time * 3 / 4)
+		}
+		return
+	}
+	for at := s.StallEvery; s.Stall > 0 && at < s.Time && wait(at); at += s.StallEvery {
+		set(true, links)
+		wait(at + s.Stall)
+		set(false, links)
+	}
+}

@@ -1,0 +1,90 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// slowEvery is how often it is logged, at most, that single calls are out of time.
+const slowEvery = time.Minute
+
+// Logger has a client log what becomes of the store: that it is lost, with the cause, that it is back, and, once a
+// minute at most, that calls are out of time while it is not lost. Without it, or with nil, nothing is logged.
+func Logger(log *slog.Logger) ClientOption {
+	return func(c *clientConfig) error {
+		c.log = log
+		return nil
+	}
+}
+
+// A condition is what is known of a store beside its breakers.
+type condition struct {
+	lost atomic.Int64 // parts
+	slow atomic.Int64 // when it was last logged that calls are out of time; 0 for never
+	last atomic.Pointer[failure]
+}
+
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// noteFailure notes a failed call, and whether it made a part of the store lost.
+func (c *Client) noteFailure(err error, isLost bool, now int64) {
+	c.failed.Add(1)
+	c.condition.last.Store(&failure{err, time.Now()})
+	if isLost && c.condition.lost.Add(1) == 1 {
+		c.tell(slog.LevelError, "the store is lost", slog.String("kind", kindOf(err)), slog.Any("error", err))
+	}
+	last := c.condition.slow.Load()
+	if c.condition.lost.Load() == 0 && kindOf(err) == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
+		c.condition.slow.CompareAndSwap(last, now) {
+		c.tell(slog.LevelWarn, "the store is slow", slog.Any("error", err), slog.Int64("timeouts", c.timeouts.Load()))
+	}
+}
+
+// noteReturn notes that a lost part of the store has answered.
+func (c *Client) noteReturn() {
+	if c.condition.lost.Add(-1) == 0 {
+		c.tell(slog.LevelInfo, "the store is back")
+	}
+}
+
+func (c *Client) tell(level slog.Level, text string, attributes ...slog.Attr) {
+	if c.log != nil {
+		c.log.LogAttrs(context.Background(), level, text, attributes...)
+	}
+}
+
+// kindOf returns a word for an error of the store.
+func kindOf(err error) string {
+	var reply *rueidis.RedisError
+	var network net.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
+		return "timeout"
+	case errors.As(err, &reply):
+		text := reply.Error()
+		if isForbidden(text) {
+			return "forbidden"
+		}
+		word, _, _ := strings.Cut(text, " ")
+		return strings.ToLower(word) // READONLY, LOADING, CLUSTERDOWN, ...
+	case errors.As(err, &network) && network.Timeout():
+		return "timeout"
+	}
+	return "connection"
+}
+
+// isForbidden reports whether a reply says that the user may not run a command, or a script one of its commands.
+func isForbidden(reply string) bool {
+	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "can't run this command") ||
+		strings.Contains(reply, "No permissions") || strings.Contains(reply, "NOAUTH")
+}

@@ -1,0 +1,127 @@
+//go:build unix
+
+package redislimit_test
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// with returns the lines that contain a text.
+func (l *lines) with(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(func(yield func(string) bool) {
+		for line := range strings.Lines(l.text.String()) {
+			if strings.Contains(line, text) && !yield(line) {
+				return
+			}
+		}
+	})
+}
+
+// A store that is lost and back is one line each, with the cause, however many requests there are; and it is found to
+// be back without any request.
+func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	var log lines
+	client := open(t, proxy.URL(), redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := limiter(t, client, slow())
+	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
+	for loss := 1; loss <= 2; loss++ {
+		proxy.BlackHole()
+		require.Eventually(t, func() bool { _ = l.Allow("k"); return client.Health().Lost == 1 }, backSoon, time.Millisecond)
+		for range 100 {
+			_ = l.Allow("k")
+		}
+		h := client.Health()
+		assert.Equal(t, "timeout", h.LastErrorKind)
+		assert.Contains(t, h.LastError, "no answer within")
+		assert.WithinDuration(t, time.Now(), h.LastErrorAt, time.Minute)
+		all := log.with("the store is lost")
+		require.Len(t, all, loss)
+		assert.Contains(t, all[loss-1], "kind=timeout")
+		assert.Contains(t, all[loss-1], "no answer within")
+
+		proxy.Clear()
+		require.Eventually(t, func() bool { return client.Health().Lost == 0 }, backSoon, time.Millisecond, "without a request it is not found to be back")
+		require.Eventually(t, func() bool { return len(log.with("the store is back")) == loss }, backSoon, time.Millisecond)
+	}
+	assert.LessOrEqual(t, len(log.with("the store is slow")), 1, "in a minute")
+}
+
+// A user with the rights that are documented can do everything; one that lacks any of them is told at the start.
+func TestTheLeastRights(t *testing.T) {
+	server := redistest.Start(t)
+	rights := strings.Fields(redislimit.Rights)
+	grant := func(rights ...string) {
+		server.Do(append([]string{"ACL", "SETUSER", "weir", "reset", "on", ">secret", "+hello", "+ping", "+client", "+echo", "+info", "+auth", "+select"}, rights...)...)
+	}
+	url := "redis://weir:secret@" + server.Addr()
+	grant(rights...)
+	client, err := redislimit.Open(t.Context(), url, redislimit.Timeout(10*time.Second))
+	require.NoError(t, err)
+	defer client.Close()
+	policies := algorithms()
+	policies["leased"] = engine.TokenBucket(engine.PerSecond(1000), 400)
+	for name, policy := range policies {
+		l, err := redislimit.New(client, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+		require.NoError(t, err)
+		for range 2 * burst {
+			_, err = l.Take(t.Context(), "k", 1)
+			require.NoError(t, err)
+		}
+		require.NoError(t, l.Refund(t.Context(), "k", 1))
+		require.NoError(t, l.Reset(t.Context(), "k"))
+		require.NoError(t, l.Close())
+	}
+	for i, right := range rights {
+		if right == "+zrangebyscore" || right == "+zrevrangebyscore" || right == "+zrem" {
+			continue // of a log whose clock went back, and of refunds: not tried
+		}
+		grant(slices.Delete(slices.Clone(rights), i, i+1)...)
+		server.Do("SCRIPT", "FLUSH") // else EVAL is not needed
+		_, err := redislimit.Open(t.Context(), url, redislimit.Timeout(10*time.Second))
+		if assert.Error(t, err, "without %s", right) {
+			assert.ErrorContains(t, err, "want the rights ~weir:*")
+			assert.NotContains(t, err.Error(), "secret")
+		}
+	}
+
+	// Rights that are taken away later are the cause of a loss.
+	grant(rights...)
+	var log lines
+	late, err := redislimit.Open(t.Context(), url, redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	defer late.Close()
+	l := limiter(t, late, slow())
+	grant("+eval", "+evalsha", "~weir:*")
+	require.Eventually(t, func() bool { _ = l.Allow("k"); return late.Health().Lost == 1 }, backSoon, time.Millisecond)
+	assert.Equal(t, "forbidden", late.Health().LastErrorKind)
+	assert.Contains(t, strings.Join(log.with("the store is lost"), ""), "kind=forbidden")
+}

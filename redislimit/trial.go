@@ -1,0 +1,57 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// trials are limits of which a key lives for some milliseconds.
+var trials = []engine.Policy{
+	engine.TokenBucket(engine.PerSecond(1e6), 1),
+	engine.FixedWindow(1, time.Millisecond),
+	engine.SlidingWindow(1, time.Millisecond),
+	engine.SlidingLog(1, time.Millisecond),
+}
+
+// try runs every script once, so that a store which does not let the user run them is found at the start and not by
+// the failure policy that decides for ever. What passes by itself, such as a store that is loading its data, is
+// no error.
+func (c *Client) try(ctx context.Context) error {
+	for _, policy := range trials {
+		limit, err := script.NewLimit(policy)
+		if err != nil {
+			return err
+		}
+		n := newNamer(&c.clientConfig, limit.Hash(), "trial")
+		err = limit.Run(ctx, c.redis, []string{n.probe(0)}, []script.Ask{{Need: 1, Want: 1}}, make([]script.Answer, 1))
+		if err := forbidden(err); err != nil {
+			return fmt.Errorf("redislimit: the user may not run the script of a %v: want the rights %s: %w", policy.Algorithm(), Rights, err)
+		}
+		err = c.redis.Do(ctx, c.redis.B().Del().Key(n.probe(0)).Build()).Error()
+		if err := forbidden(err); err != nil {
+			return fmt.Errorf("redislimit: the user may not reset a key: want the rights %s: %w", Rights, err)
+		}
+	}
+	return nil
+}
+
+// Rights are those that the user of a store needs at least, as ACL SETUSER has them, for keys with the prefix "weir",
+// beside what the client library asks for when it connects.
+const Rights = "~weir:* +eval +evalsha +time +get +set +del +zadd +zcard +zcount +zrange +zrangebyscore +zrevrangebyscore " +
+	"+zrem +zremrangebyscore +pexpire"
+
+// forbidden returns the error if it says that something is not allowed; else nil.
+func forbidden(err error) error {
+	var reply *rueidis.RedisError
+	if errors.As(err, &reply) && isForbidden(reply.Error()) {
+		return err
+	}
+	return nil
+}
