@@ -3,7 +3,8 @@
 //
 //	client, err := redislimit.Open(ctx, "redis://localhost:6379")
 //	...
-//	limiter, err := redislimit.New(client, "api", engine.TokenBucket(engine.PerSecond(1000), 200), redislimit.Nodes(4))
+//	policy := engine.TokenBucket(engine.PerSecond(1000), 200)
+//	limiter, err := redislimit.New(client, "api", policy, redislimit.Nodes(4))
 //	...
 //	decision, err := limiter.Take(ctx, clientIP, 1)
 //

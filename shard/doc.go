@@ -127,8 +127,8 @@
 // for longer, these would look indebted again.
 //
 // The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
-// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other call
-// is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
+// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other
+// call is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
 //
 // R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
 // full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the
