@@ -17,7 +17,7 @@
 //	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
 //	fingerprint    the 64-bit hash of a key
 //	tenure         the time from one claim of a slot to the next
-//	version        the number of the tenure, seven bits of the state
+//	version        seven bits of the state that change with every claim, conversion, and refund that needs it
 //	transition     a named change of a state word; atomicbucket.Word has a method for each
 //	plan           an algorithm with the quotas that it grants; LIVE and LIVE' tell the records of two plans apart
 //	bucket         what a payload holds, whatever the algorithm
