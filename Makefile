@@ -155,7 +155,7 @@ tidy: ## go mod tidy for every module, and the sums of the workspaces
 	cd bench && go list -m all >/dev/null && go list -deps -test ./... >/dev/null
 
 # It writes the changelog, too. Without REALLY=yes it says what it would do.
-release: ## set versions, commit, tag VERSION=v1.2.3; REALLY=yes does it (docs/releasing.md)
+release: ## set versions, commit, tag VERSION=v1.2.3; REALLY=yes does it (releasing.md)
 	cd internal/release && go run . release -version "$(VERSION)" $(if $(REALLY),-really)
 
 release-check: begin ## import and install what would be published, from a proxy made of the tree
