@@ -47,8 +47,8 @@ func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, dither uin
 // Following returns the algorithm itself: it can take over the records of any other fixed window.
 func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if windows become shorter, when one
-// that begins now would end, if that is sooner. An aligned one ends with the clock's.
+// Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if
+// windows become shorter, when one that begins now would end, if that is sooner. An aligned one ends with the clock's.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
@@ -68,8 +68,8 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uin
 // Following returns the algorithm itself: it can take over the records of any other sliding window counter.
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the estimate becomes the count of the
-// present window.
+// Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the
+// estimate becomes the count of the present window.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))

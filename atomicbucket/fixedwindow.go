@@ -33,8 +33,8 @@ const (
 )
 
 // NewFixedWindow returns the algorithm of limit tokens a window, with room for counts up to
-// most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the count and the end of so
-// short a window must fit into 54 bits. Anything else is an error that names the value and
+// most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the
+// count and the end of so short a window must fit into 54 bits. Anything else is an error that names the value and
 // the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {

@@ -326,9 +326,9 @@ func TestLeapingTimes(t *testing.T) {
 	})
 }
 
-// TestATimeFromTheFutureMovesNothing (I1): one request with a time ten years ahead is refused, and every other key is as if
-// it had not been made. One that is ahead by less than MaxLead is decided at its own time, in a full table too, and the
-// others are not: what idles only then is not forgotten, and no key has its tokens sooner.
+// TestATimeFromTheFutureMovesNothing (I1): one request with a time ten years ahead is refused, and every other key is
+// as if it had not been made. One that is ahead by less than MaxLead is decided at its own time, in a full table too,
+// and the others are not: what idles only then is not forgotten, and no key has its tokens sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
@@ -365,8 +365,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there; nothing waits for the time of
-// the leap to come again.
+// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there; nothing waits for the
+// time of the leap to come again.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)
@@ -498,7 +498,8 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog { // nor by SetPolicy, and then nothing has changed
+		// Nor by SetPolicy, and then nothing has changed.
+		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog {
 			var good Policy
 			for _, a := range algorithms {
 				if p := a.policy(100); p.algorithm == c.policy.algorithm && !p.aligned {

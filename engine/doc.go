@@ -26,7 +26,7 @@
 //
 // Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys] (and the
 // times, for a SlidingLog). Keys
-// whose bucket is full are forgotten, which nobody can notice. If ever there are more
+// whose bucket is full are forgotten, which cannot be noticed. If ever there are more
 // that are not, [Overflow] says what happens, and [Stats] says how often.
 //
 // Lock-free: no decision waits for another goroutine, whatever that one is doing, and

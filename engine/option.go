@@ -72,7 +72,7 @@ func Shards(n int) Option {
 type OverflowPolicy = shard.Overflow
 
 const (
-	// Evict forgets the key of the neighbourhood whose bucket is nearest to full
+	// Evict forgets the record of the probe window with the least debt
 	// and counts it, with the tokens thereby forgiven, in [Stats]. A drained key
 	// is the last to go. (Slots in which other goroutines insert a key at that very moment
 	// do not count.) This is the default.
@@ -106,7 +106,7 @@ func HashStable() Option {
 	}
 }
 
-// Tiers adds quotas beside the limiter's policy: a plan for paying users, say, and one for
+// Tiers adds quotas beside the limiter's policy: a tier for paying users, say, and one for
 // partners. A key is asked for under one of them by [Key.Tier]; the first of tiers is
 // tier 1, the limiter's own policy is tier 0. Up to 14 more.
 //

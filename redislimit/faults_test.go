@@ -529,7 +529,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return l.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return l.Stats().Held == 0 && l.Stats().Leases == 0 }, 10*time.Second, time.Millisecond) // given back
+	given := func() bool { return l.Stats().Held == 0 && l.Stats().Leases == 0 }
+	require.Eventually(t, given, 10*time.Second, time.Millisecond)
 	server.Do("CONFIG", "RESETSTAT")
 	before := store.Health().Calls
 	proxy.LoseAnswers()

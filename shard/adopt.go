@@ -3,8 +3,8 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // Adopt replaces the plan, at the time now, while the table is used. Records keep the
-// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same algorithm as the old one; it must not be in use,
-// and only one call of Adopt may be under way.
+// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same
+// algorithm as the old one; it must not be in use, and only one call of Adopt may be under way.
 //
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
 // record follows the new one. It takes some nanoseconds a slot.

@@ -128,8 +128,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache: one request is
-// used again, with another address.
+// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache: one request
+// is used again, with another address.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them

@@ -91,8 +91,8 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one that
-// is not read held up requests.
+// TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one
+// that is not read held up requests.
 func TestProgramOutlivesItsLog(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
 		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
@@ -109,8 +109,8 @@ func TestProgramOutlivesItsLog(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramUnderALowLimitOfOpenFiles: at 256 files a few hundred connections left neither clients nor the administrator
-// an answer.
+// TestProgramUnderALowLimitOfOpenFiles: at 256 files a few hundred connections left neither clients nor the
+// administrator an answer.
 func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: a, rate: 1/d, burst: 1000}]\n"
 	s := startCommand(t, exec.Command("sh", "-c", `ulimit -n 256 && exec "$0" serve "$1"`, build(t), file(t, "weir.yaml", text)))

@@ -19,7 +19,7 @@ const (
 	reserveGo   = "shard/reserve.go"
 )
 
-// foundNothing makes whoever finds no record answer as of the time at which it began. Each
+// foundNothing makes a call that finds no record answer as of the time at which it began. Each
 // of the calls that this concerns has a mutant: it must go that way.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
