@@ -559,8 +559,8 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	})
 }
 
-// TestChangesOfPolicyDoNotAddUp: a controller changes the limit a hundred times, to and fro, in steps and in leaps. Every
-// key keeps its share but for what rounding can make of it: not of each change, but of all together.
+// TestChangesOfPolicyDoNotAddUp: a controller changes the limit a hundred times, to and fro, in steps and in leaps.
+// Every key keeps its share but for what rounding can make of it: not of each change, but of all together.
 func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	courses := map[string]func(i uint64) uint64{
 		"to and fro":     func(i uint64) uint64 { return 100 + i%2 },
@@ -698,7 +698,8 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 		if l.Policy(0).Algorithm() == AlgorithmSlidingLog { // whose requests stay what they are
 			require.LessOrEqual(t, tokens, limits[0], "key %d, round %d", k, seed)
 		} else {
-			most := big.NewRat(9, 7) // what was rounded is two tokens of the least limit at most, of thirty changes together
+			// what was rounded is two tokens of the least limit at most, of thirty changes together
+			most := big.NewRat(9, 7)
 			if l.Policy(0).Algorithm() == AlgorithmTokenBucket {
 				most = big.NewRat(1, 1)
 			}

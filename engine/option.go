@@ -172,8 +172,8 @@ func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 // It is the cheapest clock and may be late, by a millisecond or two on an idle
 // machine and by tens of milliseconds when every processor is busy. On the limiter's
 // timeline nothing is admitted early. In real time a request that a late clock admits was made
-// later than it was charged for, so the next may pass sooner after it by that lateness: in any real time t a key gets at
-// most burst + rate * (t + lateness) through. A refusal for want of tokens whose wait is
+// later than it was charged for, so the next may pass sooner after it by that lateness: in any real time t a key gets
+// at most burst + rate * (t + lateness) through. A refusal for want of tokens whose wait is
 // within 100ms is checked with the exact clock before it stands, and the word renewed by that.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 

@@ -23,8 +23,8 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 	t.before.Store(nil)
 }
 
-// goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of its
-// multiples, too, so that changes to and fro do not all round to the same side.
+// goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of
+// its multiples, too, so that changes to and fro do not all round to the same side.
 const goldenRatio = 0x9e37_79b9
 
 // adopt makes a slot follow the present plan: R9.

@@ -39,10 +39,10 @@ func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
 }
 
-// TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call the plan is replaced twice, so that it has
-// the tag again that it had at first and other numbers, and a key takes all that there is. The ticks of the first and the
-// third plan differ, so that what one of them calls indebted is idle to the other. The key never gets more, and is
-// forgotten only if that is counted.
+// TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call the plan is replaced twice, so that
+// it has the tag again that it had at first and other numbers, and a key takes all that there is. The ticks of the
+// first and the third plan differ, so that what one of them calls indebted is idle to the other. The key never gets
+// more, and is forgotten only if that is counted.
 func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 	const now = start + 5*second
 	for name, c := range map[string]struct {
@@ -110,8 +110,8 @@ func TestTheLimitMayFallAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTheSkewMayFallAtEveryStep (I8): R7, R9. A record is charged no further ahead of the watermark than the skew of the plan
-// that it follows.
+// TestTheSkewMayFallAtEveryStep (I8): R7, R9. A record is charged no further ahead of the watermark than the skew of
+// the plan that it follows.
 func TestTheSkewMayFallAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = aPlan(t, 1, 5) })
@@ -128,8 +128,8 @@ func TestTheSkewMayFallAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAnAnswerFollowsOnePlan (I9): R9. What a call answers by, a state and a plan, belong together, although the plan is
-// replaced twice before any of its operations.
+// TestAnAnswerFollowsOnePlan (I9): R9. What a call answers by, a state and a plan, belong together, although the plan
+// is replaced twice before any of its operations.
 func TestAnAnswerFollowsOnePlan(t *testing.T) {
 	for name, call := range map[string]func(tb *Table) Outcome{
 		"peek":    func(tb *Table) Outcome { o, _ := tb.Peek(tb.Find(1), start, 1, 0); return o },

@@ -24,8 +24,8 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns how long one subject is measured before the next: where keys are many, long enough to ask for as many as
-// the caches hold lines; otherwise short, so that what disturbs one disturbs the other.
+// slice returns how long one subject is measured before the next: where keys are many, long enough to ask for as many
+// as the caches hold lines; otherwise short, so that what disturbs one disturbs the other.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond

@@ -176,8 +176,9 @@ func (d *decided) Before() Decider {
 
 // timed asks with the times when requests are due, by the limit that is not sped up.
 //
-// The limiter's clock tells the same time: it believes no caller that is far ahead of it. The time moves on by the mean time between two requests with every request that is asked, by whichever processor.
-// Within a step requests have the distances that they are due at.
+// The limiter's clock tells the same time: it believes no caller that is far ahead of it. The time moves on by the mean
+// time between two requests with every request that is asked, by whichever processor. Within a step requests have the
+// distances that they are due at.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time

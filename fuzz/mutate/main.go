@@ -8,8 +8,8 @@
 //
 // Where the mutants of fuzz/explore each break a rule on purpose, these are places: every atomic operation, every
 // condition and every constant. Each is tried against the tests from the fastest to the slowest, until one fails. A
-// change that does not build is none. A change that the list equivalent.txt explains is not tried. The score is how many
-// of the others were noticed; the exit status is 1 if one was not.
+// change that does not build is none. A change that the list equivalent.txt explains is not tried. The score is how
+// many of the others were noticed; the exit status is 1 if one was not.
 //
 //	mutations.go   which changes there are
 //	run.go         one of them against the tests

@@ -50,12 +50,12 @@ func newRequests(trace *replay.Trace) (*requests, error) {
 	return r, nil
 }
 
-// atRisk returns those of some requests that a policy may refuse, in their order. Between two requests of a key that are
-// twice the policy's window apart the key has all its tokens again, whatever the algorithm; and requests after such a
-// pause, up to the next, that cost no more than a key can have at once are all admitted. So the others are decided as if
-// these had never been. The engine rounds the time of each token of a bucket up, by a nanosecond at most, which costs
-// less than a token in 512 of the fastest rate that is tried, and one at the end: those are left to the engine, too. The
-// result is in a place of its own.
+// atRisk returns those of some requests that a policy may refuse, in their order. Between two requests of a key that
+// are twice the policy's window apart the key has all its tokens again, whatever the algorithm; and requests after such
+// a pause, up to the next, that cost no more than a key can have at once are all admitted. So the others are decided as
+// if these had never been. The engine rounds the time of each token of a bucket up, by a nanosecond at most, which
+// costs less than a token in 512 of the fastest rate that is tried, and one at the end: those are left to the engine,
+// too. The result is in a place of its own.
 func (r *requests) atRisk(of []replay.Traced, policy engine.Policy, most uint64) (risky []replay.Traced, keys int) {
 	pause := math.MaxInt64 / 2
 	if w := policy.Window(); w < math.MaxInt64/4 {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// What a step refuses of the requests at risk is what it refuses of all, in whatever order the steps are tried: for each
-// algorithm, with pauses, costs and refunds.
+// What a step refuses of the requests at risk is what it refuses of all, in whatever order the steps are tried: for
+// each algorithm, with pauses, costs and refunds.
 func TestRequestsThatAreNotAtRiskChangeNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	tr := &replay.Trace{Keys: 20}
