@@ -99,7 +99,7 @@ test-documents: begin ## what the documents say: links, commands, programs and t
 	&& cd ../../bench && go test -count 1 -run "Figures" ./report'
 
 test-explore: begin ## every interleaving of small scenarios
-	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./fuzz/explore ./redislimit/internal/lease
+	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./shard ./fuzz/explore ./redislimit/internal/lease
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
@@ -113,6 +113,9 @@ programs-model: begin
 
 explore: programs-model ## every interleaving, also of larger scenarios, mutants, the model (minutes)
 	$(call explored,-count 1 -large ./internal/interleave ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)
+
+mutate: ## every small change of shard and atomicbucket that no test notices (hours)
+	cd fuzz && GOWORK=off go run ./mutate
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
 	$(stage) stress go test -tags stress -run Stress ./fuzz ./redislimit/internal/lease
@@ -170,13 +173,13 @@ EXCERPT := $(CURDIR)/cmd/weir/internal/replay/testdata/apache_access_excerpt.log
 bench_to = mkdir -p $(BIN) && WEIR_ACCESS_LOG=$${WEIR_ACCESS_LOG:-$(EXCERPT)} $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
 
 # A page and JSON in bin/.
-bench: build ## weir beside its floor and other libraries, some eight minutes
+bench: build ## weir beside its floor and other libraries, some twelve minutes
 	$(call bench_to)
 
 bench-quick: build ## the same in two minutes: the targets, and a few libraries
 	$(call bench_to,--quick)
 
-bench-full: build ## the same with everything, more than an hour
+bench-full: build ## the same with everything, an hour and a half
 	$(call bench_to,--full)
 
 bench-guard: begin ## the ratios to the floor are what they should be, nothing allocates (seconds)

@@ -14,23 +14,34 @@ func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	return to, nil
 }
 
-// share returns part * to / from, rounded up.
-func share(part, from, to uint64) uint64 {
+// share returns part * to / from: rounded up, or down if the fraction plus dither / 2^32 is below one.
+func share(part, from, to uint64, dither uint32) uint64 {
 	hi, lo := bits.Mul64(part, to)
 	if hi >= from {
 		return math.MaxUint64
 	}
 	share, rem := bits.Div64(hi, lo, from)
-	return share + min(rem, 1)
+	if rem > 0 {
+		restHi, rest := bits.Mul64(rem, 1<<32)
+		wantHi, want := bits.Mul64(from, 1<<32-uint64(dither))
+		if restHi > wantHi || restHi == wantHi && rest >= want {
+			share++
+		}
+	}
+	return share
 }
 
 // Following returns the bucket itself: it can take over the records of any other bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload of another bucket's record. A reservation owes more than the burst, and goes on to.
-func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64) uint64 {
+// Convert returns the payload of another bucket's record. A reservation owes more than the burst, and goes on to. Ticks
+// of a bucket that is refilled all the time are so short that they are always rounded up.
+func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*TokenBucket)
-	return b.Ticks(nanos) + min(share(debt(s, from.Ticks(nanos)), from.burst, b.burst), maxBurstTicks)
+	if batch := b.exact == 0 && b.round == 0; !batch {
+		dither = math.MaxUint32
+	}
+	return b.Ticks(nanos) + min(share(debt(s, from.Ticks(nanos)), from.burst, b.burst, dither), maxBurstTicks)
 }
 
 // Following returns the algorithm itself: it can take over the records of any other fixed window.
@@ -38,7 +49,7 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 
 // Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if
 // windows become shorter, when one that begins now would end, if that is sooner. An aligned one ends with the clock's.
-func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64) uint64 {
+func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
 	now := w.Ticks(nanos)
@@ -50,7 +61,8 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64) uint64 {
 	if w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
 		end = min(end, now+w.length)
 	}
-	return w.pack(end, min(share(taken, from.tokens, w.tokens), 1<<w.bits-1))
+	end = min(end, now+w.narrow) // further ahead it would be taken for over
+	return w.pack(end, min(share(taken, from.tokens, w.tokens, dither), 1<<w.bits-1))
 }
 
 // Following returns the algorithm itself: it can take over the records of any other sliding window counter.
@@ -58,7 +70,7 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 
 // Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the
 // estimate becomes the count of the present window.
-func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64) uint64 {
+func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
 	if from.below(c, 0) {
@@ -71,7 +83,8 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64) uint64 {
 	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
 	// A higher tier may have taken more than the limit.
 	most := uint64(1)<<w.bits - 1
-	c.previous, c.current = min(share(c.previous, from.tokens, w.tokens), most), min(share(c.current, from.tokens, w.tokens), most)
+	c.previous = min(share(c.previous, from.tokens, w.tokens, dither), most)
+	c.current = min(share(c.current, from.tokens, w.tokens, dither), most)
 	return w.pack(c)
 }
 
@@ -94,4 +107,4 @@ func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 }
 
 // Convert returns the payload as it is: the requests stay what they are.
-func (l *SlidingLog) Convert(_ Algorithm, s State, _ int64) uint64 { return s.Payload() }
+func (l *SlidingLog) Convert(_ Algorithm, s State, _ int64, _ uint32) uint64 { return s.Payload() }

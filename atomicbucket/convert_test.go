@@ -18,7 +18,7 @@ import (
 // converted returns the cell under another algorithm.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
-	after.write(nanos, to.Convert(c.algorithm, c.state, nanos))
+	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, math.MaxUint32))
 	return after
 }
 
@@ -79,7 +79,7 @@ func TestConvertBatchBucket(t *testing.T) {
 		before := *r.cell
 		after.cell = before.converted(after.algorithm, nanos)
 		requireShare(t, &before, after.cell, nanos)
-		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst)
+		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst, math.MaxUint32)
 		after.model, after.idleAfter = model, model.ResetAfter
 		after.requireSame(t, nanos, 1+random.Uint64N(q.burst))
 		after.requireSame(t, nanos+random.Int64N(int64(min(q.interval, 1<<50))), 1)
@@ -116,7 +116,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		}
 		after := c.converted(&to, nanos)
 		requireShare(t, c, after, nanos)
-		changed := model.Change(nanos, q.limit, q.window)
+		changed := model.Change(nanos, q.limit, q.window, math.MaxUint32)
 		late := int64(0) // by which it ends later, because of long ticks
 		if !aligned {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
@@ -157,7 +157,7 @@ func TestConvertSlidingWindow(t *testing.T) {
 		before := *r.cell
 		after.cell = before.converted(&to, nanos)
 		model := r.model.(*reference.SlidingWindow)
-		changed := model.Change(nanos, q.limit, q.window)
+		changed := model.Change(nanos, q.limit, q.window, math.MaxUint32)
 		if p.window == q.window {
 			same++ // each count keeps its share, so their sum may be a token more
 			previous, current := changed.Counts(nanos)

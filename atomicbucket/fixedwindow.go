@@ -102,7 +102,10 @@ func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint6
 
 func checkWindow(limit, most uint64, window time.Duration, highest uint64) error {
 	if limit < 1 || limit > most || most > highest {
-		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, min(most, highest))
+		if most < 1 || most > highest {
+			most = highest
+		}
+		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, most)
 	}
 	if window < time.Microsecond || window > MaxWindow {
 		return fmt.Errorf("limit of %d tokens every %v: want a window of 1µs to %v", limit, window, MaxWindow)

@@ -11,8 +11,10 @@ import (
 // the headers by [Result.WriteHeaders] and, if a limit has a Refund function, calls [Result.Settle] at the end; a
 // refused one it answers by [Result.Refuse].
 //
+// It waits for tokens where a limit has a MaxWait.
+//
 // It does not allocate, as long as the limits' functions do not, no limit has a [Backend], and at most eight limits
-// apply.
+// apply, and none waits.
 func (m *Middleware) Decide(r *http.Request) Result {
 	res := Result{m: m, shown: -1}
 	if m.skip != nil && m.skip(r) {
@@ -21,16 +23,17 @@ func (m *Middleware) Decide(r *http.Request) Result {
 	for _, l := range m.limits {
 		l.apply(r, &res)
 	}
-	if res.enforce(r) {
+	if res.enforce(r) && res.wait(r) {
 		for i := range res.n {
 			if c := res.at(i); c.limit.Shadow {
-				c.take(r, m)
+				c.take(r, &res)
 				if c.outcome == Refused {
 					c.outcome = ShadowRefused
 				}
 			}
 		}
 	}
+	res.leave()
 	res.sum()
 	if m.metrics != nil || m.onLimited != nil {
 		m.report(r, &res)
@@ -81,7 +84,7 @@ func (res *Result) enforce(r *http.Request) bool {
 		if c.limit.Shadow {
 			continue
 		}
-		c.take(r, res.m)
+		c.take(r, res)
 		if c.outcome == Refused {
 			res.verdict = limited
 		} else if c.outcome == BackendFailed && c.limit.OnError == FailClosed {
@@ -117,7 +120,7 @@ func (res *Result) undo(r *http.Request, i int) {
 }
 
 // take takes from the limit.
-func (c *check) take(r *http.Request, m *Middleware) {
+func (c *check) take(r *http.Request, res *Result) {
 	if c.limit.Backend != nil {
 		d, err := c.limit.Backend.Take(r.Context(), c.text, c.n)
 		if err == nil {
@@ -125,7 +128,7 @@ func (c *check) take(r *http.Request, m *Middleware) {
 			c.decided(d, remote)
 			return
 		}
-		m.failed(c.limit, err)
+		res.m.failed(c.limit, err)
 		c.outcome = BackendFailed
 		if c.limit.OnError != FailLocal {
 			return
@@ -133,6 +136,9 @@ func (c *check) take(r *http.Request, m *Middleware) {
 	}
 	d, receipt := c.limit.Limiter.TakeReceipt(c.key, c.n)
 	c.receipt = receipt
+	if !d.Allowed && c.limit.MaxWait > 0 && d.RetryAfter <= c.limit.MaxWait && res.mayWait() {
+		c.reserve(&d)
+	}
 	c.decided(d, local)
 }
 
@@ -147,7 +153,7 @@ func (c *check) decided(d engine.Decision, by source) {
 func (c *check) giveBack(r *http.Request, m *Middleware) {
 	switch c.taken {
 	case local:
-		c.receipt.Refund(c.n)
+		c.giveBackLocal()
 	case nowhere:
 	case remote:
 		if err := c.limit.Backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {

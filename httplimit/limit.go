@@ -47,6 +47,13 @@ type Limit struct {
 	// whatever it had written. See [RefundStatus].
 	Refund func(r *http.Request, status int) bool
 
+	// MaxWait is how long a request may wait for its tokens where it would be refused; 0 is not at all. Requests wait
+	// in the order in which their tokens come ([engine.Limiter.Reserve]), and go on when the last of their limits has
+	// them. One whose context is done meanwhile, or for which another limit says no, is refused and gives its tokens
+	// back as [engine.Reservation.Cancel] does. [MaxWaiting] bounds how many wait. Only for token buckets, and not for
+	// a Backend. A limit in shadow mode takes the tokens and does not wait.
+	MaxWait time.Duration
+
 	// Shadow makes the limit one that counts and reports but never refuses, and which headers do
 	// not mention: to try it out. It takes what it would if it were in force.
 	Shadow bool
@@ -135,6 +142,12 @@ func (l *Limit) check() error {
 		return fmt.Errorf("there is no Backend that could fail, but OnError is %d", l.OnError)
 	case l.Backend == nil && l.Window != 0:
 		return fmt.Errorf("the Limiter knows its window, but Window is %v", l.Window)
+	case l.MaxWait < 0:
+		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
+	case l.MaxWait > 0 && l.Backend != nil:
+		return errors.New("tokens of a Backend cannot be waited for, but MaxWait is set")
+	case l.MaxWait > 0 && l.Limiter.Policy(0).Algorithm() != engine.AlgorithmTokenBucket:
+		return errors.New("only tokens of a token bucket can be waited for, but MaxWait is set")
 	case l.Window < 0:
 		return fmt.Errorf("a Window of %v: want the time in which the backend's limit comes back, or 0", l.Window)
 	case l.Backend != nil && l.Tier != nil:

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ type Middleware struct {
 	random         func() float64
 	secret         []byte // of partition keys; nil for none
 	failures       atomic.Uint64
+	maxWaiting     int64
+	waiting        atomic.Int64 // requests that wait for tokens
+	pause          func(context.Context, time.Duration) error
 }
 
 // An Option changes one thing about a middleware at [New].
@@ -40,7 +44,7 @@ func New(limits []Limit, options ...Option) (*Middleware, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Middleware{limits: checked, styles: IETF, now: time.Now}
+	m := &Middleware{limits: checked, styles: IETF, now: time.Now, maxWaiting: defaultWaiting, pause: sleep}
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("httplimit: New: option %d of %d is nil", i+1, len(options))

@@ -14,6 +14,7 @@ type Result struct {
 	verdict    verdict
 	refundable bool  // a limit may give back after the response
 	settled    bool  // it has
+	queued     bool  // it holds one of the places of requests that wait
 	n          int   // checks
 	shown      int   // the check that RateLimit shows; -1 for none
 	retry      int64 // seconds of Retry-After; 0 for none
@@ -42,7 +43,9 @@ type check struct {
 	outcome  Outcome
 	answered bool // the decision is one of the limiter or backend
 	taken    source
-	receipt  engine.Receipt // of what was taken from the limiter
+	receipt  engine.Receipt      // of what was taken from the limiter
+	ahead    *engine.Reservation // instead, of what was taken ahead of its time
+	waited   bool                // its time has come
 	tier     uint8
 }
 

@@ -12,6 +12,7 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 	before := t.plan.Load()
 	t.raise(t.catchUp(now)) // records are converted at the watermark
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
+	plan.dither = before.dither + goldenRatio
 	t.before.Store(before)
 	t.plan.Store(plan)
 	for i := range t.shards {
@@ -21,6 +22,10 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 	}
 	t.before.Store(nil)
 }
+
+// goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of
+// its multiples, too, so that changes to and fro do not all round to the same side.
+const goldenRatio = 0x9e37_79b9
 
 // adopt makes a slot follow the present plan: R9.
 func (t *Table) adopt(sl *slot) {
@@ -50,7 +55,7 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	if before == nil || s.Tag() != before.live || s.Tag() == plan.live {
 		return false // s is no longer what the slot holds
 	}
-	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark())
+	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark(), plan.dither)
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

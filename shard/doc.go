@@ -121,10 +121,11 @@
 // then.
 //
 // A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
-// last complete sweep, or a skew ago. Such a record has been idle for five skews at most: the watermark moves by
-// up to four once it is within one of the last complete sweep. The next complete sweep meets it after five more at the
-// latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If sweeps left records
-// for longer, these would look indebted again.
+// last complete sweep, and have not been idle for a skew. The next complete sweep meets such a record after five more
+// skews at the latest, because the watermark moves by up to four once it is within one of the last complete sweep. A
+// call may be one ahead of the watermark, and a refund may set the time at which the record became idle back by two.
+// That is nine of the thirteen skews in which a bucket is seen to be past. If sweeps left records for longer, these
+// would look indebted again.
 //
 // The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
 // watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other

@@ -16,6 +16,7 @@ const MaxTiers = 16
 type Plan struct {
 	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	isBucket  bool
+	dither    uint32           // how the conversion to this plan rounds
 	live      atomicbucket.Tag // of the records that follow this plan
 	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
 	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is

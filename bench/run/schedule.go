@@ -111,7 +111,8 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 // thousand and a hundred thousand keys what else differs in one thing.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
-	return p.effort == Full || p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
+	return p.effort == Full ||
+		p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
 }
 
 // coresOf returns the numbers of processors to measure a row on.

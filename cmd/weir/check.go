@@ -120,7 +120,7 @@ func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
 				return fmt.Errorf("rule %s: %w", r.Name, err)
 			}
 			out.Rules = append(out.Rules, describedRule{
-				r.Name, r.Match.String(), r.Key.String(), r.Policy.String(), r.Shadow, r.Store != nil, bytes,
+				r.Name, r.Match.String(), r.Key.String(), r.OwnLimit(), r.Shadow, r.Store != nil, bytes,
 			})
 		}
 	}

@@ -119,7 +119,7 @@ func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, s.stderr) }()
 	var conns []net.Conn
 	for range 300 {
-		conn, err := net.Dial("tcp", strings.Trim(url, "http:/"))
+		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
 		require.NoError(t, err)
 		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)

@@ -86,9 +86,9 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
 // Change returns the window under other numbers: the share of the limit that was used
-// stays, rounded up. It ends when it would have, or when one that begins now would end,
+// stays, rounded as dither says. It ends when it would have, or when one that begins now would end,
 // whichever is sooner. (An aligned one has to end where such a window ends.)
-func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration) *FixedWindow {
+func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, dither uint32) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if w.Idle(nanos) {
 		return to
@@ -97,6 +97,6 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration) *F
 	if !w.aligned {
 		to.end = min(to.end, w.end)
 	}
-	to.taken = shareUp(w.taken, w.limit, limit)
+	to.taken = share(w.taken, w.limit, limit, dither)
 	return to
 }

@@ -111,14 +111,14 @@ func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
 func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
 // Change returns the counters under other numbers: the share of the limit that was used
-// stays, rounded up. Both counts keep theirs if the window stays as long as it is; else the
+// stays, rounded as dither says. Both counts keep theirs if the window stays as long as it is; else the
 // estimate is what was taken in the present window.
-func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration) *SlidingWindow {
+func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, dither uint32) *SlidingWindow {
 	to := w.at(nanos)
 	if to.length != int64(length) || w.Estimate(nanos) == 0 { // an idle key has taken nothing
 		to = SlidingWindow{index: nanos / int64(length), current: w.Estimate(nanos)}
 	}
 	to.limit, to.length = limit, int64(length)
-	to.previous, to.current = shareUp(to.previous, w.limit, limit), shareUp(to.current, w.limit, limit)
+	to.previous, to.current = share(to.previous, w.limit, limit, dither), share(to.current, w.limit, limit, dither)
 	return &to
 }

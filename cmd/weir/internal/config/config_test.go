@@ -71,13 +71,13 @@ func TestAFullFile(t *testing.T) {
 	assert.Equal(t, Response{BodyJSON, time.Second}, f.Response)
 	assert.Equal(t, Server{
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ShutdownTimeout: 10 * time.Second,
-		MaxHeaderBytes: 32 << 10, MaxConnections: 1000, MinBodyRate: 240,
+		MaxHeaderBytes: 32 << 10, MaxConnections: 1000, MaxWaiting: 1000, MinBodyRate: 240,
 	}, f.Server)
 
 	login, twin, window := f.Rules[0], f.Rules[1], f.Rules[2]
 	assert.Equal(t, Key{{{Kind: SourceIP}}, {{SourceHeader, "X-Api-Key"}, {Kind: SourceIP}}}, login.Key)
 	assert.Equal(t, engine.TokenBucket(engine.PerSecond(10), 20), login.Policy)
-	assert.Equal(t, &Tiers{"X-Plan", []string{"free", "paid"}, []engine.Policy{
+	assert.Equal(t, &Tiers{Header: "X-Plan", Values: []string{"free", "paid"}, Policies: []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(1), 5), engine.TokenBucket(engine.PerSecond(10), 200),
 	}}, login.Tiers)
 	assert.Equal(t, []int{0, 1, 2}, []int{login.Tiers.Of("gold"), login.Tiers.Of("free"), login.Tiers.Of("paid")})

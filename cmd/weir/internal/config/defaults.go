@@ -48,6 +48,7 @@ func defaults() *File {
 			ShutdownTimeout:   10 * time.Second,
 			MaxHeaderBytes:    64 << 10,
 			MaxConnections:    ByOpenFiles,
+			MaxWaiting:        1000,
 			MinBodyRate:       240,
 		},
 	}

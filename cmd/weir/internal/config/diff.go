@@ -95,6 +95,8 @@ func compare(before, now *Rule) RuleChange {
 // incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
+	case r.Constant != before.Constant:
+		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
 	case r.Policy.Algorithm() != before.Policy.Algorithm():
 		return fmt.Sprintf("the algorithm was %s and is %s",
 			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
@@ -160,7 +162,8 @@ func (f *File) others(before *File) []string {
 func (r *Rule) others(before *Rule) []string {
 	return differing([]versions{
 		{"match", before.Match, r.Match}, {"cost", before.Cost, r.Cost}, {"refund_status", before.Refund, r.Refund},
-		{"shadow", before.Shadow, r.Shadow}, {"tiers", before.tierNames(), r.tierNames()},
+		{"shadow", before.Shadow, r.Shadow}, {"max_wait", before.MaxWait, r.MaxWait},
+		{"tiers", before.tierNames(), r.tierNames()},
 	})
 }
 
@@ -169,7 +172,11 @@ func (r *Rule) tierNames() []string {
 	if r.Tiers == nil {
 		return nil
 	}
-	return append([]string{r.Tiers.Header}, r.Tiers.Values...)
+	names := append([]string{r.Tiers.Header}, r.Tiers.Values...)
+	for _, c := range r.Tiers.Constants {
+		names = append(names, c.String())
+	}
+	return names
 }
 
 // versions are the values of a key before and now.

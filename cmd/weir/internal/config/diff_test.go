@@ -42,6 +42,11 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 10/s", tiers("b: {rate: 1/s}"), Replace, "there were 0 tiers and are 1"},
 		{tiers("b: {rate: 1/s}"), tiers("b: {rate: 2/s}"), Adjust, ""},
 		{tiers("b: {rate: 1/s}"), tiers("c: {rate: 1/s}"), Keep, ""},
+		{"rate: 1/s", "rate: 0", Replace, "the limit was token bucket 1/s burst 1 and is none: every request is refused"},
+		{"rate: 0", "rate: unlimited", Replace, "the limit was none: every request is refused and is unlimited"},
+		{tiers("b: {rate: 0}"), tiers("b: {rate: unlimited}"), Keep, ""},
+		{tiers("b: {rate: 0}"), tiers("b: {rate: 1/s}"), Replace, "there were 0 tiers and are 1"},
+		{"rate: 1/s", "rate: 1/s, max_wait: 1s", Keep, ""},
 		{"rate: 10/m, algorithm: sliding-log", "rate: 9/m, algorithm: sliding-log", Adjust, ""},
 		{
 			"rate: 10/m, algorithm: sliding-log", "rate: 11/m, algorithm: sliding-log", Replace,

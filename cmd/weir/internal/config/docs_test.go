@@ -119,7 +119,7 @@ func TestTheDefaultsOfTheDocument(t *testing.T) {
 		"listen: 127.0.0.1:8080", "ambiguous_paths: match", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
 		"server: {read_header_timeout: 10s}", "server: {read_timeout: 0s}", "server: {write_timeout: 0s}",
 		"server: {idle_timeout: 2m}", "server: {shutdown_timeout: 10s}", "server: {shutdown_delay: 0s}",
-		"server: {max_header_bytes: 64KiB}", "server: {min_body_rate: 240}",
+		"server: {max_header_bytes: 64KiB}", "server: {min_body_rate: 240}", "server: {max_waiting: 1000}",
 		"log: {format: text}", "log: {level: info}", "log: {access: none}", "log: {refusals: none}",
 		"client_ip: {ipv4_prefix: 32}", "client_ip: {ipv6_prefix: 64}", "client_ip: {from: socket}",
 		"rules: [{name: a, rate: 1/s, key: ip}]", "rules: [{name: a, rate: 1/s, algorithm: token-bucket}]",

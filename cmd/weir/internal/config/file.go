@@ -155,5 +155,6 @@ type Server struct {
 	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together; ByOpenFiles for as many as the limit of open files allows
+	MaxWaiting        int // requests that wait for tokens at one time, of all rules together
 	MinBodyRate       int // of a request's body, in bytes a second; not for gRPC
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -19,6 +20,16 @@ type limitNodes struct {
 func (d *decoder) limits(r *Rule, l *limitNodes, tiers *yaml.Node) {
 	before := len(d.errors)
 	n := limit.Numbers{Algorithm: d.algorithm(l.algorithm)}
+	if r.Constant = constant(l.rate); r.Constant != Counted {
+		d.noBurst(l, r.Constant)
+		if tiers != nil {
+			d.tiers(tiers, r, n)
+		}
+		if len(d.errors) == before {
+			r.fillConstant()
+		}
+		return
+	}
 	n.Aligned = d.aligned(l.aligned, n.Algorithm)
 	d.numbers(l, &n)
 	if l.rate != nil && len(d.errors) == before {
@@ -111,12 +122,19 @@ func (d *decoder) rate(n *yaml.Node, a engine.Algorithm) engine.Rate {
 // tiers reads the policies of a rule's tiers and checks each of them.
 func (d *decoder) tiers(n *yaml.Node, r *Rule, base limit.Numbers) {
 	t := &Tiers{}
+	var constants []string
 	seen := d.mapping(n, "tiers",
 		d.headerField(&t.Header),
 		field{"values", func(n *yaml.Node) {
 			d.pairs(n, "values", func(key, value *yaml.Node) {
-				if policy, ok := d.tier(key, value, r, base); ok {
-					t.Values = append(t.Values, target(key).Value)
+				policy, c, ok := d.tier(key, value, r, base)
+				switch name := target(key).Value; {
+				case !ok:
+				case c != Counted:
+					constants = append(constants, name)
+					t.Constants = append(t.Constants, c)
+				default:
+					t.Values = append(t.Values, name)
 					t.Policies = append(t.Policies, policy)
 				}
 			})
@@ -129,15 +147,20 @@ func (d *decoder) tiers(n *yaml.Node, r *Rule, base limit.Numbers) {
 	if v := seen["values"]; v != nil && target(v).Kind == yaml.MappingNode && len(target(v).Content) == 0 {
 		d.fail(v, "tiers: no values")
 	}
-	if len(t.Policies) == 0 {
+	if t.Values = append(t.Values, constants...); len(t.Values) == 0 {
 		return
 	}
 	r.Tiers = t
-	d.check(n, r.Policy, t.Policies...)
+	switch {
+	case r.hasPolicy():
+		d.check(n, r.Policy, t.Policies...)
+	case len(t.Policies) > 0:
+		d.check(n, t.Policies[0], t.Policies...)
+	}
 }
 
 // tier reads one tier and checks it beside the rule's own policy.
-func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine.Policy, ok bool) {
+func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine.Policy, c Constant, ok bool) {
 	what := "tier " + strconv.Quote(target(key).Value)
 	var l limitNodes
 	seen := d.mapping(n, what,
@@ -145,20 +168,35 @@ func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine
 		later("burst", &l.burst),
 	)
 	if seen == nil {
-		return engine.Policy{}, false
+		return engine.Policy{}, Counted, false
 	}
 	if len(seen) == 0 {
 		d.fail(n, "%s: neither rate nor burst", what)
-		return engine.Policy{}, false
+		return engine.Policy{}, Counted, false
 	}
 	before := len(d.errors)
+	if c = constant(l.rate); c != Counted {
+		d.noBurst(&l, c)
+		return engine.Policy{}, c, len(d.errors) == before
+	}
+	if r.Constant != Counted && l.rate == nil {
+		d.fail(n, "%s: no rate, and the rule's own is %v: write one", what, r.Constant)
+		return engine.Policy{}, Counted, false
+	}
 	own := base
 	d.numbers(&l, &own)
+	if r.Constant != Counted {
+		if len(d.errors) > before {
+			return engine.Policy{}, Counted, false
+		}
+		policy := own.Policy()
+		return policy, Counted, d.check(n, policy)
+	}
 	if len(d.errors) > before || !r.hasPolicy() || !d.sameRule(&l, what, base, own) {
-		return engine.Policy{}, false
+		return engine.Policy{}, Counted, false
 	}
 	policy := own.Policy()
-	return policy, d.check(n, r.Policy, policy)
+	return policy, Counted, d.check(n, r.Policy, policy)
 }
 
 // sameRule refuses what differs in a tier and must not.
@@ -179,4 +217,15 @@ func (d *decoder) sameRule(l *limitNodes, what string, base, own limit.Numbers) 
 	case engine.AlgorithmTokenBucket, engine.NoAlgorithm:
 	}
 	return true
+}
+
+// maxWait is the longest that a request may wait for tokens: a client holds a connection meanwhile.
+const maxWait = time.Minute
+
+// checkWait refuses a wait for what cannot be taken ahead.
+func (d *decoder) checkWait(n *yaml.Node, r *Rule) {
+	if n != nil && r.hasPolicy() && r.Policy.Algorithm() != engine.AlgorithmTokenBucket {
+		d.fail(n, "max_wait: only tokens of a token-bucket can be waited for, and this is a %s: leave it out",
+			limit.Name(r.Policy.Algorithm()))
+	}
 }

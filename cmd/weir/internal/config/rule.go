@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -16,7 +17,9 @@ type Rule struct {
 	Name     string // unique in the file
 	Match    Match
 	Key      Key
-	Policy   engine.Policy // of the algorithm, the rate and the burst
+	Policy   engine.Policy // of the algorithm, the rate and the burst; of no request if Constant is set
+	Constant Constant      // the rule's own rate, if it needs no counting
+	MaxWait  time.Duration // that a request waits for its tokens rather than be refused; 0 for none
 	Tiers    *Tiers        // nil for none
 	Cost     Cost
 	Refund   Statuses // of answers whose requests count for nothing
@@ -29,12 +32,14 @@ type Rule struct {
 
 // Tiers are policies for some of a rule's keys, by the value of a header.
 type Tiers struct {
-	Header   string          // canonical
-	Values   []string        // in order
-	Policies []engine.Policy // of the values; tier i+1 of the limiter is that of Values[i]
+	Header    string          // canonical
+	Values    []string        // in order: those with a policy, and then those with a constant
+	Policies  []engine.Policy // of the first values; tier i+1 of the limiter is that of Values[i]
+	Constants []Constant      // of the other values
 }
 
-// Of returns the tier of the header's value: 0, the rule's own policy, for one that has none.
+// Of returns the tier of the header's value: 0, the rule's own limit, for one that has none. Those that are counted
+// come first, as in the limiter.
 func (t *Tiers) Of(value string) int { return slices.Index(t.Values, value) + 1 }
 
 // Cost is how many tokens a request takes. With a header it is the number there: Default if
@@ -77,9 +82,11 @@ func (r *Rule) policies() []engine.Policy {
 
 // limits returns the policy, and those of the tiers, as a text.
 func (r *Rule) limits() string {
-	s := r.Policy.String()
-	for i, p := range r.TierPolicies() {
-		s += fmt.Sprintf("; %s: %v", r.Tiers.Values[i], p)
+	s := r.OwnLimit()
+	if r.Tiers != nil {
+		for i, value := range r.Tiers.Values {
+			s += fmt.Sprintf("; %s: %s", value, r.tierLimit(i))
+		}
 	}
 	return s
 }
@@ -132,6 +139,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 		later("burst", &l.burst),
 		later("aligned", &l.aligned),
 		later("tiers", &tiers),
+		d.durationField("max_wait", time.Millisecond, maxWait, &r.MaxWait),
 		field{"cost", func(n *yaml.Node) { r.Cost = d.cost(n) }},
 		field{"refund_status", func(n *yaml.Node) { r.Refund = d.statuses(n) }},
 		d.yesField("shadow", &r.Shadow),
@@ -149,6 +157,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 		d.fail(n, "a rule without rate: write for example rate: 10/s")
 	}
 	d.limits(&r, &l, tiers)
+	d.checkWait(seen["max_wait"], &r)
 	if len(d.errors) == before {
 		d.checkCost(seen["cost"], &r)
 	}
@@ -233,12 +242,8 @@ func (d *decoder) checkCost(cost *yaml.Node, r *Rule) {
 		return
 	}
 	for i, p := range r.policies() {
-		if r.Cost.Max > p.Limit() {
-			whose := ""
-			if i > 0 {
-				whose = " of tier " + strconv.Quote(r.Tiers.Values[i-1])
-			}
-			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, whose,
+		if r.Cost.Max > p.Limit() && r.ConstantOf(i) == Counted {
+			d.fail(cost, "cost: %d is above the limit%s, %d: such a request could never pass", r.Cost.Max, r.whose(i),
 				p.Limit())
 			return
 		}

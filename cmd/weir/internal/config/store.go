@@ -280,6 +280,10 @@ func (r *Rule) local() string {
 	switch {
 	case r.Tiers != nil:
 		return "a store has no tiers"
+	case r.Constant != Counted:
+		return "a rate of " + r.Constant.String() + " needs no store"
+	case r.MaxWait > 0:
+		return "tokens of a store cannot be waited for (max_wait)"
 	case r.Policy.Algorithm() == engine.AlgorithmBatchRefill:
 		return "batches are not kept in a store"
 	case r.Overflow != engine.Evict:

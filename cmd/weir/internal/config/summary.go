@@ -82,9 +82,14 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 	}
 	line("for", "%s", r.Match)
 	line("by", "%s", r.Key)
-	line("limit", "%v", r.Policy)
-	for i, p := range r.TierPolicies() {
-		line("", "%v for %s: %s", p, r.Tiers.Header, r.Tiers.Values[i])
+	line("limit", "%s", r.OwnLimit())
+	if r.Tiers != nil {
+		for i, value := range r.Tiers.Values {
+			line("", "%s for %s: %s", r.tierLimit(i), r.Tiers.Header, value)
+		}
+	}
+	if r.MaxWait > 0 {
+		line("wait", "up to %v for tokens before a refusal", r.MaxWait)
 	}
 	switch {
 	case r.Cost.Header != "":
@@ -99,6 +104,9 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 		line("kept", "in the store; memory %s for %s keys of this machine", humanize.IBytes(memory),
 			humanize.Comma(int64(r.MaxKeys)))
 		return
+	}
+	if !r.counts() {
+		return // it has no keys
 	}
 	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)),
 		overflows[r.Overflow])

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -138,7 +139,8 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 		limits = append(limits, t.limit)
 	}
 	if len(limits) > 0 {
-		var options []httplimit.Option
+		// The tokens of requests that wait are taken; the time of the log does not stop for them.
+		options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
 		if exempt := rules.Exempt(f, client); exempt != nil {
 			options = append(options, httplimit.Skip(exempt))
 		}

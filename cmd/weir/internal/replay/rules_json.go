@@ -36,7 +36,7 @@ func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
 	for i := range r.Rules {
 		o := &r.Rules[i]
 		out.Rules[i] = jsonRule{
-			o.Rule.Name, o.Policy.String(), o.Rule.Shadow, o.Blind == "", o.Remarks(),
+			o.Rule.Name, o.Rule.OwnLimit(), o.Rule.Shadow, o.Blind == "", o.Remarks(),
 			o.Matched, o.Refused, o.Elsewhere, o.Keys, jsonKeys(o.RefusedKeys), nil,
 		}
 		if i < len(suggestions) {

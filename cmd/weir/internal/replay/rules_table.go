@@ -52,7 +52,7 @@ func (r *RuleReport) Remarks() []string {
 	if r.Blind != "" {
 		return []string{"cannot be judged from this log: " + r.Blind}
 	}
-	all := []string{fmt.Sprintf("%v, by %v, for %v", r.Policy, r.Rule.Key, r.Rule.Match)}
+	all := []string{fmt.Sprintf("%s, by %v, for %v", r.Rule.OwnLimit(), r.Rule.Key, r.Rule.Match)}
 	if r.Rule.Shadow {
 		all = append(all, "shadow: the refusals are those that it would make, and are not among all refused")
 	}

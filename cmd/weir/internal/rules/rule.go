@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -47,12 +48,14 @@ func Compile(f *config.File, client Client) ([]*Rule, error) {
 func (r *Rule) Limit() httplimit.Limit {
 	return httplimit.Limit{
 		Name:   r.Name,
-		Match:  func(request *http.Request) bool { return r.Match.Meets(request, r.client) },
+		Match:  r.isFor,
 		Key:    httplimit.Join(r.parts...),
 		Cost:   cost(r.Cost),
-		Tier:   tier(r.Tiers),
+		Tier:   r.tier(),
 		Refund: refund(r.Refund),
 		Shadow: r.Shadow,
+
+		MaxWait: r.MaxWait,
 	}
 }
 
@@ -97,11 +100,34 @@ func cost(c config.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-func tier(t *config.Tiers) func(*http.Request) int {
-	if t == nil {
+// isFor reports whether the rule has anything to do with a request. With a request that is unlimited it has not.
+func (r *Rule) isFor(request *http.Request) bool {
+	return r.Match.Meets(request, r.client) && r.ConstantOf(r.tierOf(request)) != config.Unlimited
+}
+
+// denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).
+const denied = math.MaxInt
+
+// tier returns under which tier of the limiter a request is; nil for always 0.
+func (r *Rule) tier() func(*http.Request) int {
+	if r.Tiers == nil && r.Constant == config.Counted {
 		return nil
 	}
-	return func(r *http.Request) int { return t.Of(r.Header.Get(t.Header)) }
+	return func(request *http.Request) int {
+		tier := r.tierOf(request)
+		if r.ConstantOf(tier) == config.Denied {
+			return denied
+		}
+		return tier
+	}
+}
+
+// tierOf returns under which tier of the rule a request is.
+func (r *Rule) tierOf(request *http.Request) int {
+	if r.Tiers == nil {
+		return 0
+	}
+	return r.Tiers.Of(request.Header.Get(r.Tiers.Header))
 }
 
 func refund(s config.Statuses) func(*http.Request, int) bool {

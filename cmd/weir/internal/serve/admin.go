@@ -50,7 +50,7 @@ func (g *generation) shownRules() []admin.Rule {
 	for i, rule := range g.rules {
 		key := rule.Limit().Key
 		shown[i] = admin.Rule{
-			Name: rule.Name, Policy: rule.Policy.String(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
+			Name: rule.Name, Policy: rule.OwnLimit(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
 			For: rule.Match.String(), By: rule.Key.String(),
 		}
 		if rule.Store != nil {

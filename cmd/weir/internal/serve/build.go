@@ -134,7 +134,7 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 			a.Limited(r, c)
 		}
 	}
-	options = append(options, httplimit.OnLimited(onLimited))
+	options = append(options, httplimit.OnLimited(onLimited), httplimit.MaxWaiting(g.file.Server.MaxWaiting))
 	if s.config.Clock != nil {
 		options = append(options, httplimit.Clock(s.config.Clock))
 	}

@@ -77,7 +77,7 @@ func Start(c Config) (*Server, error) {
 	}
 	for i := range c.File.Rules {
 		r := &c.File.Rules[i]
-		c.Log.Info("limiting", "rule", r.Name, "policy", r.Policy, "key", r.Key, "for", r.Match, "max_keys", r.MaxKeys)
+		c.Log.Info("limiting", "rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match, "max_keys", r.MaxKeys)
 	}
 	return s, nil
 }

@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A rate of 0 refuses for ever, and one that is unlimited is not mentioned: neither has a record.
+func TestRatesThatAreNotCounted(t *testing.T) {
+	s := start(t, `
+rules:
+  - {name: closed, rate: 0, match: {path: /closed}}
+  - {name: open, rate: unlimited, match: {path: /open}}
+  - name: plans
+    rate: 1/h
+    match: {path: /plans}
+    key: header:X-Key
+    tiers: {header: X-Plan, values: {none: {rate: 0}, two: {burst: 2}, all: {rate: unlimited}}}
+  - name: members
+    rate: 0
+    match: {path: /members}
+    tiers: {header: X-Plan, values: {gold: {rate: 2/h}, staff: {rate: unlimited}}}
+`)
+	for range 3 {
+		a, h := s.ask("/closed")
+		assert.Equal(t, 429, a.status)
+		assert.Empty(t, a.retryAfter)
+		assert.Equal(t, `"closed";r=0;t=0`, h.Get("RateLimit"))
+		a, h = s.ask("/open")
+		assert.Equal(t, 200, a.status)
+		assert.Empty(t, h.Values("RateLimit"))
+	}
+	ask := func(path, plan string) (status int) {
+		req, err := http.NewRequest(http.MethodGet, s.URL()+path, nil)
+		assert.NoError(t, err)
+		req.Header.Set("X-Plan", plan)
+		req.Header.Set("X-Key", plan)
+		resp, err := s.client.Do(req)
+		assert.NoError(t, err)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, c := range []struct {
+		path, plan string
+		want       []int
+	}{
+		{"/plans", "", []int{200, 429}}, {"/plans", "none", []int{429, 429}}, {"/plans", "two", []int{200, 200, 429}},
+		{"/plans", "all", []int{200, 200, 200, 200}},
+		{"/members", "", []int{429}}, {"/members", "gold", []int{200, 200, 429}},
+		{"/members", "staff", []int{200, 200, 200, 200}},
+	} {
+		for i, want := range c.want {
+			assert.Equal(t, want, ask(c.path, c.plan), "%s %s %d", c.path, c.plan, i)
+		}
+	}
+	keys := map[string]uint64{"closed": 0, "open": 0, "plans": 2, "members": 1}
+	for name, l := range s.current.Load().limiters {
+		l.value.Sweep()
+		assert.EqualValues(t, keys[name], l.value.Stats().Keys, name)
+	}
+}
+
+// Requests wait for their tokens, which come after 10, 20 and 30 milliseconds: the clock of the limiter stands still. A
+// fourth would have to wait for too long.
+func TestARuleThatWaits(t *testing.T) {
+	s := start(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
+	assert.Equal(t, "200 200 200 200 429", s.statuses(5))
+	s, ask := startDecide(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
+	var statuses []int
+	for range 5 {
+		statuses = append(statuses, ask("/decide", append([]string{"X-Forwarded-For: 203.0.113.1"}, traefik...)...).StatusCode)
+	}
+	assert.Equal(t, []int{200, 200, 200, 200, 429}, statuses)
+	s.stop()
+}
+
+// A file can forbid that requests wait: with one place, one of two that come together is refused.
+func TestFewRequestsWaitForRules(t *testing.T) {
+	s := start(t, "rules: [{name: slow, rate: 1/s, burst: 1, max_wait: 1m}]\nserver: {max_waiting: 1}")
+	require.Equal(t, "200", s.statuses(1))
+	statuses := make(chan int, 2)
+	for range 2 {
+		go func() { statuses <- s.get("/").status }()
+	}
+	assert.ElementsMatch(t, []int{200, 429}, []int{<-statuses, <-statuses})
+}

@@ -1,0 +1,176 @@
+package httplimit_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// inBubble runs a test in simulated time, with a limiter of one token a second and so many at once.
+func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engine.Limiter)) {
+	synctest.Test(t, func(t *testing.T) {
+		f(t, func(burst uint64) *engine.Limiter {
+			l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), burst), engine.MaxKeys(100),
+				engine.ClockFunc(time.Now))
+			require.NoError(t, err)
+			t.Cleanup(func() { l.Close() })
+			return l
+		})
+	})
+}
+
+// Requests wait in the order in which they came, and those whose tokens come too late are refused at once.
+func TestRequestsWaitForTheirTokens(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		h := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 2 * time.Second}).Handler(hello)
+		start := time.Now()
+		type answer struct {
+			status int
+			after  time.Duration
+			retry  string
+		}
+		answers := make([]answer, 5)
+		for i := range answers {
+			go func() {
+				w := serve(h, getFrom("192.0.2.1:1"))
+				answers[i] = answer{w.Code, time.Since(start), w.Header().Get("Retry-After")}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []answer{{200, 0, ""}, {200, time.Second, ""}, {200, 2 * time.Second, ""}, {429, 0, "3"},
+			{429, 0, "3"}}, answers)
+	})
+}
+
+// A client that goes away leaves the line, and the one behind takes its place if it was the last.
+func TestAWaitEndsWithTheContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
+		res := m.Decide(getFrom("192.0.2.1:1"))
+		require.True(t, res.Allowed())
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		res = m.Decide(getFrom("192.0.2.1:1").WithContext(ctx))
+		assert.False(t, res.Allowed())
+		assert.Equal(t, 300*time.Millisecond, time.Since(start))
+		res = m.Decide(getFrom("192.0.2.1:1"))
+		assert.True(t, res.Allowed())
+		assert.Equal(t, time.Second, time.Since(start), "it stands where the other stood")
+	})
+}
+
+// A request goes on when the last of its limits has its tokens. If one says no, none of the others waits or takes.
+func TestAllLimitsAreWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		first, second, third := bucket(1), bucket(2), bucket(10)
+		m := newMiddleware(t, []httplimit.Limit{
+			{Name: "first", Limiter: first, MaxWait: time.Minute},
+			{Name: "second", Limiter: second, MaxWait: time.Minute},
+			{Name: "third", Limiter: third, Cost: func(r *http.Request) uint64 {
+				if r.Method == http.MethodPost {
+					return 11
+				}
+				return 1
+			}},
+		})
+		start := time.Now()
+		for _, after := range []time.Duration{0, time.Second, 2 * time.Second} {
+			res := m.Decide(getFrom("192.0.2.1:1"))
+			assert.True(t, res.Allowed())
+			assert.Equal(t, after, time.Since(start))
+		}
+		post := getFrom("192.0.2.1:1")
+		post.Method = http.MethodPost
+		res := m.Decide(post)
+		assert.False(t, res.Allowed())
+		assert.Equal(t, 2*time.Second, time.Since(start), "it does not wait for the others")
+		res = m.Decide(getFrom("192.0.2.1:1"))
+		assert.True(t, res.Allowed())
+		assert.Equal(t, 3*time.Second, time.Since(start), "and they have what it would have taken")
+	})
+}
+
+// Only so many requests wait; the places are free again when the waits end, whatever their end.
+func TestFewRequestsWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(2))
+		for range 3 {
+			var allowed atomic.Int64
+			for range 10 {
+				go func() {
+					if res := m.Decide(getFrom("192.0.2.1:1")); res.Allowed() {
+						allowed.Add(1)
+					}
+				}()
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			assert.EqualValues(t, 3, allowed.Load(), "one has a token, two wait")
+		}
+	})
+}
+
+// A limit in shadow mode takes the tokens of a request that it would have had wait, and holds no place.
+func TestShadowDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true}, httplimit.MaxWaiting(1))
+		start := time.Now()
+		var outcomes []httplimit.Outcome
+		for range 6 {
+			res := m.Decide(getFrom("192.0.2.1:1"))
+			require.True(t, res.Allowed())
+			outcomes = append(outcomes, res.Check(0).Outcome)
+		}
+		const a, s = httplimit.Allowed, httplimit.ShadowRefused
+		assert.Equal(t, []httplimit.Outcome{a, a, a, a, s, s}, outcomes)
+		assert.Zero(t, time.Since(start))
+	})
+}
+
+// Tokens that were waited for are given back when the answer says so.
+func TestWhatWasWaitedForIsRefunded(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute, Refund: httplimit.RefundStatus(404, 404)})
+		m.Decide(getFrom("192.0.2.1:1"))
+		start := time.Now()
+		res := m.Decide(getFrom("192.0.2.1:1"))
+		require.True(t, res.Allowed())
+		res.Settle(getFrom("192.0.2.1:1"), http.StatusNotFound)
+		m.Decide(getFrom("192.0.2.1:1"))
+		assert.Equal(t, time.Second, time.Since(start), "the third has the token of the second")
+	})
+}
+
+func TestWaitsThatCannotBe(t *testing.T) {
+	window, err := engine.New(engine.FixedWindow(1, time.Second), engine.MaxKeys(1))
+	require.NoError(t, err)
+	defer window.Close()
+	for want, l := range map[string]httplimit.Limit{
+		"a MaxWait of -1s":             {Name: "a", Limiter: newClock().burst(t, 1), MaxWait: -time.Second},
+		"only tokens of a token buck":  {Name: "a", Limiter: window, MaxWait: time.Second},
+		"tokens of a Backend cannot b": {Name: "a", Backend: noBackend{}, MaxWait: time.Second},
+	} {
+		_, err := httplimit.New([]httplimit.Limit{l})
+		assert.ErrorContains(t, err, want)
+	}
+	for want, option := range map[string]httplimit.Option{
+		"MaxWaiting(0)": httplimit.MaxWaiting(0), "Pause(nil)": httplimit.Pause(nil),
+	} {
+		_, err := httplimit.New([]httplimit.Limit{{Name: "a", Limiter: newClock().burst(t, 1)}}, option)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+type noBackend struct{ httplimit.Backend }
