@@ -114,7 +114,7 @@ programs-model: begin
 explore: programs-model ## every interleaving, also of larger scenarios, mutants, the model (minutes)
 	$(call explored,-count 1 -large ./internal/interleave ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)
 
-mutate: ## every small change of shard and atomicbucket, and which of them no test notices (hours)
+mutate: ## every small change of shard and atomicbucket that no test notices (hours)
 	cd fuzz && GOWORK=off go run ./mutate
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps

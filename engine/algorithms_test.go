@@ -698,7 +698,7 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 		if l.Policy(0).Algorithm() == AlgorithmSlidingLog { // whose requests stay what they are
 			require.LessOrEqual(t, tokens, limits[0], "key %d, round %d", k, seed)
 		} else {
-			// what was rounded is two tokens of the least limit at most, of thirty changes together
+			// What was rounded is two tokens of the least limit at most, of thirty changes together
 			most := big.NewRat(9, 7)
 			if l.Policy(0).Algorithm() == AlgorithmTokenBucket {
 				most = big.NewRat(1, 1)
