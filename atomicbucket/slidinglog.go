@@ -161,15 +161,15 @@ func (l *SlidingLog) Refund(r Record, now uint64, d Demand, of Receipt, at *Word
 		return 0, false
 	}
 	for range d.Cost {
-		if h, ok := g.again(now, at); !ok || of.known && !h.holds(of.tick, now) {
+		if of.known && !g.holds(of.tick, now) {
 			break
 		}
-		h, behind, hand, ok := g.drop(now, at)
+		behind, hand, ok := g.drop(now)
 		if !ok {
 			break
 		}
 		if of.known {
-			h.exchange(behind, hand, of.tick, now, at)
+			g.exchange(behind, hand, of.tick)
 		}
 	}
 	return g.state, true

@@ -223,16 +223,6 @@ var mutants = []mutant{
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if at.Load() != g.state { // R10", "if false {"},
 	}},
-	{"R10", "a refund goes on in another record", "log: refund to a slot that changes hands", "I2", []edit{
-		{ringGo, "!s.IsLive() || s.Version() != g.state.Version()", "!s.IsLive()"},
-	}},
-	{"R10", "a refund goes on with the positions of the past", "log: refund beside takers at one time", "I9", []edit{
-		{ringGo, "h, ok := g.again(now, at)\n\t\tif !ok {\n\t\t\treturn log{}, 0, 0, false", "h, ok := *g, true\n\t\tif !ok {\n\t\t\treturn log{}, 0, 0, false"},
-		{ringGo, "h.still(at) && entry.", "entry."},
-	}},
-	{"R10", "a refund does not look at the state before it changes an entry", "log: refund to a slot that changes hands", "I2", []edit{
-		{ringGo, "h.still(at) && entry.", "entry."},
-	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
 	}},
@@ -340,7 +330,7 @@ var mutants = []mutant{
 		{logGo, "if of.known {\n\t\t\tg.exchange(behind, hand, of.tick)\n\t\t}", "_, _ = behind, hand"},
 	}},
 	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
-		{ringGo, "if was > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
+		{ringGo, "if at > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
 		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
