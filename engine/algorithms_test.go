@@ -365,30 +365,6 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there; nothing waits for the
-// time of the leap to come again.
-func TestAClockThatLeapsAndComesBack(t *testing.T) {
-	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
-		require.True(t, l.Take("k", 100).Allowed)
-		h.advance(10 * 365 * 24 * time.Hour)
-		require.True(t, l.Take("k", 100).Allowed)
-		l.Sweep()
-		for range 5 {
-			h.advance(-2 * 365 * 24 * time.Hour)
-			require.False(t, l.Allow("k"))
-			require.LessOrEqual(t, l.Peek("k", 1).RetryAfter, 2*time.Minute)
-		}
-		require.True(t, l.Take("new", 100).Allowed)
-		require.False(t, l.Allow("new"))
-		h.advance(2 * time.Minute)
-		require.True(t, l.Take("k", 100).Allowed)
-		require.True(t, l.Take("new", 100).Allowed)
-		require.False(t, l.TakeAt(l.Key("k"), 1, h.now()).Allowed)
-		h.advance(2 * time.Minute)
-		require.True(t, l.TakeAt(l.Key("k"), 100, h.now()).Allowed)
-	})
-}
-
 // A limit of 1e6 a second gives 1e6 in the first second, and in the second. (The fault: the
 // interval divided by the tokens, used as tokens: 1,000 in the second.)
 func TestAMillionASecondInEverySecond(t *testing.T) {

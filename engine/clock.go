@@ -27,8 +27,6 @@ type clock struct {
 	base   time.Time        // an instant, with its monotonic reading if it has one
 	origin int64            // the same instant on the timeline
 	read   func() time.Time // of clockFunc
-	told   atomic.Int64     // the latest time by it
-	shift  atomic.Int64     // how far the timeline is ahead of it, because it went back
 	// counter is the calibrated time stamp counter, or nil without one.
 	counter *counterClock
 	// line is the counter's current calibration if the kind is clockTSC, and else
@@ -76,31 +74,7 @@ func (c *clock) nanos() int64 {
 		}
 		return c.exact()
 	}
-	return c.ask()
-}
-
-// maxBack is how far a [ClockFunc] may go back and only be late. Threads that read a clock beside each other, and a
-// clock that is set a little, go back by less.
-const maxBack = time.Minute
-
-// ask returns the time by the function that tells it. If that has gone back by more than maxBack it was wrong before or
-// is wrong now; either way time goes on from the latest that it told, or every key would have to wait for that to come
-// again.
-func (c *clock) ask() int64 {
-	for {
-		shift, latest := c.shift.Load(), c.told.Load()
-		now := c.instant(c.read()) // after the latest, so a lower reading has gone back
-		switch {
-		case now >= latest:
-			if c.told.CompareAndSwap(latest, now) {
-				return now
-			}
-		case latest-now <= int64(maxBack):
-			return now
-		default:
-			c.shift.CompareAndSwap(shift, shift+latest-now)
-		}
-	}
+	return c.instant(c.read())
 }
 
 // precise returns the time by Go's monotonic clock.
@@ -133,9 +107,9 @@ func (c *clock) lateness() time.Duration {
 // instant puts t on the timeline. What lies before its beginning or after its end
 // counts as that.
 func (c *clock) instant(t time.Time) int64 {
-	d, origin := int64(t.Sub(c.base)), c.origin+c.shift.Load() // d saturates at 292 years
-	if d > math.MaxInt64-origin {
+	d := int64(t.Sub(c.base)) // saturates at 292 years
+	if d > math.MaxInt64-c.origin {
 		return math.MaxInt64
 	}
-	return max(origin+d, 0)
+	return max(c.origin+d, 0)
 }

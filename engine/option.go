@@ -179,8 +179,8 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
 // ClockFunc makes the limiter ask now for the time. now must be safe for
 // concurrent use: every decision and the sweeper call it. Its first reading must lie
-// between 1970 and 2261. A reading earlier than the latest by up to a minute is harmless: it counts as
-// late. If it goes back by more, time goes on from the latest reading. Use it in tests and for replaying.
+// between 1970 and 2261. A reading earlier than the latest is harmless: it counts as
+// late. Use it in tests and for replaying.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

@@ -32,7 +32,6 @@ const noon = 1_700_000_000_000_000_000
 // (I8), what is refused must be missing at the earliest, and the time that was
 // chosen is read off the answer.
 type witness struct {
-	latest      int64 // that the clock has read
 	numbers     numbers
 	limiter     *engine.Limiter
 	clock       *hand
@@ -95,16 +94,10 @@ func timeline(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// setClock makes the clock read a time; but it never goes back by more than a minute, from where time would go on.
-func (w *witness) setClock(nanos int64) {
-	w.latest = max(w.latest, nanos, w.clock.nanos.Load())
-	w.clock.nanos.Store(max(nanos, w.latest-int64(time.Minute)))
-}
-
 // takeAt is TakeAt. A time that the clock has not reached is not believed, so it is reached first.
 func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
 	if timeline(at) > w.clock.nanos.Load() {
-		w.setClock(timeline(at))
+		w.clock.nanos.Store(timeline(at))
 	}
 	return w.decide(t, key, n, timeline(at), true, func() engine.Decision { return w.limiter.TakeAt(w.limiter.Key(key), n, at) })
 }
