@@ -228,3 +228,18 @@ func TestAmbiguity(t *testing.T) {
 		assert.Equal(t, want, Ambiguity(u), raw)
 	}
 }
+
+// A target without a path meets every pattern, and is nothing for certain.
+func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
+	parsed, err := parsePath("/login")
+	require.NoError(t, err)
+	m := Match{Paths: []Path{parsed}}
+	for _, raw := range []string{"http:http://h/login", "x:other", "http:%2flogin"} {
+		u, err := url.ParseRequestURI(raw)
+		require.NoError(t, err)
+		r := &http.Request{Method: http.MethodGet, URL: u}
+		assert.NotEmpty(t, Ambiguity(u), raw)
+		assert.True(t, m.Meets(r, nil), raw)
+		assert.False(t, m.IsCertain(r, nil), raw)
+	}
+}

@@ -73,7 +73,7 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 		return nil, err
 	}
 	u, err := url.ParseRequestURI(target)
-	if err != nil || u.Path == "" || u.Path[0] != '/' {
+	if err != nil || u.Opaque != "" || u.Path == "" || u.Path[0] != '/' {
 		return nil, fmt.Errorf("X-Forwarded-Uri %q: want the path and query of the request", target)
 	}
 	method, err := either(r, "X-Forwarded-Method", "X-Original-Method")

@@ -38,6 +38,7 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u.URL)
+			r.Out.URL.Opaque = "" // it would be sent in place of the path that the rules saw
 			if u.KeepHost {
 				r.Out.Host = r.In.Host
 			}
