@@ -72,6 +72,8 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	// nginx takes a fragment off the target that it serves, and leaves it in $request_uri.
+	target, _, _ = strings.Cut(target, "#")
 	u, err := url.ParseRequestURI(target)
 	if err != nil || u.Opaque != "" || u.Path == "" || u.Path[0] != '/' {
 		return nil, fmt.Errorf("X-Forwarded-Uri %q: want the path and query of the request", target)
