@@ -132,7 +132,7 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	if status == http.StatusTooManyRequests && w.status != 0 {
+	if w.status != 0 { // also for the 503 of a limit that is closed without its store, or it stood for a weir that is away
 		status = w.status
 	}
 	w.ResponseWriter.WriteHeader(status)

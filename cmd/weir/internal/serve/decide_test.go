@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -103,4 +104,17 @@ func TestDecideIgnoresAFragment(t *testing.T) {
 	assert.Equal(t, 200, status("/q?token=a"))
 	assert.Equal(t, 429, status("/q?token=a#1"))
 	assert.Equal(t, 400, status("#/login"))
+}
+
+// TestEveryRefusalHasTheStatusThatTheProxyWants: nginx takes a 503, that of a limit closed without its store, for a
+// weir that is away, and lets the request pass.
+func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		answer := httptest.NewRecorder()
+		(&otherStatus{answer, http.StatusForbidden}).WriteHeader(status)
+		assert.Equal(t, http.StatusForbidden, answer.Code)
+		answer = httptest.NewRecorder()
+		(&otherStatus{answer, 0}).WriteHeader(status)
+		assert.Equal(t, status, answer.Code)
+	}
 }
