@@ -32,6 +32,7 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 	name := u.URL.Redacted()
 	p := &proxy{
 		server: &f.Server, body: f.Response.Body, name: name, traffic: traffic,
+		grpc:    u.H2C || u.URL.Scheme == "https",
 		seconds: traffic.header.WithLabelValues(name), log: log.With("upstream", name),
 	}
 	forward := newForwarder(u, f, ip)
@@ -68,6 +69,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &x.client
 	}
 	p.reverse.ServeHTTP(w, r)
+	x.whole = true // an answer that breaks off ends with a panic
 }
 
 // pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for hours.
@@ -115,7 +117,11 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
 		return
 	}
+	if exchangeOf(r).Context.Err() != nil {
+		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
+	}
 	if exchangeOf(r).expired() {
+		exchangeOf(r).by = byWeir
 		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
