@@ -22,6 +22,7 @@ type proxy struct {
 	server  *config.Server // the bounds of requests
 	body    config.Body    // of our own answers
 	name    string         // of the upstream, in the log and in metrics
+	grpc    bool           // the upstream may speak gRPC: it has HTTP/2
 	traffic *traffic
 	seconds prometheus.Observer // until the header of the answer
 	log     *slog.Logger
@@ -72,9 +73,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.whole = true // an answer that breaks off ends with a panic
 }
 
-// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for hours.
+// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for
+// hours, where the upstream can have any.
 func (p *proxy) pace(w http.ResponseWriter, r *http.Request) *pace {
-	if p.server.MinBodyRate == 0 || httplimit.IsGRPC(r) {
+	if p.server.MinBodyRate == 0 || p.grpc && httplimit.IsGRPC(r) {
 		return nil
 	}
 	pace := &pace{control: http.NewResponseController(w), rate: p.server.MinBodyRate}
