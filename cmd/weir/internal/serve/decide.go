@@ -106,7 +106,7 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	case len(hosts) > 1 || strings.Contains(hosts[0], ","):
 		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: have the proxy replace what a client sends", hosts)
 	}
-	return hosts[0], nil
+	return hosts[0], checkHost(hosts[0])
 }
 
 // either returns the value of the header that is present. Several values must be equal.

@@ -75,3 +75,25 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 		assert.Equal(t, 400, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+target).StatusCode, target)
 	}
 }
+
+// TestAHostThatServersReadDifferentlyIsRefused, such as one with two colons.
+func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
+	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
+	_, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
+	described := func(host string) int {
+		return ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: "+host).StatusCode
+	}
+	for _, host := range []string{"api.example.com:80:80", "api.example.com::", ":abc:1", "api.example.com:x",
+		"u@api.example.com", "[api.example.com]", "[::1]80", "[::1", "[1.2.3.4]", "a,api.example.com", "[fe80::1%25a]"} {
+		status := make([]byte, len("HTTP/1.1 400"))
+		_, err := io.ReadFull(s.dial("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), status)
+		require.NoError(t, err)
+		assert.Equal(t, "HTTP/1.1 400", string(status), host)
+		assert.Equal(t, 400, described(host), host)
+	}
+	for _, host := range []string{"a.example", "a.example:80", "a.example:", "a_b.example.", "192.0.2.1:80", "[::1]",
+		"[2001:db8::1]:443"} {
+		assert.Equal(t, 200, s.get("/", "Host: "+host).status, host)
+		assert.Equal(t, 200, described(host), host)
+	}
+}
