@@ -51,7 +51,8 @@ go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build-weir ## start the limiting proxy on 127.0.0.1:8080 and its live page on 127.0.0.1:8081 (1/s, burst 5; ADDRESS=..., ADMIN=... to change)
+# 1/s, burst 5. ADDRESS=... and ADMIN=... change the addresses.
+run: build-weir ## start the limiting proxy on 127.0.0.1:8080, its live page on 127.0.0.1:8081
 	$(BIN)/weir serve --listen $(ADDRESS) --admin $(ADMIN) --limit 1/s --burst 5
 
 build: build-weir build-bench ## build weir, and weir-bench for `weir bench`, into bin/
@@ -62,13 +63,15 @@ build-weir:
 build-bench:
 	cd bench && $(BUILD) -o ../$(BIN)/weir-bench ./cmd/weir-bench
 
-test: begin test-begins programs test-modules test-explore test-stress bench-guard ## the tests: every module, with a browser, a real nginx and real Redis servers, all interleavings of small scenarios, and that it is no slower (WEIR_INSTALL=no installs nothing)
+# With a browser, a real nginx and real Redis servers, and the guard that weir is no slower. WEIR_INSTALL=no installs
+# nothing.
+test: begin test-begins programs test-modules test-explore test-stress bench-guard ## the tests of every module and all interleavings of small scenarios (minutes)
 	@.ci/summary
 
 test-begins:
 	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, and the guard of the speed. make test-all adds mutants, the Spin model, the race detector, 32 bits and the builds for other systems."
 
-test-all: test test-mutants test-race test-386 cross ## the same, every mutant and the Spin model, under the race detector, as 32 bits, and the cross builds
+test-all: test test-mutants test-race test-386 cross ## the same, every mutant, the Spin model, race detector, 32 bits, cross builds
 	@.ci/summary
 
 begin: # once for all targets of a call
@@ -90,13 +93,13 @@ test-modules: begin
 # Go keeps the results of tests, and notices changes of files in the module of the test only: what reads documents from
 # another module runs again here.
 test: test-documents
-test-documents: begin ## what the documents say: their links, commands, programs, configurations and tables
+test-documents: begin ## what the documents say: links, commands, programs and tables
 	$(stage) documents bash -c 'go test ./docs && cd cmd/weir && go test -count 1 -run "Document|README" . \
 	&& go test -count 1 -run "Document|Operations|Described" ./internal/config && go test -count 1 -run "Behind" ./internal/serve \
 	&& cd ../../bench && go test -count 1 -run "Figures" ./report'
 
 test-explore: begin ## every interleaving of small scenarios
-	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./fuzz/explore ./redislimit/internal/lease
+	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./shard ./fuzz/explore ./redislimit/internal/lease
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
@@ -108,14 +111,17 @@ programs-model: begin
 	@.ci/install spin "the model of the protocol" spin
 	@.ci/install gcc "the model of the protocol" gcc libc6-dev
 
-explore: programs-model ## every interleaving, larger scenarios, too, with the mutants and the model (minutes)
+explore: programs-model ## every interleaving, also of larger scenarios, mutants, the model (minutes)
 	$(call explored,-count 1 -large ./internal/interleave ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)
+
+mutate: ## every small change of shard and atomicbucket that no test notices (hours)
+	cd fuzz && GOWORK=off go run ./mutate
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
 	$(stage) stress go test -tags stress -run Stress ./fuzz ./redislimit/internal/lease
 
 # Debian 12 has valkey-server among its backports. redistest takes the first redis-server on the PATH.
-test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis (installed when missing, root, and packaged)
+test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 	@CI=1 .ci/install valkey-server "Valkey in the place of Redis" valkey-server
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
 	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 ./...
@@ -125,7 +131,7 @@ test-race: begin ## the tests under the race detector (needs a C compiler)
 	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short); fi)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
-test-386: begin ## the tests as a 32-bit program, or vet and build where the kernel cannot run one
+test-386: begin ## the tests as a 32-bit program, or vet and build where none can run
 	$(stage) "32 bits" bash -c 'export GOARCH=386; if go test -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
 	then go test ./... ./fuzz/...; \
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
@@ -133,15 +139,17 @@ test-386: begin ## the tests as a 32-bit program, or vet and build where the ker
 cross: begin ## build for other systems
 	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; go vet work && cd bench && go vet ./...'
 	$(stage) "cross darwin/arm64" bash -c 'export GOOS=darwin GOARCH=arm64; go build work && cd bench && go build ./...'
+	$(stage) "cross freebsd/amd64" bash -c 'export GOOS=freebsd GOARCH=amd64; go build work && cd bench && go build ./...'
 	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./...'
 
-check: begin ## what every commit passes: format, vet, staticcheck, tidy modules, and plain go commands that change no file
+check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
 	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
 	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./...'
 	$(stage) "tidy modules" .ci/tidy -diff $(MODULES)
+	$(stage) "width of comments" go test -count 1 -run Wider ./docs
 
 tidy: ## go mod tidy for every module, and the sums of the workspaces
 	.ci/tidy $(MODULES)
@@ -149,10 +157,11 @@ tidy: ## go mod tidy for every module, and the sums of the workspaces
 	go list -m all >/dev/null && go list -deps -test work >/dev/null
 	cd bench && go list -m all >/dev/null && go list -deps -test ./... >/dev/null
 
-release: ## set versions, write the changelog, commit and tag VERSION=v1.2.3; REALLY=yes does it, otherwise it says what it would do (docs/releasing.md)
+# It writes the changelog, too. Without REALLY=yes it says what it would do.
+release: ## set versions, commit, tag VERSION=v1.2.3; REALLY=yes does it (releasing.md)
 	cd internal/release && go run . release -version "$(VERSION)" $(if $(REALLY),-really)
 
-release-check: begin ## import and install what the tree would publish, as strangers do, from a module proxy made of it
+release-check: begin ## import and install what would be published, from a proxy made of the tree
 	$(stage) "release check" bash -c 'cd internal/release && go run . check'
 
 vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
@@ -163,19 +172,21 @@ vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
 EXCERPT := $(CURDIR)/cmd/weir/internal/replay/testdata/apache_access_excerpt.log
 bench_to = mkdir -p $(BIN) && WEIR_ACCESS_LOG=$${WEIR_ACCESS_LOG:-$(EXCERPT)} $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
 
-bench: build ## weir beside its floor and other libraries, some eight minutes; a page and JSON in bin/
+# A page and JSON in bin/.
+bench: build ## weir beside its floor and other libraries, some twelve minutes
 	$(call bench_to)
 
 bench-quick: build ## the same in two minutes: the targets, and a few libraries
 	$(call bench_to,--quick)
 
-bench-full: build ## the same with everything, more than an hour
+bench-full: build ## the same with everything, an hour and a half
 	$(call bench_to,--full)
 
-bench-guard: begin ## the ratios to the floor are not twice what they should be, and nothing allocates (seconds)
+bench-guard: begin ## the ratios to the floor are what they should be, nothing allocates (seconds)
 	$(stage) "bench guard" bash -c 'cd bench && WEIR_GUARD=1 go test -count 1 ./guard'
 
-bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, ROUNDS rounds (installed when missing and root), four minutes; JSON in bin/
+# wrk and the proxies are installed when missing and root. JSON in bin/.
+bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, four minutes
 	@CI=1 .ci/install wrk "the load" wrk
 	@CI=1 .ci/install nginx "one of the proxies" nginx-light
 	@CI=1 .ci/install haproxy "one of the proxies" haproxy
@@ -183,18 +194,20 @@ bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, RO
 	cd bench && go build -o ../$(BIN)/weir-bench-proxy ./cmd/weir-bench-proxy
 	$(BIN)/weir-bench-proxy --rounds $(ROUNDS) --json $(RESULTS)-proxy.json
 
-bench-overshoot: ## how much nodes that share a limit admit together, a process each, by a real redis-server (installed when missing and root), a quarter of an hour; a table and JSON in bin/
+# A process for each node, and a real redis-server, which is installed when missing and root. A table and JSON in bin/.
+bench-overshoot: ## how much nodes that share a limit admit together, a quarter of an hour
 	@CI=1 .ci/install redis-server "the store" redis-server
 	cd redislimit && go build -o ../$(BIN)/weir-overshoot ./cmd/weir-overshoot
 	$(BIN)/weir-overshoot --json $(RESULTS)-overshoot.json | tee $(RESULTS)-overshoot.md
 
-bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat (BENCH=... to choose)
+# BENCH=... chooses the rows.
+bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz $(MODULES)
 
-soak: ## the stress tests for SOAKTIME, goroutines suspended between any two atomic steps
+soak: ## stress tests for SOAKTIME, goroutines suspended between any two atomic steps
 	WEIR_STRESS=$(SOAKTIME) go test -tags stress -run Stress -count 1 -timeout 0 -v ./fuzz
 
 clean: ## remove what was built

@@ -50,10 +50,10 @@ type Algorithm interface {
 	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, in a tier in
 	// which a token costs so much.
 	Receipt(after State, nanos int64, token uint64) Receipt
-	// Refund gives the cost of d back at the tick now: of the take that a receipt identifies, or with the zero Receipt of
-	// no take in particular. It gives no more than what leaves the record as if the take had never been, and rather less
-	// than that where the record does not tell: a refund never lets through what the limit would refuse. It reports false,
-	// and nothing was given, if the word holds another state by now.
+	// Refund gives the cost of d back at the tick now: of the take that a receipt identifies, or with the zero Receipt
+	// of no take in particular. It gives no more than what leaves the record as if the take had never been, and rather
+	// less than that where the record does not tell: a refund never lets through what the limit would refuse. It
+	// reports false, and nothing was given, if the word holds another state by now.
 	Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool)
 
 	// Idle reports whether having the record and having none are the same thing, from
@@ -80,9 +80,9 @@ type Algorithm interface {
 	// says why it cannot.
 	Following(before Algorithm) (Algorithm, error)
 	// Convert returns the payload under this algorithm of a record of one that it follows, at an instant: the share of
-	// the limit that is used up stays what it is. A fraction of a token is rounded up if it is at least 1 - dither / 2^32. If
-	// dither goes evenly through its numbers from one change to the next, what is rounded does not add up, whatever the
-	// limits change to.
+	// the limit that is used up stays what it is. A fraction of a token is rounded up if it is at least 1 - dither /
+	// 2^32. If dither goes evenly through its numbers from one change to the next, what is rounded does not add up,
+	// whatever the limits change to.
 	Convert(before Algorithm, s State, nanos int64, dither uint32) (payload uint64)
 }
 

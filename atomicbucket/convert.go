@@ -34,8 +34,8 @@ func share(part, from, to uint64, dither uint32) uint64 {
 // Following returns the bucket itself: it can take over the records of any other bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload of another bucket's record. A reservation owes more than the burst, and goes on to. Ticks of
-// a bucket that is refilled all the time are so short that they are always rounded up.
+// Convert returns the payload of another bucket's record. A reservation owes more than the burst, and goes on to. Ticks
+// of a bucket that is refilled all the time are so short that they are always rounded up.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*TokenBucket)
 	if batch := b.exact == 0 && b.round == 0; !batch {
@@ -47,8 +47,8 @@ func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, dither uin
 // Following returns the algorithm itself: it can take over the records of any other fixed window.
 func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if windows become shorter, when one
-// that begins now would end, if that is sooner. An aligned one ends with the clock's.
+// Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if
+// windows become shorter, when one that begins now would end, if that is sooner. An aligned one ends with the clock's.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
@@ -61,14 +61,15 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uin
 	if w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
 		end = min(end, now+w.length)
 	}
+	end = min(end, now+w.narrow) // further ahead it would be taken for over
 	return w.pack(end, min(share(taken, from.tokens, w.tokens, dither), 1<<w.bits-1))
 }
 
 // Following returns the algorithm itself: it can take over the records of any other sliding window counter.
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the estimate becomes the count of the
-// present window.
+// Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the
+// estimate becomes the count of the present window.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))

@@ -13,8 +13,8 @@
 // tag says what the slot is and which goroutine may do what with it (see [Tag]). It is the only field that ever decides
 // ownership.
 //
-// version is the number of the slot's tenure, modulo 128. It changes at the
-// transitions [Word.Claim] and [Word.Convert] only, by one. A compare-and-swap that was
+// version changes, by one modulo 128, with each tenure of the slot ([Word.Claim]), and with each conversion and those
+// refunds that could otherwise be mistaken for another change ([Word.Convert]). A compare-and-swap that was
 // prepared against an earlier tenure therefore fails, even where tag and
 // payload look the same again. (To fool it, a goroutine would have to be held up
 // between its load and its compare-and-swap for exactly 128, 256, ... claims of that

@@ -33,8 +33,8 @@ const (
 )
 
 // NewFixedWindow returns the algorithm of limit tokens a window, with room for counts up to
-// most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the count and the end of so
-// short a window must fit into 54 bits. Anything else is an error that names the value and
+// most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the
+// count and the end of so short a window must fit into 54 bits. Anything else is an error that names the value and
 // the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
@@ -102,7 +102,10 @@ func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint6
 
 func checkWindow(limit, most uint64, window time.Duration, highest uint64) error {
 	if limit < 1 || limit > most || most > highest {
-		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, min(most, highest))
+		if most < 1 || most > highest {
+			most = highest
+		}
+		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, most)
 	}
 	if window < time.Microsecond || window > MaxWindow {
 		return fmt.Errorf("limit of %d tokens every %v: want a window of 1µs to %v", limit, window, MaxWindow)

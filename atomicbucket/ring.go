@@ -114,19 +114,43 @@ func (g *log) flush(at *Word) bool {
 	return true
 }
 
-// drop takes the oldest entry out of the window and reports whether there was one: the number of tokens that are
-// used falls by one. It returns how far behind the newest it was, and its tick.
-func (g *log) drop(now uint64) (behind, tick uint64, ok bool) {
+// again returns the log as its slot holds it now, with nothing pending. ok is false when the record is not the one of
+// g any more: the version is another, or the record was forgotten. What is read of the ring afterwards is of this
+// state as long as [log.still] says so (R10).
+func (g *log) again(now uint64, at *Word) (h log, ok bool) {
 	for {
-		used := g.used(now)
-		if used == 0 {
-			return 0, 0, false
+		s := at.Load()
+		if !s.IsLive() || s.Version() != g.state.Version() {
+			return log{}, false
 		}
-		entry := &g.ring[g.position(used-1)]
+		if h = g.rule.unpack(Record{s, g.ring}, now); h.flush(at) {
+			h.pending = 0
+			return h, true
+		}
+	}
+}
+
+// still reports whether the slot holds the state of g. A refund reads an entry, then asks this, then changes the entry
+// by a compare-and-swap: so the entry was one of this record, and at this position.
+func (g *log) still(at *Word) bool { return at.Load() == g.state }
+
+// drop takes the oldest entry out of the window and reports whether there was one: the number of tokens that are
+// used falls by one. It returns the log by which it was found, how far behind the newest it was, and its tick.
+func (g *log) drop(now uint64, at *Word) (h log, behind, tick uint64, ok bool) {
+	for {
+		h, ok := g.again(now, at)
+		if !ok {
+			return log{}, 0, 0, false
+		}
+		used := h.used(now)
+		if used == 0 {
+			return log{}, 0, 0, false
+		}
+		entry := &h.ring[h.position(used-1)]
 		e := entry.Load()
-		tick, counts := g.of(e)
-		if counts && g.rule.left(tick, now) > 0 && entry.CompareAndSwap(e, entryOf(g.state, tick)|entryGone) {
-			return used - 1, tick, true
+		tick, counts := h.of(e)
+		if counts && h.rule.left(tick, now) > 0 && h.still(at) && entry.CompareAndSwap(e, entryOf(h.state, tick)|entryGone) {
+			return h, used - 1, tick, true
 		}
 	}
 }
@@ -152,24 +176,41 @@ func (g *log) holds(tick, now uint64) bool {
 // exchange makes good that the oldest entry was dropped in the place of one with another tick. What was dropped is in
 // hand; it goes into the place of the next newer entry, which is in hand from then on, and so on, until that is the one
 // which is to be forgotten. The entries stay in the order of the ring. At every moment, and if the call is stopped for
-// ever, the window is as full as it should be and its entries leave it no sooner than they should.
-func (g *log) exchange(behind, hand, tick uint64) {
+// ever, the window is as full as it should be and its entries leave it no sooner than they should. It ends early when
+// the record is another: what it has not done yet is then lost to the key, never gained.
+func (g *log) exchange(behind, hand, tick, now uint64, at *Word) {
 	for behind > 0 && hand != tick {
 		behind--
-		entry := &g.ring[g.position(behind)]
+		place := g.position(behind)
 		for {
+			h, ok := g.again(now, at)
+			if !ok || h.behind(place) < behind { // requests have gone round the ring since
+				return
+			}
+			entry := &h.ring[place]
 			e := entry.Load()
-			at, counts := g.of(e)
-			if !counts || at == hand {
+			was, counts := h.of(e)
+			if !h.still(at) {
+				continue
+			}
+			if !counts || was == hand {
 				break
 			}
-			if at > tick {
+			if was > tick {
 				return // another refund has it in hand
 			}
-			if entry.CompareAndSwap(e, entryOf(g.state, hand)) {
-				hand = at
+			if entry.CompareAndSwap(e, entryOf(h.state, hand)) {
+				hand = was
 				break
 			}
 		}
 	}
+}
+
+// behind returns how many entries a position is behind the newest.
+func (g *log) behind(place uint64) uint64 {
+	if place > g.head {
+		return g.head + g.rule.size - place
+	}
+	return g.head - place
 }

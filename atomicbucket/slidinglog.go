@@ -161,15 +161,15 @@ func (l *SlidingLog) Refund(r Record, now uint64, d Demand, of Receipt, at *Word
 		return 0, false
 	}
 	for range d.Cost {
-		if of.known && !g.holds(of.tick, now) {
+		if h, ok := g.again(now, at); !ok || of.known && !h.holds(of.tick, now) {
 			break
 		}
-		behind, hand, ok := g.drop(now)
+		h, behind, hand, ok := g.drop(now, at)
 		if !ok {
 			break
 		}
 		if of.known {
-			g.exchange(behind, hand, of.tick)
+			h.exchange(behind, hand, of.tick, now, at)
 		}
 	}
 	return g.state, true

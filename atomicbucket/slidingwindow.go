@@ -25,8 +25,8 @@ type SlidingWindow struct {
 const MaxCount = 1<<24 - 1
 
 // NewSlidingWindow returns the algorithm of limit tokens in any window, with room for counts up
-// to most, which is not below the limit. Both are 1 to [MaxCount] and the window a microsecond to [MaxWindow], and both counts and the index of
-// the window must fit into 54 bits, with an index that goes round once in 16 minutes at
+// to most, which is not below the limit. Both are 1 to [MaxCount] and the window a microsecond to [MaxWindow], and both
+// counts and the index of the window must fit into 54 bits, with an index that goes round once in 16 minutes at
 // the most. Anything else is an error that names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {

@@ -70,7 +70,7 @@ func NewState(t Tag, version, payload uint64) State {
 // Tag returns the owner field.
 func (s State) Tag() Tag { return Tag(s >> tagShift) }
 
-// Version returns the number of the tenure, 0 to 127.
+// Version returns the version, 0 to 127: see the package comment for what changes it.
 func (s State) Version() uint64 { return uint64(s>>versionShift) & versionMask }
 
 // Payload returns the bucket.

@@ -132,15 +132,16 @@ func (b *TokenBucket) Receipt(after State, nanos int64, token uint64) Receipt {
 }
 
 // Refund gives back what the record certainly owes because of the take. Let B be the debt, and B' what it would be
-// without the take. They differ by the cost at first, and later by as much less as time passes while B' is nothing and B
-// is not.
+// without the take. They differ by the cost at first, and later by as much less as time passes while B' is nothing and
+// B is not.
 //
 //   - Nothing was taken since, or it was given back as if it had never been: it is all of the cost.
-//   - The debt is above the limit: then others have reserved behind the take. They were told when to go, and with a lower
-//     debt the next would be told the same time as the last of them. Nothing is given.
+//   - The debt is above the limit: then others have reserved behind the take. They were told when to go, and with a
+//     lower debt the next would be told the same time as the last of them. Nothing is given.
 //   - Others took since: B' was not nothing before the tick at which the bucket was full before the take, so it is the
 //     cost less what has passed since that.
-//   - Others gave back since, too: that tick says nothing any more, so it is the cost less what has passed since the take.
+//   - Others gave back since, too: that tick says nothing any more, so it is the cost less what has passed since the
+//     take.
 //
 // Any refund but the first changes the version, so that the fourth of these can be told from the others.
 func (b *TokenBucket) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {

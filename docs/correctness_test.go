@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,4 +68,27 @@ func claims(t *testing.T) []claim {
 	}))
 	slices.SortFunc(all, func(a, b claim) int { return strings.Compare(a.folder+" "+a.test, b.folder+" "+b.test) })
 	return all
+}
+
+// TestTheNumbersOfMutantsAreTrue counts the mutants of the table and of the lease in their sources.
+func TestTheNumbersOfMutantsAreTrue(t *testing.T) {
+	count := func(file string) (all int, byRule map[string]int) {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		byRule = map[string]int{}
+		for _, m := range regexp.MustCompile(`(?m)^\t\{"([RL]\d+)", "`).FindAllStringSubmatch(string(source), -1) {
+			all, byRule[m[1]] = all+1, byRule[m[1]]+1
+		}
+		return all, byRule
+	}
+	text, err := os.ReadFile("correctness.md")
+	require.NoError(t, err)
+	ofTheTable, rules := count("../fuzz/explore/mutants_test.go")
+	assert.Len(t, rules, 11)
+	sentence := fmt.Sprintf("are edits that break it, %d in all.", ofTheTable)
+	assert.True(t, strings.Contains(string(text), sentence), "correctness.md should say %q", sentence)
+	ofTheLease, rules := count("../redislimit/internal/lease/explore_mutants_test.go")
+	sentence = fmt.Sprintf("%d edits of the lease, %d for L1, %d for L2, %d for L3, %d for L4, %d for L5, each",
+		ofTheLease, rules["L1"], rules["L2"], rules["L3"], rules["L4"], rules["L5"])
+	assert.True(t, strings.Contains(string(text), sentence), "correctness.md should say %q", sentence)
 }

@@ -1,5 +1,5 @@
-// Package docs has tests that keep the documents true: what they link to, which commands they name, what the programs in
-// them print, and what the architecture says of the code. The commands of the documents are run in cmd/weir.
+// Package docs has tests that keep the documents true: what they link to, which commands they name, what the programs
+// in them print, and what the architecture says of the code. The commands of the documents are run in cmd/weir.
 package docs
 
 import (

@@ -326,9 +326,9 @@ func TestLeapingTimes(t *testing.T) {
 	})
 }
 
-// TestATimeFromTheFutureMovesNothing (I1): one request with a time ten years ahead is refused, and every other key is as if
-// it had not been made. One that is ahead by less than MaxLead is decided at its own time, in a full table too, and the
-// others are not: what idles only then is not forgotten, and no key has its tokens sooner.
+// TestATimeFromTheFutureMovesNothing (I1): one request with a time ten years ahead is refused, and every other key is
+// as if it had not been made. One that is ahead by less than MaxLead is decided at its own time, in a full table too,
+// and the others are not: what idles only then is not forgotten, and no key has its tokens sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
@@ -365,8 +365,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there; nothing waits for the time of
-// the leap to come again.
+// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there; nothing waits for the
+// time of the leap to come again.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)
@@ -485,6 +485,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		{SlidingWindow(1<<24, time.Hour), "sliding window 16777216/1h0m0s: limit of 16777216 tokens every 1h0m0s: want 1 to 16777215 tokens"},
 		{SlidingWindow(1<<23, time.Second), "does not fit into a word beside so short a window; want at most "},
 		{SlidingWindow(5, -1), "want a window of"},
+		{FixedWindow(0, time.Minute), "want 1 to 4294967296 tokens"},
 		{SlidingLog(4097, time.Minute), "sliding log 4097/1m0s: limit of 4097 tokens every 1m0s: want 1 to 4096 tokens"},
 		{SlidingLog(4096, time.Microsecond), "want at most "},
 		{TokenBucket(PerSecond(1), 5).Aligned(), "only a fixed window can be aligned"},
@@ -497,7 +498,8 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog { // nor by SetPolicy, and then nothing has changed
+		// Nor by SetPolicy, and then nothing has changed.
+		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog {
 			var good Policy
 			for _, a := range algorithms {
 				if p := a.policy(100); p.algorithm == c.policy.algorithm && !p.aligned {
@@ -557,8 +559,8 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	})
 }
 
-// TestChangesOfPolicyDoNotAddUp: a controller changes the limit a hundred times, to and fro, in steps and in leaps. Every
-// key keeps its share but for what rounding can make of it: not of each change, but of all together.
+// TestChangesOfPolicyDoNotAddUp: a controller changes the limit a hundred times, to and fro, in steps and in leaps.
+// Every key keeps its share but for what rounding can make of it: not of each change, but of all together.
 func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	courses := map[string]func(i uint64) uint64{
 		"to and fro":     func(i uint64) uint64 { return 100 + i%2 },
@@ -696,7 +698,8 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 		if l.Policy(0).Algorithm() == AlgorithmSlidingLog { // whose requests stay what they are
 			require.LessOrEqual(t, tokens, limits[0], "key %d, round %d", k, seed)
 		} else {
-			most := big.NewRat(9, 7) // what was rounded is two tokens of the least limit at most, of thirty changes together
+			// What was rounded is two tokens of the least limit at most, of thirty changes together
+			most := big.NewRat(9, 7)
 			if l.Policy(0).Algorithm() == AlgorithmTokenBucket {
 				most = big.NewRat(1, 1)
 			}

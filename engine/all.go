@@ -25,9 +25,9 @@ type Answer struct {
 // allocate for up to eight limits.
 //
 // The limits are taken from one after the other, and what was taken is given back when one
-// refuses: each limit is left as if its take had never been ([Receipt.Refund]). No call waits for another, so there is no
-// order that could deadlock. The price: another request may be refused for tokens that are given back a moment later,
-// and where another has taken in between, a bucket that was nearly full may keep a part of a token.
+// refuses: each limit is left as if its take had never been ([Receipt.Refund]). No call waits for another, so there is
+// no order that could deadlock. The price: another request may be refused for tokens that are given back a moment
+// later, and where another has taken in between, a bucket that was nearly full may keep a part of a token.
 //
 // No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
 // errors, and nothing is taken.

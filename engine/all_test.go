@@ -86,7 +86,7 @@ func TestAllRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Two limits taken in opposite order by goroutines at the same time: nobody hangs, and no
+// Two limits taken in opposite order by goroutines at the same time: no call hangs, and no
 // more than the limit of either gets through.
 func TestAllInOppositeOrders(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

@@ -10,7 +10,7 @@ import (
 // What can be measured from outside is measured by the module bench/.
 
 // BenchmarkCoarseLateness is how late the word of a coarse clock is while every
-// processor is busy and nobody refuses anything, which would renew it. The figure in
+// processor is busy and nothing is refused, which would renew it. The figure in
 // ns/op means nothing here; the metrics do.
 func BenchmarkCoarseLateness(b *testing.B) {
 	l, err := New(TokenBucket(PerSecond(1), 1), ClockCoarse(), MaxKeys(1))

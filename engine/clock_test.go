@@ -73,7 +73,7 @@ func TestCoarseClockChecksRefusals(t *testing.T) {
 		assert.Equal(t, word, l.clock.coarse.Load(), "a word as young as this is left alone")
 
 		time.Sleep(600 * time.Microsecond)
-		l.clock.coarse.Store(word) // as if nobody had renewed it
+		l.clock.coarse.Store(word) // as if it had not been renewed
 		require.True(t, l.Allow("k"), "the exact clock says yes")
 		assert.Equal(t, word+int64(1100*time.Microsecond), l.clock.coarse.Load(), "the refusal renewed the word")
 

@@ -26,15 +26,15 @@
 //
 // Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys] (and the
 // times, for a SlidingLog). Keys
-// whose bucket is full are forgotten, which nobody can notice. If ever there are more
+// whose bucket is full are forgotten, which cannot be noticed. If ever there are more
 // that are not, [Overflow] says what happens, and [Stats] says how often.
 //
 // Lock-free: no decision waits for another goroutine, whatever that one is doing, and
 // none allocates. Decisions are linearizable, key by key.
 //
 // Honest time: a key gets at most burst + rate*t through in any time t of the
-// limiter's clock, or what its window allows. A clock that reads late can refuse early; nothing is admitted
-// early. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
+// limiter's clock, or what its window allows. A clock that reads late makes that burst + rate * (t + lateness) in real
+// time: none does but [ClockCoarse]. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
 //
 // Errors come from what is set up and from what may wait, never from a decision. They name
 // the value and the range.

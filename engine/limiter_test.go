@@ -229,7 +229,8 @@ func TestMemoryForAMillionKeys(t *testing.T) {
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	assert.LessOrEqual(t, l.Stats().Bytes, uint64(27_000_000))
-	assert.LessOrEqual(t, int64(after.HeapAlloc-before.HeapAlloc), int64(27_000_000)) // nothing, where the table can be mapped
+	// Nothing, where the table can be mapped.
+	assert.LessOrEqual(t, int64(after.HeapAlloc-before.HeapAlloc), int64(27_000_000))
 	require.NoError(t, l.Close())
 }
 

@@ -72,7 +72,7 @@ func Shards(n int) Option {
 type OverflowPolicy = shard.Overflow
 
 const (
-	// Evict forgets the key of the neighbourhood whose bucket is nearest to full
+	// Evict forgets the record of the probe window with the least debt
 	// and counts it, with the tokens thereby forgiven, in [Stats]. A drained key
 	// is the last to go. (Slots in which other goroutines insert a key at that very moment
 	// do not count.) This is the default.
@@ -106,7 +106,7 @@ func HashStable() Option {
 	}
 }
 
-// Tiers adds quotas beside the limiter's policy: a plan for paying users, say, and one for
+// Tiers adds quotas beside the limiter's policy: a tier for paying users, say, and one for
 // partners. A key is asked for under one of them by [Key.Tier]; the first of tiers is
 // tier 1, the limiter's own policy is tier 0. Up to 14 more.
 //
@@ -170,8 +170,10 @@ func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 
 // ClockCoarse reads a word in memory that a goroutine renews every millisecond.
 // It is the cheapest clock and may be late, by a millisecond or two on an idle
-// machine and by tens of milliseconds when every processor is busy. A late clock
-// can refuse early, never admit early: so a refusal for want of tokens whose wait is
+// machine and by tens of milliseconds when every processor is busy. On the limiter's
+// timeline nothing is admitted early. In real time a request that a late clock admits was made
+// later than it was charged for, so the next may pass sooner after it by that lateness: in any real time t a key gets
+// at most burst + rate * (t + lateness) through. A refusal for want of tokens whose wait is
 // within 100ms is checked with the exact clock before it stands, and the word renewed by that.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 

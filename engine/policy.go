@@ -29,7 +29,7 @@ type Policy struct {
 // Tokens come back continuously, not in steps, and no timer runs: the bucket is
 // computed when it is asked. burst is 1 to 2^32.
 //
-// The form used is the generic cell rate algorithm (ITU-T I.371): 16 bytes a key. It
+// The form used is the generic cell rate algorithm (ITU-T I.371): 16 bytes a slot, 27 a key ([MaxKeys]). It
 // is exact, to the nanosecond and for ever, for every rate whose tokens are a
 // whole number of nanoseconds apart, or of halves, thirds, ... sixteenths of one,
 // with a burst up to what comes back in 39 hours at the least: 100/s, 10/m and 60/s
@@ -52,7 +52,7 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 // FixedWindow limits each key to so many tokens in a window, which begins with the key's
 // first request and is followed by another one that begins with the first request
 // after it has ended. Two windows may meet: at worst twice the limit less one gets
-// through in a moment at the edge (aligned: twice the limit). 16 bytes a key.
+// through in a moment at the edge (aligned: twice the limit). 16 bytes a slot, 27 a key ([MaxKeys]).
 //
 // limit is 1 to 2^32 and window 1µs to 365 days; a limit in the millions needs a window
 // of seconds, one in the billions of a minute, and an error says so. A window is exact to the
@@ -77,7 +77,7 @@ func (p Policy) Aligned() Policy {
 //
 // It is an estimate, because it takes the previous window's requests for evenly
 // spread. Refused requests count for nothing. docs/algorithms.md says how far off it can
-// be. 16 bytes a key.
+// be. 16 bytes a slot, 27 a key ([MaxKeys]).
 //
 // limit is 1 to 2^24-1 and window 1µs to 365 days; a limit above 2^20 needs a window of
 // seconds or more, and an error says so.

@@ -13,8 +13,8 @@ import (
 // is shorthand for RefundKey(l.Key(key), n).
 //
 // It does not say which request the tokens are for. So it gives back what is certain never to let through more than the
-// limit of those that are not given back, if the request was in the present window of a fixed window, and in the present
-// window or the one before of a sliding window counter; a sliding window log forgets the oldest
+// limit of those that are not given back, if the request was in the present window of a fixed window, and in the
+// present window or the one before of a sliding window counter; a sliding window log forgets the oldest
 // requests in the window. While reservations ([Limiter.Reserve]) wait for their time a bucket takes nothing back. To
 // give back just what one request took, and all that it may, take with [Limiter.TakeReceipt].
 func (l *Limiter) Refund(key string, n uint64) { l.RefundKey(l.Key(key), n) }
@@ -74,8 +74,8 @@ func (l *Limiter) takeReceipt(a *Answer, k Key, n uint64) {
 //
 //   - A token bucket gives back what is not back already: nothing if it would have been full by now, or if others have
 //     reserved ([Limiter.Reserve]) behind the take and wait for their time.
-//   - A fixed window gives nothing if it is not the take's window any more. If nothing else was taken in it the window is
-//     over, and the next request begins one.
+//   - A fixed window gives nothing if it is not the take's window any more. If nothing else was taken in it the window
+//     is over, and the next request begins one.
 //   - A sliding window counter gives back to the window in which the take was.
 //   - A sliding window log forgets just this request.
 //   - A key that was forgotten or reset, and a limiter whose policy was changed since, gives back nothing; a log does.

@@ -64,8 +64,8 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	})
 }
 
-// TestCancelGivesBackTheLastReservation: who leaves from the end of the queue leaves no trace, one after the other, and a
-// second Cancel does nothing.
+// TestCancelGivesBackTheLastReservation: who leaves from the end of the queue leaves no trace, one after the other, and
+// a second Cancel does nothing.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
@@ -137,8 +137,8 @@ type granted struct {
 	n  uint64
 }
 
-// TestReceiptsNeverLetThroughMoreThanTheLimit (I1): takes and refunds of any of them at any time, of every algorithm. What
-// was taken and not given back is within the limit in every window, as if the rest had never been.
+// TestReceiptsNeverLetThroughMoreThanTheLimit (I1): takes and refunds of any of them at any time, of every algorithm.
+// What was taken and not given back is within the limit in every window, as if the rest had never been.
 func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	const limit, length = 7, 70 * time.Second
 	for name, policy := range map[string]Policy{
@@ -202,8 +202,8 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 	}
 }
 
-// TestRefusedTakeAllLeavesNoTrace: each limit is as if it had not been asked, an unaligned window has not begun, and each
-// says what it alone would have said.
+// TestRefusedTakeAllLeavesNoTrace: each limit is as if it had not been asked, an unaligned window has not begun, and
+// each says what it alone would have said.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

@@ -108,7 +108,8 @@ func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, l
 // Wait waits until n tokens are there and takes them. It fails at once, having taken
 // nothing, if the context is done, if its deadline would come first, or if n is above
 // the limit ([ErrNever]; [ErrTooLong], which is also a context.DeadlineExceeded); and with the context's error, giving
-// the tokens back as [Reservation.Cancel] does, if that is done while it waits. It is shorthand for WaitKey(ctx, l.Key(key), n).
+// the tokens back as [Reservation.Cancel] does, if that is done while it waits. It is shorthand for WaitKey(ctx,
+// l.Key(key), n).
 //
 // On a token bucket waiters are served in the order in which they came: Wait reserves
 // ([Limiter.Reserve]). On the other algorithms a waiter asks again when its tokens should be there,

@@ -11,11 +11,11 @@ import (
 // SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
 // which there must be as many as before. The algorithm stays.
 //
-// Each key keeps the share of its limit that is used up: a half stays a half, to a token. A fraction of a token is rounded
-// up as often as it should be, so a hundred changes take nothing from a key that one change would not, and give it
-// nothing. What is used up altogether stays that. (With tiers the share is that of tier 0.) A fixed window that has begun ends when it would have; if
-// windows become shorter, when one that begins now would end, if that is sooner; an aligned
-// one with the clock's. The requests in a sliding log stay what they are; a longer window
+// Each key keeps the share of its limit that is used up: a half stays a half, to a token. A fraction of a token is
+// rounded up as often as it should be, so a hundred changes take nothing from a key that one change would not, and give
+// it nothing. What is used up altogether stays that. (With tiers the share is that of tier 0.) A fixed window that has
+// begun ends when it would have; if windows become shorter, when one that begins now would end, if that is sooner; an
+// aligned one with the clock's. The requests in a sliding log stay what they are; a longer window
 // counts those that are still there, which is none of a key that was idle by the
 // shorter one and has been forgotten.
 //

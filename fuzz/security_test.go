@@ -445,13 +445,13 @@ func togetherN(n int, f func()) {
 
 // # Aiming
 
-// hashOf returns what a Key is inside. Nobody but a test should want to know.
+// hashOf returns what a Key is inside. Only tests need it.
 func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 
 // TestAimedKeys (I7): the stable hash is known, so that with it an attacker can aim
 // keys at one window. Only keys whose window meets that one are hurt: some of their records are
 // forgotten, which is counted; all others keep what they owe. A drained key in the middle
-// of it stays drained. With the default hash the same keys hurt nobody.
+// of it stays drained. With the default hash the same keys do no harm.
 //
 // That an unaimed key is evicted by chance needs a window of eight lines full. As shown
 // at noOverflow, with 1,300 keys in 4,168 lines that has a probability below 1e-20.

@@ -159,7 +159,7 @@ type admission struct{ at, cost int64 } // in ticks
 // the one to the other is at most burst + rate * t. Records are recycled all the
 // time: they become idle within microseconds and are claimed, because the keys are more
 // than the slots. In every other round each key has a window of its own and is used for a
-// short time, so that nobody but a sweep forgets it.
+// short time, so that only a sweep forgets it.
 func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
 
 func movingRound(t *testing.T, seed uint64) {

@@ -170,7 +170,7 @@ func TestForwarded(t *testing.T) {
 		t.Run(strings.Join(c.lines, "|"), func(t *testing.T) {
 			r := getFrom(proxy)
 			r.Header["Forwarded"] = c.lines
-			r.Header.Set("X-Forwarded-For", "6.6.6.6") // nobody asked for it
+			r.Header.Set("X-Forwarded-For", "6.6.6.6") // no option asks for it
 			assert.Equal(t, c.want, ip.Addr(r).String())
 			r.RemoteAddr = direct
 			assert.Equal(t, "198.51.100.7", ip.Addr(r).String())

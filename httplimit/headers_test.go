@@ -60,7 +60,7 @@ func TestHeaderStyles(t *testing.T) {
 	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}), serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
-// TestRounding: nobody comes back too early for having believed a header.
+// TestRounding: a client that believes a header does not come back too early.
 func TestRounding(t *testing.T) {
 	c := newClock()
 	c.advance(300 * time.Millisecond)

@@ -51,11 +51,11 @@ type Limit struct {
 	// answer: a proxy that answers 502 when its client has gone must tell the two apart, by the request's context.
 	Refund func(r *http.Request, status int) bool
 
-	// MaxWait is how long a request may wait for its tokens where it would be refused; 0 is not at all. Requests wait in
-	// the order in which their tokens come ([engine.Limiter.Reserve]), and go on when the last of their limits has them.
-	// One whose context is done meanwhile, or for which another limit says no, is refused and gives its tokens back as
-	// [engine.Reservation.Cancel] does. [MaxWaiting] bounds how many wait. Only for token buckets, and not for a
-	// Backend. A limit in shadow mode takes the tokens and does not wait.
+	// MaxWait is how long a request may wait for its tokens where it would be refused; 0 is not at all. Requests wait
+	// in the order in which their tokens come ([engine.Limiter.Reserve]), and go on when the last of their limits has
+	// them. One whose context is done meanwhile, or for which another limit says no, is refused and gives its tokens
+	// back as [engine.Reservation.Cancel] does. [MaxWaiting] bounds how many wait. Only for token buckets, and not for
+	// a Backend. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
 	// Shadow makes the limit one that counts and reports but never refuses, and which headers do

@@ -46,7 +46,8 @@ func (o Outcome) String() string {
 func (m *Middleware) report(r *http.Request, res *Result) {
 	for i := range res.n {
 		c := res.at(i)
-		if m.metrics != nil && c.outcome != NotTaken && c.outcome != BackendFailed { // that was observed when it happened
+		// A backend's failure was observed when it happened.
+		if m.metrics != nil && c.outcome != NotTaken && c.outcome != BackendFailed {
 			m.metrics.Observe(c.limit.Name, c.outcome)
 		}
 		if m.onLimited != nil && (c.outcome == Refused || c.outcome == ShadowRefused) {

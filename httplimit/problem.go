@@ -23,8 +23,8 @@ const problemTypes = "https://iana.org/assignments/http-problem-types#"
 // Refuse answers a refused request, with headers, status and body. For an allowed one it does nothing: the handler
 // answers it.
 //
-// A gRPC call, which is an HTTP/2 request with the content type application/grpc, is answered as gRPC clients expect it:
-// RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE for the 503, under an HTTP status of 200.
+// A gRPC call, which is an HTTP/2 request with the content type application/grpc, is answered as gRPC clients expect
+// it: RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE for the 503, under an HTTP status of 200.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return

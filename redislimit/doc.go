@@ -3,7 +3,8 @@
 //
 //	client, err := redislimit.Open(ctx, "redis://localhost:6379")
 //	...
-//	limiter, err := redislimit.New(client, "api", engine.TokenBucket(engine.PerSecond(1000), 200), redislimit.Nodes(4))
+//	policy := engine.TokenBucket(engine.PerSecond(1000), 200)
+//	limiter, err := redislimit.New(client, "api", policy, redislimit.Nodes(4))
 //	...
 //	decision, err := limiter.Take(ctx, clientIP, 1)
 //
@@ -29,9 +30,10 @@
 //
 // # Two modes
 //
-// Strict asks the store for every request: one script call decides for up to 64 keys, those that were asked
-// for while the calls before were under way. All four algorithms; nothing is over-admitted; a refused request takes
-// nothing; the clock is the server's.
+// Strict asks the store for every request, except of a key that it refused lately ([BelieveRefusals]): one script call
+// decides for up to 64 keys, those that were asked for while the calls before were under way. It is for every
+// algorithm but batch refill. While the store answers nothing is over-admitted; a refused request takes nothing; the
+// clock is the server's.
 //
 // Leased is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has
 // charged already, and asks for more before they run out: a decision is some tens of nanoseconds, and each node asks

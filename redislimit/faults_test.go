@@ -492,6 +492,7 @@ func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 		}
 		return inARow == 50
 	}, 20*time.Second, time.Millisecond)
+	straight := limiter(t, patient(t, server.URL()), slow())
 	server.Do("CONFIG", "RESETSTAT")
 	proxy.LoseAnswers()
 	d, err := l.Take(t.Context(), "k", 5)
@@ -499,7 +500,6 @@ func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	require.False(t, d.Allowed)
 	require.Eventually(t, func() bool { return evaluations(t, server) == 1 }, 10*time.Second, time.Millisecond)
 	proxy.Clear()
-	straight := limiter(t, patient(t, server.URL()), slow())
 	assert.True(t, take(t, straight, "k", burst-5).Allowed)
 	assert.False(t, take(t, straight, "k", 1).Allowed)
 	assert.Equal(t, 3, evaluations(t, server), "a call was repeated")
@@ -529,7 +529,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return l.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return l.Stats().Held == 0 && l.Stats().Leases == 0 }, 10*time.Second, time.Millisecond) // given back
+	given := func() bool { return l.Stats().Held == 0 && l.Stats().Leases == 0 }
+	require.Eventually(t, given, 10*time.Second, time.Millisecond)
 	server.Do("CONFIG", "RESETSTAT")
 	before := store.Health().Calls
 	proxy.LoseAnswers()

@@ -13,7 +13,8 @@ type Mode uint8
 const (
 	// Auto is Leased where that suits the limit, and else Strict.
 	Auto Mode = iota
-	// Strict asks the store for every request. Nothing is over-admitted.
+	// Strict asks the store for every request, except where [BelieveRefusals] answers. While the store answers nothing
+	// is over-admitted.
 	Strict
 	// Leased spends tokens on the node that the store has charged in advance.
 	Leased

@@ -3,8 +3,8 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // Adopt replaces the plan, at the time now, while the table is used. Records keep the
-// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same algorithm as the old one; it must not be in use,
-// and only one call of Adopt may be under way.
+// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same
+// algorithm as the old one; it must not be in use, and only one call of Adopt may be under way.
 //
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
 // record follows the new one. It takes some nanoseconds a slot.
@@ -23,8 +23,8 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 	t.before.Store(nil)
 }
 
-// goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of its
-// multiples, too, so that changes to and fro do not all round to the same side.
+// goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of
+// its multiples, too, so that changes to and fro do not all round to the same side.
 const goldenRatio = 0x9e37_79b9
 
 // adopt makes a slot follow the present plan: R9.

@@ -50,8 +50,8 @@ func (c *candidate) consider(sl *slot, s atomicbucket.State, r rank) {
 	}
 }
 
-// chosen reports whether slot i of the probe window and those further on are not compared any more. A key that has
-// not come back since the watermark moved is not worth another line.
-func (c *candidate) chosen(i uint64) bool {
+// suffices reports whether the candidate is taken without a look at slot i of the probe window and those further on. A
+// key that has not come back since the watermark moved is not worth another line.
+func (c *candidate) suffices(i uint64) bool {
 	return c.rank >= unowned || c.rank >= idleAtWatermark && i%lineSlots == 0 || c.rank > 0 && i >= nearSlots
 }

@@ -9,14 +9,15 @@
 //	line           a cache line: four slots
 //	shard          an array of lines, with counters of its own
 //	home           the line at which the search for a key begins
-//	probe window   the slots that a search may visit, from the home on, in the order in which they are visited: 32, that
-//	               is eight lines. There is no wrap-around; a shard ends with one probe window more than it has homes
+//	probe window   the slots that a search may visit, from the home on, in the order in which they are visited: 32,
+//	               that is eight lines. There is no wrap-around; a shard ends with one probe window more than it has
+//	               homes
 //	probe bound    how far from its home a key's record can lie (R11)
 //	stride         an eighth of the probe window, the unit of probe bounds
 //	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
 //	fingerprint    the 64-bit hash of a key
 //	tenure         the time from one claim of a slot to the next
-//	version        the number of the tenure, seven bits of the state
+//	version        seven bits of the state that change with every claim, conversion, and refund that needs it
 //	transition     a named change of a state word; atomicbucket.Word has a method for each
 //	plan           an algorithm with the quotas that it grants; LIVE and LIVE' tell the records of two plans apart
 //	bucket         what a payload holds, whatever the algorithm
@@ -30,8 +31,9 @@
 // # Why it can be this simple
 //
 // For a limiter an idle bucket and no bucket are the same thing. So a slot whose record is idle may be given to another
-// key in place: nothing is lost, nothing needs to be copied, the table never grows, and no memory is freed while another
-// goroutine reads it. All that is needed is that the word which is compared and swapped says whose tenure it is.
+// key in place: nothing is lost, nothing needs to be copied, the table never grows, and no memory is freed while
+// another goroutine reads it. All that is needed is that the word which is compared and swapped says whose tenure it
+// is.
 //
 // # The words of a slot
 //
@@ -81,24 +83,24 @@
 // refused on a stranger's bucket.
 //
 // R3. The version changes at every claim (and at every conversion, R9), and the key is written under CLAIM only, before
-// TENT. Without the version, a compare-and-swap prepared in an earlier tenure could succeed in a later one. With the key
-// written after TENT, a record could be found, and settled, under the label of the slot's last owner.
+// TENT. Without the version, a compare-and-swap prepared in an earlier tenure could succeed in a later one. With the
+// key written after TENT, a record could be found, and settled, under the label of the slot's last owner.
 //
-// R4. Publish, then search. Two goroutines that insert one key at once both publish before they search, and Go's atomics
-// are sequentially consistent, so at least one sees the other. If both searched first, neither would: two records, twice
-// the burst.
+// R4. Publish, then search. Two goroutines that insert one key at once both publish before they search, and Go's
+// atomics are sequentially consistent, so at least one sees the other. If both searched first, neither would: two
+// records, twice the burst.
 //
 // R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
 // (R11), and nowhere else. (Hit, which decides only if it can, may end anywhere.) A claim takes a slot up to there,
 // and a used slot is never unused again, so no record of the key is further on. FREE slots, and
 // slots of others, are passed: a record behind one of them would be lost from sight, and inserted twice.
 //
-// R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that must
-// go is aborted by its own goroutine or killed by the other's. Commit, abort and kill are compare-and-swaps from the
-// same word, so each tentative record has one fate. A kill that fails has met a record that was decided meanwhile, so
-// the search begins again. CLAIM is passed: its goroutine will publish, then search, and see this record (R4). If the
-// lower one did not kill the higher one, the higher could have searched before the lower was published, and both would
-// commit.
+// R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that
+// must go is aborted by its own goroutine or killed by the other's. Commit, abort and kill are compare-and-swaps from
+// the same word, so each tentative record has one fate. A kill that fails has met a record that was decided meanwhile,
+// so the search begins again. CLAIM is passed: its goroutine will publish, then search, and see this record (R4). If
+// the lower one did not kill the higher one, the higher could have searched before the lower was published, and both
+// would commit.
 //
 // R7. Forgetting follows the watermark. A record is forgotten as idle (by a claim or by a sweep) only if it is idle at
 // the watermark. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later,
@@ -109,23 +111,25 @@
 // refund reads the watermark after its search, and begins again if it has passed the time that it would answer for: it
 // would call a key without a record full at a time when it was not yet.
 //
-// The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo 2^54, the payload's circle.
-// A call whose clock is further ahead of it than the skew first moves the watermark there. Before the watermark moves on
-// from where it is more than a skew ahead of the last complete sweep, the call that moves it sweeps. A leap of more than
-// four skews is made in steps of four and any number of whole turns, which makes idle on the circle what is idle in
-// truth. A sweep reads the watermark after each state, so it judges by a time that the record's last take cannot have
-// been far ahead of. And a call that has committed looks at the watermark once more: if it has moved on by three skews,
-// the sweep may have passed the slot before the commit, so the call frees the record, which is idle by then.
+// The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo 2^54, the payload's
+// circle. A call whose clock is further ahead of it than the skew first moves the watermark there. Before the watermark
+// moves on from where it is more than a skew ahead of the last complete sweep, the call that moves it sweeps. A leap of
+// more than four skews is made in steps of four and any number of whole turns, which makes idle on the circle what is
+// idle in truth. A sweep reads the watermark after each state, so it judges by a time that the record's last take
+// cannot have been far ahead of. And a call that has committed looks at the watermark once more: if it has moved on by
+// three skews, the sweep may have passed the slot before the commit, so the call frees the record, which is idle by
+// then.
 //
 // A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
-// last complete sweep, or a skew ago. Such a record has been idle for five skews at most: the watermark moves by
-// up to four once it is within one of the last complete sweep. The next complete sweep meets it after five more at the
-// latest, and frees it. That is ten of the thirteen skews in which a bucket is seen to be past. If sweeps left records
-// for longer, these would look indebted again.
+// last complete sweep, and have not been idle for a skew. The next complete sweep meets such a record after five more
+// skews at the latest, because the watermark moves by up to four once it is within one of the last complete sweep. A
+// call may be one ahead of the watermark, and a refund may set the time at which the record became idle back by two.
+// That is nine of the thirteen skews in which a bucket is seen to be past. If sweeps left records for longer, these
+// would look indebted again.
 //
 // The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
-// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other call
-// is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
+// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other
+// call is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
 //
 // R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
 // full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the
@@ -141,28 +145,29 @@
 // tokens than it has, or fewer.
 //
 // R10. What the newest request of a sliding log was is in the state alone, and the call that changes the state next
-// enters it in the ring first. An entry is changed by a compare-and-swap from a value that was read before the state was
-// read once more. So the state cannot move on before the entry is made. And an entry never comes back to a value that it
-// had: a tenure begins by clearing the ring under CLAIM, with its version; ticks only grow within a version; and a
-// refund, which takes entries out of the ring, changes the version first. So a compare-and-swap fails that is prepared
-// for a state long gone, or for a state whose ring is another by now. With the entry made after the next change, or by a
-// plain store, a late call would write an old tick over a new one: requests would leave the window before their time.
+// enters it in the ring first. An entry is changed by a compare-and-swap from a value that was read before the state
+// was read once more. So the state cannot move on before the entry is made. And an entry never comes back to a value
+// that it had: a tenure begins by clearing the ring under CLAIM, with its version; ticks only grow within a version;
+// and a refund, which takes entries out of the ring, changes the version first. So a compare-and-swap fails that is
+// prepared for a state long gone, or for a state whose ring is another by now. With the entry made after the next
+// change, or by a plain store, a late call would write an old tick over a new one: requests would leave the window
+// before their time.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends there. The first
 // stride is always within the bound. A call that settles a record further on extends the bound to its slot before the
 // search, which reads the bound when the first stride is done: to publish, in R4, is to publish and to extend.
 //
 // A home has two bounds, of which the larger counts. One of them is the target: what is published extends it. Which of
-// the two is the target is read after the record was published. A sweep that lowers probe bounds, one at a time, changes
-// the target, then meets every slot and extends the target for each record, LIVE or TENT, then clears the other bound. A
-// call that read the target before it was changed has published before, so the sweep meets its record; a call that reads
-// it afterwards extends the bound that is not cleared. A sweep that gives up clears nothing, and the next one goes on
-// with its target: for searches it might change it again, but then the other bound would never be cleared.
+// the two is the target is read after the record was published. A sweep that lowers probe bounds, one at a time,
+// changes the target, then meets every slot and extends the target for each record, LIVE or TENT, then clears the other
+// bound. A call that read the target before it was changed has published before, so the sweep meets its record; a call
+// that reads it afterwards extends the bound that is not cleared. A sweep that gives up clears nothing, and the next
+// one goes on with its target: for searches it might change it again, but then the other bound would never be cleared.
 //
 // If the bound were extended before the record is published, a whole sweep could pass in between and clear it. If only
-// the claimer extended it, another call could commit the record before. In both cases a live record is out of sight, and
-// a second one is made for its key. If settle extended the bound after its search, each of two inserts could miss the
-// other.
+// the claimer extended it, another call could commit the record before. In both cases a live record is out of sight,
+// and a second one is made for its key. If settle extended the bound after its search, each of two inserts could miss
+// the other.
 //
 // # Why it is right
 //
@@ -175,9 +180,9 @@
 // one compare-and-swap and is its own take (R8).
 //
 // Never above the limit (I1). Within a tenure the payload only moves by takes that the bucket allows, and it does not
-// fall but by refunds. Between two tenures of a key the record was idle at the watermark, and the next starts no earlier
-// than the watermark (R7): the payload is what it would have been had the record stayed. Evictions are the exception,
-// and counted.
+// fall but by refunds. Between two tenures of a key the record was idle at the watermark, and the next starts no
+// earlier than the watermark (R7): the payload is what it would have been had the record stayed. Evictions are the
+// exception, and counted.
 //
 // A refusal writes nothing (I4): R2 is a read, and a key that is refused has a record already, since a full bucket
 // admits every cost up to the burst.

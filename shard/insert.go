@@ -10,8 +10,9 @@ func (t *Table) insert(p Place, r request) Outcome {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
 	var room candidate
+	chosen := false
 	for i := uint64(0); i < t.probeWindow; i++ {
-		chosen := room.chosen(i)
+		chosen = chosen || room.suffices(i)
 		if chosen && t.beyond(p, i) {
 			break // R11
 		}

@@ -19,6 +19,9 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 		// Evict without a live record: other goroutines are inserting in every
 		// slot of the probe window. Waiting for them would not be lock-free, admitting
 		// would break I1.
+		if sl != nil && sl.state.Load() != victim { // R2
+			return undecided
+		}
 		t.shard(p).noRoom.Add(1)
 		return Outcome{victim, plan, r.now, NoRoom}
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It is judged
-// at the time now, or at the watermark if now is late. Of a key without a record it returns a full one. It takes nothing;
-// but a leap of time is believed, as in Take. More tokens than the limit are asked for as none.
+// at the time now, or at the watermark if now is late. Of a key without a record it returns a full one. It takes
+// nothing; but a leap of time is believed, as in Take. More tokens than the limit are asked for as none.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	return t.PeekAt(p, now, now, n, tier)
 }

@@ -155,7 +155,7 @@ func (p *Plan) full(nanos int64) atomicbucket.Record {
 func (p *Plan) first(nanos int64, d atomicbucket.Demand) (payload uint64) {
 	if p.isBucket {
 		now := p.bucket.Ticks(nanos)
-		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)).Record(), now, d) // it looks at the payload only
+		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)).Record(), now, d) // reads the payload only
 		return payload
 	}
 	payload, _ = p.algorithm.Take(p.full(nanos), p.algorithm.Ticks(nanos), d)

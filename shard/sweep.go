@@ -44,7 +44,7 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	t.raise(now)
 	since := max(now-int64(t.plan.Load().skew), 0)
 	if t.held.Load() > t.slots/2 {
-		since = int64(t.swept.Load())
+		since = max(since, int64(t.swept.Load()))
 	}
 	return t.pass(now, since, rest)
 }

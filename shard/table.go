@@ -40,6 +40,19 @@ const (
 	Admit
 )
 
+// String returns the policy's name as a flag or a file has it.
+func (o Overflow) String() string {
+	switch o {
+	case Evict:
+		return "evict"
+	case Refuse:
+		return "refuse"
+	case Admit:
+		return "admit"
+	}
+	return fmt.Sprintf("Overflow(%d)", uint8(o))
+}
+
 // Config is what [New] needs to know.
 type Config struct {
 	Plan        *Plan

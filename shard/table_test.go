@@ -229,8 +229,8 @@ func TestPeek(t *testing.T) {
 	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)))
 }
 
-// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an earlier clock must
-// not find a full bucket in the past.
+// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an
+// earlier clock must not find a full bucket in the past.
 func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))

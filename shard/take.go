@@ -76,8 +76,8 @@ func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicb
 	return t.DecideAt(p, now, now, n, tier, status)
 }
 
-// DecideAt is [Table.Decide] at a time that may be ahead of a clock, by at most the skew of the plan. The time is that of
-// this decision alone: the watermark follows the clock (R7).
+// DecideAt is [Table.Decide] at a time that may be ahead of a clock, by at most the skew of the plan. The time is that
+// of this decision alone: the watermark follows the clock (R7).
 func (t *Table) DecideAt(p Place, now, clock int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)

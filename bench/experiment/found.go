@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/keyhash"
@@ -112,12 +113,12 @@ func newCounter(row *workload.Row) (*counter, error) {
 		return nil, err
 	}
 	c := &counter{seed: keyhash.NewSeed(), now: 1}
-	c.table, err = shard.New(shard.Config{Plan: plan, Slots: uint64(float64(row.Capacity) / 0.6), Shards: 1, Start: c.now})
+	c.table, err = shard.New(shard.Config{Plan: plan, Slots: measure.Slots(row.Capacity), Shards: 1, Start: c.now})
 	if err != nil {
 		return nil, err
 	}
 	if row.Aged {
-		for i := range 5 * row.Capacity {
+		for i := range measure.Aged * row.Capacity {
 			c.now += int64(time.Microsecond)
 			c.ask(fmt.Sprint("other ", i))
 		}

@@ -24,9 +24,14 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice is how long one subject is measured before the next. In it a subject asks for at least as many keys as the
-// caches hold lines.
-const slice = 20 * time.Millisecond
+// slice returns how long one subject is measured before the next: where keys are many, long enough to ask for as many
+// as the caches hold lines; otherwise short, so that what disturbs one disturbs the other.
+func slice(row *workload.Row) time.Duration {
+	if row.Keys >= 1_000_000 {
+		return 20 * time.Millisecond
+	}
+	return 4 * time.Millisecond
+}
 
 // MeasureRate measures how long decisions take, by subject.
 func MeasureRate(of RateOf) (map[string]Rated, error) {
@@ -51,7 +56,11 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 			samples[i] = measure.Once(d, requests)
 		}
 	} else {
-		alternate(deciders, requests, of.For, samples)
+		turn := of.For
+		if len(deciders) > 1 {
+			turn = min(slice(&row), of.For)
+		}
+		alternate(deciders, requests, turn, int(max(1, of.For/turn)), samples)
 	}
 	runtime.KeepAlive(before)
 	results := make(map[string]Rated, len(samples))
@@ -61,13 +70,10 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	return results, nil
 }
 
-// alternate gives the deciders their turns.
-func alternate(deciders []measure.Decider, requests *workload.Stream, each time.Duration, samples []measure.Sample) {
-	turn := each
-	if len(deciders) > 1 {
-		turn = min(slice, each)
-	}
-	for range max(1, each/turn) {
+// alternate gives the deciders so many turns.
+func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int,
+	samples []measure.Sample) {
+	for range turns {
 		for i, d := range deciders {
 			samples[i].Add(measure.For(turn, d, requests))
 		}

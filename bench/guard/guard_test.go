@@ -63,6 +63,9 @@ func TestGuardNotices(t *testing.T) {
 	})
 	assert.ErrorContains(t, slow.Check(), "in 61 rounds): want at most 3", "a hundred times slower")
 
+	lost := Bound{Row: workload.Row{Name: "returning-1k/0.9"}, Found: 1.01}
+	assert.ErrorContains(t, lost.Check(), "% of the requests found the record of their key: want at least 101 %")
+
 	wrong := change(t, func(l peers.Limiter, key string) bool { return l.Allow(key) && key[0] != 't' })
 	assert.ErrorContains(t, wrong.Check(), "% of the decisions were allowed: want 100 %")
 

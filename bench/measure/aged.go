@@ -5,9 +5,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// aged is the number of keys, for each key that the table is made for, after which no slot is unused: the probe windows
+// Aged is the number of keys, for each key that the table is made for, after which no slot is unused: the probe windows
 // are full when the last of these keys are placed.
-const aged = 5
+const Aged = 5
 
 // openAged returns a limiter of a policy in whose table every slot has belonged to a key. All of these keys are idle,
 // and have been swept.
@@ -17,7 +17,7 @@ func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engi
 	if err != nil {
 		return nil, err
 	}
-	for i := range uint64(aged * r.Capacity) {
+	for i := range uint64(Aged * r.Capacity) {
 		l.AllowKey(l.KeyUint64(i))
 	}
 	// A token a nanosecond makes all of them idle.

@@ -128,8 +128,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache: one request is
-// used again, with another address.
+// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache: one request
+// is used again, with another address.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -176,21 +176,28 @@ func (d *decided) Before() Decider {
 
 // timed asks with the times when requests are due, by the limit that is not sped up.
 //
-// Its time moves on by the mean time between two requests with every request that is asked, by whichever processor.
-// Within a step requests have the distances that they are due at.
+// The limiter's clock tells the same time: it believes no caller that is far ahead of it. The time moves on by the mean
+// time between two requests with every request that is asked, by whichever processor. Within a step requests have the
+// distances that they are due at.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time
 	asked   atomic.Int64
+	clock   atomic.Int64 // nanoseconds since it began, to the end of the latest step
 }
 
 func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
-	l, err := engine.New(policyOf(r.Unhurried()), engine.MaxKeys(r.Capacity), engine.Prefault(), engine.ClockTSC())
+	t := &timed{began: time.Now()}
+	var err error
+	t.limiter, err = engine.New(policyOf(r.Unhurried()), engine.MaxKeys(r.Capacity), engine.Prefault(),
+		engine.ClockFunc(func() time.Time { return t.at(time.Duration(t.clock.Load())) }))
 	if err != nil {
 		return nil, nil, err
 	}
-	return &timed{limiter: l, began: time.Now()}, closing(l), nil
+	return t, closing(t.limiter), nil
 }
+
+func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
 // step is how many requests get their time at once. A goroutine that is suspended meanwhile makes so many late.
 const step = 50
@@ -207,7 +214,8 @@ func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
 	asked := t.asked.Add(int64(to-from)) - int64(to-from)
 	laps, rest := asked/int64(s.Len()), asked%int64(s.Len())
 	now := time.Duration(laps)*s.Lap() + time.Duration(rest)*s.Lap()/time.Duration(s.Len())
-	began := t.began.Add(now - s.Due(from))
+	began := t.at(now - s.Due(from))
+	t.clock.Store(int64(now + s.Due(to-1) - s.Due(from)))
 	for i := from; i < to; i++ {
 		if t.limiter.TakeAt(t.limiter.Key(s.At(i)), 1, began.Add(s.Due(i))).Allowed {
 			allowed++

@@ -113,8 +113,8 @@ func Cannot(r *workload.Row, name string) string {
 	return ""
 }
 
-// slots returns how many slots weir has for so many keys.
-func slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
+// Slots returns how many slots weir has for so many keys.
+func Slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
 // clocks are the clocks of weir by the name of the subject.
 var clocks = map[string]engine.Option{
@@ -127,7 +127,8 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 }
 
 // weirOf is Weir by another policy. The table of an aged row has no further options.
-func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
+func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (
+	*engine.Limiter, error) {
 	if r.Aged {
 		return openAged(r, policy, clock)
 	}
@@ -163,7 +164,7 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, r
 			return Keyed{Limiter: l}, func() {}, err
 		}
 	}
-	f, release, err := floor.New(floor.NewClock(), slots(r.Capacity))
+	f, release, err := floor.New(floor.NewClock(), Slots(r.Capacity))
 	if err != nil {
 		return nil, nil, err
 	}

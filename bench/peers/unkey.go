@@ -56,8 +56,8 @@ func (w *windows) Allow(key string) bool {
 var unkeyWindows = Peer{
 	Name:   "in the way of unkey, sync.Map",
 	Module: "standard library",
-	How: "an atomic counter for each key and window in a sync.Map, two of which make a sliding window, as unkey's service " +
-		"has them in a node: without its store, its metrics and its janitor; a refusal writes nothing",
+	How: "an atomic counter for each key and window in a sync.Map, two of which make a sliding window, as unkey's " +
+		"service has them in a node: without its store, its metrics and its janitor; a refusal writes nothing",
 	New: func(limit Limit, _ int) (Limiter, error) {
 		return &windows{limit: int64(limit.Tokens), length: max(limit.Per.Milliseconds(), 1)}, nil
 	},

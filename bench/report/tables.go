@@ -30,7 +30,8 @@ func tables(r *result.Run) []table {
 			all = append(all, row(&r.Rows[i]))
 		}
 	}
-	return append(all, returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r))
+	return append(all, returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r),
+		absent(r))
 }
 
 func targets(r *result.Run) table {
@@ -204,8 +205,8 @@ func memory(r *result.Run) table {
 func touched(r *result.Run) table {
 	t := table{
 		Title: "Memory that is touched: a limiter for a million keys that few have asked",
-		Note: "Huge is as the system gives huge pages to a program that asks for them, as weir does: each that is touched is " +
-			"2 MiB. Small is the same in a process that gets none.",
+		Note: "Huge is as the system gives huge pages to a program that asks for them, as weir does: each that is touched " +
+			"is 2 MiB. Small is the same in a process that gets none.",
 		Head: []string{"pages", "keys", "in RAM, MB", "of the heap, MB", "mapped, MB"},
 	}
 	for _, x := range r.Touched {
@@ -217,8 +218,8 @@ func touched(r *result.Run) table {
 			t.add(kind, "failed", x.Error)
 			continue
 		}
-		t.add(kind, fmt.Sprint(x.Keys), fmt.Sprintf("%.2f", float64(x.Resident)/1e6), fmt.Sprintf("%.2f", float64(x.Heap)/1e6),
-			fmt.Sprintf("%.1f", float64(x.Declared)/1e6))
+		t.add(kind, fmt.Sprint(x.Keys), fmt.Sprintf("%.2f", float64(x.Resident)/1e6),
+			fmt.Sprintf("%.2f", float64(x.Heap)/1e6), fmt.Sprintf("%.1f", float64(x.Declared)/1e6))
 	}
 	return t
 }

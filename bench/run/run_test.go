@@ -34,7 +34,8 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-// A full run has every peer on every row that it can do, but for keys that come back; the shorter ones have weir on all.
+// A full run has every peer on every row that it can do, but for keys that come back; the shorter ones have weir on
+// all.
 func TestSchedulesAreComplete(t *testing.T) {
 	for _, effort := range []Effort{Quick, Default, Full} {
 		p, err := NewSchedule(effort, nil, 0)

@@ -111,7 +111,8 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 // thousand and a hundred thousand keys what else differs in one thing.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
-	return p.effort == Full || p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
+	return p.effort == Full ||
+		p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
 }
 
 // coresOf returns the numbers of processors to measure a row on.
@@ -181,7 +182,7 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		chosen := slices.Contains(few, peer.Name)
 		switch {
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
-		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // beside the same keys, not all others
+		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not beside all others
 		case p.effort == Full,
 			p.effort == Default && row.Everyday() && cores == 1,
 			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||

@@ -16,8 +16,8 @@ import (
 // once, so it is not divided by their number: one that is not slower is enough to miss it.
 const significance = 0.05
 
-// faster is the target against every peer on every row, on every number of processors. Peers that do not tell keys apart
-// do less, and are there for reference.
+// faster is the target against every peer on every row, on every number of processors. Peers that do not tell keys
+// apart do less, and are there for reference.
 func faster(r *result.Run) (all []result.Target) {
 	const text = "faster than every library that tells keys apart, p < 0.05"
 	for i := range r.Rows {

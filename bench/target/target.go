@@ -163,8 +163,8 @@ func (c ratio) meets(measured float64) bool {
 
 // retired says why a target is retired.
 func retired(floor string, reached float64) string {
-	return fmt.Sprintf("%q itself reaches only %.2f, so no exact limiter can do it on this machine; instead: at most 1.5 x the "+
-		"floor with the same clock, and faster than every library", floor, reached)
+	return fmt.Sprintf("%q itself reaches only %.2f, so no exact limiter can do it on this machine; "+
+		"instead: at most 1.5 x the floor with the same clock, and faster than every library", floor, reached)
 }
 
 // published is the target against every published library with keys.

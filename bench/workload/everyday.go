@@ -26,11 +26,11 @@ const (
 	limitRate, limitSize = 100, 200
 )
 
-var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients, Draw: Poisson,
-	Requests: million / 2, Capacity: clients / 6 * 10}
+var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients,
+	Draw: Poisson, Requests: million / 2, Capacity: clients / 6 * 10}
 
-// pace is how many requests a second a processor gets through on the everyday row, about. A subject that is twice as fast
-// still finds every client below its limit.
+// pace is how many requests a second a processor gets through on the everyday row, about. A subject that is twice as
+// fast still finds every client below its limit.
 const pace = 15_000_000.0
 
 // everydayLimit is the everyday policy, sped up as the requests are.

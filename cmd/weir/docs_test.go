@@ -3,9 +3,12 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/document"
+	"github.com/weir-go/weir/redislimit/sim"
 )
 
 // These tests run the commands of the documents. (Package docs has the other tests of the documents. Go's cache of test
@@ -71,4 +75,42 @@ func TestRequestsOfTheREADME(t *testing.T) {
 		made++
 	}
 	assert.Equal(t, 1, made)
+}
+
+// TestDocumentedTablesOfTheSimulator: the tables of distributed.md are what `weir sim` finds at each load, and with the
+// flags of each row.
+func TestDocumentedTablesOfTheSimulator(t *testing.T) {
+	texts, err := document.Read("../..")
+	require.NoError(t, err)
+	rows := regexp.MustCompile("(?m)^\\| ([0-9.]+x|`--[^`]*`) \\| ([^|]*) \\| .*").FindAllStringSubmatch(texts["docs/distributed.md"], -1)
+	program := build(t)
+	reports := map[string]sim.Report{}
+	for _, row := range rows {
+		name, way := row[1], row[2]
+		if _, ok := reports[name]; !ok {
+			args := []string{"sim", "--json", "--load", strings.TrimSuffix(name, "x")}
+			if flags, ok := strings.CutPrefix(name, "`"); ok {
+				args = append([]string{"sim", "--json", "--duration", "20s", "--strategy", "strict,lease"},
+					strings.Fields(strings.TrimSuffix(flags, "`"))...)
+			}
+			got := run(t, program, "", args...)
+			require.Equal(t, 0, got.status, got.stderr)
+			var r sim.Report
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+			reports[name] = r
+		}
+		results := reports[name].Results
+		i := slices.IndexFunc(results, func(o sim.Result) bool { return strings.Replace(o.Title, "later ", "", 1) == way })
+		if assert.GreaterOrEqual(t, i, 0, "%s: no such way", row[0]) {
+			o, held := results[i], "holds"
+			if !o.Holds {
+				held = "broken"
+			}
+			want := fmt.Sprintf("| %s | %s | %s | %.3f %% | %.1f | %.1f | %.0f %s |", name, way, percent(o.FirstOfLimit),
+				100*o.RefusedShare, o.CallsASec, o.Worst, o.WorstBound, held)
+			assert.Equal(t, want, row[0], "weir sim (expected), and docs/distributed.md (actual)")
+		}
+	}
+	assert.Len(t, reports, 12)
+	assert.Len(t, rows, 3*5+9*2)
 }

@@ -91,8 +91,8 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one that
-// is not read held up requests.
+// TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one
+// that is not read held up requests.
 func TestProgramOutlivesItsLog(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
 		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
@@ -109,8 +109,8 @@ func TestProgramOutlivesItsLog(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramUnderALowLimitOfOpenFiles: at 256 files a few hundred connections left neither clients nor the administrator
-// an answer.
+// TestProgramUnderALowLimitOfOpenFiles: at 256 files a few hundred connections left neither clients nor the
+// administrator an answer.
 func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: a, rate: 1/d, burst: 1000}]\n"
 	s := startCommand(t, exec.Command("sh", "-c", `ulimit -n 256 && exec "$0" serve "$1"`, build(t), file(t, "weir.yaml", text)))
@@ -119,7 +119,7 @@ func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, s.stderr) }()
 	var conns []net.Conn
 	for range 300 {
-		conn, err := net.Dial("tcp", strings.Trim(url, "http:/"))
+		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
 		require.NoError(t, err)
 		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)

@@ -19,7 +19,7 @@ const (
 	reserveGo   = "shard/reserve.go"
 )
 
-// foundNothing makes whoever finds no record answer as of the time at which it began. Each
+// foundNothing makes a call that finds no record answer as of the time at which it began. Each
 // of the calls that this concerns has a mutant: it must go that way.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
@@ -70,7 +70,7 @@ var mutants = []mutant{
 		{peekGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
 	}},
 	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
-		{insertGo, "chosen := room.chosen(i)", "chosen := false"},
+		{insertGo, "chosen = chosen || room.suffices(i)", ""},
 		{candidateGo, "if r > c.rank {", "if r >= c.rank {"},
 		{insertGo, "if s == 0 {", "if false {"},
 	}},
@@ -122,7 +122,7 @@ var mutants = []mutant{
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a sweep of an epoch leaves idle records for ever", "sweeps of epochs in a full table for a circle", "I9", []edit{
-		{sweepGo, "since = int64(t.swept.Load())", "since = 0"},
+		{sweepGo, "since = max(since, int64(t.swept.Load()))", "since = 0"},
 	}},
 	{"R7", "a sweep of an epoch leaves idle records for ever in an empty table", "sweeps of epochs in an empty table for a circle", "I9", []edit{
 		{sweepGo, "max(now-int64(t.plan.Load().skew), 0)", "int64(0)"},
@@ -222,6 +222,16 @@ var mutants = []mutant{
 	}},
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if at.Load() != g.state { // R10", "if false {"},
+	}},
+	{"R10", "a refund goes on in another record", "log: refund to a slot that changes hands", "I2", []edit{
+		{ringGo, "!s.IsLive() || s.Version() != g.state.Version()", "!s.IsLive()"},
+	}},
+	{"R10", "a refund goes on with the positions of the past", "log: refund beside takers at one time", "I9", []edit{
+		{ringGo, "h, ok := g.again(now, at)\n\t\tif !ok {\n\t\t\treturn log{}, 0, 0, false", "h, ok := *g, true\n\t\tif !ok {\n\t\t\treturn log{}, 0, 0, false"},
+		{ringGo, "h.still(at) && entry.", "entry."},
+	}},
+	{"R10", "a refund does not look at the state before it changes an entry", "log: refund to a slot that changes hands", "I2", []edit{
+		{ringGo, "h.still(at) && entry.", "entry."},
 	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
@@ -330,7 +340,7 @@ var mutants = []mutant{
 		{logGo, "if of.known {\n\t\t\tg.exchange(behind, hand, of.tick)\n\t\t}", "_, _ = behind, hand"},
 	}},
 	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
-		{ringGo, "if at > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
+		{ringGo, "if was > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
 		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{

@@ -164,6 +164,8 @@ var scenarios = []scenario{
 	{name: "log: refund of more than one", log: 3, probeWindow: 1, before: []call{one, both}, threads: together(refunds(key1, 2), one, one)},
 	{name: "log: refund and request beside a taker", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one}, {refunds(key1, 1), one}}},
 	{name: "log: two refunds after a refund", log: 1, probeWindow: 1, before: []call{one, refunds(key1, 1), one}, threads: [][]call{{refunds(key1, 1)}, {refunds(key1, 1), peeks(key1)}}},
+	{name: "log: refund to a slot that changes hands", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
+	{name: "log: refund beside takers at one time", log: 4, probeWindow: 1, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {one, one, one, one}}},
 	{name: "log: a slot with a past", log: 3, probeWindow: 1, before: []call{one, one, one, resets(key1)}, threads: [][]call{{takes(key2, 1), takes(key2, 1), takes(key2, 1)}}},
 	{name: "log: a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one.at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 	{name: "log: a taker left behind by a tenure", log: 3, probeWindow: 1, before: []call{one, one}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},

@@ -36,8 +36,8 @@ type owner struct {
 	grants []grant // what was taken from its bucket, in scenarios in which something is given back by a receipt
 }
 
-// A grant is that a request of a cost may go at a tick: that of its take, or when its reservation's time comes. One that
-// was given back costs nothing.
+// A grant is that a request of a cost may go at a tick: that of its take, or when its reservation's time comes. One
+// that was given back costs nothing.
 type grant struct{ at, cost uint64 }
 
 // counts are what the table's own statistics must say.

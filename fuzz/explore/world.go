@@ -24,8 +24,8 @@ type world struct {
 	ringSize    int          // words of a slot's ring
 	probeBounds []*word.Word // those of them that say how far searches go
 	threads     []*thread
-	still       bool // nobody writes the watermark or swept, so reading them is no step
-	planned     bool // somebody changes the plan
+	still       bool // no thread writes the watermark or swept, so reading them is no step
+	planned     bool // a thread changes the plan
 	cancels     bool // some thread gives back what it took
 	shadow      shadow
 	trace       func(line string) // told about every step, if not nil

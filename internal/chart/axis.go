@@ -23,8 +23,8 @@ type Tick struct {
 	Minor bool // left out on narrow screens
 }
 
-// Linear returns an axis from one number to another. Numbers outside are drawn at its ends. On an axis without length all
-// are at its beginning.
+// Linear returns an axis from one number to another. Numbers outside are drawn at its ends. On an axis without length
+// all are at its beginning.
 func Linear(from, to float64, ticks ...Tick) Axis {
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {
 		if from == to {

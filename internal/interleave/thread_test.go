@@ -64,7 +64,7 @@ func TestHistory(t *testing.T) {
 func TestOnlyThreadsAreStopped(t *testing.T) {
 	var w, private word.Word
 	Intercept(func(a word.Access) bool { return a.Word == &private })
-	w.Store(1) // by nobody
+	w.Store(1) // by no thread
 	th := NewThread(func() {
 		private.Store(w.Load())
 		w.Store(2)

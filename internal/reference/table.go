@@ -18,7 +18,7 @@ func NewTable[K comparable](tokens float64, period time.Duration, burst uint64) 
 	return &Table[K]{NewTokenBucket(tokens, period, burst), map[K]*TokenBucket{}}
 }
 
-// bucket returns the key's bucket, or a full one that is nobody's.
+// bucket returns the key's bucket, or a full one that belongs to no key.
 func (t *Table[K]) bucket(key K) *TokenBucket {
 	if b := t.buckets[key]; b != nil {
 		return b
@@ -28,7 +28,7 @@ func (t *Table[K]) bucket(key K) *TokenBucket {
 
 // Tokens returns what is in the key's bucket at an instant. The instant may be before
 // that of the last take: then it is what there is at the last take less what comes back
-// between the two, perhaps below zero. So whoever is late has no advantage by it.
+// between the two, perhaps below zero. So a late call has no advantage by it.
 func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
 
 // Debt returns what the key's bucket lacks to be full at an instant.

@@ -115,7 +115,7 @@ func newStranger(t *tree, folder, proxies string, out io.Writer) (*stranger, err
 		folder: folder,
 		environment: []string{
 			"GOWORK=off", "GOFLAGS=-trimpath -modcacherw", "CGO_ENABLED=0",
-			// A cache of its own, so that what is not published is in nobody's.
+			// A cache of its own, so that what is not published gets into no other.
 			"GOMODCACHE=" + filepath.Join(folder, "cache"), "GOBIN=" + filepath.Join(folder, "bin"),
 			"GOPROXY=" + proxies + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + "," + proxy,
 			"GONOSUMDB=" + root, // which no checksum database knows

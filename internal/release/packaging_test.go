@@ -32,7 +32,7 @@ func commands(dockerfile, word string) (found [][]string) {
 }
 
 // TestDockerfile: what it copies exists, every module of the workspace is there before the modules are downloaded, and
-// the image runs as somebody who is not root and is asked for its health.
+// the image runs as a user that is not root and is asked for its health.
 func TestDockerfile(t *testing.T) {
 	tree := repository(t)
 	text := read(t, tree, "Dockerfile")

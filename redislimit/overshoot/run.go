@@ -22,14 +22,15 @@ type Result struct {
 	Lost     int64         `json:"lost"`            // decisions or settlements that the store failed to make
 	Time     time.Duration `json:"time"`            // from the start to the last decision of any node
 	OfRate   float64       `json:"of_rate"`         // % of rate*Time
-	Exact    int64         `json:"exact"`           // what one exact limiter admits of the same requests at the times they came
+	Exact    int64         `json:"exact"`           // what one exact limiter admits of these requests at their times
 	OfExact  float64       `json:"of_exact"`        // % of Exact
 	Refused  float64       `json:"refused"`         // % of Offered
 	Falsely  float64       `json:"falsely_refused"` // % of Offered that Exact is above Admitted
-	Bound    uint64        `json:"bound"`           // burst + rate*Time + N*D, D being 0 if strict; nothing is in hand at the start. 0: nothing is promised
-	Calls    float64       `json:"calls"`           // of scripts, per second
-	Median   int64         `json:"median_ns"`       // of a decision: the median node's median
-	Late     time.Duration `json:"late"`            // the most that any request was behind its time
+	// Bound is burst + rate*Time + N*D, D being 0 if strict; nothing is in hand at the start. 0: nothing is promised.
+	Bound  uint64        `json:"bound"`
+	Calls  float64       `json:"calls"`     // of scripts, per second
+	Median int64         `json:"median_ns"` // of a decision: the median node's median
+	Late   time.Duration `json:"late"`      // the most that any request was behind its time
 }
 
 // Holds reports whether the bound holds; true if there is none.

@@ -41,7 +41,8 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	}
 	if r.Bound > 0 && s.isDisturbed() {
 		// The shares of all nodes when they are full, and what comes back while some nodes have noticed that the server
-		// is back and others have not: a burst at most. Where only some are cut off, their shares fill beside the store.
+		// is back and others have not: a burst at most. Where only some are cut off, their shares fill beside the
+		// store.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r

@@ -155,7 +155,8 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	full, r := with(100 * time.Millisecond) // a thousand do, twice of what goes into eight calls: more calls are made, full ones
+	// A thousand do, twice of what goes into eight calls: more calls are made, full ones.
+	full, r := with(100 * time.Millisecond)
 	assert.Equal(t, r.Offered, full.Questions)
 	assert.Less(t, full.Calls, r.Offered/10)
 }

@@ -21,8 +21,8 @@ import (
 
 // command is the command line.
 type command struct {
-	Quick  bool     `xor:"effort" help:"Measure in less than two minutes: the targets and a few peers, three rounds."`
-	Full   bool     `xor:"effort" help:"Measure everything: every peer on every row, ten rounds. Takes more than an hour."`
+	Quick  bool     `xor:"effort" help:"Measure in some two minutes: the targets and a few peers, three rounds."`
+	Full   bool     `xor:"effort" help:"Measure everything: every peer on every row, ten rounds. Takes an hour and a half."`
 	Rows   []string `placeholder:"LIST" help:"Measure only these: rows, or the sections parts, tables, memory, gc, latency, allocations. A wrong name lists them all."`
 	Rounds int      `placeholder:"N" help:"Rounds, 1 to 1000, instead of 3, 6 or 10."`
 	From   string   `placeholder:"FILE" help:"Measure nothing: report what an earlier run wrote with --json."`

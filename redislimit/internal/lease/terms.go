@@ -35,7 +35,7 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
 			"and a limit of %d at least, or Auto", p, nodes, 1/ahead.Seconds(), 4*nodes)
 	}
-	// The store remembers one limit of debt.
+	// The store remembers at least one limit of debt.
 	if most := 2 * (p.Limit() / uint64(nodes)); overdraft > most {
 		return nil, fmt.Errorf("Overdraft(%d): want at most %d, twice a node's share of %v", overdraft, most, p)
 	}

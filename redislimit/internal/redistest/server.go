@@ -95,7 +95,7 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 	})
 	var err error
 	for range attempts {
-		// Somebody else may take a port between this and the start: then another one is tried.
+		// Another process may take a port between this and the start: then another one is tried.
 		if s.port, err = freePort(); err != nil {
 			continue
 		}

@@ -15,7 +15,7 @@ type parser struct {
 	entry   Entry
 	scratch []byte            // texts of the entry that the line has in another form
 	names   map[string]string // canonical names of header fields, by the names in the log
-	learned *learned          // what the lines so far hold; nil if nobody wants to know
+	learned *learned          // what the lines so far hold; nil if that is not asked for
 
 	json    jsontext.Decoder
 	input   bytes.Buffer

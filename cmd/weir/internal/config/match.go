@@ -40,8 +40,8 @@ func (m *Match) Matches(r *http.Request) bool {
 		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] })
 }
 
-// Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as one
-// that the rule is for and the rule does not. It does not allocate for plain paths of up to 32 segments.
+// Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as
+// one that the rule is for and the rule does not. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.matchesHost(r.Host) && m.meetsMethod(r.Method) &&
 		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }) &&
@@ -166,8 +166,8 @@ func fieldsCertain(fields []FieldMatch, of func(name string) []string) bool {
 	return true
 }
 
-// QueryValues returns the values of a parameter of the query, without escapes. Some servers take a semicolon for the end
-// of a parameter and some do not: where that makes a difference, both values are there.
+// QueryValues returns the values of a parameter of the query, without escapes. Some servers take a semicolon for the
+// end of a parameter and some do not: where that makes a difference, both values are there.
 func QueryValues(u *url.URL, name string) (values []string) {
 	if u.RawQuery == "" {
 		return nil

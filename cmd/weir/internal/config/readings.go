@@ -33,7 +33,7 @@ type dots uint8
 
 const (
 	dotsKept         dots = iota // they are names like others
-	dotsSent                     // those that are sent without escapes are resolved; .. takes an empty segment away, too
+	dotsSent                     // those that are sent without escapes are resolved; .. also takes an empty segment
 	dotsSentMerged               // the same, when empty segments have been taken out
 	dotsAlways                   // all are resolved
 	dotsAlwaysMerged             // the same, when empty segments have been taken out

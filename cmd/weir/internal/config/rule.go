@@ -38,8 +38,8 @@ type Tiers struct {
 	Constants []Constant      // of the other values
 }
 
-// Of returns the tier of the header's value: 0, the rule's own limit, for one that has none. Those that are counted come
-// first, as in the limiter.
+// Of returns the tier of the header's value: 0, the rule's own limit, for one that has none. Those that are counted
+// come first, as in the limiter.
 func (t *Tiers) Of(value string) int { return slices.Index(t.Values, value) + 1 }
 
 // Cost is how many tokens a request takes. With a header it is the number there: Default if

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// fieldsRead are the headers, cookies and query parameters that the rules of a file read one value of, whether they read the host, and
-// whether paths must have one reading only.
+// fieldsRead are the headers, cookies and query parameters that the rules of a file read one value of, whether they
+// read the host, and whether paths must have one reading only.
 type fieldsRead struct {
 	headers []string // canonical
 	cookies []string
@@ -58,8 +58,8 @@ func (read *fieldsRead) add(s config.Source) {
 }
 
 // check returns an error if a request has two different values of one of the fields. The limits would read one of them
-// and the server perhaps the other, so a client could choose its bucket beside the value that identifies it. A path that
-// servers read in several ways is one, too, where the file refuses such.
+// and the server perhaps the other, so a client could choose its bucket beside the value that identifies it. A path
+// that servers read in several ways is one, too, where the file refuses such.
 func (read *fieldsRead) check(r *http.Request) error {
 	if read.path {
 		if reason := config.Ambiguity(r.URL); reason != "" {

@@ -5,7 +5,7 @@
 // listener (listener.go), and a connLimit (connlimit.go) bounds how many there are.
 //
 // A request goes to the present generation (generation.go), which is everything that was made of one rule file: the
-// limits (rules.go, keys.go), the routes behind them (route.go), and the upstreams (proxy.go) or the echo. A reload
+// limits (rules.go), the routes behind them (route.go), and the upstreams (proxy.go) or the echo. A reload
 // (reload.go) builds the next generation and then replaces the present one. Limiters and connections that both use
 // are counted (refcounted.go). What becomes of the sockets is in socketchanges.go.
 //

@@ -46,8 +46,8 @@ func startGRPC(t *testing.T, check func(context.Context) error) (*running, healt
 	return s, health.NewHealthClient(conn)
 }
 
-// TestRefusedGRPC: a client is told ResourceExhausted and when to come back. An HTTP status of 429 is Unavailable to it,
-// which clients retry.
+// TestRefusedGRPC: a client is told ResourceExhausted and when to come back. An HTTP status of 429 is Unavailable to
+// it, which clients retry.
 func TestRefusedGRPC(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	for range 5 {
@@ -67,8 +67,8 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the deadline, too, and may give the call up before the
-// client does.
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the deadline, too, and may give the call up before
+// the client does.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {
 		<-ctx.Done()

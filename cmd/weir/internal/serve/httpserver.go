@@ -61,8 +61,8 @@ func newHTTPServer(e endpoint, handler http.Handler, base context.Context, to *s
 	return h
 }
 
-// errorLog returns the log of an http.Server. All its lines have the same message, so that those about bad clients, which
-// differ in the address, are summed up.
+// errorLog returns the log of an http.Server. All its lines have the same message, so that those about bad clients,
+// which differ in the address, are summed up.
 func errorLog(to *slog.Logger) *log.Logger {
 	return log.New(writerFunc(func(line []byte) (int, error) {
 		to.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))

@@ -17,8 +17,8 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without one
 	inFlight atomic.Int64
-	// requests are all, decisions for other proxies included; allowed are those that no rule refused. An upstream failure
-	// is an admitted request that the upstream did not serve.
+	// requests are all, decisions for other proxies included; allowed are those that no rule refused. An upstream
+	// failure is an admitted request that the upstream did not serve.
 	requests, allowed, upstreamFailures atomic.Uint64
 	// passed are the requests that an upstream answered, but for WebSockets, and passedTime is their time together.
 	passed     atomic.Uint64

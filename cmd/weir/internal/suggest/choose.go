@@ -88,3 +88,14 @@ func (p *Point) across() string {
 	}
 	return fmt.Sprintf("a burst of %d", p.Burst)
 }
+
+// short says that a log is too short for a limit: of what clients do in the time that the limit is about, it has seen a
+// part only. "" if it is not. A log says whole seconds, so that its last one counts.
+func short(p *Point, span time.Duration) string {
+	about := max(p.Rate.Period(), p.Policy.Window())
+	if span += time.Second; span >= about {
+		return ""
+	}
+	return fmt.Sprintf("; but the log is too short for it: these requests are of %v, and this is a limit for %v", span,
+		about)
+}

@@ -86,6 +86,7 @@ func Find(rule *config.Rule, trace *replay.Trace, percent float64, progress func
 	}
 	c.choose(period)
 	if c.Best >= 0 {
+		c.Reason += short(&c.Points[c.Best], requests.span)
 		c.Near, err = requests.near(found[c.Best], c.Points[c.Best].Rate)
 	}
 	return c, err
@@ -102,58 +103,86 @@ func (r *requests) lowest(s scale, allowed uint64) (*Point, error) {
 	if len(s) == 0 {
 		return nil, nil
 	}
+	q := &search{requests: r, scale: s}
 	low, high := -1, len(s)-1 // low refuses too many, high few enough
-	best, err := r.try(s, high)
+	best, err := q.try(high, allowed)
 	if err == nil && best.Refused > allowed {
 		return nil, nil
 	}
-	lower := Point{}
 	for err == nil && high-low > 1 {
 		middle := low + (high-low)/2
 		var p *Point
-		if p, err = r.try(s, middle); err != nil {
+		if p, err = q.try(middle, allowed); err != nil {
 			break
 		}
 		if p.Refused <= allowed {
 			high, best = middle, p
 		} else {
-			low, lower = middle, *p
+			low = middle
 		}
 	}
 	for i, left := high-2, beyond; err == nil && i >= 0 && left > 0; i-- {
 		var p *Point
-		if p, err = r.try(s, i); err != nil {
+		if p, err = q.try(i, allowed); err != nil {
 			break
 		}
 		if p.Refused <= allowed {
-			high, best, lower, left = i, p, Point{}, beyond
+			high, best, left = i, p, beyond
 			continue
-		}
-		if i == high-1 {
-			lower = *p
 		}
 		left--
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && high > 0 {
+		var lower *Point
+		if lower, err = q.try(high-1, all); err == nil {
+			best.Lower, best.LowerRefused = lower.Rate, lower.Refused
+		}
 	}
-	best.Lower, best.LowerRefused = lower.Rate, lower.Refused
-	return best, nil
+	return best, err
 }
 
 // beyond is how many lower steps are tried when one was found.
 const beyond = 8
 
-// try replays the requests with one step of a scale.
-func (r *requests) try(s scale, i int) (*Point, error) {
-	p := s[i].point()
+// all is more than are ever refused: they are counted to the last.
+const all = math.MaxUint64
+
+// A search tries the steps of a scale. A higher step puts no request at risk that a lower one does not: its window is
+// no longer, and a key can have as much or more at once. So what a step that refuses too many puts at risk is all that
+// need be looked at for the steps above it.
+type search struct {
+	*requests
+	scale
+	narrowed []narrowed // the lower first
+}
+
+// narrowed is the requests that a step and all above it may refuse.
+type narrowed struct {
+	from     int
+	requests []replay.Traced
+}
+
+// try replays the requests with one step. Of more than enough refusals it does not count the rest.
+func (q *search) try(i int, enough uint64) (*Point, error) {
+	p := q.scale[i].point()
+	of := q.all
+	for _, n := range q.narrowed {
+		if n.from <= i {
+			of = n.requests
+		}
+	}
+	risky, keys := q.atRisk(of, p.Policy, q.scale[i].most)
 	var err error
-	p.Refused, err = r.refused(p.Policy, s[i].most)
+	p.Refused, err = q.refused(p.Policy, risky, keys, enough)
+	if last := len(q.narrowed) - 1; p.Refused > enough && (last < 0 || q.narrowed[last].from < i) {
+		q.narrowed = append(q.narrowed, narrowed{i, risky})
+	}
 	return &p, err
 }
 
 // near tries the rates around the chosen one, which show how steep it is there.
 func (r *requests) near(s scale, chosen engine.Rate) (points []Point, err error) {
+	q := &search{requests: r, scale: s}
 	at := 0
 	for i := range s {
 		if s[i].Rate == chosen {
@@ -165,7 +194,7 @@ func (r *requests) near(s scale, chosen engine.Rate) (points []Point, err error)
 		if !s[i].made() {
 			break
 		}
-		p, err := r.try(s, i)
+		p, err := q.try(i, all)
 		if err != nil {
 			return nil, err
 		}

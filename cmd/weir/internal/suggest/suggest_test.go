@@ -94,7 +94,8 @@ func TestWhereThereIsNothingToSuggest(t *testing.T) {
 	}
 	c = find(t, "rate: 1/s", trace(7), 0)
 	assert.Equal(t, []string{"1/d/1 refuses 0"}, points(c))
-	assert.Equal(t, "the lowest rate that was found", c.Reason)
+	assert.Equal(t, "the lowest rate that was found; but the log is too short for it: these requests are of 1s, and this "+
+		"is a limit for 24h0m0s", c.Reason)
 }
 
 // A burst that is enough for the whole log says nothing about a rate, so it is not recommended where
@@ -223,7 +224,7 @@ func TestNoLowerRateWouldDo(t *testing.T) {
 			if perSecond(rate) >= perSecond(p.Rate) {
 				break
 			}
-			refused, err := r.refused(engine.TokenBucket(rate, p.Burst), p.Burst)
+			refused, err := r.refused(engine.TokenBucket(rate, p.Burst), r.all, r.keys, all)
 			require.NoError(t, err)
 			assert.Greater(t, float64(refused), 0.02*float64(c.Requests), "%v with %d", rate, p.Burst)
 		}

@@ -1,0 +1,69 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestWhichSlotIsClaimed: of the first two lines, and if none of theirs may be claimed, the first that may be. A bucket
+// of 5 is full again after as many seconds as tokens were taken.
+func TestWhichSlotIsClaimed(t *testing.T) {
+	const swept, now = start + 10*second, start + 20*second
+	indebted := func(slot int) int64 { return now - 1 } // a request that is not paid back yet
+	for _, c := range []struct {
+		name     string
+		requests func(slot int) int64 // when the key in each of nine slots came; 0 for a free slot
+		want     int                  // the slot that is claimed
+	}{
+		{"the longest idle at the watermark, of the first line", func(slot int) int64 {
+			return []int64{start + 3*second, start + second, start + 2*second, start + 4*second, start, start, start, start, start}[slot]
+		}, 1},
+		{"one of the first line that is idle at the watermark, before a free one in the second", func(slot int) int64 {
+			return []int64{now - 1, now - 1, start + 2*second, now - 1, 0, 0, 0, 0, 0}[slot]
+		}, 2},
+		{"a free one in the first line, before one that is idle at the watermark", func(slot int) int64 {
+			return []int64{start, start, 0, start, start, start, start, start, start}[slot]
+		}, 2},
+		{"a free one in the second line, before one that became idle after the watermark", func(slot int) int64 {
+			return []int64{swept + second, swept + second, swept + second, swept + second, now - 1, 0, now - 1, now - 1, 0}[slot]
+		}, 5},
+		{"the longest idle of both lines, where none was idle at the watermark", func(slot int) int64 {
+			return swept + []int64{4, 5, 6, 7, 8, 2, 3, 4, 0}[slot]*second
+		}, 5},
+		{"one beyond the second line, where no other may be claimed", func(slot int) int64 {
+			if slot == 8 {
+				return start
+			}
+			return indebted(slot)
+		}, 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := newTable(t, 1, 9, nil)
+			for slot := range 9 { // the others in its way are indebted for the moment
+				assert.Equal(t, Admitted, take(table, uint64(100+slot), start, 5))
+			}
+			for slot := range 9 {
+				table.Reset(table.Find(uint64(100 + slot)))
+			}
+			place := table.Find(100)
+			for slot := range 9 {
+				at := c.requests(slot)
+				if at == 0 {
+					continue
+				}
+				sl := place.at(uint64(slot))
+				claimed, ok := sl.state.Claim(sl.state.Load())
+				assert.True(t, ok)
+				sl.key.Store(uint64(100 + slot))
+				bucket := bucketOf(table)
+				payload, _ := bucket.Take(claimed.Record(), bucket.Ticks(at), table.Plan().Quota(0).Demand(1))
+				_, ok = sl.state.Commit(sl.state.Publish(claimed), table.Plan().Live(), payload)
+				assert.True(t, ok)
+			}
+			table.watermark.Store(uint64(swept))
+			assert.Equal(t, Admitted, take(table, 1, now, 1))
+			assert.EqualValues(t, 1, place.at(uint64(c.want)).key.Load(), "slot %d", c.want)
+		})
+	}
+}
