@@ -21,6 +21,19 @@ func IsGRPC(r *http.Request) bool {
 	return is && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
+// failedGRPC reports whether the header of an answer, with its trailers, is that of a gRPC call without the gRPC status
+// OK. A server that relays the trailers of another one may have announced them or not ([http.TrailerPrefix]).
+func failedGRPC(h http.Header) bool {
+	if !strings.HasPrefix(h.Get("Content-Type"), "application/grpc") {
+		return false
+	}
+	status := h.Get("Grpc-Status")
+	if status == "" {
+		status = h.Get(http.TrailerPrefix + "Grpc-Status")
+	}
+	return status != "0"
+}
+
 // refuseGRPC answers a gRPC call without a message ("Trailers-Only"): a status of 200 and the gRPC status among the
 // headers. An HTTP status of 429 or 503 is UNAVAILABLE to gRPC clients, which many of them retry at once.
 func (res *Result) refuseGRPC(w http.ResponseWriter) {

@@ -98,7 +98,16 @@ func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64
 // Path is the KeyFunc of the decoded path. Clients can make up paths, each a bucket of its own,
 // and write one in several ways ("/a", "/a/"); so limit by it only where the paths are few or
 // checked, and with [Join].
-func Path(h Hasher, r *http.Request) (engine.Key, bool) { return h.Key(r.URL.Path), true }
+//
+// A target such as "http:a/login" has no path but an opaque part ([net/url.URL.Opaque]), which
+// [net/http/httputil.ReverseProxy] passes on as it is. All such requests have one key together. Answer them 400, as
+// weir serve does: a limit that is for a path does not see one.
+func Path(h Hasher, r *http.Request) (engine.Key, bool) {
+	if r.URL.Opaque != "" {
+		return ambiguous(h)
+	}
+	return h.Key(r.URL.Path), true
+}
 
 // Method is the KeyFunc of the request method. All methods that net/http has no name for are
 // one, so that made-up ones have one bucket together. Upper and lower case are one method, because many servers take

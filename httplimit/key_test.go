@@ -3,6 +3,7 @@ package httplimit_test
 import (
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -82,6 +83,9 @@ func TestRequestKeys(t *testing.T) {
 	assert.Equal(t, "text:example.com", textOf(t, httplimit.Host, r))
 	assert.Equal(t, "text:/a b", textOf(t, httplimit.Path, r))
 	assert.Equal(t, "text:GET", textOf(t, httplimit.Method, r))
+	opaque := get("/")
+	opaque.URL = &url.URL{Scheme: "http", Opaque: "http://h/login"}
+	assert.Equal(t, "number:0", textOf(t, httplimit.Path, opaque), "no path, and no text either")
 	assert.Equal(t, "number:0", textOf(t, httplimit.Everyone, r))
 	for host, want := range map[string]string{
 		"example.com": "example.com", "example.com.": "example.com", "[2001:DB8::1]:80": "2001:db8::1",

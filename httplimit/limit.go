@@ -43,8 +43,12 @@ type Limit struct {
 	// A tier that the limiter does not have is refused for ever. Not for a Backend.
 	Tier func(*http.Request) int
 	// Refund says, when a request that was allowed is over, whether its cost is given back. status
-	// is that of the response: 101 for a hijacked connection, 500 for a handler that panicked,
-	// whatever it had written. See [RefundStatus].
+	// is that of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status.
+	// See [RefundStatus].
+	//
+	// [Middleware.Handler] does not call it, and gives nothing back, where the handler panicked after it wrote a status
+	// or after the client had gone, and for a gRPC call whose status is not OK. The status may be that of a proxy's own
+	// answer: a proxy that answers 502 when its client has gone must tell the two apart, by the request's context.
 	Refund func(r *http.Request, status int) bool
 
 	// MaxWait is how long a request may wait for its tokens where it would be refused; 0 is not at all. Requests wait

@@ -10,6 +10,9 @@ import (
 // RefundStatus returns a [Limit.Refund] function for responses with a status from low to high: with
 // 200 and 299, only failures count. The IETF headers have been written by then, and show the
 // cost as taken.
+//
+// A gRPC call that failed has the status 200, too. Under [Middleware.Handler] it gets nothing back, whatever low and
+// high are, and neither does an answer that was broken off ([Limit.Refund]).
 func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
@@ -38,15 +41,28 @@ func (res *Result) Settle(r *http.Request, status int) {
 func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Result) {
 	noted := &statusWriter{ResponseWriter: w}
 	returned := false
-	defer func() {
-		// A handler that panics has failed, whatever it had written. The panic goes on.
-		if !returned {
-			noted.status = http.StatusInternalServerError
+	defer func() { // a panic goes on
+		if status, whole := noted.outcome(r, returned); whole {
+			res.Settle(r, status)
 		}
-		res.Settle(r, noted.final())
 	}()
 	next.ServeHTTP(noted.full(), r)
 	returned = true
+}
+
+// outcome returns the status to settle with. It is not whole if nothing is to be given back. A client could otherwise
+// have its tokens back by cutting off what it asked for:
+//   - an answer that was broken off by a panic is neither the success of its status nor a failure of the server;
+//   - a panic before any status, as of net/http/httputil.ReverseProxy, may be due to a client that has gone;
+//   - a gRPC call that failed has an HTTP status of 200.
+func (w *statusWriter) outcome(r *http.Request, returned bool) (status int, whole bool) {
+	switch {
+	case !returned && (w.status != 0 || r.Context().Err() != nil):
+		return 0, false
+	case !returned:
+		return http.StatusInternalServerError, true
+	}
+	return w.final(), !failedGRPC(w.Header())
 }
 
 // A statusWriter notes the status of a response.

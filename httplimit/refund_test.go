@@ -99,6 +99,59 @@ func TestPanicsAreFailures(t *testing.T) {
 	assert.EqualValues(t, 9, left(l.Limiter))
 }
 
+// TestWhatIsCutOffIsNotRefunded, whatever the limit gives back: the client may have caused it.
+func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		gone    bool
+	}{
+		"half an answer":      {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("half")) }, false},
+		"a status alone":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, false},
+		"a client that left":  {func(http.ResponseWriter, *http.Request) {}, true},
+		"both, the other way": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := shared("any", newClock().burst(t, 9))
+			l.Refund = httplimit.RefundStatus(100, 599)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			h := one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c.handler(w, r)
+				if c.gone {
+					cancel()
+				}
+				panic(http.ErrAbortHandler)
+			}))
+			assert.Panics(t, func() { serve(h, get("/").WithContext(ctx)) })
+			assert.EqualValues(t, 8, left(l.Limiter))
+		})
+	}
+}
+
+// TestAFailedGRPCCallIsNoSuccess, although its HTTP status is 200.
+func TestAFailedGRPCCallIsNoSuccess(t *testing.T) {
+	for name, c := range map[string]struct {
+		contentType, field, status string
+		left                       uint64
+	}{
+		"OK":                     {"application/grpc", "Grpc-Status", "0", 9},
+		"not announced":          {"application/grpc+proto", http.TrailerPrefix + "Grpc-Status", "0", 9},
+		"UNAUTHENTICATED":        {"application/grpc", "Grpc-Status", "16", 8},
+		"the same, unannounced":  {"application/grpc", http.TrailerPrefix + "Grpc-Status", "16", 8},
+		"none":                   {"application/grpc", "X-Other", "0", 8},
+		"gRPC-Web, in the body":  {"application/grpc-web", "X-Other", "0", 8},
+		"no gRPC, and a success": {"text/plain", "Grpc-Status", "16", 9},
+	} {
+		m, left := failuresOnly(t)
+		serve(m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.contentType)
+			w.WriteHeader(200)
+			w.Header().Set(c.field, c.status)
+		})), get("/"))
+		assert.Equal(t, c.left, left(), name)
+	}
+}
+
 // TestHijackedConnections count as 101, however one gets at them.
 func TestHijackedConnections(t *testing.T) {
 	for _, byController := range []bool{false, true} {

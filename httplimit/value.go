@@ -49,5 +49,6 @@ func CookieValue(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// ambiguous returns the key of all requests with several values of a header or cookie. No text and no address has it.
+// ambiguous returns the key of all requests with several values of a header or cookie, or with an opaque target. No
+// text and no address has it.
 func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }

@@ -20,6 +20,9 @@ var ambiguousPaths = []AmbiguousPaths{AmbiguousMatch, AmbiguousRefuse}
 // Ambiguity says what in a path servers read in several ways; "" if there is nothing. Escapes that are needed, as of a
 // letter that is not ASCII, are not ambiguous, and neither is the case of letters.
 func Ambiguity(u *url.URL) string {
+	if u.Opaque != "" {
+		return "a target without a path"
+	}
 	escaped := u.EscapedPath()
 	if isPlain(escaped) && u.Path == escaped {
 		return ""

@@ -60,13 +60,14 @@ func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 		m.matchesClient(r, client) && (len(m.Paths) == 0 || Ambiguity(r.URL) == "" && m.matchesPath(r.URL.Path))
 }
 
-// meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern.
+// meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
+// does a target without a path ("http:a/login"), in which a server could find one.
 func (m *Match) meetsPath(u *url.URL) bool {
 	if len(m.Paths) == 0 {
 		return true
 	}
 	all := readingsOf(u)
-	if all.tooLong() {
+	if u.Opaque != "" || all.tooLong() {
 		return true
 	}
 	var room [32]string

@@ -142,3 +142,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestNoPasswordInTheMistakeOfAURL, whatever is wrong with its scheme.
+func TestNoPasswordInTheMistakeOfAURL(t *testing.T) {
+	for _, u := range []string{"redis//user:hunter2@h", "redis:/user:hunter2@h", "redis:user:hunter2@h", "user:hunter2@h",
+		"//user:hunter2@h", "http//user:hunter2@h"} {
+		for _, text := range []string{"store: '" + u + "'\n", "upstream: '" + u + "'\n"} {
+			_, err := Parse("weir.yaml", []byte(text+"rules: [{name: a, rate: 1/s}]"))
+			if assert.Error(t, err, text) {
+				assert.NotContains(t, err.Error(), "hunter2")
+			}
+		}
+	}
+}

@@ -195,14 +195,21 @@ func resolve(segments []string) []string {
 	return kept
 }
 
-// KeyPath returns the path that a bucket is chosen by, one for all readings of one path: without escapes, parameters,
-// double slashes, dots and a slash at the end, and in lower case unless that is kept. It does not allocate for what is
-// written so.
+// KeyPath returns the path that a bucket is chosen by: without escapes, parameters, double slashes, dots and a slash at
+// the end, and in lower case unless that is kept. It does not allocate for what is written so.
+//
+// All paths of which that depends on the reading have one key together, [ambiguousKey]. So whatever reading a server
+// has, what it takes for one path has two keys at most, and a client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string {
 	path := u.Path
+	if u.Opaque != "" {
+		return ambiguousKey
+	}
 	if escaped := u.EscapedPath(); !isPlain(escaped) {
-		all := reading{unescapeFirst: true, backslash: true, parameters: parametersCutAlways, dots: dotsAlwaysMerged}
-		path = strings.Join(all.of(nil, escaped), "/")
+		var ok bool
+		if path, ok = oneKey(u); !ok {
+			return ambiguousKey
+		}
 	}
 	path = strings.TrimSuffix(path, "/")
 	if !keepCase {
@@ -212,4 +219,30 @@ func KeyPath(u *url.URL, keepCase bool) string {
 		path = "/" + path
 	}
 	return path
+}
+
+// ambiguousKey is the key of the paths that have several. It is none, as it has no slash.
+const ambiguousKey = "ambiguous"
+
+// oneKey returns what all readings of a path come to; false if they come to several or are not made.
+func oneKey(u *url.URL) (key string, ok bool) {
+	all := readingsOf(u)
+	if all.tooLong() {
+		return "", false
+	}
+	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
+		this := coarsest(segments)
+		if ok && this != key {
+			return "", false
+		}
+		key, ok = this, true
+	}
+	return key, ok
+}
+
+// coarsest returns the path of segments of any reading, with all that another reading might do done to it.
+func coarsest(segments []string) string {
+	segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
+	cutParameters(segments)
+	return strings.Join(resolve(withoutEmpty(segments)), "/")
 }

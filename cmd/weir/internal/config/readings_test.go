@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -159,7 +160,11 @@ func TestKeyPath(t *testing.T) {
 		if p.want == "login" {
 			u, err := url.ParseRequestURI(p.raw)
 			require.NoError(t, err)
-			assert.Equal(t, "/login", KeyPath(u, false), p.raw)
+			want := "/login"
+			if p.raw == "/x//../login" || p.raw == "/x/%2f../login" { // /x/login, where .. takes the empty segment away
+				want = ambiguousKey
+			}
+			assert.Equal(t, want, KeyPath(u, false), p.raw)
 		}
 	}
 	for text, want := range map[string]string{"": "/", "/": "/", "a": "/a", "/a/": "/a", "*": "/*", "/A/b": "/a/b"} {
@@ -198,7 +203,8 @@ func FuzzReadings(f *testing.F) {
 		}
 		assert.GreaterOrEqual(t, made, 1)
 		assert.LessOrEqual(t, made, 60)
-		assert.True(t, strings.HasPrefix(KeyPath(u, false), "/"))
+		key := KeyPath(u, false)
+		assert.True(t, key == ambiguousKey || strings.HasPrefix(key, "/"))
 	})
 }
 
@@ -226,5 +232,58 @@ func TestAmbiguity(t *testing.T) {
 		u, err := url.ParseRequestURI(raw)
 		require.NoError(t, err)
 		assert.Equal(t, want, Ambiguity(u), raw)
+	}
+}
+
+// A target without a path meets every pattern, and is nothing for certain.
+func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
+	parsed, err := parsePath("/login")
+	require.NoError(t, err)
+	m := Match{Paths: []Path{parsed}}
+	for _, raw := range []string{"http:http://h/login", "x:other", "http:%2flogin"} {
+		u, err := url.ParseRequestURI(raw)
+		require.NoError(t, err)
+		r := &http.Request{Method: http.MethodGet, URL: u}
+		assert.NotEmpty(t, Ambiguity(u), raw)
+		assert.True(t, m.Meets(r, nil), raw)
+		assert.False(t, m.IsCertain(r, nil), raw)
+	}
+}
+
+// TestAPathHasTwoKeysAtMost: what a server reads as one path has its own key or the shared one, so that nothing written
+// into a path makes a fresh bucket. This holds for every reading.
+func TestAPathHasTwoKeysAtMost(t *testing.T) {
+	keys := map[string]map[string]bool{} // by what is read and how
+	add := func(raw string) {
+		u, err := url.ParseRequestURI(raw)
+		require.NoError(t, err)
+		all := readingsOf(u)
+		for !all.done {
+			how := all.present
+			segments, _ := all.next(nil)
+			read := fmt.Sprint(how, strings.Join(segments, "\x00"))
+			if keys[read] == nil {
+				keys[read] = map[string]bool{}
+			}
+			if key := KeyPath(u, true); key != ambiguousKey {
+				keys[read][key] = true
+			}
+		}
+	}
+	pieces := []string{"/", "//", ";", ";v", "%3b", "%5c", `\`, "%2f", "..", ".", "%2e%2e", "a", "b", "%61"}
+	for _, p := range pieces {
+		for _, q := range pieces {
+			for _, r := range pieces {
+				add("/x" + p + q + r + "/y")
+			}
+		}
+	}
+	for read, got := range keys {
+		assert.LessOrEqual(t, len(got), 1, "%q: %v", read, got)
+	}
+	for _, raw := range []string{"/x/search;%5cV0", "/x/search;%2fV0", "/x/V%2fW/../search"} {
+		u, err := url.ParseRequestURI(raw)
+		require.NoError(t, err)
+		assert.Equal(t, ambiguousKey, KeyPath(u, false), raw)
 	}
 }

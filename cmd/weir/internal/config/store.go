@@ -44,6 +44,17 @@ func (s *Store) Redacted() string {
 	return u.Redacted()
 }
 
+// redacted returns a URL without its password, also where a mistake in its scheme hides that it has one:
+// "redis//user:secret@host".
+func redacted(u *url.URL) string {
+	text := u.Redacted()
+	at := strings.LastIndexByte(text, '@')
+	if u.User != nil || at < 0 {
+		return text
+	}
+	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
+}
+
 // Same reports whether both keep the same keys: what else differs loses nothing.
 func (s *Store) Same(other *Store) bool {
 	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
@@ -170,10 +181,10 @@ func (d *decoder) storeURL(n *yaml.Node, what string) string {
 		d.fail(n, "%s: not a URL; %s", what, exampleStore)
 		return ""
 	case u.Scheme != "redis" && u.Scheme != "rediss":
-		d.fail(n, "%s: %s: want a URL that begins with redis:// or rediss://; %s", what, quote(u.Redacted()), exampleStore)
+		d.fail(n, "%s: %s: want a URL that begins with redis:// or rediss://; %s", what, quote(redacted(u)), exampleStore)
 		return ""
 	case u.Hostname() == "":
-		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(u.Redacted()), exampleStore)
+		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(redacted(u)), exampleStore)
 		return ""
 	}
 	if _, err := rueidis.ParseURL(s); err != nil {
@@ -181,7 +192,7 @@ func (d *decoder) storeURL(n *yaml.Node, what string) string {
 			d.fail(n, "%s: a part of a password is no part of it, by its characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", what)
 			return ""
 		}
-		d.fail(n, "%s: %s: %s", what, quote(u.Redacted()), strings.TrimPrefix(err.Error(), "redis: "))
+		d.fail(n, "%s: %s: %s", what, quote(redacted(u)), strings.TrimPrefix(err.Error(), "redis: "))
 		return ""
 	}
 	return s

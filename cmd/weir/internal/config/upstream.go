@@ -71,15 +71,15 @@ func (d *decoder) url(n *yaml.Node, what string) *url.URL {
 	case err != nil:
 		d.fail(n, "%s: not a URL; %s", what, example)
 	case u.Scheme != "http" && u.Scheme != "https":
-		d.fail(n, "%s: %s: want a URL that begins with http:// or https://; %s", what, quote(u.Redacted()), example)
+		d.fail(n, "%s: %s: want a URL that begins with http:// or https://; %s", what, quote(redacted(u)), example)
 	case u.Hostname() == "":
-		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(u.Redacted()), example)
+		d.fail(n, "%s: %s: the URL has no host; %s", what, quote(redacted(u)), example)
 	case u.User != nil:
 		d.fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
-			quote(u.Redacted()))
+			quote(redacted(u)))
 	case u.Fragment != "":
 		d.fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what,
-			quote(u.Redacted()))
+			quote(redacted(u)))
 	default:
 		return u
 	}

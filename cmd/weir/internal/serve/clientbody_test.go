@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
 // A trickle is the connection of a client that sends a few bytes each time after a while.
@@ -82,5 +85,15 @@ func TestSlowBodies(t *testing.T) {
 				assert.Equal(t, p.timeout, c.client.deadline, "what follows the body is not cut off")
 			})
 		})
+	}
+}
+
+// TestOnlyAnUpstreamWithHTTP2HasGRPC: to one without it the content type is no excuse for a slow body.
+func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
+	for _, grpc := range []bool{false, true} {
+		p := &proxy{server: &config.Server{MinBodyRate: 240}, grpc: grpc}
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.ProtoMajor, r.Header = 2, http.Header{"Content-Type": {"application/grpc"}}
+		assert.Equal(t, grpc, p.pace(httptest.NewRecorder(), r) == nil)
 	}
 }

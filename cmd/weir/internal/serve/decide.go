@@ -72,8 +72,10 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	// nginx takes a fragment off the target that it serves, and leaves it in $request_uri.
+	target, _, _ = strings.Cut(target, "#")
 	u, err := url.ParseRequestURI(target)
-	if err != nil || u.Path == "" || u.Path[0] != '/' {
+	if err != nil || u.Opaque != "" || u.Path == "" || u.Path[0] != '/' {
 		return nil, fmt.Errorf("X-Forwarded-Uri %q: want the path and query of the request", target)
 	}
 	method, err := either(r, "X-Forwarded-Method", "X-Original-Method")
@@ -104,7 +106,7 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	case len(hosts) > 1 || strings.Contains(hosts[0], ","):
 		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: have the proxy replace what a client sends", hosts)
 	}
-	return hosts[0], nil
+	return hosts[0], checkHost(hosts[0])
 }
 
 // either returns the value of the header that is present. Several values must be equal.
@@ -130,7 +132,7 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	if status == http.StatusTooManyRequests && w.status != 0 {
+	if w.status != 0 { // also for the 503 of a limit that is closed without its store, or it stood for a weir that is away
 		status = w.status
 	}
 	w.ResponseWriter.WriteHeader(status)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -87,4 +88,33 @@ func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
 		assert.Equal(t, 400, ask("/decide?status="+status, traefik...).StatusCode)
 	}
 	assert.Equal(t, 404, ask("/", traefik...).StatusCode)
+}
+
+// TestDecideIgnoresAFragment: nginx serves /login for /login#x, and asks about it with the fragment.
+func TestDecideIgnoresAFragment(t *testing.T) {
+	_, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {path: /login}},\n"+
+		"  {name: q, rate: 1/h, burst: 1, match: {path: /q}, key: query:token}]")
+	status := func(uri string) int {
+		return ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+uri).StatusCode
+	}
+	assert.Equal(t, 200, status("/login"))
+	for _, uri := range []string{"/login#x", "/login#", "/login#/x?y", "/login?a#b", "/login/#x", "/login##"} {
+		assert.Equal(t, 429, status(uri), uri)
+	}
+	assert.Equal(t, 200, status("/q?token=a"))
+	assert.Equal(t, 429, status("/q?token=a#1"))
+	assert.Equal(t, 400, status("#/login"))
+}
+
+// TestEveryRefusalHasTheStatusThatTheProxyWants: nginx takes a 503, that of a limit closed without its store, for a
+// weir that is away, and lets the request pass.
+func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		answer := httptest.NewRecorder()
+		(&otherStatus{answer, http.StatusForbidden}).WriteHeader(status)
+		assert.Equal(t, http.StatusForbidden, answer.Code)
+		answer = httptest.NewRecorder()
+		(&otherStatus{answer, 0}).WriteHeader(status)
+		assert.Equal(t, status, answer.Code)
+	}
 }

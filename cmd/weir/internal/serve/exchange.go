@@ -20,6 +20,7 @@ type exchange struct {
 	body     watchedBody // of the upstream's answer
 	deadline time.Time   // of a gRPC call; zero for none
 	passed   time.Time   // on to the upstream
+	whole    bool        // the answer is the upstream's, to its end
 }
 
 // An answerer says where an answer comes from.
@@ -55,6 +56,12 @@ func newExchange(w http.ResponseWriter, r *http.Request) (*exchange, *http.Reque
 func exchangeOf(r *http.Request) *exchange {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	return x
+}
+
+// refundable reports whether the answer may give tokens back: it came from the upstream to its end, for a client that is
+// still there. Otherwise a client could have its tokens back by leaving, or by provoking an answer of weir's own.
+func (x *exchange) refundable() bool {
+	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
 }
 
 // expired reports whether the client of a gRPC call has given up, or is about to.

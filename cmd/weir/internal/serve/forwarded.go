@@ -81,11 +81,14 @@ func misleads(name string) bool {
 	case "X-Real-Ip", "True-Client-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr",
 		"X-Originating-Ip", "X-Proxyuser-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Cf-Pseudo-Ipv4",
 		"Fastly-Client-Ip", "Fly-Client-Ip", "Do-Connecting-Ip", "X-Azure-Clientip", "X-Azure-Socketip",
-		"X-Appengine-User-Ip", "X-Envoy-External-Address", "X-Forwarded", "Forwarded-For", "X-Forward-For":
+		"X-Appengine-User-Ip", "X-Envoy-External-Address", "X-Forwarded", "Forwarded-For", "X-Forward-For",
+		"X-Original-Forwarded-For", "Proxy-Client-Ip", "Wl-Proxy-Client-Ip", "X-Real-Client-Ip", "Remote-User",
+		"X-Remote-User", "Remote-Addr":
 		return true
 	case "X-Original-Url", "X-Original-Uri", "X-Original-Host", "X-Original-Method", "X-Original-For", "X-Rewrite-Url",
 		"X-Host", "X-Url-Scheme", "X-Scheme", "Front-End-Https", "X-Envoy-Original-Path", "X-Waws-Unencoded-Url",
-		"X-Http-Host-Override", "X-Accel-Redirect", "Proxy":
+		"X-Http-Host-Override", "X-Accel-Redirect", "Proxy", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+		"X-Override-Url", "X-Original-Path", "X-Rewrite-Path", "X-Http-Destinationurl", "Http-Host", "X-Real-Host":
 		return true
 	}
 	return false

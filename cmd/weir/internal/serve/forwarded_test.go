@@ -22,6 +22,9 @@ var misleading = []string{
 	"X-Original-URL", "X-Original-URI", "X-Original-Host", "X-Original-Method", "X-Original-For", "X-Rewrite-URL", "X-Host",
 	"X-HTTP-Host-Override", "X-URL-Scheme", "X-Scheme", "Front-End-Https", "X-Envoy-Original-Path",
 	"X-WAWS-Unencoded-URL", "X-Accel-Redirect", "Proxy",
+	"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Override-URL", "X-Original-Path", "X-Rewrite-Path",
+	"X-HTTP-DestinationURL", "Http-Host", "X-Real-Host", "X-Original-Forwarded-For", "Proxy-Client-IP",
+	"WL-Proxy-Client-IP", "X-Real-Client-IP", "Remote-User", "X-Remote-User", "Remote-Addr",
 }
 
 // TestNoFieldPassesForTheProxys: what a client writes into such a field does not come to the upstream, neither as a

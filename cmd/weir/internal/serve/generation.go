@@ -95,6 +95,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
 	}()
+	if err := checkTarget(r); err != nil {
+		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())
+		return
+	}
 	if err := g.read.check(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return

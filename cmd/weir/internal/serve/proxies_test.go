@@ -162,6 +162,11 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 			} {
 				assert.Contains(t, []int{429, 400}, do(attack[0], attack[1]), "%s %q", attack[0], attack[1])
 			}
+			if c.name == "beside nginx" { // to which this is /login
+				for _, target := range []string{"/login#x", "/login#", "/login?#x"} {
+					assert.Equal(t, 429, do(target, host), target)
+				}
+			}
 			assert.EqualValues(t, 1, logins.Load(), "the attacks did not come to the upstream")
 		})
 	}

@@ -22,6 +22,7 @@ type proxy struct {
 	server  *config.Server // the bounds of requests
 	body    config.Body    // of our own answers
 	name    string         // of the upstream, in the log and in metrics
+	grpc    bool           // the upstream may speak gRPC: it has HTTP/2
 	traffic *traffic
 	seconds prometheus.Observer // until the header of the answer
 	log     *slog.Logger
@@ -32,12 +33,14 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 	name := u.URL.Redacted()
 	p := &proxy{
 		server: &f.Server, body: f.Response.Body, name: name, traffic: traffic,
+		grpc:    u.H2C || u.URL.Scheme == "https",
 		seconds: traffic.header.WithLabelValues(name), log: log.With("upstream", name),
 	}
 	forward := newForwarder(u, f, ip)
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u.URL)
+			r.Out.URL.Opaque = "" // it would be sent in place of the path that the rules saw
 			if u.KeepHost {
 				r.Out.Host = r.In.Host
 			}
@@ -67,11 +70,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &x.client
 	}
 	p.reverse.ServeHTTP(w, r)
+	x.whole = true // an answer that breaks off ends with a panic
 }
 
-// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for hours.
+// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for
+// hours, where the upstream can have any.
 func (p *proxy) pace(w http.ResponseWriter, r *http.Request) *pace {
-	if p.server.MinBodyRate == 0 || httplimit.IsGRPC(r) {
+	if p.server.MinBodyRate == 0 || p.grpc && httplimit.IsGRPC(r) {
 		return nil
 	}
 	pace := &pace{control: http.NewResponseController(w), rate: p.server.MinBodyRate}
@@ -114,7 +119,11 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
 		return
 	}
+	if exchangeOf(r).Context.Err() != nil {
+		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
+	}
 	if exchangeOf(r).expired() {
+		exchangeOf(r).by = byWeir
 		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}

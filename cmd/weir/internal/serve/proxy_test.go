@@ -199,6 +199,41 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
+// TestALeavingClientGetsNothingBack: neither before the answer, which is recorded as none, nor in the middle of it.
+func TestALeavingClientGetsNothingBack(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		entered := make(chan struct{})
+		upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+			if half {
+				http.NewResponseController(w).Flush()
+			}
+			close(entered)
+			<-r.Context().Done()
+		})
+		s := start(t, "log: {access: all}\nupstream: "+upstream+
+			"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: [2xx, 4xx, 5xx]}]")
+		conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-entered
+		if half {
+			_, err := bufio.NewReader(conn).ReadString('\n')
+			require.NoError(t, err)
+		}
+		require.NoError(t, conn.Close())
+		s.waitFor("msg=request")
+		if !half {
+			assert.Contains(t, s.log.String(), "status=0 ", "aborted")
+		}
+		assert.Equal(t, "429", s.statuses(1))
+	}
+}
+
+// TestWeirsOwnAnswersGiveNothingBack.
+func TestWeirsOwnAnswersGiveNothingBack(t *testing.T) {
+	s := start(t, "upstream: http://"+freeAddress(t)+
+		"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: 5xx}]")
+	assert.Equal(t, "502 429", s.statuses(2))
+}
+
 // upgradeUpstream changes to a protocol that answers each line with itself, until either side closes.
 func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
 	conn, both, err := http.NewResponseController(w).Hijack()

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"net/http"
+
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/httplimit"
@@ -9,6 +11,9 @@ import (
 // limitOf returns the limit of a rule with what decides in this generation.
 func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	l := rule.Limit()
+	if refund := l.Refund; refund != nil {
+		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).refundable() && refund(r, status) }
+	}
 	if rule.Store == nil {
 		l.Limiter = g.limiters[rule.Name].value
 		return l

@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// checkTarget returns an error if the target of a request is none that rules can be held against (RFC 9112, section
+// 3.2). net/http takes "http:http://a/login" for a URL with an opaque part and without a path: no pattern would match
+// it, and an upstream could read a path in it.
+func checkTarget(r *http.Request) error {
+	u := r.URL
+	if err := checkHost(r.Host); err != nil {
+		return err
+	}
+	switch {
+	case u.Opaque != "":
+		return errors.New("its target has no path")
+	case u.Path == "" && u.Host != "": // http://a, which is http://a/
+		return nil
+	case u.Path == "*" && r.Method == http.MethodOptions:
+		return nil
+	case u.Path == "" || u.Path[0] != '/':
+		return errors.New("the path of its target does not begin with a slash")
+	}
+	return nil
+}
+
+// checkHost returns an error if a host is neither empty, nor a name or [address], with or without a port. Servers read
+// others in several ways: "a.example:80:80" is a.example to nginx, and no name that a rule has.
+func checkHost(host string) error {
+	name, port := host, ""
+	if end := strings.LastIndexByte(host, ']'); strings.HasPrefix(host, "[") && end > 0 {
+		addr, err := netip.ParseAddr(host[1:end])
+		if err != nil || !addr.Is6() || addr.Zone() != "" {
+			return fmt.Errorf("the host %q is no name and no address", host)
+		}
+		name, port = "", strings.TrimPrefix(host[end+1:], ":")
+		if port == host[end+1:] && port != "" {
+			return fmt.Errorf("the host %q has something else than a port behind it", host)
+		}
+	} else {
+		name, port, _ = strings.Cut(host, ":")
+	}
+	if strings.Trim(port, "0123456789") != "" {
+		return fmt.Errorf("the host %q has something else than a port behind it", host)
+	}
+	if strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._~", c)
+	}) {
+		return fmt.Errorf("the host %q is no name and no address", host)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// stream opens an HTTP/2 connection and sends the header of one request, with the fields as they are.
+func (r *running) stream(end bool, fields ...string) (*http2.Framer, io.Closer) {
+	r.t.Helper()
+	conn := r.dial(http2.ClientPreface)
+	frames := http2.NewFramer(conn, conn)
+	require.NoError(r.t, frames.WriteSettings())
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := 0; i < len(fields); i += 2 {
+		require.NoError(r.t, encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}))
+	}
+	require.NoError(r.t, frames.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end,
+	}))
+	return frames, conn
+}
+
+// statusOf reads frames up to the header of the answer, and returns its status.
+func statusOf(t *testing.T, frames *http2.Framer) string {
+	t.Helper()
+	frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	for {
+		frame, err := frames.ReadFrame()
+		require.NoError(t, err)
+		if header, is := frame.(*http2.MetaHeadersFrame); is {
+			return header.PseudoValue("status")
+		}
+	}
+}
+
+// TestATargetWithoutAPathIsRefused: of such a target the rules see an empty path, and the upstream another one.
+func TestATargetWithoutAPathIsRefused(t *testing.T) {
+	var asked []string
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
+	const login = "rules: [{name: login, rate: 1/h, burst: 1, match: {path: /login}}]\n"
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+upstream+"\n"+login)
+	assert.Equal(t, 200, s.raw("GET /login"))
+	for _, target := range []string{"http:http://h/login", "x:/login", "http:login", "http:@/login", "http:%2flogin",
+		"http:*", "http:?/login", "*"} {
+		assert.Contains(t, []int{400, 429}, s.raw("GET "+target), target)
+		frames, _ := s.stream(true, ":method", "GET", ":scheme", "http", ":authority", "a.example", ":path", target)
+		assert.Contains(t, []string{"400", "429"}, statusOf(t, frames), "HTTP/2: %s", target)
+	}
+	assert.Equal(t, []string{"/login"}, asked)
+	assert.Equal(t, 429, s.raw("GET http://a.example/login"), "with the host")
+	assert.Equal(t, 200, s.raw("GET http://a.example"), "an empty path is the root")
+	assert.Equal(t, 200, s.raw("GET /x:y"))
+	assert.Equal(t, []string{"/login", "/", "/x:y"}, asked)
+
+	// Without h2c the preface of HTTP/2 is a request like others.
+	plain := start(t, "upstream: "+upstream+"\n"+one)
+	conn := plain.dial("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	text := make([]byte, len("HTTP/1.1 400"))
+	_, err := io.ReadFull(conn, text)
+	require.NoError(t, err)
+	assert.Equal(t, "400", string(text[9:]))
+	assert.Len(t, asked, 3)
+
+	_, ask := startDecide(t, login)
+	for _, target := range []string{"http:http://h/login", "x:y", "*", "http://a"} {
+		assert.Equal(t, 400, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+target).StatusCode, target)
+	}
+}
+
+// TestAHostThatServersReadDifferentlyIsRefused, such as one with two colons.
+func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
+	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
+	_, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
+	described := func(host string) int {
+		return ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: "+host).StatusCode
+	}
+	for _, host := range []string{"api.example.com:80:80", "api.example.com::", ":abc:1", "api.example.com:x",
+		"u@api.example.com", "[api.example.com]", "[::1]80", "[::1", "[1.2.3.4]", "a,api.example.com", "[fe80::1%25a]"} {
+		status := make([]byte, len("HTTP/1.1 400"))
+		_, err := io.ReadFull(s.dial("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), status)
+		require.NoError(t, err)
+		assert.Equal(t, "HTTP/1.1 400", string(status), host)
+		assert.Equal(t, 400, described(host), host)
+	}
+	for _, host := range []string{"a.example", "a.example:80", "a.example:", "a_b.example.", "192.0.2.1:80", "[::1]",
+		"[2001:db8::1]:443"} {
+		assert.Equal(t, 200, s.get("/", "Host: "+host).status, host)
+		assert.Equal(t, 200, described(host), host)
+	}
+}
