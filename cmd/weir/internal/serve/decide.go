@@ -132,7 +132,8 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	if w.status != 0 { // also for the 503 of a limit that is closed without its store, or it stood for a weir that is away
+	// also for the 503 of a limit that is closed without its store, or it stood for a weir that is away
+	if w.status != 0 {
 		status = w.status
 	}
 	w.ResponseWriter.WriteHeader(status)

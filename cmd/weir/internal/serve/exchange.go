@@ -58,8 +58,8 @@ func exchangeOf(r *http.Request) *exchange {
 	return x
 }
 
-// refundable reports whether the answer may give tokens back: it came from the upstream to its end, for a client that is
-// still there. Otherwise a client could have its tokens back by leaving, or by provoking an answer of weir's own.
+// refundable reports whether the answer may give tokens back: it came from the upstream to its end, for a client that
+// is still there. Otherwise a client could have its tokens back by leaving, or by provoking an answer of weir's own.
 func (x *exchange) refundable() bool {
 	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
 }
