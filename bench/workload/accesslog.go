@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bufio"
+	"compress/gzip"
 	"fmt"
 	"os"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// accessLogVariable names the access log of the row "access-log", in Common or Combined Log Format.
+// accessLogVariable names the access log of the row "access-log", in Common or Combined Log Format, plain or gzip.
 const accessLogVariable = "WEIR_ACCESS_LOG"
 
 var accessLog = Row{Name: "access-log", Title: "100/s burst 200, the clients of an access log, sped up", Keys: 1000,
@@ -51,7 +52,15 @@ func parseAccessLog(path string) ([]logged, error) {
 	}
 	defer f.Close()
 	var all []logged
-	lines := bufio.NewScanner(f)
+	text := bufio.NewReader(f)
+	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
+		packed, err := gzip.NewReader(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		text = bufio.NewReader(packed)
+	}
+	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		client, rest, _ := strings.Cut(lines.Text(), " ")

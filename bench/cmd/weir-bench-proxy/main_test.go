@@ -24,7 +24,7 @@ func TestProgramMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some twenty seconds")
 	}
-	for _, p := range []server.Program{server.Wrk, server.Nginx().Program, server.HAProxy().Program} {
+	for _, p := range []server.Program{server.Wrk, server.Nginx().Program, server.HAProxy().Program, server.Caddy().Program} {
 		if _, err := p.Find(); err != nil {
 			t.Skip(err)
 		}
@@ -32,7 +32,7 @@ func TestProgramMeasures(t *testing.T) {
 	weir := filepath.Join(t.TempDir(), "weir")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", weir, ".")
 	build.Dir = "../../../cmd/weir"
-	build.Env = append(os.Environ(), "GOWORK=off")
+	build.Env = append(os.Environ(), "GOWORK=") // that of cmd/weir, not of bench
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 
@@ -52,8 +52,8 @@ func TestProgramMeasures(t *testing.T) {
 	require.NoError(t, err)
 	var run proxy.Run
 	require.NoError(t, json.Unmarshal(text, &run))
-	require.Len(t, run.Rows, 11)
-	assert.Len(t, run.Versions, 4)
+	require.Len(t, run.Rows, 13)
+	assert.Len(t, run.Versions, 5)
 	for _, row := range run.Rows {
 		require.Len(t, row.Rounds, 1)
 		assert.Positive(t, row.Rounds[0].CPU, "%s, %s", row.Server.Name, row.Mode)
