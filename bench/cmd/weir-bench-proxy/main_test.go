@@ -53,7 +53,7 @@ func TestProgramMeasures(t *testing.T) {
 	var run proxy.Run
 	require.NoError(t, json.Unmarshal(text, &run))
 	require.Len(t, run.Rows, 13)
-	assert.Len(t, run.Versions, 5)
+	assert.Len(t, run.Versions, 6)
 	for _, row := range run.Rows {
 		require.Len(t, row.Rounds, 1)
 		assert.Positive(t, row.Rounds[0].CPU, "%s, %s", row.Server.Name, row.Mode)
