@@ -621,11 +621,10 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 				case 4:
 					r.table.Sweep(now, nil)
 				case 5, 6:
-					if s.refunds {
+					// A refund of a log is not linearizable beside resets and takes at one time: docs/correctness.md,
+					// what is not shown.
+					if s.refunds && algorithm.RingSize() == 0 {
 						c.what = callRefund
-						if algorithm.RingSize() > 0 { // a log gives back a token at a time
-							c.cost = 1
-						}
 					}
 				}
 				if random.IntN(3) == 0 {
