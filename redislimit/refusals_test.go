@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 type timed struct {
 	*Limiter
 	server *miniredis.Miniredis
-	time   time.Time
+	nanos  atomic.Int64 // read by senders
 	t      *testing.T
 }
 
@@ -27,12 +28,12 @@ func newTimed(t *testing.T, policy engine.Policy, options ...Option) *timed {
 	t.Cleanup(redis.Close)
 	client, err := NewClient(redis, Timeout(10*time.Second))
 	require.NoError(t, err)
-	l := &timed{server: server, time: time.Unix(1_000_000_000, 0), t: t}
-	server.SetTime(l.time)
+	l := &timed{server: server, t: t}
+	l.after(1_000_000_000 * time.Second)
 	l.Limiter, err = New(client, "refusals", policy, options...)
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // nothing in the background, which would read the clock
-	l.now = func() int64 { return l.time.UnixNano() }
+	l.now = l.nanos.Load
 	for i := range l.queues {
 		l.queues[i].now = l.now
 	}
@@ -40,8 +41,7 @@ func newTimed(t *testing.T, policy engine.Policy, options ...Option) *timed {
 }
 
 func (l *timed) after(d time.Duration) {
-	l.time = l.time.Add(d)
-	l.server.SetTime(l.time)
+	l.server.SetTime(time.Unix(0, l.nanos.Add(int64(d))))
 }
 
 func (l *timed) take(n uint64) engine.Decision {
