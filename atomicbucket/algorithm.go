@@ -19,7 +19,7 @@ func (r Record) After(payload uint64) Record {
 
 // An Algorithm is one with its numbers: how a take changes the payload of a record. It is immutable, holds no
 // key's state, and may be used from any goroutine. The algorithms are [TokenBucket], which is also the bucket that is
-// refilled in batches, [FixedWindow], [SlidingWindow] and [SlidingLog].
+// refilled in batches, [FixedWindow], [SlidingWindow], [SlidingLog] and [Concurrency].
 //
 // Instants come in nanoseconds from any fixed origin, not negative, or in the algorithm's own
 // ticks. Two instants that meet in one call must not be further apart than MaxSkew, and a
@@ -47,20 +47,19 @@ type Algorithm interface {
 	// Flush enters in the ring what only the state says, so that the state may be changed (rule R10 of shard/doc.go).
 	// at is where the state is. It reports false if that holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, in a tier in
-	// which a token costs so much.
-	Receipt(after State, nanos int64, token uint64) Receipt
-	// Refund gives the cost of d back at the tick now: of the take that a receipt identifies, or with the zero Receipt
-	// of no take in particular. It gives no more than what leaves the record as if the take had never been, and rather
-	// less than that where the record does not tell: a refund never lets through what the limit would refuse. It
-	// reports false, and nothing was given, if the word holds another state by now.
-	Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool)
+	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, of a demand.
+	Receipt(after State, nanos int64, d Demand) Receipt
+	// Refund gives back, to a record that the word at holds, the cost of a take. It gives no more than what leaves the
+	// record as if the take had never been, and rather less than that where the record does not tell: a refund never
+	// lets through what the limit would refuse. It reports false, and nothing was given, if the word holds another
+	// state by now.
+	Refund(r Record, g Return, at *Word) (after State, ok bool)
 
 	// Idle reports whether having the record and having none are the same thing, from
 	// the tick now on.
 	Idle(s State, now uint64) bool
-	// IdleFor returns for how long a record that is idle at the tick now has been so, in any unit below 2^61: it is
-	// compared with what the same algorithm says of other records.
+	// IdleFor returns for how long a record that is idle at the tick now has been so: less than 2^61, in a unit that is
+	// the algorithm's own, since it is only compared with what the same algorithm says of other records.
 	IdleFor(s State, now uint64) uint64
 	// UntilIdle returns the ticks until the record is idle, if nothing else is taken.
 	UntilIdle(s State, now uint64) uint64
@@ -82,22 +81,36 @@ type Algorithm interface {
 	// Convert returns the payload under this algorithm of a record of one that it follows, at an instant: the share of
 	// the limit that is used up stays what it is. A fraction of a token is rounded up if it is at least 1 - dither /
 	// 2^32. If dither goes evenly through its numbers from one change to the next, what is rounded does not add up,
-	// whatever the limits change to.
+	// whatever the limits change to, for a key from which nothing is taken between them.
 	Convert(before Algorithm, s State, nanos int64, dither uint32) (payload uint64)
 }
 
 // A Receipt identifies a take, in the terms of the algorithm that admitted it. The zero Receipt identifies none.
 type Receipt struct {
 	tick    uint64 // when the tokens are back, the end or the index of the window, or the time of the request
+	cost    uint64 // of the tokens that were not given back; of a bucket
 	token   uint64 // how many ticks sooner without one of the tokens; 0 if tick stays the same
 	nanos   int64  // when it was taken
 	version uint8  // of the record then
 	known   bool
 }
 
+// A Return is what a refund gives back, and what it knows beside the record.
+type Return struct {
+	Now    uint64  // the tick of the refund
+	Latest uint64  // that of the latest take of the record, at most: Now, unless a take was ahead of the clock
+	Behind bool    // a reservation of the record may wait for its time still
+	Demand Demand  // the cost that is given back
+	Of     Receipt // of the take that it is for; the zero Receipt: of no take in particular
+}
+
+// IsKnown reports whether the receipt identifies a take.
+func (t Receipt) IsKnown() bool { return t.known }
+
 // Less returns what identifies the take when n of its tokens have been given back, which left the record in a state.
 func (t Receipt) Less(n uint64, after State) Receipt {
 	t.tick -= n * t.token
+	t.cost -= n * t.token
 	if last := t.version + 1; uint64(last)&versionMask == after.Version() {
 		t.version = uint8(after.Version()) // no other refund came between
 	}

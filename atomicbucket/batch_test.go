@@ -55,7 +55,8 @@ func (c *cell) refund(nanos int64, n uint64) {
 	var at atomicbucket.Word
 	claimed, _ := at.Claim(0)
 	live, _ := at.Commit(at.Publish(claimed), atomicbucket.Live, c.state.Payload())
-	after, _ := c.algorithm.Refund(live.Record(), c.algorithm.Ticks(nanos), c.algorithm.Quota().Demand(n), atomicbucket.Receipt{}, &at)
+	now := c.algorithm.Ticks(nanos)
+	after, _ := c.algorithm.Refund(live.Record(), atomicbucket.Return{Now: now, Latest: now, Demand: c.algorithm.Quota().Demand(n)}, &at)
 	c.write(nanos, after.Payload())
 }
 

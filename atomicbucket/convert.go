@@ -21,12 +21,10 @@ func share(part, from, to uint64, dither uint32) uint64 {
 		return math.MaxUint64
 	}
 	share, rem := bits.Div64(hi, lo, from)
-	if rem > 0 {
-		restHi, rest := bits.Mul64(rem, 1<<32)
-		wantHi, want := bits.Mul64(from, 1<<32-uint64(dither))
-		if restHi > wantHi || restHi == wantHi && rest >= want {
-			share++
-		}
+	restHi, rest := bits.Mul64(rem, 1<<32)
+	wantHi, want := bits.Mul64(from, 1<<32-uint64(dither)) // above 0
+	if restHi > wantHi || restHi == wantHi && rest >= want {
+		share++
 	}
 	return share
 }

@@ -296,12 +296,80 @@ func TestShareByHeart(t *testing.T) {
 		{2e9, time.Second, 1, "want at most 1000000000 tokens a second"},
 		{1, time.Second, 0, "burst of 0 tokens"},
 		{1, time.Second, 1<<32 + 1, "burst of 4294967297 tokens"},
-		{999_983, time.Microsecond * 1e3, 10, "rate of 999983 tokens every 1ms: it would be slower by more than a millionth on the first rate's clock, whose tick is 1.000 ns"},
-		{1, time.Hour, 626, "burst of 626 tokens at 1 tokens every 1h0m0s: on the first rate's clock want at most 625"},
+		{999_983, time.Microsecond * 1e3, 10, "rate of 999983 tokens every 1ms: it would be slower by more than a millionth on the table's clock, whose tick is 1.000 ns"},
+		// By one part of 999,999.
+		{10, 2_999_997, 10, "rate of 10 tokens every 2.999997ms: it would be slower by more than a millionth"},
+		{1, time.Hour, 626, "burst of 626 tokens at 1 tokens every 1h0m0s: on the table's clock, whose tick is 1.000 ns, want at most 625"},
 	} {
 		_, err := algorithm.Share(c.tokens, c.period, c.burst)
 		assert.ErrorContains(t, err, c.want)
 	}
 	_, err = algorithm.Share(1, time.Hour, 625)
 	assert.NoError(t, err, "the highest burst that was named")
+}
+
+// What was written by a clock that was ahead is converted at an earlier time. It is no less, however far ahead.
+func TestConvertWhatIsAhead(t *testing.T) {
+	const at = 1 << 60
+	fixed := func(limit uint64, window time.Duration) *atomicbucket.FixedWindow {
+		w, err := atomicbucket.NewFixedWindow(limit, limit, window, false)
+		require.NoError(t, err)
+		return &w
+	}
+	sliding := func(limit uint64, window time.Duration) *atomicbucket.SlidingWindow {
+		w, err := atomicbucket.NewSlidingWindow(limit, limit, window)
+		require.NoError(t, err)
+		return &w
+	}
+	for _, c := range []struct {
+		name     string
+		from, to atomicbucket.Algorithm
+		ahead    time.Duration
+		used     uint64
+		ends     time.Duration // after which it is idle
+	}{
+		{"a window that has not begun", fixed(5, time.Minute), fixed(10, time.Minute), 30 * time.Second, 10, 90 * time.Second},
+		{"a window that will be longer", fixed(5, time.Minute), fixed(10, time.Hour), 30 * time.Second, 10, 90 * time.Second},
+		{"a window that will be shorter", fixed(5, time.Minute), fixed(10, 10*time.Second), 30 * time.Second, 10, 10 * time.Second},
+		{"a window that begins later than the next can", fixed(5, time.Minute), fixed(1<<32, time.Minute), 2 * time.Hour, 1 << 32, time.Minute + 34_360_043_520},
+		{"a counter", sliding(5, time.Minute), sliding(10, time.Minute), 3 * time.Minute, 10, 4*time.Minute + 29_393_153_025},
+		{"a counter further ahead than the next can be", sliding(5, time.Minute), sliding(1<<24-1, time.Minute), 20 * time.Minute, 1<<24 - 1, 4*time.Minute + 35_393_149_448},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			record := newCell(c.from, at)
+			require.True(t, record.take(at+int64(c.ahead), 5))
+			after := record.converted(c.to, at)
+			now := c.to.Ticks(at)
+			require.Equal(t, c.used, c.to.Debt(after.state.Record(), now))
+			require.Equal(t, c.ends, c.to.Wait(at, c.to.UntilIdle(after.state, now)))
+		})
+	}
+}
+
+// A counter whose estimate is nothing stays idle, although it would not if its small part were enlarged.
+func TestConvertACounterOfNothing(t *testing.T) {
+	from, err := atomicbucket.NewSlidingWindow(10, 10, time.Minute)
+	require.NoError(t, err)
+	to, err := atomicbucket.NewSlidingWindow(1000, 1000, time.Minute)
+	require.NoError(t, err)
+	const begin = 1 << 24 * int64(time.Minute)
+	record := newCell(&from, begin)
+	require.True(t, record.take(begin, 1))
+	at := begin + int64(2*time.Minute-time.Second)
+	require.True(t, from.Idle(record.state, from.Ticks(at)))
+	require.True(t, to.Idle(record.converted(&to, at).state, to.Ticks(at)))
+}
+
+// A window that would end when no time is left is converted as well.
+func TestConvertAtTheEndOfTime(t *testing.T) {
+	from, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
+	require.NoError(t, err)
+	to, err := atomicbucket.NewFixedWindow(10, 10, time.Minute, false)
+	require.NoError(t, err)
+	const at = math.MaxInt64 - int64(time.Second)
+	record := newCell(&from, at)
+	require.True(t, record.take(at, 5))
+	after := record.converted(&to, at)
+	require.EqualValues(t, 10, to.Debt(after.state.Record(), to.Ticks(at)))
+	require.EqualValues(t, 10, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }

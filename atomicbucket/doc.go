@@ -35,11 +35,12 @@
 //	                                                 eviction (counted)          C
 //	Publish     CLAIM             TENT               the claimer only            C
 //	Commit      TENT              LIVE               any call, with its own take C
-//	Abort       TENT              FREE               any call, after a search    C
+//	Abort       TENT              FREE               any call, after a search;
+//	                                                 a sweep, a change of plan   C
 //	Move        LIVE              LIVE               any call: a take or refund  C
 //	Convert     LIVE, LIVE'       either, version+1  any call, when the plan has
-//	                                                 been changed; a refund that
-//	                                                 changes the ring            C
+//	                                                 been changed; a refund of a
+//	                                                 log, or beside others       C
 //	Free        LIVE              FREE               the sweeper, if idle; Reset H
 //
 // # The algorithms
@@ -51,7 +52,7 @@
 // will be full again. Time is counted in token ticks, a fixed fraction of a
 // token, so that costs are whole numbers and no rounding ever accumulates. A bucket that is
 // refilled in batches is the same with a clock that goes in steps. [FixedWindow],
-// [SlidingWindow] and [SlidingLog] pack a time and counts into the payload.
+// [SlidingWindow], [SlidingLog] and [Concurrency] pack a time and counts into the payload.
 //
 // # Stability
 //

@@ -94,7 +94,10 @@ func skewOf(ticks, period uint64) time.Duration {
 // apart; fits tells which would.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
-	for _, ok := fits(2*most + 1); ok && 2*most+1 < limit; _, ok = fits(2*most + 1) {
+	for {
+		if _, ok := fits(2 * most); !ok { // as large a field as for 2 * most + 1
+			break
+		}
 		most = 2*most + 1
 	}
 	return fmt.Errorf("limit of %d tokens every %v: so large a count does not fit into a word beside so short a window; want at most %d tokens", limit, window, most)
@@ -156,21 +159,26 @@ func (w *FixedWindow) Flush(Record, uint64, *Word) bool { return true }
 func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) }
 
 // Receipt returns what identifies a take: the end of its window.
-func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
-	return Receipt{after.Payload() >> w.bits, 0, nanos, uint8(after.Version()), true}
+func (w *FixedWindow) Receipt(after State, nanos int64, _ Demand) Receipt {
+	return Receipt{after.Payload() >> w.bits, 0, 0, nanos, uint8(after.Version()), true}
 }
 
 // Refund gives a cost back to the present window, unless the take was in another one. A window in which nothing is
-// taken any more is over, so that the next request begins one.
-func (w *FixedWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
-	left, taken := w.read(r.State, now)
-	if left == 0 || of.known && (!of.in(r.State) || of.tick != r.State.Payload()>>w.bits) {
+// taken any more is over, so that the next request begins one. A window that begins later than now, with a take that
+// was ahead of the clock, is given only what is known to be of it.
+func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
+	left, taken := w.read(r.State, g.Now)
+	its := left <= w.length || g.Latest == g.Now
+	if of := g.Of; of.known { // ends go round; a window of long ago may have had the same
+		its = of.tick == r.State.Payload()>>w.bits && int64(g.Now-w.Ticks(of.nanos)) <= int64(w.narrow)
+	}
+	switch {
+	case left == 0 || !its:
 		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
+	case taken <= g.Demand.Cost:
+		return at.Move(r.State, w.Full(g.Now))
 	}
-	if taken <= d.Cost {
-		return at.Move(r.State, w.Full(now))
-	}
-	return at.Move(r.State, w.pack(now+left, taken-d.Cost))
+	return at.Move(r.State, w.pack(g.Now+left, taken-g.Demand.Cost))
 }
 
 // Idle reports whether the window is over.

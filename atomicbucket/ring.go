@@ -31,7 +31,8 @@ func (r Ring) Clear(claimed State) {
 	}
 }
 
-// A log is a record of a [SlidingLog], unpacked.
+// A log is a record of a [SlidingLog], unpacked. Its state goes before its ring: what the state says is true, also
+// while the ring says something else.
 type log struct {
 	rule    *SlidingLog
 	state   State
@@ -39,6 +40,7 @@ type log struct {
 	newest  uint64 // tick of the newest request, in full; also if that was refunded
 	head    uint64 // its position in the ring
 	pending uint64 // entries that are not in the ring yet, all of the tick newest
+	kept    uint64 // so many of the newest entries count, and none behind them, whatever the ring says
 }
 
 // position returns where the entry is that is so many behind the newest.
@@ -54,7 +56,7 @@ func (g *log) tick(behind uint64) (tick uint64, ok bool) {
 	if behind < g.pending {
 		return g.newest, true
 	}
-	if g.ring == nil { // the record of a key that has one request, or none
+	if behind >= g.kept || g.ring == nil { // without a ring: the record of a key that has one request, or none
 		return 0, false
 	}
 	return g.of(g.ring[g.position(behind)].Load())
@@ -68,9 +70,6 @@ func (g *log) of(entry uint64) (tick uint64, ok bool) {
 // left returns how many ticks it is until the entry that is so many behind the newest leaves the window, 0 if it
 // has left, or there is none.
 func (g *log) left(behind, now uint64) uint64 {
-	if behind >= g.rule.size {
-		return 0
-	}
 	tick, ok := g.tick(behind)
 	if !ok {
 		return 0
@@ -78,13 +77,14 @@ func (g *log) left(behind, now uint64) uint64 {
 	return g.rule.left(tick, now)
 }
 
-// used returns how many tokens are in the window: a search by halves, since the entries leave it in the order of the
-// ring. Refunds beside it make it no less right: they only lower the number, by one at a time, so there was a moment
-// at which it was what is returned.
-func (g *log) used(now uint64) uint64 {
-	low, high := uint64(0), g.rule.size // the first low are in it, from high on none is
+// since returns how many entries are of a tick or later: a search by halves, since they are in the order of the ring,
+// and behind one that is gone all are. An exchange beside it makes it no less right: it only makes entries older, so
+// there was a moment at which the number was what is returned.
+func (g *log) since(tick uint64) uint64 {
+	low, high := uint64(0), g.kept // the first low are so late, from high on none is
 	for low < high {
-		if middle := (low + high) / 2; g.left(middle, now) > 0 {
+		middle := (low + high) / 2
+		if at, ok := g.tick(middle); ok && int64(at-tick) >= 0 {
 			low = middle + 1
 		} else {
 			high = middle
@@ -93,7 +93,17 @@ func (g *log) used(now uint64) uint64 {
 	return low
 }
 
-// flush enters in the ring what is pending. It reports false when the state is no longer what the slot holds.
+// used returns how many tokens are in the window.
+func (g *log) used(now uint64) uint64 { return g.since(now - g.rule.length + 1) }
+
+// usedAt returns how many tokens of a tick are in the window.
+func (g *log) usedAt(tick, now uint64) uint64 {
+	used := g.used(now)
+	later := min(g.since(tick+1), used)
+	return max(min(g.since(tick), used), later) - later
+}
+
+// flush enters in the ring what only the state says. It reports false when the state is no longer what the slot holds.
 func (g *log) flush(at *Word) bool {
 	want := entryOf(g.state, g.newest)
 	for behind := range g.pending {
@@ -103,7 +113,7 @@ func (g *log) flush(at *Word) bool {
 			if e == want {
 				break
 			}
-			if at.Load() != g.state { // R10
+			if at.Load() != g.state { // R10: of a request
 				return false
 			}
 			if entry.CompareAndSwap(e, want) {
@@ -111,63 +121,50 @@ func (g *log) flush(at *Word) bool {
 			}
 		}
 	}
+	return g.kept == g.rule.size || g.drop(at)
+}
+
+// drop marks the entries that are not kept as gone, the oldest first: so behind one that is gone all are, at any
+// moment. It reports false when the state is no longer what the slot holds.
+func (g *log) drop(at *Word) bool {
+	last := g.kept
+	for last < g.rule.size && g.ring[g.position(last)].Load()&entryGone == 0 {
+		last++
+	}
+	for behind := last; behind > g.kept; {
+		entry := &g.ring[g.position(behind-1)]
+		e := entry.Load()
+		if at.Load() != g.state { // R10: of a refund
+			return false
+		}
+		if e&entryGone != 0 || entry.CompareAndSwap(e, entryOf(g.state, e)|entryGone) {
+			behind--
+		}
+	}
 	return true
 }
 
-// drop takes the oldest entry out of the window and reports whether there was one: the number of tokens that are
-// used falls by one. It returns how far behind the newest it was, and its tick.
-func (g *log) drop(now uint64) (behind, tick uint64, ok bool) {
-	for {
-		used := g.used(now)
-		if used == 0 {
-			return 0, 0, false
-		}
-		entry := &g.ring[g.position(used-1)]
-		e := entry.Load()
-		tick, counts := g.of(e)
-		if counts && g.rule.left(tick, now) > 0 && entry.CompareAndSwap(e, entryOf(g.state, tick)|entryGone) {
-			return used - 1, tick, true
-		}
-	}
-}
-
-// holds reports whether a request of a tick is in the window.
-func (g *log) holds(tick, now uint64) bool {
-	used := g.used(now)
-	low, high := uint64(0), used // the first low are newer, from high on none is
-	for low < high {
-		if at, ok := g.tick((low + high) / 2); ok && at > tick {
-			low = (low+high)/2 + 1
-		} else {
-			high = (low + high) / 2
-		}
-	}
-	if low == used {
-		return false
-	}
-	at, ok := g.tick(low)
-	return ok && at == tick
-}
-
-// exchange makes good that the oldest entry was dropped in the place of one with another tick. What was dropped is in
-// hand; it goes into the place of the next newer entry, which is in hand from then on, and so on, until that is the one
-// which is to be forgotten. The entries stay in the order of the ring. At every moment, and if the call is stopped for
-// ever, the window is as full as it should be and its entries leave it no sooner than they should.
-func (g *log) exchange(behind, hand, tick uint64) {
+// exchange makes good that an entry was dropped in the place of one of another tick, which was newer. The tick of the
+// one that was dropped is in hand; it goes into the place of the next newer entry, whose tick is in hand from then on,
+// and so on, until that is the one which is to be forgotten. The entries stay in the order of the ring. At every
+// moment, and if the call is stopped for ever, the window is as full as it should be and its entries leave it no
+// sooner than they should. So it may end early, when the version is another (R10), or when it meets what it cannot
+// have left behind.
+func (g *log) exchange(behind, hand, tick uint64, at *Word) {
 	for behind > 0 && hand != tick {
 		behind--
 		entry := &g.ring[g.position(behind)]
 		for {
 			e := entry.Load()
-			at, counts := g.of(e)
-			if !counts || at == hand {
+			was, counts := g.of(e)
+			if !counts || was == hand {
 				break
 			}
-			if at > tick {
-				return // another refund has it in hand
+			if int64(was-tick) > 0 || int64(was-hand) < 0 || at.Load().Version() != g.state.Version() {
+				return // another refund or tenure, or a newer request
 			}
 			if entry.CompareAndSwap(e, entryOf(g.state, hand)) {
-				hand = at
+				hand = was
 				break
 			}
 		}

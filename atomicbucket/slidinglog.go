@@ -10,10 +10,11 @@ import (
 // lie in the window that ends with it. It is exact.
 //
 // The times stand in a ring of the limit's length behind the record. The payload is packed
-// {time of the newest request, its position in the ring, pending}: the newest request is in
-// the payload alone, and the call that takes next enters it in the ring first. So one
-// word still decides: it freezes, evicts or recycles the record with its ring. Pending is
-// how many tokens the newest request had, which all have its time.
+// {time of the newest request, its position in the ring, number, whether the number is of tokens kept}. What the last
+// change was is in the payload alone, and the call that makes the next one enters it in the ring first. So one
+// word still decides: it freezes, evicts or recycles the record with its ring. After a take the number is how
+// many tokens the newest request had, which all have its time. After a refund it is how many of the newest tokens
+// count: those behind them are gone.
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54
 // bits. Where it is more than one, a request leaves the window up to two ticks late, never
@@ -60,12 +61,12 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 
 // logTurn returns how many ticks go round in the bits that the other fields leave of the
 // payload.
-func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 2*bits.Len64(limit)) }
+func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
 
 // shortest returns the shortest window for which the ticks of the algorithm are fine enough.
 func (l *SlidingLog) shortest() time.Duration {
 	if period := time.Duration(l.clock.first(1)); period > 1 {
-		return max(period*200_000, time.Microsecond)
+		return period * 200_000
 	}
 	return time.Microsecond
 }
@@ -85,48 +86,67 @@ func (l *SlidingLog) MaxSkew() time.Duration { return l.skew }
 // Quota returns what the algorithm grants.
 func (l *SlidingLog) Quota() Quota { return Quota{1, l.tokens} }
 
-// unpack returns the record as seen at the tick now.
-func (l *SlidingLog) unpack(r Record, now uint64) log {
+// unpack makes g the record as seen at the tick now.
+func (l *SlidingLog) unpack(g *log, r Record, now uint64) {
 	s, width := uint64(r.State), l.bits
-	circle := uint64(payloadMask) >> (2 * width)
-	newest := now - (now-s>>(2*width))&circle
+	circle := uint64(payloadMask) >> (2*width + 1)
+	newest := now - (now-s>>(2*width+1))&circle
 	if ahead := circle + 1 - (now - newest); ahead <= l.narrow {
 		newest = now + ahead // now is late
 	}
-	return log{l, r.State, r.Ring, newest, s >> width & (1<<width - 1), s & (1<<width - 1)}
+	g.rule, g.state, g.ring, g.newest = l, r.State, r.Ring, newest
+	g.head = s >> (width + 1) & (1<<width - 1)
+	if last := s >> 1 & (1<<width - 1); s&1 == 0 {
+		g.pending, g.kept = last, l.size
+	} else {
+		g.pending, g.kept = 0, last
+	}
 }
 
-func (l *SlidingLog) pack(newest, head, pending uint64) (payload uint64) {
-	return newest<<(2*l.bits) | head<<l.bits | pending
+// pack returns a payload. last is what requested or kept returns.
+func (l *SlidingLog) pack(newest, head, last uint64) (payload uint64) {
+	return newest<<(2*l.bits+1) | head<<(l.bits+1) | last
 }
+
+// requested and kept return what a payload says of the last change: a request of so many tokens, or a refund that left
+// so many.
+func requested(tokens uint64) (last uint64) { return tokens << 1 }
+func kept(tokens uint64) (last uint64)      { return tokens<<1 | 1 }
 
 // left returns how many ticks it is until a request leaves the window, 0 if it has left.
 func (l *SlidingLog) left(request, now uint64) uint64 {
 	return uint64(max(int64(request+l.length-now), 0))
 }
 
-// UntilIdle returns how many ticks it is until the newest request leaves the window, or would have if it was refunded.
+// UntilIdle returns how many ticks it is until the newest request leaves the window. That is so long also if just that
+// request was given back; a log of which all was given back is idle.
 func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
-	g := l.unpack(s.Record(), now)
+	var g log
+	l.unpack(&g, s.Record(), now)
+	if g.kept == 0 {
+		return 0
+	}
 	return l.left(g.newest, now)
 }
 
-// Idle reports whether all requests have left the window.
+// Idle reports whether all requests have left the window, or were given back.
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
-// IdleFor returns for how many ticks no request has been in the window.
+// IdleFor returns how many ticks ago the newest request left the window, 0 if it is there or was given back.
 func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
-	g := l.unpack(s.Record(), now)
+	var g log
+	l.unpack(&g, s.Record(), now)
 	return now - min(g.newest+l.length, now)
 }
 
 // Full returns the payload of a log without requests.
-func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, 0) }
+func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, requested(0)) }
 
 // Take returns the payload after a request at the tick now, and whether the log admits it: whether no more than
 // the limit are in the window with it. That is so if the entry that would be one too many has left the window.
 func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
-	g := l.unpack(r, now)
+	var g log
+	l.unpack(&g, r, now)
 	ok = g.left(d.Limit-d.Cost, now) == 0
 	if g.head += d.Cost; g.head >= l.size {
 		g.head -= l.size
@@ -134,45 +154,62 @@ func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bo
 	if int64(now-g.newest) > 0 { // a log without requests may lie before the origin
 		g.newest = now
 	}
-	return l.pack(g.newest, g.head, d.Cost), ok
+	return l.pack(g.newest, g.head, requested(d.Cost)), ok
 }
 
-// Flush enters the newest request in the ring, before the one to come takes its place in the state.
+// Flush enters in the ring the last request or refund, before the one to come takes its place in the state.
 func (l *SlidingLog) Flush(r Record, now uint64, at *Word) bool {
-	g := l.unpack(r, now)
+	var g log
+	l.unpack(&g, r, now)
 	return g.flush(at)
 }
 
 // Receipt returns what identifies a take: the tick of the request.
-func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
-	return Receipt{l.unpack(after.Record(), l.Ticks(nanos)).newest, 0, nanos, uint8(after.Version()), true}
+func (l *SlidingLog) Receipt(after State, nanos int64, _ Demand) Receipt {
+	var g log
+	l.unpack(&g, after.Record(), l.Ticks(nanos))
+	return Receipt{g.newest, 0, 0, nanos, uint8(after.Version()), true}
 }
 
-// Refund takes the request that a receipt identifies out of the window, a token at a time, if it is still there; or, if
+// Refund takes tokens of the request that a receipt identifies out of the window, if they are still there; or, if
 // that is not known, the oldest tokens in it: with any other forgotten in the place of those that the refund is for,
-// more than the limit could lie in a window. It changes the version, and then the ring, an entry at a time.
-func (l *SlidingLog) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
-	g := l.unpack(r, now)
-	if !g.flush(at) {
+// more than the limit could lie in a window. The window is that of the refund's own time, also if the newest request
+// was ahead of it: what has left only by then still counts for those who come at their clock's time.
+//
+// The change of the state takes the oldest tokens out, with all that have left, and changes the version: the state of
+// a log that is refunded could be to the bit what it was before. With a receipt it then puts the times that it took
+// out in the place of those that it should have.
+func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {
+	var g log
+	now, of := what.Now, what.Of
+	l.unpack(&g, r, now)
+	used := g.used(now)
+	back := min(what.Demand.Cost, used)
+	if of.known {
+		back = min(back, g.usedAt(of.tick, now))
+	} else if what.Latest > now { // those that are ahead of the clock may have the places of what had left by then
+		back = min(back, used-min(used, g.since(now+1)))
+	}
+	if back == 0 {
+		return at.Move(r.State, r.State.Payload())
+	}
+	if !g.flush(at) { // R10
 		return 0, false
 	}
-	g.pending = 0
-	if g.state, ok = at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0)); !ok {
+	hands := make([]uint64, 0, 8) // the ticks that are taken out
+	for behind := used - back; of.known && behind < used; behind++ {
+		hand, _ := g.tick(behind)
+		hands = append(hands, hand)
+	}
+	if after, ok = at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(used-back))); !ok {
 		return 0, false
 	}
-	for range d.Cost {
-		if of.known && !g.holds(of.tick, now) {
-			break
-		}
-		behind, hand, ok := g.drop(now)
-		if !ok {
-			break
-		}
-		if of.known {
-			g.exchange(behind, hand, of.tick)
-		}
+	l.unpack(&g, Record{after, r.Ring}, now)
+	for _, hand := range hands {
+		g.exchange(g.kept, hand, of.tick, at)
 	}
-	return g.state, true
+	g.drop(at) // not needed: the next change would
+	return after, true
 }
 
 // Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
@@ -180,13 +217,15 @@ func (l *SlidingLog) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	g := l.unpack(r, now)
+	var g log
+	l.unpack(&g, r, now)
 	return g.left(d.Limit-d.Cost, now)
 }
 
 // Debt returns how many tokens are in the window.
 func (l *SlidingLog) Debt(r Record, now uint64) uint64 {
-	g := l.unpack(r, now)
+	var g log
+	l.unpack(&g, r, now)
 	return g.used(now)
 }
 
@@ -204,17 +243,22 @@ func (l *SlidingLog) Wait(nanos int64, ticks uint64) time.Duration {
 // Status returns what a client that asks for d may want to know about the record at an instant.
 func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	now := l.Ticks(nanos)
-	g := l.unpack(r, now)
+	var g log
+	l.unpack(&g, r, now)
 	for {
 		used := g.used(now)
 		status := Status{Remaining: d.Limit - min(used, d.Limit)}
+		// An exchange beside this may have made entries older since they were counted, so that they have left by now.
 		if d.Cost > status.Remaining {
-			status.RetryAfter = l.Wait(nanos, g.left(d.Limit-d.Cost, now))
+			left := g.left(d.Limit-d.Cost, now)
+			if left == 0 {
+				continue
+			}
+			status.RetryAfter = l.Wait(nanos, left)
 		}
 		if used == 0 {
 			return status
 		}
-		// A refund beside this may have dropped the oldest entry since it was counted.
 		if left := g.left(used-1, now); left > 0 {
 			status.ResetAfter = l.Wait(nanos, left)
 			return status

@@ -26,8 +26,8 @@ const MaxCount = 1<<24 - 1
 
 // NewSlidingWindow returns the algorithm of limit tokens in any window, with room for counts up
 // to most, which is not below the limit. Both are 1 to [MaxCount] and the window a microsecond to [MaxWindow], and both
-// counts and the index of the window must fit into 54 bits, with an index that goes round once in 16 minutes at
-// the most. Anything else is an error that names the value and the range.
+// counts and the index of the window must fit into 54 bits, with an index that takes at least eight minutes to
+// come round to the same number. Anything else is an error that names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
@@ -130,18 +130,19 @@ func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 }
 
 // Receipt returns what identifies a take: the index of its window.
-func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
-	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, uint8(after.Version()), true}
+func (w *SlidingWindow) Receipt(after State, nanos int64, _ Demand) Receipt {
+	return Receipt{w.read(after, uint64(nanos)).index, 0, 0, nanos, uint8(after.Version()), true}
 }
 
 // Refund gives a cost back to the window in which the take was, the present one or the one before: or, if that is not
-// known, to the present window first and what is more to the previous one.
-func (w *SlidingWindow) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
-	c, cost := w.read(r.State, now), d.Cost
-	if c.current == 0 && c.previous == 0 || of.known && !of.in(r.State) {
+// known, to the present window first and what is more to the previous one. (If a take was ahead of the clock, the
+// present window may be the record's previous one.)
+func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
+	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
+	if c.current == 0 && c.previous == 0 {
 		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
 	}
-	if !of.known || of.tick == c.index {
+	if !of.known && (c.ahead == 0 || g.Latest == g.Now) || of.known && of.tick == c.index {
 		back := min(cost, c.current)
 		c.current, cost = c.current-back, cost-back
 	}
@@ -179,17 +180,15 @@ func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns the most that may be left of a window for a previous count to weigh at
-// most so many tokens: the largest left with previous * left < (tokens+1) * window.
+// leftFor returns the most that may be left of a window for a previous count to weigh at most so many tokens, which
+// are fewer: the largest left with previous * left < (tokens+1) * window. (The quotient fits, since the window is less
+// than 2^64 and previous at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {
 		hi--
 	}
 	lo--
-	if hi >= previous {
-		return w.window
-	}
 	left, _ := bits.Div64(hi, lo, previous)
 	return left
 }

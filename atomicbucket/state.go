@@ -6,7 +6,6 @@ import "fmt"
 const (
 	PayloadBits = 54
 	VersionBits = 7
-	TagBits     = 3
 )
 
 const (

@@ -127,37 +127,48 @@ func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
 // Receipt returns what identifies a take: the tick at which the bucket is full again after it.
-func (b *TokenBucket) Receipt(after State, nanos int64, token uint64) Receipt {
-	return Receipt{after.Payload(), token, nanos, uint8(after.Version()), true}
+func (b *TokenBucket) Receipt(after State, nanos int64, d Demand) Receipt {
+	return Receipt{after.Payload(), d.Cost, d.Token, nanos, uint8(after.Version()), true}
 }
 
-// Refund gives back what the record certainly owes because of the take. Let B be the debt, and B' what it would be
-// without the take. They differ by the cost at first, and later by as much less as time passes while B' is nothing and
-// B is not.
+// Refund gives back what the record certainly owes because of the take, or of that part of it. Let B be the debt, and
+// B' what it would be without it. They differ by the cost of the part at first, and later by as much less as time
+// passes while B' is nothing and B is not. B' is at least what it would be by the rest of the take alone.
 //
+//   - The take is longer ago than any debt lasts: nothing.
 //   - Nothing was taken since, or it was given back as if it had never been: it is all of the cost.
-//   - The debt is above the limit: then others have reserved behind the take. They were told when to go, and with a
-//     lower debt the next would be told the same time as the last of them. Nothing is given.
+//   - The debt is above the limit, and a reservation may wait for its time: others have reserved behind the take. They
+//     were told when to go, and with a lower debt the next would be told the same time as the last of them. Nothing is
+//     given. (Else the debt is above the limit because of charges.)
 //   - Others took since: B' was not nothing before the tick at which the bucket was full before the take, so it is the
-//     cost less what has passed since that.
-//   - Others gave back since, too: that tick says nothing any more, so it is the cost less what has passed since the
-//     take.
+//     cost of the whole take less what has passed since that, if that is less than the part.
+//   - Others gave back since, too: that tick says nothing any more, so it is the cost of the whole take less what has
+//     passed since the take, if that is less than the part.
 //
-// Any refund but the first changes the version, so that the fourth of these can be told from the others.
-func (b *TokenBucket) Refund(r Record, now uint64, d Demand, of Receipt, at *Word) (after State, ok bool) {
-	owed := debt(r.State, now)
-	back := min(owed, d.Cost)
+// Any refund but the first changes the version, so that the last of these can be told from the others.
+//
+// All of this is as of the time of the latest take, if that is later than now: at an earlier time the bucket owes more
+// because of the take, but what has come back until then has been taken by the later one. If it is not known which take
+// is given back, nothing is.
+func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
+	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
+	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
+	if of.known {
+		passed = g.Latest - b.Ticks(of.nanos)
+	}
 	switch {
+	case int64(passed) > maxDebt:
+		back = 0
 	case of.known && of.in(r.State) && of.tick&payloadMask == r.State.Payload():
-		return at.Move(r.State, now+owed-back)
-	case owed > d.Limit+b.round:
+		return at.Move(r.State, g.Now+owed-back)
+	case g.Behind && owed > g.Demand.Limit+b.round, !of.known && g.Latest > g.Now:
 		back = 0
 	case of.known && of.in(r.State):
-		back = min(back, debt(State(of.tick), now))
+		back = min(back, debt(State(of.tick), g.Latest))
 	case of.known:
-		back = min(back, d.Cost-min(d.Cost, now-b.Ticks(of.nanos)))
+		back = min(back, of.cost-min(of.cost, passed))
 	}
-	return at.Convert(r.State, r.State.Tag(), now+owed-back)
+	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
 // Idle reports whether the bucket is full at the tick now. Having no record
@@ -187,7 +198,7 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 // ticks.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
-		wait = min(wait, time.Duration(maxBurstTicks/b.exact+1)) // more would wrap
+		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // more would wrap
 	}
 	end := nanos + min(int64(wait), math.MaxInt64-nanos)
 	d.Limit = min(d.Limit+b.Ticks(end)-b.Ticks(nanos), maxBurstTicks)

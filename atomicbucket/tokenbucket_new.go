@@ -49,7 +49,7 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 // is one.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	a, b := rate.Num(), rate.Denom()
-	if !a.IsUint64() || a.Uint64() > maxExact || !b.IsUint64() {
+	if a.Uint64() > maxExact || !b.IsUint64() { // a is at most the tokens, or their 17 digits
 		return TokenBucket{}, false
 	}
 	hi, ticks := bits.Mul64(burst, b.Uint64())
@@ -105,6 +105,11 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 // buckets: the quota of another plan. A token is rounded up to whole ticks of this
 // algorithm; a rate that would become slower by more than a millionth is an error.
 func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
+	return b.share(tokens, period, burst, 1_000_000, "a millionth")
+}
+
+// share is Share of a rate that may become slower by one part of so many, whose name is given, too.
+func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
 		return Quota{}, err
@@ -116,14 +121,20 @@ func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) 
 		token.Add(token, big.NewInt(1))
 	}
 	slower := new(big.Rat).Quo(new(big.Rat).SetInt(token), exact)
-	if !token.IsUint64() || slower.Cmp(big.NewRat(1_000_001, 1_000_000)) > 0 {
-		return Quota{}, fmt.Errorf("rate of %v tokens every %v: it would be slower by more than a millionth on the first rate's clock, whose tick is %s ns",
-			tokens, period, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3))
+	if !token.IsUint64() || slower.Cmp(big.NewRat(parts+1, parts)) > 0 {
+		return Quota{}, fmt.Errorf("rate of %v tokens every %v: it would be slower by more than %s on the table's clock, whose tick is %s ns",
+			tokens, period, part, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3))
 	}
 	if hi, all := bits.Mul64(token.Uint64(), burst); hi > 0 || all > maxBurstTicks {
-		return Quota{}, fmt.Errorf("burst of %d tokens at %v tokens every %v: on the first rate's clock want at most %d", burst, tokens, period, maxBurstTicks/token.Uint64())
+		return Quota{}, b.tooLong(tokens, period, burst, token.Uint64())
 	}
 	return Quota{token.Uint64(), other.Quota().Tokens}, nil
+}
+
+// tooLong is the error for a burst that does not fit into a record.
+func (b *TokenBucket) tooLong(tokens float64, period time.Duration, burst, token uint64) error {
+	return fmt.Errorf("burst of %d tokens at %v tokens every %v: on the table's clock, whose tick is %s ns, want at most %d",
+		burst, tokens, period, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3), maxBurstTicks/token)
 }
 
 // ticksPerNano returns how fast the algorithm's clock goes.

@@ -37,9 +37,10 @@ func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Abort decides that the tentative record is not the key's only one. Nothing
-// was charged to it. The name covers both an abort by its claimer and a kill
-// by another taker of the key: the transition is the same.
+// Abort decides that the tentative record is not the key's only one, or that the call that
+// is about to commit it shall begin again. Nothing was charged to it. The name covers an abort
+// by its claimer, a kill by another taker of the key, and an abort by a sweep or a change of plan: the
+// transition is the same.
 func (w *Word) Abort(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
@@ -50,9 +51,9 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Convert changes which of two plans a live record follows, and its bucket with it. It
-// changes the version too: a plan may be changed and changed back, and the record be to the
-// bit what it was. (So may a log that is refunded, which is why that is this transition.)
+// Convert changes which of two plans a live record follows, and its bucket with it; or the bucket alone, in a refund.
+// It changes the version, because the record may come back to what it was to the bit: when a plan is changed and
+// changed back, or when something is taken and given back.
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

@@ -19,6 +19,7 @@ require (
 	github.com/throttled/throttled/v2 v2.15.0
 	github.com/ulule/limiter/v3 v3.11.2
 	go.uber.org/ratelimit v0.3.1
+	golang.org/x/arch v0.23.0
 	golang.org/x/term v0.44.0
 	golang.org/x/time v0.15.0
 	tailscale.com v1.94.2

@@ -81,14 +81,15 @@ func TestTheNumbersOfMutantsAreTrue(t *testing.T) {
 		}
 		return all, byRule
 	}
-	text, err := os.ReadFile("correctness.md")
+	page, err := os.ReadFile("correctness.md")
 	require.NoError(t, err)
+	text := strings.Join(strings.Fields(string(page)), " ")
 	ofTheTable, rules := count("../fuzz/explore/mutants_test.go")
-	assert.Len(t, rules, 11)
+	assert.Len(t, rules, 16)
 	sentence := fmt.Sprintf("are edits that break it, %d in all.", ofTheTable)
-	assert.True(t, strings.Contains(string(text), sentence), "correctness.md should say %q", sentence)
+	assert.True(t, strings.Contains(text, sentence), "correctness.md should say %q", sentence)
 	ofTheLease, rules := count("../redislimit/internal/lease/explore_mutants_test.go")
 	sentence = fmt.Sprintf("%d edits of the lease, %d for L1, %d for L2, %d for L3, %d for L4, %d for L5, each",
 		ofTheLease, rules["L1"], rules["L2"], rules["L3"], rules["L4"], rules["L5"])
-	assert.True(t, strings.Contains(string(text), sentence), "correctness.md should say %q", sentence)
+	assert.True(t, strings.Contains(text, sentence), "correctness.md should say %q", sentence)
 }

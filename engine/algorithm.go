@@ -17,22 +17,25 @@ const (
 	AlgorithmFixedWindow
 	AlgorithmSlidingWindow
 	AlgorithmSlidingLog
+	AlgorithmConcurrency
 )
 
 var algorithmNames = [...]string{
 	NoAlgorithm: "", AlgorithmTokenBucket: "token bucket", AlgorithmBatchRefill: "batch refill",
 	AlgorithmFixedWindow: "fixed window", AlgorithmSlidingWindow: "sliding window", AlgorithmSlidingLog: "sliding log",
+	AlgorithmConcurrency: "concurrency",
 }
 
 // Algorithms returns all algorithms, the token bucket first.
 func Algorithms() []Algorithm {
 	return []Algorithm{
 		AlgorithmTokenBucket, AlgorithmBatchRefill, AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog,
+		AlgorithmConcurrency,
 	}
 }
 
 // String returns the name as it is written in a sentence: "token bucket", "batch refill", "fixed window",
-// "sliding window" or "sliding log"; "" for NoAlgorithm.
+// "sliding window", "sliding log" or "concurrency"; "" for NoAlgorithm.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {
 		return algorithmNames[a]

@@ -24,10 +24,11 @@ type Answer struct {
 // that with the longest RetryAfter: nothing passes sooner. [TakeAll] returns every limit's decision. All does not
 // allocate for up to eight limits.
 //
-// The limits are taken from one after the other, and what was taken is given back when one
-// refuses: each limit is left as if its take had never been ([Receipt.Refund]). No call waits for another, so there is
-// no order that could deadlock. The price: another request may be refused for tokens that are given back a moment
-// later, and where another has taken in between, a bucket that was nearly full may keep a part of a token.
+// The limits are taken from one after the other, and what was taken is given back when one refuses: each limit is left
+// as if its take had never been ([Receipt.Refund]). No call waits for another, so there is no order that could
+// deadlock. The price: another request may be refused for tokens that are given back a moment later, and where another
+// has taken in between, a bucket that was nearly full may keep a part of a token. A request for which another key was
+// evicted is not given back.
 //
 // No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
 // errors, and nothing is taken.
@@ -96,12 +97,13 @@ func check(requests []Request) error {
 		return fmt.Errorf("engine: All: %d requests: want 1 to %d", len(requests), maxRequests)
 	}
 	for i, r := range requests {
-		if r.Limiter == nil {
-			return fmt.Errorf("engine: All: request %d of %d has no limiter", i+1, len(requests))
+		if r.Limiter == nil || r.Limiter.table == nil {
+			return fmt.Errorf("engine: All: request %d of %d has no limiter that New made", i+1, len(requests))
 		}
 		for j, other := range requests[:i] {
 			if r.Limiter == other.Limiter && r.Key.hash == other.Key.hash {
-				return fmt.Errorf("engine: All: requests %d and %d of %d are for the same key of the same limiter", j+1, i+1, len(requests))
+				return fmt.Errorf("engine: All: requests %d and %d of %d are for the same key of the same limiter", j+1,
+					i+1, len(requests))
 			}
 		}
 	}

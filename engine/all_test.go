@@ -26,7 +26,8 @@ func TestAllOrNothing(t *testing.T) {
 	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
 	everybody := pinned(t, &now, SlidingLog(100, time.Minute))
 	ask := func(n uint64) Decision {
-		d, err := All(Request{second, second.Key("ann"), n}, Request{hour, hour.Key("ann"), n}, Request{everybody, everybody.Key(""), 1})
+		d, err := All(Request{second, second.Key("ann"), n}, Request{hour, hour.Key("ann"), n},
+			Request{everybody, everybody.Key(""), 1})
 		require.NoError(t, err)
 		return d
 	}
@@ -117,7 +118,8 @@ func TestAllInOppositeOrders(t *testing.T) {
 // A batch is the same as a loop.
 func TestTakeBatch(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	for _, policy := range []Policy{TokenBucket(PerSecond(1), 3), SlidingLog(3, time.Minute), FixedWindow(3, time.Minute)} {
+	for _, policy := range []Policy{TokenBucket(PerSecond(1), 3), SlidingLog(3, time.Minute),
+		FixedWindow(3, time.Minute)} {
 		batch, loop := pinned(t, &now, policy, HashStable()), pinned(t, &now, policy, HashStable())
 		var keys []Key
 		for i := range 500 {
@@ -131,6 +133,6 @@ func TestTakeBatch(t *testing.T) {
 		require.Zero(t, decisions[len(keys)])
 		require.NoError(t, batch.TakeBatch(nil, 1, nil))
 		require.ErrorContains(t, batch.TakeBatch(keys, 1, decisions[:9]), "500 keys and room for 9")
-		require.Zero(t, testing.AllocsPerRun(10, func() { _ = batch.TakeBatch(keys, 1, decisions) }))
+		require.Zero(t, allocations(func() { _ = batch.TakeBatch(keys, 1, decisions) }))
 	}
 }

@@ -11,6 +11,7 @@ const batchAhead = 24
 // is read once, and the keys' cache lines come from memory beside each other. A key may occur
 // more than once.
 func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
+	l.requireMade()
 	if len(decisions) < len(keys) {
 		return fmt.Errorf("engine: TakeBatch: %d keys and room for %d decisions", len(keys), len(decisions))
 	}

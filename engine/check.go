@@ -12,7 +12,7 @@ func (p Policy) Check(tiers ...Policy) error {
 	if err := checkTiers(tiers); err != nil {
 		return err
 	}
-	_, err := plan(p, tiers, nil, 0)
+	_, err := policiesOf(p, tiers).plan(nil, terms{})
 	return err
 }
 
@@ -27,7 +27,7 @@ func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err
 	}
-	plan, err := plan(p, tiers, nil, 0)
+	plan, err := policiesOf(p, tiers).plan(nil, terms{})
 	if err != nil {
 		return 0, err
 	}
@@ -43,20 +43,28 @@ func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
 // whose policy was changed before is bound by what it was made with.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
-		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from), len(to))
+		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),
+			len(to))
 	}
 	if err := checkTiers(from[1:]); err != nil {
 		return err
 	}
-	plan, err := plan(from[0], from[1:], nil, 0)
+	plan, err := policiesOf(from[0], from[1:]).plan(nil, terms{})
 	if err != nil {
 		return err
 	}
-	_, err = replan(plan.Algorithm(), from, to, 0)
+	after, err := policiesOf(from[0], from[1:]).changed(to)
+	if err != nil {
+		return err
+	}
+	_, err = after.plan(plan.Algorithm(), terms{})
 	return err
 }
 
 // table returns the configuration of the table of a limiter.
 func (c *config) table(plan *shard.Plan) shard.Config {
-	return shard.Config{Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: c.overflow, Prefault: c.prefault}
+	return shard.Config{
+		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow),
+		Prefault: c.prefault,
+	}
 }

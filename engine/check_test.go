@@ -71,7 +71,8 @@ func TestCheckChangeIsWhatSetPolicySays(t *testing.T) {
 			assert.Error(t, engine.CheckChange(from, from))
 			continue
 		}
-		for _, to := range append(checked, []engine.Policy{engine.SlidingLog(100, time.Hour), engine.SlidingLog(1, time.Hour)}) {
+		for _, to := range append(checked, []engine.Policy{engine.SlidingLog(100, time.Hour),
+			engine.SlidingLog(1, time.Hour)}) {
 			l, err := engine.New(from[0], engine.MaxKeys(1), engine.Tiers(from[1:]...))
 			require.NoError(t, err)
 			assert.Equal(t, l.SetPolicy(to[0], to[1:]...), engine.CheckChange(from, to), "%v to %v", from, to)

@@ -23,10 +23,10 @@ const (
 // made, and from then on whatever its source counts. A wall clock that is set does
 // not move it. The timeline has no negative times: it begins in 1970 and ends in 2262.
 type clock struct {
-	kind   clockKind
-	base   time.Time        // an instant, with its monotonic reading if it has one
-	origin int64            // the same instant on the timeline
-	read   func() time.Time // of clockFunc
+	kind     clockKind
+	base     time.Time // an instant, with its monotonic reading if it has one
+	origin   int64     // the same instant on the timeline
+	function toldClock // of clockFunc
 	// counter is the calibrated time stamp counter, or nil without one.
 	counter *counterClock
 	// line is the counter's current calibration if the kind is clockTSC, and else
@@ -40,9 +40,9 @@ type clock struct {
 
 // newClock returns a clock of the kind, or of the one that it falls back to.
 func newClock(kind clockKind, read func() time.Time) (*clock, error) {
-	c := &clock{kind: kind, read: read, base: time.Now(), line: new(atomic.Pointer[calibration])}
+	c := &clock{kind: kind, base: time.Now(), line: new(atomic.Pointer[calibration])}
 	if kind == clockFunc {
-		c.base = read()
+		c.base, c.function.read = read(), read
 	} else if c.counter = sharedCounter(); c.counter != nil {
 		c.base = c.counter.base
 	} else if kind == clockTSC {
@@ -55,6 +55,7 @@ func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 		c.line = &c.counter.current
 	}
 	c.origin = c.base.UnixNano()
+	c.function.latest.Store(c.origin)
 	return c, nil
 }
 
@@ -74,7 +75,7 @@ func (c *clock) nanos() int64 {
 		}
 		return c.exact()
 	}
-	return c.instant(c.read())
+	return c.told()
 }
 
 // precise returns the time by Go's monotonic clock.
@@ -107,9 +108,22 @@ func (c *clock) lateness() time.Duration {
 // instant puts t on the timeline. What lies before its beginning or after its end
 // counts as that.
 func (c *clock) instant(t time.Time) int64 {
-	d := int64(t.Sub(c.base)) // saturates at 292 years
-	if d > math.MaxInt64-c.origin {
-		return math.MaxInt64
+	if nanos, ok := c.unix(t); ok {
+		ahead := c.function.ahead.Load()
+		return min(nanos, math.MaxInt64-ahead) + ahead
 	}
-	return max(c.origin+d, 0)
+	if t.Before(c.base) {
+		return 0
+	}
+	return math.MaxInt64
+}
+
+// unix returns the nanoseconds from 1970 to t, by the monotonic clock if t and the base have its reading, and false if
+// no int64 holds them or they are negative.
+func (c *clock) unix(t time.Time) (int64, bool) {
+	d := int64(t.Sub(c.base)) // saturates at 292 years
+	if d > math.MaxInt64-c.origin || c.origin+d < 0 {
+		return 0, false
+	}
+	return c.origin + d, true
 }

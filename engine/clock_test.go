@@ -52,7 +52,8 @@ func TestSweeperInABubble(t *testing.T) {
 		l.Take("k", 5)
 		time.Sleep(time.Minute + time.Second)
 		s := l.Stats()
-		assert.EqualValues(t, []uint64{1, 0, 0}, []uint64{s.Sweeps, s.Reclaimed, s.Keys}, "there is room: the record stays")
+		assert.EqualValues(t, []uint64{1, 0, 0}, []uint64{s.Sweeps, s.Reclaimed, s.Keys},
+			"there is room: the record stays")
 		time.Sleep(time.Hour)
 		assert.EqualValues(t, 61, l.Stats().Sweeps)
 	})

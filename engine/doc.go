@@ -7,16 +7,16 @@
 //		// 429
 //	}
 //
-// [Limiter.Allow] is the cheapest question. [Limiter.Take] takes several tokens at
-// once, all or none, and answers with a [Decision]: what is left, and exactly how
-// long to wait. [Limiter.Peek] only looks, [Limiter.Refund] gives back, [Limiter.Wait]
-// waits. Each has a form that takes a [Key], for a key that is hashed once and used often.
-// [All] asks several limiters at once, [Limiter.TakeBatch] one of them for many keys,
-// [Tiers] puts users of several plans into one, and [Limiter.SetPolicy] changes its
-// numbers under traffic.
+// [Limiter.Allow] is the cheapest question. [Limiter.Take] takes several tokens at once, all or none, and answers
+// with a [Decision]: what is left, and exactly how long to wait. [Limiter.Peek] only looks, [Limiter.Refund] gives
+// back, [Limiter.Charge] takes what has happened already, [Limiter.Wait] waits. Each has a form that takes a [Key],
+// for a key that is hashed once and used often. [All] asks several limiters at once, [Limiter.TakeBatch] one of them
+// for many keys, [Tiers] puts users of several plans into one, [Limiter.Quota] makes a limit that came with a request
+// into a value that a key carries, and [Limiter.SetPolicy] changes its numbers under traffic.
 //
 // The algorithms are [TokenBucket], [BatchRefill], [FixedWindow], [SlidingWindow] and
-// [SlidingLog]. A Decision has the same meaning in each.
+// [SlidingLog]. A Decision has the same meaning in each. [Concurrency] limits what is in flight, not what comes in a
+// time: [Limiter.Enter] returns what releases it.
 //
 // # What it promises
 //
@@ -32,9 +32,9 @@
 // Lock-free: no decision waits for another goroutine, whatever that one is doing, and
 // none allocates. Decisions are linearizable, key by key.
 //
-// Honest time: a key gets at most burst + rate*t through in any time t of the
-// limiter's clock, or what its window allows. A clock that reads late makes that burst + rate * (t + lateness) in real
-// time: none does but [ClockCoarse]. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
+// Honest time: a key gets at most burst + rate*t through in any time t of the limiter's clock, or what its window
+// allows. A clock that reads late makes that burst + rate * (t + lateness) in real time: none does but [ClockCoarse],
+// and [ClockFunc] if its function does. See [ClockTSC], [ClockPrecise], [ClockCoarse] and [ClockFunc].
 //
 // Errors come from what is set up and from what may wait, never from a decision. They name
 // the value and the range.

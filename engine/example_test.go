@@ -30,7 +30,8 @@ func ExampleLimiter_Take() {
 
 	fmt.Println("allowed:", limiter.Take("key_live_42", 8).Allowed)
 	d := limiter.Take("key_live_42", 8)
-	fmt.Printf("allowed: %v, %d of %d left, retry in %v\n", d.Allowed, d.Remaining, d.Limit, d.RetryAfter.Round(time.Second))
+	fmt.Printf("allowed: %v, %d of %d left, retry in %v\n", d.Allowed, d.Remaining, d.Limit,
+		d.RetryAfter.Round(time.Second))
 	fmt.Println("never:", limiter.Take("key_live_42", 11).RetryAfter == engine.Never)
 	// Output:
 	// allowed: true
@@ -104,6 +105,70 @@ func ExampleTiers() {
 	// 1 of 3 left
 	// 98 of 100 left
 	// anna buys the plan: 48 left
+}
+
+// Limits that come with the requests: from a database, a token, an argument.
+func ExampleLimiter_Quota() {
+	limiter, _ := engine.New(engine.TokenBuckets(24 * time.Hour)) // for buckets that fill within a day
+	defer limiter.Close()
+
+	quota, _ := limiter.Quota(engine.TokenBucket(engine.PerHour(10), 10))
+	d := limiter.TakeQuota("anna", quota, 4)
+	fmt.Println("anna", d.Allowed, d.Remaining, "of", d.Limit)
+
+	unlimited, _ := limiter.Quota(engine.Unlimited())
+	fmt.Println("berta", limiter.AllowQuota("berta", unlimited))
+	fmt.Println("without a quota", limiter.Allow("anna"))
+
+	_, err := limiter.Quota(engine.TokenBucket(engine.PerDay(1), 30))
+	fmt.Println("a month does not fit:", err != nil)
+	// Output:
+	// anna true 6 of 10
+	// berta true
+	// without a quota false
+	// a month does not fit: true
+}
+
+// A quota that is kept, for many requests of a user.
+func ExampleLimiter_TakeQuota() {
+	limiter, _ := engine.New(engine.FixedWindow(5, time.Hour), engine.MaxQuota(100))
+	defer limiter.Close()
+
+	large, _ := limiter.Quota(engine.FixedWindow(100, time.Hour))
+	fmt.Println(limiter.TakeQuota("anna", large, 30).Remaining)
+	fmt.Println("by the limiter's own policy:", limiter.Take("anna", 1).Allowed)
+	// Output:
+	// 70
+	// by the limiter's own policy: false
+}
+
+// A ban is a quota like any other, and so is no limit.
+func ExampleLimiter_AllowQuota() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1))
+	defer limiter.Close()
+
+	banned, _ := limiter.Quota(engine.Blocked())
+	unlimited, _ := limiter.Quota(engine.Unlimited())
+	fmt.Println(limiter.AllowQuota("mallory", banned), limiter.AllowQuota("anna", unlimited))
+	// Output:
+	// false true
+}
+
+// What an answer cost is known when it is there. The key then owes more than its limit, and pays that back.
+func ExampleLimiter_Charge() {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(600), 600),
+		engine.ClockFunc(func() time.Time { return now }))
+	defer limiter.Close()
+
+	if limiter.Allow("anna") {
+		d, lost := limiter.Charge("anna", 1499) // tokens of a language model
+		fmt.Println(d.Allowed, d.Remaining, lost)
+		fmt.Println("again after", d.RetryAfter)
+	}
+	// Output:
+	// false 0 0
+	// again after 1m30.1s
 }
 
 // The numbers change while the limiter is used. A key that had used half of its limit has used half of the new one.

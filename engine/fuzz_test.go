@@ -143,7 +143,8 @@ func FuzzKey(f *testing.F) {
 			if !stable || len(a) <= 8 && len(b) <= 8 { // texts that collide under the stable hash can be written down
 				require.Equal(t, string(a) == string(b), ka == kb, "%q and %q", a, b)
 			}
-			requireOneBucket(t, l, ka, func(n uint64) Decision { return l.Take(string(a), n) }, func() bool { return l.Allow(string(a)) },
+			requireOneBucket(t, l, ka, func(n uint64) Decision { return l.Take(string(a), n) },
+				func() bool { return l.Allow(string(a)) },
 				func(n uint64) Decision { return l.Peek(string(a), n) }, func() { l.Reset(string(a)) })
 
 			kn := l.KeyUint64(number)
@@ -180,7 +181,8 @@ func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 
 // requireOneBucket checks that a key and its text have one bucket of two tokens, which is
 // full, and that what Peek says is what Take then does.
-func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool, peek func(uint64) Decision, reset func()) {
+func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
+	peek func(uint64) Decision, reset func()) {
 	defer l.ResetKey(k)
 	full := Decision{Allowed: true, Limit: 2, Remaining: 2}
 	require.Equal(t, full, peek(2))
@@ -192,7 +194,7 @@ func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decisio
 	require.False(t, allow())
 	empty := Decision{Limit: 2, RetryAfter: time.Hour, ResetAfter: 2 * time.Hour}
 	require.Equal(t, empty, peek(1))
-	require.Equal(t, empty, l.TakeAt(k, 1, l.clock.read()))
+	require.Equal(t, empty, l.TakeAt(k, 1, l.clock.function.read()))
 	reset()
 	require.Equal(t, full, l.PeekKey(k, 1))
 }

@@ -18,8 +18,8 @@ import (
 // The three kinds of key, text, address and number, are hashed apart: an address
 // never meets a text that has the same bytes.
 type Key struct {
-	hash uint64
-	tier uint8
+	hash  uint64
+	quota shard.Quota // zero: the limiter's own policy
 }
 
 // Tier returns the same key in another tier of the limiter: see [Tiers]. A tier that the
@@ -29,7 +29,7 @@ func (k Key) Tier(tier int) Key {
 	if tier < 0 || tier >= shard.MaxTiers {
 		tier = shard.MaxTiers - 1
 	}
-	k.tier = uint8(tier)
+	k.quota = shard.TierQuota(uint8(tier))
 	return k
 }
 
@@ -47,7 +47,8 @@ const (
 // Key returns the key of a text, of any length; the empty text is a key like any
 // other. It does not allocate.
 func (l *Limiter) Key(text string) Key {
-	if l.stable {
+	if !l.seeded {
+		l.requireMade()
 		return Key{hash: xxhash.Sum64String(text)}
 	}
 	return Key{hash: keyhash.String(seeds.text, text)}
@@ -56,7 +57,8 @@ func (l *Limiter) Key(text string) Key {
 // KeyBytes returns the same key as Key(string(text)). It does not allocate and
 // does not keep text.
 func (l *Limiter) KeyBytes(text []byte) Key {
-	if l.stable {
+	if !l.seeded {
+		l.requireMade()
 		return Key{hash: xxhash.Sum64(text)}
 	}
 	return Key{hash: keyhash.Bytes(seeds.text, text)}
@@ -67,7 +69,8 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 // the key of the address ::. It does not allocate.
 func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	b := addr.As16()
-	if l.stable {
+	if !l.seeded {
+		l.requireMade()
 		return Key{hash: xxhash.Sum64(b[:]) ^ stableAddr}
 	}
 	return Key{hash: keyhash.Bytes(seeds.addr, b[:])}
@@ -78,7 +81,8 @@ func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 func (l *Limiter) KeyUint64(n uint64) Key {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], n)
-	if l.stable {
+	if !l.seeded {
+		l.requireMade()
 		return Key{hash: xxhash.Sum64(b[:]) ^ stableNumber}
 	}
 	return Key{hash: keyhash.Bytes(seeds.number, b[:])}

@@ -12,15 +12,30 @@ import (
 // A Limiter applies one [Policy] to each of any number of keys. Make one with
 // [New]. All its methods may be called from any goroutine at any time; those that
 // decide are lock-free and do not allocate.
+//
+// The methods of a nil or a zero Limiter panic with a message that names New. Where that would cost every decision an
+// instruction they panic as any use of a nil pointer does: Allow, Take and their forms, and those that make a [Key], of
+// a nil Limiter; of a zero one those of them that are given a Key which it did not make.
 type Limiter struct {
 	table *shard.Table
 	clock *clock
 
-	stable     bool
+	seeded     bool      // keys are made by the hash with a seed; false of a zero Limiter
 	observer   *observer // nil for none
 	setting    sync.Mutex
-	policies   atomic.Pointer[[]Policy] // the policy and its tiers, written under setting
+	policies   atomic.Pointer[policies] // written under setting
+	terms      terms
 	background *background
+}
+
+// policies are those of a limiter.
+type policies struct {
+	base Policy   // the latest that says more than Unlimited or Blocked, if there was one
+	all  []Policy // the limiter's own and its tiers
+}
+
+func policiesOf(own Policy, tiers []Policy) policies {
+	return policies{own, append([]Policy{own}, tiers...)}
 }
 
 // New returns a limiter of the policy. Every bucket is full. All memory is
@@ -46,7 +61,9 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := plan(policy, c.tiers, nil, clock.lateness())
+	c.terms.lateness = clock.lateness()
+	policies := policiesOf(policy, c.tiers)
+	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +76,11 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		stable:     c.stable,
+		seeded:     !c.stable,
 		observer:   c.observer,
+		terms:      c.terms,
 		background: &background{table: table, clock: clock, interval: c.interval},
 	}
-	policies := append([]Policy{policy}, c.tiers...)
 	l.policies.Store(&policies)
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
@@ -75,6 +92,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 // coarse clock, asks the exact one. Closing twice is harmless. The error is always
 // nil; it is there for io.Closer.
 func (l *Limiter) Close() error {
+	l.requireMade()
 	l.background.halt()
 	l.background.running.Wait()
 	return nil
@@ -84,5 +102,19 @@ func (l *Limiter) Close() error {
 // full, and brings [Stats] up to date. The background sweeper does the same; call
 // Sweep when you want the numbers at once. It takes some nanoseconds a slot.
 func (l *Limiter) Sweep() {
+	l.requireMade()
 	l.table.Sweep(l.clock.nanos(), nil)
+}
+
+// requireMade panics if New did not make the limiter. The methods that take tokens do not call it: see [Limiter].
+func (l *Limiter) requireMade() {
+	if l == nil || l.table == nil {
+		panic("engine: a Limiter that is nil or zero: make it with engine.New, and look at New's error")
+	}
+}
+
+// madeKey is Key of a limiter that New made.
+func (l *Limiter) madeKey(text string) Key {
+	l.requireMade()
+	return l.Key(text)
 }

@@ -17,13 +17,14 @@ type Option func(*config) error
 type config struct {
 	maxKeys  int
 	shards   int // 0: by size and GOMAXPROCS
-	overflow shard.Overflow
+	overflow OverflowPolicy
 	stable   bool
 	prefault bool
 	interval time.Duration
 	clock    clockKind
 	read     func() time.Time
 	tiers    []Policy
+	terms    terms
 	observer *observer
 }
 
@@ -40,7 +41,8 @@ const (
 // full costs nothing: it is forgotten.
 //
 // More keys than that fit until their neighbourhood of 32 slots is full; then
-// [Overflow] decides. At MaxKeys keys that happens to about one new key in 1,600.
+// [Overflow] decides. At MaxKeys keys that happens to about one new key in 500 in a table that was just filled, and to
+// one in 1,000 or more once keys have come and gone.
 //
 // n is at least 1; what the machine's memory cannot hold is refused by New.
 func MaxKeys(n int) Option {
@@ -67,34 +69,6 @@ func Shards(n int) Option {
 	}
 }
 
-// An OverflowPolicy says what happens to a new key when all slots in which its
-// record could be are taken by keys that are not idle.
-type OverflowPolicy = shard.Overflow
-
-const (
-	// Evict forgets the record of the probe window with the least debt
-	// and counts it, with the tokens thereby forgiven, in [Stats]. A drained key
-	// is the last to go. (Slots in which other goroutines insert a key at that very moment
-	// do not count.) This is the default.
-	Evict = shard.Evict
-	// Refuse refuses the new key, and counts it.
-	Refuse = shard.Refuse
-	// Admit admits the new key without keeping a record of it, and counts it.
-	Admit = shard.Admit
-)
-
-// Overflow sets what happens to a new key that finds no room: [Evict], [Refuse] or
-// [Admit].
-func Overflow(p OverflowPolicy) Option {
-	return func(c *config) error {
-		if p > Admit {
-			return fmt.Errorf("engine: Overflow(%d): want engine.Evict, engine.Refuse or engine.Admit", p)
-		}
-		c.overflow = p
-		return nil
-	}
-}
-
 // HashStable makes keys by xxHash64 instead of by a hash with a secret seed. Keys
 // then mean the same in every process and on every machine. Use it only for keys
 // that come from people you trust: texts that collide under xxHash64 are easy to
@@ -106,7 +80,7 @@ func HashStable() Option {
 	}
 }
 
-// Tiers adds quotas beside the limiter's policy: a tier for paying users, say, and one for
+// Tiers adds limits beside the limiter's policy: a tier for paying users, say, and one for
 // partners. A key is asked for under one of them by [Key.Tier]; the first of tiers is
 // tier 1, the limiter's own policy is tier 0. Up to 14 more.
 //
@@ -149,7 +123,8 @@ func SweepInterval(d time.Duration) Option {
 }
 
 // Prefault makes [New] touch the whole table, so that the first requests do not
-// wait for the system to provide its pages.
+// wait for the system to provide its pages, huge ones if it has them. Without it a
+// table takes memory as keys come, in small pages until half of them are in use.
 func Prefault() Option {
 	return func(c *config) error {
 		c.prefault = true
@@ -170,17 +145,27 @@ func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 
 // ClockCoarse reads a word in memory that a goroutine renews every millisecond.
 // It is the cheapest clock and may be late, by a millisecond or two on an idle
-// machine and by tens of milliseconds when every processor is busy. On the limiter's
-// timeline nothing is admitted early. In real time a request that a late clock admits was made
-// later than it was charged for, so the next may pass sooner after it by that lateness: in any real time t a key gets
-// at most burst + rate * (t + lateness) through. A refusal for want of tokens whose wait is
+// machine and by tens of milliseconds when every processor is busy. A refusal for want of tokens whose wait is
 // within 100ms is checked with the exact clock before it stands, and the word renewed by that.
+//
+// On the limiter's timeline nothing is admitted early. In real time a request that a late clock admits was made
+// later than it was charged for, so the next may pass sooner after it by that lateness: in any real time t a key gets
+// at most burst + rate * (t + lateness) through, or what a window allows in t + lateness.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
 // ClockFunc makes the limiter ask now for the time. now must be safe for
 // concurrent use: every decision and the sweeper call it. Its first reading must lie
-// between 1970 and 2261. A reading earlier than the latest is harmless: it counts as
-// late. Use it in tests and for replaying.
+// between 1970 and 2261. Use it in tests and for replaying.
+//
+// now may be wrong for a while. A reading that is earlier than the latest by up to a minute counts as late: it lets
+// nothing through that the latest would refuse. If now goes back by more, the limiter's time goes on from the latest
+// reading. So a leap ahead that is taken back gives a key what the time leapt over would have given it, at most its
+// limit, once; and no key waits for the time of the leap to come again. (What begins with the clock, aligned windows,
+// batches and the windows of a sliding window counter, is then off the clock by as much as now went back.) If now then
+// goes ahead by more than a minute, that makes up first for what it went back: so readings that are wrong again and
+// again, early or late, cost what the worst of them cost, not their sum. (Time stands still so long if now was set back
+// for good, and goes unread for more than a minute.) A reading before 1970, or later than half of the time from the
+// first reading to April 2262, is not believed: time stands still until now reads another.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

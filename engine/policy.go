@@ -19,6 +19,7 @@ type Policy struct {
 	refill    uint64        // of a batch
 	window    time.Duration // or interval
 	aligned   bool
+	grant     grant
 }
 
 // TokenBucket limits each key to the rate in the long run and to burst at once.
@@ -34,7 +35,9 @@ type Policy struct {
 // whole number of nanoseconds apart, or of halves, thirds, ... sixteenths of one,
 // with a burst up to what comes back in 39 hours at the least: 100/s, 10/m and 60/s
 // are such rates, 97/s is not. All others are never early and late by at most two
-// nanoseconds, or by one 2^18th of a token where that is longer.
+// nanoseconds, or by one 2^18th of a token where that is longer. They charge an idle key from the end of the present
+// nanosecond on, or of that longer time. Until then a part of a token is missing: at 97/s with burst 10 the first
+// request sees 8 remaining, one a moment later 8 again, and then 7, and of ten in one nanosecond the last waits.
 func TokenBucket(rate Rate, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmTokenBucket, rate: rate, limit: burst}
 }
@@ -55,9 +58,13 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 // through in a moment at the edge (aligned: twice the limit). 16 bytes a slot, 27 a key ([MaxKeys]).
 //
 // limit is 1 to 2^32 and window 1µs to 365 days; a limit in the millions needs a window
-// of seconds, one in the billions of a minute, and an error says so. A window is exact to the
-// nanosecond where the limit and the window are not both large, and else longer by less than
-// a hundred-thousandth.
+// of seconds, one in the billions of a minute, and an error says so.
+//
+// A window is exact to the nanosecond if it is aligned, and else if the limit has d binary digits, up to 15 (32,767),
+// and the window is at most 2^(51-d) ns: 4.8 hours for 100, 36 minutes for 1,000. Up to twice that length it ends less
+// than 4 ns late, up to four times less than 8 ns, and so on; a higher limit has coarser times, too. It is never
+// shorter, and late by less than a hundred-thousandth. [Policy.Precision] tells how much. Of several [Tiers] the
+// largest limit counts.
 func FixedWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmFixedWindow, limit: limit, window: window}
 }
@@ -92,8 +99,13 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 //
 // limit is 1 to 4,096, and what the machine's memory can hold for that many keys; window
 // 1µs to 365 days; a limit above some hundreds needs a window of a second or more, and an
-// error says so. A time is exact to the nanosecond where the limit and the window are not
-// both large, and else a request leaves the window late by less than a hundred-thousandth of it.
+// error says so.
+//
+// It is exact to the nanosecond if the limit has d binary digits, up to 7 (127), and the window is at most 2^(50-2d)
+// ns: 4.8 hours for 5, 73 minutes for 10, 68 seconds for 100. Up to twice that length a request leaves the window less
+// than 4 ns late, up to four times less than 8 ns, and so on; a higher limit has coarser times, too. It never leaves
+// early, and late by less than a hundred-thousandth of the window. [Policy.Precision] tells how much. Of several
+// [Tiers] the largest limit counts.
 //
 // [Limiter.SetPolicy] may change the limit to any that is not above the largest at New, of
 // all tiers, and the window, if it is not much longer than at New. The requests in the log stay
@@ -108,6 +120,14 @@ func (p Policy) String() string {
 	if p.aligned {
 		aligned = ", aligned"
 	}
+	switch p.grant {
+	case grantsAll:
+		return "unlimited"
+	case grantsNone:
+		return "blocked"
+	case grantsQuotas:
+		return fmt.Sprintf("token buckets of up to %v%s", p.window, aligned)
+	}
 	switch p.algorithm {
 	case NoAlgorithm:
 		return "no policy"
@@ -117,6 +137,8 @@ func (p Policy) String() string {
 		return fmt.Sprintf("%s %d/%v burst %d%s", name, p.refill, p.window, p.limit, aligned)
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog:
 		return fmt.Sprintf("%s %d/%v%s", name, p.limit, p.window, aligned)
+	case AlgorithmConcurrency:
+		return fmt.Sprintf("%s %d, forgotten after %v%s", name, p.limit, p.window, aligned)
 	}
 	panic(p.unknown())
 }
@@ -124,14 +146,17 @@ func (p Policy) String() string {
 // unknown is what a switch over all algorithms says of one that it has forgotten.
 func (p Policy) unknown() string { return fmt.Sprintf("engine: no case for algorithm %d", p.algorithm) }
 
-// Algorithm returns the policy's algorithm; NoAlgorithm of the zero Policy.
+// Algorithm returns the policy's algorithm; NoAlgorithm of the zero Policy, [Unlimited] and [Blocked].
 func (p Policy) Algorithm() Algorithm { return p.algorithm }
 
 // Rate returns how fast the policy gives tokens back: the limit in a window, of those that have windows; the zero Rate
-// for the zero Policy.
+// for the zero Policy, those without numbers, and [Concurrency], which does not give back by time.
 func (p Policy) Rate() Rate {
+	if p.grant != grantsLimit {
+		return Rate{}
+	}
 	switch p.algorithm {
-	case NoAlgorithm:
+	case NoAlgorithm, AlgorithmConcurrency:
 		return Rate{}
 	case AlgorithmTokenBucket:
 		return p.rate
@@ -146,13 +171,22 @@ func (p Policy) Rate() Rate {
 // IsAligned reports whether the windows are those of the clock: see [Policy.Aligned].
 func (p Policy) IsAligned() bool { return p.aligned }
 
-// Limit returns the most that a key can have: the burst of a bucket, the tokens of a window.
-func (p Policy) Limit() uint64 { return p.limit }
+// Limit returns the most that a key can have: the burst of a bucket, the tokens of a window, what may be in
+// flight; 2^64-1 if it is [Unlimited].
+func (p Policy) Limit() uint64 {
+	if p.grant == grantsAll {
+		return math.MaxUint64
+	}
+	return p.limit
+}
 
 // Window returns the time in which a key that has used up its whole limit gets it back: the
-// window, or the time that a bucket takes to fill. It is 0 for the zero Policy and ends at 292
-// years, the longest Duration there is.
+// window, or the time that a bucket takes to fill; the longest of [Concurrency]. It is 0 for the zero Policy and those
+// without numbers, and ends at 292 years, the longest Duration there is.
 func (p Policy) Window() time.Duration {
+	if p.grant != grantsLimit {
+		return 0
+	}
 	switch p.algorithm {
 	case NoAlgorithm:
 		return 0
@@ -163,7 +197,7 @@ func (p Policy) Window() time.Duration {
 			return 0
 		}
 		return duration(float64((p.limit-1)/p.refill+1) * float64(p.window))
-	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog:
+	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog, AlgorithmConcurrency:
 		return p.window
 	}
 	panic(p.unknown())
@@ -177,11 +211,19 @@ func duration(nanos float64) time.Duration {
 	return time.Duration(math.Round(nanos))
 }
 
+// Algorithm returns the algorithm of the limiter, which [Limiter.SetPolicy] cannot change: also while its policy is
+// [Unlimited] or [Blocked]. It is NoAlgorithm of a limiter that New made with one of these.
+func (l *Limiter) Algorithm() Algorithm {
+	l.requireMade()
+	return l.policies.Load().base.algorithm
+}
+
 // Policy returns the policy of a tier, 0 for the limiter's own, as it was given to [New] or by the
 // latest [Limiter.SetPolicy]; the zero Policy for a tier that the limiter does not have. It is
 // lock-free and does not allocate.
 func (l *Limiter) Policy(tier int) Policy {
-	policies := *l.policies.Load()
+	l.requireMade()
+	policies := l.policies.Load().all
 	if tier < 0 || tier >= len(policies) {
 		return Policy{}
 	}
@@ -194,9 +236,20 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
+	switch {
+	case p.isFixed():
+		algorithm, err = boxed(atomicbucket.NewTicks(fixedTable))
+		return algorithm, err
+	case p.grant == grantsQuotas:
+		if algorithm, err = boxed(atomicbucket.NewTicks(p.window)); err != nil {
+			err = fmt.Errorf("engine: %v: %w", p, err)
+		}
+		return algorithm, err
+	}
 	switch p.algorithm {
 	case NoAlgorithm:
-		return nil, errors.New("engine: the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
+		return nil, errors.New("engine: the zero Policy limits nothing: " +
+			"want engine.TokenBucket(rate, burst) or one of its siblings")
 	case AlgorithmTokenBucket:
 		algorithm, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
 	case AlgorithmBatchRefill:
@@ -207,6 +260,8 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 		algorithm, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
 	case AlgorithmSlidingLog:
 		algorithm, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
+	case AlgorithmConcurrency:
+		algorithm, err = boxed(atomicbucket.NewConcurrency(p.limit, most, p.window))
 	default:
 		panic(p.unknown())
 	}
@@ -223,15 +278,25 @@ func boxed[T any, P interface {
 	return P(&algorithm), err
 }
 
-// plan checks a policy and those of further tiers, and makes a plan of them: for a table whose records were made by
-// the algorithm before, or for a new one if that is nil.
-func plan(p Policy, tiers []Policy, before atomicbucket.Algorithm, lateness time.Duration) (*shard.Plan, error) {
-	most := p.limit
+// plan checks policies, the limiter's own and those of its tiers, and makes a plan of them: for a table whose records
+// were made by the algorithm before, or for a new one if that is nil. The algorithm is that of base.
+func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
+	p, tiers, most := ps.all[0], ps.all[1:], ps.base.limit
 	for _, tier := range tiers {
 		most = max(most, tier.limit)
 	}
-	algorithm, err := p.build(most)
-	if err != nil {
+	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
+		most = max(most, terms.maxQuota)
+		if limits := max(terms.maxDebt, 1); most > math.MaxUint64/limits {
+			return nil, fmt.Errorf("engine: %v: MaxDebt(%d): so large a count does not fit into a word", ps.base, limits)
+		} else {
+			most *= limits
+		}
+	}
+	algorithm, err := ps.base.build(most)
+	if err != nil && most > ps.base.limit && terms.maxDebt > 1 {
+		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, most)
+	} else if err != nil {
 		return nil, err
 	}
 	if before != nil {
@@ -241,21 +306,48 @@ func plan(p Policy, tiers []Policy, before atomicbucket.Algorithm, lateness time
 	}
 	quotas := make([]atomicbucket.Quota, len(tiers))
 	for i, tier := range tiers {
-		if quotas[i], err = p.tier(algorithm, tier); err != nil {
+		if quotas[i], err = ps.base.tier(algorithm, tier); err != nil {
 			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
 		}
 	}
-	return shard.NewPlan(algorithm, lateness, quotas...)
+	plan, err := shard.NewPlan(algorithm, terms.lateness, quotas...)
+	if err != nil {
+		return nil, err
+	}
+	if err := terms.apply(plan, ps); err != nil {
+		return nil, err
+	}
+	for i, policy := range ps.all {
+		switch policy.grant {
+		case grantsLimit:
+		case grantsAll:
+			plan.SetTier(uint8(i), shard.Unlimited())
+		case grantsNone, grantsQuotas:
+			plan.SetTier(uint8(i), shard.Blocked())
+		}
+	}
+	return plan, nil
+}
+
+// terms are what a limiter brings to every plan of its policies.
+type terms struct {
+	lateness time.Duration // of its clock
+	maxQuota uint64        // of a window or log, 0 for no more than its policies have
+	maxDebt  uint64        // in limits, 0 for what is usual
+	refusals RefusalCharge
 }
 
 // tier returns what a tier grants under the algorithm of p.
 func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
-	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.algorithm == AlgorithmTokenBucket && tier.algorithm == AlgorithmTokenBucket && !tier.aligned {
+	if tier.isFixed() {
+		return atomicbucket.Quota{Token: 1}, nil
+	}
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.isTokenBucket() && tier.algorithm == AlgorithmTokenBucket && tier.grant == grantsLimit && !tier.aligned {
 		return bucket.Share(tier.rate.tokens, tier.rate.period, tier.limit)
 	}
 	same := p
 	same.limit = tier.limit
-	if tier != same || tier.algorithm == AlgorithmTokenBucket {
+	if tier != same || p.isTokenBucket() {
 		return atomicbucket.Quota{}, fmt.Errorf("want %v with another limit", p)
 	}
 	_, err := tier.build(max(p.limit, tier.limit))

@@ -68,7 +68,8 @@ func ParseRate(s string) (Rate, error) {
 	}
 	per, ok := parsePeriod(period)
 	if !ok {
-		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a period: want ms, s, m, h, d or a duration such as 1500ms", s, period)
+		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a period: "+
+			"want ms, s, m, h, d or a duration such as 1500ms", s, period)
 	}
 	if err := atomicbucket.CheckRate(tokens, per); err != nil {
 		return Rate{}, fmt.Errorf("engine: rate %q: %w", s, err)
@@ -95,6 +96,9 @@ func (r Rate) Tokens() float64 { return r.tokens }
 
 // Period returns the time in which the rate gives its [Rate.Tokens].
 func (r Rate) Period() time.Duration { return r.period }
+
+// PerSecond returns how many tokens come back in a second.
+func (r Rate) PerSecond() float64 { return r.tokens / r.period.Seconds() }
 
 // String writes the rate in the form that [ParseRate] reads.
 func (r Rate) String() string {

@@ -78,7 +78,8 @@ func TestRateString(t *testing.T) {
 // FuzzParseRate: whatever is accepted makes a limiter, and is written in a form that
 // is read as the same rate.
 func FuzzParseRate(f *testing.F) {
-	for _, s := range []string{"100/s", "10/1500ms", "1/1h30m", "0.5/d", "1e9/s", "x", "1/", "-1/s", "1e-300/ms", "9/65535d"} {
+	for _, s := range []string{"100/s", "10/1500ms", "1/1h30m", "0.5/d", "1e9/s", "x", "1/", "-1/s", "1e-300/ms",
+		"9/65535d"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -97,7 +98,8 @@ func FuzzParseRate(f *testing.F) {
 
 // A rate goes through files and flags as the text that people write.
 func TestRateAsText(t *testing.T) {
-	for text, want := range map[string]Rate{"100/s": PerSecond(100), "10/1500ms": Per(10, 1500*time.Millisecond), "1/7d": Per(1, 7*24*time.Hour)} {
+	for text, want := range map[string]Rate{"100/s": PerSecond(100), "10/1500ms": Per(10, 1500*time.Millisecond),
+		"1/7d": Per(1, 7*24*time.Hour)} {
 		var got Rate
 		require.NoError(t, got.UnmarshalText([]byte(text)))
 		assert.Equal(t, want, got)
@@ -113,5 +115,11 @@ func TestRateAsText(t *testing.T) {
 	for _, bad := range []Rate{{}, PerSecond(-1), PerSecond(2e9), PerSecond(math.NaN())} {
 		_, err := bad.MarshalText()
 		require.ErrorContains(t, err, "engine: rate "+bad.String())
+	}
+}
+
+func TestRatePerSecond(t *testing.T) {
+	for rate, want := range map[Rate]float64{PerSecond(97): 97, PerMinute(30): 0.5, Every(time.Millisecond): 1000} {
+		assert.Equal(t, want, rate.PerSecond())
 	}
 }

@@ -4,44 +4,49 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
 
-// Refund gives n tokens back to the key: for a request that was admitted and then cost
-// less, or nothing. What was not taken is not given: a key never has more than the limit. It
-// is shorthand for RefundKey(l.Key(key), n).
+// Refund gives n tokens back to the key: for a request that was admitted and then cost less, or nothing. What was not
+// taken is not given: a key never has more than the limit. It is shorthand for RefundKey(l.Key(key), n).
 //
 // It does not say which request the tokens are for. So it gives back what is certain never to let through more than the
 // limit of those that are not given back, if the request was in the present window of a fixed window, and in the
-// present window or the one before of a sliding window counter; a sliding window log forgets the oldest
-// requests in the window. While reservations ([Limiter.Reserve]) wait for their time a bucket takes nothing back. To
-// give back just what one request took, and all that it may, take with [Limiter.TakeReceipt].
-func (l *Limiter) Refund(key string, n uint64) { l.RefundKey(l.Key(key), n) }
+// present window or the one before of a sliding window counter; a sliding window log forgets the oldest requests in the
+// window. Of a token bucket that is certain at once: later, what has come back by itself and was taken by others is
+// given back once more. While reservations ([Limiter.Reserve]) wait for their time a bucket that owes more than its
+// limit takes nothing back, and while a request that was made ahead of the clock ([Limiter.TakeAt], up to [MaxLead]) is
+// ahead of it still, no bucket takes anything back, and no window or log what that request took. What is in flight
+// ([Concurrency]) leaves, beginning with what would be forgotten first. To give back just what one request took, and
+// all that it may, take with [Limiter.TakeReceipt].
+func (l *Limiter) Refund(key string, n uint64) { l.RefundKey(l.madeKey(key), n) }
 
 // RefundKey is [Limiter.Refund] for a key that is hashed already.
 func (l *Limiter) RefundKey(k Key, n uint64) {
+	l.requireMade()
 	if n > 0 {
-		l.table.Refund(l.table.Find(k.hash), l.clock.surely(), n, k.tier, atomicbucket.Receipt{})
+		l.table.RefundQuota(l.table.Find(k.hash), l.clock.latest, n, k.quota, shard.Receipt{})
 	}
 }
 
 // RefundAt is RefundKey at a time that the caller supplies: see [Limiter.TakeAt]. At a time that is further ahead than
 // [MaxLead] nothing is given back, and that is an error.
 func (l *Limiter) RefundAt(k Key, n uint64, now time.Time) error {
+	l.requireMade()
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
 		return tooEarly("RefundAt", now, early)
 	}
 	if n > 0 {
-		l.table.RefundAt(l.table.Find(k.hash), nanos, clock, n, k.tier, atomicbucket.Receipt{})
+		l.table.RefundAt(l.table.Find(k.hash), nanos, clock, n, k.quota, shard.Receipt{})
 	}
 	return nil
 }
 
 // tooEarly is the error for a time that is too far ahead.
 func tooEarly(verb string, now time.Time, early time.Duration) error {
-	return fmt.Errorf("engine: %s(%v): that is %v ahead of the limiter's clock: want at most %v", verb, now, early+MaxLead, MaxLead)
+	return fmt.Errorf("engine: %s(%v): that is %v ahead of the limiter's clock: want at most %v", verb, now,
+		early+MaxLead, MaxLead)
 }
 
 // A Receipt is for what one take took: see [Limiter.TakeReceipt]. The zero Receipt is for nothing. It is not safe for
@@ -50,7 +55,7 @@ type Receipt struct {
 	limiter *Limiter
 	key     Key
 	n       uint64 // tokens that have not been given back
-	of      atomicbucket.Receipt
+	of      shard.Receipt
 }
 
 // TakeReceipt is [Limiter.TakeKey] with a receipt for what was taken, by which it can be given back later. It does not
@@ -63,8 +68,16 @@ func (l *Limiter) TakeReceipt(k Key, n uint64) (Decision, Receipt) {
 
 func (l *Limiter) takeReceipt(a *Answer, k Key, n uint64) {
 	a.Receipt = Receipt{}
-	if o := l.take(&a.Decision, k, n); o.Plan != nil && o.Verdict == shard.Admitted {
-		a.Receipt = Receipt{l, k, n, o.Receipt(k.tier)}
+	ends := l.table.Ends(l.table.Find(k.hash))
+	o := l.take(&a.Decision, k, n)
+	a.Receipt.enter(l, &o, k, n, ends)
+}
+
+// enter makes r the receipt of a take, if that took anything.
+func (r *Receipt) enter(l *Limiter, o *shard.Outcome, k Key, n uint64, ends shard.Ends) {
+	if o.Plan != nil && o.Verdict == shard.Admitted {
+		r.limiter, r.key, r.n = l, k, n
+		r.of.Enter(o, n, k.quota, ends)
 	}
 }
 
@@ -78,11 +91,15 @@ func (l *Limiter) takeReceipt(a *Answer, k Key, n uint64) {
 //     is over, and the next request begins one.
 //   - A sliding window counter gives back to the window in which the take was.
 //   - A sliding window log forgets just this request.
-//   - A key that was forgotten or reset, and a limiter whose policy was changed since, gives back nothing; a log does.
+//   - A key that was reset or evicted since gives back nothing. (Resets and evictions are counted for some hundred keys
+//     together. So where keys are evicted all the time, a key that was not may give back nothing, too, and so may a
+//     request for which another key was evicted.)
+//   - A limiter whose policy was changed since gives back nothing; a log does.
+//   - What is in flight ([Concurrency]) leaves, also after a change of the policy and after evictions of other keys.
 func (r *Receipt) Refund(n uint64) {
 	if n = min(n, r.n); n > 0 {
 		l := r.limiter
-		o := l.table.Refund(l.table.Find(r.key.hash), l.clock.surely(), n, r.key.tier, r.of)
+		o := l.table.RefundQuota(l.table.Find(r.key.hash), l.clock.latest, n, r.key.quota, r.of)
 		r.n, r.of = r.n-n, r.of.Less(n, o.State)
 	}
 }

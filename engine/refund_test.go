@@ -137,13 +137,29 @@ type granted struct {
 	n  uint64
 }
 
+// TestARefundBehindATimeAhead (I1): a request was made at a time ahead of the clock, at which another had left the
+// window of a log. A refund by the clock does not forget that one: it is in the window of those who come now.
+func TestARefundBehindATimeAhead(t *testing.T) {
+	l, h := newLimiter(t, SlidingLog(3, time.Second))
+	k, begun := l.Key("k"), h.now()
+	require.True(t, l.TakeKey(k, 1).Allowed)
+	h.advance(300 * time.Millisecond)
+	require.True(t, l.TakeKey(k, 1).Allowed)
+	h.advance(400 * time.Millisecond)
+	require.True(t, l.TakeAt(k, 1, begun.Add(1100*time.Millisecond)).Allowed)
+	l.RefundKey(k, 1)
+	require.True(t, l.TakeKey(k, 1).Allowed, "the third in this second that is not given back")
+	require.False(t, l.TakeKey(k, 1).Allowed, "the fourth")
+}
+
 // TestReceiptsNeverLetThroughMoreThanTheLimit (I1): takes and refunds of any of them at any time, of every algorithm.
 // What was taken and not given back is within the limit in every window, as if the rest had never been.
 func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	const limit, length = 7, 70 * time.Second
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(Per(limit, length), limit), "rounded": TokenBucket(Per(limit, length+1), limit),
-		"log": SlidingLog(limit, length), "fixed": FixedWindow(limit, length), "aligned": FixedWindow(limit, length).Aligned(),
+		"log": SlidingLog(limit, length), "fixed": FixedWindow(limit, length),
+		"aligned": FixedWindow(limit, length).Aligned(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(3000) {
@@ -184,7 +200,8 @@ func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 }
 
 // requireWithin requires that so many tokens may have been taken between two instants.
-func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length time.Duration, from, to int64, seed uint64) {
+func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length time.Duration, from, to int64,
+	seed uint64) {
 	t.Helper()
 	switch name {
 	case "bucket", "rounded":
@@ -212,10 +229,12 @@ func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 			require.True(t, empty.Allow("k"))
 			answers := make([]Answer, 3)
 			other, _ := newLimiter(t, a.policy(5))
-			allowed, err := TakeAll([]Request{{l, l.Key("k"), 3}, {empty, empty.Key("k"), 1}, {other, other.Key("k"), 2}}, answers)
+			allowed, err := TakeAll([]Request{{l, l.Key("k"), 3}, {empty, empty.Key("k"), 1},
+				{other, other.Key("k"), 2}}, answers)
 			require.NoError(t, err)
 			require.False(t, allowed)
-			require.Equal(t, []bool{true, false, true}, []bool{answers[0].Decision.Allowed, answers[1].Decision.Allowed, answers[2].Decision.Allowed})
+			require.Equal(t, []bool{true, false, true}, []bool{answers[0].Decision.Allowed, answers[1].Decision.Allowed,
+				answers[2].Decision.Allowed})
 			require.Equal(t, l.Peek("fresh", 3), answers[0].Decision)
 			require.Equal(t, empty.Peek("k", 1), answers[1].Decision)
 			require.Equal(t, other.Peek("fresh", 2), answers[2].Decision)

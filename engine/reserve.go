@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/pause"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -18,6 +19,8 @@ var (
 	ErrTooLong = errors.New("the wait would be too long")
 	// ErrNotTokenBucket: only tokens of a bucket can be taken ahead.
 	ErrNotTokenBucket = errors.New("not a token bucket")
+	// ErrInFlight: tokens of [Concurrency] come back when they are released, and no wait is known that brings them.
+	ErrInFlight = errors.New("a limit in flight has nothing to wait for")
 )
 
 // A Reservation is tokens that were taken ahead of their time. It may be used from any goroutine.
@@ -37,7 +40,7 @@ func (r *Reservation) Delay() time.Duration { return r.delay }
 // between them. So a queue from which all but the last go away is no shorter, and Cancel never lets two go at one
 // time. Cancelling twice is harmless.
 func (r *Reservation) Cancel() {
-	if !r.done.Swap(true) && r.receipt.n > 0 && r.receipt.limiter.clock.surely() < r.until {
+	if !r.done.Swap(true) && r.receipt.n > 0 && r.receipt.limiter.clock.latest() < r.until {
 		r.receipt.Refund(r.receipt.n)
 	}
 }
@@ -51,14 +54,15 @@ func (r *Reservation) Cancel() {
 // meanwhile. The line is never longer than 2^51 ticks of the bucket, burst included: 26
 // days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; then the reservation is nil. A
-// reservation is allocated, 88 bytes.
+// The error is [ErrNever], [ErrTooLong], [ErrNotTokenBucket] or [ErrInFlight], with the numbers; then the reservation
+// is nil. A reservation is allocated, 112 bytes.
 func (l *Limiter) Reserve(key string, n uint64, longest time.Duration) (*Reservation, error) {
-	return l.ReserveKey(l.Key(key), n, longest)
+	return l.ReserveKey(l.madeKey(key), n, longest)
 }
 
 // ReserveKey is [Limiter.Reserve] for a key that is hashed already.
 func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservation, error) {
+	l.requireMade()
 	r := &Reservation{}
 	nanos := l.clock.surely()
 	if err := l.reserve(r, k, n, nanos, nanos, longest); err != nil {
@@ -70,6 +74,7 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservati
 // ReserveAt is ReserveKey at a time that the caller supplies: see [Limiter.TakeAt]. A time that is further ahead than
 // [MaxLead] is an error, and nothing is taken.
 func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, longest time.Duration) (*Reservation, error) {
+	l.requireMade()
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
 		return nil, tooEarly("ReserveAt", now, early)
@@ -82,26 +87,31 @@ func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, longest time.Duratio
 }
 
 func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, longest time.Duration) error {
+	if l.table.Plan().InFlight() {
+		return ErrInFlight
+	}
 	if !l.table.Buckets() {
 		return ErrNotTokenBucket
 	}
 	if n == 0 {
 		return nil
 	}
-	o := l.table.ReserveAt(l.table.Find(k.hash), nanos, clock, n, k.tier, max(longest, 0))
+	place := l.table.Find(k.hash)
+	ends := l.table.Ends(place)
+	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(longest, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
-		return fmt.Errorf("%w of %d", ErrNever, o.Plan.Quota(k.tier).Tokens)
+		return fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
 	case shard.Admitted:
-		r.delay = later(o.At-nanos, o.Overdrawn(k.tier))
+		r.delay = later(o.At-nanos, o.OverdrawnOf(k.quota))
 		r.until = nanos + int64(r.delay)
-		r.receipt = Receipt{l, k, n, o.Receipt(k.tier)}
+		r.receipt.enter(l, &o, k, n, ends)
 		return nil
-	case shard.Unrecorded: // nothing was taken
+	case shard.Unrecorded, shard.UnlimitedQuota: // nothing was taken
 		return nil
 	}
 	var d Decision
-	l.decide(&d, k, o, o.Plan.Status(o.State, o.At, n, k.tier), nanos, n)
+	l.decide(&d, k, o, o.Plan.StatusOf(o.State, o.At, n, k.quota), nanos, n)
 	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
 }
 
@@ -113,15 +123,16 @@ func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, l
 //
 // On a token bucket waiters are served in the order in which they came: Wait reserves
 // ([Limiter.Reserve]). On the other algorithms a waiter asks again when its tokens should be there,
-// and another request may have been faster.
+// and another request may have been faster. On [Concurrency] it is an error, [ErrInFlight].
 //
 // It waits in real time, so the limiter's clock should go with that: not [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
-	return l.WaitKey(ctx, l.Key(key), n)
+	return l.WaitKey(ctx, l.madeKey(key), n)
 }
 
 // WaitKey is [Limiter.Wait] for a key that is hashed already.
 func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
+	l.requireMade()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -144,7 +155,7 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		} else if r.delay == 0 {
 			return nil
 		}
-		if err := sleep(ctx, r.delay); err != nil {
+		if err := pause.For(ctx, r.delay); err != nil {
 			r.Cancel()
 			return err
 		}
@@ -166,16 +177,4 @@ func (l *Limiter) ask(k Key, n uint64, longest time.Duration) (time.Duration, er
 		return 0, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
 	}
 	return d.RetryAfter, nil
-}
-
-// sleep waits for a time or until the context is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -60,7 +60,8 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, limit))
 			now := time.Unix(1_700_000_000, 123)
 			const window = 60 * time.Second
-			l, err := New(SlidingLog(limit, window), MaxKeys(100), ClockFunc(func() time.Time { return now }), SweepInterval(24*time.Hour))
+			l, err := New(SlidingLog(limit, window), MaxKeys(100), ClockFunc(func() time.Time { return now }),
+				SweepInterval(24*time.Hour))
 			require.NoError(t, err)
 			defer l.Close()
 			m := &logModel{limit: limit, window: window}

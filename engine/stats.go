@@ -15,11 +15,13 @@ type Stats struct {
 	Forgiven   uint64 // tokens that those still owed, each key's rounded up
 	NoRoom     uint64 // requests refused because there was no slot (Refuse)
 	Unrecorded uint64 // requests admitted without a record (Admit)
+	Forgotten  uint64 // tokens that were never given back ([Concurrency]): counted when their key enters or is swept
 	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 }
 
 // Stats returns the limiter's statistics. It reads a few words for each shard.
 func (l *Limiter) Stats() Stats {
+	l.requireMade()
 	s := l.table.Stats()
 	return Stats{
 		Keys:       s.Live,
@@ -32,6 +34,7 @@ func (l *Limiter) Stats() Stats {
 		Forgiven:   s.Forgiven,
 		NoRoom:     s.NoRoom,
 		Unrecorded: s.Unrecorded,
+		Forgotten:  s.Forgotten,
 		Retries:    s.Retries,
 	}
 }

@@ -36,7 +36,7 @@ func (b *background) start() {
 // halt makes the goroutines stop and does not wait for them.
 func (b *background) halt() { b.stopOnce.Do(func() { close(b.stop) }) }
 
-// sweep makes a pass over the table every interval.
+// sweep makes a pass over the table every interval, and puts it into huge pages once it is in use.
 func (b *background) sweep() {
 	ticker := time.NewTicker(b.interval)
 	defer ticker.Stop()
@@ -44,6 +44,15 @@ func (b *background) sweep() {
 	defer recalibrate.Stop()
 	rest := time.NewTimer(sweepRest)
 	defer rest.Stop()
+	pause := func() bool {
+		rest.Reset(sweepRest)
+		select {
+		case <-rest.C:
+			return true
+		case <-b.stop:
+			return false
+		}
+	}
 	for {
 		select {
 		case <-ticker.C:
@@ -52,17 +61,12 @@ func (b *background) sweep() {
 				b.clock.counter.recalibrate()
 			}
 			continue
+		case <-b.table.Dense():
+			b.table.Collapse(pause)
+			continue
 		case <-b.stop:
 			return
 		}
-		b.table.SweepEpoch(b.clock.nanos(), func() bool {
-			rest.Reset(sweepRest)
-			select {
-			case <-rest.C:
-				return true
-			case <-b.stop:
-				return false
-			}
-		})
+		b.table.SweepEpoch(b.clock.nanos(), pause)
 	}
 }

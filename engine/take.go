@@ -14,42 +14,58 @@ import (
 // Allow takes one token from the key and reports whether there was one: the cheapest
 // question there is.
 func (l *Limiter) Allow(key string) bool {
-	if l.stable {
+	if !l.seeded {
 		return l.AllowKey(l.Key(key))
 	}
-	return l.AllowKey(Key{hash: keyhash.String(seeds.text, key)}) // as Key does, a call less
+	// The clock comes first, since what is known before a call has to be kept on the stack meanwhile. It is read here,
+	// and AllowKey is written out below: each call less is a twentieth of the time.
+	var now int64
+	if line := l.clock.line.Load(); line != nil {
+		now = line.nanosAt(tsc.Read())
+	} else if now = l.clock.coarse.Load(); now == 0 {
+		return l.AllowKey(l.Key(key))
+	}
+	k := Key{hash: keyhash.String(seeds.text, key)}
+	_, _, v := l.table.Hit(l.table.Find(k.hash), now, 1, 0)
+	runtime.KeepAlive(l) // and with it the table
+	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
 // AllowKey is [Limiter.Allow] for a key that is hashed already.
 func (l *Limiter) AllowKey(k Key) bool {
+	if !k.quota.IsTier() {
+		return l.allowQuota(k)
+	}
 	// The cache line is on its way while the clock is read.
 	place := l.table.Find(k.hash)
 	place.Touch()
 	var now int64
 	if line := l.clock.line.Load(); line != nil { // as nanos does, a call less
 		now = line.nanosAt(tsc.Read())
-	} else {
+	} else if now = l.clock.coarse.Load(); now == 0 {
 		now = l.clock.nanos()
 	}
-	_, _, v := l.table.Hit(place, now, 1, k.tier)
+	_, _, v := l.table.Hit(place, now, 1, k.quota.Tier())
 	runtime.KeepAlive(l) // and with it the table
-	if v == shard.Admitted {
-		return true
-	}
-	if v == shard.Refused && l.observer == nil {
-		return false
-	}
-	return l.allowSlowly(k, place, now, v)
+	return v == shard.Admitted || l.mayYet(k, now, v)
+}
+
+// mayYet reports whether a request is allowed that its key's record did not admit at once.
+func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
+	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
 // allowSlowly is the rest of AllowKey when its hit was not the end of it: the key may have no
 // record yet, a refusal may rest on a coarse clock, and an observer may want to know of it.
-func (l *Limiter) allowSlowly(k Key, place shard.Place, now int64, v shard.Verdict) bool {
+func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
+	place := l.table.Find(k.hash)
 	if !v.Refuses() {
-		v = l.table.Miss(place, now, 1, k.tier, nil).Verdict
+		now = l.chargeable(now)
+		v = l.table.MissQuota(place, now, 1, k.quota, nil).Verdict
 	}
 	if v == shard.Doubtful {
-		v = l.table.Take(place, l.clock.renew(coarseTick), 1, k.tier).Verdict
+		now = l.clock.renew(coarseTick)
+		v = l.table.TakeAt(place, now, now, 1, k.quota, nil).Verdict
 	}
 	runtime.KeepAlive(l)
 	if v.Admits() {
@@ -82,25 +98,37 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 		*d = l.PeekKey(k, n)
 		return shard.Outcome{}
 	}
+	if !k.quota.IsTier() {
+		return l.takeQuota(d, k, n)
+	}
 	place := l.table.Find(k.hash)
 	place.Touch()
 	nanos := l.clock.nanos()
-	s, plan, v := l.table.Hit(place, nanos, n, k.tier)
+	tier := k.quota.Tier()
+	s, plan, v := l.table.Hit(place, nanos, n, tier)
 	runtime.KeepAlive(l) // and with it the table, as below
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
 	var status atomicbucket.Status
 	switch v {
 	case shard.Admitted:
-		answer(d, plan, 0, k, plan.Status(s, nanos, 0, k.tier), true)
+		answer(d, 0, plan.Quota(tier).Tokens, plan.Status(s, nanos, 0, tier), true)
 		return o
 	case shard.Refused:
-		status = plan.Status(s, nanos, n, k.tier)
-	case shard.Undecided:
-		o = l.table.Miss(place, nanos, n, k.tier, &status)
+		status = plan.Status(s, nanos, n, tier)
+	}
+	return l.takeSlowly(d, k, n, place, o, status)
+}
+
+// takeSlowly is the rest of take when its hit has not admitted the request; status is that of one that it refused.
+func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
+	nanos := o.At
+	if o.Verdict == shard.Undecided {
+		nanos = l.chargeable(nanos)
+		o = l.table.MissQuota(place, nanos, n, k.quota, &status)
 	}
 	if o.Verdict == shard.Doubtful {
 		nanos = l.clock.renew(coarseTick)
-		o = l.table.Decide(place, nanos, n, k.tier, &status)
+		o = l.table.TakeAt(place, nanos, nanos, n, k.quota, &status)
 	}
 	l.decide(d, k, o, status, nanos, n)
 	runtime.KeepAlive(l)
@@ -118,7 +146,7 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
-		d = Decision{Limit: l.table.Plan().Quota(k.tier).Tokens, RetryAfter: early, ResetAfter: early}
+		d = Decision{Limit: limitOf(l.table.Plan(), k), RetryAfter: early, ResetAfter: early}
 		l.observe(k, n, &d)
 		return d
 	}
@@ -142,7 +170,7 @@ func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 		return
 	}
 	var status atomicbucket.Status
-	o := l.table.DecideAt(l.table.Find(k.hash), nanos, clock, n, k.tier, &status)
+	o := l.table.TakeAt(l.table.Find(k.hash), nanos, clock, n, k.quota, &status)
 	l.decide(d, k, o, status, nanos, n)
 }
 
@@ -150,6 +178,9 @@ func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 // observer of a refusal.
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
+	case shard.UnlimitedQuota:
+		*d = everything
+		return
 	case shard.TooMuch:
 		*d = l.peek(k, n, nanos, nanos)
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
@@ -157,9 +188,9 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 		// The first record of the neighbourhood to be idle makes room.
 		algorithm := o.Plan.Algorithm()
 		wait := later(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
-		*d = Decision{Limit: o.Plan.Quota(k.tier).Tokens, RetryAfter: wait, ResetAfter: wait}
+		*d = Decision{Limit: limitOf(o.Plan, k), RetryAfter: wait, ResetAfter: wait}
 	default:
-		answer(d, o.Plan, o.At-nanos, k, status, o.Verdict.Admits())
+		answer(d, o.At-nanos, limitOf(o.Plan, k), status, o.Verdict.Admits())
 	}
 	l.observe(k, n, d)
 }
@@ -173,9 +204,9 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 
 // answer makes a decision of what there is to say about a record, to a caller whose clock was so many nanoseconds
 // late.
-func answer(d *Decision, plan *shard.Plan, late int64, k Key, status atomicbucket.Status, allowed bool) {
+func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
-	d.Limit = plan.Quota(k.tier).Tokens
+	d.Limit = limit
 	d.Remaining = status.Remaining
 	d.RetryAfter = later(late, status.RetryAfter)
 	d.ResetAfter = later(late, status.ResetAfter)

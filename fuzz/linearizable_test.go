@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -21,20 +22,23 @@ const (
 	callTake = iota
 	callReset
 	callPeek
+	callCharge
 )
 
 // A call is what a goroutine asked, and of which key.
 type call struct {
-	what int
-	key  uint64
-	now  uint64 // in ticks, which in these tests are nanoseconds
-	cost uint64 // in ticks
+	what  int
+	key   uint64
+	now   uint64 // in ticks, which in these tests are nanoseconds
+	cost  uint64 // in ticks
+	limit uint64 // of a take under a quota, in ticks; 0 for that of the table
 }
 
 // An answer is what it was told.
 type answer struct {
 	unknown   bool          // what is left is not told
-	verdict   shard.Verdict // of a take
+	verdict   shard.Verdict // of a take or a charge
+	charged   uint64        // what a charge took, in ticks
 	at        uint64        // the time at which a take or a look was decided
 	debt      uint64        // of the record that the call returned, at that time, in ticks
 	had       bool          // what a reset said
@@ -62,7 +66,10 @@ func bucketModel(burst uint64) porcupine.Model {
 		},
 		Step: func(state, input, output any) (bool, any) {
 			full, in, out := state.(uint64), input.(call), output.(answer)
-			debt := max(full, out.at) - out.at
+			debt, burst := max(full, out.at)-out.at, burst
+			if in.limit > 0 {
+				burst = in.limit
+			}
 			switch in.what {
 			case callPeek:
 				return out.debt == debt, full
@@ -73,6 +80,14 @@ func bucketModel(burst uint64) porcupine.Model {
 				// There is no record if nothing was taken, or if it was forgotten
 				// when it was idle, which was at the watermark.
 				return full <= out.watermark, full
+			}
+			if in.what == callCharge && out.verdict <= shard.Admitted {
+				bound := shard.DefaultMaxDebt * burst
+				fits := min(in.cost, (bound-min(debt, bound))/second*second)
+				if fits == 0 {
+					return out.charged == 0 && out.debt == debt, full
+				}
+				return out.charged == fits && out.debt == debt+fits, out.at + debt + fits
 			}
 			switch out.verdict {
 			case shard.Admitted:
@@ -105,9 +120,22 @@ func (r *recorder) make(c call, client int) porcupine.Operation {
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
 	switch c.what {
 	case callTake:
-		o := r.table.Take(place, int64(c.now), c.cost/algorithm.Cost(1), 0)
+		quota, plan := shard.TierQuota(0), r.table.Plan()
+		if token := algorithm.Cost(1); c.limit > 0 {
+			quota = plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: c.limit / token})
+		}
+		o := r.table.TakeAt(place, int64(c.now), int64(c.now), c.cost/algorithm.Cost(1), quota, nil)
 		s, at, v := o.State, o.At, o.Verdict
 		a = answer{verdict: v, at: uint64(at), debt: algorithm.Debt(s.Record(), algorithm.Ticks(at))}
+	case callCharge:
+		n, quota := c.cost/algorithm.Cost(1), shard.TierQuota(0)
+		s, plan, v := r.table.HitCharge(place, int64(c.now), n, quota) // as a limiter does
+		o, charged := shard.Outcome{State: s, Plan: plan, At: int64(c.now), Verdict: v}, n
+		if v == shard.Undecided {
+			o, charged = r.table.Charge(place, int64(c.now), int64(c.now), n, quota, nil)
+		}
+		a = answer{verdict: o.Verdict, at: uint64(o.At), debt: algorithm.Debt(o.State.Record(), algorithm.Ticks(o.At)),
+			charged: algorithm.Cost(charged)}
 	case callPeek:
 		o, _ := r.table.Peek(place, int64(c.now), 0, 0)
 		s, at := o.State, o.At
@@ -155,6 +183,9 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 			}
 			for range historyCalls {
 				c := call{key: random.Uint64N(s.keys), cost: cost * (1 + random.Uint64N(s.costs))}
+				if random.IntN(3) == 0 { // under a limit that comes with the call
+					c.limit = max(c.cost, cost*(1+random.Uint64N(2*s.burst)))
+				}
 				now := int64(start)
 				if s.step > 0 {
 					now = r.clock.Add(random.Int64N(s.step))
@@ -170,6 +201,8 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 					now -= random.Int64N(3*s.step + 1) // later than others would have it
 				case 4:
 					r.table.Sweep(now, nil)
+				case 5:
+					c.what, c.limit, c.cost = callCharge, 0, cost*(1+random.Uint64N(12*s.burst))
 				}
 				if random.IntN(3) == 0 {
 					runtime.Gosched()
@@ -281,6 +314,20 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 			Output: answer{verdict: v, at: at, debt: debt},
 		}
 	}
+	under := func(limit uint64, op porcupine.Operation) porcupine.Operation {
+		in := op.Input.(call)
+		in.limit = limit
+		op.Input = in
+		return op
+	}
+	charge := func(from, to int64, at, cost, charged, debt uint64) porcupine.Operation {
+		v := shard.Admitted
+		if charged == 0 {
+			v = shard.Refused
+		}
+		return porcupine.Operation{Call: from, Return: to, Input: call{what: callCharge, key: 1, now: at, cost: cost},
+			Output: answer{verdict: v, at: at, debt: debt, charged: charged}}
+	}
 	look := func(from, to int64, at, debt uint64) porcupine.Operation {
 		return porcupine.Operation{Call: from, Return: to, Input: call{what: callPeek, key: 1, now: at}, Output: answer{at: at, debt: debt}}
 	}
@@ -324,6 +371,30 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 		"charged twice": {false, []porcupine.Operation{
 			take(1, 2, start, start, second, shard.Admitted, second),
 			look(3, 4, start, burst),
+		}},
+		"refused although its own limit is higher": {false, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			under(2*burst, take(3, 4, start, start, second, shard.Refused, burst)),
+		}},
+		"admitted although its own limit is lower": {false, []porcupine.Operation{
+			take(1, 2, start, start, second, shard.Admitted, second),
+			under(second, take(3, 4, start, start, second, shard.Admitted, burst)),
+		}},
+		"a charge that took all": {true, []porcupine.Operation{
+			take(1, 2, start, start, burst, shard.Admitted, burst),
+			charge(3, 5, start, 3*second, 3*second, burst+3*second),
+			take(4, 6, start, start, second, shard.Refused, burst+3*second),
+		}},
+		"a charge that did not say what was lost": {false, []porcupine.Operation{
+			charge(1, 2, start, 30*second, 30*second, 20*second),
+		}},
+		"a charge that is bounded": {true, []porcupine.Operation{
+			charge(1, 2, start, 30*second, 20*second, 20*second),
+			charge(3, 4, start, second, 0, 20*second),
+		}},
+		"admitted beside what a charge owes": {false, []porcupine.Operation{
+			charge(1, 2, start, 3*second, 3*second, 3*second),
+			take(3, 4, start+second, start+second, second, shard.Admitted, 3*second),
 		}},
 		"a look at what was there before": {false, []porcupine.Operation{
 			take(1, 2, start, start, second, shard.Admitted, second),

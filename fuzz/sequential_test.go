@@ -130,10 +130,13 @@ func drawWait(t *rapid.T, p numbers) int64 {
 	return max(int64(min(scale, 1<<62))+rapid.Int64Range(-2, 2).Draw(t, "off"), 0)
 }
 
+// believed is the last reading of a clock that a limiter believes which was made at noon.
+const believed = noon + (math.MaxInt64-noon)/2
+
 // after returns the time that much later, or the last one.
 func after(nanos, wait int64) int64 {
-	if wait > math.MaxInt64-nanos {
-		return math.MaxInt64
+	if wait > believed-nanos {
+		return believed
 	}
 	return nanos + wait
 }
@@ -473,7 +476,7 @@ func runLimiter(t *rapid.T, w *witness) {
 		if rapid.Bool().Draw(t, "to an edge") {
 			edge := w.model.FullAt(key)
 			edge.Sub(edge, new(big.Rat).Quo(rat(rapid.Uint64Range(0, w.numbers.burst).Draw(t, "tokens less")), w.rate))
-			if edge.Cmp(new(big.Rat).SetInt64(now)) > 0 && edge.Cmp(new(big.Rat).SetInt64(math.MaxInt64-2)) < 0 {
+			if edge.Cmp(new(big.Rat).SetInt64(now)) > 0 && edge.Cmp(new(big.Rat).SetInt64(believed-2)) < 0 {
 				w.clock.nanos.Store(max(now, int64(ceil(edge))+rapid.Int64Range(-1, 1).Draw(t, "off")))
 				return
 			}
@@ -535,7 +538,7 @@ func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
 		}
 	}
 	now := w.clock.nanos.Load()
-	if d.Allowed || d.RetryAfter <= 0 || int64(d.RetryAfter) > math.MaxInt64-now {
+	if d.Allowed || d.RetryAfter <= 0 || int64(d.RetryAfter) > believed-now {
 		return // no room, or the end of time
 	}
 	for _, part := range []int64{int64(d.RetryAfter) / 4, int64(d.RetryAfter) / 2, int64(d.RetryAfter) / 4 * 3, int64(d.RetryAfter) - 1} {

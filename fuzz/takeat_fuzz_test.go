@@ -46,18 +46,18 @@ func FuzzTakeAt(f *testing.F) {
 			default:
 				w.takeAt(t, key, n, at)
 			case 3:
-				w.clock.nanos.Store(timeline(at))
+				w.clock.set(timeline(at))
 				w.take(t, key, n)
 			case 4:
-				w.clock.nanos.Store(timeline(at))
+				w.clock.set(timeline(at))
 				w.peek(t, key, n)
 			case 5:
-				w.clock.nanos.Store(timeline(at))
+				w.clock.set(timeline(at))
 				w.sweep(t)
 			case 6:
 				w.reset(key)
 			case 7:
-				w.clock.nanos.Store(timeline(at))
+				w.clock.set(timeline(at))
 				w.allow(t, key)
 			}
 			w.stats(t)

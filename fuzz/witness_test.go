@@ -15,9 +15,19 @@ import (
 )
 
 // hand is a clock that a test sets, in nanoseconds since 1970.
-type hand struct{ nanos atomic.Int64 }
+type hand struct {
+	nanos  atomic.Int64
+	latest int64 // that it was set to
+}
 
 func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
+
+// set sets the clock, but no more than a minute back. From further back time would go on, and the models know nothing
+// of that: see TestAClockThatLeapsAndComesBack of the engine.
+func (h *hand) set(nanos int64) {
+	h.latest = max(h.latest, h.nanos.Load(), nanos)
+	h.nanos.Store(max(nanos, h.latest-int64(time.Minute)))
+}
 
 // noon is when test limiters are made: in 2023.
 const noon = 1_700_000_000_000_000_000
@@ -83,21 +93,24 @@ func newWitness(t require.TestingT, p numbers, probeWindow bool, overflow engine
 	return w
 }
 
-// timeline is where an instant lies on the limiter's timeline, from 1970 to 2262.
+// timeline is where an instant lies on the limiter's timeline, from 1970 to what is believed.
 func timeline(at time.Time) int64 {
 	if at.Before(time.Unix(0, 0)) {
 		return 0
 	}
-	if at.After(time.Unix(0, math.MaxInt64)) {
-		return math.MaxInt64
+	if at.After(time.Unix(0, believed)) {
+		return believed
 	}
 	return at.UnixNano()
 }
 
 // takeAt is TakeAt. A time that the clock has not reached is not believed, so it is reached first.
 func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
+	if timeline(at) == believed {
+		at = time.Unix(0, believed)
+	}
 	if timeline(at) > w.clock.nanos.Load() {
-		w.clock.nanos.Store(timeline(at))
+		w.clock.set(timeline(at))
 	}
 	return w.decide(t, key, n, timeline(at), true, func() engine.Decision { return w.limiter.TakeAt(w.limiter.Key(key), n, at) })
 }
@@ -145,9 +158,10 @@ func (w *witness) late() bool { return w.clock.nanos.Load() < w.seen }
 // sync makes the limiter reach the latest time that it has seen, so that late calls are
 // decided at that and at no other.
 func (w *witness) sync(t require.TestingT) {
-	was := w.clock.nanos.Swap(w.seen)
+	was := w.clock.nanos.Load()
+	w.clock.set(max(was, w.seen))
 	w.sweep(t)
-	w.clock.nanos.Store(was)
+	w.clock.set(was)
 }
 
 // sweep is Sweep. What is left is one record for each key that is not idle (I3).
@@ -197,6 +211,7 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	from, to := max(now, w.swept), max(now, w.seen)
 	if takes && from < to && (w.token == 0 || to-now > 1<<62 || w.probeWindow > 0 && len(w.model.Indebted(from)) >= w.probeWindow) {
 		w.sync(t) // the time could not be read off the answer
+		to = max(now, w.seen)
 		from = to
 	}
 	w.seen = to
@@ -335,14 +350,15 @@ func (w *witness) overflowed(t require.TestingT, n uint64, now, at int64, rivals
 	}
 	require.True(t, d.Allowed)
 	require.Equal(t, w.numbers.burst-n, d.Remaining)
-	was := w.clock.nanos.Swap(at)
+	was := w.clock.nanos.Load()
+	w.clock.set(max(was, at))
 	var gone []string
 	for _, key := range rivals {
-		if w.limiter.Peek(key, 0).ResetAfter == 0 {
+		if w.limiter.PeekAt(w.limiter.Key(key), 0, time.Unix(0, at)).ResetAfter == 0 {
 			gone = append(gone, key)
 		}
 	}
-	w.clock.nanos.Store(was)
+	w.clock.set(was)
 	require.Len(t, gone, 1, "I7: one was forgotten")
 	least := w.model.Debt(gone[0], at)
 	for _, key := range rivals {

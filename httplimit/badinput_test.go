@@ -124,7 +124,8 @@ func TestMalformedHeaders(t *testing.T) {
 		conn := dial(t, s.Listener.Addr())
 		fmt.Fprint(conn, c.request)
 		text := <-seen
-		assert.True(t, strings.HasPrefix(text, fmt.Sprintf("text:%d:%s", len(c.want), c.want)), "%.80q: %.80q", c.request,
+		assert.True(t, strings.HasPrefix(text, fmt.Sprintf("text:%d:%s", len(c.want), c.want)), "%.80q: %.80q",
+			c.request,
 			text)
 		conn.Close()
 	}

@@ -39,7 +39,8 @@ func budgets(t testing.TB) (cases []budget) {
 	}
 	session, err := httplimit.Cookie("session", nil)
 	require.NoError(t, err)
-	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key", "0123456789abcdef0123456789abcdef",
+	request := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9", "X-API-Key",
+		"0123456789abcdef0123456789abcdef",
 		"Cookie", "theme=dark; session=0123456789abcdef")
 	for _, c := range []struct {
 		name   string

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -132,24 +133,56 @@ func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
 
 // Prefix returns the prefix that the client of a request is limited by; the zero Prefix where
 // the client has no address.
-func (c *ClientIP) Prefix(r *http.Request) netip.Prefix {
-	addr := c.Addr(r)
+func (c *ClientIP) Prefix(r *http.Request) netip.Prefix { return c.PrefixOf(c.Addr(r)) }
+
+// PrefixOf returns the prefix of an address that a client with it is limited by; the zero Prefix of the zero Addr.
+func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	bits := c.bits6
-	if addr.Is4() {
+	if client.Is4() {
 		bits = c.bits4
 	}
-	prefix, _ := addr.Prefix(bits) // fails for the zero Addr, and then it is zero too
+	prefix, _ := client.Prefix(bits) // fails for the zero Addr, and then it is zero too
 	return prefix
 }
 
-// Addr returns the address of the client of a request. It is the zero Addr if there is none: the
-// peer came over a Unix socket, or the server put into RemoteAddr what is no address.
+// Addr returns the address of the client of a request. It is the zero Addr if there is none: the peer came over a Unix
+// socket, whatever RemoteAddr says, or the server put into RemoteAddr what is no address.
 func (c *ClientIP) Addr(r *http.Request) netip.Addr {
-	client, _ := parseAddr(r.RemoteAddr, false)
-	if !c.trusts(client) {
-		return client
+	peer := peerOf(r)
+	if !c.trusts(peer) {
+		return peer
 	}
-	lines := r.Header[c.header]
+	return c.behind(peer, r.Header[c.header])
+}
+
+// peerOf returns the address of the connection. That of a Unix socket is the name that the client has given to its end,
+// which may read as an address.
+func peerOf(r *http.Request) netip.Addr {
+	peer, ok := parseAddr(r.RemoteAddr, false)
+	if ok {
+		if _, unix := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); unix {
+			return netip.Addr{}
+		}
+	}
+	return peer
+}
+
+// AddrOf is Addr for other protocols than HTTP: peer is the address of the connection, the zero Addr for none, and
+// lines returns all values of [ClientIP.Header]. It is called only if peer is a trusted proxy.
+func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
+	peer = peer.Unmap().WithZone("")
+	if !c.trusts(peer) {
+		return peer
+	}
+	return c.behind(peer, lines())
+}
+
+// Header returns the name of the header in which the proxies tell the client's address, in the form of
+// [http.CanonicalHeaderKey].
+func (c *ClientIP) Header() string { return c.header }
+
+// behind returns the address of the client behind a trusted proxy.
+func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {
 			var element string
@@ -272,7 +305,8 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR prefix such as 10.0.0.0/8", text)
 	}
 	if prefix != prefix.Masked() {
-		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text, prefix.Masked())
+		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text,
+			prefix.Masked())
 	}
 	if addr := prefix.Addr(); addr.Is4In6() { // then it has 96 bits at least
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)

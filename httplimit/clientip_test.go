@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -181,8 +182,10 @@ func TestForwarded(t *testing.T) {
 // TestOneNamedHeader: a header that holds the address, and nothing else is read.
 func TestOneNamedHeader(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.1"), httplimit.IPHeader("CF-Connecting-IP"))
-	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom(proxy, "cf-connecting-ip", "203.0.113.9", "X-Forwarded-For", "6.6.6.6")).String())
-	assert.Equal(t, "10.0.0.1", ip.Addr(getFrom(proxy, "X-Forwarded-For", "6.6.6.6", "X-Real-IP", "6.6.6.6", "Forwarded", "for=6.6.6.6")).String())
+	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom(proxy, "cf-connecting-ip", "203.0.113.9", "X-Forwarded-For",
+		"6.6.6.6")).String())
+	assert.Equal(t, "10.0.0.1", ip.Addr(getFrom(proxy, "X-Forwarded-For", "6.6.6.6", "X-Real-IP", "6.6.6.6",
+		"Forwarded", "for=6.6.6.6")).String())
 	assert.Equal(t, "198.51.100.7", ip.Addr(getFrom(direct, "CF-Connecting-IP", "6.6.6.6")).String())
 }
 
@@ -227,7 +230,8 @@ func TestPrefixes(t *testing.T) {
 // TestMappedProxies: trusted proxies may be written in either form.
 func TestMappedProxies(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("::ffff:10.0.0.0/104", "::ffff:192.0.2.1"))
-	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom("10.200.0.1:1", "X-Forwarded-For", "203.0.113.9, 192.0.2.1")).String())
+	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom("10.200.0.1:1", "X-Forwarded-For",
+		"203.0.113.9, 192.0.2.1")).String())
 }
 
 func TestBadClientIPOptions(t *testing.T) {
@@ -311,4 +315,22 @@ func TestClientIPDoesNotAllocate(t *testing.T) {
 			assert.Zero(t, allocs, "%s %v", remote, c.lines)
 		}
 	}
+}
+
+// TestAddrOf: what other protocols ask is what HTTP asks, and metadata is read of trusted peers only.
+func TestAddrOf(t *testing.T) {
+	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "fe80::/64"), httplimit.IPHeader("x-real-ip"))
+	assert.Equal(t, "X-Real-Ip", ip.Header())
+	lines := func() []string { return []string{"203.0.113.7"} }
+	client := netip.MustParseAddr("203.0.113.7")
+	assert.Equal(t, client, ip.AddrOf(netip.MustParseAddr("::ffff:10.0.0.1"), lines))
+	assert.Equal(t, client, ip.AddrOf(netip.MustParseAddr("fe80::1%eth0"), lines), "a zone is no part of it")
+	never := func() []string {
+		t.Error("the header of a peer that is not trusted was read")
+		return nil
+	}
+	assert.Equal(t, netip.MustParseAddr("192.0.2.1"), ip.AddrOf(netip.MustParseAddr("192.0.2.1"), never))
+	assert.Equal(t, netip.Addr{}, ip.AddrOf(netip.Addr{}, never))
+	assert.Equal(t, "2001:db8::/64", ip.PrefixOf(netip.MustParseAddr("2001:db8::1")).String())
+	assert.Equal(t, netip.Prefix{}, ip.PrefixOf(netip.Addr{}))
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Decide checks a request against the limits, without answering it. The caller answers: of an allowed request it writes
-// the headers by [Result.WriteHeaders] and, if a limit has a Refund function, calls [Result.Settle] at the end; a
-// refused one it answers by [Result.Refuse].
+// the headers by [Result.WriteHeaders] and, if a limit has a Refund function, calls [Result.Finish] at the end, or if
+// one is of requests in flight, [Result.Release]; a refused one it answers by [Result.Refuse].
 //
 // It waits for tokens where a limit has a MaxWait.
 //
@@ -22,6 +22,14 @@ func (m *Middleware) Decide(r *http.Request) Result {
 	}
 	for _, l := range m.limits {
 		l.apply(r, &res)
+	}
+	decided := false
+	if res.inFlight { // a backend or a callback that panics must not leave it so
+		defer func() {
+			if !decided {
+				res.Release()
+			}
+		}()
 	}
 	if res.enforce(r) && res.wait(r) {
 		for i := range res.n {
@@ -38,6 +46,7 @@ func (m *Middleware) Decide(r *http.Request) Result {
 	if m.metrics != nil || m.onLimited != nil {
 		m.report(r, &res)
 	}
+	decided = true
 	return res
 }
 
@@ -61,16 +70,20 @@ func (l *limit) apply(r *http.Request, res *Result) {
 		}
 	}
 	c := res.add()
-	c.limit, c.key, c.text, c.n = l, key, text, 1
+	c.limit, c.key, c.text, c.n, c.backend = l, key, text, 1, l.Backend
 	if l.Tier != nil {
 		tier := l.Tier(r)
 		c.key = key.Tier(tier)
 		c.tier = uint8(min(uint(tier), uint(len(l.policies)-1))) // the last one is what no limiter has
 	}
+	if l.Quota != nil {
+		c.ask(r)
+	}
 	if l.Cost != nil {
 		c.n = l.Cost(r)
 	}
 	res.refundable = res.refundable || l.Refund != nil
+	res.inFlight = res.inFlight || l.inFlight
 }
 
 // enforce takes from the limits that are not in shadow mode, one after the other, and reports whether all of them admit
@@ -87,7 +100,7 @@ func (res *Result) enforce(r *http.Request) bool {
 		c.take(r, res)
 		if c.outcome == Refused {
 			res.verdict = limited
-		} else if c.outcome == BackendFailed && c.limit.OnError == FailClosed {
+		} else if c.outcome == BackendFailed && (c.limit.OnError == FailClosed || c.failure != nil) {
 			res.verdict = unavailable
 		}
 		if res.verdict != pass {
@@ -121,8 +134,8 @@ func (res *Result) undo(r *http.Request, i int) {
 
 // take takes from the limit.
 func (c *check) take(r *http.Request, res *Result) {
-	if c.limit.Backend != nil {
-		d, err := c.limit.Backend.Take(r.Context(), c.text, c.n)
+	if c.limit.Backend != nil && c.failure == nil {
+		d, err := c.backend.Take(r.Context(), c.text, c.n)
 		if err == nil {
 			d.RetryAfter, d.ResetAfter = max(d.RetryAfter, 0), max(d.ResetAfter, 0)
 			c.decided(d, remote)
@@ -133,6 +146,11 @@ func (c *check) take(r *http.Request, res *Result) {
 		if c.limit.OnError != FailLocal {
 			return
 		}
+	}
+	if c.failure != nil {
+		res.m.failed(c.limit, c.failure)
+		c.outcome = BackendFailed
+		return
 	}
 	d, receipt := c.limit.Limiter.TakeReceipt(c.key, c.n)
 	c.receipt = receipt
@@ -149,6 +167,9 @@ func (c *check) decided(d engine.Decision, by source) {
 	}
 }
 
+// never reports whether the limit refuses the request for ever.
+func (c *check) never() bool { return c.decision.RetryAfter == engine.Never }
+
 // giveBack gives back what the check has taken. A second call does nothing.
 func (c *check) giveBack(r *http.Request, m *Middleware) {
 	switch c.taken {
@@ -156,7 +177,7 @@ func (c *check) giveBack(r *http.Request, m *Middleware) {
 		c.giveBackLocal()
 	case nowhere:
 	case remote:
-		if err := c.limit.Backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
+		if err := c.backend.Refund(context.WithoutCancel(r.Context()), c.text, c.n); err != nil {
 			m.failed(c.limit, err)
 		}
 	}
@@ -171,14 +192,14 @@ func (res *Result) sum() {
 		if res.verdict == limited {
 			decisive = Refused
 		}
-		if c.limit.Shadow || c.outcome != decisive {
+		if c.limit.Shadow || c.outcome != decisive || c.isUnlimited() {
 			continue
 		}
 		if res.shown < 0 || c.tighter(res.at(res.shown), res.verdict) {
 			res.shown = i
 		}
 	}
-	if res.verdict != limited || res.never() {
+	if res.verdict != limited || res.never() || res.at(res.shown).limit.inFlight {
 		return
 	}
 	res.retry = max(seconds(res.at(res.shown).decision.RetryAfter), 1)
@@ -188,8 +209,12 @@ func (res *Result) sum() {
 }
 
 // tighter reports whether the check is shown rather than another: of refusals the longer RetryAfter, else the smaller
-// Remaining.
+// Remaining. One of requests in flight, of which headers say nothing, is shown only where there is no other, or where
+// it refuses for ever.
 func (c *check) tighter(other *check, v verdict) bool {
+	if c.limit.inFlight != other.limit.inFlight && (v != limited || c.never() == other.never()) {
+		return other.limit.inFlight
+	}
 	if v == limited {
 		return c.decision.RetryAfter > other.decision.RetryAfter
 	}

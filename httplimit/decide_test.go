@@ -160,7 +160,8 @@ func TestMatchSkipAndKeysThatDoNotApply(t *testing.T) {
 
 func TestTiers(t *testing.T) {
 	c := newClock()
-	l := shared("plan", c.limiter(t, engine.FixedWindow(2, time.Minute), engine.Tiers(engine.FixedWindow(4, time.Minute))))
+	l := shared("plan", c.limiter(t, engine.FixedWindow(2, time.Minute),
+		engine.Tiers(engine.FixedWindow(4, time.Minute))))
 	l.Tier = func(r *http.Request) int {
 		tier := 0
 		fmt.Sscan(r.Header.Get("Plan"), &tier)
@@ -284,7 +285,8 @@ func TestShortAnswersOfABackend(t *testing.T) {
 		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1},
 		{Allowed: true, ResetAfter: -time.Hour},
 	} {
-		m := one(t, httplimit.Limit{Backend: fixed(d)}, httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
+		m := one(t, httplimit.Limit{Backend: fixed(d)},
+			httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
 	}

@@ -34,9 +34,11 @@ those of the inner one.
 
 # Other features
 
-A limit can cost more for some requests (Cost), be tried out first (Shadow), count only failures (Refund), have tiers
+A limit can be of requests in flight ([engine.Concurrency]), which count until their handler returns. It can
+cost more for some requests (Cost), be tried out first (Shadow), count only failures (Refund), have tiers
 (Tier), and keep its state in a [Backend] that several processes use. [Skip] exempts requests, [OnLimited] and
-[ObserveWith] report, [RefuseWith] replaces the body of refusals, and [Middleware.Decide] decides without answering.
+[ObserveWith] report, [RefuseWith] replaces the body of refusals, and [Middleware.Decide] decides without
+answering.
 
 # Cost
 

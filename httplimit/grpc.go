@@ -43,6 +43,8 @@ func (res *Result) refuseGRPC(w http.ResponseWriter) {
 		code, message = grpcUnavailable, "the rate limiter's store does not answer"
 	case res.never():
 		message = "the call costs more than the rate limit"
+	case res.retry == 0:
+		message = "too many calls are in flight"
 	}
 	h := w.Header()
 	h["Content-Type"] = []string{"application/grpc"}

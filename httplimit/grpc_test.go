@@ -30,12 +30,14 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Equal(t, "rate limit exceeded", w.Header().Get("Grpc-Message"))
 	details, err := base64.RawStdEncoding.DecodeString(w.Header().Get("Grpc-Status-Details-Bin"))
 	assert.NoError(t, err)
-	assert.Equal(t, "\x08\x08\x12\x13rate limit exceeded\x1a\x30\n\x28type.googleapis.com/google.rpc.RetryInfo\x12\x04\n\x02\x08\x01",
+	assert.Equal(t,
+		"\x08\x08\x12\x13rate limit exceeded\x1a\x30\n\x28type.googleapis.com/google.rpc.RetryInfo\x12\x04\n\x02\x08\x01",
 		string(details))
 
 	for contentType, want := range map[string]int{
-		"application/grpc+proto": 200, "application/grpc;x=y": 200, "application/grpc-web": 429, "application/grpcx": 429,
-		"application/json": 429, "": 429,
+		"application/grpc+proto": 200, "application/grpc;x=y": 200, "application/grpc-web": 429,
+		"application/grpcx": 429,
+		"application/json":  429, "": 429,
 	} {
 		assert.Equal(t, want, serve(empty, call(contentType, 2)).Code, contentType)
 		assert.Equal(t, 429, serve(empty, call(contentType, 1)).Code, "gRPC is HTTP/2")
@@ -43,8 +45,10 @@ func TestRefusedGRPC(t *testing.T) {
 
 	dear := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1), Cost: func(*http.Request) uint64 { return 2 }})
 	w = serve(dear.Handler(hello), call("application/grpc", 2))
-	assert.Equal(t, []string{"8", ""}, []string{w.Header().Get("Grpc-Status"), w.Header().Get("Grpc-Status-Details-Bin")})
+	assert.Equal(t, []string{"8", ""}, []string{w.Header().Get("Grpc-Status"),
+		w.Header().Get("Grpc-Status-Details-Bin")})
 	gone := one(t, httplimit.Limit{Backend: &backend{err: errors.New("gone")}, OnError: httplimit.FailClosed})
 	w = serve(gone.Handler(hello), call("application/grpc", 2))
-	assert.Equal(t, []string{"14", ""}, []string{w.Header().Get("Grpc-Status"), w.Header().Get("Grpc-Status-Details-Bin")})
+	assert.Equal(t, []string{"14", ""}, []string{w.Header().Get("Grpc-Status"),
+		w.Header().Get("Grpc-Status-Details-Bin")})
 }

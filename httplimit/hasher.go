@@ -3,6 +3,7 @@ package httplimit
 import (
 	"net/netip"
 	"strconv"
+	"sync"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -60,4 +61,40 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 // that was: the kinds are hashed apart, so their texts differ too.
 type record struct {
 	text []byte
+}
+
+// Join returns the key of so many parts together: part makes the key of the i-th with the Hasher that it is given, or
+// says that there is none, and then there is no key of all. [Join] is made of it. Each part goes in with its kind and
+// length. It does not allocate.
+func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	s.joined = s.joined[:0]
+	for i := range parts {
+		s.part.text = s.part.text[:0]
+		if !part(Hasher{record: &s.part}, i) {
+			return engine.Key{}, false
+		}
+		s.joined = strconv.AppendInt(s.joined, int64(len(s.part.text)), 10)
+		s.joined = append(append(s.joined, ':'), s.part.text...)
+	}
+	return h.KeyBytes(s.joined), true
+}
+
+// scratch is where the parts of a key are joined.
+type scratch struct {
+	part   record
+	joined []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch is the size of what is kept for the next request. Headers may be a
+// megabyte long, and few are.
+const maxScratch = 4 << 10
+
+func (s *scratch) release() {
+	if cap(s.joined) <= maxScratch && cap(s.part.text) <= maxScratch {
+		scratches.Put(s)
+	}
 }

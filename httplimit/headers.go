@@ -26,7 +26,8 @@ const (
 	// RateLimit-Policy lists every limit that applies and is in force: q is all that a key can
 	// have at once, w the seconds in which it comes back. RateLimit shows the tightest: r is
 	// what is left, t the seconds until all of it is back (of a window: until it ends), or, of a
-	// refusal, those until the request can pass.
+	// refusal, those until the request can pass. A limit of requests in flight is not mentioned, since it has no
+	// window, and it is not known when it lets the request pass.
 	IETF HeaderStyle = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest
 	// limit. Reset is the time that t counts down to, in seconds since 1970, rounded up.
@@ -67,7 +68,7 @@ func (res *Result) WriteHeaders(h http.Header) {
 			fields.set(headerPolicy, policies)
 		}
 	}
-	if res.shown >= 0 && styles != NoHeaders {
+	if res.shown >= 0 && styles != NoHeaders && !res.at(res.shown).limit.inFlight {
 		c := res.at(res.shown)
 		if styles&IETF != 0 {
 			fields.set(headerRateLimit, res.rateLimit(c))
@@ -115,10 +116,10 @@ func (res *Result) policies() string {
 	var list []byte
 	for i := range res.n {
 		c := res.at(i)
-		if c.limit.Shadow {
+		if c.limit.Shadow || c.limit.inFlight {
 			continue
 		}
-		item := c.policy()
+		item := c.policyItem()
 		if item == "" {
 			continue
 		}
@@ -140,13 +141,22 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policy returns the check's item of RateLimit-Policy. It is formatted again only when its numbers have changed. The
-// quota of a backend is known from its answers; before the first the item is empty.
-func (c *check) policy() string {
+// policyItem returns the check's item of RateLimit-Policy. It is formatted again only when its numbers have changed.
+// The quota of a backend is known from its answers; before the first the item is empty, and so is that of a request
+// without a limit.
+func (c *check) policyItem() string {
 	quota, window := c.decision.Limit, c.limit.Window
+	if c.isUnlimited() {
+		return ""
+	}
 	if c.limit.Backend == nil {
 		p := c.limit.Limiter.Policy(int(c.tier))
+		if c.limit.Quota != nil {
+			p = c.policy
+		}
 		quota, window = p.Limit(), p.Window()
+	} else if c.limit.Quota != nil {
+		window = c.policy.Window()
 	}
 	known := &c.limit.policies[c.tier]
 	r := known.Load()

@@ -26,7 +26,8 @@ const allStyles = httplimit.IETF | httplimit.Legacy | httplimit.Draft06
 
 func TestHeaderStyles(t *testing.T) {
 	ietf := http.Header{"Ratelimit-Policy": {`"default";q=5;w=5`}, "Ratelimit": {`"default";r=4;t=1`}}
-	legacy := http.Header{"X-Ratelimit-Limit": {"5"}, "X-Ratelimit-Remaining": {"4"}, "X-Ratelimit-Reset": {"1772366401"}}
+	legacy := http.Header{"X-Ratelimit-Limit": {"5"}, "X-Ratelimit-Remaining": {"4"},
+		"X-Ratelimit-Reset": {"1772366401"}}
 	draft06 := http.Header{"Ratelimit-Limit": {"5"}, "Ratelimit-Remaining": {"4"}, "Ratelimit-Reset": {"1"}}
 	union := func(headers ...http.Header) http.Header {
 		all := http.Header{}
@@ -57,7 +58,8 @@ func TestHeaderStyles(t *testing.T) {
 		assert.Len(t, w.Header(), len(want)+3, "Retry-After, and the body's type")
 	}
 	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 5)})
-	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}), serve(m.Handler(hello), get("/")).Result().Header, "the default")
+	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}),
+		serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
 // TestRounding: a client that believes a header does not come back too early.
@@ -89,8 +91,10 @@ func TestRounding(t *testing.T) {
 // have a second earlier.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3), engine.FixedWindow(3, time.Minute),
-		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute), engine.SlidingLog(3, time.Minute),
+		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3),
+		engine.FixedWindow(3, time.Minute),
+		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute),
+		engine.SlidingLog(3, time.Minute),
 	} {
 		c := newClock()
 		c.advance(12_345_678_901)
@@ -216,7 +220,8 @@ func TestOnTheWire(t *testing.T) {
 			resp.Body.Close()
 			assert.Equal(t, status, resp.StatusCode)
 			assert.Equal(t, http2, resp.ProtoMajor == 2)
-			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset", "RateLimit-Remaining"} {
+			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset",
+				"RateLimit-Remaining"} {
 				assert.NotEmpty(t, resp.Header.Get(name), name)
 			}
 			requireHeadersHold(t, resp)
@@ -337,7 +342,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 		require.GreaterOrEqual(t, seconds, max(tightest, 1))
 		require.Contains(t, []int{429, 503}, resp.StatusCode)
 	}
-	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit",
+		"RateLimit-Remaining", "RateLimit-Reset"} {
 		if values := resp.Header.Values(name); len(values) > 0 {
 			require.Len(t, values, 1)
 			_, err := strconv.ParseUint(values[0], 10, 63)

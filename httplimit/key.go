@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -55,7 +53,8 @@ func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 	canonical := http.CanonicalHeaderKey(name)
 	switch canonical {
 	case "Host", "Trailer", "Transfer-Encoding":
-		return nil, fmt.Errorf("httplimit: Header(%q): net/http takes this header out of the request: want another", name)
+		return nil, fmt.Errorf("httplimit: Header(%q): net/http takes this header out of the request: want another",
+			name)
 	}
 	return func(h Hasher, r *http.Request) (engine.Key, bool) {
 		return valueKey(h, r, canonical, HeaderValue, fallback)
@@ -147,36 +146,10 @@ func Join(parts ...KeyFunc) KeyFunc {
 		return parts[0]
 	}
 	return func(h Hasher, r *http.Request) (engine.Key, bool) {
-		s := scratches.Get().(*scratch)
-		defer s.release()
-		s.joined = s.joined[:0]
-		for _, part := range parts {
-			s.part.text = s.part.text[:0]
-			if _, limited := part.or(Hasher{record: &s.part}, r); !limited {
-				return engine.Key{}, false
-			}
-			s.joined = strconv.AppendInt(s.joined, int64(len(s.part.text)), 10)
-			s.joined = append(append(s.joined, ':'), s.part.text...)
-		}
-		return h.KeyBytes(s.joined), true
-	}
-}
-
-// scratch is where the parts of a key are joined.
-type scratch struct {
-	part   record
-	joined []byte
-}
-
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
-
-// maxScratch is the size of what is kept for the next request. Headers may be a
-// megabyte long, and few are.
-const maxScratch = 4 << 10
-
-func (s *scratch) release() {
-	if cap(s.joined) <= maxScratch && cap(s.part.text) <= maxScratch {
-		scratches.Put(s)
+		return h.Join(len(parts), func(h Hasher, i int) bool {
+			_, limited := parts[i].or(h, r)
+			return limited
+		})
 	}
 }
 

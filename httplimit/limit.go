@@ -21,7 +21,8 @@ type Limit struct {
 	// characters, and no two limits of a middleware have the same.
 	Name string
 
-	// Limiter decides, in this process.
+	// Limiter decides, in this process. Under [engine.Concurrency] the limit is one of requests in flight: what a
+	// request takes comes back when it is over.
 	Limiter *engine.Limiter
 	// Backend decides instead, for all processes together. Then Limiter is only what [FailLocal]
 	// falls back to.
@@ -42,6 +43,15 @@ type Limit struct {
 	// Tier says which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0.
 	// A tier that the limiter does not have is refused for ever. Not for a Backend.
 	Tier func(*http.Request) int
+	// Quota says which limit a request is under, where it comes with the request: the limiter's policy with other
+	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter of [engine.TokenBuckets], or with
+	// [engine.MaxQuota]. A policy that [engine.Limiter.Quota] does not take is reported to [OnBackendError], and the
+	// request is answered 503: a limit that cannot be applied is no reason to let it pass. Not beside Tier, and for a
+	// Backend only with BackendQuota.
+	Quota func(*http.Request) engine.Policy
+	// BackendQuota returns the Backend under a policy of Quota, or an error if it does not take that: with a limiter of
+	// package redislimit it calls its method Quota. A Limiter of [FailLocal] has to take the policy, too.
+	BackendQuota func(engine.Policy) (Backend, error)
 	// Refund says, when a request that was allowed is over, whether its cost is given back. status
 	// is that of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status.
 	// See [RefundStatus].
@@ -53,8 +63,8 @@ type Limit struct {
 
 	// MaxWait is how long a request may wait for its tokens where it would be refused; 0 is not at all. Requests wait
 	// in the order in which their tokens come ([engine.Limiter.Reserve]), and go on when the last of their limits has
-	// them. One whose context is done meanwhile, or for which another limit says no, is refused and gives its tokens
-	// back as [engine.Reservation.Cancel] does. [MaxWaiting] bounds how many wait. Only for token buckets, and not for
+	// them. One whose context is done meanwhile, or for which another limit says no, is refused, and those behind it
+	// that wait for as many tokens move up. [MaxWaiting] bounds how many wait. Only for token buckets, and not for
 	// a Backend. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
@@ -97,6 +107,8 @@ type limit struct {
 	quoted   string                       // the name as a string of RFC 9651, which is one of JSON as well
 	unit     string                       // ";qu=..." or ""
 	policies [16]atomic.Pointer[rendered] // one for each tier
+	inFlight bool
+	lines    lines // of requests that wait
 }
 
 // rendered is an item of RateLimit-Policy, and the numbers in it.
@@ -118,18 +130,24 @@ func newLimits(limits []Limit) ([]*limit, error) {
 			return nil, fmt.Errorf("httplimit: limit %d of %d, %q: %w", i+1, len(limits), l.Name, err)
 		}
 		if first, twice := names[l.Name]; twice {
-			return nil, fmt.Errorf("httplimit: limits %d and %d of %d have the same name, %q", first+1, i+1, len(limits), l.Name)
+			return nil, fmt.Errorf("httplimit: limits %d and %d of %d have the same name, %q", first+1, i+1,
+				len(limits), l.Name)
 		}
 		names[l.Name] = i
 		if l.Key == nil {
 			l.Key = RemoteIP
 		}
-		checked[i] = &limit{Limit: l, quoted: quote(l.Name)}
+		checked[i] = &limit{Limit: l, quoted: quote(l.Name), inFlight: l.inFlight()}
 		if l.Unit != "" {
 			checked[i].unit = ";qu=" + quote(l.Unit)
 		}
 	}
 	return checked, nil
+}
+
+// inFlight reports whether it is a limit of requests in flight.
+func (l *Limit) inFlight() bool {
+	return l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
 func (l *Limit) check() error {
@@ -146,6 +164,10 @@ func (l *Limit) check() error {
 		return fmt.Errorf("there is no Backend that could fail, but OnError is %d", l.OnError)
 	case l.Backend == nil && l.Window != 0:
 		return fmt.Errorf("the Limiter knows its window, but Window is %v", l.Window)
+	case l.Backend != nil && l.inFlight():
+		return errors.New("there is no limit of requests in flight beside a Backend, but the Limiter is one")
+	case l.Refund != nil && l.inFlight():
+		return errors.New("a limit of requests in flight gets back all that it gives, but Refund is set")
 	case l.MaxWait < 0:
 		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
 	case l.MaxWait > 0 && l.Backend != nil:
@@ -156,6 +178,12 @@ func (l *Limit) check() error {
 		return fmt.Errorf("a Window of %v: want the time in which the backend's limit comes back, or 0", l.Window)
 	case l.Backend != nil && l.Tier != nil:
 		return errors.New("a Backend has no tiers, but Tier is set")
+	case l.Backend != nil && l.Quota != nil && l.BackendQuota == nil:
+		return errors.New("a Backend has quotas by BackendQuota, but only Quota is set")
+	case l.BackendQuota != nil && (l.Backend == nil || l.Quota == nil):
+		return errors.New("BackendQuota is for a Backend and a Quota, but not both are set")
+	case l.Tier != nil && l.Quota != nil:
+		return errors.New("both Tier and Quota say what limit a request is under")
 	case l.Backend != nil && l.OnError == FailLocal && l.Limiter == nil:
 		return errors.New("there is no Limiter to fall back to, but OnError is FailLocal")
 	case l.Backend != nil && l.OnError != FailLocal && l.Limiter != nil:

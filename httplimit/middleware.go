@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/pause"
 )
 
 // A Middleware checks requests against limits. Make one with [New]. All its methods are safe for concurrent use.
@@ -44,7 +46,7 @@ func New(limits []Limit, options ...Option) (*Middleware, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Middleware{limits: checked, styles: IETF, now: time.Now, maxWaiting: defaultWaiting, pause: sleep}
+	m := &Middleware{limits: checked, styles: IETF, now: time.Now, maxWaiting: defaultWaiting, pause: pause.For}
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("httplimit: New: option %d of %d is nil", i+1, len(options))
@@ -57,7 +59,7 @@ func New(limits []Limit, options ...Option) (*Middleware, error) {
 }
 
 // Headers sets which headers answers carry, such as IETF | Legacy; [IETF] without it. Retry-After goes
-// with every refusal, also with [NoHeaders].
+// with every refusal, also with [NoHeaders], but those by limits of requests in flight alone.
 func Headers(styles HeaderStyle) Option {
 	return func(m *Middleware) error {
 		if styles > IETF|Legacy|Draft06 {
@@ -114,7 +116,7 @@ func OnLimited(callback func(*http.Request, Check)) Option {
 	}
 }
 
-// OnBackendError has callback called with every error of a [Backend].
+// OnBackendError has callback called with every error of a [Backend], and with those of [Limit].Quota.
 func OnBackendError(callback func(limit string, err error)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
@@ -184,6 +186,9 @@ func Clock(now func() time.Time) Option {
 // Handler returns a handler that passes allowed requests to next and refuses the others. The method value is what
 // routers take as a middleware.
 //
+// What a request has in flight ends when next returns or panics; so a connection that next has hijacked counts until it
+// returns.
+//
 // next gets the ResponseWriter unchanged. Only if a limit that applies has a Refund function, next gets a wrapper that
 // notes the status. The wrapper flushes, hijacks and pushes if the original does, and [http.ResponseController] finds
 // the original behind it.
@@ -193,6 +198,9 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		if !res.Allowed() {
 			res.Refuse(w, r)
 			return
+		}
+		if res.inFlight {
+			defer res.Release()
 		}
 		res.WriteHeaders(w.Header())
 		if res.refundable {

@@ -65,6 +65,8 @@ func (res *Result) problem(b []byte) []byte {
 		b = strconv.AppendUint(b, c.n, 10)
 		b = append(b, ` and the limit is `...)
 		b = strconv.AppendUint(b, c.decision.Limit, 10)
+	} else if res.retry == 0 {
+		b = append(b, `Too many requests are in flight: try again when one of them is over`...)
 	} else {
 		b = append(b, `Try again in `...)
 		b = strconv.AppendInt(b, res.retry, 10)
@@ -88,7 +90,7 @@ func (res *Result) plain(b []byte) []byte {
 		return append(b, `{"error":"Service unavailable","retryAfter":null}`...)
 	}
 	b = append(b, `{"error":"Too many requests","retryAfter":`...)
-	if res.never() {
+	if res.never() || res.retry == 0 {
 		b = append(b, "null"...)
 	} else {
 		b = strconv.AppendInt(b, res.retry, 10)

@@ -17,9 +17,11 @@ func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// Settle ends an allowed request whose response had the status: limits whose Refund function says
-// so get their tokens back. The second time, and after a refusal, it does nothing.
-func (res *Result) Settle(r *http.Request, status int) {
+// Finish ends an allowed request whose response had the status: limits whose Refund function says
+// so get their tokens back, and what it has in flight ends, as by [Result.Release]. The second time, and after a
+// refusal, it does nothing.
+func (res *Result) Finish(r *http.Request, status int) {
+	res.Release()
 	if res.settled || !res.refundable || res.verdict != pass {
 		return
 	}
@@ -43,7 +45,7 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Resul
 	returned := false
 	defer func() { // a panic goes on
 		if status, whole := noted.outcome(r, returned); whole {
-			res.Settle(r, status)
+			res.Finish(r, status)
 		}
 	}()
 	next.ServeHTTP(noted.full(), r)

@@ -253,7 +253,8 @@ func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 func TestRefusedRequestsConsumeNothing(t *testing.T) {
 	c := newClock()
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerMinute(1), 1), engine.BatchRefill(1, time.Minute, 1), engine.FixedWindow(1, time.Minute),
+		engine.TokenBucket(engine.PerMinute(1), 1), engine.BatchRefill(1, time.Minute, 1),
+		engine.FixedWindow(1, time.Minute),
 		engine.SlidingWindow(1, time.Minute), engine.SlidingLog(1, time.Minute),
 	} {
 		h := one(t, httplimit.Limit{Limiter: c.limiter(t, policy)}).Handler(hello)

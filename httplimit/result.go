@@ -13,6 +13,7 @@ type Result struct {
 	m          *Middleware
 	verdict    verdict
 	refundable bool  // a limit may give back after the response
+	inFlight   bool  // a limit gives back then what the request has in flight
 	settled    bool  // it has
 	queued     bool  // it holds one of the places of requests that wait
 	n          int   // checks
@@ -43,10 +44,13 @@ type check struct {
 	outcome  Outcome
 	answered bool // the decision is one of the limiter or backend
 	taken    source
-	receipt  engine.Receipt      // of what was taken from the limiter
-	ahead    *engine.Reservation // instead, of what was taken ahead of its time
-	waited   bool                // its time has come
+	receipt  engine.Receipt // of what was taken from the limiter
+	turn     *turn          // instead, of what was taken ahead of its time
+	waited   bool           // its time has come
 	tier     uint8
+	policy   engine.Policy // of the request, where the limit has a Quota
+	failure  error         // that it could not be applied
+	backend  Backend       // the limit's, under the quota of the request; nil for a Limiter
 }
 
 // source says where tokens were taken.
@@ -91,7 +95,8 @@ func (res *Result) Status() int {
 }
 
 // Tightest returns the check that RateLimit and the older headers show: of an allowed request that
-// with the least Remaining, of a refused one that with the longest RetryAfter. It is not
+// with the least Remaining, of a refused one that with the longest RetryAfter. If there are none but limits of requests
+// in flight, which headers do not show, it is one of those. It is not
 // ok if no limit applies that is in force and has decided.
 func (res *Result) Tightest() (c Check, ok bool) {
 	if res.shown < 0 {
@@ -101,7 +106,8 @@ func (res *Result) Tightest() (c Check, ok bool) {
 }
 
 // RetryAfter returns what the Retry-After header says, jitter included, in whole seconds. It is 0 if
-// there is no such header, and [engine.Never] if the request can never pass.
+// there is no such header, as where only a limit of requests in flight refuses, and [engine.Never] if the request can
+// never pass.
 func (res *Result) RetryAfter() time.Duration {
 	if res.never() {
 		return engine.Never
@@ -110,7 +116,7 @@ func (res *Result) RetryAfter() time.Duration {
 }
 
 func (res *Result) never() bool {
-	return res.verdict == limited && res.at(res.shown).decision.RetryAfter == engine.Never
+	return res.verdict == limited && res.at(res.shown).never()
 }
 
 // Len returns how many limits apply to the request, those in shadow mode included.
@@ -142,6 +148,10 @@ func (c *check) public() Check {
 
 // Shadow says whether the limit is in shadow mode.
 func (c Check) Shadow() bool { return c.limit != nil && c.limit.Shadow }
+
+// InFlight says whether the limit is one of requests in flight. When such a limit lets a refused request pass is not
+// known: see [engine.Concurrency].
+func (c Check) InFlight() bool { return c.limit != nil && c.limit.inFlight }
 
 // Key returns the key that was charged, of the limit's Limiter; the zero Key if it has none.
 func (c Check) Key() engine.Key { return c.key }

@@ -59,42 +59,73 @@ func (res *Result) leave() {
 // reserve takes tokens that the limiter has refused, d, ahead of their time. If another request was faster, and their
 // time is too far away now, d stays as it is.
 func (c *check) reserve(d *engine.Decision) {
-	ahead, err := c.limit.Limiter.ReserveKey(c.key, c.n, c.limit.MaxWait)
+	turn, delay, err := c.limit.lines.join(c.limit, c.key, c.n)
 	if err != nil {
 		return // it would be too long
 	}
-	c.ahead = ahead
-	d.Allowed, d.RetryAfter, d.ResetAfter = true, 0, d.ResetAfter+ahead.Delay()
+	c.turn = turn
+	if delay == 0 { // they have come meanwhile
+		c.limit.lines.pass(c.key, turn)
+		c.waited = true
+	}
+	d.Allowed, d.RetryAfter, d.ResetAfter = true, 0, d.ResetAfter+delay
 }
 
 // wait waits until all limits that are in force have their tokens. If the request ends before, it is refused and gives
 // back what it can.
 func (res *Result) wait(r *http.Request) bool {
-	longest, last := time.Duration(0), -1
+	if !res.queued {
+		return true
+	}
+	for {
+		ctx, wake := context.WithCancel(r.Context())
+		at, last := res.lastTurn(wake)
+		if last < 0 {
+			wake()
+			return true
+		}
+		err := res.m.pause(ctx, time.Until(at))
+		moved := ctx.Err() != nil && r.Context().Err() == nil
+		wake()
+		switch {
+		case err == nil:
+			res.come()
+			return true
+		case moved:
+			continue
+		}
+		c := res.at(last)
+		c.giveBack(r, res.m)
+		c.decision.Allowed, c.decision.RetryAfter, c.outcome = false, max(time.Until(at), 1), Refused
+		res.verdict = limited
+		res.undo(r, last)
+		return false
+	}
+}
+
+// lastTurn returns the last turn of those that the request waits for, and its check; -1 if it waits for none. wake is
+// called when a turn has moved.
+func (res *Result) lastTurn(wake context.CancelFunc) (at time.Time, last int) {
+	last = -1
 	for i := range res.n {
-		if c := res.at(i); c.ahead != nil && !c.limit.Shadow && c.ahead.Delay() > longest {
-			longest, last = c.ahead.Delay(), i
+		c := res.at(i)
+		if c.turn == nil || c.limit.Shadow {
+			continue
+		}
+		if t := c.limit.lines.when(c.turn, wake); last < 0 || t.After(at) {
+			at, last = t, i
 		}
 	}
-	if last < 0 {
-		return true
-	}
-	if res.m.pause(r.Context(), longest) == nil {
-		res.come()
-		return true
-	}
-	c := res.at(last)
-	c.giveBack(r, res.m)
-	c.decision.Allowed, c.decision.RetryAfter, c.outcome = false, longest, Refused
-	res.verdict = limited
-	res.undo(r, last)
-	return false
+	return at, last
 }
 
 // come notes that the time of all tokens has come.
 func (res *Result) come() {
 	for i := range res.n {
-		res.at(i).waited = true
+		if c := res.at(i); c.turn != nil {
+			c.limit.lines.pass(c.key, c.turn)
+			c.waited = true
+		}
 	}
 }
 
@@ -102,23 +133,11 @@ func (res *Result) come() {
 // back as tokens of the key.
 func (c *check) giveBackLocal() {
 	switch {
-	case c.ahead == nil:
+	case c.turn == nil:
 		c.receipt.Refund(c.n)
 	case c.waited:
 		c.limit.Limiter.RefundKey(c.key, c.n)
 	default:
-		c.ahead.Cancel()
-	}
-}
-
-// sleep waits for a time or until the context is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		c.limit.lines.leave(c.key, c.turn)
 	}
 }

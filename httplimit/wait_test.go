@@ -71,6 +71,79 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
+// Those behind a client that goes away move up, and a line from which all go away is none.
+func TestALineMovesUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := newMiddleware(t, []httplimit.Limit{
+			{Name: "a", Limiter: bucket(1), MaxWait: time.Minute}, {Name: "b", Limiter: bucket(9), MaxWait: time.Minute},
+		})
+		start := time.Now()
+		came := make([]time.Duration, 10)
+		var leave [10]context.CancelFunc
+		for i := range came {
+			var ctx context.Context
+			ctx, leave[i] = context.WithCancel(t.Context())
+			go func() {
+				if res := m.Decide(getFrom("192.0.2.1:1").WithContext(ctx)); res.Allowed() {
+					came[i] = time.Since(start)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		for _, i := range []int{2, 3, 4, 6, 9} {
+			leave[i]()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []time.Duration{0, time.Second, 0, 0, 0, 2 * time.Second, 0, 3 * time.Second, 4 * time.Second, 0}, came)
+
+		// All go away, the first ones first.
+		m = one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
+		m.Decide(getFrom("192.0.2.1:1"))
+		for i := range leave {
+			var ctx context.Context
+			ctx, leave[i] = context.WithCancel(t.Context())
+			go m.Decide(getFrom("192.0.2.1:1").WithContext(ctx))
+			synctest.Wait()
+		}
+		for i := range leave {
+			leave[i]()
+		}
+		synctest.Wait()
+		start = time.Now()
+		res := m.Decide(getFrom("192.0.2.1:1"))
+		assert.True(t, res.Allowed())
+		assert.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+// Reservations of other numbers of tokens do not fit: that of the client which goes away is lost.
+func TestALineOfSeveralCosts(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := one(t, httplimit.Limit{Limiter: bucket(3), MaxWait: time.Minute, Cost: func(r *http.Request) uint64 {
+			return uint64(len(r.Method))
+		}})
+		wait := func(ctx context.Context, method string) time.Duration {
+			r := getFrom("192.0.2.1:1").WithContext(ctx)
+			r.Method = method
+			start := time.Now()
+			res := m.Decide(r)
+			assert.Equal(t, ctx.Err() == nil, res.Allowed())
+			return time.Since(start)
+		}
+		assert.Zero(t, wait(t.Context(), "GET"))
+		ctx, leave := context.WithCancel(t.Context())
+		go wait(ctx, "GET")
+		synctest.Wait()
+		go func() { assert.Equal(t, 5*time.Second, wait(t.Context(), "OK")) }()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		assert.Equal(t, 6*time.Second, wait(t.Context(), "A"))
+	})
+}
+
 // A request goes on when the last of its limits has its tokens. If one says no, none of the others waits or takes.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
@@ -125,7 +198,8 @@ func TestFewRequestsWait(t *testing.T) {
 // A limit in shadow mode takes the tokens of a request that it would have had wait, and holds no place.
 func TestShadowDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
-		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true}, httplimit.MaxWaiting(1))
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true},
+			httplimit.MaxWaiting(1))
 		start := time.Now()
 		var outcomes []httplimit.Outcome
 		for range 6 {
@@ -147,7 +221,7 @@ func TestWhatWasWaitedForIsRefunded(t *testing.T) {
 		start := time.Now()
 		res := m.Decide(getFrom("192.0.2.1:1"))
 		require.True(t, res.Allowed())
-		res.Settle(getFrom("192.0.2.1:1"), http.StatusNotFound)
+		res.Finish(getFrom("192.0.2.1:1"), http.StatusNotFound)
 		m.Decide(getFrom("192.0.2.1:1"))
 		assert.Equal(t, time.Second, time.Since(start), "the third has the token of the second")
 	})
@@ -174,3 +248,26 @@ func TestWaitsThatCannotBe(t *testing.T) {
 }
 
 type noBackend struct{ httplimit.Backend }
+
+// TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
+// refuses the request: it has taken nothing.
+func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
+	var now atomic.Int64
+	step := int64(0)
+	hurried := func() time.Time { return time.Unix(1_800_000_000, now.Add(step)) }
+	patient, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(hurried))
+	require.NoError(t, err)
+	defer patient.Close()
+	strict := newClock().burst(t, 1)
+	key := strict.KeyUint64(0)
+	strict.TakeKey(key, 1)
+	patient.TakeKey(key, 1)
+	m := newMiddleware(t, []httplimit.Limit{{Name: "patient", Limiter: patient, Key: httplimit.Everyone, MaxWait: time.Minute},
+		{Name: "strict", Limiter: strict, Key: httplimit.Everyone}})
+	now.Add(int64(400 * time.Millisecond))
+	step = int64(300 * time.Millisecond) // at each look at the clock: refused at 0.7 s, there at 1 s
+	res := m.Decide(get("/"))
+	assert.Equal(t, http.StatusTooManyRequests, res.Status())
+	step = 0
+	assert.True(t, patient.PeekKey(key, 1).Allowed)
+}

@@ -30,6 +30,7 @@ type Client struct {
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
 	condition                              condition
+	eviction                               eviction
 }
 
 type clientConfig struct {
@@ -248,8 +249,12 @@ type Health struct {
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
 
+	// Evicts is the policy by which the store drops keys when its memory is full, and with them what they owe: such as
+	// allkeys-lru. It is "" if it drops none, or does not say.
+	Evicts string
+
 	LastError     string    // of a call; "" if none has failed
-	LastErrorKind string    // timeout, connection, forbidden, or the first word of the store's reply, such as readonly
+	LastErrorKind string    // timeout, connection, forbidden, error, or the code of the store's reply, such as readonly
 	LastErrorAt   time.Time // the zero Time if none has failed
 }
 
@@ -263,6 +268,9 @@ func (c *Client) Health() Health {
 		if c.breakers[i].IsOpen() {
 			h.Lost++
 		}
+	}
+	if policy := c.eviction.policy.Load(); policy != nil {
+		h.Evicts = *policy
 	}
 	if last := c.condition.last.Load(); last != nil {
 		h.LastError, h.LastErrorKind, h.LastErrorAt = last.err.Error(), kindOf(last.err), last.at

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,12 +13,12 @@ import (
 
 // A design is all that a limiter is made by, which its name, policy and options tell without a store.
 type design struct {
-	config config
-	policy engine.Policy
-	limit  *script.Limit
-	terms  *lease.Terms  // nil where the store is asked for every request
-	first  engine.Policy // of the first requests of keys; the zero Policy without overdraft
-	part   engine.Policy // of the node's share; the zero Policy without FailLocal
+	config  config
+	policy  engine.Policy
+	limit   *script.Limit
+	terms   *lease.Terms  // nil where the store is asked for every request
+	first   engine.Policy // of the first requests of keys; the zero Policy without overdraft
+	ofShare engine.Policy // the node's; the zero Policy without FailShare
 }
 
 // Check returns the error that [New] would return for the name, the policy and the options, or nil. It needs no
@@ -36,19 +37,15 @@ func newDesign(name string, policy engine.Policy, options []Option) (d design, e
 		return d, err
 	}
 	d.policy = policy
-	if d.limit, err = script.NewLimit(policy); err != nil {
+	if d.limit, err = script.NewLimit(policy, d.config.limit); err != nil {
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	if err := d.chooseMode(); err != nil {
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	if d.config.onFailure == FailLocal {
-		divisor := float64(d.config.nodes)
-		if d.config.part > 0 {
-			divisor = 1 / d.config.part
-		}
-		if d.part, err = shares.Of(policy, divisor); err == nil {
-			err = d.part.Check()
+	if d.config.onFailure == FailShare {
+		if d.ofShare, err = shares.Of(policy, d.divisor()); err == nil {
+			err = d.ofShare.Check()
 		}
 		if err != nil {
 			return d, fmt.Errorf("redislimit: %s: a node's share: %w", name, err)
@@ -57,8 +54,31 @@ func newDesign(name string, policy engine.Policy, options []Option) (d design, e
 	return d, nil
 }
 
+// divisor is which part of a limit a node's share is.
+func (d *design) divisor() float64 {
+	if d.config.fraction > 0 {
+		return 1 / d.config.fraction
+	}
+	return float64(d.config.nodes)
+}
+
+// shareOptions are what the limiter of the shares is made with.
+func (d *design) shareOptions() []engine.Option {
+	options := []engine.Option{engine.MaxKeys(d.config.maxKeys), engine.ChargeRefusals(d.config.limit.Refusals)}
+	if n := d.config.limit.MaxQuota; n > 0 {
+		options = append(options, engine.MaxQuota(max(uint64(float64(n)/d.divisor()), 1)))
+	}
+	return options
+}
+
 // chooseMode sets the terms of leases, where leases are wanted.
 func (d *design) chooseMode() (err error) {
+	if d.limit.IsOfQuotas() || d.config.limit.MaxQuota > 0 || d.config.limit.Refusals != engine.ChargeNothing {
+		if d.config.mode == Leased {
+			return errors.New("quotas and charges of refusals are decided by the store: want InMode(Strict) or Auto, not Leased")
+		}
+		return nil
+	}
 	if d.config.mode == Strict || d.config.mode == Auto && !lease.Suits(d.policy, d.config.nodes) {
 		return nil
 	}

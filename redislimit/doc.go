@@ -22,10 +22,14 @@
 //	queue       the questions of a limiter that wait for a call
 //	lease       tokens that a node has in hand of a key: the store has charged them already
 //	renewal     a question by which a lease asks for more tokens; it may carry a request
-//	overdraft   tokens that a node may admit before the store has charged them; those it has admitted are debt
-//	settlement  a question that gives tokens back, or has the store charge debt
-//	share       a node's part of a limit, which decides while the store is lost; nothing else
-//	lost        of a store or a part of it: no call has been answered for some time ([BreakAfter])
+//	settlement  a question by which a lease gives tokens back and has its debt charged, before it is forgotten
+//	overdraft   tokens that a node may admit before the store has charged them, because it has plenty
+//	share       the fraction of a limit that a node admits by itself while the store is lost ([LocalShare])
+//	debt        tokens that a node has admitted and the store has not charged yet: on overdraft, or by its share
+//	settling later   the hybrid that other limiters use, which the simulator and the overshoot benchmark compare with
+//	part        of a store: what can fail by itself, a partition of a cluster or else the whole
+//	lost        of a part of a store: no call has been answered for some time ([BreakAfter])
+//	settings    what all nodes of a limit must have in common, beside its name and policy
 //	probe       a call to a lost store that finds out whether it is back
 //
 // # Two modes
@@ -39,6 +43,12 @@
 // charged already, and asks for more before they run out: a decision is some tens of nanoseconds, and each node asks
 // the store some 250 times a second for a saturated key (docs/distributed.md). [Auto] chooses, and [Limiter.Mode]
 // says what it chose. Strict and leased nodes of one limit share its state.
+//
+// # Quotas and charges
+//
+// [Limiter.Quota] makes a limit that comes with a request a value, and [Limiter.Charge] takes what has
+// been spent already, whether it is there or not. What a key owes is the key's, whatever quota it is held against. Both
+// are decided by the store: a limiter with quotas is strict. The words are those of package engine.
 //
 // # The bound
 //

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -109,4 +111,45 @@ func ExampleLimiter_Mode() {
 	// Unordered output:
 	// logins strict
 	// api leased
+}
+
+// The limit of a request may come with it: here with the plan that its API key has.
+func ExampleLimiter_Quota() {
+	address, stop := store()
+	defer stop()
+
+	client, err := redislimit.Open(context.Background(), address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	limiter, err := redislimit.New(client, "plans", engine.TokenBuckets(time.Hour))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer limiter.Close()
+
+	trial, err := limiter.Quota(engine.TokenBucket(engine.PerHour(10), 10))
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := trial.Take(context.Background(), "customer-7", 4)
+	fmt.Println(d.Allowed, d.Remaining, err)
+
+	bought, err := limiter.Quota(engine.TokenBucket(engine.PerHour(1000), 1000)) // what the key owes stays
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err = bought.Take(context.Background(), "customer-7", 100)
+	fmt.Println(d.Allowed, d.Remaining, err)
+
+	// In package httplimit:
+	_ = httplimit.Limit{
+		Name: "plan", Backend: limiter,
+		Quota:        func(*http.Request) engine.Policy { return engine.TokenBucket(engine.PerHour(10), 10) },
+		BackendQuota: func(p engine.Policy) (httplimit.Backend, error) { return limiter.Quota(p) },
+	}
+	// Output:
+	// true 6 <nil>
+	// true 500 <nil>
 }

@@ -27,6 +27,7 @@ type caller struct {
 	admitted map[string]int // by the store
 	served   map[string]int // decided by the store
 	longest  time.Duration
+	missed   map[string]int // not decided in time: the store may have charged each
 	errors   map[string]int // by what was answered, or that nothing was
 	foreign  error          // one that is not ErrStore
 }
@@ -34,7 +35,7 @@ type caller struct {
 // call starts a caller of a limiter, which is one with Closed: what is no error is the store's decision. It ends
 // with the test, if not stopped before.
 func call(t *testing.T, l *redislimit.Limiter, keys ...string) *caller {
-	c := &caller{admitted: map[string]int{}, served: map[string]int{}, errors: map[string]int{}}
+	c := &caller{admitted: map[string]int{}, served: map[string]int{}, missed: map[string]int{}, errors: map[string]int{}}
 	quit, over := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	c.stop = func() { once.Do(func() { close(quit); <-over }) }
@@ -69,6 +70,7 @@ func (c *caller) note(key string, d engine.Decision, err error, took time.Durati
 			c.admitted[key]++
 		}
 	case errors.Is(err, redislimit.ErrStore):
+		c.missed[key]++
 		text := err.Error()
 		c.errors[text[:min(len(text), 90)]]++
 	default:
@@ -84,6 +86,22 @@ func (c *caller) of(keys ...string) (served, admitted int) {
 		served, admitted = served+c.served[key], admitted+c.admitted[key]
 	}
 	return served, admitted
+}
+
+// missing returns how many requests for the key the store did not decide in time.
+func (c *caller) missing(key string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missed[key]
+}
+
+// rest takes what a key has left, by a limiter that waits long enough, and returns how much that was.
+func rest(t *testing.T, sure *redislimit.Limiter, key string) (tokens int) {
+	t.Helper()
+	for tokens <= 2*burst && take(t, sure, key, 1).Allowed {
+		tokens++
+	}
+	return tokens
 }
 
 // awaitServed returns when the store has decided about every one of the keys again.
@@ -121,7 +139,7 @@ func nodeKeys(t *testing.T, l *redislimit.Limiter, node *redistest.Server, n int
 		require.True(t, take(t, l, "key"+strconv.Itoa(i), 1).Allowed)
 	}
 	var names []string
-	for _, name := range strings.Fields(node.Do("KEYS", "*")) {
+	for _, name := range keysOf(node) {
 		names = append(names, name[strings.LastIndex(name, ":=")+2:])
 	}
 	require.GreaterOrEqual(t, len(names), n)
@@ -158,7 +176,7 @@ func TestClusterFailover(t *testing.T) {
 	// By the master's end, whose replica, the master of before, has received nothing of it.
 	store := open(t, cluster.URL())
 	short := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
-	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailLocal), redislimit.Nodes(faultNode))
+	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, shared.Close()) })
 	hit, spared := call(t, short, here...), call(t, short, there...)
@@ -180,7 +198,6 @@ func TestClusterFailover(t *testing.T) {
 	t.Logf("a new master after %v, used %v later", promoted, time.Since(begin)-promoted)
 	require.Eventually(t, func() bool { return store.Health().Lost == 0 }, backSoon, time.Millisecond)
 	for _, key := range here {
-		require.Eventually(t, func() bool { _, n := hit.of(key); return n >= burst }, 30*time.Second, time.Millisecond, "%s has no new burst", key)
 		before, _ := hit.of(key)
 		require.Eventually(t, func() bool { n, _ := hit.of(key); return n > before+burst }, 30*time.Second, time.Millisecond)
 	}
@@ -188,9 +205,12 @@ func TestClusterFailover(t *testing.T) {
 	spared.stop()
 	hit.check(t, "the failed master's keys")
 	spared.check(t, "the others' keys")
+	knowing := limiter(t, patient(t, cluster.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
 	for _, key := range here {
 		_, admitted := hit.of(key)
-		assert.Equal(t, burst, admitted, "one burst more, as nothing was there of what had been taken")
+		admitted += rest(t, knowing, key)
+		assert.LessOrEqual(t, admitted, burst, "more than one burst more")
+		assert.GreaterOrEqual(t, admitted+hit.missing(key), burst, "%s has no new burst, and no answer is missing", key)
 	}
 	_, admitted := spared.of(there...)
 	assert.Zero(t, admitted)
@@ -228,8 +248,8 @@ func TestSlotOnItsWay(t *testing.T) {
 	}
 	slot := 0
 	for _, node := range cluster.Nodes {
-		if name := node.Do("RANDOMKEY"); name != "" {
-			slot = cluster.Slot(name)
+		if names := keysOf(node); len(names) > 0 {
+			slot = cluster.Slot(names[0])
 		}
 	}
 	to := (cluster.Owner(slot) + 1) % len(cluster.Nodes)
@@ -262,7 +282,7 @@ func TestSentinelMasterKilled(t *testing.T) {
 	store := open(t, sentinels.URL())
 	require.Equal(t, 1, store.Health().Parts)
 	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
-	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailLocal), redislimit.Nodes(faultNode))
+	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, shared.Close()) })
 	leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 2000), redislimit.OnFailure(redislimit.FailClosed))
@@ -271,8 +291,9 @@ func TestSentinelMasterKilled(t *testing.T) {
 
 	c := call(t, l, "k")
 	require.Eventually(t, func() bool { n, _ := c.of("k"); return n > 2*burst }, 10*time.Second, time.Millisecond)
-	_, admitted := c.of("k")
-	require.Equal(t, burst, admitted)
+	_, first := c.of("k")
+	require.LessOrEqual(t, first, burst)
+	require.GreaterOrEqual(t, first+c.missing("k"), burst, "less than the burst, and no answer is missing")
 	replica.Forget() // what the master did not send before it died
 	begin := time.Now()
 	master.Stop()
@@ -291,13 +312,14 @@ func TestSentinelMasterKilled(t *testing.T) {
 	c.awaitServed(t, "k")
 	t.Logf("a new master after %v, used %v later", promoted, time.Since(begin)-promoted)
 	require.Eventually(t, func() bool { return store.Health().Lost == 0 }, backSoon, time.Millisecond)
-	require.Eventually(t, func() bool { _, n := c.of("k"); return n == 2*burst }, 30*time.Second, time.Millisecond, "no new burst")
 	before, _ := c.of("k")
 	require.Eventually(t, func() bool { n, _ := c.of("k"); return n > before+burst }, 30*time.Second, time.Millisecond)
 	c.stop()
 	c.check(t, "a master that was killed")
-	_, admitted = c.of("k")
-	assert.Equal(t, 2*burst, admitted, "more than one burst more")
+	_, admitted := c.of("k")
+	admitted += rest(t, limiter(t, patient(t, sentinels.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed)), "k")
+	assert.LessOrEqual(t, admitted, first+burst, "more than one burst more")
+	assert.GreaterOrEqual(t, admitted+c.missing("k"), first+burst, "no new burst, and no answer is missing")
 	require.Eventually(t, func() bool { return leased.Allow("k") }, backSoon, time.Millisecond, "leases do not resume")
 	assert.Positive(t, evaluations(t, replica))
 }
@@ -311,7 +333,7 @@ func TestSentinelByAnOperator(t *testing.T) {
 	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
 	c := call(t, l, "k")
 	require.Eventually(t, func() bool { n, _ := c.of("k"); return n > burst }, 10*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return replica.Do("DBSIZE") == "1" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(keysOf(replica)) == 1 }, 10*time.Second, time.Millisecond)
 	begin := time.Now()
 	sentinels.Failover()
 	sentinels.AwaitMaster(replica)
@@ -359,7 +381,7 @@ func TestReadOnly(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
 	limiters := map[redislimit.FailurePolicy]*redislimit.Limiter{}
-	for _, policy := range []redislimit.FailurePolicy{redislimit.FailLocal, redislimit.FailClosed, redislimit.FailOpen} {
+	for _, policy := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
 		l, err := redislimit.New(store, policy.String(), slow(), redislimit.OnFailure(policy), redislimit.Nodes(faultNode))
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
@@ -367,7 +389,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	closed := limiters[redislimit.FailClosed]
 	require.Eventually(t, func() bool { return errOf(closed.Take(t.Context(), "k", 1)) == nil }, 10*time.Second, time.Millisecond)
-	for _, policy := range []redislimit.FailurePolicy{redislimit.FailLocal, redislimit.FailOpen} {
+	for _, policy := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailOpen} {
 		require.Eventually(t, func() bool {
 			lost := limiters[policy].Stats().Fallbacks
 			_, err := limiters[policy].Take(t.Context(), "k", 1)
@@ -394,7 +416,7 @@ func TestReadOnly(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, map[redislimit.FailurePolicy]int{redislimit.FailLocal: burst / faultNode, redislimit.FailOpen: 100}, allowed)
+	assert.Equal(t, map[redislimit.FailurePolicy]int{redislimit.FailShare: burst / faultNode, redislimit.FailOpen: 100}, allowed)
 	assert.LessOrEqual(t, store.Health().Calls-calls, int64(time.Since(begin)/(250*time.Millisecond))+1, "calls to a store that is lost")
 	assert.Equal(t, 1, store.Health().Lost)
 

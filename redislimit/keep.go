@@ -9,11 +9,13 @@ import (
 )
 
 // keep does what no request does: it asks a part of the store that is lost whether it is back, has the store charged
-// with what the shares admitted, gives back what leases did not use, and forgets idle leases and old refusals.
+// with what the shares admitted, gives back what leases did not use, forgets idle leases and old refusals, and compares
+// settings with other nodes.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
 	for {
+		l.compare()
 		select {
 		case <-l.stop:
 			return
@@ -26,9 +28,9 @@ func (l *Limiter) keep() {
 		}
 		l.known.sweep(l.now())
 		if l.share != nil {
-			for key := range l.share.owed.Keys {
-				if l.canWait(key) {
-					l.settle(key)
+			for of := range l.share.owed.Keys {
+				if l.canWait(of.key) {
+					l.settle(of)
 				}
 			}
 		}
@@ -43,11 +45,22 @@ func (l *Limiter) keep() {
 	}
 }
 
-// probe asks a lost part of the store whether it is back, unless it was asked lately: a look at a key that no
-// request can name, which changes nothing.
+// probe asks a lost part of the store whether it is back, unless it was asked lately: a token is taken of a key that no
+// request can name, and given back. A look would not do, because there are servers that answer and decline to write.
 func (l *Limiter) probe(part int) {
-	_ = l.queues[part].put(question{ // refused if it is not time yet
-		key: l.namer.probe(part), ask: script.Ask{}, answered: func(script.Answer, error) {},
+	queue, key := &l.queues[part], l.namer.probe(part)
+	var quota script.Quota
+	if l.limit.IsOfQuotas() {
+		quota = script.Quota{Tokens: 1, Units: 1}
+	}
+	_ = queue.put(question{ // refused if it is not time yet
+		key: key, ask: script.Ask{Debt: 1, Quota: quota}, answered: func(_ script.Answer, err error) {
+			if err == nil {
+				_ = queue.put(question{
+					key: key, ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}, answered: func(script.Answer, error) {},
+				})
+			}
+		},
 	})
 }
 

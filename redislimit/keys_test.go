@@ -15,7 +15,7 @@ import (
 func names(t *testing.T, limit, key string, options ...redislimit.ClientOption) []string {
 	server, client := mini(t, options...)
 	require.True(t, take(t, limiterOf(t, client, limit), key, 1).Allowed)
-	return server.Keys()
+	return miniKeys(server)
 }
 
 func limiterOf(t *testing.T, client *redislimit.Client, name string) *redislimit.Limiter {
@@ -67,4 +67,11 @@ func TestPasswordsAreNotRepeated(t *testing.T) {
 			assert.NotContains(t, err.Error(), part, address)
 		}
 	}
+}
+
+func peek(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Decision {
+	t.Helper()
+	d, err := l.Peek(t.Context(), key, n)
+	require.NoError(t, err)
+	return d
 }

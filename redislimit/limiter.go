@@ -25,9 +25,12 @@ type Limiter struct {
 	queues []queue
 	known  *refusals
 	share  *share // decides while the store is lost; nil without that policy
+	own    Quota  // the policy
 
 	leases *xsync.Map[string, *lease.Lease]
 	cold   *engine.Limiter // the first requests of keys; nil without overdraft
+
+	agreement *agreement
 
 	fallbacks atomic.Int64
 	now       func() int64
@@ -51,12 +54,14 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		return nil, err
 	}
 	l := &Limiter{design: d, client: client, now: now, stop: make(chan struct{})}
+	l.own = Quota{limiter: l, policy: policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	l.namer = newNamer(&client.clientConfig, l.limit.Hash(), name)
+	l.agreement = newAgreement(&client.clientConfig, name, d.config.limit)
 	l.queues = make([]queue, len(client.breakers))
 	for i := range l.queues {
 		l.queues[i] = queue{client: client, limit: l.limit, breaker: &client.breakers[i], now: l.now}
@@ -81,8 +86,8 @@ func (l *Limiter) makeLocal() (err error) {
 			return fmt.Errorf("the first requests of keys: %w", err)
 		}
 	}
-	if l.part != (engine.Policy{}) {
-		if l.share, err = newShare(l.part, l.config.maxKeys); err != nil {
+	if l.ofShare != (engine.Policy{}) {
+		if l.share, err = newShare(l.ofShare, l.config.maxKeys, l.shareOptions()); err != nil {
 			return fmt.Errorf("a node's share: %w", err)
 		}
 	}
@@ -141,7 +146,7 @@ func (l *Limiter) Allow(key string) bool {
 			case v == lease.Admitted:
 				return true
 			case renew: // with the request
-				d, _ := l.strict(context.Background(), key, 1, held)
+				d, _ := l.strict(context.Background(), &l.own, key, 1, held)
 				return d.Allowed
 			}
 		}
@@ -161,33 +166,41 @@ func (l *Limiter) Allow(key string) bool {
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
 func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	limit := l.limit.Tokens()
+	return l.take(ctx, &l.own, key, n)
+}
+
+func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64) (engine.Decision, error) {
+	limit := q.policy.Limit()
 	switch {
-	case n > limit:
+	case n > limit && (limit == 0 || l.config.limit.Refusals == engine.ChargeNothing):
 		return engine.Decision{Limit: limit, RetryAfter: engine.Never}, nil
 	case n == 0:
 		return engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
 	case l.terms == nil:
-		return l.strict(ctx, key, n, nil)
+		return l.strict(ctx, q, key, n, nil)
 	}
 	d, known, carrier := l.local(key, n)
 	if known {
 		return d, nil
 	}
-	return l.strict(ctx, key, n, carrier)
+	return l.strict(ctx, q, key, n, carrier)
 }
 
 // Refund gives n tokens back that were taken from the key; give no more than that, because a node does not
 // know what others took. A key never has more than the limit. A leased limiter keeps them in hand; a strict one
 // asks the store. What is refunded while the store is lost goes to the node's share.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
-	n = min(n, l.limit.Tokens())
+	return l.refund(ctx, &l.own, key, n)
+}
+
+func (l *Limiter) refund(ctx context.Context, q *Quota, key string, n uint64) error {
+	n = min(n, q.policy.Limit())
 	if n == 0 {
 		return nil
 	}
 	if l.isLost(key) {
 		if l.share != nil {
-			l.share.refund(key, n)
+			l.share.refund(key, q, n)
 		}
 		return nil
 	}
@@ -200,6 +213,6 @@ func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 			return nil
 		}
 	}
-	_, err := l.ask(ctx, key, script.Ask{Returned: n, Window: script.AnyWindow})
+	_, err := l.ask(ctx, key, script.Ask{Returned: n, Window: script.AnyWindow, Quota: q.numbers})
 	return err
 }

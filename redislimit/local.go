@@ -98,7 +98,7 @@ func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 			return
 		}
 		held.Apply(a, l.now())
-		l.settle(key)
+		l.settle(owing{key: key})
 	}})
 	if err != nil {
 		held.Fail(l.now())

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
 // A Mode says what decides about a request.
@@ -27,8 +29,8 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailLocal has every node admit its share: the limit divided by the number of nodes, from a full bucket.
-	FailLocal FailurePolicy = iota
+	// FailShare has every node admit its share: the limit divided by the number of nodes, from a full bucket.
+	FailShare FailurePolicy = iota
 	// FailClosed answers an error, which is ErrStore, and a refusal.
 	FailClosed
 	// FailOpen admits everything.
@@ -48,7 +50,8 @@ type config struct {
 	onFailure FailurePolicy
 	maxKeys   int
 	believe   time.Duration
-	part      float64 // of the limit that the share is; 0: one of nodes parts
+	fraction  float64 // of the limit that a share is; 0: 1/nodes
+	limit     script.Terms
 }
 
 func newConfig(name string, options []Option) (config, error) {
@@ -60,6 +63,9 @@ func newConfig(name string, options []Option) (config, error) {
 		if err := option(&c); err != nil {
 			return c, err
 		}
+	}
+	if c.limit.Refusals != engine.ChargeNothing {
+		c.believe = 0 // a refusal by the node would cost nothing
 	}
 	return c, nil
 }
@@ -100,26 +106,26 @@ func Overdraft(tokens uint64) Option {
 	}
 }
 
-// OnFailure sets what happens while the store is lost; [FailLocal] without it.
+// OnFailure sets what happens while the store is lost; [FailShare] without it.
 func OnFailure(p FailurePolicy) Option {
 	return func(c *config) error {
 		if p > FailOpen {
-			return fmt.Errorf("redislimit: OnFailure(%d): want FailLocal, FailClosed or FailOpen", p)
+			return fmt.Errorf("redislimit: OnFailure(%d): want FailShare, FailClosed or FailOpen", p)
 		}
 		c.onFailure = p
 		return nil
 	}
 }
 
-// LocalShare sets which part of the limit a node admits with [FailLocal] while it cannot reach the store, 1/[Nodes]
+// LocalShare sets which fraction of the limit a node admits with [FailShare] while it cannot reach the store, 1/[Nodes]
 // without it; above 0, at most 1. Nodes that are cut off from a store that others reach admit their shares beside the
 // whole limit: with a smaller share, less.
-func LocalShare(part float64) Option {
+func LocalShare(fraction float64) Option {
 	return func(c *config) error {
-		if !(part > 0 && part <= 1) {
-			return fmt.Errorf("redislimit: LocalShare(%v): want above 0, at most 1", part)
+		if !(fraction > 0 && fraction <= 1) {
+			return fmt.Errorf("redislimit: LocalShare(%v): want above 0, at most 1", fraction)
 		}
-		c.part = part
+		c.fraction = fraction
 		return nil
 	}
 }

@@ -19,11 +19,16 @@ import (
 //
 // The error is [ErrStore] with its cause if the store fails or is lost, whatever the policy, or the context's.
 func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	a, err := l.ask(ctx, key, script.Ask{Need: n})
+	return l.own.Peek(ctx, key, n)
+}
+
+// peek says what a key has left under a quota, and whether n tokens could be taken, after a charge.
+func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
+	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
 		return engine.Decision{}, err
 	}
-	d := l.answered(a, false)
+	d := q.answered(a, false)
 	if l.terms != nil {
 		held, owed := l.inHand(key)
 		d.Remaining = min(d.Remaining+held, d.Limit)

@@ -17,13 +17,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-func peek(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Decision {
-	t.Helper()
-	d, err := l.Peek(t.Context(), key, n)
-	require.NoError(t, err)
-	return d
-}
-
 // Peek answers what Take then does, and changes nothing in the store.
 func TestPeekTakesNothing(t *testing.T) {
 	for name, policy := range fives() {
@@ -31,8 +24,9 @@ func TestPeekTakesNothing(t *testing.T) {
 			server, store := mini(t)
 			l := limiter(t, store, policy, redislimit.BelieveRefusals(0))
 			assert.Equal(t, engine.Decision{Allowed: true, Limit: 5, Remaining: 5}, peek(t, l, "k", 5), "a key that was never seen")
-			assert.Empty(t, server.Keys())
+			assert.Empty(t, miniKeys(server))
 			take(t, l, "k", 3)
+			require.Eventually(t, func() bool { return server.Exists("weir:settings:test") }, 10*time.Second, time.Millisecond)
 			before := server.Dump()
 			for _, n := range []uint64{0, 1, 2, 3, 5, 6} {
 				d := peek(t, l, "k", n)
@@ -145,7 +139,7 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	store := open(t, proxy.URL())
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailLocal), redislimit.Nodes(faultNode))
+	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
 	before := store.Health()
 	proxy.BlackHole()

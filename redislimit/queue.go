@@ -154,6 +154,7 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 	case err := <-done:
 		if errors.Is(err, context.DeadlineExceeded) {
 			c.timeouts.Add(1)
+			err = fmt.Errorf("%w %v", errTimeout, limit)
 		}
 		if err != nil {
 			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))

@@ -15,7 +15,7 @@ import (
 
 // anyLimit is one of which a call carries as many keys as it can.
 func anyLimit(t *testing.T) *script.Limit {
-	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1))
+	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1), script.Terms{})
 	require.NoError(t, err)
 	return limit
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
 // BelieveRefusals sets for how long, at most, a node refuses requests of a key by itself after the store refused
@@ -33,8 +34,9 @@ type refusals struct {
 	life  time.Duration
 }
 
-// A refusal holds for requests of need tokens and more, until a time of this node's clock.
+// A refusal holds for requests of need tokens and more under a quota, until a time of this node's clock.
 type refusal struct {
+	quota    script.Quota
 	need     uint64
 	sent     int64 // when the store was asked: before it decided, so that the refusal never holds for too long
 	until    int64
@@ -46,12 +48,12 @@ func newRefusals(most int, life time.Duration) *refusals {
 }
 
 // of returns the refusal of a request of n tokens, if it is known.
-func (r *refusals) of(key string, n uint64, now int64) (engine.Decision, bool) {
+func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
 	if r.count.Load() == 0 {
 		return engine.Decision{}, false
 	}
 	known, ok := r.keys.Load(key)
-	if !ok || n < known.need || now >= known.until {
+	if !ok || quota != known.quota || n < known.need || now >= known.until {
 		return engine.Decision{}, false
 	}
 	d, passed := known.decision, time.Duration(now-known.sent)
@@ -60,14 +62,14 @@ func (r *refusals) of(key string, n uint64, now int64) (engine.Decision, bool) {
 }
 
 // remember notes what the store said of a request of n tokens, asked at a time.
-func (r *refusals) remember(key string, n uint64, sent int64, d engine.Decision) {
+func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return
 	}
-	fresh := refusal{need: n, sent: sent, until: sent + int64(min(d.RetryAfter, r.life)), decision: d}
+	fresh := refusal{quota: quota, need: n, sent: sent, until: sent + int64(min(d.RetryAfter, r.life)), decision: d}
 	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
 		switch {
-		case known && old.until > sent && old.need < n:
+		case known && old.quota == quota && old.until > sent && old.need < n:
 			return old, xsync.CancelOp // it says more, and is still good
 		case known:
 		case r.count.Load() >= r.most:

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
 // A timed limiter has its store's clock and its own moved by the test.
@@ -102,7 +103,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	l.after(time.Millisecond)
 	assert.True(t, l.take(2).Allowed, "a tenth of a second is the most")
 
-	l.known.remember("other", 1, 0, engine.Decision{RetryAfter: 1})
+	l.known.remember("other", script.Quota{}, 1, 0, engine.Decision{RetryAfter: 1})
 	l.known.sweep(l.now() + int64(time.Second))
 	assert.Zero(t, l.known.count.Load())
 	assert.Zero(t, l.known.keys.Size())
@@ -125,7 +126,7 @@ func TestASmallerRequestIsAsked(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5), MaxKeys(10))
 	for i := range 20 {
-		l.known.remember(string(rune('a'+i)), 1, l.now(), engine.Decision{RetryAfter: time.Second})
+		l.known.remember(string(rune('a'+i)), script.Quota{}, 1, l.now(), engine.Decision{RetryAfter: time.Second})
 	}
 	assert.Equal(t, 10, l.known.keys.Size())
 	l = newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5), BelieveRefusals(0))

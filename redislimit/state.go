@@ -75,8 +75,10 @@ func kindOf(err error) string {
 		if isForbidden(text) {
 			return "forbidden"
 		}
-		word, _, _ := strings.Cut(text, " ")
-		return strings.ToLower(word) // READONLY, LOADING, CLUSTERDOWN, ...
+		if word, _, _ := strings.Cut(text, " "); word == strings.ToUpper(word) {
+			return strings.ToLower(word) // READONLY, LOADING, CLUSTERDOWN, ...
+		}
+		return "error" // ERR, which the client library takes off
 	case errors.As(err, &network) && network.Timeout():
 		return "timeout"
 	}

@@ -18,12 +18,16 @@ type Stats struct {
 	OnFailure FailurePolicy // that of the limiter
 	Fallbacks int64         // decisions by OnFailure, because the store failed to make them
 	Store     Health
+	Differs   string // settings of another node that differ from this one's, as last seen; "" if none were
 }
 
 // Stats returns the limiter's statistics. It visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnFailure: l.config.onFailure, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
+	}
+	if differs := l.agreement.differs.Load(); differs != nil {
+		s.Differs = *differs
 	}
 	if l.terms == nil {
 		return s
@@ -36,10 +40,16 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// Bound returns the most that all nodes together admit of one key in a time: burst + rate*T + O + N*D
-// for a token bucket that is leased, without O and N*D if it is strict; for windows as many limits as windows
-// can begin in it, and one. It holds as long as the number of nodes is not larger than [Nodes].
+// Bound returns the most that all nodes together admit of one key in any time T, in tokens: of a token bucket
+// burst + rate*T; of windows one limit, and one for each window that can begin in T. If the limit is leased, of either
+// algorithm, N times the most that a lease may have in hand (O) and the overdraft (N*D) come to that: tokens that were
+// charged before T began, and tokens that are charged after it ended. N is [Nodes], and there must not be more of them.
+// A limiter of [engine.TokenBuckets] admits nothing but by quotas, of which each has a bound of its own: 0.
+// It holds while the store answers; what shares admit beside it stands in docs/distributed.md.
 func (l *Limiter) Bound(t time.Duration) uint64 {
+	if l.limit.IsOfQuotas() {
+		return 0
+	}
 	bound := float64(l.policy.Limit())
 	periods := float64(t) / float64(l.policy.Rate().Period())
 	switch l.policy.Algorithm() {

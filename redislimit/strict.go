@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store: with the renewal of the lease that carries the request, or by itself.
-func (l *Limiter) strict(ctx context.Context, key string, n uint64, carrier *lease.Lease) (engine.Decision, error) {
+// strict asks the store under a quota: with the renewal of the lease that carries the request, or by itself.
+func (l *Limiter) strict(ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease) (engine.Decision, error) {
 	var a script.Answer
 	var paid bool
 	var err error
@@ -22,16 +22,16 @@ func (l *Limiter) strict(ctx context.Context, key string, n uint64, carrier *lea
 	if carrier != nil {
 		a, paid, err = l.carry(ctx, key, n, carrier)
 	} else {
-		if d, known := l.known.of(key, n, sent); known {
+		if d, known := l.known.of(key, q.numbers, n, sent); known {
 			return d, nil
 		}
-		a, err = l.ask(ctx, key, script.Ask{Need: n, Want: n})
+		a, err = l.ask(ctx, key, script.Ask{Need: n, Want: n, Quota: q.numbers})
 		paid = a.Granted == n
 	}
 	if err == nil {
-		l.settle(key)
-		d := l.answered(a, paid)
-		l.known.remember(key, n, sent, d)
+		l.settle(owing{key, q.numbers})
+		d := q.answered(a, paid)
+		l.known.remember(key, q.numbers, n, sent, d)
 		return d, nil
 	}
 	if !errors.Is(err, ErrStore) {
@@ -39,24 +39,27 @@ func (l *Limiter) strict(ctx context.Context, key string, n uint64, carrier *lea
 	}
 	if errors.Is(err, errBusy) && l.terms != nil {
 		// The store is well, and what the node has in hand is spent: no reason to hand out shares.
-		return engine.Decision{Limit: l.limit.Tokens(), RetryAfter: l.client.timeout}, nil
+		return engine.Decision{Limit: q.policy.Limit(), RetryAfter: l.client.timeout}, nil
 	}
 	l.fallbacks.Add(1)
 	switch l.config.onFailure {
-	case FailLocal:
-		d := l.share.take(key, n)
-		d.Limit = l.limit.Tokens()
+	case FailShare:
+		d := l.share.take(key, q, n)
+		d.Limit = q.policy.Limit()
 		return d, nil
 	case FailOpen:
-		return engine.Decision{Allowed: true, Limit: l.limit.Tokens()}, nil
+		if n > q.policy.Limit() {
+			return engine.Decision{Limit: q.policy.Limit(), RetryAfter: engine.Never}, nil
+		}
+		return engine.Decision{Allowed: true, Limit: q.policy.Limit()}, nil
 	}
-	return engine.Decision{Limit: l.limit.Tokens(), RetryAfter: breaker.ProbeEvery}, err
+	return engine.Decision{Limit: q.policy.Limit(), RetryAfter: breaker.ProbeEvery}, err
 }
 
 // answered is the store's answer as a decision.
-func (l *Limiter) answered(a script.Answer, allowed bool) engine.Decision {
+func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
 	return engine.Decision{
-		Allowed: allowed, Limit: l.limit.Tokens(), Remaining: a.Remaining,
+		Allowed: allowed, Limit: q.policy.Limit(), Remaining: a.Remaining,
 		RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter,
 	}
 }

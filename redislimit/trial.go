@@ -12,12 +12,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// trials are limits of which a key lives for some milliseconds.
+// trials are limits of which a key lives for a second at most.
 var trials = []engine.Policy{
 	engine.TokenBucket(engine.PerSecond(1e6), 1),
 	engine.FixedWindow(1, time.Millisecond),
 	engine.SlidingWindow(1, time.Millisecond),
-	engine.SlidingLog(1, time.Millisecond),
+	engine.SlidingLog(2, time.Second), // deleted at once
 }
 
 // try runs every script once, so that a store which does not let the user run them is found at the start and not by
@@ -25,16 +25,17 @@ var trials = []engine.Policy{
 // no error.
 func (c *Client) try(ctx context.Context) error {
 	for _, policy := range trials {
-		limit, err := script.NewLimit(policy)
+		limit, err := script.NewLimit(policy, script.Terms{})
 		if err != nil {
 			return err
 		}
 		n := newNamer(&c.clientConfig, limit.Hash(), "trial")
-		err = limit.Run(ctx, c.redis, []string{n.probe(0)}, []script.Ask{{Need: 1, Want: 1}}, make([]script.Answer, 1))
+		one, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: what is there already is read and changed
+		err = limit.Run(ctx, c.redis, []string{key, key}, []script.Ask{one, one}, make([]script.Answer, 2))
 		if err := forbidden(err); err != nil {
 			return fmt.Errorf("redislimit: the user may not run the script of a %v: want the rights %s: %w", policy.Algorithm(), Rights, err)
 		}
-		err = c.redis.Do(ctx, c.redis.B().Del().Key(n.probe(0)).Build()).Error()
+		err = c.redis.Do(ctx, c.redis.B().Del().Key(key).Build()).Error()
 		if err := forbidden(err); err != nil {
 			return fmt.Errorf("redislimit: the user may not reset a key: want the rights %s: %w", Rights, err)
 		}
@@ -42,10 +43,9 @@ func (c *Client) try(ctx context.Context) error {
 	return nil
 }
 
-// Rights are those that the user of a store needs at least, as ACL SETUSER has them, for keys with the prefix "weir",
-// beside what the client library asks for when it connects.
-const Rights = "~weir:* +eval +evalsha +time +get +set +del +zadd +zcard +zcount +zrange +zrangebyscore +zrevrangebyscore " +
-	"+zrem +zremrangebyscore +pexpire"
+// Rights are those that the user of a store needs at least, as ACL SETUSER has them, for keys with the prefix "weir"
+// (with another one ~weir:settings:* beside it) and beside what the client library asks for when it connects.
+const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
 // forbidden returns the error if it says that something is not allowed; else nil.
 func forbidden(err error) error {

@@ -11,16 +11,21 @@ import "github.com/weir-go/weir/atomicbucket"
 func (t *Table) Adopt(plan *Plan, now int64) {
 	before := t.plan.Load()
 	t.raise(t.catchUp(now)) // records are converted at the watermark
+	t.fence(before, plan)   // R7
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
 	plan.dither = before.dither + goldenRatio
+	plan.number = max(before.number+1, 1) // R15
+	if atomicbucket.SameUnits(before.algorithm, plan.algorithm) {
+		plan.unit = before.unit
+	}
 	t.before.Store(before)
 	t.plan.Store(plan)
-	for i := range t.shards {
-		for j := range t.shards[i].slots {
-			t.adopt(&t.shards[i].slots[j])
+	for slots := range t.memory.marked() { // R12
+		for i := range slots {
+			t.adopt(&slots[i])
 		}
 	}
-	t.before.Store(nil)
+	t.pace.Store(plan.skew)
 }
 
 // goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of
@@ -47,15 +52,13 @@ func (t *Table) adopt(sl *slot) {
 	}
 }
 
-// convert makes a live record follow the present plan, if it follows the one before. It
-// reports whether it was this call that did.
+// convert makes a live record follow the present plan, by the plan before. It is called with a state that did not
+// follow the plan which was read after it, and reports whether it was this call that converted the record. If another
+// replacement has begun since the state was read, the one before has ended and has converted the record, or it was
+// changed otherwise (R9). Then the numbers of s may be of neither plan, and the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan := t.plan.Load()
-	before := t.before.Load()
-	if before == nil || s.Tag() != before.live || s.Tag() == plan.live {
-		return false // s is no longer what the slot holds
-	}
-	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark(), plan.dither)
+	payload := plan.algorithm.Convert(t.before.Load().algorithm, s, t.Watermark(), plan.dither)
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

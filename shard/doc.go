@@ -17,9 +17,12 @@
 //	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
 //	fingerprint    the 64-bit hash of a key
 //	tenure         the time from one claim of a slot to the next
-//	version        seven bits of the state that change with every claim, conversion, and refund that needs it
+//	version        seven bits of the state: see R3 for what changes them
 //	transition     a named change of a state word; atomicbucket.Word has a method for each
-//	plan           an algorithm with the quotas that it grants; LIVE and LIVE' tell the records of two plans apart
+//	page           256 slots, as much as the system gives at a time; the first record in it marks it (R12)
+//	quota          the limit of a call: a tier of the plan, or numbers of its own
+//	unit           what the numbers of a quota mean (R13)
+//	plan           an algorithm with the quotas of its tiers; LIVE and LIVE' tell the records of two plans apart
 //	bucket         what a payload holds, whatever the algorithm
 //	debt           what a bucket lacks to be full
 //	idle           a key is idle when its bucket is full
@@ -82,9 +85,11 @@
 // changed. That read is the moment of the answer. Without it the state may be one tenure's and the key another's: a key
 // refused on a stranger's bucket.
 //
-// R3. The version changes at every claim (and at every conversion, R9), and the key is written under CLAIM only, before
-// TENT. Without the version, a compare-and-swap prepared in an earlier tenure could succeed in a later one. With the
-// key written after TENT, a record could be found, and settled, under the label of the slot's last owner.
+// R3. The version changes at every claim, and the key is written under CLAIM only, before TENT. (It changes at every
+// conversion, too: R9; at every refund that takes something out of a log: R10; and at a refund of a token bucket, but
+// the first of a take that nothing came behind: see TokenBucket.Refund.) Without the version, a compare-and-swap
+// prepared in an earlier tenure could succeed in a later one. With the key written after TENT, a record could be
+// found, and settled, under the label of the slot's last owner.
 //
 // R4. Publish, then search. Two goroutines that insert one key at once both publish before they search, and Go's
 // atomics are sequentially consistent, so at least one sees the other. If both searched first, neither would: two
@@ -97,7 +102,8 @@
 //
 // R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that
 // must go is aborted by its own goroutine or killed by the other's. Commit, abort and kill are compare-and-swaps from
-// the same word, so each tentative record has one fate. A kill that fails has met a record that was decided meanwhile,
+// the same word, so each tentative record has one fate. (A replacement of the plan, R9, and a sweep, R7, abort it as
+// well, without another record that stays.) A kill that fails has met a record that was decided meanwhile,
 // so the search begins again. CLAIM is passed: its goroutine will publish, then search, and see this record (R4). If
 // the lower one did not kill the higher one, the higher could have searched before the lower was published, and both
 // would commit.
@@ -111,14 +117,26 @@
 // refund reads the watermark after its search, and begins again if it has passed the time that it would answer for: it
 // would call a key without a record full at a time when it was not yet.
 //
+// A refund by the limiter's clock (RefundBy) reads the clock after the record, and begins again if the state has
+// changed since. So no take that the record was charged with is later than the refund. Else a goroutine that is
+// suspended after its clock would give back what has come back by itself before another take, and forgive that take.
+//
 // The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo 2^54, the payload's
 // circle. A call whose clock is further ahead of it than the skew first moves the watermark there. Before the watermark
 // moves on from where it is more than a skew ahead of the last complete sweep, the call that moves it sweeps. A leap of
 // more than four skews is made in steps of four and any number of whole turns, which makes idle on the circle what is
 // idle in truth. A sweep reads the watermark after each state, so it judges by a time that the record's last take
-// cannot have been far ahead of. And a call that has committed looks at the watermark once more: if it has moved on by
-// three skews, the sweep may have passed the slot before the commit, so the call frees the record, which is idle by
-// then.
+// cannot have been far ahead of. And a sweep aborts what is tentative: the call that is about to commit it has read the
+// watermark before, and would give the key a record of that time. A call that commits nonetheless is overtaken by one
+// step of four skews at most, after a sweep that began before its record was published, and so by five in all: its
+// record is seen for what it is.
+//
+// Skews here are those of a pace, which is read at each step, not of the plan by which a call found out how far to go.
+// While the plan is replaced it is the smaller skew of the two, and no step has turns, since records follow both and
+// their circles differ. A call that has read the pace before could still make a step of the larger. So calls that may
+// be about to are counted, and if there is one when the pace has been set, the watermark is moved by a nanosecond:
+// then that call's compare-and-swap fails. With steps of another plan's skew a record would go once around its circle
+// unseen, and look indebted when it is idle.
 //
 // A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
 // last complete sweep, and have not been idle for a skew. The next complete sweep meets such a record after five more
@@ -144,14 +162,21 @@
 // since a plan may be changed and changed back. Without this a bucket would be read by another plan's numbers: as more
 // tokens than it has, or fewer.
 //
-// R10. What the newest request of a sliding log was is in the state alone, and the call that changes the state next
-// enters it in the ring first. An entry is changed by a compare-and-swap from a value that was read before the state
-// was read once more. So the state cannot move on before the entry is made. And an entry never comes back to a value
-// that it had: a tenure begins by clearing the ring under CLAIM, with its version; ticks only grow within a version;
-// and a refund, which takes entries out of the ring, changes the version first. So a compare-and-swap fails that is
-// prepared for a state long gone, or for a state whose ring is another by now. With the entry made after the next
-// change, or by a plain store, a late call would write an old tick over a new one: requests would leave the window
-// before their time.
+// R10. The last change of a sliding log, a request or a refund, is in the state alone, and the call that changes the
+// state next enters it in the ring first. A request is an entry for each token. A refund keeps so many of the newest
+// entries; the others are marked as gone, the oldest first, so that behind one that is gone all are. An entry is
+// changed by a compare-and-swap from a value that was read before the state was read once more. So the state cannot
+// move on before the entries are made. And an entry never comes back to a value that it had: a tenure begins by
+// clearing the ring under CLAIM, with its version; ticks only grow within a version; and a refund changes the version.
+// So a compare-and-swap fails that is prepared for a state long gone, or for a state whose ring is another by now.
+// With an entry made after the next change, or by a plain store, a late call would write an old tick over a new one:
+// requests would leave the window before their time. With a refund made in the ring instead of the state, a late call
+// would take the request of another key out of its log.
+//
+// A refund by a receipt has taken the oldest tokens out, and afterwards puts their ticks in the place of those of its
+// take. Each of these exchanges makes an entry older, but no older than it is to be in the end, and is given up when
+// the version has changed. So at every moment at least as many requests lie in any window as there should. A refusal
+// beside which an exchange has made room is decided again.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends there. The first
 // stride is always within the bound. A call that settles a record further on extends the bound to its slot before the
@@ -159,15 +184,67 @@
 //
 // A home has two bounds, of which the larger counts. One of them is the target: what is published extends it. Which of
 // the two is the target is read after the record was published. A sweep that lowers probe bounds, one at a time,
-// changes the target, then meets every slot and extends the target for each record, LIVE or TENT, then clears the other
-// bound. A call that read the target before it was changed has published before, so the sweep meets its record; a call
-// that reads it afterwards extends the bound that is not cleared. A sweep that gives up clears nothing, and the next
-// one goes on with its target: for searches it might change it again, but then the other bound would never be cleared.
+// changes the target, then meets every slot, aborts what is TENT (R7), extends the target for what is LIVE, then
+// clears the other bound. A call that read the target before it was changed has published before, so the sweep meets
+// its record; a call that reads it afterwards extends the bound that is not cleared. A sweep that gives up clears
+// nothing, and the next one goes on with its target: for searches it might change it again, but then the other bound
+// would never be cleared.
 //
 // If the bound were extended before the record is published, a whole sweep could pass in between and clear it. If only
 // the claimer extended it, another call could commit the record before. In both cases a live record is out of sight,
 // and a second one is made for its key. If settle extended the bound after its search, each of two inserts could miss
 // the other.
+//
+// R12. A page is marked after the claim of a slot that was never used, and before the record there is published.
+// Sweeps and replacements of the plan pass the pages that are not marked. A page that they pass has no record, or none
+// that was published before its mark was read, which is as if they had come to the slot before: R7, R9 and R11 say what
+// then becomes of the record. A mark is for ever, as a used slot is never unused again (R5). If the mark were made
+// after the record is published, a live record could be passed: it would grow older than the circle, follow a plan of
+// long ago, or lose its probe bound.
+// R13. A quota that has numbers of its own names the unit that they are in, and is compared with that of the plan that
+// the state follows (R9). A quota of another unit grants nothing. A unit is that of one table, and a new plan has it as
+// long as the numbers mean the same to it. Without this a limit would be applied in ticks of another length, or where
+// a payload has no room for it. What a record owes does not depend on quotas: so any record can be judged, and
+// forgotten, without them.
+//
+// R14. A charge, which takes what fits under a bound whether it is there or not, is one compare-and-swap like any take;
+// the first one of a key is in its commit (R8). The bound is so many limits, as far as a payload has room: two skews of
+// a bucket, so that R7 holds. What a refusal costs is charged in one step with it, from the state that refused: were it
+// charged by a second compare-and-swap, tokens could have come back in between, and a request pay that could have
+// been admitted. A request for more than the limit is refused by any state, so its charge may be a step of its own.
+//
+// R15. A refund gives back what its take has taken, and nothing else. What the record cannot tell is told by words
+// beside it, which a refund reads after the record.
+//
+// A receipt is for a take of one tenure. When a tenure ends because the record is idle, all that it owed has come back
+// by itself, and the record of a later tenure says so: the time at which the take's tokens were back, its window, or
+// its tick, is past. When it ends by force, by a reset or an eviction, nothing of that follows. So forced ends are
+// counted, for some homes together: as begun before the compare-and-swap that ends the tenure, and as under way until
+// after it. A call that wants a receipt reads both, in one word, before it takes. A refund reads how many have begun
+// after it has read the record. If none was under way then, and none has begun since, no tenure was ended by force
+// between the two: it would have been counted as begun before the take, and then was over before, too; or after, and
+// then the refund sees that, since it has read a record of a later tenure. Otherwise nothing is given back. (That the
+// word is for several homes gives less back, never more.) Were an end counted after it was made, a refund could meet
+// the next tenure and no count. Were it over before it was made, a take of the old tenure could see it as past (the
+// compare-and-swap succeeds nonetheless if another take was given back meanwhile, so that the state is what it was).
+// If the call read the word after the take, an end between the two would be missed.
+//
+// A receipt also names the plan of its take, by a number that no other plan of the table has. What a conversion (R9)
+// makes of a single take is not known, but of a log, whose requests stay what they are.
+//
+// What comes back to a bucket by itself before a later take, that take has had. So a refund is reckoned at a time that
+// no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at
+// which a request ahead of its clock was granted. The call that grants it enters that before its compare-and-swap. A
+// debt above the limit may be that of reservations, which were told when to go. A call that tells one to wait enters
+// until when, before its compare-and-swap, and until then such a bucket is given nothing.
+//
+// R16. A receipt of what is in flight is good after a change of the plan, and after a forced end of another key's
+// tenure, for all of its cost, whatever its key may have by now: else a place would be held that no caller has, for as
+// long as it is remembered. So it is not told by R15 which tenure it is for. The record says that in its payload, by a
+// number: how many tenures near by had begun to be ended by force when it was committed, modulo 2^16. It is read after
+// the search that found no record, so an end that made room for the commit is counted, and the end of this tenure is
+// not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
+// after that.
 //
 // # Why it is right
 //
@@ -179,18 +256,18 @@
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state read before the key (R1). A commit is
 // one compare-and-swap and is its own take (R8).
 //
-// Never above the limit (I1). Within a tenure the payload only moves by takes that the bucket allows, and it does not
-// fall but by refunds. Between two tenures of a key the record was idle at the watermark, and the next starts no
-// earlier than the watermark (R7): the payload is what it would have been had the record stayed. Evictions are the
-// exception, and counted.
+// Never above the limit (I1): that of the call, if several are applied to one key. Within a tenure the payload only
+// moves by takes that the bucket allows, and by charges (R14), and it does not fall but by refunds. Between two
+// tenures of a key the record was idle at the watermark, and the next starts no earlier than the watermark (R7): the
+// payload is what it would have been had the record stayed. Evictions are the exception, and counted.
 //
-// A refusal writes nothing (I4): R2 is a read, and a key that is refused has a record already, since a full bucket
-// admits every cost up to the burst.
+// A refusal writes nothing (I4), unless the plan says that it costs something (R14): R2 is a read, and a key that is
+// refused has a record already, since a full bucket admits every cost up to the burst.
 //
 // Lock-free (I5). No call waits for CLAIM: it is passed. Any call can settle TENT. Every other compare-and-swap that
-// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's that
-// has just taken the slot, a claim, or a bound extended or cleared. A goroutine that is stopped for ever inside a claim
-// costs one slot, and inside a sweep that probe bounds are lowered.
+// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's
+// that has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped
+// for ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered.
 //
 // # Time and memory
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Words returns every word that calls of t share, for the explorer of interleavings:
-// the state and the key of each slot in turn, then the watermark, the time of the last
-// sweep, the plan, and the one before, then the rings, and at last those of ProbeBoundWords.
+// Words returns every word that calls of t share, for the explorer of interleavings: the state and the key of each
+// slot in turn, then the watermark, the time of the last sweep, the plan, the one before, the pace, and the calls that
+// may move the watermark, then the rings, and at last those of ProbeBoundWords, PageWords and RefundWords.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -21,7 +21,7 @@ func (t *Table) Words() []*word.Word {
 			words = append(words, (*word.Word)(unsafe.Pointer(&sl.state)), &sl.key)
 		}
 	}
-	words = append(words, &t.watermark, &t.swept, &t.plan.Word, &t.before.Word)
+	words = append(words, &t.watermark, &t.swept, &t.plan.Word, &t.before.Word, &t.pace, &t.advancing)
 	if t.rings != nil {
 		for i := range t.shards {
 			for j := range t.shards[i].slots {
@@ -32,7 +32,37 @@ func (t *Table) Words() []*word.Word {
 			}
 		}
 	}
-	return append(words, t.ProbeBoundWords()...)
+	return append(append(append(words, t.ProbeBoundWords()...), t.PageWords()...), t.RefundWords()...)
+}
+
+// RefundWords returns the words that only refunds, and calls that want a receipt, act upon.
+func (t *Table) RefundWords() []*word.Word {
+	words := []*word.Word{&t.leading}
+	for i := range t.neighbourhoods {
+		words = append(words, &t.neighbourhoods[i].ends, &t.neighbourhoods[i].promised)
+	}
+	return words
+}
+
+// PageWords returns the words that say where records may be.
+func (t *Table) PageWords() []*word.Word {
+	var words []*word.Word
+	for _, m := range []*memory{t.memory, t.rings} {
+		for i := 0; m != nil && i < len(m.marks); i++ {
+			words = append(words, &m.marks[i])
+		}
+	}
+	return words
+}
+
+// MarkPages marks every page.
+func (t *Table) MarkPages() {
+	for _, m := range []*memory{t.memory, t.rings} {
+		for page := uint64(0); m != nil && page < ceilDiv(uint64(len(m.slots)), pageSlots); page++ {
+			w := &m.marks[page/wordPages]
+			w.Poke(w.Peek() | 1<<(page%wordPages))
+		}
+	}
 }
 
 // ProbeBoundWords returns the words that say how far searches go.
@@ -69,6 +99,11 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 	return 0, false
 }
 
-// Before returns the plan before the present one, while there may be records that follow
-// it.
+// Before returns the plan before the present one, if there was one.
 func (t *Table) Before() *Plan { return t.before.Load() }
+
+// Word returns all that the number says.
+func (e Ends) Word() uint64 { return e.word }
+
+// RestAfter makes sweeps rest when they have visited so many slots.
+func (t *Table) RestAfter(slots int) { t.chunk = slots }

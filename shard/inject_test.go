@@ -34,6 +34,14 @@ func injected(t *testing.T, make func() (call, other func(), check func(what str
 	}
 }
 
+// requireSettled requires that no slot is claimed or tentative when no call is under way: it would be of no use.
+func requireSettled(t *testing.T, tb *Table, what string) {
+	for i := range tb.shards[0].slots {
+		tag := tb.shards[0].slots[i].state.Load().Tag()
+		require.NotContains(t, []atomicbucket.Tag{atomicbucket.Claimed, atomicbucket.Tentative}, tag, what)
+	}
+}
+
 // aPlan is a token bucket of so many tokens a second and so large a burst.
 func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
@@ -56,7 +64,7 @@ func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 		"evict":   {Evict, func(tb *Table) { tb.Take(tb.Find(2), now, 1, 0) }, 0},
 		"take":    {Refuse, func(tb *Table) { tb.Take(tb.Find(1), now, 1, 0) }, 0},
 		"peek":    {Refuse, func(tb *Table) { tb.Peek(tb.Find(1), now, 1, 0) }, 0},
-		"refund":  {Refuse, func(tb *Table) { tb.Refund(tb.Find(1), now, 1, 0, atomicbucket.Receipt{}) }, 1},
+		"refund":  {Refuse, func(tb *Table) { tb.Refund(tb.Find(1), now, 1, 0, Receipt{}) }, 1},
 		"reserve": {Refuse, func(tb *Table) { tb.Reserve(tb.Find(1), now, 1, 0, 0) }, 0},
 	} {
 		for _, first := range []float64{0.8e9, 1} {
@@ -103,6 +111,7 @@ func TestTheLimitMayFallAtEveryStep(t *testing.T) {
 		return func() { o = tb.Take(tb.Find(1), start, 1000, 0) },
 			func() { tb.Adopt(aPlan(t, 1, 1), start) },
 			func(what string) {
+				requireSettled(t, tb, what)
 				if o.Verdict == Admitted {
 					require.LessOrEqual(t, uint64(1000), o.Plan.Quota(0).Tokens, "I1: a thousand tokens under a limit of 1, %s", what)
 				}
@@ -122,6 +131,7 @@ func TestTheSkewMayFallAtEveryStep(t *testing.T) {
 		return func() { o = tb.Take(tb.Find(1), now, 1, 0) },
 			func() { tb.Adopt(small, start) },
 			func(what string) {
+				requireSettled(t, tb, what)
 				require.Equal(t, Admitted, o.Verdict, what)
 				require.LessOrEqual(t, uint64(o.At-tb.Watermark()), o.Plan.skew, "I8: %s", what)
 			}
@@ -155,4 +165,103 @@ func TestAnAnswerFollowsOnePlan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAQuotaFollowsItsUnit (I1): R13. The plan is replaced before any operation of a call under a quota, by one whose
+// ticks are of another length. What is admitted follows a plan of the quota's own unit.
+func TestAQuotaFollowsItsUnit(t *testing.T) {
+	for name, before := range map[string]int{"with a record": 1, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			admitted := map[bool]int{}
+			injected(t, func() (call, other func(), check func(string)) {
+				first := aPlan(t, 1, 10)
+				tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = first })
+				quota := first.NewQuota(first.Quota(0))
+				for range before {
+					tb.Take(tb.Find(1), start, 1, 0)
+				}
+				var o Outcome
+				return func() { o = tb.TakeAt(tb.Find(1), start, start, 5, quota, nil) },
+					func() { tb.Adopt(aPlan(t, 0.8e9, 10), start) },
+					func(what string) {
+						admitted[o.Verdict == Admitted]++
+						if o.Verdict == Admitted {
+							require.Same(t, first, o.Plan, "I1: %s", what)
+						} else {
+							require.Equal(t, TooMuch, o.Verdict, what)
+						}
+					}
+			})
+			require.Positive(t, admitted[false])
+		})
+	}
+}
+
+// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. Before any operation of a sweep after a leap the plan is replaced
+// by one with a smaller skew; before any operation of a replacement by a plan with a larger skew there is such a sweep.
+// The leap is a whole circle of the plan with the smaller one, so that a key that was drained before it looks drained
+// after it, if the watermark goes there in one step.
+func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
+	const burst, rate = 5, 1e-7
+	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }
+	require.Greater(t, large().skew, circle*small().skew)
+	leap := int64(circle * small().skew)
+	t.Run("a replacement beside a sweep", func(t *testing.T) {
+		before := 0
+		injected(t, func() (call, other func(), check func(string)) {
+			tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = large() })
+			var o Outcome
+			return func() { tb.Sweep(start+leap, nil) },
+				func() {
+					tb.Adopt(small(), start)
+					o = tb.Take(tb.Find(1), start, burst, 0)
+				},
+				func(what string) {
+					require.Equal(t, Admitted, o.Verdict, what)
+					if o.At < start+leap {
+						before++
+						_, status := tb.Peek(tb.Find(1), start+leap, burst, 0)
+						require.Equal(t, atomicbucket.Status{Remaining: burst}, status, "I9: %s", what)
+					}
+				}
+		})
+		require.Greater(t, before, 5)
+	})
+	t.Run("a sweep beside a replacement", func(t *testing.T) {
+		injected(t, func() (call, other func(), check func(string)) {
+			tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = small() })
+			require.Equal(t, Admitted, tb.Take(tb.Find(1), start, burst, 0).Verdict)
+			return func() { tb.Adopt(large(), start) },
+				func() { tb.Sweep(start+leap, nil) },
+				func(what string) { // it may owe what it owed at the start, by the rate of the other plan
+					_, status := tb.Peek(tb.Find(1), start+leap, burst, 0)
+					require.LessOrEqual(t, int64(status.ResetAfter), int64(burst/rate*second)-leap+second, "I9: %s", what)
+				}
+		})
+	})
+	t.Run("a take and a sweep beside a replacement", func(t *testing.T) {
+		// Whole turns of the one plan's circle, and a little more than one of the other's.
+		turns := start + int64(ceilDiv(large().skew, small().skew)*circle*small().skew)
+		injected(t, func() (call, other func(), check func(string)) {
+			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })
+			require.Equal(t, Admitted, tb.Take(tb.Find(1), start, burst, 0).Verdict)
+			return func() { tb.Adopt(small(), start) },
+				func() {
+					o := tb.Take(tb.Find(2), start, burst, 0)
+					require.Equal(t, Admitted, o.Verdict)
+					tb.Sweep(start+leap, nil)
+					if o.Plan.skew == small().skew {
+						_, status := tb.Peek(tb.Find(2), start+leap, burst, 0)
+						require.Equal(t, atomicbucket.Status{Remaining: burst}, status, "I9")
+					}
+					tb.Sweep(turns, nil)
+				},
+				func(what string) {
+					for key := range uint64(2) {
+						_, status := tb.Peek(tb.Find(1+key), turns, burst, 0)
+						require.Equal(t, atomicbucket.Status{Remaining: burst}, status, "I9: key %d, %s", 1+key, what)
+					}
+				}
+		})
+	})
 }

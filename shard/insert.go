@@ -6,7 +6,10 @@ import "github.com/weir-go/weir/atomicbucket"
 // none. It is undecided when the key has a live record, and when another call changed the
 // probe window meanwhile.
 func (t *Table) insert(p Place, r request) Outcome {
-	if plan := t.plan.Load(); r.n > plan.Quota(r.tier).Tokens {
+	plan := t.plan.Load()
+	if quota := plan.granted(r.quota); quota.unlimited() {
+		return Outcome{Plan: plan, At: r.now, Verdict: UnlimitedQuota}
+	} else if r.tooMuch(quota) {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
 	var room candidate
@@ -19,8 +22,8 @@ func (t *Table) insert(p Place, r request) Outcome {
 		sl := p.at(i)
 		if chosen { // then only a record of the key matters
 			if key := sl.key.Load(); key != p.fingerprint {
-				if key == 0 && sl.state.Load() == 0 {
-					break // R5
+				if key == 0 {
+					break // hardly ever a slot that was used: settle looks further, and finds what is there
 				}
 				continue
 			}
@@ -56,6 +59,11 @@ func (t *Table) insert(p Place, r request) Outcome {
 	claimed, ok := room.slot.state.Claim(room.state)
 	if !ok {
 		return undecided
+	}
+	if room.state == 0 {
+		t.claimedFirst(room.slot) // before it is published: R12
+	} else if room.state.IsLive() {
+		t.plan.Load().forget(&t.shard(p).counters, room.state, t.Watermark())
 	}
 	return t.publish(p, room.slot, claimed, r)
 }
@@ -106,8 +114,8 @@ search:
 		}
 	}
 	plan := t.plan.Load() // after the tentative state: R9
-	quota := plan.Quota(r.tier)
-	if r.n > quota.Tokens {
+	quota := plan.granted(r.quota)
+	if r.tooMuch(quota) {
 		mine.state.Abort(tentative)
 		return undecided
 	}
@@ -116,15 +124,16 @@ search:
 	watermark := t.Watermark()
 	now := max(r.now, watermark)
 	if uint64(now-watermark) > plan.skew { // a new plan may have a smaller one
-		mine.state.Abort(tentative)
-		return undecided
+		return undecided // the record stays tentative: the call begins again, and settles it then
 	}
-	s, ok := mine.state.Commit(tentative, plan.live, plan.first(now, quota.Demand(r.n)))
+	demand, charged := r.first(plan, quota)
+	t.lead(r.now, r.clock)
+	s, ok := mine.state.Commit(tentative, plan.live, t.born(p, plan, plan.first(now, demand)))
 	if !ok {
 		return undecided
 	}
-	if t.Watermark()-now >= overtook*int64(plan.skew) { // time leapt meanwhile: R7
-		mine.state.Free(s)
+	if r.mode >= charging {
+		*r.charged = charged
 	}
 	plan.tell(s, now, r)
 	return Outcome{s, plan, now, Admitted}

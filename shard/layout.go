@@ -40,11 +40,10 @@ func (cfg Config) layout() (layout, error) {
 	if hi, total := bits.Mul64(l.perShard, l.shards); hi != 0 || total > maxBytes/slotBytes {
 		return layout{}, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, uint64(maxBytes/slotBytes))
 	}
-	if l.ringSize = cfg.Plan.algorithm.RingSize(); l.ringSize > 0 {
-		l.ringWords = ceilDiv(l.ringSize, 2) * 2
-		if hi, all := bits.Mul64(l.slots(), l.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
-			return layout{}, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", l.slots(), l.ringSize)
-		}
+	l.ringSize = cfg.Plan.algorithm.RingSize()
+	l.ringWords = ceilDiv(l.ringSize, 2) * 2
+	if hi, all := bits.Mul64(l.slots(), l.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
+		return layout{}, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", l.slots(), l.ringSize)
 	}
 	return l, nil
 }
@@ -58,6 +57,9 @@ func (l layout) ringSlots() uint64 { return l.slots() * l.ringWords / 2 }
 // boundWords returns how many words the probe bounds of all homes take.
 func (l layout) boundWords() uint64 { return ceilDiv(l.slots()/lineSlots, wordHomes) }
 
+// neighbourhoods returns how many there are.
+func (l layout) neighbourhoods() uint64 { return ceilDiv(l.slots()/lineSlots, neighbourhoodHomes) }
+
 // Bytes returns what [Stats].Bytes of a table of the configuration would be, and the error that [New] would return
 // for anything but a lack of memory. Nothing is allocated.
 func (cfg Config) Bytes() (uint64, error) {
@@ -66,7 +68,8 @@ func (cfg Config) Bytes() (uint64, error) {
 		return 0, err
 	}
 	bytes := uint64(unsafe.Sizeof(Table{})) + l.shards*uint64(unsafe.Sizeof(shard{})) +
-		l.boundWords()*uint64(unsafe.Sizeof(word.Word{})) + allocated(l.slots())
+		l.boundWords()*uint64(unsafe.Sizeof(word.Word{})) +
+		l.neighbourhoods()*uint64(unsafe.Sizeof(neighbourhood{})) + allocated(l.slots())
 	if l.ringSize > 0 {
 		bytes += allocated(l.ringSlots())
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
+
+	"github.com/weir-go/weir/internal/word"
 )
 
 const (
@@ -20,17 +22,18 @@ type memory struct {
 	slots  []slot
 	mapped uint64 // bytes outside the Go heap
 	heap   uint64 // bytes on the Go heap
+	pages
 }
 
 // allocate returns n zeroed slots that begin on a cache line. Large tables live
-// outside the Go heap, in huge pages where the system has them; that memory
+// outside the Go heap, and can be put into huge pages; that memory
 // goes back to the system when the memory value is collected.
 func allocate(n uint64, prefault bool) (*memory, error) {
 	if have := physicalMemory(); n*slotBytes > have {
 		return nil, fmt.Errorf("%d bytes are needed: this machine has %d bytes of memory", n*slotBytes, have)
 	}
 	if n*slotBytes >= mapFrom {
-		m, err := mapSlots(n)
+		m, err := mapSlots(n, prefault)
 		if err != nil || m != nil {
 			if err == nil && prefault {
 				touch(m.slots)
@@ -38,8 +41,8 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 			return m, err
 		}
 	}
-	room := make([]slot, n+alignSlots)
-	m := &memory{heap: uint64(len(room)) * slotBytes}
+	room := make([]slot, n+spareSlots)
+	m := &memory{heap: uint64(len(room)) * slotBytes, pages: pagesOf(n)}
 	skip := -uintptr(unsafe.Pointer(&room[0])) % lineBytes / slotBytes
 	m.slots = room[skip:][:n:n]
 	if prefault {
@@ -48,17 +51,24 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 	return m, nil
 }
 
-// alignSlots is how many slots more than needed the heap gives, so that the first begins a line.
-const alignSlots = lineSlots - 1
+// spareSlots is how many slots more than needed are taken from the heap: the first begins a line, and behind the last
+// one is another, so that [slot.next] of any points into the same allocation.
+const spareSlots = lineSlots
 
 // allocated returns how many bytes allocate holds for n slots.
 func allocated(n uint64) uint64 {
+	marks := markWords(n) * uint64(unsafe.Sizeof(word.Word{}))
 	if n*slotBytes >= mapFrom {
 		if bytes := mappedBytes(n); bytes > 0 {
-			return bytes
+			return bytes + marks
 		}
 	}
-	return (n + alignSlots) * slotBytes
+	return (n+spareSlots)*slotBytes + marks
+}
+
+// bytes is what allocate holds.
+func (m *memory) bytes() uint64 {
+	return m.mapped + m.heap + uint64(len(m.marks))*uint64(unsafe.Sizeof(word.Word{}))
 }
 
 // touch makes the system provide every page now.
@@ -71,10 +81,11 @@ func touch(slots []slot) {
 
 // bytes is everything a table holds.
 func (t *Table) bytes() uint64 {
-	bytes := uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped + t.memory.heap
+	bytes := uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.bytes()
 	bytes += uint64(len(t.words)) * uint64(unsafe.Sizeof(t.words[0]))
+	bytes += uint64(len(t.neighbourhoods)) * uint64(unsafe.Sizeof(neighbourhood{}))
 	if t.rings != nil {
-		bytes += t.rings.mapped + t.rings.heap
+		bytes += t.rings.bytes()
 	}
 	return bytes
 }

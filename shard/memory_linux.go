@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -21,9 +22,9 @@ func physicalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
-// mapSlots maps n zeroed slots, aligned to a huge page, and asks for huge pages.
-// A kernel without them serves ordinary pages: slower, and just as right.
-func mapSlots(n uint64) (*memory, error) {
+// mapSlots maps n zeroed slots, aligned to a huge page, in huge pages at once or in small ones until they collapse. A
+// kernel without huge pages serves small ones: slower, and just as right.
+func mapSlots(n uint64, huge bool) (*memory, error) {
 	size := mappedBytes(n)
 	if n > maxBytes/slotBytes || size > maxBytes {
 		return nil, fmt.Errorf("shard: map %d slots: want at most %d", n, uint64(maxBytes/slotBytes))
@@ -35,13 +36,42 @@ func mapSlots(n uint64) (*memory, error) {
 	}
 	skip := -uintptr(region) % hugePage
 	first := unsafe.Add(region, skip)
-	m := &memory{slots: unsafe.Slice((*slot)(first), n), mapped: size}
+	m := &memory{slots: unsafe.Slice((*slot)(first), n), mapped: size, pages: pagesOf(n)}
 	runtime.AddCleanup(m, func(first unsafe.Pointer) { unmap(first, uintptr(size)) }, first)
 	if head, tail := unmap(region, skip), unmap(unsafe.Add(first, size), hugePage-skip); !head || !tail {
 		m.mapped += hugePage // the system kept some of it
 	}
-	_ = unix.Madvise(unsafe.Slice((*byte)(first), size), unix.MADV_HUGEPAGE)
+	advice := unix.MADV_HUGEPAGE
+	if !huge { // not even where the system gives them to all: a huge page is taken by its first key
+		advice, m.dense = unix.MADV_NOHUGEPAGE, ceilDiv(ceilDiv(n, pageSlots), 2)
+	}
+	_ = unix.Madvise(m.region(), advice)
 	return m, nil
+}
+
+// region returns the bytes that are mapped for the slots.
+func (m *memory) region() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&m.slots[0])), mappedBytes(uint64(len(m.slots))))
+}
+
+// collapse asks for huge pages, and has them made now where the system can (since Linux 6.1; before, khugepaged makes
+// them in its own time). It respects it if they are turned off.
+func (m *memory) collapse(rest func() bool) {
+	defer runtime.KeepAlive(m)
+	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil || bytes.Contains(mode, []byte("[never]")) {
+		return
+	}
+	region := m.region()
+	if unix.Madvise(region, unix.MADV_HUGEPAGE) != nil {
+		return
+	}
+	for ; len(region) >= hugePage; region = region[hugePage:] {
+		err := unix.Madvise(region[:hugePage], unix.MADV_COLLAPSE)
+		if err == unix.EINVAL || rest != nil && !rest() {
+			return
+		}
+	}
 }
 
 // mappedBytes returns how many bytes mapSlots maps for n slots: whole pages.

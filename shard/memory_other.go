@@ -6,7 +6,10 @@ package shard
 func physicalMemory() uint64 { return maxBytes }
 
 // mapSlots has nothing better to offer than the Go heap.
-func mapSlots(uint64) (*memory, error) { return nil, nil }
+func mapSlots(uint64, bool) (*memory, error) { return nil, nil }
+
+// collapse is never called: nothing is mapped.
+func (*memory) collapse(func() bool) {}
 
 // mappedBytes returns 0: nothing is mapped.
 func mappedBytes(uint64) uint64 { return 0 }

@@ -11,7 +11,8 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 	}
 	if t.overflow == Admit {
 		t.shard(p).unrecorded.Add(1)
-		state := atomicbucket.NewState(plan.live, 0, plan.first(r.now, plan.Quota(r.tier).Demand(r.n)))
+		demand, _ := r.first(plan, plan.granted(r.quota))
+		state := atomicbucket.NewState(plan.live, 0, plan.first(r.now, demand))
 		plan.tell(state, r.now, r)
 		return Outcome{state, plan, r.now, Unrecorded}
 	}
@@ -26,12 +27,16 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 		return Outcome{victim, plan, r.now, NoRoom}
 	}
 	debt := t.debt(sl, victim, plan, r.clock)
-	claimed, ok := sl.state.Claim(victim) // so debt was the victim's
-	if !ok {
+	claimed := atomicbucket.State(0)
+	if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's
+		claimed, ok = sl.state.Claim(victim)
+		return ok
+	}) {
 		return undecided
 	}
 	t.shard(p).evictions.Add(1)
 	t.shard(p).forgiven.Add(plan.algorithm.Tokens(debt))
+	plan.forget(&t.shard(p).counters, victim, r.clock)
 	return t.publish(p, sl, claimed, r)
 }
 
@@ -40,7 +45,7 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 // that it follows; nil and a full record when no record is live. It is not ok when there is a
 // free or idle slot, or the key's own record, meanwhile.
 func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State, plan *Plan, ok bool) {
-	least := uint64(0)
+	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {
 		sl := p.at(i)
 		s := sl.state.Load()

@@ -10,47 +10,24 @@ import (
 // at the time now, or at the watermark if now is late. Of a key without a record it returns a full one. It takes
 // nothing; but a leap of time is believed, as in Take. More tokens than the limit are asked for as none.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
-	return t.PeekAt(p, now, now, n, tier)
+	return t.PeekAt(p, now, now, n, TierQuota(tier))
 }
 
-// PeekAt is [Table.Peek] at a time that may be ahead of a clock: see [Table.DecideAt].
-func (t *Table) PeekAt(p Place, now, clock int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
+// PeekAt is [Table.Peek] at a time that may be ahead of a clock: see [Table.TakeAt].
+func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, atomicbucket.Status) {
 	defer runtime.KeepAlive(t)
 	for {
 		record, plan, sl, at := t.recordAt(p, now, clock)
-		ask := n
-		if ask > plan.Quota(tier).Tokens {
+		if plan.looksAtNothing(q) {
+			return Outcome{Plan: plan, At: at, Verdict: TooMuch}, atomicbucket.Status{}
+		}
+		quota, ask := plan.granted(q), n
+		if ask > quota.Tokens {
 			ask = 0
 		}
-		status := plan.status(record, at, ask, tier)
+		status := plan.status(record, at, quota.Demand(ask))
 		if sl == nil || sl.state.Load() == record.State { // R2
 			return Outcome{State: record.State, Plan: plan, At: at}, status
-		}
-		t.shard(p).retries.Add(1)
-	}
-}
-
-// Refund gives n tokens back to the key at p, at the time now: those of the take that a receipt identifies, or with the
-// zero receipt of no take in particular. What was not taken is
-// not given: a bucket holds no more than all of it. A key without a record has
-// all of it: then nothing is written, the verdict is Refused, and the rest of the outcome is
-// that of Peek. Else the verdict is Admitted.
-func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of atomicbucket.Receipt) Outcome {
-	return t.RefundAt(p, now, now, n, tier, of)
-}
-
-// RefundAt is [Table.Refund] at a time that may be ahead of a clock: see [Table.DecideAt].
-func (t *Table) RefundAt(p Place, now, clock int64, n uint64, tier uint8, of atomicbucket.Receipt) Outcome {
-	defer runtime.KeepAlive(t)
-	for {
-		record, plan, sl, at := t.recordAt(p, now, clock)
-		if sl == nil {
-			return Outcome{State: record.State, Plan: plan, At: at}
-		}
-		algorithm, quota := plan.algorithm, plan.Quota(tier)
-		demand := quota.Demand(min(n, quota.Tokens))
-		if after, ok := algorithm.Refund(record, algorithm.Ticks(at), demand, of, &sl.state); ok {
-			return Outcome{State: after, Plan: plan, At: at, Verdict: Admitted}
 		}
 		t.shard(p).retries.Add(1)
 	}
@@ -66,7 +43,7 @@ func (t *Table) Reset(p Place) bool {
 		if sl == nil {
 			return false
 		}
-		if sl.state.Free(record.State) {
+		if t.end(p, func() bool { return sl.state.Free(record.State) }) {
 			return true
 		}
 		t.shard(p).retries.Add(1)
@@ -111,7 +88,7 @@ func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 			return atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan, sl
 		}
 		t.convert(sl, s)
-		i = ^uint64(0) // it changed: search again from home
+		i-- // it changed: look again
 	}
 	return atomicbucket.Record{}, t.plan.Load(), nil
 }

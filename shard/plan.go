@@ -16,12 +16,19 @@ const MaxTiers = 16
 type Plan struct {
 	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	isBucket  bool
+	number    uint32           // of a table's plans, from 1 on
 	dither    uint32           // how the conversion to this plan rounds
 	live      atomicbucket.Tag // of the records that follow this plan
 	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
 	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is
+	doubtful  Verdict          // on a refusal within doubt
+	maxDebt   uint64           // how many limits a key may owe by charges
+	most      uint64           // what a record has room for, in units of the algorithm
+	refusals  RefusalCharge    // what a refused request costs
+	unit      uint32           // tells plans whose units differ apart, of all tables
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
+	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight
 }
 
 // NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers.
@@ -31,10 +38,12 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 	if len(tiers) >= MaxTiers {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, MaxTiers)
 	}
-	p := &Plan{algorithm: algorithm, live: atomicbucket.Live, skew: uint64(algorithm.MaxSkew())}
+	p := &Plan{algorithm: algorithm, live: atomicbucket.Live, skew: uint64(algorithm.MaxSkew()), unit: units.Add(1), number: 1,
+		doubtful: Doubtful, maxDebt: 1, most: atomicbucket.Most(algorithm)}
 	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok {
-		p.bucket, p.isBucket = *bucket, true
+		p.bucket, p.isBucket, p.maxDebt = *bucket, true, DefaultMaxDebt
 	}
+	p.inFlight, _ = algorithm.(*atomicbucket.Concurrency)
 	if lateness > 0 {
 		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
 		if p.isBucket {
@@ -83,6 +92,8 @@ func (p *Plan) take(r atomicbucket.Record, now int64, d atomicbucket.Demand) (pa
 		return algorithm.Take(r, algorithm.Ticks(now), d)
 	case *atomicbucket.SlidingLog:
 		return algorithm.Take(r, algorithm.Ticks(now), d)
+	case *atomicbucket.Concurrency:
+		return algorithm.Take(r, algorithm.Ticks(now), d)
 	}
 	return p.algorithm.Take(r, p.algorithm.Ticks(now), d)
 }
@@ -94,7 +105,7 @@ func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bo
 
 // refused is the verdict on a record that does not admit a demand.
 func (p *Plan) refused(r atomicbucket.Record, now int64, d atomicbucket.Demand) Verdict {
-	if p.doubt == 0 {
+	if p.doubt == 0 || p.refusals != Nothing {
 		return Refused
 	}
 	return p.refusal(p.algorithm.Shortfall(r, p.algorithm.Ticks(now), d))
@@ -103,14 +114,13 @@ func (p *Plan) refused(r atomicbucket.Record, now int64, d atomicbucket.Demand) 
 // refusal is the verdict on a record that lacks so many ticks.
 func (p *Plan) refusal(shortfall uint64) Verdict {
 	if shortfall < p.doubt {
-		return Doubtful
+		return p.doubtful
 	}
 	return Refused
 }
 
-// status is the algorithm's Status for a client in a tier that asks for n tokens.
-func (p *Plan) status(r atomicbucket.Record, nanos int64, n uint64, tier uint8) atomicbucket.Status {
-	d := p.quotas[tier%MaxTiers].Demand(n)
+// status is the algorithm's Status.
+func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	if p.isBucket {
 		return p.bucket.Status(r, nanos, d) // without an indirect call
 	}
@@ -120,7 +130,7 @@ func (p *Plan) status(r atomicbucket.Record, nanos int64, n uint64, tier uint8) 
 // tell tells the status of a key's first request, which needs no ring.
 func (p *Plan) tell(s atomicbucket.State, nanos int64, r request) {
 	if r.status != nil {
-		*r.status = p.status(s.Record(), nanos, 0, r.tier)
+		*r.status = p.status(s.Record(), nanos, r.asks(p.granted(r.quota)))
 	}
 }
 

@@ -1,10 +1,6 @@
 package shard
 
-import (
-	"unsafe"
-
-	"github.com/weir-go/weir/internal/word"
-)
+import "github.com/weir-go/weir/internal/word"
 
 // The probe bound of a home is how far from it records of its keys lie: a search for a key's record
 // goes no further (R11 in doc.go). In a table whose every slot was used this is what ends it.
@@ -47,7 +43,7 @@ func (r *probeBounds) begin(l layout, prefault bool) {
 
 // probeBoundOf returns the word that a home's probe bounds are in, and where.
 func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
-	line := uint64(uintptr(unsafe.Pointer(p.home))-uintptr(unsafe.Pointer(t.first))) / lineBytes
+	line := t.line(p)
 	return &t.words[line/wordHomes], line % wordHomes / 2 * (2 * boundBits)
 }
 

@@ -87,3 +87,15 @@ func TestProbeBoundsOfOddProbeWindows(t *testing.T) {
 		assert.Equal(t, table.stride, largestProbeBound(table), probeWindow)
 	}
 }
+
+// TestWhereProbeBoundsAre: two neighbouring homes have a byte for themselves, of strides that are an eighth of the
+// probe window.
+func TestWhereProbeBoundsAre(t *testing.T) {
+	table := newTable(t, 40*lineSlots, 36, nil)
+	assert.EqualValues(t, 5, table.stride)
+	for line := range uint64(40) {
+		w, at := table.probeBoundOf(Place{0, &table.shards[0].slots[line*lineSlots]})
+		assert.Same(t, &table.words[line/16], w, line)
+		assert.Equal(t, line%16/2*8, at, line)
+	}
+}

@@ -9,41 +9,57 @@ import (
 // tokens are not there but will be within that time, they are taken ahead. Outcome.Overdrawn
 // then says how long to wait. The next call waits behind: a bucket knows one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
-	return t.ReserveAt(p, now, now, n, tier, patience)
+	return t.ReserveAt(p, now, now, n, TierQuota(tier), patience)
 }
 
-// ReserveAt is [Table.Reserve] at a time that may be ahead of a clock: see [Table.DecideAt].
-func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, tier uint8, patience time.Duration) Outcome {
+// ReserveAt is [Table.Reserve] at a time that may be ahead of a clock: see [Table.TakeAt].
+func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	for {
-		s, follows, v := t.Hit(p, now, n, tier)
-		o := Outcome{s, follows, now, v}
-		if v == Undecided {
-			o = t.miss(p, request{now, min(now, clock), n, tier, nil})
+		o := undecided
+		if now <= clock {
+			o.State, o.Plan, o.Verdict = t.hitOf(p, now, n, q)
+			o.At = now
+		}
+		if o.Verdict == Undecided {
+			o = t.miss(p, request{now: now, clock: clock, n: n, quota: q, mode: reserving})
 		}
 		if !o.Verdict.Refuses() {
 			return o
 		}
 		record, plan, sl := t.record(p)
-		if sl == nil || n > plan.Quota(tier).Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
+		quota := plan.granted(q)
+		if sl == nil || n > quota.Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
 			continue
 		}
-		demand := plan.bucket.Ahead(o.At, patience, plan.quotas[tier%MaxTiers].Demand(n))
+		demand := plan.bucket.Ahead(o.At, patience, quota.Demand(n))
 		payload, ok := plan.bucket.Take(record, plan.bucket.Ticks(o.At), demand)
 		if !ok {
 			if sl.state.Load() == record.State { // R2
 				return Outcome{State: record.State, Plan: plan, At: o.At}
 			}
-		} else if after, ok := sl.state.Move(record.State, payload); ok {
-			return Outcome{State: after, Plan: plan, At: o.At, Verdict: Admitted}
+		} else {
+			ahead := Outcome{State: record.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted}
+			if now > clock {
+				t.lead(o.At, clock)
+			}
+			if wait := ahead.OverdrawnOf(q); wait > 0 {
+				t.promise(p, o.At+int64(wait)) // before the move: R15
+			}
+			if _, ok := sl.state.Move(record.State, payload); ok {
+				return ahead
+			}
 		}
 		t.shard(p).retries.Add(1)
 	}
 }
 
 // Overdrawn returns how long a caller that has taken ahead has to wait: 0 if the tokens were there.
-func (o Outcome) Overdrawn(tier uint8) time.Duration {
-	return o.Plan.bucket.Overdrawn(o.State, o.At, o.Plan.quotas[tier%MaxTiers].limit)
+func (o Outcome) Overdrawn(tier uint8) time.Duration { return o.OverdrawnOf(TierQuota(tier)) }
+
+// OverdrawnOf is Overdrawn for any quota.
+func (o Outcome) OverdrawnOf(q Quota) time.Duration {
+	return o.Plan.bucket.Overdrawn(o.State, o.At, o.Plan.granted(q).limit)
 }
 
 // Buckets reports whether the records are token buckets.

@@ -10,7 +10,8 @@ type counters struct {
 	noRoom     atomic.Uint64
 	unrecorded atomic.Uint64
 	retries    atomic.Uint64
-	_          [lineBytes - 5*8]byte
+	forgotten  atomic.Uint64
+	_          [lineBytes - 6*8]byte
 }
 
 // Stats is a snapshot of a table. The numbers are each exact, but not taken at
@@ -26,6 +27,7 @@ type Stats struct {
 	Forgiven   uint64 // tokens those still owed, each record rounded up
 	NoRoom     uint64 // requests refused because their probe window was full
 	Unrecorded uint64 // requests admitted without a record for the same reason
+	Forgotten  uint64 // tokens of limits in flight that were never given back
 	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 }
 
@@ -45,6 +47,7 @@ func (t *Table) Stats() Stats {
 		s.Forgiven += sh.forgiven.Load()
 		s.NoRoom += sh.noRoom.Load()
 		s.Unrecorded += sh.unrecorded.Load()
+		s.Forgotten += sh.forgotten.Load()
 		s.Retries += sh.retries.Load()
 	}
 	return s

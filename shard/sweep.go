@@ -14,16 +14,17 @@ const sweepChunk = 8192
 
 // sweeps is what sweeping leaves behind.
 type sweeps struct {
+	chunk     int           // slots visited between two rests
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
 	live      atomic.Uint64 // records that the last complete pass met and that were not idle
-	held      atomic.Uint64 // those, and the idle ones that it left
+	held      atomic.Uint64 // slots that had a record after it: those, and the idle ones that it left
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
 }
 
 // Sweep frees every record that is idle at the time now, shard after shard, and
 // when it has visited all of them advances the epoch. After every 8,192 slots
-// it calls rest, if not nil, and gives up when that returns false. It reports
+// it calls rest, if not nil, and gives up when that returns false. Pages in which no key was yet are passed. It reports
 // whether the pass was complete.
 //
 // Takers reclaim idle records themselves, so nothing waits for a sweep. Any
@@ -68,20 +69,19 @@ func (t *Table) pass(now, since int64, rest func() bool) bool {
 	}
 }
 
-// visit sweeps every slot, or until rest returns false, and reports whether it was every one.
+// visit sweeps every slot that was ever used, or until rest returns false, and reports whether it was every one.
 func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	live, idle, reclaimed := uint64(0), uint64(0), uint64(0)
 	defer func() { t.reclaimed.Add(reclaimed) }()
-	for i := range t.shards {
-		slots := t.shards[i].slots
-		for len(slots) > 0 {
-			chunk := slots[:min(sweepChunk, len(slots))]
-			slots = slots[len(chunk):]
-			l, i, r := t.sweepChunk(chunk, since, lowers)
-			live, idle, reclaimed = live+l, idle+i, reclaimed+r
+	visited := 0
+	for slots := range t.memory.marked() { // R12
+		l, i, r := t.sweepPage(slots, since, lowers)
+		live, idle, reclaimed = live+l, idle+i, reclaimed+r
+		if visited += len(slots); visited >= t.chunk {
 			if rest != nil && !rest() {
 				return false
 			}
+			visited = 0
 		}
 	}
 	t.live.Store(live)
@@ -89,16 +89,21 @@ func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	return true
 }
 
-// sweepChunk frees what has been idle since a time in slots. It counts what is not idle, what stays although it is, and
+// sweepPage frees what has been idle since a time in slots. It counts what is not idle, what stays although it is, and
 // what it freed. If it lowers probe bounds, they then cover what stays.
-func (t *Table) sweepChunk(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
+func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
 		s := sl.state.Load()
-		if s.Tag() < atomicbucket.Tentative {
+		switch s.Tag() {
+		case atomicbucket.NeverUsed, atomicbucket.Free, atomicbucket.Claimed:
 			continue
-		}
-		if s.IsLive() {
+		case atomicbucket.Tentative:
+			// A call that is about to commit it may have read the watermark long ago: R7. It will begin again.
+			if sl.state.Abort(s) {
+				continue
+			}
+		default:
 			// The watermark is read after the state, so that it is not behind the call that
 			// wrote it by more than the skew: R7. The plan likewise: R9. A record that
 			// follows another is converted, so that none stays behind when time leaps.
@@ -112,6 +117,7 @@ func (t *Table) sweepChunk(slots []slot, since int64, lowers bool) (live, idle, 
 			case !plan.idle(s, since): // the record stays, so that its key finds it again
 				idle++
 			case sl.state.Free(s):
+				plan.forget(&t.shards[0].counters, s, t.Watermark())
 				reclaimed++
 				continue
 			default: // taken this moment

@@ -2,8 +2,12 @@ package shard
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
 )
 
 // TestSweepEpoch (I7): in a table of which half holds records, a sweep of an epoch frees those that were idle at the
@@ -15,6 +19,8 @@ func TestSweepEpoch(t *testing.T) {
 	}{
 		"a table that is three quarters full": {24, []uint64{0, 24, 24}},
 		"a table that is a quarter full":      {8, []uint64{0, 0, 8}},
+		"a table that is half full":           {16, []uint64{0, 0, 16}},
+		"a table that is more than half full": {17, []uint64{0, 17, 17}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := newTable(t, 1, 32, nil)
@@ -32,5 +38,160 @@ func TestSweepEpoch(t *testing.T) {
 			assert.True(t, table.Sweep(start+6*second+skew, nil))
 			assert.Equal(t, c.keys, table.Stats().Reclaimed, "a sweep frees all that is idle")
 		})
+	}
+}
+
+// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): in a full table, too, if the last complete sweep was longer ago.
+func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
+	table := newTable(t, 1, 4, nil)
+	for key := range uint64(4) {
+		require.Equal(t, Admitted, take(table, 1+key, start, 5))
+	}
+	require.True(t, table.SweepEpoch(start, nil))
+	skew := int64(table.Plan().skew)
+	require.True(t, table.SweepEpoch(start+skew+4*second, nil))
+	assert.Zero(t, table.Stats().Reclaimed, "not idle a skew ago")
+	table.swept.Store(uint64(start)) // as if that had not been complete
+	require.True(t, table.SweepEpoch(start+skew+6*second, nil))
+	assert.EqualValues(t, 4, table.Stats().Reclaimed)
+}
+
+// TestSweepEpochAtTheOriginOfTime: there is no time before it at which a record could have been idle.
+func TestSweepEpochAtTheOriginOfTime(t *testing.T) {
+	sliding, err := atomicbucket.NewSlidingWindow(5, 5, 5*time.Second)
+	require.NoError(t, err)
+	plan, err := NewPlan(&sliding, 0)
+	require.NoError(t, err)
+	table := newTable(t, 1, 4, func(c *Config) { c.Plan, c.Start = plan, 0 })
+	require.Equal(t, Admitted, take(table, 1, 0, 1))
+	require.True(t, table.SweepEpoch(20*second, nil))
+	assert.Zero(t, table.Stats().Reclaimed, "it was not idle at 0")
+}
+
+// TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle: and not a nanosecond before.
+func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
+	for _, raised := range []bool{false, true} {
+		table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse })
+		require.Equal(t, Admitted, take(table, 1, start, 5))
+		if raised {
+			table.raise(start + 5*second - 1)
+		}
+		assert.Equal(t, NoRoom, take(table, 2, start+5*second-1, 1))
+		assert.Equal(t, Admitted, take(table, 2, start+5*second, 1))
+		assert.GreaterOrEqual(t, table.Watermark(), start+5*second, "R7")
+	}
+}
+
+// TestWhatAFullProbeWindowTells: of the policies that do not evict, the record that will be idle first; of the one that
+// does, it forgets the least debt, and nothing is left of it.
+func TestWhatAFullProbeWindowTells(t *testing.T) {
+	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
+		for _, overflow := range []Overflow{Refuse, Admit, Evict} {
+			table := newTable(t, 1, 3, func(c *Config) { c.Overflow = overflow })
+			slots := len(table.shards[0].slots) // a line, of which a probe window is three
+			require.Equal(t, 4, slots)
+			least, last := uint64(9), uint64(0)
+			for i, n := range order {
+				require.Equal(t, Admitted, take(table, uint64(1+i), start, n))
+				if n < least {
+					least, last = n, uint64(1+i)
+				}
+			}
+			o := table.Take(table.Find(9), start, 4, 0)
+			stats := table.Stats()
+			switch overflow {
+			case Refuse:
+				want := table.Find(1).at(last - 1).state.Load()
+				assert.Equal(t, Outcome{want, table.Plan(), start, NoRoom}, o)
+				assert.Equal(t, []uint64{1, 0, 0, 0}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
+			case Admit:
+				assert.Equal(t, Outcome{atomicbucket.NewState(atomicbucket.Live, 0, uint64(start)+uint64(4*second)), table.Plan(), start, Unrecorded}, o)
+				assert.Equal(t, []uint64{0, 1, 0, 0}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
+			case Evict:
+				assert.Equal(t, Outcome{atomicbucket.NewState(atomicbucket.Live, 2, uint64(start)+uint64(4*second)), table.Plan(), start, Admitted}, o)
+				assert.Equal(t, []uint64{0, 0, 1, least}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
+				assert.Zero(t, records(table, last))
+			}
+			assert.Zero(t, stats.Retries)
+		}
+	}
+}
+
+// TestAProbeWindowFullOfInserts: where every slot is claimed by calls that are under way there is nothing to evict, and
+// waiting for them would not be lock-free.
+func TestAProbeWindowFullOfInserts(t *testing.T) {
+	for _, overflow := range []Overflow{Refuse, Evict} {
+		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
+		claimed, _ := table.Find(1).at(0).state.Claim(0)
+		_, _ = table.Find(1).at(1).state.Claim(0)
+		table.Find(1).at(0).key.Store(5)
+		table.Find(1).at(0).state.Publish(claimed)
+		o := table.Take(table.Find(9), start, 1, 0)
+		assert.Equal(t, Outcome{table.Plan().full(start).State, table.Plan(), start, NoRoom}, o)
+		assert.EqualValues(t, 1, table.Stats().NoRoom)
+		assert.Zero(t, table.Stats().Evictions)
+	}
+}
+
+// TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast: a window may end soon in which much was taken.
+func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
+	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
+	require.NoError(t, err)
+	plan, err := NewPlan(&fixed, 0)
+	require.NoError(t, err)
+	for overflow, chosen := range map[Overflow]uint64{Refuse: 1, Evict: 2} {
+		table := newTable(t, 1, 2, func(c *Config) { c.Plan, c.Overflow = plan, overflow })
+		require.Equal(t, Admitted, take(table, 1, start, 3))
+		require.Equal(t, Admitted, take(table, 2, start+second, 1))
+		state := table.Find(1).at(chosen - 1).state.Load()
+		o := table.Take(table.Find(3), start+second, 1, 0)
+		if overflow == Refuse {
+			assert.Equal(t, Outcome{state, plan, start + second, NoRoom}, o)
+		} else {
+			assert.Zero(t, records(table, chosen))
+			assert.EqualValues(t, 1, table.Stats().Forgiven)
+		}
+	}
+}
+
+// TestAFreeSlotIsNoVictim: a slot that was freed while an insert looked for one to evict, also at a time at which its
+// zero payload looks indebted.
+func TestAFreeSlotIsNoVictim(t *testing.T) {
+	const now = 64<<54 - second
+	table := newTable(t, 1, 1, func(c *Config) { c.Start = now })
+	_, _, _, ok := table.least(table.Find(2), now)
+	assert.False(t, ok, "never used")
+	require.Equal(t, Admitted, take(table, 1, now, 5))
+	_, _, _, ok = table.least(table.Find(2), now)
+	assert.True(t, ok)
+	_, _, _, ok = table.least(table.Find(1), now)
+	assert.False(t, ok, "the key's own")
+	require.True(t, table.Reset(table.Find(1)))
+	_, _, _, ok = table.least(table.Find(2), now)
+	assert.False(t, ok, "free")
+}
+
+// TestWhenASweepRests: after every 8,192 slots of the pages that have had a record.
+func TestWhenASweepRests(t *testing.T) {
+	table := newTable(t, 100*pageSlots, 0, nil)
+	for page := range uint64(96) {
+		table.memory.mark(page * pageSlots)
+	}
+	rests := 0
+	require.True(t, table.Sweep(start, func() bool { rests++; return true }))
+	assert.Equal(t, 96*pageSlots/sweepChunk, rests)
+	assert.Equal(t, 8192, sweepChunk)
+}
+
+// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: also where the last sweep of a full table was longer ago.
+func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
+	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew after the last sweep
+		table := newTable(t, 4, 4, nil)
+		skew := int64(table.Plan().skew)
+		require.True(t, table.Sweep(start, nil))
+		require.Equal(t, Admitted, take(table, 1, start+since*skew/10, 5))
+		table.held.Store(table.slots)
+		require.True(t, table.SweepEpoch(start+15*skew/10, nil))
+		assert.Equal(t, reclaimed, table.Stats().Reclaimed)
 	}
 }

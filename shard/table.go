@@ -76,7 +76,7 @@ type Table struct {
 	slots       uint64 // in all shards
 	hits        uint64 // slots that Hit searches: none, if the records are not token buckets
 	plan        word.Pointer[Plan]
-	before      word.Pointer[Plan] // the plan before, while there may be records that follow it
+	before      word.Pointer[Plan] // the plan before, if there was one
 
 	buckets   bool // the records are token buckets, of whatever plan
 	overflow  Overflow
@@ -85,12 +85,18 @@ type Table struct {
 	rings     *memory // of sliding logs, else nil
 	ringSize  uint64  // entries of a ring
 	ringWords uint64  // and the words that it takes
+	dense     chan struct{}
 
 	probeBounds
+	neighbourhoods []neighbourhood
 
 	_         [lineBytes]byte // the words below are written while the table is used
 	watermark word.Word
-	_         [lineBytes - 8]byte
+	pace      word.Word // the skew by which the watermark moves, and whether the plan is being replaced
+	advancing word.Word // calls that may be about to move the watermark
+
+	_       [lineBytes - 8]byte // Hit reads the watermark, and shall not wait for what is written below
+	leading word.Word           // the latest time ahead of its clock at which a request was granted
 	sweeps
 }
 
@@ -124,6 +130,7 @@ func New(cfg Config) (*Table, error) {
 		memory:      memory,
 		ringSize:    layout.ringSize,
 		ringWords:   layout.ringWords,
+		dense:       make(chan struct{}, 1),
 	}
 	if layout.ringSize > 0 {
 		if t.rings, err = allocate(layout.ringSlots(), cfg.Prefault); err != nil {
@@ -131,14 +138,17 @@ func New(cfg Config) (*Table, error) {
 		}
 	}
 	t.probeBounds.begin(layout, cfg.Prefault)
+	t.neighbourhoods = make([]neighbourhood, layout.neighbourhoods())
 	for i := range t.shards {
 		t.shards[i].slots = memory.slots[uint64(i)*layout.perShard:][:layout.perShard:layout.perShard]
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
 		t.hits = min(t.probeWindow, hitLines*lineSlots)
 	}
+	t.chunk = sweepChunk
 	t.plan.Store(cfg.Plan)
 	t.watermark.Store(uint64(cfg.Start))
+	t.pace.Store(cfg.Plan.skew)
 	t.swept.Store(uint64(cfg.Start))
 	return t, nil
 }
@@ -169,9 +179,22 @@ func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(p.home), i*slotBytes))
 }
 
+// next returns the slot after sl. That of the last slot of a probe window is not to be read.
+func (sl *slot) next() *slot { return (*slot)(unsafe.Add(unsafe.Pointer(sl), slotBytes)) }
+
 // index returns which slot of the probe window sl is.
 func (p Place) index(sl *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(p.home))) / slotBytes
+}
+
+// line returns which of all lines the home of p is.
+func (t *Table) line(p Place) uint64 {
+	return uint64(uintptr(unsafe.Pointer(p.home))-uintptr(unsafe.Pointer(t.first))) / lineBytes
+}
+
+// number returns which of all slots sl is.
+func (t *Table) number(sl *slot) uint64 {
+	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(t.first))) / slotBytes
 }
 
 // ring returns the ring of a slot, or nil if the records have none.
@@ -179,8 +202,7 @@ func (t *Table) ring(sl *slot) atomicbucket.Ring {
 	if t.rings == nil {
 		return nil
 	}
-	number := (uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first))) / slotBytes
-	first := unsafe.Add(unsafe.Pointer(&t.rings.slots[0]), number*uintptr(t.ringWords)*8)
+	first := unsafe.Add(unsafe.Pointer(&t.rings.slots[0]), t.number(sl)*t.ringWords*8)
 	return unsafe.Slice((*word.Word)(first), t.ringSize)
 }
 

@@ -28,10 +28,12 @@ const (
 	TooMuch
 	// Undecided: nothing was taken; the caller has to go on.
 	Undecided
+	// UnlimitedQuota: the quota admits everything. Nothing was looked at.
+	UnlimitedQuota
 )
 
 // Admits reports whether the verdict lets the request pass.
-func (v Verdict) Admits() bool { return v == Admitted || v == Unrecorded }
+func (v Verdict) Admits() bool { return v == Admitted || v == Unrecorded || v == UnlimitedQuota }
 
 // Refuses reports whether the verdict says that the key's record has not the tokens.
 func (v Verdict) Refuses() bool { return v <= Doubtful }
@@ -46,11 +48,13 @@ type Outcome struct {
 
 // A request is what a take asks for, and when.
 type request struct {
-	now    int64
-	clock  int64 // the time to which the watermark may be moved: that of the limiter's clock, or now if that is earlier
-	n      uint64
-	tier   uint8
-	status *atomicbucket.Status // what the client may want to know goes here, if it is not nil
+	now     int64
+	clock   int64 // that of the limiter's clock, to which the watermark may be moved unless now is earlier: see follow
+	n       uint64
+	quota   Quota
+	mode    mode
+	status  *atomicbucket.Status // what the client may want to know goes here, if it is not nil
+	charged *uint64              // what a charge took
 }
 
 var undecided = Outcome{Verdict: Undecided}
@@ -66,34 +70,35 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	if v != Undecided {
 		return Outcome{s, plan, now, v}
 	}
-	return t.miss(p, request{now, now, n, tier, nil})
+	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
 
 // Decide is [Table.Take], and tells in status what the client may want to know: after the take, of a request that was
 // admitted, and of the request itself if its record refused it. If nothing was looked at or there was no room, status
 // stays what it is.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
-	return t.DecideAt(p, now, now, n, tier, status)
+	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
 
-// DecideAt is [Table.Decide] at a time that may be ahead of a clock, by at most the skew of the plan. The time is that
-// of this decision alone: the watermark follows the clock (R7).
-func (t *Table) DecideAt(p Place, now, clock int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
+// TakeAt is [Table.Take] with any quota, or [Table.Decide] if status is not nil, at a time that may be ahead of a
+// clock, by at most the skew of the plan. The time is that of this decision alone: the watermark follows the clock
+// (R7).
+func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
-	s, plan, v := t.Hit(p, now, n, tier)
+	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided
+	if now <= clock { // else it has to be entered that the request is ahead: R15
+		s, plan, v = t.hitOf(p, now, n, q)
+	}
 	if v == Undecided {
-		return t.miss(p, request{now, min(now, clock), n, tier, status})
+		return t.miss(p, request{now: now, clock: clock, n: n, quota: q, status: status})
 	}
 	if v == Admitted {
 		n = 0
 	}
-	*status = plan.Status(s, now, n, tier)
+	if status != nil {
+		*status = plan.StatusOf(s, now, n, q)
+	}
 	return Outcome{s, plan, now, v}
-}
-
-// Receipt returns what identifies a take in a tier that was admitted, for [Table.Refund].
-func (o Outcome) Receipt(tier uint8) atomicbucket.Receipt {
-	return o.Plan.algorithm.Receipt(o.State, o.At, o.Plan.Quota(tier).Token)
 }
 
 // hitLines is how many lines of a probe window Hit searches. In a table that is 0.6 full of live
@@ -108,13 +113,14 @@ const hitLines = 2
 // that a caller for which nanoseconds count can save a call. It searches the first lines only:
 // of a new key, whose whole probe window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
-	for i := uint64(0); i < t.hits; i++ {
-		sl := p.at(i)
+	sl := p.home
+	for left := t.hits; left > 0; { // a loop without a last statement is a fifth faster where records are close
 		s := sl.state.Load()
 		if sl.key.Load() != p.fingerprint { // the key after the state: R1
 			if s == 0 {
 				break // R5
 			}
+			sl, left = sl.next(), left-1
 			continue
 		}
 		plan := t.plan.Load() // after the state: R9
@@ -122,6 +128,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 			if s.IsLive() {
 				break // it follows another plan
 			}
+			sl, left = sl.next(), left-1
 			continue
 		}
 		quota := &plan.quotas[tier%MaxTiers]
@@ -137,7 +144,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 		} else if s, ok = sl.state.Move(s, payload); ok {
 			return s, plan, Admitted
 		}
-		i-- // the same slot again, at once: its line is here now
+		// The same slot again, at once: its line is here now.
 	}
 	return 0, nil, Undecided
 }
@@ -145,7 +152,20 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 // Miss is [Table.Take] after [Table.Hit] was undecided, or [Table.Decide] if status is not nil: it gives the key a
 // record, or settles one that is tentative, or tells why it cannot. The caller keeps the table alive.
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
-	return t.miss(p, request{now, now, n, tier, status})
+	return t.MissQuota(p, now, n, TierQuota(tier), status)
+}
+
+// MissQuota is Miss for any quota.
+func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
+	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
+}
+
+// hitOf is Hit or HitQuota.
+func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
+	if q.IsTier() {
+		return t.Hit(p, now, n, q.Tier())
+	}
+	return t.HitQuota(p, now, n, q)
 }
 
 func (t *Table) miss(p Place, r request) Outcome {
@@ -157,6 +177,9 @@ func (t *Table) miss(p Place, r request) Outcome {
 	for now, clock := r.now, r.clock; ; {
 		r.now, r.clock = t.follow(now, clock)
 		if o := t.insert(p, r); o.Verdict != Undecided {
+			if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
+				t.penalizeTooMuch(p, r)
+			}
 			return o
 		}
 		if o := t.hit(p, r); o.Verdict != Undecided {
@@ -168,25 +191,37 @@ func (t *Table) miss(p Place, r request) Outcome {
 
 // hit takes from the key's live record, whatever the algorithm.
 func (t *Table) hit(p Place, r request) Outcome {
+	if r.mode >= charging {
+		return t.chargeRecord(p, r)
+	}
 	for {
 		record, plan, sl := t.record(p)
-		if sl == nil || r.n > plan.Quota(r.tier).Tokens || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
+		quota := plan.granted(r.quota)
+		if sl == nil || r.n > quota.Tokens || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
 			return undecided
 		}
-		demand := plan.quotas[r.tier%MaxTiers].Demand(r.n)
-		if payload, ok := plan.take(record, r.now, demand); !ok {
-			verdict := plan.refused(record, r.now, demand)
-			if r.status != nil {
-				*r.status = plan.status(record, r.now, r.n, r.tier)
+		demand := quota.Demand(r.n)
+		if payload, ok := plan.take(record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
+			if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {
+				return o
 			}
-			if sl.state.Load() == record.State { // R2
+		} else if !ok {
+			verdict := plan.refused(record, r.now, demand)
+			room := false
+			if r.status != nil {
+				*r.status = plan.status(record, r.now, demand)
+				room = r.status.RetryAfter == 0 // by an exchange beside this: R10
+			}
+			if sl.state.Load() == record.State && !room { // R2
 				return Outcome{record.State, plan, r.now, verdict}
 			}
 		} else if plan.flush(record, r.now, &sl.state) { // R10
 			if r.status != nil { // before the move: afterwards the ring may have gone on
-				*r.status = plan.status(record.After(payload), r.now, 0, r.tier)
+				*r.status = plan.status(record.After(payload), r.now, quota.Demand(0))
 			}
+			t.lead(r.now, r.clock)
 			if after, ok := sl.state.Move(record.State, payload); ok {
+				plan.forget(&t.shard(p).counters, record.State, r.now)
 				return Outcome{after, plan, r.now, Admitted}
 			}
 		}

@@ -18,7 +18,6 @@ package shard
 const (
 	circle   = 16
 	leapStep = 4 // all that was indebted before the step is idle after it
-	overtook = 3 // a bucket charged at a time so far back is idle
 )
 
 // Watermark returns the watermark.
@@ -38,7 +37,7 @@ func (t *Table) catchUp(now int64) int64 {
 		if ahead <= skew {
 			return now
 		}
-		t.advance(watermark, watermark+leap(ahead, skew))
+		t.advance(watermark, uint64(now))
 	}
 }
 
@@ -64,23 +63,46 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise makes the watermark at least now, which is not further ahead of it than the skew.
+// raise makes the watermark at least now.
 func (t *Table) raise(now int64) {
 	for {
 		watermark := t.watermark.Load()
-		if uint64(now) <= watermark || t.advance(watermark, uint64(now)) {
+		if uint64(now) <= watermark {
 			return
 		}
+		t.advance(watermark, uint64(now))
 	}
 }
 
-// advance moves the watermark and reports whether it did. Before the watermark moves on, the
-// last leap's sweep has to be made, by the call that comes first: or idle records would stay
+// replacing says of a pace that the plan is being replaced.
+const replacing = 1 << 63
+
+// advance moves the watermark from where it is by one step towards a later time, if it is still there. Before the
+// watermark moves on, the last leap's sweep has to be made, by the call that comes first: or idle records would stay
 // behind long enough to look indebted again.
-func (t *Table) advance(watermark, to uint64) bool {
-	if swept := t.swept.Load(); watermark > swept && watermark-swept > t.plan.Load().skew {
+func (t *Table) advance(watermark, to uint64) {
+	t.advancing.Add(1) // before the pace is read: see fence
+	pace, step := t.pace.Load(), to-watermark
+	skew := pace &^ replacing
+	if swept := t.swept.Load(); watermark > swept && watermark-swept > skew {
+		t.advancing.Add(^uint64(0))
 		t.pass(int64(watermark), int64(watermark), nil)
-		return false
+		return
 	}
-	return t.watermark.CompareAndSwap(watermark, to)
+	if pace == skew {
+		step = leap(step, skew)
+	} else {
+		step = min(step, leapStep*skew) // no turns: records follow two plans, and their circles differ
+	}
+	t.watermark.CompareAndSwap(watermark, watermark+step)
+	t.advancing.Add(^uint64(0))
+}
+
+// fence makes the watermark move by the smaller skew of two plans from now on, until the pace is set again. A call that
+// read the pace before is still counted, and its compare-and-swap fails when the watermark has moved.
+func (t *Table) fence(before, plan *Plan) {
+	t.pace.Store(min(before.skew, plan.skew) | replacing)
+	if t.advancing.Load() != 0 {
+		t.raise(t.Watermark() + 1)
+	}
 }

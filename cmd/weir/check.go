@@ -9,13 +9,15 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
 )
 
 type checkCommand struct {
-	Quiet bool   `short:"q" xor:"output" help:"Print nothing if the file is good."`
-	JSON  bool   `name:"json" xor:"output" help:"Print one JSON object: what the rules are, or the mistakes, and warnings."`
-	File  string `arg:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
+	Quiet  bool   `short:"q" xor:"output" help:"Print nothing if the file is good."`
+	JSON   bool   `name:"json" xor:"output" help:"Print one JSON object: what the rules are, or the mistakes, and warnings."`
+	Schema bool   `name:"schema" help:"Print the JSON Schema of rule files, for editors, and read no file."`
+	File   string `arg:"" optional:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
 }
 
 // Help is what "weir check --help" says beyond the flags.
@@ -31,6 +33,17 @@ Try it:
 
 // Run implements the command.
 func (c *checkCommand) Run() error {
+	if c.Schema {
+		schema, err := config.Schema()
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(schema)
+		return err
+	}
+	if c.File == "" {
+		return limit.Misuse("which file? Name a rule file: weir check weir.yaml")
+	}
 	f, err := c.load()
 	if err == nil {
 		err = compiles(f)

@@ -111,6 +111,6 @@ func TestDocumentedTablesOfTheSimulator(t *testing.T) {
 			assert.Equal(t, want, row[0], "weir sim (expected), and docs/distributed.md (actual)")
 		}
 	}
-	assert.Len(t, reports, 12)
-	assert.Len(t, rows, 3*5+9*2)
+	assert.Len(t, reports, 14)
+	assert.Len(t, rows, 3*5+11*2)
 }

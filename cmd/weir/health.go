@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
 type healthCommand struct {
-	Admin   string        `arg:"" optional:"" default:"127.0.0.1:8081" placeholder:"ADDRESS" help:"The administrator's listener, HOST:PORT or a URL (default: ${default})."`
+	Admin   string        `arg:"" optional:"" default:"127.0.0.1:8081" placeholder:"ADDRESS" help:"The administrator's listener, HOST:PORT, unix:/path or a URL (default: ${default})."`
 	Timeout time.Duration `default:"5s" placeholder:"DURATION" help:"How long to wait for the answer (default: ${default})."`
 }
 
@@ -26,16 +29,21 @@ or says why not: it stops. An image without a shell and curl needs no more than 
 func (c *healthCommand) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
+	transport := &http.Transport{DisableKeepAlives: true} // no proxy: the question is to this machine
 	address := c.Admin
-	if !strings.Contains(address, "://") {
+	if path, is := config.SocketPath(address); is {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		address = "http://localhost"
+	} else if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	// A proxy of the environment has no business with a question to oneself.
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		return fmt.Errorf("no answer from %s: %w", c.Admin, err)
 	}

@@ -5,10 +5,13 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestProgramTellsWhetherItIsHealthy(t *testing.T) {
@@ -20,6 +23,19 @@ func TestProgramTellsWhetherItIsHealthy(t *testing.T) {
 	}
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	assert.Equal(t, 0, run(t, build(t), "", "health", address).status, "no proxy is asked")
+}
+
+func TestProgramTellsItsHealthByAUnixSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "weir") // a socket's name is short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := "unix:" + filepath.Join(dir, "admin")
+	s := startProgram(t, "serve", file(t, "weir.yaml", "listen: 127.0.0.1:0\nadmin: "+socket+"\nrules: [{name: clients, rate: 1/h, burst: 2}]\n"))
+	s.until(`msg=listening .*for=administrators`)
+	assert.Equal(t, result{0, "ready\n", ""}, run(t, build(t), "", "health", socket))
+	r := run(t, build(t), "", "health", socket+"2")
+	assert.Equal(t, 1, r.status)
+	assert.Contains(t, r.stderr, "no answer from "+socket+"2")
 }
 
 func TestProgramTellsWhyItIsNotHealthy(t *testing.T) {

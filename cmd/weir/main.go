@@ -25,6 +25,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/internal/version"
 )
 
 // commands is the command line. A new command is one field here and one file
@@ -53,7 +54,7 @@ func main() {
 		kong.Description(description),
 		kong.Vars{
 			"algorithms": limit.List(), "compared": limit.Compared(), "formats": strings.Join(accesslog.Formats(), ", "),
-			"version": versionText(buildInfo()),
+			"version": version.Text("weir", version.Info()),
 		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)

@@ -33,7 +33,8 @@ Its requests go through the limiter in the order of the log, each at the latest 
 are slightly out of order. Several files are merged by their time stamps, in whatever order they are given.
 
 Lines that are not in the format, or longer than 1 MiB, are skipped and counted, and the first few are shown with
-the reason. A log without any request, and one that breaks off, is an error.
+the reason. So are lines whose date is more than a year later than those around them: all that follows would be late. A
+log without any request, and one that breaks off, is an error.
 
 Try it:
 
@@ -46,7 +47,7 @@ With --rules each request goes through all rules of the file that match it, all 
 that match or count by something that the log does not hold are reported as such and take no part: every format has the
 client, method, path and status of a request, some have the host, and some header fields. --suggest looks for the
 lowest rate for each burst that refuses at most so many percent of a rule's requests, and recommends one; each rule by
-itself, as if there were no others.
+itself, as if there were no others. It keeps some five bytes for each request and rule in a temporary file (in TMPDIR).
 
     weir replay --rules weir.yaml --html report.html /var/log/nginx/access.log
     weir replay --rules weir.yaml --suggest 0.1 /var/log/nginx/access.log

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,7 +76,8 @@ func (c *replayCommand) singleRule() (*config.File, error) {
 }
 
 // writeRules prints what the rules did, and the suggestions, and writes the page.
-func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out io.Writer) error {
+func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out io.Writer) (err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
 	curves, err := c.suggestions(r)
 	if err != nil {
 		return err
@@ -130,7 +132,7 @@ func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, er
 			continue
 		}
 		bar := newBar(os.Stderr, 1, "searching "+rule.Rule.Name)
-		curve, err := suggest.Find(rule.Rule, &rule.Trace, *c.Suggest, bar.step)
+		curve, err := suggest.Find(rule.Rule, rule.Trace, *c.Suggest, bar.step)
 		bar.finish()
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Rule.Name, err)

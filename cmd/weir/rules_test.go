@@ -39,6 +39,11 @@ rule clients
 1 rule, about 26 MiB of memory when all keys are there
 `, ""}, r)
 	assert.Equal(t, result{0, "", ""}, run(t, program, "", "check", "--quiet", good))
+	schema := run(t, program, "", "check", "--schema")
+	assert.Equal(t, 0, schema.status)
+	assert.True(t, json.Valid([]byte(schema.stdout)))
+	assert.Contains(t, schema.stdout, `"$schema": "http://json-schema.org/draft-07/schema#"`)
+	assert.Contains(t, run(t, program, "", "check").stderr, "which file?")
 
 	bad := file(t, "weir.yaml", "rules:\n  - name: clients\n    rat: 10/s\n    burst: -1\n")
 	assert.Equal(t, result{

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/logs"
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/internal/version"
 )
 
 type serveCommand struct {
@@ -21,9 +22,10 @@ type serveCommand struct {
 
 // Help is what "weir serve --help" says beyond the flags.
 func (*serveCommand) Help() string {
-	return `With a rule file, "weir serve weir.yaml", everything else stands there: listeners, upstreams, trusted proxies and several
-rules. docs/configuration.md describes it, and "weir check" says what one means. The file is read again when it changes
-and on SIGHUP: connections stay, and buckets keep what is in them. A file with mistakes changes nothing.
+	return `With a rule file, "weir serve weir.yaml", everything stands there, and none of the flags below goes with it: listeners,
+upstreams, trusted proxies and several rules. docs/configuration.md describes it, and "weir check" says what one means.
+The file is read again when it changes and on SIGHUP: connections stay, and buckets keep what is in them. A file with
+mistakes changes nothing. docs/operations.md says how to run weir in production.
 
 Without one, each client has a bucket of tokens, or with --algorithm a window; a request takes one of what is in it.
 Who has none left is answered 429 with Retry-After. An upstream that does not answer gives 502, one that is too slow
@@ -58,11 +60,12 @@ func (c *serveCommand) Run() error {
 	for _, w := range file.Warnings() {
 		log.Warn(w)
 	}
+	defer loadBallast()()
 	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	server, err := serve.Start(serve.Config{
-		File: file, Load: load, Version: versionOf(buildInfo()), Log: log.Logger, SetLog: log.SetLevel,
+		File: file, Load: load, Version: version.Of(version.Info()), Log: log.Logger, SetLog: log.SetLevel,
 	})
 	if bad := (*serve.LimiterError)(nil); errors.As(err, &bad) && load == nil {
 		return limit.Misuse("%w", bad.Err) // --max-keys

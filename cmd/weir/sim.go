@@ -33,6 +33,8 @@ type simCommand struct {
 	Down      string        `placeholder:"FROM..TO" help:"When the store cannot be reached, such as 2s..3s (default: never)."`
 	DownEvery time.Duration `placeholder:"DURATION" help:"After which it cannot be reached again, for as long (default: never)."`
 	CutOff    int           `placeholder:"N" help:"How many nodes cannot reach it then, while the others can (default: all)."`
+	Parts     int           `name:"partitions" default:"1" help:"Partitions of a cluster, which can fail by themselves; 1 for a single server (default: ${default})."`
+	DownParts int           `name:"down-partitions" placeholder:"N" help:"How many partitions cannot be reached then (default: all)."`
 	OnLoss    string        `name:"on-loss" enum:"share,closed" default:"share" help:"What a node does where the store gives no answer: share admits its part of the limit, closed refuses (default: ${default})."`
 	Skew      time.Duration `default:"0s" help:"Between the clocks of the first and the last node (default: ${default})."`
 	Overdraft uint64        `default:"8" help:"Tokens that a node may spend of a key before it has them (default: ${default})."`
@@ -63,7 +65,8 @@ With one key at ten times the limit, and the same for 1,000 nodes and a million 
     weir sim
     weir sim --nodes 1000 --keys 1000000 --burst 4000
     weir sim --shares 90/5/3/2 --loss 0.05 --html sim.html
-    weir sim --down 2s..4s --strategy strict,lease`
+    weir sim --down 2s..4s --strategy strict,lease
+    weir sim --keys 640 --load 2 --partitions 64 --down 2s..4s --down-partitions 21 --strategy strict,lease`
 }
 
 // Run implements the command.
@@ -113,8 +116,8 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
 		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
-		Costs: c.Cost, AwayEvery: c.DownEvery, CutOff: c.CutOff,
-		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailLocal, "closed": redislimit.FailClosed}[c.OnLoss],
+		Costs: c.Cost, AwayEvery: c.DownEvery, CutOff: c.CutOff, Partitions: c.Parts, AwayPartitions: c.DownParts,
+		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailShare, "closed": redislimit.FailClosed}[c.OnLoss],
 	}
 	if c.Down != "" {
 		from, to, ok := strings.Cut(c.Down, "..")

@@ -16,7 +16,7 @@ func limitFlags(f *limit.Flags) []flag {
 	const defaultLimit = "1/s"
 	return []flag{
 		{"--limit", f.Limit.String() != defaultLimit},
-		{"--algorithm", f.Algorithm != engine.NoAlgorithm},
+		{"--algorithm", f.Algorithm != limit.Rated{}},
 		{"--burst", f.Burst != nil},
 		{"--aligned", f.Aligned},
 		{"--max-keys", f.MaxKeys != engine.DefaultMaxKeys},

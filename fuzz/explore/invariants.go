@@ -30,7 +30,8 @@ func (w *world) checkSlots() error {
 			}
 		}
 		labels = append(labels, label)
-		if full := payload(w.shadow.owner(label).full); w.shadow.limited == 0 && s.Payload() != full {
+		full := w.shadow.payload(w.shadow.follows(s), w.shadow.owner(label).full)
+		if w.shadow.limited == 0 && s.Payload() != full {
 			return fmt.Errorf("I2: the record of key %d says %#x, want %#x", label, s.Payload(), full)
 		}
 	}
@@ -59,7 +60,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	}
 	// A refund that found no record says so: its key owed nothing.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
-		seen := sight{o.at, w.shadow.algorithm.Tokens(w.shadow.algorithm.Debt(o.state.Record(), w.shadow.algorithm.Ticks(o.at)))}
+		seen := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
 		if w.shadow.limited > 0 {
 			seen.owed = o.used
 		}
@@ -67,16 +68,41 @@ func (w *world) checkCall(th *thread, o outcome) error {
 			return fmt.Errorf("I9: %v saw a debt of %d tokens at %d, which it never had meanwhile", c, seen.owed, seen.at-start)
 		}
 	}
-	if c.verb != take && c.verb != reserve {
+	if c.verb == cancel && w.shadow.inFlight && th.charged == 0 {
+		key := w.shadow.owner(c.key)
+		if slices.Contains(key.times, th.entered) && w.shadow.leaves(th.entered) > uint64(o.at) {
+			return fmt.Errorf("I2: %v gave nothing back, and its entry is in flight", c)
+		}
+	}
+	if c.verb == charge && o.verdict <= shard.Admitted {
+		if o.used != th.amount || th.charged > 1 {
+			return fmt.Errorf("I2: %v said that it took %d, and took %d in %d writes", c, o.used, th.amount, th.charged)
+		}
+		if o.used == 0 && !th.refusable {
+			return fmt.Errorf("I9: %v took nothing, and at no moment meanwhile was there no room", c)
+		}
+		return nil
+	}
+	if c.verb == take && (o.verdict == shard.Refused || o.verdict == shard.TooMuch) &&
+		w.shadow.refusals != shard.Nothing && th.charged == 1 {
+		if th.amount == 0 {
+			return fmt.Errorf("I2: %v was refused and charged what would have admitted it", c)
+		}
+		return nil // in one step with the refusal: charge has seen that
+	}
+	if c.verb != take && c.verb != reserve && c.verb != charge {
 		return nil
 	}
 	switch o.verdict {
 	case shard.Admitted:
-		if th.charged != 1 {
+		if th.charged != 1 || th.amount > 0 {
 			return fmt.Errorf("I2: %v was admitted and charged %d times", c, th.charged)
 		}
 		return nil
 	case shard.Refused:
+		if c.asks && o.atOnce {
+			return fmt.Errorf("I9: %v was refused, and told to come at once", c)
+		}
 		if !th.refusable {
 			return fmt.Errorf("I9: %v was refused, and at no moment meanwhile had its bucket less", c)
 		}
@@ -103,6 +129,7 @@ func (w *world) CheckEnd() error {
 		forgiven:   stats.Forgiven - w.stats.Forgiven + w.origin.counts.forgiven,
 		noRoom:     stats.NoRoom - w.stats.NoRoom + w.origin.counts.noRoom,
 		unrecorded: stats.Unrecorded - w.stats.Unrecorded + w.origin.counts.unrecorded,
+		forgotten:  stats.Forgotten - w.stats.Forgotten + w.origin.counts.forgotten,
 	}
 	if counted != w.shadow.counts {
 		return fmt.Errorf("I7: counted %+v, want %+v", counted, w.shadow.counts)
@@ -125,21 +152,21 @@ func (w *world) CheckEnd() error {
 			looks := []int64{end}
 			if w.cancels { // and whenever a request leaves the window
 				for _, at := range key.times {
-					looks = append(looks, max(end, int64(at)+logWindow-1), max(end, int64(at)+logWindow))
+					leaves := int64(w.shadow.leaves(at))
+					looks = append(looks, max(end, leaves-1), max(end, leaves))
 				}
 			}
 			for _, at := range looks {
-				o := peeks(key.key).at(at-start).perform(w.table, w.plans, nil)
-				if used := w.shadow.used(key, uint64(at)); o.used != used {
+				o := peeks(key.key).at(at-start).perform(w.table, w.plans, nil, nil)
+				if used := w.shadow.told(key, uint64(at)); o.used != used {
 					return fmt.Errorf("I2: key %d has used up %d at %d, want %d", key.key, o.used, at-start, used)
 				}
 			}
 			continue
 		}
 		o, _ := w.table.Peek(w.table.Find(key.key), w.table.Watermark(), 0, 0)
-		s, at := o.State, o.At
-		owed := w.shadow.owes(key.key, w.shadow.algorithm.Ticks(at))
-		if found := w.shadow.algorithm.Debt(s.Record(), w.shadow.algorithm.Ticks(at)); found != owed {
+		owed := w.shadow.owes(key.key, w.shadow.algorithm.Ticks(o.At))
+		if found := w.shadow.debt(o.Plan, o.State, o.At); found != owed {
 			return fmt.Errorf("I2: key %d owes %d ticks at the end, want %d (full at %d)", key.key, found, owed, key.full)
 		}
 	}
@@ -161,7 +188,8 @@ func (w *world) checkExact() error {
 	}
 	for _, program := range w.scenario.threads {
 		for _, c := range program {
-			if c.late != 0 || c.verb == reset || c.verb == refund || c.verb == adopt || c.verb == reserve || c.verb == take && c.n != 1 {
+			if c.late != 0 || c.verb == reset || c.verb == refund || c.verb == adopt || c.verb == reserve ||
+				c.verb == charge || w.shadow.refusals != shard.Nothing || c.verb == take && (c.n != 1 || c.limit > 0) {
 				return nil
 			}
 			if c.verb == take {

@@ -6,6 +6,7 @@ const (
 	takeGo      = "shard/take.go"
 	insertGo    = "shard/insert.go"
 	peekGo      = "shard/peek.go"
+	refundGo    = "shard/refund.go"
 	watermarkGo = "shard/watermark.go"
 	sweepGo     = "shard/sweep.go"
 	evictGo     = "shard/overflow.go"
@@ -17,6 +18,11 @@ const (
 	wordGo      = "atomicbucket/word.go"
 	bucketGo    = "atomicbucket/tokenbucket.go"
 	reserveGo   = "shard/reserve.go"
+	quotaGo     = "shard/quota.go"
+	chargeGo    = "shard/charge.go"
+	receiptGo   = "shard/receipt.go"
+	inFlightGo  = "shard/inflight.go"
+	countGo     = "atomicbucket/concurrency.go"
 )
 
 // foundNothing makes a call that finds no record answer as of the time at which it began. Each
@@ -45,7 +51,7 @@ var mutants = []mutant{
 		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
 	{"R2", "a take from a window does not read a refusing state again", "fixed: a key comes back", "I9", []edit{
-		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+		{takeGo, "if sl.state.Load() == record.State && !room { // R2", "if !room {"},
 	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
 		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
@@ -106,6 +112,43 @@ var mutants = []mutant{
 	{"R6", "insert waits for CLAIM", "two takers, one slot", "I5", []edit{
 		{insertGo, "if !chosen {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif !chosen {"},
 	}},
+	{"R16", "a release gives back in another tenure", "in flight: one leaves after a reset", "I2", []edit{
+		{countGo, "of.known && of.tick&bornMask != c.born(r.State):", "false:"},
+	}},
+	{"R16", "a receipt is void after a change of the limit", "in flight: one leaves beside a change of the limit", "I2", []edit{
+		{refundGo, "|| !returns && (plan.looksAtNothing(q)", "|| returns && of.plan != plan.number || !returns && (plan.looksAtNothing(q)"},
+	}},
+	{"R16", "a receipt is void after another key's eviction", "in flight: one leaves beside an eviction of another", "I2", []edit{
+		{refundGo, "|| !returns && (plan.looksAtNothing(q) || t.void(of, p, plan))", "|| !returns && plan.looksAtNothing(q) || t.void(of, p, plan)"},
+	}},
+	{"R16", "tenures have no numbers", "in flight: one leaves after a reset and a change of the limit", "I2", []edit{
+		{inFlightGo, "return plan.inFlight.Born(payload, t.Ends(p).word/endBegun)", "return payload"},
+	}},
+	{"R16", "a tenure is numbered before the search", "in flight: one leaves after a reset, and two slots", "I2", []edit{
+		{insertGo, "search:\n", "early := t.Ends(p).word / endBegun\nsearch:\n"},
+		{insertGo, "t.born(p, plan, plan.first(now, demand))", "plan.inFlight.Born(plan.first(now, demand), early)"},
+	}},
+	{"R16", "a release lowers the present count whatever it is of", "in flight: one leaves in the next period", "I2", []edit{
+		{countGo, "period == index {", "period <= index {"},
+	}},
+	{"R16", "a take does not move the record on", "in flight: one leaves in the next period", "I7", []edit{
+		{countGo, "return c.pack(now+ahead, previous, current, c.born(r.State))", "return c.pack(now+ahead, 0, current, c.born(r.State))"},
+	}},
+	{"R16", "a release of more than the limit has become is cut", "in flight: one leaves beside a change of the limit", "I9", []edit{
+		{refundGo, "min(n, plan.most/quota.Token)", "min(n, quota.Tokens)"},
+	}},
+	{"R16", "what a take drops is not counted", "in flight: one leaves that is forgotten", "I7", []edit{
+		{takeGo, "plan.forget(&t.shard(p).counters, record.State, r.now)\n", "\n"},
+	}},
+	{"R16", "what a sweep drops is not counted", "in flight: one leaves that is forgotten, beside a sweep", "I7", []edit{
+		{sweepGo, "plan.forget(&t.shards[0].counters, s, t.Watermark())\n", "\n"},
+	}},
+	{"R16", "what a claim drops is not counted", "in flight: forgotten for another key", "I7", []edit{
+		{insertGo, "t.plan.Load().forget(&t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
+	}},
+	{"R16", "what a take drops is counted before it is made", "in flight: a late one enters", "I7", []edit{
+		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(&t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(&t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
+	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
 		{insertGo, "t.raise(r.clock) // R7", "// R7"},
 	}},
@@ -117,8 +160,8 @@ var mutants = []mutant{
 		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
 		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
 		{sweepGo, "visit(since int64, lowers bool, rest func() bool)", "visit(since int64, lowers bool, rest func() bool, now int64)"},
-		{sweepGo, "t.sweepChunk(chunk, since, lowers)", "t.sweepChunk(chunk, since, lowers, now)"},
-		{sweepGo, "sweepChunk(slots []slot, since int64, lowers bool)", "sweepChunk(slots []slot, since int64, lowers bool, now int64)"},
+		{sweepGo, "t.sweepPage(slots, since, lowers)", "t.sweepPage(slots, since, lowers, now)"},
+		{sweepGo, "sweepPage(slots []slot, since int64, lowers bool)", "sweepPage(slots []slot, since int64, lowers bool, now int64)"},
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a sweep of an epoch leaves idle records for ever", "sweeps of epochs in a full table for a circle", "I9", []edit{
@@ -153,24 +196,24 @@ var mutants = []mutant{
 		{watermarkGo, "if ahead <= leapStep*skew {", "if true {"},
 	}},
 	{"R7", "the watermark does not wait for the sweep", "a taker after a leap of a circle", "I9", []edit{
-		{watermarkGo, "watermark > swept && watermark-swept > t.plan.Load().skew", "watermark < swept"},
+		{watermarkGo, "watermark > swept && watermark-swept > skew", "watermark < swept"},
 	}},
 	{"R7", "the watermark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
-		{watermarkGo, "uint64(now) <= watermark || ", ""},
+		{watermarkGo, "if uint64(now) <= watermark {\n\t\t\treturn\n\t\t}\n\t\tt.advance(watermark, uint64(now))", "if t.watermark.CompareAndSwap(watermark, uint64(now)) {\n\t\t\treturn\n\t\t}"},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
 		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
 		{sweepGo, "visit(since int64, lowers bool, rest func() bool)", "visit(since int64, lowers bool, rest func() bool, now int64)"},
-		{sweepGo, "t.sweepChunk(chunk, since, lowers)", "t.sweepChunk(chunk, since, lowers, now)"},
-		{sweepGo, "sweepChunk(slots []slot, since int64, lowers bool)", "sweepChunk(slots []slot, since int64, lowers bool, now int64)"},
+		{sweepGo, "t.sweepPage(slots, since, lowers)", "t.sweepPage(slots, since, lowers, now)"},
+		{sweepGo, "sweepPage(slots []slot, since int64, lowers bool)", "sweepPage(slots []slot, since int64, lowers bool, now int64)"},
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
 	{"R7", "a sweep reads the watermark before the state", "time leaps twice while a sweep is under way", "I7", []edit{
 		{sweepGo, "s := sl.state.Load()", "now := t.Watermark()\n\t\ts := sl.state.Load()"},
 		{sweepGo, "plan.idle(s, t.Watermark())", "plan.idle(s, now)"},
 	}},
-	{"R7", "a commit that a leap overtook stays", "a taker that a leap of a circle overtakes", "I2", []edit{
-		{insertGo, "t.Watermark()-now >= overtook*int64(plan.skew)", "false"},
+	{"R7", "a sweep leaves tentative records", "two takers, of which a leap of a circle overtakes one", "I9", []edit{
+		{sweepGo, "if sl.state.Abort(s) {", "if false {"},
 	}},
 	{"R7", "peek judges by its own time", "peek beside a leap of two skews", "I9", []edit{
 		{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if false {"},
@@ -179,14 +222,32 @@ var mutants = []mutant{
 	{"R7", "a peek at a log that finds no record does not look at the watermark", "log: peek at an idle record beside a sweep", "I9", foundNothing},
 	{"R7", "a refund that finds no record does not look at the watermark", "refund to an idle record beside a sweep", "I9", foundNothing},
 	{"R7", "a refund to a log that finds no record does not look at the watermark", "log: refund to an idle record beside a sweep", "I9", foundNothing},
+	{"R7", "the watermark moves by the larger skew while the plan is replaced", "skews: a smaller one beside a leap", "I2", []edit{
+		{watermarkGo, "min(before.skew, plan.skew) | replacing", "max(before.skew, plan.skew) | replacing"},
+	}},
+	{"R7", "the watermark moves by the skew of the new plan while the plan is replaced", "skews: a larger one beside a leap", "I2", []edit{
+		{watermarkGo, "min(before.skew, plan.skew) | replacing", "plan.skew | replacing"},
+	}},
+	{"R7", "a step by the skew of the plan before is not made void", "skews: a smaller one beside a leap", "I2", []edit{
+		{watermarkGo, "if t.advancing.Load() != 0 {", "if false {"},
+	}},
+	{"R7", "a call says too late that it may move the watermark", "skews: a smaller one beside a leap", "I2", []edit{
+		{watermarkGo, "t.advancing.Add(1) // before the pace is read: see fence\n\tpace, step := t.pace.Load(), to-watermark\n", "pace, step := t.pace.Load(), to-watermark\n\tt.advancing.Add(1)\n"},
+	}},
+	{"R7", "a commit does not look at the skew of its plan", "skews: a smaller one beside an insert ahead", "I2", []edit{
+		{insertGo, "if uint64(now-watermark) > plan.skew {", "if false {"},
+	}},
+	{"R7", "a refund by the clock does not look at the record before it", "take and give back by the clock", "I1", []edit{
+		{refundGo, "if sl != nil && record.State != before.State {", "if _ = before; false {"},
+	}},
 	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
-		{insertGo, "plan.first(now, quota.Demand(r.n)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now)))\n\tif true || !ok {"},
+		{insertGo, "plan.first(now, demand)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now))))\n\t_ = demand\n\tif true || !ok {"},
 	}},
 	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
-		{insertGo, "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn undecided", "quota.Demand(r.n)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
+		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
 	}},
 	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
-		{takeGo, "\tfor i := uint64(0); i < t.hits; i++ {", "\tplan := t.plan.Load()\n\tfor i := uint64(0); i < t.hits; i++ {"},
+		{takeGo, "\tsl := p.home\n", "\tsl, plan := p.home, t.plan.Load()\n"},
 		{takeGo, "plan := t.plan.Load() // after", "// after"},
 	}},
 	{"R9", "hit does not look which plan a record follows", "the limit grows beside two takers", "I1", []edit{
@@ -209,19 +270,19 @@ var mutants = []mutant{
 		{adoptGo, "if sl.state.Abort(s) {", "if true {"},
 	}},
 	{"R9", "a change of plan leaves live records", "the limit shrinks beside an insert", "R9", []edit{
-		{adoptGo, "t.adopt(&t.shards[i].slots[j])", "_ = j"},
+		{adoptGo, "t.adopt(&slots[i])", "_ = i"},
 	}},
 	{"R9", "records are told apart by two plans that look the same", "the limit grows beside two takers", "I1", []edit{
 		{adoptGo, "plan.live = atomicbucket.Live + atomicbucket.Second - before.live", "plan.live = before.live"},
 	}},
-	{"R9", "a change of plan does not change the version", "the limit grows and shrinks beside a taker", "I5", []edit{
+	{"R9", "a change of plan does not change the version", "the limit grows and shrinks beside a taker", "I2", []edit{
 		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
 	}},
 	{"R10", "the last change is not entered before the next", "log: two takers of a record", "I1", []edit{
 		{takeGo, "} else if plan.flush(record, r.now, &sl.state) { // R10", "} else {"},
 	}},
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
-		{ringGo, "if at.Load() != g.state { // R10", "if false {"},
+		{ringGo, "if at.Load() != g.state { // R10: of a request", "if false {"},
 	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
@@ -232,17 +293,34 @@ var mutants = []mutant{
 	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
 		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
 	}},
-	{"R10", "a refund does not change the version", "log: two refunds after a refund", "I2", []edit{
-		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, 0))", "at.Move(r.State, l.pack(g.newest, g.head, 0))"},
+	{"R10", "a refund does not change the version", "log: a taker left behind by refunds", "I9", []edit{
+		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(used-back)))", "at.Move(r.State, l.pack(g.newest, g.head, kept(used-back)))"},
+	}},
+	{"R10", "a refund is not entered before the next change", "log: a refund beside takers of a tick", "I9", []edit{
+		{ringGo, "return g.kept == g.rule.size || g.drop(at)", "return true"},
+	}},
+	{"R10", "a refund changes the ring without the state", "log: two refunds beside two takers", "I2", []edit{
+		{logGo, "kept(used-back)", "requested(0)"},
+		{logGo, "l.unpack(&g, Record{after, r.Ring}, now)", "l.unpack(&g, Record{after, r.Ring}, now)\n\tg.kept = used - back"},
+	}},
+	{"R10", "who enters a refund does not look at the state again", "log: a refund to a slot that changes hands", "I2", []edit{
+		{ringGo, "if at.Load() != g.state { // R10: of a refund", "if false {"},
+	}},
+	{"R10", "a refund enters the newest of what is gone first", "log: a refund beside a late taker", "I9", []edit{
+		{ringGo, "for behind := last; behind > g.kept; {", "for behind := g.kept + 1; behind <= last; {"},
+		{ringGo, "entryOf(g.state, e)|entryGone) {\n\t\t\tbehind--", "entryOf(g.state, e)|entryGone) {\n\t\t\tbehind++"},
+	}},
+	{"R10", "a receipt's exchange does not look at the version again", "log: take and give back, and a slot that changes hands", "I2", []edit{
+		{ringGo, "|| at.Load().Version() != g.state.Version()", ""},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
-		{takeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+		{takeGo, "if sl.state.Load() == record.State && !room { // R2", "if !room {"},
 	}},
 	{"R10", "a peek at a log does not read the state again", "log: peek at a slot that changes hands", "I9", []edit{
 		{peekGo, "if sl == nil || sl.state.Load() == record.State { // R2", "if sl == nil || true {"},
 	}},
 	{"R10", "a refusal enters what is pending", "log: a late and an early taker", "I4", []edit{
-		{takeGo, "if payload, ok := plan.take(record, r.now, demand); !ok {", "if payload, ok := plan.take(record, r.now, demand); plan.flush(record, r.now, &sl.state) && !ok {"},
+		{takeGo, "} else if !ok {\n\t\t\tverdict", "} else if plan.flush(record, r.now, &sl.state) && !ok {\n\t\t\tverdict"},
 	}},
 	{"R11", "nobody extends a probe bound", "probe bound: one taker", "R11", []edit{
 		{insertGo, "t.cover(p, p.index(mine))", "//"},
@@ -271,7 +349,7 @@ var mutants = []mutant{
 	{"R11", "a sweep does not extend the probe bound for live records", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && !s.IsLive() {\n\t\t\t// R11"},
 	}},
-	{"R11", "a sweep does not extend the probe bound for tentative records", "probe bound: a sweep beside an insert", "R11", []edit{
+	{"R11", "a sweep passes a record that it failed to abort", "probe bound: a sweep beside an insert", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\t\t// R11", "if lowers && s.IsLive() {\n\t\t\t// R11"},
 	}},
 	{"R11", "a sweep passes a record that it failed to free", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
@@ -285,6 +363,9 @@ var mutants = []mutant{
 	}},
 	{"R11", "a sweep clears probe bounds before it has met every record", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
 		{sweepGo, "whole := t.visit(since, lowers, rest)\n\tif lowers {\n\t\tt.lowered(whole)\n\t}", "if lowers {\n\t\tt.lowered(true)\n\t}\n\twhole := t.visit(since, lowers, rest)"},
+	}},
+	{"R11", "a sweep that gives up clears probe bounds", "probe bound: a sweep that gives up", "R11", []edit{
+		{sweepGo, "t.lowered(whole)", "t.lowered(true)"},
 	}},
 	{"R11", "a sweep clears probe bounds while another lowers", "probe bound: a sweep beside two sweeps", "R11", []edit{
 		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
@@ -311,27 +392,158 @@ var mutants = []mutant{
 	{"R11", "a probe bound is stored, not compared", "probe bound: two homes in a word", "R11", []edit{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
 	}},
+	{"R12", "a page is marked after its first record is published", "pages: a sweep beside an insert", "R11", []edit{
+		{insertGo, "\t\tt.claimedFirst(room.slot) // before it is published: R12\n", "\t\tdefer t.claimedFirst(room.slot)\n"},
+	}},
+	{"R12", "a page is marked after its first record is published, beside a change of plan", "pages: an insert beside a change of plan", "R9", []edit{
+		{insertGo, "\t\tt.claimedFirst(room.slot) // before it is published: R12\n", "\t\tdefer t.claimedFirst(room.slot)\n"},
+	}},
+	{"R12", "a page is not marked", "pages: a take after a leap of a circle", "I9", []edit{
+		{insertGo, "if room.state == 0 {", "if false {"},
+	}},
 	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
 		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R7", "a reservation is decided at its own time", "reserve: time leaps meanwhile", "I2", []edit{
 		{reserveGo, "uint64(o.At)-t.watermark.Load() > plan.skew { // R7", "o.At-t.Watermark() > int64(plan.skew) {"},
 	}},
+	{"R10", "a refusal beside an exchange is not decided again", "log: take and give back beside a refusal", "I9", []edit{
+		{takeGo, "room = r.status.RetryAfter == 0 // by an exchange beside this: R10", "room = false"},
+	}},
+	{"R15", "a refund does not look whether a tenure was ended", "receipt: a reset", "I2", []edit{
+		{receiptGo, "t.Ends(p).begun() != r.ends", "false"},
+	}},
+	{"R15", "an eviction is not counted as an end", "receipt: an eviction", "I2", []edit{
+		{evictGo, "if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim)\n\t\treturn ok\n\t}) {",
+			"if claimed, ok = sl.state.Claim(victim); !ok {"},
+	}},
+	{"R15", "an end is counted after it was made", "receipt: a reset, then another takes", "I2", []edit{
+		{receiptGo, "\tn.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first\n\tdone := transition()\n",
+			"\tdone := transition()\n\tn.ends.Add(endBegins)\n"},
+	}},
+	{"R15", "an end is over before it was made", "fixed: receipt, a reset beside a refund", "I2", []edit{
+		{receiptGo, "\tdone := transition()\n\tn.ends.Add(^uint64(endUnderway - 1)) // after\n",
+			"\tn.ends.Add(^uint64(endUnderway - 1))\n\tdone := transition()\n"},
+	}},
+	{"R15", "a receipt does not look whether an end is under way", "fixed: receipt, a reset beside a refund", "I2", []edit{
+		{receiptGo, "if ends.word&endsUnderway != 0 {", "if false {"},
+	}},
+	{"R15", "a call reads what was ended after its take", "receipt: a reset, then another takes", "I2", []edit{
+		{"fuzz/explore/scenario.go", "o.ends = ends\n\t\t\treceipt.Enter(&out, c.n, q, ends)",
+			"o.ends = t.Ends(p)\n\t\t\treceipt.Enter(&out, c.n, q, o.ends)\n\t\t\t_ = ends"},
+	}},
+	{"R15", "a refund reads what was ended before the record", "receipt: a reset, then another takes", "I2", []edit{
+		{refundGo, "before, _, _ := t.record(p)", "ended = t.Ends(p)\n\t\tbefore, _, _ := t.record(p)"},
+		{receiptGo, "t.Ends(p).begun() != r.ends", "ended.begun() != r.ends"},
+		{receiptGo, "// Ends is what", "var ended Ends\n\n// Ends is what"},
+	}},
+	{"R15", "a refund does not look at the plan of its take", "receipt: the limit shrinks", "I2", []edit{
+		{receiptGo, "t.rings == nil && r.plan != plan.number", "false"},
+	}},
+	{"R15", "a plan has the number of the one before it", "receipt: the limit shrinks and grows", "I2", []edit{
+		{adoptGo, "max(before.number+1, 1) // R15", "before.number"},
+	}},
+	{"R15", "a refund does not look whether a request was ahead", "ahead: a take beside a refund", "I1", []edit{
+		{refundGo, "latest := max(at, int64(t.leading.Load()))", "latest := at"},
+	}},
+	{"R15", "a request is entered as ahead after it was granted", "ahead: a take beside a refund", "I1", []edit{
+		{takeGo, "\t\t\tt.lead(r.now, r.clock)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {",
+			"\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.lead(r.now, r.clock)"},
+	}},
+	{"R15", "a refund reads whether a request was ahead before the record", "ahead: a take beside a refund", "I1", []edit{
+		{refundGo, "before, _, _ := t.record(p)", "led = int64(t.leading.Load())\n\t\tbefore, _, _ := t.record(p)"},
+		{refundGo, "latest := max(at, int64(t.leading.Load()))", "latest := max(at, led)"},
+		{refundGo, "// giveBack gives", "var led int64\n\n// giveBack gives"},
+	}},
+	{"R15", "a part is given back as if it were the whole take", "hold: two that cost less later", "I1", []edit{
+		{bucketGo, "back = min(back, of.cost-min(of.cost, passed))", "back = min(back, 3*of.cost-min(3*of.cost, passed))"},
+	}},
+	{"R15", "a refund does not look whether a reservation waits", "reserve: two in line, the first goes away", "I1", []edit{
+		{refundGo, "Behind: int64(t.neighbourhood(p).promised.Load()) > at,", ""},
+	}},
+	{"R15", "a reservation is promised after it was made", "reserve: two in line, the first goes away", "I1", []edit{
+		{reserveGo, "\t\t\tif wait := ahead.OverdrawnOf(q); wait > 0 {\n\t\t\t\tt.promise(p, o.At+int64(wait)) // before the move: R15\n\t\t\t}\n", ""},
+		{reserveGo, "\t\t\t\treturn ahead\n", "\t\t\t\tt.promise(p, o.At+int64(ahead.OverdrawnOf(q)))\n\t\t\t\treturn ahead\n"},
+	}},
+	{"R15", "a refund reads whether a reservation waits before the record", "reserve: two in line, the first goes away", "I1", []edit{
+		{refundGo, "before, _, _ := t.record(p)", "waits = t.neighbourhood(p).promised.Load()\n\t\tbefore, _, _ := t.record(p)"},
+		{refundGo, "Behind: int64(t.neighbourhood(p).promised.Load()) > at,", "Behind: int64(waits) > at,"},
+		{refundGo, "// giveBack gives", "var waits uint64\n\n// giveBack gives"},
+	}},
 	{"receipts", "a reservation is given back although others reserved behind it", "reserve: two in line, the first goes away", "I1", []edit{
-		{bucketGo, "case owed > d.Limit+b.round:", "case false:"},
+		{bucketGo, "g.Behind && owed > g.Demand.Limit+b.round", "false"},
 	}},
 	{"receipts", "what had come back is given back", "take and give back later", "I1", []edit{
-		{bucketGo, "back = min(back, debt(State(of.tick), now))", "_ = 0"},
+		{bucketGo, "back = min(back, debt(State(of.tick), g.Latest))", "_ = 0"},
 	}},
 	{"receipts", "a refund does not change the version", "take and give back, a bucket that looks the same", "I1", []edit{
-		{bucketGo, "return at.Convert(r.State, r.State.Tag(), now+owed-back)", "return at.Move(r.State, now+owed-back)"},
+		{bucketGo, "return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)", "return at.Move(r.State, g.Now+owed-back)"},
 	}},
 	{"receipts", "a log forgets the oldest request instead", "log: take and give back the older of two", "I2", []edit{
-		{logGo, "if of.known {\n\t\t\tg.exchange(behind, hand, of.tick)\n\t\t}", "_, _ = behind, hand"},
+		{logGo, "g.exchange(g.kept, hand, of.tick, at)", "_ = hand"},
 	}},
 	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
-		{ringGo, "if at > tick {\n\t\t\t\treturn // another refund has it in hand\n\t\t\t}", ""},
+		{ringGo, "int64(was-tick) > 0 || ", ""},
 		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
+	}},
+	{"R1", "a hit under a quota reads the key only before the state", "quota: two keys twice, one slot, evict", "I2", []edit{
+		{quotaGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
+	}},
+	{"R2", "a hit under a quota does not read a refusing state again", "quota: a key comes back", "I9", []edit{
+		{quotaGo, "if sl.state.Load() == s { // R2", "if true {"},
+	}},
+	{"R7", "a hit under a quota is decided at its own time", "quota: two takers that are behind the watermark", "I9", []edit{
+		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew { // R13, R7", "now-t.Watermark() > int64(plan.skew) {"},
+	}},
+	{"R7", "a hit under a quota far ahead does not move the watermark", "quota: a taker after a leap of a circle", "I9", []edit{
+		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew { // R13, R7", "now < t.Watermark() {"},
+	}},
+	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "R9", []edit{
+		{quotaGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
+	}},
+	{"R13", "a hit does not look whose quota it is", "quota: of another table", "I1", []edit{
+		{quotaGo, "if q.rest>>unitShift != uint64(plan.unit) || uint64(now)", "if uint64(now)"},
+	}},
+	{"R13", "a miss does not look whose quota it is", "quota: of another table, without a record", "I1", []edit{
+		{quotaGo, "case q.rest>>unitShift == uint64(p.unit): // R13", "default:"},
+		{quotaGo, "\t}\n\treturn blockedQuota\n", "\t}\n"},
+	}},
+	{"R1", "a charge reads the key only before the state", "charge: two keys twice, one slot, evict", "I2", []edit{
+		{chargeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
+	}},
+	{"R2", "a charge of nothing does not read the state again", "charge: a key comes back", "I9", []edit{
+		{chargeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+	}},
+	{"R7", "a charge is decided at its own time", "charge: two that are behind the watermark", "I9", []edit{
+		{chargeGo, "quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.skew {", "quota.Tokens == 0 || r.now-t.Watermark() > int64(plan.skew) {"},
+		{watermarkGo, "at = max(now, upTo)", "at = now"},
+	}},
+	{"R8", "a first charge is committed before it is charged", "charge: two, one slot", "I2", []edit{
+		{insertGo, "demand, charged := r.first(plan, quota)", "demand, charged := r.first(plan, quota)\n\tif r.mode >= charging {\n\t\tdemand.Cost = 0\n\t}"},
+	}},
+	{"R10", "a charge does not enter the newest request in the ring", "log: charges beside a taker", "I2", []edit{
+		{chargeGo, "if !plan.flush(record, r.now, &sl.state) { // R10", "if false {"},
+	}},
+	{"R7", "a charge that hits is decided at its own time", "charge: behind the watermark, of an idle record", "I2", []edit{
+		{chargeGo, "quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew {", "quota.Tokens == 0 || now-t.Watermark() > int64(plan.skew) {"},
+	}},
+	{"R14", "a charge is not bounded", "charge: two of more than there is", "I2", []edit{
+		{chargeGo, "if hi > 0 || cost > bound ||", "if hi > 0 ||"},
+		{chargeGo, "if !ok {\n\t\t\tbreak // a part", "if !ok && false {\n\t\t\tbreak // a part"},
+		{chargeGo, "n := min(r.n, plan.room(record, r.now, quota, bound))\n\t\tif after", "n := r.n\n\t\tif after"},
+	}},
+	{"R14", "a first charge is not bounded", "charge: two, one slot", "I2", []edit{
+		{chargeGo, "n := min(r.n, bound/q.Token)", "n := r.n"},
+	}},
+	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
+		{takeGo, "if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
+			"t.penalizeTooMuch(p, r)\n\t\t\treturn Outcome{record.State, plan, r.now, Refused}"},
+	}},
+	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
+		{chargeGo, "if m == draining {", "if false {"},
+	}},
+	{"R14", "a reservation pays for a refusal", "penalty: a reservation pays nothing", "I2", []edit{
+		{takeGo, "!ok && plan.refusals != Nothing && r.mode == taking {", "!ok && plan.refusals != Nothing {"},
 	}},
 	{"words", "a move does not compare", "three takers of a record, burst 3", "I2", []edit{
 		{wordGo, "to := from.moved(payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",

@@ -19,13 +19,17 @@ type scenario struct {
 	rate        float64   // tokens a second; 0 means 1e9
 	burst       uint64    // 0 means 1
 	plans       [2]uint64 // the bursts of the second and third plan, if there are any
+	fine        uint64    // ticks in a nanosecond of these, if their skews are to be so much smaller
 	log         uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
 	fixed       uint64    // the limit of a fixed window; its calls must be at one time
 	counter     uint64    // the limit of a sliding window counter; likewise
+	inFlight    uint64    // the limit in flight, with periods of logWindow; plans are limits. A thread enters once
 	probeWindow int       // slots in the window
 	slots       uint64    // slots in the table; 0 means one window
 	probeBound  bool      // homes have probe bounds that change; else each is the whole window
+	pages       bool      // pages are marked as they are used; else all are
 	overflow    shard.Overflow
+	refusals    shard.RefusalCharge // what a refusal costs
 	before      []call
 	threads     [][]call
 	large       bool // explored with -large only
@@ -46,18 +50,25 @@ const (
 	reset
 	sweep
 	sweepEpoch
+	sweepPart
 	refund
 	adopt
 	reserve
 	cancel
+	charge
 )
 
 // A call is one call of the table's interface. Its clock reads start+late.
 type call struct {
-	verb verb
-	key  uint64
-	late int64
-	n    uint64
+	verb  verb
+	key   uint64
+	late  int64
+	n     uint64
+	limit uint64 // of a take under a quota of its own, in tokens; 0: under that of the plan
+	other bool   // the quota was made for another table
+	lead  int64  // how far the time of a take is ahead of its clock
+	clock bool   // of a cancel: it reads a clock meanwhile, see thread.read
+	asks  bool   // a take asks when it may come again
 }
 
 // givesBack reports whether the call is a refund, of one take or of none in particular.
@@ -65,9 +76,18 @@ func (c call) givesBack() bool { return c.verb == refund || c.verb == cancel }
 
 func (c call) now() int64 { return start + c.late }
 
+// time returns what the call is decided at, unless the watermark is later.
+func (c call) time() int64 { return c.now() + c.lead }
+
 func (c call) String() string {
 	switch c.verb {
 	case take:
+		if c.limit > 0 {
+			return fmt.Sprintf("take %d of key %d at %d, under a limit of %d", c.n, c.key, c.late, c.limit)
+		}
+		if c.lead > 0 {
+			return fmt.Sprintf("take %d of key %d at %d, ahead of a clock at %d", c.n, c.key, c.late+c.lead, c.late)
+		}
 		return fmt.Sprintf("take %d of key %d at %d", c.n, c.key, c.late)
 	case peek:
 		return fmt.Sprintf("look at key %d at %d", c.key, c.late)
@@ -78,9 +98,17 @@ func (c call) String() string {
 	case reserve:
 		return fmt.Sprintf("reserve %d of key %d at %d", c.n, c.key, c.late)
 	case cancel:
+		if c.clock {
+			return fmt.Sprintf("give back what was taken last, of key %d by the clock", c.key)
+		}
 		return fmt.Sprintf("give back what was taken last, of key %d at %d", c.key, c.late)
+	case charge:
+		return fmt.Sprintf("charge %d to key %d at %d", c.n, c.key, c.late)
 	case adopt:
 		return fmt.Sprintf("adopt plan %d at %d", c.n, c.late)
+	}
+	if c.verb == sweepPart {
+		return fmt.Sprintf("sweep a page at %d", c.late)
 	}
 	if c.verb == sweepEpoch {
 		return fmt.Sprintf("sweep an epoch at %d", c.late)
@@ -91,11 +119,55 @@ func (c call) String() string {
 // at returns the call made by a clock that reads late nanoseconds after the start.
 func (c call) at(late int64) call { c.late = late; return c }
 
+// leads returns the call at a time so far ahead of its clock.
+func (c call) leads(lead int64) call { c.lead = lead; return c }
+
+// byClock returns the call with the clock that it reads, in the place of a time.
+func (c call) byClock() call { c.clock = true; return c }
+
+// told returns the call with the question when it may come again.
+func (c call) told() call { c.asks = true; return c }
+
+// under returns the call under a limit of so many tokens.
+func (c call) under(limit uint64) call { c.limit = limit; return c }
+
+// underOther returns the call under such a limit of another table.
+func (c call) underOther(limit uint64) call { c.limit, c.other = limit, true; return c }
+
+// quota returns the quota of the call.
+func (c call) quota(plan *shard.Plan) shard.Quota {
+	if c.limit == 0 {
+		return shard.TierQuota(0)
+	}
+	q := plan.Quota(0)
+	if c.other {
+		plan = stranger
+	}
+	return plan.NewQuota(atomicbucket.Quota{Token: q.Token, Tokens: c.limit})
+}
+
+// stranger is the plan of another table.
+var stranger = func() *shard.Plan {
+	algorithm, err := atomicbucket.NewTokenBucket(1e9, 1e9, 1)
+	if err != nil {
+		panic(err)
+	}
+	plan, err := shard.NewPlan(&algorithm, 0)
+	if err != nil {
+		panic(err)
+	}
+	return plan
+}()
+
 func takes(key, n uint64) call { return call{verb: take, key: key, n: n} }
 func peeks(key uint64) call    { return call{verb: peek, key: key} }
 func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
 func sweepsEpoch() call        { return call{verb: sweepEpoch} }
+
+// sweepsPart gives up after the first page.
+func sweepsPart() call { return call{verb: sweepPart} }
+
 func refunds(key, n uint64) call {
 	return call{verb: refund, key: key, n: n}
 }
@@ -109,6 +181,12 @@ func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 // cancels gives back what the thread's latest take or reservation took of the key.
 func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
+// charges takes whatever is there.
+func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
+
+// maxDebt is how many limits a key may owe.
+const maxDebt = 2
+
 // patience is how long a reservation waits, in nanoseconds.
 const patience = 3
 
@@ -118,34 +196,53 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // of the limit, as a peek has seen it
+	used    uint64 // of the limit, as a peek has seen it; or what a charge took
+	ends    shard.Ends
+	atOnce  bool // the call was told that it may come again at once
 }
 
 func outcomeOf(o shard.Outcome, used uint64) outcome {
-	return outcome{o.Verdict, o.State, o.At, o.Plan, used}
+	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used}
 }
 
-// perform makes the call. What it takes is entered in the receipt, which a cancel gives back.
-func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *atomicbucket.Receipt) (o outcome) {
+// perform makes the call. What it takes is entered in the receipt, which a cancel gives back at the time that it reads.
+func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
 	case take:
-		out := t.Take(p, c.now(), c.n, 0)
-		if o = outcomeOf(out, 0); out.Verdict == shard.Admitted {
-			*receipt = out.Receipt(0)
+		ends, q := t.Ends(p), c.quota(plans[0])
+		var status *atomicbucket.Status
+		if c.asks {
+			status = new(atomicbucket.Status)
+		}
+		out := t.TakeAt(p, c.time(), c.now(), c.n, q, status)
+		o = outcomeOf(out, 0)
+		o.atOnce = status != nil && status.RetryAfter == 0
+		if out.Verdict == shard.Admitted {
+			o.ends = ends
+			receipt.Enter(&out, c.n, q, ends)
 		}
 	case reserve:
+		ends := t.Ends(p)
 		out := t.Reserve(p, c.now(), c.n, 0, patience)
 		if o = outcomeOf(out, 0); out.Verdict == shard.Admitted {
-			*receipt = out.Receipt(0)
+			o.ends, *receipt = ends, out.Receipt(c.n, 0, ends)
 		}
 	case cancel:
-		if *receipt == (atomicbucket.Receipt{}) { // nothing was taken; a call makes an operation
+		if *receipt == (shard.Receipt{}) { // nothing was taken; a call makes an operation
 			t.Peek(p, c.now(), 0, 0)
 		} else {
-			o = outcomeOf(t.Refund(p, c.now(), c.n, 0, *receipt), 0)
+			o = outcomeOf(t.RefundBy(p, read, c.n, 0, *receipt), 0)
 		}
-		*receipt = atomicbucket.Receipt{}
+		*receipt = shard.Receipt{}
+	case charge:
+		q := c.quota(plans[0])
+		s, plan, verdict := t.HitCharge(p, c.now(), c.n, q) // as a limiter does
+		out, charged := shard.Outcome{State: s, Plan: plan, At: c.now(), Verdict: verdict}, c.n
+		if verdict == shard.Undecided {
+			out, charged = t.Charge(p, c.now(), c.now(), c.n, q, nil)
+		}
+		o = outcomeOf(out, charged)
 	case peek:
 		out, status := t.Peek(p, c.now(), 0, 0)
 		o = outcomeOf(out, out.Plan.Quota(0).Tokens-status.Remaining)
@@ -155,8 +252,10 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *atomicbucke
 		t.Sweep(c.now(), nil)
 	case sweepEpoch:
 		t.SweepEpoch(c.now(), nil)
+	case sweepPart:
+		t.Sweep(c.now(), func() bool { return false })
 	case refund:
-		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, atomicbucket.Receipt{}), 0) // if there is no record nothing is used
+		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, shard.Receipt{}), 0) // if there is no record nothing is used
 	case adopt:
 		t.Adopt(plans[c.n], c.now())
 	}

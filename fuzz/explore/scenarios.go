@@ -14,7 +14,7 @@ const (
 	other4
 )
 
-// far is a key of the third of three homes.
+// far is a key of the last home.
 const far = 1<<64 - 1
 
 // together makes a thread of every call.
@@ -128,10 +128,82 @@ var scenarios = []scenario{
 	{name: "take and give back beside takers", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {one, one}}},
 	{name: "take and give back, both of two", probeWindow: 1, burst: 3, threads: [][]call{{one, cancels(key1, 1), one}, {both, cancels(key1, 2), one}}},
 	{name: "take and give back later", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5).at(5), takes(key1, 5).at(5)}, {takes(key1, 5).at(2), takes(key1, 5).at(6)}}},
+	{name: "take and give back by the clock", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5).byClock()}, {peeks(key1), takes(key1, 5).at(5), takes(key1, 10).at(5)}}},
 	{name: "take and give back, a bucket that looks the same", probeWindow: 1, burst: 10, threads: [][]call{{takes(key1, 5), cancels(key1, 5), takes(key1, 5).at(4)}, {takes(key1, 5), cancels(key1, 5).at(5), takes(key1, 10).at(5)}}},
 	{name: "log: take and give back beside takers", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {one.at(600), one.at(600)}}},
 	{name: "log: take and give back the older of two", log: 4, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {one.at(700)}}},
+	{name: "log: take and give back, and a slot that changes hands", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {resets(key1), takes(key2, 1).at(500), takes(key2, 1).at(500), takes(key2, 1).at(500)}}, large: true},
+	{name: "log: take and give back two behind others", log: 5, probeWindow: 1, before: []call{one, one.at(100)}, threads: [][]call{{both.at(600), cancels(key1, 2).at(700)}, {one.at(650)}}},
+	{name: "log: take and give back beside a refusal", log: 3, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {both.at(1100).told()}}},
 	{name: "log: take and give back beside a peek", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both.at(600), cancels(key1, 2).at(600)}, {peeks(key1).at(600)}}},
+
+	// Receipts of records that were forgotten by force, and refunds beside requests ahead of their clock (R15).
+	{name: "receipt: a reset", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
+	{name: "receipt: a reset, then another takes", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {both}}},
+	{name: "receipt: two resets", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one}, {resets(key1)}}},
+	{name: "receipt: an eviction", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {takes(key2, 1), both}}},
+	{name: "receipt: the limit shrinks", probeWindow: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), one}}},
+	{name: "receipt: the limit shrinks and grows", probeWindow: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), adopts(0)}}},
+	{name: "receipt: an idle record", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1).at(past)}, {sweeps().at(past), both.at(past)}}},
+	{name: "fixed: receipt, a reset", fixed: 3, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
+	{name: "fixed: receipt, a reset beside a refund", fixed: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {refunds(key1, 1)}, {resets(key1), one}}},
+	{name: "hold: two that cost less", probeWindow: 1, burst: 4, threads: [][]call{{both, cancels(key1, 1)}, {both, cancels(key1, 1)}, {both}}, large: true},
+	{name: "hold: two that cost less later", probeWindow: 1, burst: 6, threads: [][]call{{takes(key1, 3), cancels(key1, 2).at(6), both.at(6)}, {takes(key1, 3), cancels(key1, 3).at(6), takes(key1, 6).at(6)}}},
+	{name: "fixed: hold, two that cost less", fixed: 4, probeWindow: 1, threads: [][]call{{both, cancels(key1, 1)}, {both, cancels(key1, 1)}, {both}}, large: true},
+	{name: "log: hold, two that cost less", log: 4, probeWindow: 1, threads: [][]call{{both, cancels(key1, 1)}, {both, cancels(key1, 1), one}}},
+	{name: "log: receipt, a reset", log: 3, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
+	{name: "ahead: a take beside a refund", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {both.leads(1), one.at(1)}}},
+	{name: "ahead: two takes beside a refund", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {one.leads(1)}, {one.leads(2), one.at(2)}}},
+
+	// Quotas: the limit comes with the call, the debt is the key's.
+	{name: "quota: takers of three limits", probeWindow: 1, burst: 2, before: []call{one.under(3)}, threads: together(one.under(3), one, both.under(4))},
+	{name: "quota: two takers, two slots", probeWindow: 2, threads: together(both.under(2), one.under(3))},
+	{name: "quota: a limit below what is owed", probeWindow: 1, burst: 4, before: []call{takes(key1, 3)}, threads: [][]call{{one.under(2), one.under(2).at(2)}, {one, refunds(key1, 2)}}},
+	{name: "quota: two keys twice, one slot, evict", probeWindow: 1, threads: [][]call{{one.under(2), one.under(2)}, {takes(key2, 1).under(3), takes(key2, 1).under(3)}}},
+	{name: "quota: a key comes back", probeWindow: 1, burst: 2, before: []call{one, resets(key1)}, threads: [][]call{{one.under(2)}, {takes(key2, 2), resets(key2), one}}},
+	{name: "quota: two takers that are behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(both.at(2).under(4), one.at(3).under(4))},
+	{name: "quota: a taker after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1 << 53).under(1))},
+	{name: "quota: the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one.under(3), both.under(3), adopts(1))},
+	{name: "quota: of another table", probeWindow: 1, burst: 2, before: []call{one}, threads: together(one.underOther(5), one)},
+	{name: "quota: of another table, without a record", probeWindow: 1, burst: 2, threads: together(one.underOther(5), one)},
+	{name: "quota: the limit grows and shrinks beside a taker", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: [][]call{{both.under(3)}, {adopts(1), adopts(0)}}},
+	{name: "fixed: takers of two limits", fixed: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both, one.under(2))},
+	{name: "log: takers of two limits", log: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both)},
+
+	// Charges: what has happened, up to twice the limit.
+	{name: "charge: beside two takers", probeWindow: 1, burst: 3, before: []call{one}, threads: together(one, both, charges(key1, 4))},
+	{name: "charge: two of more than there is", probeWindow: 1, burst: 2, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 3), one)},
+	{name: "charge: two, two slots", probeWindow: 2, burst: 2, threads: together(charges(key1, 5), one)},
+	{name: "charge: two, one slot", probeWindow: 1, burst: 2, threads: together(charges(key1, 5), charges(key1, 1), one)},
+	{name: "charge: a key that owes all that it may", probeWindow: 1, burst: 1, before: []call{charges(key1, 2)}, threads: [][]call{{charges(key1, 1)}, {refunds(key1, 1), one}}},
+	{name: "charge: a slot that changes hands", probeWindow: 1, burst: 2, before: []call{charges(key1, 4)}, threads: [][]call{{charges(key1, 1)}, {resets(key1), takes(key2, 2), resets(key2), one}}},
+	{name: "charge: two keys, one slot, evict", probeWindow: 1, threads: [][]call{{charges(key1, 2), one}, {charges(key2, 1), charges(key2, 2)}}},
+	{name: "charge: two keys twice, one slot, evict", probeWindow: 1, burst: 2, threads: [][]call{{charges(key1, 1), charges(key1, 1)}, {charges(key2, 1), charges(key2, 1)}}},
+	{name: "charge: a key comes back", probeWindow: 1, burst: 1, before: []call{one}, threads: [][]call{{charges(key1, 1)}, {resets(key1), charges(key2, 2), resets(key2), one}}},
+	{name: "charge: full probe window, refuse", probeWindow: 1, overflow: shard.Refuse, before: []call{idle3}, threads: together(charges(key1, 1), charges(key1, 2))},
+	{name: "charge: full probe window, admit", probeWindow: 1, overflow: shard.Admit, before: []call{idle3}, threads: together(charges(key1, 1), one)},
+	{name: "charge: two that are behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(charges(key1, 2).at(2), charges(key1, 9).at(3))},
+	{name: "charge: behind the watermark, of an idle record", probeWindow: 1, burst: 10, before: []call{takes(key1, 1).at(8), sweepsEpoch().at(past)}, threads: together(charges(key1, 2).at(2), one.at(past))},
+	{name: "charge: after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 2).at(1 << 53))},
+	{name: "charge: the limit grows meanwhile", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(charges(key1, 2), adopts(1))},
+	{name: "charge: beside a reservation", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{charges(key1, 1)}, {reserves(key1, 1), cancels(key1, 1)}}},
+	{name: "fixed: charges beside a taker", fixed: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 5), one)},
+	{name: "fixed: a charge where a key comes back", fixed: 2, probeWindow: 1, before: []call{charges(key1, 2)}, threads: [][]call{{charges(key1, 1)}, {resets(key1), takes(key2, 2), resets(key2), one}}},
+	{name: "counter: charges beside a taker", counter: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 5), one)},
+	{name: "log: charges beside a taker", log: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 1), charges(key1, 5), one)},
+	{name: "log: a charge beside a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{charges(key1, 1).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
+
+	// Refusals that cost something.
+	{name: "the rest: two takers, one token", refusals: shard.TheRest, probeWindow: 1, burst: 3, before: []call{both}, threads: together(both, one, both)},
+	{name: "the rest: beside a refund", refusals: shard.TheRest, probeWindow: 1, burst: 2, before: []call{both}, threads: together(both, refunds(key1, 2), one)},
+	{name: "the rest: a slot that changes hands", refusals: shard.TheRest, probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{both}, {resets(key1), takes(key2, 1), resets(key2), one}}},
+	{name: "penalty: three takers", refusals: shard.Penalty, probeWindow: 1, burst: 2, before: []call{one}, threads: together(both, both, one)},
+	{name: "penalty: an insert", refusals: shard.Penalty, probeWindow: 1, burst: 1, threads: together(one, one, one)},
+	{name: "penalty: more than the limit", refusals: shard.Penalty, probeWindow: 2, burst: 2, threads: together(takes(key1, 3), one)},
+	{name: "penalty: a reservation pays nothing", refusals: shard.Penalty, probeWindow: 1, burst: 1, before: []call{one}, threads: together(reserves(key1, 1), reserves(key1, 1))},
+	{name: "penalty: a key that owes all that it may", refusals: shard.Penalty, probeWindow: 1, burst: 1, before: []call{charges(key1, 2)}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), resets(key2), one}}},
+	{name: "log: the rest, two takers", refusals: shard.TheRest, log: 3, probeWindow: 1, before: []call{one}, threads: together(both, both)},
+	{name: "fixed: the rest, two takers", refusals: shard.TheRest, fixed: 3, probeWindow: 1, before: []call{one}, threads: together(both, both, one)},
 
 	// A change of plan. The burst becomes another, and what is owed the same share of it.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
@@ -164,9 +236,17 @@ var scenarios = []scenario{
 	{name: "log: refund of more than one", log: 3, probeWindow: 1, before: []call{one, both}, threads: together(refunds(key1, 2), one, one)},
 	{name: "log: refund and request beside a taker", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one}, {refunds(key1, 1), one}}},
 	{name: "log: two refunds after a refund", log: 1, probeWindow: 1, before: []call{one, refunds(key1, 1), one}, threads: [][]call{{refunds(key1, 1)}, {refunds(key1, 1), peeks(key1)}}},
+	{name: "log: a refund beside takers of a tick", log: 4, probeWindow: 1, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {one, one, one, one}}},
+	{name: "log: a refund to a slot that changes hands", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
+	{name: "log: a refund beside a late taker", log: 4, probeWindow: 1, before: []call{one, one.at(300), one.at(600)}, threads: [][]call{{refunds(key1, 1).at(1200)}, {one.at(1250), one.at(900)}}},
+	{name: "log: a late refund beside a taker", log: 3, probeWindow: 1, before: []call{one, one.at(300), one.at(600)}, threads: [][]call{{refunds(key1, 2).at(700)}, {one.at(1100), one.at(1250)}}},
+	{name: "log: two refunds beside a taker", log: 3, probeWindow: 1, before: []call{both, one}, threads: together(refunds(key1, 2), refunds(key1, 2), both), large: true},
+	{name: "log: two refunds beside two takers", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{refunds(key1, 1), one}, {one, refunds(key1, 1)}}},
+	{name: "log: a refund beside a change of plan", log: 2, probeWindow: 1, plans: [2]uint64{1}, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {one, adopts(1), one}}},
 	{name: "log: a slot with a past", log: 3, probeWindow: 1, before: []call{one, one, one, resets(key1)}, threads: [][]call{{takes(key2, 1), takes(key2, 1), takes(key2, 1)}}},
 	{name: "log: a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{one.at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 	{name: "log: a taker left behind by a tenure", log: 3, probeWindow: 1, before: []call{one, one}, threads: [][]call{{one}, {resets(key1), takes(key2, 1), takes(key2, 1)}}},
+	{name: "log: a taker left behind by refunds", log: 3, probeWindow: 1, before: []call{takes(key1, 3), refunds(key1, 3), one}, threads: [][]call{{one}, {one, refunds(key1, 1), one}}},
 	{name: "log: peek beside two takers", log: 3, probeWindow: 1, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "log: sweep beside a taker", log: 2, probeWindow: 1, before: []call{both}, threads: together(both.at(3000), sweeps().at(3000))},
 	{name: "log: sweep beside two takers", log: 2, probeWindow: 1, before: []call{both}, threads: together(both.at(3000), one.at(3000), sweeps().at(3000)), large: true},
@@ -185,6 +265,29 @@ var scenarios = []scenario{
 	{name: "counter: a key comes back", counter: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "counter: refund beside two takers", counter: 3, probeWindow: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 
+	// What is in flight. A period begins with the start, the next one at 1000.
+	{name: "in flight: two enter, limit 1, two slots", inFlight: 1, probeWindow: 2, threads: together(one, one)},
+	{name: "in flight: three takers of a record", inFlight: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
+	{name: "in flight: two enter and leave, limit 1", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {one, cancels(key1, 1)}, {one}}},
+	{name: "in flight: one enters and leaves beside a sweep", inFlight: 1, probeWindow: 2, threads: [][]call{{one, cancels(key1, 1), one}, {sweeps(), one}}},
+	{name: "in flight: one leaves as a period ends", inFlight: 2, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1).at(1000)}, {one.at(999), both.at(1000)}, {peeks(key1).at(1000)}}},
+	{name: "in flight: one leaves in the next period", inFlight: 3, probeWindow: 1, before: []call{one.at(10)}, threads: [][]call{{one.at(20), cancels(key1, 1).at(1500)}, {both.at(1400), one.at(2000)}}},
+	{name: "in flight: one leaves that is forgotten", inFlight: 2, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1).at(2000)}, {one.at(1000), both.at(2000)}}},
+	{name: "in flight: one leaves that is forgotten, beside a sweep", inFlight: 2, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1).at(2000)}, {sweeps().at(2000), both.at(2000)}}},
+	{name: "in flight: a late one enters", inFlight: 2, probeWindow: 1, before: []call{one}, threads: together(one.at(900), both.at(2000), one.at(1100))},
+	{name: "in flight: one leaves after a reset", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one.at(10)}}},
+	{name: "in flight: one leaves after an eviction", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {takes(key2, 1).at(5), one.at(10)}}},
+	{name: "in flight: one leaves after a reset, and two slots", inFlight: 1, probeWindow: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {one.at(10)}}},
+	{name: "in flight: one leaves beside an eviction of another", inFlight: 2, probeWindow: 2, before: []call{takes(other4, 1)}, threads: [][]call{{both, cancels(key1, 2)}, {takes(key2, 2)}}},
+	{name: "in flight: one leaves beside a change of the limit", inFlight: 2, plans: [2]uint64{1}, probeWindow: 1, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), one.at(10)}}},
+	{name: "in flight: one leaves after two changes of the limit", inFlight: 1, plans: [2]uint64{2, 1}, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {adopts(1), adopts(2), one.at(10)}}},
+	{name: "in flight: one leaves after a reset and a change of the limit", inFlight: 1, plans: [2]uint64{2}, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), adopts(1), one.at(10)}}},
+	{name: "in flight: a refund beside a sweep", inFlight: 2, probeWindow: 1, before: []call{both}, threads: together(refunds(key1, 1).at(1500), one.at(1500), sweeps().at(1500))},
+	{name: "in flight: a key comes back", inFlight: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
+	{name: "in flight: forgotten for another key", inFlight: 1, probeWindow: 1, before: []call{one}, threads: [][]call{{takes(key2, 1).at(2000)}, {one.at(2000)}}},
+	{name: "in flight: two keys, one slot, evict", inFlight: 2, probeWindow: 1, threads: [][]call{{one, one}, {takes(key2, 2)}}},
+	{name: "in flight: charges beside a taker", inFlight: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 5), one)},
+
 	// Clocks that differ. At 10 the bucket of 4 that was drained at 0 is full again,
 	// and half full at 2.
 	{name: "a late and an early taker", probeWindow: 2, burst: 4, before: []call{takes(key1, 4)}, threads: together(both.at(2), both.at(past))},
@@ -200,12 +303,21 @@ var scenarios = []scenario{
 	{name: "a taker after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1 << 53))},
 	{name: "two takers after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1<<53), one.at(1<<53)), large: true},
 	{name: "a taker that a leap of a circle overtakes", rate: 4e8, probeWindow: 1, threads: together(one, sweeps().at(1<<53))},
+	{name: "two takers, of which a leap of a circle overtakes one", rate: 4e8, probeWindow: 1, threads: [][]call{{one}, {sweeps().at(1 << 53), one.at(1 << 53)}}},
+	{name: "a taker beside a leap of a circle", rate: 4e8, probeWindow: 1, threads: together(one, one.at(1<<53))},
+	{name: "a taker of a record beside a leap of a circle", rate: 4e8, probeWindow: 1, burst: 2, before: []call{one}, threads: together(one, one.at(1<<53))},
 	{name: "peek beside a leap of two skews", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(peeks(key1), one.at(1<<50))},
 	{name: "peek beside a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(peeks(key1), sweeps().at(1<<53-2))},
 	{name: "sweeps of epochs in a full table for a circle", rate: 4e8, probeWindow: 4, before: []call{idle3, idle4, takes(key2, 1), one, sweeps()}, threads: [][]call{{sweepsEpoch().at(1 << 51), sweepsEpoch().at(2 << 51), sweepsEpoch().at(3 << 51), one.at(4<<51 - 100)}}},
 	{name: "sweeps of epochs in an empty table for a circle", rate: 4e8, probeWindow: 4, before: []call{one, sweeps()}, threads: [][]call{{sweepsEpoch().at(1 << 51), sweepsEpoch().at(2 << 51), sweepsEpoch().at(3 << 51), one.at(4<<51 - 100)}}},
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
+
+	// Plans whose skews differ. A circle of the second plan is 2^50 ns, a skew of the first.
+	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, large: true},
+	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, large: true},
+	{name: "skews: a smaller one beside an insert ahead", fine: 16, probeWindow: 1, burst: 16, plans: [2]uint64{1}, threads: [][]call{{one.at(1 << 48)}, {adopts(1)}}},
+	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, large: true},
 
 	// Reaches. A sweep before the threads lowers them, so that slots are free and beyond the reach.
 	{name: "probe bound: one taker", probeBound: true, probeWindow: 3, before: []call{idle3}, threads: together(one)},
@@ -226,6 +338,14 @@ var scenarios = []scenario{
 	{name: "probe bound: a sweep beside a reset", probeBound: true, burst: 2, probeWindow: 2, before: []call{idle3, one}, threads: [][]call{{one}, {resets(other3), sweeps(), resets(key1), one}}},
 	{name: "probe bound: a sweep beside a refund", probeBound: true, burst: 2, probeWindow: 2, before: []call{idle3, one}, threads: [][]call{{refunds(key1, 1)}, {resets(other3), sweeps(), one}}},
 	{name: "probe bound: a sweep beside an insert in a log", probeBound: true, log: 2, probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{one}, {sweeps(), one}}},
+	{name: "probe bound: a sweep that gives up", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: [][]call{{takes(far, 1)}, {sweepsPart(), peeks(far)}}},
 	{name: "probe bound: two homes in a byte", probeBound: true, probeWindow: 6, slots: 8, before: []call{idle3, takes(1<<63|5, 1), takes(1<<63|6, 1), takes(1<<63|7, 1)}, threads: [][]call{{one}, {sweeps(), takes(1<<63|1, 1)}}, large: true},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
+
+	// Pages that are not marked at first. Of the two pages of the first table the second is not.
+	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
+	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
+	{name: "pages: a take after a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: [][]call{{one, one.at(1 << 53)}}},
+	{name: "pages: a taker beside a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: together(one, one.at(1<<53))},
+	{name: "pages: a sweep beside an insert in a log", pages: true, log: 2, probeWindow: 1, threads: [][]call{{one}, {sweeps(), one}}},
 }

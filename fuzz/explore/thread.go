@@ -3,7 +3,6 @@
 package explore
 
 import (
-	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/interleave"
 	"github.com/weir-go/weir/shard"
 )
@@ -20,12 +19,14 @@ type thread struct {
 	before   uint64   // history when the present call began
 
 	// About the present call:
+	clock     int64   // what it has read of the clock last
 	floor     int64   // the watermark when it began
 	watermark int64   // the watermark that it has read last
 	grant     int     // which of the key's grants its latest take is, from 1 on
+	tenure    uint64  // of its key, in which that was
 	entered   uint64  // the tick at which a log has it
 	charged   int     // buckets that it wrote
-	dropped   uint64  // requests that it took out of a log
+	amount    uint64  // tokens that it was charged, if it asked for no admission
 	wrote     bool    // it changed a slot
 	disturbed bool    // another thread changed a word
 	refusable bool    // there was a moment at which its bucket had less than the cost
@@ -39,18 +40,40 @@ type sight struct {
 	owed uint64
 }
 
-// newThread returns a thread that has not begun.
-func newThread(name int, program []call, table *shard.Table, plans [3]*shard.Plan) *thread {
+// newThread returns a thread of the world that has not begun.
+func (w *world) newThread(name int, program []call) *thread {
 	th := &thread{name: name, program: program}
+	read := func() int64 { return w.read(th) }
 	th.Thread = interleave.NewThread(func() {
-		var receipt atomicbucket.Receipt
+		var receipt shard.Receipt
 		for _, c := range th.program {
-			o := c.perform(table, plans, &receipt)
+			o := c.perform(w.table, w.plans, &receipt, read)
 			th.returned = &o
 			th.made++
 		}
 	})
 	return th
+}
+
+// read returns what the clock reads for a thread's call: its time, or the latest time at which any call has begun.
+func (w *world) read(th *thread) int64 {
+	if c := th.call(); !c.clock {
+		return c.now()
+	}
+	th.clock = start
+	for _, other := range w.threads {
+		th.clock = max(th.clock, other.program[min(other.made, len(other.program)-1)].now())
+	}
+	th.History = interleave.Mix(th.History, uint64(th.clock))
+	return th.clock
+}
+
+// now returns the time of the call under way.
+func (th *thread) now() int64 {
+	if c := th.call(); !c.clock {
+		return c.now()
+	}
+	return th.clock
 }
 
 func (th *thread) finished() bool { return th.made == len(th.program) }
@@ -68,7 +91,7 @@ func (th *thread) rewind() {
 func (th *thread) begin(watermark int64) {
 	*th = thread{
 		Thread: th.Thread, name: th.name, program: th.program,
-		made: th.made, before: th.before, grant: th.grant, entered: th.entered,
+		made: th.made, before: th.before, grant: th.grant, tenure: th.tenure, entered: th.entered,
 		floor: watermark, watermark: watermark,
 	}
 	th.History = th.before
@@ -79,7 +102,7 @@ func (th *thread) begin(watermark int64) {
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {
-		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n), uint64(c.late))
+		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n|c.limit<<16|interleave.Bit(c.other)<<48), uint64(c.late)^uint64(c.lead)<<32)
 	}
 	if th.finished() {
 		return h

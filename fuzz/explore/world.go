@@ -21,12 +21,15 @@ type world struct {
 	plans       [3]*shard.Plan
 	words       []*word.Word // as shard.Table.Words has them
 	slots       int
-	ringSize    int          // words of a slot's ring
 	probeBounds []*word.Word // those of them that say how far searches go
+	pages       []*word.Word // those that say where records may be
+	refunds     []*word.Word // those that only refunds act upon: the last ones
 	threads     []*thread
 	still       bool // no thread writes the watermark or swept, so reading them is no step
 	planned     bool // a thread changes the plan
 	cancels     bool // some thread gives back what it took
+	refunded    bool // some thread gives something back, so that the words for refunds matter
+	forced      bool // some record may be forgotten by force
 	shadow      shadow
 	trace       func(line string) // told about every step, if not nil
 
@@ -43,25 +46,33 @@ type world struct {
 func newWorld(s scenario, still bool) (*world, error) {
 	w := &world{scenario: s}
 	for i, burst := range []uint64{cmpOr(s.burst, 1), cmpOr(s.plans[0], 1), cmpOr(s.plans[1], 1)} {
-		algorithm, err := atomicbucket.NewTokenBucket(cmpOr(s.rate, 1e9), 1e9, burst)
+		tokens, period := cmpOr(s.rate, 1e9), time.Second
+		if i > 0 && s.fine > 0 {
+			tokens, period = float64(s.fine), time.Duration(s.fine+1)
+		}
+		algorithm, err := atomicbucket.NewTokenBucket(tokens, period, burst)
 		if err != nil {
 			return nil, err
 		}
 		if w.plans[i], err = shard.NewPlan(&algorithm, 0); err != nil {
 			return nil, err
 		}
-		if limited, limit, err := s.limited(); err != nil {
+		if limited, limit, err := s.limited(i); err != nil {
 			return nil, err
 		} else if limited != nil {
 			if w.plans[i], err = shard.NewPlan(limited, 0); err != nil {
 				return nil, err
 			}
-			w.shadow.limited = limit
+			if i == 0 {
+				w.shadow.limited, w.shadow.inFlight = limit, s.inFlight > 0
+			}
 		}
-		if i == 0 {
+		w.plans[i].SetCharges(maxDebt, s.refusals)
+		if i == 0 || s.fine > 0 {
 			w.shadow.algorithm = &algorithm
 		}
 	}
+	w.shadow.refusals = s.refusals
 	table, err := shard.New(shard.Config{
 		Plan: w.plans[0], Slots: cmpOr(s.slots, 1), Shards: 1, ProbeWindow: s.probeWindow, Overflow: s.overflow, Start: start,
 	})
@@ -69,27 +80,36 @@ func newWorld(s scenario, still bool) (*world, error) {
 		return nil, err
 	}
 	w.table, w.words, w.shadow.table = table, table.Words(), table
-	w.ringSize = int(w.plans[0].Algorithm().RingSize())
-	w.slots, w.probeBounds = int(table.Stats().Slots), table.ProbeBoundWords()
+	w.slots, w.probeBounds, w.pages = int(table.Stats().Slots), table.ProbeBoundWords(), table.PageWords()
+	w.refunds = table.RefundWords()
+	if !s.pages {
+		table.MarkPages()
+	}
 	if !s.probeBound {
 		table.FixProbeBounds()
 	}
+	table.RestAfter(1)
 	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.algorithm.Exact()), s.overflow
 	interleave.Intercept(func(a word.Access) bool {
-		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word) || !s.probeBound && w.isProbeBound(a.Word))
+		if slices.Contains(w.refunds, a.Word) {
+			return !w.refunded || a.Op == word.Load && !w.forced && a.Word == w.refunds[1]
+		}
+		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word) || !s.probeBound && w.isProbeBound(a.Word) || !s.pages && slices.Contains(w.pages, a.Word))
 	})
 	for _, program := range append(s.threads, s.before) {
 		for _, c := range program {
 			if c.verb == adopt {
 				w.planned = true
-			} else if c.verb != sweep && c.verb != sweepEpoch {
+			} else if c.verb != sweep && c.verb != sweepEpoch && c.verb != sweepPart {
 				w.shadow.owner(c.key)
 			}
 			w.cancels = w.cancels || c.verb == cancel
+			w.refunded = w.refunded || c.givesBack()
+			w.forced = w.forced || c.verb == reset || s.overflow == shard.Evict
 		}
 	}
 	w.keep()
-	w.threads = []*thread{newThread(0, s.before, table, w.plans)}
+	w.threads = []*thread{w.newThread(0, s.before)}
 	w.Restart()
 	for !w.threads[0].finished() {
 		if err := w.Step(0, 0); err != nil {
@@ -99,13 +119,13 @@ func newWorld(s scenario, still bool) (*world, error) {
 	w.keep()
 	w.threads, w.still = nil, still
 	for i, program := range s.threads {
-		w.threads = append(w.threads, newThread(i, program, table, w.plans))
+		w.threads = append(w.threads, w.newThread(i, program))
 	}
 	return w, nil
 }
 
-// limited returns the algorithm and the limit of a scenario that is not about token buckets.
-func (s scenario) limited() (atomicbucket.Algorithm, uint64, error) {
+// limited returns the algorithm and the limit of one of the plans of a scenario that is not about token buckets.
+func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:
 		algorithm, err := atomicbucket.NewSlidingLog(s.log, s.log, logWindow)
@@ -116,6 +136,10 @@ func (s scenario) limited() (atomicbucket.Algorithm, uint64, error) {
 	case s.counter > 0:
 		algorithm, err := atomicbucket.NewSlidingWindow(s.counter, s.counter, time.Hour)
 		return &algorithm, s.counter, err
+	case s.inFlight > 0:
+		limit := [3]uint64{s.inFlight, cmpOr(s.plans[0], s.inFlight), cmpOr(s.plans[1], s.inFlight)}[plan]
+		algorithm, err := atomicbucket.NewConcurrency(limit, limit, logWindow)
+		return &algorithm, limit, err
 	}
 	return nil, 0, nil
 }
@@ -188,13 +212,17 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word says which is the present plan or the one before.
+// isPlan reports whether a word says which is the present plan or the one before, or how far the watermark may move by
+// them.
 func (w *world) isPlan(a *word.Word) bool {
-	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
+	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3] || a == w.words[2*w.slots+4]
 }
 
 // isProbeBound reports whether a word says how far searches go.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
+
+// hints returns where the words begin that are no one's record: those of probe bounds, of pages and for refunds.
+func (w *world) hints() int { return len(w.words) - len(w.probeBounds) - len(w.pages) - len(w.refunds) }
 
 // errNotStill means that the world was not still after all.
 var errNotStill = errors.New("the watermark was written")
@@ -228,7 +256,8 @@ func (w *world) Step(thread, _ int) error {
 	}
 	th.before = interleave.Mix(th.before, uint64(returned.verdict))
 	if w.cancels { // the thread remembers what it took
-		th.before = interleave.Mix(th.before, uint64(returned.state))
+		th.before = interleave.Mix(interleave.Mix(th.before, uint64(returned.state)), th.tenure)
+		th.before = interleave.Mix(th.before, returned.ends.Word())
 	}
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
@@ -258,7 +287,9 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 // circle would look like a spiral.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
-	if retries != w.retries && (w.isTime(th.Pending.Word) || (th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take && th.call().verb != reserve) {
+	if retries != w.retries && (w.isTime(th.Pending.Word) ||
+		(th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take &&
+			th.call().verb != reserve && th.call().verb != charge) {
 		th.History = interleave.Mix(th.before, 1)
 	}
 	w.retries = retries
@@ -267,15 +298,10 @@ func (w *world) beginAgain(th *thread) {
 // changed enters a change of word i in the shadow, checks the invariants, and tells
 // every call.
 func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
-	isProbeBound := i >= len(w.words)-len(w.probeBounds)
-	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+4 && !isProbeBound
-	if isProbeBound {
+	isHint := i >= w.hints()
+	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+6 && !isHint
+	if isHint {
 		err = w.checkProbeBounds()
-	} else if ring := i - 2*w.slots - 4; ring >= 0 && th.call().givesBack() && atomicbucket.Dropped(uint64(from), uint64(to)) {
-		// Of a record that has been forgotten meanwhile nothing counts.
-		if slot := ring / w.ringSize; atomicbucket.State(w.words[2*slot].Peek()).IsLive() {
-			err = w.shadow.drop(th, w.words[2*slot+1].Peek())
-		}
 	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			// the key: checkSlots will tell
@@ -304,25 +330,29 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 // observe notes what the thread's call could have seen at this moment.
 func (w *world) observe(th *thread) {
 	switch c := th.call(); c.verb {
+	case charge:
+		if w.shadow.fits(c, w.shadow.algorithm.Ticks(max(c.now(), th.floor))) == 0 {
+			th.refusable = true
+		}
 	case take, reserve:
 		if w.shadow.limited > 0 {
-			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.algorithm.Ticks(max(c.now(), th.floor)))
-			th.refusable = th.refusable || used+c.n > w.shadow.limited
+			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.algorithm.Ticks(max(c.time(), th.floor)))
+			th.refusable = th.refusable || used+c.n > c.limitOr(w.shadow.least())
 			return
 		}
-		owed := w.shadow.owes(c.key, w.shadow.algorithm.Ticks(max(c.now(), th.floor)))
+		owed := w.shadow.owes(c.key, w.shadow.algorithm.Ticks(max(c.time(), th.floor)))
 		if c.verb == reserve {
 			owed -= min(owed, patience)
 		}
-		if owed+w.shadow.algorithm.Cost(c.n) > w.shadow.limit(c.key) {
+		if owed+w.shadow.cost(w.shadow.planOf(c.key), c.n) > c.ticksOr(w.shadow.algorithm, w.shadow.limit(c.key)) {
 			th.refusable = true
 		}
 	case peek, refund:
 		s := sight{at: max(c.now(), int64(w.words[2*w.slots].Peek()))}
 		if tick := w.shadow.algorithm.Ticks(s.at); w.shadow.limited > 0 {
-			s.owed = w.shadow.used(w.shadow.owner(c.key), tick)
+			s.owed = w.shadow.told(w.shadow.owner(c.key), tick)
 		} else {
-			s.owed = w.shadow.algorithm.Tokens(w.shadow.owes(c.key, tick))
+			s.owed = w.shadow.tokens(w.shadow.planOf(c.key), w.shadow.owes(c.key, tick))
 		}
 		if !slices.Contains(th.sights, s) {
 			th.sights = append(th.sights, s)
@@ -332,11 +362,18 @@ func (w *world) observe(th *thread) {
 
 // Hash stands for the state of the world.
 func (w *world) Hash() (h uint64) {
-	for i, word := range w.words {
+	words := w.words
+	if !w.refunded { // nobody reads the others
+		words = words[:len(words)-len(w.refunds)]
+	}
+	for i, word := range words {
 		h += interleave.Mix(uint64(i)+1, word.Peek())
 	}
 	for _, key := range w.shadow.keys {
 		own := interleave.Mix(interleave.Mix(key.key+1<<32, key.full), key.burst)
+		if w.cancels {
+			own = interleave.Mix(own, key.tenure)
+		}
 		for _, tick := range key.times {
 			own = interleave.Mix(own, tick)
 		}
@@ -360,14 +397,18 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		name = fmt.Sprintf("key[%d]", i/2)
 		show = func(v uint64) string { return fmt.Sprint(v) }
 	}
-	if probeBound := i - (len(w.words) - len(w.probeBounds)); probeBound >= 0 {
-		name = fmt.Sprintf("probeBound[%d]", probeBound-1)
-		if probeBound == 0 {
+	if hint := i - w.hints(); hint >= 0 {
+		name = fmt.Sprintf("probeBound[%d]", hint-1)
+		if hint == 0 {
 			name = "lowering"
+		} else if late := hint - len(w.probeBounds) - len(w.pages); late >= 0 {
+			name = []string{"leading", "ends", "promised"}[late]
+		} else if page := hint - len(w.probeBounds); page >= 0 {
+			name = fmt.Sprintf("pages[%d]", page)
 		}
 		show = func(v uint64) string { return fmt.Sprintf("%#x", v) }
 	} else if i >= 2*w.slots {
-		name = append([]string{"watermark", "swept", "plan", "plan before"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
+		name = append([]string{"watermark", "swept", "plan", "plan before", "pace", "advancing"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
 	}
 	switch {
 	case a.Op == word.Load:

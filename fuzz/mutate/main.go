@@ -1,104 +1,134 @@
 // Mutate changes the code of packages shard and atomicbucket in every small way that it knows, one at a time, and tells
 // which of the changes no test notices.
 //
-//	go run ./mutate -sample 20           twenty of them, chosen by the day (make test)
-//	go run ./mutate                      all of them (make test-all)
+//	go run ./mutate -sample 10           ten of them, chosen by the day (make test)
+//	go run ./mutate                      all of them (make mutate)
 //	go run ./mutate -only insert.go      those of one file
+//	go run ./mutate -journal results     all of them, but for those whose results the file has from an earlier run
 //	go run ./mutate -list                what they are
 //
 // Where the mutants of fuzz/explore each break a rule on purpose, these are places: every atomic operation, every
 // condition and every constant. Each is tried against the tests from the fastest to the slowest, until one fails. A
-// change that does not build is none. A change that the list equivalent.txt explains is not tried. The score is how
-// many of the others were noticed; the exit status is 1 if one was not.
+// change that does not build is none. A change that the list equivalent.txt explains is not tried. Those of the list
+// open.txt are known to survive, and nobody has explained them yet: they are not tried and count as not noticed. The
+// score is how many were noticed of all that are not explained. The exit status is 1 if another one was not, but of a
+// sample.
 //
 //	mutations.go   which changes there are
+//	schema.go      one build of all of them
 //	run.go         one of them against the tests
+//	lists.go       what is known of those that survive
+//	journal.go     the results of a run that was stopped
+//	score.go       how many were noticed
 package main
 
 import (
 	"cmp"
-	_ "embed"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 )
 
-//go:embed equivalent.txt
-var equivalent string
+// packages are what is changed.
+var packages = []string{"atomicbucket", "shard"}
+
+// options are those of the command line.
+type options struct {
+	root, only, names       string
+	journal                 string
+	sample, workers, suites int
+	seed                    uint64
+	list, listed, v         bool
+}
 
 func main() {
-	root := flag.String("root", "..", "the root module")
-	sample := flag.Int("sample", 0, "how many to try; 0 is all")
-	seed := flag.Uint64("seed", uint64(time.Now().Unix()/86400), "which to try")
-	only := flag.String("only", "", "those whose name contains this text")
-	list := flag.Bool("list", false, "list them, and try none")
-	quick := flag.Bool("quick", false, "without the slowest tests, the interleavings: what survives may be caught by those")
+	var o options
+	flag.StringVar(&o.root, "root", "..", "the root module")
+	flag.IntVar(&o.sample, "sample", 0, "how many to try; 0 is all")
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()/86400), "which to try")
+	flag.StringVar(&o.only, "only", "", "those whose name contains this text")
+	flag.StringVar(&o.names, "names", "", "those whose names are the lines of this file")
+	flag.StringVar(&o.journal, "journal", "", "add the results to this file, and try none of which it has one")
+	flag.BoolVar(&o.list, "list", false, "list them, and try none")
+	flag.BoolVar(&o.listed, "listed", false, "those of the lists, and no others: one that a test notices should not be there")
+	flag.IntVar(&o.suites, "suites", len(suites), "how many of the suites of tests to use, the fastest ones")
+	flag.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many to try at a time")
+	flag.BoolVar(&o.v, "v", false, "a line for each")
 	flag.Parse()
-
-	all, err := mutations(*root, []string{"atomicbucket", "shard"})
+	status, err := o.run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
-		os.Exit(1)
+		status = 1
 	}
-	explained := explanations(equivalent)
-	all = slices.DeleteFunc(all, func(m mutation) bool {
-		_, known := explained[m.name()]
-		return known || !strings.Contains(m.name(), *only)
-	})
-	if *sample > 0 && *sample < len(all) {
-		rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		all = all[:*sample]
-		slices.SortFunc(all, func(a, b mutation) int { return cmp.Compare(a.name(), b.name()) })
+	os.Exit(status)
+}
+
+// run tries changes, or lists them.
+func (o options) run() (status int, err error) {
+	all, err := files(o.root, packages)
+	if err != nil {
+		return 1, err
 	}
-	if *list {
-		for _, m := range all {
+	chosen, err := o.choose(mutations(all))
+	if err != nil {
+		return 1, err
+	}
+	if o.list {
+		slices.SortFunc(chosen, func(a, b mutation) int { return cmp.Compare(a.name(), b.name()) })
+		for _, m := range chosen {
 			fmt.Println(m.name())
 		}
-		fmt.Printf("%d changes, %d more are explained\n", len(all), len(explained))
-		return
+		return 0, nil
 	}
-	os.Exit(try(*root, all, *quick))
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	begin := time.Now()
+	suites = suites[:min(max(o.suites, 0), len(suites))]
+	r, err := prepare(o.root, dir, all, o.sample == 0)
+	if err != nil {
+		return 1, err
+	}
+	chosen = slices.DeleteFunc(chosen, r.unbuilt)
+	s := score{all: len(chosen), begin: begin, last: time.Now(), noticed: map[string]int{}, verbose: o.v}
+	chosen, err = s.resume(o.journal, chosen)
+	if err != nil {
+		return 1, err
+	}
+	if o.sample > 0 {
+		chosen = chosen[:min(o.sample, len(chosen))]
+	}
+	s.chosen = len(chosen)
+	err = s.try(r, chosen, o.workers)
+	s.print()
+	if o.sample > 0 { // a score, not a test
+		return 0, err
+	}
+	return min(len(s.survivors), 1), err
 }
 
-// explanations reads the list of changes that no test can notice: a line each, its name, a tab and the reason.
-func explanations(text string) map[string]string {
-	reasons := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, reason, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && !strings.HasPrefix(name, "#") {
-			reasons[name] = strings.TrimSpace(reason)
+// choose returns the changes that the options ask for, in an order that the seed decides.
+func (o options) choose(all []mutation) ([]mutation, error) {
+	wanted := map[string]bool{}
+	if o.names != "" {
+		text, err := os.ReadFile(o.names)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			wanted[strings.TrimSpace(line)] = true
 		}
 	}
-	return reasons
-}
-
-// try tries the changes one after the other and prints what was noticed, and by what.
-func try(root string, all []mutation, quick bool) (status int) {
-	begin, noticed, none := time.Now(), map[string]int{}, 0
-	var survivors []mutation
-	for i, m := range all {
-		by, err := m.noticed(root, quick)
-		switch {
-		case err != nil:
-			fmt.Fprintln(os.Stderr, "mutate:", err)
-			return 1
-		case by == unbuilt:
-			none++
-		case by == "":
-			survivors = append(survivors, m)
-		default:
-			noticed[by]++
-		}
-		fmt.Printf("%4d of %d  %-14s %s\n", i+1, len(all), cmp.Or(by, "SURVIVES"), m.name())
-	}
-	tried := len(all) - none
-	fmt.Printf("mutation score of shard and atomicbucket: %d of %d changes noticed (%v), %d do not build, %v\n",
-		tried-len(survivors), tried, noticed, none, time.Since(begin).Round(time.Second))
-	for _, m := range survivors {
-		fmt.Println("survives:", m.name())
-	}
-	return min(len(survivors), 1)
+	all = slices.DeleteFunc(all, func(m mutation) bool {
+		return listed(m) != o.listed || !strings.Contains(m.name(), o.only) || o.names != "" && !wanted[m.name()]
+	})
+	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all, nil
 }

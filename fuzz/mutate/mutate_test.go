@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,48 +11,93 @@ import (
 func TestEveryPlaceIsChanged(t *testing.T) {
 	found, err := ofFile("a.go", `package a
 
-func f(w *word, a, b int) {
+const size = 1 << 7
+
+func f(w *word, a, b int) (bool, State) {
 	x := w.Load()
-	y := 7
-	if a < b && x == 0 {
-		w.Store(1)
-		return
+	w.Store(1)
+	if max(a, b) < b && x == w.Load() {
+		return true, 0
 	}
 	for !w.CompareAndSwap(x, y) {
 		break
 	}
+	switch {
+	case a > 1:
+		sl.state.Abort(x)
+	}
+	return false, 0
 }
 
 func (w *word) String() string { return "1" + "2" }
 `)
 	require.NoError(t, err)
 	var names []string
-	for _, m := range found {
-		names = append(names, m.what+": "+oneLine(m.old)+" -> "+oneLine(m.text))
+	for _, m := range mutations([]file{found}) {
+		names = append(names, strings.TrimPrefix(m.name(), "a.go "))
 	}
 	assert.ElementsMatch(t, []string{
-		"exchange two statements: x := w.Load() y := 7 -> y := 7; x := w.Load()",
-		"one more: 7 -> (7+1)", "one less: 7 -> (7-1)",
-		"negate a condition: a < b && x == 0 -> !(a < b && x == 0)",
-		"drop an operand: a < b && x == 0 -> a < b", "drop an operand: a < b && x == 0 -> x == 0",
-		"another operator: < -> <=", "another operator: == -> !=",
-		"one more: 0 -> (0+1)", "one less: 0 -> (0-1)",
-		"drop a statement: w.Store(1) -> nothing", "one more: 1 -> (1+1)", "one less: 1 -> (1-1)",
-		"negate a condition: !w.CompareAndSwap(x, y) -> !(!w.CompareAndSwap(x, y))",
-		"a store for a compare-and-swap: w.CompareAndSwap(x, y) -> func() bool { w.Store(y); return true }()",
-		"drop a statement: break -> nothing",
+		"const: one more: 1 -> (1+1) in const size = 1 << 7",
+		"const: one less: 1 -> (1-1) in const size = 1 << 7",
+		"const: one more: 7 -> (7+1) in const size = 1 << 7",
+		"const: one less: 7 -> (7-1) in const size = 1 << 7",
+		"f: exchange two statements: x := w.Load() w.Store(1) -> w.Store(1); x := w.Load() in x := w.Load()",
+		"f: drop a statement: w.Store(1) -> nothing in w.Store(1)",
+		"f: read w.Load() before x := w.Load() in if max(a, b) < b && x == w.Load() {",
+		"f: read w.Load() before w.Store(1) in if max(a, b) < b && x == w.Load() {",
+		"f: one more: 1 -> (1+1) in w.Store(1)",
+		"f: one less: 1 -> (1-1) in w.Store(1)",
+		"f: always: max(a, b) < b && x == w.Load() -> true in if max(a, b) < b && x == w.Load() {",
+		"f: never: max(a, b) < b && x == w.Load() -> false in if max(a, b) < b && x == w.Load() {",
+		"f: drop an operand: max(a, b) < b && x == w.Load() -> max(a, b) < b in if max(a, b) < b && x == w.Load() {",
+		"f: drop an operand: max(a, b) < b && x == w.Load() -> x == w.Load() in if max(a, b) < b && x == w.Load() {",
+		"f: another operator: < -> <= in if max(a, b) < b && x == w.Load() {",
+		"f: one operand: max(a, b) -> (a) in if max(a, b) < b && x == w.Load() {",
+		"f: one operand: max(a, b) -> (b) in if max(a, b) < b && x == w.Load() {",
+		"f: another operator: == -> != in if max(a, b) < b && x == w.Load() {",
+		"f: the opposite: true -> false in return true, 0",
+		"f: one more: 0 -> (0+1) in return true, 0",
+		"f: one less: 0 -> (0-1) in return true, 0",
+		"f: always: !w.CompareAndSwap(x, y) -> true in for !w.CompareAndSwap(x, y) {",
+		"f: never: !w.CompareAndSwap(x, y) -> false in for !w.CompareAndSwap(x, y) {",
+		"f: a store for a compare-and-swap: w.CompareAndSwap(x, y) -> func() bool { w.Store(y); return true }() in for !w.CompareAndSwap(x, y) {",
+		"f: no compare-and-swap: w.CompareAndSwap(x, y) -> true in for !w.CompareAndSwap(x, y) {",
+		"f: drop a statement: break -> nothing in break",
+		"f: always: a > 1 -> true in case a > 1:",
+		"f: never: a > 1 -> false in case a > 1:",
+		"f: drop a statement: sl.state.Abort(x) -> nothing in sl.state.Abort(x)",
+		"f: another operator: > -> >= in case a > 1:",
+		"f: one more: 1 -> (1+1) in case a > 1:",
+		"f: one less: 1 -> (1-1) in case a > 1:",
+		"f: a store for a transition: Abort -> AbortStored in sl.state.Abort(x)",
+		"f: no transition: Abort -> AbortUnmade in sl.state.Abort(x)",
+		"f: the opposite: false -> true in return false, 0",
+		"f: one more: 0 -> (0+1) in return false, 0",
+		"f: one less: 0 -> (0-1) in return false, 0",
 	}, names)
 }
 
 func TestTheNamesOfChangesDiffer(t *testing.T) {
-	all, err := mutations("../..", []string{"atomicbucket", "shard"})
+	all, err := files("../..", packages)
 	require.NoError(t, err)
-	known := map[string]int{}
-	for _, m := range all {
-		known[m.name()]++
+	known := map[string]bool{}
+	for _, m := range mutations(all) {
+		assert.False(t, known[m.name()], m.name())
+		known[m.name()] = true
 	}
 	require.Greater(t, len(known), 500)
-	for name := range explanations(equivalent) {
-		assert.Contains(t, known, name, "the list explains a change that there is not")
+	for _, list := range []map[string]string{equivalent, open} {
+		for name, reason := range list {
+			assert.True(t, known[name], "a list has a change that there is not: %s", name)
+			assert.NotEmpty(t, reason, name)
+		}
 	}
+	for name := range open {
+		assert.NotContains(t, equivalent, name)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	assert.Equal(t, map[string]string{"a": "because of this", "b": "because of this", "c": "or that"},
+		reasons("# what\nbecause\nof this\n\ta\n\n\tb\nor that\n\tc\n"))
 }

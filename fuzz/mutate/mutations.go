@@ -7,25 +7,41 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // A mutation is a small change of a file: the text from one offset to another becomes another.
 type mutation struct {
 	file     string // below the root
-	function string
+	function string // with the type of its receiver; "const" of a declaration of constants
 	what     string
 	from, to int
 	text     string
 	old      string
 	line     string // in which it is
-	source   string // the whole file
+	shown    string // the text as the name tells it; "" where that is told already
+	nth      int    // of those of the same name before
 }
 
 // name tells the change apart from all others, also when lines are added before it.
 func (m mutation) name() string {
-	return fmt.Sprintf("%s %s: %s: %s -> %s in %s", m.file, m.function, m.what, oneLine(m.old), oneLine(m.text), m.line)
+	change := ""
+	if m.shown != "" {
+		change = ": " + oneLine(m.old) + " -> " + m.shown
+	}
+	name := fmt.Sprintf("%s %s: %s%s in %s", m.file, m.function, m.what, change, m.line)
+	if m.nth > 0 {
+		name += fmt.Sprintf(" (%d)", m.nth+1)
+	}
+	return name
 }
+
+// site returns the function that it is in.
+func (m mutation) site() string { return m.file + " " + m.function }
+
+// changed returns the text of the file with the change.
+func (m mutation) changed(source string) string { return source[:m.from] + m.text + source[m.to:] }
 
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
@@ -35,74 +51,121 @@ func oneLine(text string) string {
 	return text
 }
 
-// mutations returns every change of the packages, in the order of the text.
-func mutations(root string, packages []string) (all []mutation, err error) {
+// A unit is a function, or a declaration of constants, with its changes.
+type unit struct {
+	function  *ast.FuncDecl // nil of constants
+	mutations []mutation
+}
+
+// A file is one of a package, and what can be changed in it.
+type file struct {
+	name, source string // the name is below the root
+	positions    *token.FileSet
+	units        []unit
+}
+
+// files returns the files of the packages that this system builds, without those that serve tests.
+func files(root string, packages []string) (all []file, err error) {
 	for _, p := range packages {
-		files, err := filepath.Glob(filepath.Join(root, p, "*.go"))
+		names, err := filepath.Glob(filepath.Join(root, p, "*.go"))
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			base := filepath.Base(file)
-			if strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "memory") || strings.HasPrefix(base, "export_") {
+		for _, name := range names {
+			base := filepath.Base(name)
+			if strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "export_") || base == "memory_other.go" {
 				continue
 			}
-			source, err := os.ReadFile(file)
+			source, err := os.ReadFile(name)
 			if err != nil {
 				return nil, err
 			}
-			found, err := ofFile(filepath.Join(p, base), string(source))
+			f, err := ofFile(filepath.Join(p, base), string(source))
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, found...)
+			all = append(all, f)
 		}
 	}
 	return all, nil
 }
 
-// A finder collects the changes of a file.
-type finder struct {
-	file, source, function string
-	positions              *token.FileSet
-	found                  []mutation
-}
-
-// ofFile returns every change of a file.
-func ofFile(name, source string) ([]mutation, error) {
-	f := &finder{file: name, source: source, positions: token.NewFileSet()}
-	tree, err := parser.ParseFile(f.positions, name, source, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range tree.Decls {
-		if function, ok := d.(*ast.FuncDecl); ok && function.Body != nil {
-			f.function = function.Name.Name
-			if f.function != "String" { // what is written for people
-				ast.Inspect(function.Body, f.visit)
-			}
-		} else if general, ok := d.(*ast.GenDecl); ok && general.Tok == token.CONST {
-			f.function = "const"
-			ast.Inspect(general, f.visit)
+// mutations returns every change of the files, in the order of the text.
+func mutations(all []file) (found []mutation) {
+	for _, f := range all {
+		for _, u := range f.units {
+			found = append(found, u.mutations...)
 		}
 	}
-	return f.found, nil
+	return found
 }
 
-func (f *finder) offset(p token.Pos) int           { return f.positions.Position(p).Offset }
-func (f *finder) textOf(from, to token.Pos) string { return f.source[f.offset(from):f.offset(to)] }
+// A finder collects the changes of a unit.
+type finder struct {
+	file     *file
+	function string
+	found    []mutation
+}
+
+// ofFile returns a file with every change of it.
+func ofFile(name, source string) (file, error) {
+	f := file{name: name, source: source, positions: token.NewFileSet()}
+	tree, err := parser.ParseFile(f.positions, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return f, err
+	}
+	known := map[string]int{}
+	for _, d := range tree.Decls {
+		of := finder{file: &f, function: "const"}
+		function, _ := d.(*ast.FuncDecl)
+		if function != nil && function.Body != nil && function.Name.Name != "String" { // that is written for people
+			of.function = function.Name.Name
+			if function.Recv != nil {
+				of.function = receiver(function) + "." + of.function
+			}
+			ast.Inspect(function.Body, of.visit)
+		} else if general, ok := d.(*ast.GenDecl); ok && general.Tok == token.CONST {
+			ast.Inspect(general, of.visit)
+		}
+		for i := range of.found {
+			m := &of.found[i]
+			name := m.name()
+			m.nth, known[name] = known[name], known[name]+1
+		}
+		if len(of.found) > 0 {
+			f.units = append(f.units, unit{function, of.found})
+		}
+	}
+	return f, nil
+}
+
+// receiver returns the name of the type that a method is of.
+func receiver(function *ast.FuncDecl) string {
+	expr := function.Recv.List[0].Type
+	if star, ok := expr.(*ast.StarExpr); ok {
+		expr = star.X
+	}
+	return expr.(*ast.Ident).Name
+}
+
+func (f *file) offset(p token.Pos) int   { return f.positions.Position(p).Offset }
+func (f *file) textOf(n ast.Node) string { return f.source[f.offset(n.Pos()):f.offset(n.End())] }
 
 func (f *finder) add(what string, from, to token.Pos, text string) {
-	m := mutation{file: f.file, function: f.function, what: what, from: f.offset(from), to: f.offset(to), text: text, source: f.source}
-	m.old = f.source[m.from:m.to]
-	begin := strings.LastIndexByte(f.source[:m.from], '\n') + 1
-	m.line, _, _ = strings.Cut(f.source[begin:], "\n")
+	source := f.file.source
+	m := mutation{file: f.file.name, function: f.function, what: what, from: f.file.offset(from), to: f.file.offset(to), text: text}
+	m.old, m.shown = source[m.from:m.to], oneLine(text)
+	begin := strings.LastIndexByte(source[:m.from], '\n') + 1
+	m.line, _, _ = strings.Cut(source[begin:], "\n")
+	m.line, _, _ = strings.Cut(m.line, "//") // what is said of a line does not name it
 	m.line = strings.TrimSpace(m.line)
 	f.found = append(f.found, m)
 }
 
-// comparisons are what a comparison becomes.
-var comparisons = map[token.Token]string{
+func (f *finder) replace(what string, n ast.Node, text string) { f.add(what, n.Pos(), n.End(), text) }
+
+// operators are what an operator becomes.
+var operators = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.EQL: "!=", token.NEQ: "==",
 	token.ADD: "-", token.SUB: "+",
 }
@@ -115,22 +178,36 @@ func (f *finder) visit(n ast.Node) bool {
 		if n.Cond != nil {
 			f.condition(n.Cond)
 		}
+	case *ast.SwitchStmt:
+		if n.Tag == nil {
+			for _, c := range n.Body.List {
+				for _, condition := range c.(*ast.CaseClause).List {
+					f.condition(condition)
+				}
+			}
+		}
 	case *ast.BinaryExpr:
 		if n.Op == token.LAND || n.Op == token.LOR {
-			f.add("drop an operand", n.Pos(), n.End(), f.textOf(n.X.Pos(), n.X.End()))
-			f.add("drop an operand", n.Pos(), n.End(), f.textOf(n.Y.Pos(), n.Y.End()))
-		} else if other, ok := comparisons[n.Op]; ok {
+			f.without(n, n.X, n.Y)
+			f.without(n, n.Y, n.X)
+		} else if other, ok := operators[n.Op]; ok {
 			f.add("another operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other)
 		}
 	case *ast.BasicLit:
 		if n.Kind == token.INT {
-			f.add("one more", n.Pos(), n.End(), "("+n.Value+"+1)")
-			f.add("one less", n.Pos(), n.End(), "("+n.Value+"-1)")
+			f.replace("one more", n, "("+n.Value+"+1)")
+			f.replace("one less", n, "("+n.Value+"-1)")
+		}
+	case *ast.Ident:
+		if n.Name == "true" {
+			f.replace("the opposite", n, "false")
+		} else if n.Name == "false" {
+			f.replace("the opposite", n, "true")
 		}
 	case *ast.CallExpr:
 		f.call(n)
 	case *ast.BranchStmt:
-		f.add("drop a statement", n.Pos(), n.End(), "")
+		f.replace("drop a statement", n, "")
 	case *ast.BlockStmt:
 		f.statements(n.List)
 	case *ast.CaseClause:
@@ -139,29 +216,72 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
+// condition makes a condition hold always, and never. Each of the two is harder to notice than the negation, which
+// differs from the code wherever the one or the other does.
 func (f *finder) condition(c ast.Expr) {
-	f.add("negate a condition", c.Pos(), c.End(), "!("+f.textOf(c.Pos(), c.End())+")")
+	text := f.file.textOf(c) // which stays, because variables must be used
+	f.replace("always", c, "(("+text+") || true)")
+	f.shown("true")
+	f.replace("never", c, "(("+text+") && false)")
+	f.shown("false")
 }
 
-// call weakens a compare-and-swap to a store.
+// without leaves one of two operands out, but for its variables, which must be used.
+func (f *finder) without(n, operand, other ast.Expr) {
+	f.replace("drop an operand", n, "(("+f.file.textOf(operand)+") || false && ("+f.file.textOf(other)+"))")
+	f.shown(f.file.textOf(operand))
+}
+
+// shown tells the last change by another text.
+func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
+
+// transitions are the methods of atomicbucket.Word that are a compare-and-swap. For each of them the changed packages
+// have one that is a store, and one that does nothing and says that it did: see stored.
+var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
+
+// call weakens a compare-and-swap, and a transition, to a store, or leaves it out; and of the least or the greatest of
+// two it takes the one or the other.
 func (f *finder) call(c *ast.CallExpr) {
+	if name, ok := c.Fun.(*ast.Ident); ok && (name.Name == "min" || name.Name == "max") {
+		for _, arg := range c.Args {
+			f.replace("one operand", c, "("+f.file.textOf(arg)+")")
+		}
+	}
 	s, ok := c.Fun.(*ast.SelectorExpr)
-	if !ok || s.Sel.Name != "CompareAndSwap" || len(c.Args) != 2 {
+	if !ok {
 		return
 	}
-	f.add("a store for a compare-and-swap", c.Pos(), c.End(), fmt.Sprintf("func() bool { %s.Store(%s); return true }()",
-		f.textOf(s.X.Pos(), s.X.End()), f.textOf(c.Args[1].Pos(), c.Args[1].End())))
+	on := f.file.textOf(s.X)
+	if s.Sel.Name == "CompareAndSwap" && len(c.Args) == 2 {
+		f.replace("a store for a compare-and-swap", c, fmt.Sprintf("func() bool { %s.Store(%s); return true }()", on, f.file.textOf(c.Args[1])))
+		f.replace("no compare-and-swap", c, "true")
+	}
+	if slices.Contains(transitions, s.Sel.Name) && (strings.HasSuffix(on, ".state") || on == "at") {
+		f.replace("a store for a transition", s.Sel, s.Sel.Name+"Stored")
+		f.replace("no transition", s.Sel, s.Sel.Name+"Unmade")
+	}
 }
 
-// statements drops each that is a call, and exchanges each with the next one.
+// statements drops each that is not needed to build, exchanges two that touch words which goroutines
+// share, and reads such words earlier.
 func (f *finder) statements(list []ast.Stmt) {
 	for i, s := range list {
-		if _, isCall := s.(*ast.ExprStmt); isCall {
-			f.add("drop a statement", s.Pos(), s.End(), "")
+		switch s := s.(type) {
+		case *ast.ExprStmt, *ast.IncDecStmt:
+			f.replace("drop a statement", s, "")
+		case *ast.AssignStmt:
+			if s.Tok != token.DEFINE {
+				f.replace("drop a statement", s, "")
+			}
 		}
-		if i+1 < len(list) && simple(s) && simple(list[i+1]) {
+		if i+1 < len(list) && simple(s) && simple(list[i+1]) && effective(s) && effective(list[i+1]) {
 			next := list[i+1]
-			f.add("exchange two statements", s.Pos(), next.End(), f.textOf(next.Pos(), next.End())+"; "+f.textOf(s.Pos(), s.End()))
+			f.add("exchange two statements", s.Pos(), next.End(), f.file.textOf(next)+"; "+f.file.textOf(s))
+		}
+		for j := range i {
+			if effective(list[j]) {
+				f.earlier(list[j:i], s)
+			}
 		}
 	}
 }
@@ -172,4 +292,63 @@ func simple(s ast.Stmt) bool {
 		return true
 	}
 	return false
+}
+
+// loads are the methods that read a word and do no more.
+var loads = []string{"Load", "Watermark"}
+
+// effects are the methods that read or change words that goroutines share.
+var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "follow", "raise", "advance",
+	"record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "overflowed", "least", "debt", "cover", "extend", "lower",
+	"lowered", "pass", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound"},
+	slices.Concat(transitions, loads)...)
+
+// effective reports whether a statement reads or changes words that goroutines share.
+func effective(s ast.Stmt) bool { return len(callsOf(s, effects)) > 0 }
+
+// callsOf returns the calls of methods of these names.
+func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok {
+			if s, ok := c.Fun.(*ast.SelectorExpr); ok && slices.Contains(names, s.Sel.Name) {
+				calls = append(calls, c)
+			}
+		}
+		return true
+	})
+	return calls
+}
+
+// earlier reads a word that a statement reads first thing before the statements before it.
+func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
+	var head ast.Node
+	switch s := s.(type) {
+	case *ast.IfStmt:
+		head = s.Cond
+		if s.Init != nil {
+			head = s.Init
+		}
+	case *ast.AssignStmt, *ast.ReturnStmt, *ast.ExprStmt:
+		head = s
+		if len(before) == 1 && simple(before[0]) && simple(s) {
+			return // the two are exchanged
+		}
+	case *ast.SwitchStmt:
+		if head = s.Init; s.Init == nil {
+			return
+		}
+	default:
+		return
+	}
+	for _, c := range callsOf(head, loads) {
+		from, to := f.file.offset(c.Pos()), f.file.offset(c.End())
+		begin, end := f.file.offset(before[0].Pos()), f.file.offset(s.End())
+		source := f.file.source
+		what := "read " + oneLine(source[from:to]) + " before " + oneLine(strings.SplitN(f.file.textOf(before[0]), "\n", 2)[0])
+		f.add(what, before[0].Pos(), s.End(), "early := "+source[from:to]+"\n"+source[begin:from]+"early"+source[to:end])
+		last := &f.found[len(f.found)-1]
+		line, _, _ := strings.Cut(f.file.textOf(s), "\n")
+		line, _, _ = strings.Cut(line, "//")
+		last.shown, last.line = "", strings.TrimSpace(line)
+	}
 }

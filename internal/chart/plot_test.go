@@ -43,7 +43,8 @@ func TestLinesAndMarks(t *testing.T) {
 	assert.Contains(t, svg, `stroke-dasharray="5 4"`)
 	require.Len(t, got.Circles, 1)
 	assert.Equal(t, "50.00%", got.Circles[0].X)
-	assert.Equal(t, []string{"<top>", "<1>", "<10>", "<100>", "<1000>", "<10000>", "1", "10", "100", "a & b"}, got.texts())
+	assert.Equal(t, []string{"<top>", "<1>", "<10>", "<100>", "<1000>", "<10000>", "1", "10", "100", "a & b"},
+		got.texts())
 }
 
 // Whatever the numbers, a chart has no place that is no number.
@@ -88,7 +89,8 @@ func TestLogAroundChoosesMarks(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	for n, want := range map[float64]string{0: "0", 0.25: "0.25", 950: "950", 999.4: "999", 999.6: "1k", 1200: "1.2k", 3e6: "3M", 2.5e9: "2.5G",
+	for n, want := range map[float64]string{0: "0", 0.25: "0.25", 950: "950", 999.4: "999", 999.6: "1k", 1200: "1.2k",
+		3e6: "3M", 2.5e9: "2.5G",
 		4e21: "4e+03E"} {
 		assert.Equal(t, want, Short(n))
 	}

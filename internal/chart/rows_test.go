@@ -69,7 +69,8 @@ func TestRows(t *testing.T) {
 	for i, want := range []struct{ class, x, width string }{
 		{"blue", "0.00%", "40.00%"}, {"blue", "0.00%", "40.00%"}, {"orange", "40.00%", "60.00%"},
 	} {
-		assert.Equal(t, want, struct{ class, x, width string }{got.Rects[i].Class, got.Rects[i].X, got.Rects[i].Width}, i)
+		assert.Equal(t, want, struct{ class, x, width string }{got.Rects[i].Class, got.Rects[i].X, got.Rects[i].Width},
+			i)
 	}
 	assert.Equal(t, got.Rects[0].Y+rowHeight, got.Rects[1].Y)
 	assert.Empty(t, got.Lines)

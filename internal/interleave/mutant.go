@@ -56,7 +56,8 @@ func build(t *testing.T, overlay map[string]string) string {
 	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explore.test")
 	require.NoError(t, os.WriteFile(list, replace, 0o600))
 	// Without what debuggers want, as go test does when it keeps no binary: that takes long to link.
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-tags", "explore", "-overlay", list, "-o", binary, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-tags", "explore",
+		"-overlay", list, "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }

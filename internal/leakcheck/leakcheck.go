@@ -56,7 +56,8 @@ func others() (stacks []string) {
 	// The calling goroutine comes first.
 	for _, stack := range strings.Split(strings.TrimSpace(string(all)), "\n\n")[1:] {
 		_, frames, _ := strings.Cut(stack, "\n")
-		if !strings.HasPrefix(frames, "testing.") && !strings.HasPrefix(frames, "os/signal.") && !strings.Contains(frames, "runtime.ensureSigM") {
+		if !strings.HasPrefix(frames, "testing.") && !strings.HasPrefix(frames, "os/signal.") &&
+			!strings.Contains(frames, "runtime.ensureSigM") {
 			stacks = append(stacks, stack)
 		}
 	}

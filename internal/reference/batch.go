@@ -91,11 +91,8 @@ func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
 // ResetAfter returns how long it is until the bucket is full.
 func (b *BatchRefill) ResetAfter(nanos int64) int64 { return b.RetryAfter(nanos, b.burst.Uint64()) }
 
-// Refund gives n tokens back; none to a bucket in which there is less than nothing, because the instant is late.
+// Refund gives n tokens back, also to a bucket in which there is less than nothing.
 func (b *BatchRefill) Refund(nanos int64, n uint64) {
-	if b.at(nanos).Sign() < 0 {
-		return
-	}
 	b.set(nanos, new(big.Int).Add(b.at(nanos), integer(n)))
 }
 
@@ -112,7 +109,8 @@ func (b *BatchRefill) Debt(nanos int64) uint64 {
 
 // Change returns the bucket under other numbers: the share of it that was used stays,
 // rounded to a token as dither says: see share.
-func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64, dither uint32) *BatchRefill {
+func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64,
+	dither uint32) *BatchRefill {
 	to := NewBatchRefill(refill, interval, burst)
 	used := share(b.Debt(nanos), b.burst.Uint64(), burst, dither)
 	to.set(nanos, new(big.Int).Sub(to.burst, integer(used)))

@@ -84,14 +84,18 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund forgets the n oldest tokens of the last window.
+// Refund forgets the n oldest tokens of the window that ends with the refund, if there are any, and with them all that
+// have left.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
+	inside := l.inside(nanos)
+	if len(inside) == 0 || n == 0 {
+		return
+	}
+	l.entries = inside
 	for i := range l.entries {
 		e := &l.entries[i]
-		if e.at+l.length > nanos {
-			given := min(n, e.n)
-			n, e.n = n-given, e.n-given
-		}
+		given := min(n, e.n)
+		n, e.n = n-given, e.n-given
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,21 @@ import _ "github.com/weir-go/weir/redislimit"
 
 func main() {}
 `, "", false},
+	{"envoylimit", `
+import _ "github.com/weir-go/weir/envoylimit"
+
+func main() {}
+`, "", false},
+	{"grpclimit", `
+import _ "github.com/weir-go/weir/grpclimit"
+
+func main() {}
+`, "", false},
+	{"grpclimit/connectlimit", `
+import _ "github.com/weir-go/weir/grpclimit/connectlimit"
+
+func main() {}
+`, "", false},
 }
 
 // A stranger is an empty machine that knows the tree by a module proxy only. What is not of the
@@ -117,7 +133,8 @@ func newStranger(t *tree, folder, proxies string, out io.Writer) (*stranger, err
 			"GOWORK=off", "GOFLAGS=-trimpath -modcacherw", "CGO_ENABLED=0",
 			// A cache of its own, so that what is not published gets into no other.
 			"GOMODCACHE=" + filepath.Join(folder, "cache"), "GOBIN=" + filepath.Join(folder, "bin"),
-			"GOPROXY=" + proxies + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + "," + proxy,
+			"GOPROXY=" + proxies + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + "," +
+				proxy,
 			"GONOSUMDB=" + root, // which no checksum database knows
 		},
 		root: root, version: t.version, out: out,
@@ -130,7 +147,12 @@ func (s *stranger) tryAll() error {
 			return fmt.Errorf("an importer of %s: %w", i.module, err)
 		}
 	}
-	return s.install()
+	for _, program := range []string{"cmd/weir", "envoylimit/cmd/weir-envoy"} {
+		if err := s.install(program); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // try writes the importer into an empty module, gets the package, builds the program and runs it.
@@ -163,7 +185,8 @@ func (s *stranger) try(i importer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%s@%s: builds and runs, %d lines of go mod graph\n", path, s.version, strings.Count(graph, "\n")+1)
+	fmt.Fprintf(s.out, "%s@%s: builds and runs, %d lines of go mod graph\n", path, s.version,
+		strings.Count(graph, "\n")+1)
 	if !i.light {
 		return nil
 	}
@@ -185,25 +208,27 @@ func heavy(graph, root string) error {
 		}
 		required := name(what)
 		if name(who) == root && required != "go" && required != "toolchain" && !slices.Contains(light, required) {
-			return fmt.Errorf("%s requires %s: importers get it, too; only %s are meant to be required", who, what, light)
+			return fmt.Errorf("%s requires %s: importers get it, too; only %s are meant to be required", who, what,
+				light)
 		}
 	}
 	return nil
 }
 
-// install installs the program and asks it for its version.
-func (s *stranger) install() error {
-	path := s.root + "/cmd/weir@" + s.version
-	if _, err := command(s.folder, s.environment, "go", "install", path); err != nil {
+// install installs a program and asks it for its version.
+func (s *stranger) install(folder string) error {
+	program := path.Base(folder)
+	installed := s.root + "/" + folder + "@" + s.version
+	if _, err := command(s.folder, s.environment, "go", "install", installed); err != nil {
 		return err
 	}
-	printed, err := command(s.folder, nil, filepath.Join(s.folder, "bin", "weir"), "--version")
+	printed, err := command(s.folder, nil, filepath.Join(s.folder, "bin", program), "--version")
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(printed, "weir "+s.version+"\n") {
-		return fmt.Errorf("%s says of its version %q", path, printed)
+	if !strings.HasPrefix(printed, program+" "+s.version+"\n") {
+		return fmt.Errorf("%s says of its version %q", installed, printed)
 	}
-	fmt.Fprintf(s.out, "%s: installed\n  %s\n", path, strings.ReplaceAll(printed, "\n", "\n  "))
+	fmt.Fprintf(s.out, "%s: installed\n  %s\n", installed, strings.ReplaceAll(printed, "\n", "\n  "))
 	return nil
 }

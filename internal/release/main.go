@@ -56,7 +56,8 @@ func command(folder string, environment []string, name string, args ...string) (
 	c.Stderr = &problems
 	out, err := c.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %s in %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), folder, err, out, problems.String())
+		return "", fmt.Errorf("%s %s in %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), folder, err, out,
+			problems.String())
 	}
 	return strings.TrimSuffix(string(out), "\n"), nil
 }

@@ -122,7 +122,9 @@ func (t *tree) sums(m mod, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	only, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) { return os.Open(t.join(m.folder, "go.mod")) })
+	only, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) {
+		return os.Open(t.join(m.folder, "go.mod"))
+	})
 	if err != nil {
 		return "", err
 	}

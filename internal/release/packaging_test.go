@@ -87,8 +87,10 @@ func TestSystemdUnit(t *testing.T) {
 	values := unit(t, read(t, tree, "packaging/weir.service"))
 	assert.Equal(t, []string{"/usr/local/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
 	for key, want := range map[string]string{
-		"DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "PrivateDevices": "yes",
-		"MemoryDenyWriteExecute": "yes", "CapabilityBoundingSet": "CAP_NET_BIND_SERVICE", "SystemCallArchitectures": "native",
+		"DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "ProtectHome": "yes",
+		"PrivateDevices":         "yes",
+		"MemoryDenyWriteExecute": "yes", "CapabilityBoundingSet": "CAP_NET_BIND_SERVICE",
+		"SystemCallArchitectures": "native",
 	} {
 		assert.Equal(t, []string{want}, values["Service."+key], key)
 	}
@@ -113,13 +115,17 @@ func TestSystemdUnit(t *testing.T) {
 func TestGoreleaser(t *testing.T) {
 	tree := repository(t)
 	var config struct {
-		Builds   []struct{ Dir string }
+		Builds   []struct{ Dir, Main, Binary string }
 		Archives []struct{ Files []string }
 		Nfpms    []struct{ Contents []struct{ Src, Dst string } }
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, tree, ".goreleaser.yaml")), &config))
-	require.Len(t, config.Builds, 1)
-	assert.FileExists(t, tree.join(config.Builds[0].Dir, "main.go"))
+	var programs []string
+	for _, b := range config.Builds {
+		assert.FileExists(t, tree.join(b.Dir, b.Main, "main.go"))
+		programs = append(programs, b.Binary)
+	}
+	assert.Equal(t, []string{"weir", "weir-envoy"}, programs)
 	for _, pattern := range config.Archives[0].Files {
 		found, err := filepath.Glob(tree.join(pattern))
 		require.NoError(t, err)

@@ -42,7 +42,8 @@ func release(t *tree, version string, really bool, out io.Writer) error {
 	if !really {
 		// git diff ends with 1 where there are differences.
 		diff, _ := command(next.folder, nil, "git", "diff", "--stat", "-p")
-		fmt.Fprintf(out, "\n%s\n\nWould commit this and tag it:\n%s\nNothing is done yet: REALLY=yes does it.\n", diff, t.tags(version))
+		fmt.Fprintf(out, "\n%s\n\nWould commit this and tag it:\n%s\nNothing is done yet: REALLY=yes does it.\n", diff,
+			t.tags(version))
 		return nil
 	}
 	if err := t.commit(version); err != nil {
@@ -58,7 +59,8 @@ func (t *tree) commit(version string) error {
 	if err := t.prepare(version); err != nil {
 		return err
 	}
-	if _, err := command(t.folder, nil, "git", "commit", "--quiet", "--all", "--message", "Release "+version); err != nil {
+	if _, err := command(t.folder, nil, "git", "commit", "--quiet", "--all", "--message",
+		"Release "+version); err != nil {
 		return err
 	}
 	for tag := range strings.FieldsSeq(t.tags(version)) {

@@ -28,7 +28,7 @@ type mod struct {
 }
 
 // published are the folders of the modules that people import or install, each after those that it requires.
-var published = []string{".", "redislimit", "cmd/weir"}
+var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit"}
 
 // tag returns what a version of the module is called in git.
 func (m mod) tag(version string) string { return path.Join(m.folder, version) }
@@ -139,7 +139,8 @@ func (t *tree) goMod(m mod) (*modfile.File, error) {
 // files returns the names of all files that a commit of the tree would hold, with slashes: what git
 // tracks or would, and without git everything but bin.
 func (t *tree) files() (names []string, err error) {
-	if list, err := command(t.folder, nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"); err == nil {
+	if list, err := command(t.folder, nil, "git", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard"); err == nil {
 		for _, name := range strings.Split(strings.TrimSuffix(list, "\x00"), "\x00") {
 			if _, err := os.Lstat(t.join(name)); err == nil { // or it is deleted
 				names = append(names, name)

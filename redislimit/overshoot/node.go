@@ -44,7 +44,7 @@ const Overdraft = 8
 
 // A decider decides for one request.
 type decider struct {
-	allow func() (bool, error)
+	allow func(n uint64) (bool, error)
 	close func(*NodeResult)
 }
 
@@ -71,8 +71,8 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 		return nil, err
 	}
 	return &decider{
-		allow: func() (bool, error) {
-			d, err := l.Take(context.Background(), t.Key, t.Scenario.cost())
+		allow: func(n uint64) (bool, error) {
+			d, err := l.Take(context.Background(), t.Key, n)
 			return d.Allowed, err
 		},
 		close: func(r *NodeResult) {
@@ -94,7 +94,7 @@ func (t Task) options(mode redislimit.Mode) []redislimit.Option {
 	}
 	failure := redislimit.FailClosed
 	if t.Scenario.isDisturbed() {
-		failure = redislimit.FailLocal
+		failure = redislimit.FailShare
 	}
 	return []redislimit.Option{
 		redislimit.InMode(mode), redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnFailure(failure),
@@ -124,7 +124,7 @@ func newHybrid(t Task, kind, after string) (*decider, error) {
 	}
 	e := settleEvery(interval, interval*time.Duration(t.Node)/time.Duration(len(t.Scenario.Shares)), settle)
 	return &decider{
-		allow: func() (bool, error) { return allow(t.Scenario.cost()), nil },
+		allow: func(n uint64) (bool, error) { return allow(n), nil },
 		close: func(r *NodeResult) { r.Lost = int64(e.close()); client.Close() },
 	}, nil
 }
@@ -163,8 +163,7 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 // offer makes every request at its time, whatever became of those before it. Requests that are due together go
 // in the order of their times, each in its goroutine.
 func offer(t Task, d *decider, start time.Time) NodeResult {
-	cost := int64(t.Scenario.cost())
-	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / float64(cost)
+	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / t.Scenario.meanCost()
 	n := int(perSecond * t.Scenario.Time.Seconds())
 	gap := float64(time.Second) / perSecond
 	phase := (float64(t.Node) + 0.5) / float64(len(t.Scenario.Shares))
@@ -174,7 +173,7 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 		took, end int64
 	}
 	outcomes := make([]outcome, n)
-	r := NodeResult{Offered: int64(n) * cost}
+	var r NodeResult
 	var all sync.WaitGroup
 	for i := range n {
 		due := start.Add(time.Duration((float64(i) + phase) * gap))
@@ -184,7 +183,7 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 		r.Late = max(r.Late, time.Since(due))
 		all.Go(func() {
 			begin := time.Since(start)
-			allowed, err := d.allow()
+			allowed, err := d.allow(t.Scenario.cost(i))
 			end := time.Since(start)
 			outcomes[i] = outcome{allowed, err, int64(end - begin), int64(end)}
 		})
@@ -193,6 +192,8 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 	took := make([]int64, n)
 	for i, o := range outcomes {
 		took[i] = o.took
+		cost := int64(t.Scenario.cost(i))
+		r.Offered += cost
 		r.Begins = append(r.Begins, o.end-o.took)
 		r.End = max(r.End, o.end)
 		if o.allowed {

@@ -7,12 +7,12 @@ import (
 
 // A Scenario is load on one key with a token bucket.
 type Scenario struct {
-	Name    string  `json:"name"`
-	Rate    float64 `json:"rate"`    // of the limit, per second
-	Burst   uint64  `json:"burst"`   // of the limit
-	Offered float64 `json:"offered"` // tokens per second, asked for of all nodes
-	Cost    uint64  `json:"cost"`    // tokens of a request; 0 is 1
-	Differ  bool    `json:"differ"`  // nodes have unlike options, and half of them are strict
+	Name    string   `json:"name"`
+	Rate    float64  `json:"rate"`    // of the limit, per second
+	Burst   uint64   `json:"burst"`   // of the limit
+	Offered float64  `json:"offered"` // tokens per second, asked for of all nodes
+	Costs   []uint64 `json:"costs"`   // tokens of a node's requests, one after the other and again; none is 1
+	Differ  bool     `json:"differ"`  // nodes have unlike options, and half of them are strict
 
 	Stall      time.Duration `json:"stall"`       // the server is out of reach for so long,
 	StallEvery time.Duration `json:"stall_every"` // again and again
@@ -50,14 +50,20 @@ func Scenarios(t time.Duration) []Scenario {
 	add(500, 100, 1.6, Even(2), "even")
 	add(1000, 200, 2, Even(2), "even")
 	add(1000, 200, 2, Even(16), "even")
-	for _, cost := range []uint64{5, 60} {
-		add(1000, 200, 0.5, Even(4), fmt.Sprintf("cost %d, even", cost))
-		all[len(all)-1].Cost = cost
-	}
+	add(1000, 200, 0.5, Even(4), "cost 5, even")
+	all[len(all)-1].Costs = []uint64{5}
+	add(1000, 200, 0.5, Even(4), "cost 60, even")
+	all[len(all)-1].Costs = []uint64{60}
+	add(1000, 200, 2, Even(4), "cost 60, even")
+	all[len(all)-1].Costs = []uint64{60}
+	add(1000, 200, 0.8, Even(4), "costs 1 and 60, even")
+	all[len(all)-1].Costs = []uint64{1, 60}
 	add(1000, 200, 2, Even(4), "unlike each other, even")
 	all[len(all)-1].Differ = true
 	add(1000, 200, 2, Even(4), "100 ms of each second out of reach, even")
 	all[len(all)-1].Stall, all[len(all)-1].StallEvery = 100*time.Millisecond, time.Second
+	add(1000, 200, 2, Even(4), "60 ms of each 120 ms out of reach, even")
+	all[len(all)-1].Stall, all[len(all)-1].StallEvery = 60*time.Millisecond, 120*time.Millisecond
 	add(1000, 200, 2, Even(4), "one cut off for half of the time, even")
 	all[len(all)-1].CutOff = 1
 	return all
@@ -66,8 +72,33 @@ func Scenarios(t time.Duration) []Scenario {
 // isDisturbed reports whether the server is out of reach at times: then the nodes' shares decide.
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// cost is what a request costs.
-func (s Scenario) cost() uint64 { return max(s.Cost, 1) }
+// isPlain reports whether nothing but the load is particular: settling later is measured there.
+func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
+
+// Ways are those of [Ways] in which the scenario is measured.
+func (s Scenario) Ways() []string {
+	if s.isPlain() {
+		return Ways()
+	}
+	return Ways()[:2]
+}
+
+// cost is what the request of a node with that number costs.
+func (s Scenario) cost(i int) uint64 {
+	if len(s.Costs) == 0 {
+		return 1
+	}
+	return s.Costs[i%len(s.Costs)]
+}
+
+// meanCost is what requests cost in the mean.
+func (s Scenario) meanCost() float64 {
+	sum := uint64(0)
+	for i := range max(len(s.Costs), 1) {
+		sum += s.cost(i)
+	}
+	return float64(sum) / float64(max(len(s.Costs), 1))
+}
 
 // Ways are the ways of sharing a limit that are compared: the two of package redislimit, and the hybrid as a level
 // that drains, and with fixed windows of a second (and no burst), settling at three intervals.

@@ -1,6 +1,7 @@
 package overshoot
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,13 +22,15 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	}
 	slices.Sort(medians)
 	r.Median = medians[len(medians)/2]
-	var begins []int64
+	var asked []request
 	for _, n := range nodes {
-		begins = append(begins, n.Begins...)
+		for i, at := range n.Begins {
+			asked = append(asked, request{at, s.cost(i)})
+		}
 	}
 	due := s.Rate * r.Time.Seconds()
-	if r.Exact = exact(s, begins); strings.HasPrefix(way, "window ") {
-		r.Exact = exactWindows(s, begins)
+	if r.Exact = exact(s, asked); strings.HasPrefix(way, "window ") {
+		r.Exact = exactWindows(s, asked)
 	}
 	r.OfRate = 100 * float64(r.Admitted) / due
 	r.OfExact = 100 * float64(r.Admitted) / float64(r.Exact)
@@ -48,26 +51,32 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	return r
 }
 
-// exact returns how many tokens a bucket that is full at first grants to the requests, by when they came in ns.
-func exact(s Scenario, begins []int64) (admitted int64) {
-	slices.Sort(begins)
+// A request is one for so many tokens that came at a time, in ns since the start.
+type request struct {
+	at   int64
+	cost uint64
+}
+
+// exact returns how many tokens a bucket that is full at first grants to the requests.
+func exact(s Scenario, asked []request) (admitted int64) {
+	slices.SortFunc(asked, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	tokens, last := float64(s.Burst), int64(0)
-	for _, at := range begins {
-		tokens = min(tokens+float64(at-last)/1e9*s.Rate, float64(s.Burst))
-		last = at
-		if cost := float64(s.cost()); tokens >= cost {
+	for _, r := range asked {
+		tokens = min(tokens+float64(r.at-last)/1e9*s.Rate, float64(s.Burst))
+		last = r.at
+		if cost := float64(r.cost); tokens >= cost {
 			tokens -= cost
-			admitted += int64(s.cost())
+			admitted += int64(r.cost)
 		}
 	}
 	return admitted
 }
 
 // exactWindows is exact for windows of a second, of which one begins at the start.
-func exactWindows(s Scenario, begins []int64) (admitted int64) {
+func exactWindows(s Scenario, asked []request) (admitted int64) {
 	counts := map[int64]int64{}
-	for _, at := range begins {
-		if second, cost := at/1e9, int64(s.cost()); counts[second]+cost <= int64(s.Rate) {
+	for _, r := range asked {
+		if second, cost := r.at/1e9, int64(r.cost); counts[second]+cost <= int64(s.Rate) {
 			counts[second] += cost
 			admitted += cost
 		}

@@ -6,16 +6,25 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// ones are requests for one token each.
+func ones(times ...int64) (asked []request) {
+	for _, at := range times {
+		asked = append(asked, request{at, 1})
+	}
+	return asked
+}
+
 func TestExact(t *testing.T) {
 	s := Scenario{Rate: 1000, Burst: 2}
-	assert.EqualValues(t, 2, exact(s, []int64{0, 0, 0, 0}))
-	assert.EqualValues(t, 3, exact(s, []int64{1e6, 0, 0, 0}), "in whatever order")
-	assert.EqualValues(t, 4, exact(s, []int64{0, 0, 1e9, 1e9, 1e9}), "never more than the burst at once")
+	assert.EqualValues(t, 2, exact(s, ones(0, 0, 0, 0)))
+	assert.EqualValues(t, 3, exact(s, ones(1e6, 0, 0, 0)), "in whatever order")
+	assert.EqualValues(t, 3, exact(s, []request{{0, 1}, {0, 2}, {1e6, 2}}), "what is refused costs nothing")
+	assert.EqualValues(t, 4, exact(s, ones(0, 0, 1e9, 1e9, 1e9)), "never more than the burst at once")
 }
 
 func TestExactWindows(t *testing.T) {
 	s := Scenario{Rate: 2}
-	assert.EqualValues(t, 3, exactWindows(s, []int64{0, 0, 999_999_999, 1e9}))
+	assert.EqualValues(t, 3, exactWindows(s, ones(0, 0, 999_999_999, 1e9)))
 }
 
 func TestWhatIsRefusedFalselyIsWhatAnExactLimiterAdmits(t *testing.T) {

@@ -79,7 +79,7 @@ func (s *leases) arrive(node, key uint32, n uint64) {
 		}
 		return
 	case lease.Refused:
-		if s.isLost(node) {
+		if s.isLost(node, key) {
 			s.request(node, key, n)
 		}
 	}
@@ -121,7 +121,7 @@ func (s *leases) happen(e event) {
 		s.transport.happen(e)
 		return
 	}
-	if !s.isLost(e.node) && !s.isBusy(e.node) {
+	if !s.isLost(e.node, e.key) && !s.isBusy(e.node, e.key) {
 		l := s.all.at[e.slot]
 		settle, gone := l.Expire(s.clock(e.node))
 		if settle {
@@ -143,6 +143,13 @@ func (s *leases) ask(_ uint32, q *question) {
 		return
 	}
 	c := &s.asks.at[q.slot]
+	if q.isComing { // the node has given it up
+		defer s.asks.drop(q.slot)
+	}
+	if q.gone {
+		s.hold(q.key, -int64(c.ask.Returned))
+		return
+	}
 	c.answer = s.store.ask(q.key, s.micros(), c.ask)
 	if q.failed { // and what was granted with it
 		c.answer.Granted = 0
@@ -153,19 +160,21 @@ func (s *leases) ask(_ uint32, q *question) {
 // answered is the end of it, at the node.
 func (s *leases) answered(node uint32, q *question) {
 	switch {
-	case q.what == shareSettlement:
-		s.shares.settled(node, q)
+	case q.what == shareCharge:
+		s.shares.charged(node, q)
 		return
 	case q.what == leaseRequest && q.failed:
 		s.shares.arrive(node, q.key, q.cost)
 		return
 	case q.what == leaseRequest:
 		s.refused.note(node, q)
-		s.shares.settle(s.transport, node, q.key)
+		s.shares.charge(s.transport, node, q.key)
 		return
 	}
 	c := s.asks.at[q.slot]
-	s.asks.drop(q.slot)
+	if !q.isComing {
+		s.asks.drop(q.slot)
+	}
 	l := s.all.at[c.lease]
 	if q.failed {
 		if q.gone {
@@ -186,7 +195,7 @@ func (s *leases) answered(node uint32, q *question) {
 	}
 	after, _ := l.Held()
 	s.hold(q.key, int64(after)-int64(before)-int64(granted)) // 0, unless more than fits
-	s.shares.settle(s.transport, node, q.key)
+	s.shares.charge(s.transport, node, q.key)
 }
 
 // slots are numbered things, whose numbers are used again.

@@ -92,6 +92,19 @@ func (s *Scenario) cutOff() int {
 	return s.CutOff
 }
 
+// callTime is how long a node waits for a call: a caller is to get the reason before its own time is over.
+func (s *Scenario) callTime() time.Duration { return s.Timeout - s.Timeout/10 }
+
+func (s *Scenario) partitions() int { return max(s.Partitions, 1) }
+
+// awayPartitions is how many partitions are away while the store is.
+func (s *Scenario) awayPartitions() int {
+	if s.AwayPartitions == 0 {
+		return s.partitions()
+	}
+	return s.AwayPartitions
+}
+
 // afterLoss is what a store that goes away costs, however often, if there are shares: what they have when they are
 // full. All that they admit is charged when the store is back. Until the last node has noticed that, some shares
 // and the store both fill: the store a burst at most. Where only some nodes are cut off, their shares fill beside
@@ -99,10 +112,10 @@ func (s *Scenario) cutOff() int {
 func (s *Scenario) afterLoss() float64 {
 	all := float64(s.share().Limit()) * float64(s.Nodes)
 	switch {
-	case s.OnFailure != redislimit.FailLocal || s.Away == Span{} && s.Loss == 0:
+	case s.OnFailure != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
 		return 0
 	case s.Away == Span{}:
-		return all // single answers that are lost
+		return all // single answers that are lost or late
 	}
 	nodes, rate := float64(s.cutOff()), s.perMicrosecond()
 	both := min(rate*float64(breaker.ProbeEvery/time.Microsecond), float64(s.Burst))

@@ -97,7 +97,7 @@ func play(w *world, l limiting, a *arrivals, step func(done float64) error) erro
 			}
 		}
 	}
-	until(end + int64(w.scenario.Timeout))
+	until(end + int64(max(w.scenario.Timeout, w.scenario.RTT+w.scenario.Jitter)))
 	return step(1)
 }
 

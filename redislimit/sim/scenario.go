@@ -15,7 +15,8 @@ import (
 )
 
 // A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure,
-// Skew and Overdraft must be set; [Default] has a value for each, which is the product's where there is one.
+// Partitions, AwayPartitions, Skew and Overdraft must be set; [Default] has a value for each, which is the product's
+// where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has the limit for itself
@@ -38,12 +39,18 @@ type Scenario struct {
 	Away      Span          // when the store cannot be reached; never if it is the zero Span
 	AwayEvery time.Duration // after which Away comes again, and again; 0 if it comes once
 	CutOff    int           // how many nodes cannot reach the store then, the first ones; 0 for all of them
-	Timeout   time.Duration // after which a node takes a reply for lost, more than RTT + Jitter
+	Timeout   time.Duration // after which a node does without a reply, 1 ms to 10 s; a call has nine tenths of it
+
+	// Partitions are the parts of the store that can fail by themselves, and have calls of their own: of a cluster 64
+	// unless redislimit.Partitions says otherwise, of one server 1. 1 to 4,096, 0 for 1.
+	Partitions     int
+	AwayPartitions int // of those that are away, the first ones; 0 for all of them
+
 	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
 	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
 	Seed      uint64        // of the random numbers
 
-	// OnFailure says what a node does with requests that the store fails to decide: FailLocal or FailClosed.
+	// OnFailure says what a node does with requests that the store fails to decide: FailShare or FailClosed.
 	OnFailure redislimit.FailurePolicy
 
 	Strategies []Strategy // in the order of the report
@@ -85,9 +92,14 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: jitter of %v: want 0 to the round trip of %v", s.Jitter, s.RTT)
 	case !(s.Loss >= 0 && s.Loss < 1):
 		return fmt.Errorf("sim: loss of %v: want 0 to less than 1", s.Loss)
-	case s.Timeout <= s.RTT+s.Jitter || s.Timeout > time.Minute:
-		return fmt.Errorf("sim: timeout of %v: want more than the longest round trip, %v, at most 1m",
-			s.Timeout, s.RTT+s.Jitter)
+	case s.Timeout < time.Millisecond || s.Timeout > 10*time.Second:
+		return fmt.Errorf("sim: timeout of %v: want 1ms to 10s", s.Timeout)
+	case s.Partitions < 0 || s.Partitions > 4096:
+		return fmt.Errorf("sim: %d partitions: want 0 to 4096", s.Partitions)
+	case s.Nodes*s.partitions() > 1_000_000:
+		return fmt.Errorf("sim: %d nodes with %d partitions: want 1000000 queues at most", s.Nodes, s.Partitions)
+	case s.AwayPartitions < 0 || s.AwayPartitions > s.partitions() || s.AwayPartitions > 0 && s.Away == Span{}:
+		return fmt.Errorf("sim: %d partitions that are away: want 0 to %d while the store is away", s.AwayPartitions, s.partitions())
 	case s.Away != Span{} && (s.Away.From < 0 || s.Away.To <= s.Away.From || s.Away.To > s.Time):
 		return fmt.Errorf("sim: a store that is away from %v to %v: want a span of the simulated %v",
 			s.Away.From, s.Away.To, s.Time)
@@ -98,8 +110,8 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: %d nodes cut off: want 0 to %d while the store is away", s.CutOff, s.Nodes)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
-	case s.OnFailure != redislimit.FailLocal && s.OnFailure != redislimit.FailClosed:
-		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailLocal or FailClosed",
+	case s.OnFailure != redislimit.FailShare && s.OnFailure != redislimit.FailClosed:
+		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailShare or FailClosed",
 			s.OnFailure)
 	case s.Costs != nil && len(s.Costs) == 0:
 		return fmt.Errorf("sim: no costs: want one at least, or nil")
@@ -144,18 +156,18 @@ func (s *Scenario) checkLimiter() error {
 // policy is the limit of each key.
 func (s *Scenario) policy() engine.Policy { return engine.TokenBucket(s.Rate, s.Burst) }
 
-// share is a node's part of it.
+// share is a node's.
 func (s *Scenario) share() engine.Policy {
-	part, err := shares.Of(s.policy(), float64(s.Nodes))
+	share, err := shares.Of(s.policy(), float64(s.Nodes))
 	if err != nil {
 		panic(err) // a token bucket has shares
 	}
-	return part
+	return share
 }
 
 // mustLimit returns the limit of a policy that [Scenario.Check] has found good.
 func mustLimit(p engine.Policy) *script.Limit {
-	limit, err := script.NewLimit(p)
+	limit, err := script.NewLimit(p, script.Terms{})
 	if err != nil {
 		panic(err)
 	}

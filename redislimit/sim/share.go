@@ -17,8 +17,8 @@ type localShares struct {
 	owed  *shares.Debts[uint64]
 }
 
-// shareSettlement is a question that charges what a share admitted.
-const shareSettlement uint8 = 100
+// shareCharge is a question that charges what a share admitted.
+const shareCharge uint8 = 100
 
 func newShares(w *world) *localShares {
 	return &localShares{
@@ -27,23 +27,23 @@ func newShares(w *world) *localShares {
 	}
 }
 
-// settle has the store charged, when it has answered the node about the key.
-func (s *localShares) settle(t *transport, node, key uint32) {
+// charge has the store charged, when it has answered the node about the key.
+func (s *localShares) charge(t *transport, node, key uint32) {
 	id := pair(node, key)
 	owed := s.owed.Begin(id)
-	if owed > 0 && !t.put(node, question{what: shareSettlement, key: key, debt: owed}) {
+	if owed > 0 && !t.put(node, question{what: shareCharge, key: key, debt: owed}) {
 		s.owed.End(id, false)
 	}
 }
 
-// settled ends it.
-func (s *localShares) settled(node uint32, q *question) {
+// charged ends it.
+func (s *localShares) charged(node uint32, q *question) {
 	s.owed.End(pair(node, q.key), !q.failed)
 }
 
 // arrive is a request that the store did not decide.
 func (s *localShares) arrive(node, key uint32, n uint64) {
-	if s.scenario.OnFailure != redislimit.FailLocal {
+	if s.scenario.OnFailure != redislimit.FailShare {
 		return
 	}
 	id := pair(node, key)

@@ -31,13 +31,13 @@ func (s *strict) arrive(node, key uint32, n uint64) {
 
 func (s *strict) answered(node uint32, q *question) {
 	switch {
-	case q.what == shareSettlement:
-		s.shares.settled(node, q)
+	case q.what == shareCharge:
+		s.shares.charged(node, q)
 	case q.failed:
 		s.shares.arrive(node, q.key, q.cost)
 	default:
 		s.refused.note(node, q)
-		s.shares.settle(s.transport, node, q.key)
+		s.shares.charge(s.transport, node, q.key)
 	}
 }
 
@@ -64,7 +64,10 @@ func (r refusals) note(node uint32, q *question) {
 // decide has the store decide about a request. A caller gives up when the timeout is over, however long of that the
 // question did not travel.
 func (t *transport) decide(store *store, q *question) {
-	if q.what == shareSettlement {
+	if q.gone {
+		return
+	}
+	if q.what == shareCharge {
 		store.ask(q.key, t.micros(), script.Ask{Debt: q.debt})
 		return
 	}

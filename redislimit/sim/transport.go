@@ -12,27 +12,30 @@ type question struct {
 	key    uint32
 	slot   uint32 // of what the strategy remembers about it
 	cost   uint64 // of a request
-	debt   uint64 // of a shareSettlement
+	debt   uint64 // of a shareCharge
 	failed bool   // there is no answer, or not in time
 	gone   bool   // it never came to the store
 	since  int64  // when it was put
 	until  int64  // until when the store refuses it, by when it was put; 0 if it does not
+
+	isComing bool // it failed, and is yet to come to the store
 }
 
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
 // do: at once while fewer than defaults.UnderWay calls of a node are under way, else together with all
 // that come meanwhile, the newest first, and dropped when it is too late for an answer. A call that fails takes as
-// long as its timeout, and the product's own breaker stops calls to a store that does not answer.
+// long as its timeout, and the product's own breaker stops calls to a store that does not answer. The store carries out
+// what comes to it, whether the node still waits or not.
 type transport struct {
 	*world
-	queues []sendQueue  // of the nodes
-	under  [][]question // calls that are under way
-	free   []uint32     // numbers of calls that are over
+	queues []sendQueue // of the nodes, for each partition
+	under  []flight    // calls that are under way
+	free   []uint32    // numbers of calls that are over
 	reach  func(node uint32, q *question)
 	back   func(node uint32, q *question)
 }
 
-// A sendQueue is that of a node.
+// A sendQueue is that of a node for a partition, which is a part of a cluster that can fail by itself.
 type sendQueue struct {
 	breaker.Breaker
 	trip    waiting.Trip
@@ -40,26 +43,44 @@ type sendQueue struct {
 	calls   int // under way
 }
 
-const (
-	callReach uint8 = iota + 100 // a call is at the store
-	callBack                     // and its answer at the node
-	callLost                     // or it is not, and that time is over
-)
-
-// newTransport has reach called with a question at the store, unless that is away, and then back at the node.
-func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
-	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes), reach: reach, back: back}
+// A flight is a call that is under way: until it has come to the store, and until the node has its answer or has given
+// it up, whichever is later.
+type flight struct {
+	questions  []question
+	isInTime   bool // the answer would come before the node gives it up
+	isReached  bool // it has come to the store
+	isAnswered bool // and the answer will come in time
+	isOver     bool // the node waits for it no more
 }
 
-// isLost reports whether the store counts as lost to a node.
-func (t *transport) isLost(node uint32) bool { return t.queues[node].IsOpen() }
+const (
+	callReach uint8 = iota + 100 // a call is at the store
+	callEnd                      // its answer is at the node, or the time for it is over
+)
+
+// newTransport has reach called with a question at the store, and back at the node when it is answered or has failed.
+// If the store is away reach is called only for what the node gave up before.
+func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
+	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
+}
+
+// queueOf returns the queue of a node for a key, or for a partition.
+func (t *transport) queueOf(node, key uint32) *sendQueue {
+	partitions := uint32(t.scenario.partitions())
+	return &t.queues[node*partitions+key%partitions]
+}
+
+// isLost reports whether the store of a key counts as lost to a node.
+func (t *transport) isLost(node, key uint32) bool { return t.queueOf(node, key).IsOpen() }
 
 // isBusy reports whether so much waits at a node that what can be put off is.
-func (t *transport) isBusy(node uint32) bool { return len(t.queues[node].waiting) > defaults.BusyAbove }
+func (t *transport) isBusy(node, key uint32) bool {
+	return len(t.queueOf(node, key).waiting) > defaults.BusyAbove
+}
 
 // put has a question asked, or reports that it is not.
 func (t *transport) put(node uint32, q question) bool {
-	queue := &t.queues[node]
+	queue := t.queueOf(node, q.key)
 	if !queue.Allows(t.now) || len(queue.waiting) >= defaults.Waiting {
 		return false
 	}
@@ -67,14 +88,14 @@ func (t *transport) put(node uint32, q question) bool {
 	queue.waiting = append(queue.waiting, q)
 	if queue.calls < defaults.UnderWay || queue.calls < defaults.MostCalls && len(queue.waiting) >= defaults.PerCall {
 		queue.calls++
-		t.depart(node)
+		t.depart(node, q.key)
 	}
 	return true
 }
 
 // depart sends what waits, or ends a sender that has nothing to send.
-func (t *transport) depart(node uint32) {
-	queue := &t.queues[node]
+func (t *transport) depart(node, key uint32) {
+	queue := t.queueOf(node, key)
 	var late []question
 	call, rest := waiting.Next(queue.waiting, defaults.PerCall, func(q question) bool {
 		return queue.trip.IsTooLate(t.now-q.since, t.scenario.Timeout)
@@ -92,43 +113,69 @@ func (t *transport) depart(node uint32) {
 		return
 	}
 	if len(t.free) == 0 {
-		t.free, t.under = append(t.free, uint32(len(t.under))), append(t.under, nil)
+		t.free, t.under = append(t.free, uint32(len(t.under))), append(t.under, flight{})
 	}
 	slot := t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
-	t.under[slot] = call
+	there, back, wait := t.way(), t.way(), int64(t.scenario.callTime())
+	t.under[slot] = flight{questions: call, isInTime: there+back <= wait}
 	t.calls++
-	t.events.put(event{at: t.now + t.way(), sent: t.now, what: callReach, node: node, slot: slot})
+	e := event{at: t.now + there, sent: t.now, what: callReach, node: node, key: key, slot: slot}
+	t.events.put(e)
+	e.at, e.what = t.now+min(there+back, wait), callEnd
+	t.events.put(e)
 }
 
 func (t *transport) happen(e event) {
-	call := t.under[e.slot]
 	if e.what == callReach {
-		away := t.isAway(e.node)
-		failed := away || t.lost()
-		for i := range call {
-			call[i].failed, call[i].gone = failed, away
-			if !away {
-				t.asked(call[i].key)
-				t.reach(e.node, &call[i])
-			}
-		}
-		e.at, e.what = t.now+t.way(), callBack
-		if failed {
-			e.at, e.what = t.now+int64(t.scenario.Timeout), callLost
-		}
+		t.arriveAt(e)
+		return
+	}
+	call := &t.under[e.slot]
+	if over := e.sent + int64(t.scenario.callTime()); !call.isAnswered && t.now < over {
+		e.at = over
 		t.events.put(e)
 		return
 	}
-	if queue := &t.queues[e.node]; e.what == callBack {
+	call.isOver = true
+	if queue := t.queueOf(e.node, e.key); call.isAnswered {
 		queue.Succeeded(t.now)
 		queue.trip.Note(t.now - e.sent)
 	} else {
 		queue.Failed(e.sent, t.now, defaults.BreakAfter)
 	}
-	for i := range call {
-		t.back(e.node, &call[i]) // may put another question, and so move t.under, but not call
+	questions, isReached, isAnswered := call.questions, call.isReached, call.isAnswered
+	for i := range questions {
+		questions[i].failed, questions[i].isComing = !isAnswered, !isReached
+		t.back(e.node, &questions[i]) // may put another question, and so move t.under, but not the questions
 	}
-	t.free = append(t.free, e.slot)
-	t.depart(e.node)
+	if isReached {
+		t.free = append(t.free, e.slot)
+	}
+	t.depart(e.node, e.key)
+}
+
+// arriveAt is a call at the store, which carries it out unless it cannot be reached.
+func (t *transport) arriveAt(e event) {
+	call := &t.under[e.slot]
+	isAway := t.isAway(e.node, e.key)
+	call.isReached = true
+	call.isAnswered = !isAway && call.isInTime && !t.lost()
+	if isAway && !call.isOver {
+		for i := range call.questions {
+			call.questions[i].failed, call.questions[i].gone = true, true
+		}
+		return
+	}
+	questions, isAnswered, isOver := call.questions, call.isAnswered, call.isOver
+	for i := range questions {
+		questions[i].failed, questions[i].gone = !isAnswered, isAway
+		if !isAway {
+			t.asked(questions[i].key)
+		}
+		t.reach(e.node, &questions[i])
+	}
+	if isOver {
+		t.free = append(t.free, e.slot)
+	}
 }

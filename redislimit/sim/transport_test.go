@@ -28,14 +28,14 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
 	for i := range sent + defaults.Waiting {
-		assert.Equal(t, i-sent > defaults.BusyAbove, p.isBusy(0))
+		assert.Equal(t, i-sent > defaults.BusyAbove, p.isBusy(0, 0))
 		require.True(t, p.put(0, question{cost: 1}))
 	}
 	assert.False(t, p.put(0, question{cost: 1}))
 	assert.True(t, p.put(1, question{cost: 1}), "another node's queue is its own")
 	p.until(time.Second, p)
 	assert.EqualValues(t, sent+defaults.Waiting+1, p.questions)
-	assert.False(t, p.isBusy(0))
+	assert.False(t, p.isBusy(0, 0))
 	assert.Len(t, p.free, len(p.under), "no call is under way")
 	assert.Zero(t, p.queues[0].calls)
 }
@@ -118,6 +118,9 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4, 5} {
 		s := Default()
 		s.Seed, s.Load, s.Loss, s.Time, s.Away, s.Keys = seed, 0.7, 0.1, 3*time.Second, Span{time.Second, 1500 * time.Millisecond}, 4
+		if seed%2 == 0 { // calls come to the store when the node has given them up
+			s.RTT, s.Jitter = 50*time.Millisecond, 40*time.Millisecond
+		}
 		w := newWorld(&s, 0)
 		l := newLeases(w)
 		require.NoError(t, play(w, l, newArrivals(&s, newLottery(s.nodeWeights()), newLottery(s.keyWeights())), func(float64) error { return nil }))
@@ -151,10 +154,58 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	had := held()
 	require.Positive(t, had)
 	l.queues[0].Failed(w.now, w.now+int64(defaults.BreakAfter), defaults.BreakAfter)
-	require.True(t, l.isLost(0))
+	require.True(t, l.isLost(0, 0))
 	w.until(time.Second, l)
 	assert.Equal(t, had, held())
 	l.queues[0].Succeeded(w.now)
 	w.until(2*time.Second, l)
 	assert.Zero(t, held())
+}
+
+// A node gives a call up when its timeout is over, and the store carries it out when it comes there: with a timeout
+// below the round trip a node never has an answer, and its share decides.
+func TestATimeoutBelowTheRoundTrip(t *testing.T) {
+	for _, rtt := range []time.Duration{46 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond} {
+		for policy, want := range map[redislimit.FailurePolicy]float64{redislimit.FailShare: 1, redislimit.FailClosed: 0} {
+			r := run(t, func(s *Scenario) {
+				s.RTT, s.Load, s.Timeout, s.OnFailure = rtt, 2, 50*time.Millisecond, policy
+				s.Strategies = []Strategy{Strict(), Lease()}
+			})
+			for i, one := range r.Results {
+				overdraft := float64(i * Default().Nodes * defaults.Overdraft)
+				assert.InDelta(t, want*float64(r.Ideal), float64(one.Admitted), 0.02*want*float64(r.Ideal)+overdraft, "%v", rtt)
+				assert.Positive(t, one.Questions, "the store is asked")
+				assert.Less(t, one.Calls, r.Offered/10, "and counts as lost")
+			}
+		}
+	}
+	r := run(t, func(s *Scenario) { // some answers come in time
+		s.RTT, s.Jitter, s.Load, s.Strategies = 50*time.Millisecond, 40*time.Millisecond, 2, []Strategy{Strict(), Lease()}
+	})
+	for _, one := range r.Results {
+		assert.True(t, one.Holds, "%s: %+v", one.Strategy, one)
+		assert.LessOrEqual(t, one.Admitted, r.Ideal+r.Ideal/50, "%s", one.Strategy)
+		assert.Greater(t, one.Admitted, r.Ideal/3, "%s", one.Strategy)
+	}
+	r = run(t, func(s *Scenario) { // nothing is left of what never came to the store
+		s.RTT, s.Load, s.Timeout, s.Strategies = 300*time.Millisecond, 2, 50*time.Millisecond, []Strategy{Lease()}
+		s.Away = Span{time.Second, 3 * time.Second}
+	})
+	assert.LessOrEqual(t, r.Results[0].Admitted, r.Ideal+r.Ideal/50)
+}
+
+// A partition that is away is lost by itself.
+func TestAPartitionThatIsAway(t *testing.T) {
+	keys := func(partitions, away int) *Report {
+		return run(t, func(s *Scenario) {
+			s.Keys, s.Zipf, s.Load, s.OnFailure, s.Strategies = 8, 0, 2, redislimit.FailClosed, []Strategy{Strict(), Lease()}
+			s.Away, s.Partitions, s.AwayPartitions = Span{0, s.Time}, partitions, away
+		})
+	}
+	for i := range 2 {
+		none, some, all := keys(4, 4).Results[i], keys(4, 1).Results[i], keys(1, 0).Results[i]
+		assert.Equal(t, all.Admitted, none.Admitted, "all partitions are the store")
+		ideal := float64(keys(4, 1).Ideal)
+		assert.InDelta(t, 0.75*ideal, float64(some.Admitted), 0.02*ideal, "three of four go on")
+	}
 }

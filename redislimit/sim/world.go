@@ -101,14 +101,14 @@ func (w *world) way() int64 {
 	return trip / 2
 }
 
-// isAway reports whether a node cannot reach the store.
-func (w *world) isAway(node uint32) bool {
+// isAway reports whether a node cannot reach the store of a key.
+func (w *world) isAway(node, key uint32) bool {
 	s := w.scenario
 	since := w.now - int64(s.Away.From)
 	if s.AwayEvery > 0 && since >= 0 {
 		since %= int64(s.AwayEvery)
 	}
-	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff()
+	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff() && int(key)%s.partitions() < s.awayPartitions()
 }
 
 // lost reports whether a reply is.

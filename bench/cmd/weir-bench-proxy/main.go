@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,7 +26,7 @@ each with its limiter and without.
 wrk makes the requests, nginx answers them behind every proxy, and all of it is on this machine's loopback.
 
 Exit status: 0 done, 80 the command line is wrong, 1 a program is missing, an answer was not what it should be, or the
-work failed. A missed target is not a failure.`
+work failed. Caddy alone may be missing. A missed target is not a failure.`
 
 // command is the command line.
 type command struct {
@@ -46,9 +47,7 @@ func (c *command) Run() error {
 		return err
 	}
 	schedule := proxy.Schedule{
-		Servers: []*server.Server{
-			server.Weir(weir), server.WeirSilent(weir), server.Bare(self), server.Caddy(), server.Nginx(), server.HAProxy(),
-		},
+		Servers: servers(weir, self, os.Stderr),
 		Rounds:  c.Rounds,
 		Seconds: c.Seconds,
 	}
@@ -68,6 +67,19 @@ func (c *command) Run() error {
 		err = atomicfile.Write(c.JSON, run.Write)
 	}
 	return errors.Join(proxy.Text(os.Stdout, run), err)
+}
+
+// servers returns what is measured. Caddy is left out where it is missing, which out says: there are systems that give
+// it only with an upgrade of other packages.
+func servers(weir, self string, out io.Writer) []*server.Server {
+	all := []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Bare(self)}
+	caddy := server.Caddy()
+	if _, err := caddy.Program.Find(); err != nil {
+		fmt.Fprintf(out, "%v; it is left out\n", err)
+	} else {
+		all = append(all, caddy)
+	}
+	return append(all, server.Nginx(), server.HAProxy())
 }
 
 // weir returns the path of the weir to measure.

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("weir-overshoot", flag.ExitOnError)
 	quick := flags.Bool("quick", false, "3 s for each scenario and way, not 10")
 	jsonTo := flags.String("json", "", "write everything that was measured to this `file`")
-	markdown := flags.Bool("markdown", false, "print nothing but the table and the cost, as Markdown")
+	markdown := flags.Bool("markdown", false, "print nothing but the tables and the cost, as Markdown")
 	only := flags.String("ways", strings.Join(overshoot.Ways(), ","), "the ways to measure, with commas")
 	loads := flags.String("loads", "", "measure only loads whose name contains this `text`")
 	cost := flags.Uint64("cost", 0, "what every request costs, in `tokens`; 0 for the costs of the loads")
@@ -66,6 +66,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if err := overshoot.Markdown(os.Stdout, r.Results); err != nil {
+		return err
+	}
+	fmt.Print("\nAs in docs/distributed.md:\n\n")
+	if err := overshoot.Tables(ctx, os.Stdout, r.Results); err != nil {
 		return err
 	}
 	fmt.Printf("\nA decision with tokens in hand: %.1f ns, of package engine %.1f ns; ratio %.2f (%.2f to %.2f in %d rounds).\n",
@@ -111,10 +115,13 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 			continue
 		}
 		if cost > 0 {
-			scenario.Cost = cost
+			scenario.Costs = []uint64{cost}
 			scenario.Name += fmt.Sprintf(", cost %d", cost)
 		}
-		for _, way := range ways {
+		for _, way := range scenario.Ways() {
+			if !slices.Contains(ways, way) {
+				continue
+			}
 			result, err := runOnTime(ctx, s, scenario, way, self, progress)
 			if err != nil {
 				return r, fmt.Errorf("%s, %s: %w", scenario.Name, way, err)

@@ -41,7 +41,7 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	}
 	first := overdraft / 4
 	return &Terms{
-		Limit: p.Limit(), PerSecond: perSecond(p.Rate()), Nodes: nodes,
+		Limit: p.Limit(), PerSecond: p.Rate().PerSecond(), Nodes: nodes,
 		First: first, Overdraft: overdraft - first, Ahead: ahead, Life: life,
 	}, nil
 }
@@ -51,12 +51,10 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 func Suits(p engine.Policy, nodes int) bool {
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow:
-		return p.Limit() >= 4*uint64(nodes) && perSecond(p.Rate())*ahead.Seconds() >= 1
+		return p.Limit() >= 4*uint64(nodes) && p.Rate().PerSecond()*ahead.Seconds() >= 1
 	}
 	return false // also what is not known here: a lease must know what the store gives back, and when
 }
-
-func perSecond(r engine.Rate) float64 { return r.Tokens() / r.Period().Seconds() }
 
 func (t *Terms) random() float64 {
 	if t.Random == nil {

@@ -1,69 +1,69 @@
--- A window is "start:count". What was taken beyond the limit, as debt, counts in the window after.
-local limit, window, aligned = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+-- A window is "start:count". What was taken beyond the widest limit, as debt, counts in the windows after: at least two
+-- limits of it are remembered, as of a bucket.
+local read, numbers = 'GET', 6
+local limit, length, aligned = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 local first = now -- where a window that begins now has its start
 local latest = now -- no window that has begun can have a later start
 if aligned then
-  first = now - now % window
-  latest = first + window -- the next one, if the clock went back over its start
-end
-local held = strings()
-
-local function decide(i, key)
-  local need, want, returned, debt, of = ask(i, 3)
-  local start, count, over, back = false, 0, 0, false
-  if held[key] then
-    local s, c = string.match(held[key], '^(%d+):(%d+)$')
-    if s then
-      s, c = tonumber(s), math.min(tonumber(c), 2 * limit)
-      if s > latest then
-        s, back = latest, true
-      end
-      if now < s + window then
-        start, count = s, c
-      elseif now < s + 2 * window and c > limit then
-        count, over = c - limit, s + 2 * window
-      end
-    end
-  end
-
-  local before = count
-  if start and (start == of or of == 1) then -- 1: of any
-    count = math.max(0, count - returned)
-  end
-  count = math.min(2 * limit, count + debt)
-  local room = math.max(0, limit - count)
-  local granted, retry = grant(need, want, room), 0
-  count = count + granted
-  local begins = not start and (granted > 0 or debt > 0)
-  if begins then
-    start = first
-  end
-  local reset = 0
-  if start then
-    reset = start + window - now
-  elseif over > 0 then
-    reset = over - now
-  end
-  if need > limit then
-    retry = -1
-  elseif room < need then
-    retry = reset
-    if start and count > limit and need > 2 * limit - count then
-      retry = reset + window
-    end
-  end
-
-  if count ~= before or back or begins then
-    local left = reset
-    if count > limit then
-      left = reset + window
-    end
-    if start then
-      held[key] = string.format('%.0f:%.0f', start, count)
-      redis.call('SET', key, held[key], 'PX', lifetime(left))
-    end
-  end
-  answer(granted, room - granted, retry, reset, start or 0)
+  first = now - now % length
+  latest = first + length -- the next one, if the clock went back over its start
 end
 
-return each(decide)
+-- Each key:
+local start, count, over, back = false, 0, 0, false
+if value then
+  local s, c = string.match(value, '^(%d+):(%d+)$')
+  if s then
+    s, c = tonumber(s), math.min(tonumber(c), times * widest)
+    if s > latest then
+      s, back = latest, true
+    end
+    local ended = (now - s) / length
+    ended = ended - ended % 1 -- windows since, of which each paid a limit
+    if ended < 1 then
+      start, count = s, c
+    elseif c > ended * widest then
+      count, over = c - ended * widest, s + (ended + 1) * length
+    end
+  end
+end
+
+local before = count
+if returned > 0 and start and (start == of or of == 1) then -- 1: of any
+  count = math.max(0, count - returned)
+end
+if debt > 0 then
+  count = math.max(count, math.min(times * limit, count + debt))
+end
+if count < limit then
+  room = limit - count
+end
+granted = grant(need, want, room)
+count = count + granted
+local begins = not start and (granted > 0 or debt > 0)
+if begins then
+  start = first
+end
+if start then
+  reset = start + length - now
+elseif over > 0 then
+  reset = over - now
+end
+if need > limit then
+  retry = -1
+elseif room < need then
+  local more = (count + need - limit) / widest -- windows that have to end
+  retry = reset + (more + -more % 1 - 1) * length
+end
+room = room - granted
+window = start or 0
+
+if start and (count ~= before or back or begins) then
+  life = reset
+  if count > widest then
+    local more = count / widest
+    life = reset + (more + -more % 1 - 1) * length
+  end
+  local low, few = start % 1e7, count % 1e7
+  changed = format('%d%07d:%d%07d', (start - low) / 1e7, low, (count - few) / 1e7, few)
+end

@@ -29,24 +29,24 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period()))), nil
 }
 
-// fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if four times the
-// limit in units of 1/den would not stay exact in a double, the largest fraction below
+// fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if what a key may owe, so many
+// limits, and one limit more would not stay exact in a double in units of 1/den, the largest fraction below
 // it that does, which is slower by less than two millionths.
-func fraction(rate *big.Rat, limit uint64) (num, den int64, err error) {
+func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
 		seconds, _ := new(big.Rat).Quo(fill, big.NewRat(1e6, 1)).Float64()
 		return 0, 0, fmt.Errorf("it takes %.4g s to fill: want at most %v (10 years)", seconds, slowest)
 	}
 	whole := new(big.Int).Quo(rate.Num(), rate.Denom())
-	below := floor(rate, mostUnits(limit, whole.Int64()))
+	below := floor(rate, mostUnits(limit, debts, whole.Int64()))
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which four times the limit in units of 1/den stays exact, and num
+// mostUnits returns the largest den for which one limit more than a key may owe stays exact in units of 1/den, and num
 // does, for a rate whose whole part is given.
-func mostUnits(limit uint64, whole int64) int64 {
-	return min(exactly/(4*int64(limit)), exactly/(whole+1))
+func mostUnits(limit, debts uint64, whole int64) int64 {
+	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
 // floor returns the largest fraction that is at most x, above 0, and has a denominator of at most most.

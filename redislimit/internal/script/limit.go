@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,26 +18,39 @@ const longest = 365 * 24 * time.Hour
 // goroutines at once.
 type Limit struct {
 	*algorithm
-	tokens    uint64
-	num, den  int64 // of a token bucket: num/den tokens a microsecond
-	window    int64 // in microseconds
+	terms     Terms
+	tokens    uint64 // 0: every question has a quota
+	num, den  int64  // of a token bucket: num/den tokens a microsecond
+	widest    uint64 // the largest limit that keys are held against: in units of a bucket, else in tokens
+	window    int64  // in microseconds
 	aligned   bool
 	arguments []string // what the script is told
 	hash      string
 }
 
-// NewLimit returns the limit of a policy: a token bucket, a fixed window (aligned or not), a sliding window or a
-// sliding log. A batch refill is an error. So are numbers out of the ranges that [engine.Policy] states for them, and
-// a bucket that takes more than 10 years to fill. A window is rounded up to whole microseconds.
-func NewLimit(p engine.Policy) (*Limit, error) {
-	limit, err := newLimit(p)
+// Terms are what else is said of a limit. The zero Terms say nothing.
+type Terms struct {
+	MaxDebt  uint64               // how many limits a key may owe; 0 for three, or two of a sliding log
+	MaxQuota uint64               // the largest limit of a quota of a window; 0 for that of the policy
+	Refusals engine.RefusalCharge // what a refused request costs
+}
+
+// NewLimit returns the limit of a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
+// sliding window or a sliding log. A batch refill is an error. So are numbers out of the ranges that [engine.Policy]
+// states for them, a bucket that takes more than 10 years to fill, and terms that leave no room for all that a key may
+// owe. A window is rounded up to whole microseconds.
+func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
+	limit, err := newLimit(p, terms)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", p, err)
 	}
 	return limit, nil
 }
 
-func newLimit(p engine.Policy) (*Limit, error) {
+func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
+	if p == engine.Unlimited() || p == engine.Blocked() {
+		return nil, errors.New("it has no numbers of its own: want a token bucket or a window, and this as a quota (Limiter.Quota)")
+	}
 	algorithm, known := algorithms[p.Algorithm()]
 	switch {
 	case known:
@@ -44,58 +58,122 @@ func newLimit(p engine.Policy) (*Limit, error) {
 		return nil, errors.New("the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	case p.Algorithm() == engine.AlgorithmBatchRefill:
 		return nil, errors.New("batches are not kept in a store: want a token bucket or a window")
+	case p.Algorithm() == engine.AlgorithmConcurrency:
+		return nil, errors.New("what is in flight is not counted in a store: want a token bucket or a window")
 	default:
 		return nil, fmt.Errorf("the algorithm %q is not kept in a store", p.Algorithm())
 	}
 	if p.IsAligned() && p.Algorithm() != engine.AlgorithmFixedWindow {
 		return nil, errors.New("only a fixed window can be aligned")
 	}
-	limit := &Limit{algorithm: algorithm, tokens: p.Limit(), aligned: p.IsAligned()}
-	if limit.tokens < 1 || limit.tokens > limit.most {
+	limit := &Limit{algorithm: algorithm, terms: terms, tokens: p.Limit(), aligned: p.IsAligned()}
+	if limit.terms.MaxDebt == 0 {
+		limit.terms.MaxDebt = algorithm.debts
+	}
+	ofQuotas := p == engine.TokenBuckets(p.Longest())
+	if limit.tokens < 1 && !ofQuotas || limit.tokens > limit.most {
 		return nil, fmt.Errorf("limit of %d tokens: want 1 to %d", limit.tokens, limit.most)
 	}
-	if p.Algorithm() == engine.AlgorithmTokenBucket {
-		rate, err := perMicrosecond(p.Rate())
-		if err != nil {
-			return nil, err
-		}
-		if limit.num, limit.den, err = fraction(rate, limit.tokens); err != nil {
-			return nil, err
-		}
-	} else {
-		window := p.Window()
-		if window < time.Microsecond || window > longest {
-			return nil, fmt.Errorf("window of %v: want 1µs to %v", window, longest)
-		}
-		limit.window = whole(window)
+	var err error
+	switch {
+	case ofQuotas:
+		err = limit.makeTicks(p.Longest())
+	case p.Algorithm() == engine.AlgorithmTokenBucket:
+		err = limit.makeBucket(p.Rate(), p.Window())
+	default:
+		err = limit.makeWindow(p.Window())
 	}
-	limit.write()
+	if err != nil {
+		return nil, err
+	}
+	limit.arrange()
 	return limit, nil
 }
 
-// write makes the arguments for the script, and their hash.
-func (l *Limit) write() {
-	l.arguments = l.numbers(l)
+// makeBucket makes the numbers of a token bucket that fills within a time.
+func (l *Limit) makeBucket(r engine.Rate, fill time.Duration) error {
+	rate, err := perMicrosecond(r)
+	if err != nil {
+		return err
+	}
+	if err := l.checkTerms(fill); err != nil {
+		return err
+	}
+	if l.num, l.den, err = fraction(rate, l.tokens, l.terms.MaxDebt); err != nil {
+		return err
+	}
+	l.widest = l.tokens * uint64(l.den)
+	return nil
+}
+
+// makeWindow makes the numbers of a window or a log.
+func (l *Limit) makeWindow(window time.Duration) error {
+	if window < time.Microsecond || window > longest {
+		return fmt.Errorf("window of %v: want 1µs to %v", window, longest)
+	}
+	l.window = whole(window)
+	l.widest = max(l.tokens, l.terms.MaxQuota)
+	return l.checkTerms(window)
+}
+
+// checkTerms returns an error for terms that the numbers of a limit leave no room for, of which one comes back within a
+// time.
+func (l *Limit) checkTerms(fill time.Duration) error {
+	switch {
+	case l.terms.MaxQuota > 0 && l.window == 0:
+		return errors.New("MaxQuota is of windows and logs: token buckets need none")
+	case l.terms.MaxQuota > l.most:
+		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.most)
+	}
+	// As much as the numbers of the scripts hold exactly.
+	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
+	if fill > 0 {
+		most = max(min(most, uint64(longestDebt/fill)), l.debts) // what fills slower than that is another error
+	}
+	if l.terms.MaxDebt < l.debts || l.terms.MaxDebt > most {
+		return fmt.Errorf("MaxDebt(%d): want %d limits, which the shares of nodes may owe, to %d", l.terms.MaxDebt, l.debts, most)
+	}
+	return nil
+}
+
+// longestDebt is the longest in which what a key may owe comes back.
+const longestDebt = 3 * slowest
+
+// arrange makes the arguments for the script, and the hash of those by which a state is understood.
+func (l *Limit) arrange() {
+	numbers := l.numbers(l)
+	l.arguments = append([]string{
+		strconv.Itoa(int(l.terms.Refusals)), strconv.FormatUint(l.terms.MaxDebt, 10), strconv.FormatUint(l.widest, 10),
+	}, numbers...)
 	hash := fnv.New32a()
-	fmt.Fprintf(hash, "%d %s", l.number, strings.Join(l.arguments, " "))
+	fmt.Fprintf(hash, "%d %s", l.number, strings.Join(numbers, " "))
+	if l.terms.MaxDebt != l.debts || l.terms.MaxQuota > l.tokens || l.tokens == 0 {
+		fmt.Fprintf(hash, " of %s", strings.Join(l.arguments[1:3], " "))
+	}
 	l.hash = fmt.Sprintf("%08x", hash.Sum32())
 }
 
-// Tokens returns the most that a key can have.
+// Tokens returns the most that a key can have; 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
-// PerCall returns how many keys one call may carry, [MaxKeys] at most. A sliding log moves a member of a sorted set for
-// each token, so that a call of it is for mostMoved tokens at most, or for one key: while a script runs the server
-// answers no other client.
+// MaxDebt returns how many tokens a key may owe under a limit of so many.
+func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens }
+
+// IsOfQuotas reports whether the limit is there for quotas alone.
+func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
+
+// PerCall returns how many keys one call may carry, [MaxKeys] at most. A request of a sliding log adds seven bytes to
+// the store for each token, so that a call of it is for mostLogged tokens at most, or for one key: while a script runs
+// the server answers no other client.
 func (l *Limit) PerCall() int {
 	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
-		return int(min(MaxKeys, max(1, mostMoved/l.tokens)))
+		return int(min(MaxKeys, max(1, mostLogged/l.widest)))
 	}
 	return MaxKeys
 }
 
-// mostMoved is how many tokens the logs of one call may have together, which a server adds within some milliseconds.
-const mostMoved = 4096
+// mostLogged is how many tokens the logs of one call may have together, which a server adds within a millisecond.
+const mostLogged = 1 << 15
 
 // Hash returns 8 hexadecimal digits of the algorithm and its numbers. States of limits whose hashes
 // differ do not understand one another, so it has to be part of a key's name.

@@ -32,7 +32,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 		"an empty sliding": {engine.SlidingWindow(0, time.Second), "limit of 0 tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limit, err := NewLimit(test.policy)
+			limit, err := NewLimit(test.policy, Terms{})
 			assert.Nil(t, limit)
 			assert.ErrorContains(t, err, test.says)
 		})
@@ -55,7 +55,11 @@ func TestHash(t *testing.T) {
 // floor finds what trying every denominator finds.
 func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
+	rounds := 3000
+	if testing.Short() { // under the race detector
+		rounds = 100
+	}
+	for range rounds {
 		x := big.NewRat(1+random.Int64N(1<<random.Int64N(40)), 1+random.Int64N(1<<random.Int64N(40)))
 		most := 1 + random.Int64N(300)
 		want := new(big.Rat)
@@ -82,7 +86,7 @@ func TestFraction(t *testing.T) {
 		if err != nil {
 			continue // above 1e9/s
 		}
-		num, den, err := fraction(rate, limit)
+		num, den, err := fraction(rate, limit, 3)
 		if err != nil {
 			continue // more than ten years to fill
 		}
@@ -102,6 +106,7 @@ func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 		engine.AlgorithmFixedWindow:   engine.FixedWindow(10, time.Second),
 		engine.AlgorithmSlidingWindow: engine.SlidingWindow(10, time.Second),
 		engine.AlgorithmSlidingLog:    engine.SlidingLog(10, time.Second),
+		engine.AlgorithmConcurrency:   engine.Concurrency(10, time.Second),
 	}
 	numbers := map[uint8]engine.Algorithm{}
 	for _, algorithm := range engine.Algorithms() {
@@ -109,9 +114,9 @@ func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 		if !assert.True(t, known, "%v is new: say here how a store keeps it", algorithm) {
 			continue
 		}
-		limit, err := NewLimit(policy)
-		if algorithm == engine.AlgorithmBatchRefill {
-			assert.Error(t, err)
+		limit, err := NewLimit(policy, Terms{})
+		if algorithm == engine.AlgorithmBatchRefill || algorithm == engine.AlgorithmConcurrency {
+			assert.ErrorContains(t, err, "in a store")
 			continue
 		}
 		assert.NoError(t, err)

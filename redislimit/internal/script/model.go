@@ -24,12 +24,22 @@ type Model struct {
 // Ask answers as [Limit.Run] would at a time of the server, in microseconds since 1970, which may go back.
 // As there, Need is at most Want, or Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
-	return l.model(m, l, nowMicros, l.bounded(a))
+	a = l.bounded(a)
+	answer := l.model(m, l, nowMicros, a)
+	if l.terms.Refusals == engine.ChargeNothing || a.Want == 0 || a.Returned+a.Debt > 0 || answer.Granted > 0 || a.Need == 0 {
+		return answer
+	}
+	a.Want, a.Debt = 0, a.Need // what a refused request costs is a debt
+	if l.terms.Refusals == engine.ChargeTheRest {
+		a.Debt = min(a.Need, answer.Remaining)
+	}
+	return l.model(m, l, nowMicros, a)
 }
 
 func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
-	den := uint64(l.den)
-	full := l.tokens * den
+	q := l.quota(a)
+	den := q.Units
+	full := q.Tokens * den
 	level, back := m.level, m.known && now < m.at
 	if m.known && !back {
 		hi, paid := bits.Mul64(uint64(now-m.at), uint64(l.num))
@@ -40,8 +50,8 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	}
 	before := level
 	level -= min(a.Returned*den, level)
-	level = min(level+a.Debt*den, 3*full)
-	answer := decide(l, a, (full-min(level, full))/den)
+	level += min(a.Debt, (max(level, l.terms.MaxDebt*full)-level)/den) * den
+	answer := decide(q, a, (full-min(level, full))/den)
 	if answer.RetryAfter == unknown {
 		answer.RetryAfter = micros(up(level+a.Need*den-full, uint64(l.num)))
 	}
@@ -54,6 +64,7 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 }
 
 func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
+	q := l.quota(a)
 	first, latest := now, now
 	if l.aligned {
 		first = now - now%l.window
@@ -61,9 +72,9 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	}
 	m.at = min(m.at, latest)
 	carry, over := uint64(0), int64(0)
-	if m.known && now >= m.at+l.window { // over; what was taken beyond the limit counts in the next
-		if m.count > l.tokens && now < m.at+2*l.window {
-			carry, over = m.count-l.tokens, m.at+2*l.window
+	if ended := max(0, now-m.at) / l.window; m.known && ended > 0 { // what was beyond the limit counts in the next
+		if paid, most := uint64(ended), m.count/l.widest; paid <= most && m.count > paid*l.widest {
+			carry, over = m.count-paid*l.widest, m.at+(ended+1)*l.window
 		}
 	}
 	live := m.known && now < m.at+l.window
@@ -74,8 +85,8 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 			count -= min(a.Returned, count)
 		}
 	}
-	count = min(count+a.Debt, 2*l.tokens)
-	answer := decide(l, a, l.tokens-min(count, l.tokens))
+	count = charged(count, a.Debt, l.terms.MaxDebt*q.Tokens)
+	answer := decide(q, a, q.Tokens-min(count, q.Tokens))
 	if !live && answer.Granted+a.Debt > 0 {
 		live, m.known, m.at = true, true, first
 	}
@@ -87,15 +98,14 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	}
 	answer.ResetAfter = micros(uint64(left))
 	if answer.RetryAfter == unknown {
-		if live && count > l.tokens && a.Need > 2*l.tokens-count {
-			left += l.window
-		}
+		left += int64(up(count+a.Need-q.Tokens, l.widest)-1) * l.window
 		answer.RetryAfter = micros(uint64(left))
 	}
 	return answer
 }
 
 func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
+	q := l.quota(a)
 	present := now / l.window
 	back := m.known && m.at > present+1
 	m.at = min(m.at, present+1)
@@ -103,8 +113,11 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	switch {
 	case m.known && m.at >= present:
 		index, current, previous = m.at, m.current, m.previous
-	case m.known && m.at == present-1:
-		previous = m.current
+	case m.known: // what was taken beyond the limit counts in the windows after
+		if ended := uint64(present - m.at - 1); ended <= m.current/l.widest {
+			left := m.current - ended*l.widest
+			previous, current = min(left, l.widest), left-min(left, l.widest)
+		}
 	}
 	current0, previous0 := current, previous
 	switch a.Window {
@@ -115,14 +128,16 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	case index - 1:
 		previous -= min(a.Returned, previous)
 	}
-	current = min(current+a.Debt, 2*l.tokens)
+	current = charged(current, a.Debt, l.terms.MaxDebt*q.Tokens)
 	finish := (index + 1) * l.window
 	counted := current + scaled(previous, min(l.window, finish-now), l.window)
-	answer := decide(l, a, l.tokens-min(counted, l.tokens))
+	answer := decide(q, a, q.Tokens-min(counted, q.Tokens))
 	if answer.RetryAfter == unknown {
-		count, end, spare := previous, finish, l.tokens-a.Need-current
-		if a.Need+current > l.tokens {
-			count, end, spare = current, finish+l.window, l.tokens-a.Need
+		count, end, spare := previous, finish, q.Tokens-a.Need-current
+		if a.Need+current > q.Tokens {
+			more := max(1, up(current+a.Need-q.Tokens, l.widest)) // windows that have to end
+			over := current - min(current, more*l.widest)
+			count, end, spare = min(l.widest, current-(more-1)*l.widest), finish+int64(more)*l.window, q.Tokens-a.Need-over
 		}
 		// The largest part of a window that counts for less than spare+1.
 		hi, lo := bits.Mul64(spare+1, uint64(l.window))
@@ -144,30 +159,29 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 }
 
 func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
-	for i := range m.log {
-		m.log[i] = min(m.log[i], now)
+	q := l.quota(a)
+	for i, at := range m.log {
+		m.log[i] = min(at, now)
 	}
 	gone, _ := slices.BinarySearch(m.log, now-l.window+1)
-	end := len(m.log)
-	if a.Window > 0 {
-		end, _ = slices.BinarySearch(m.log, a.Window+1)
-	}
-	end = max(end, gone)
-	m.log = slices.Delete(m.log, max(gone, end-int(a.Returned)), end)
+	inside := max(gone, len(m.log)-int(a.Returned))
+	isLess := inside < len(m.log)
+	m.log = m.log[:inside]
 	count := uint64(len(m.log) - gone)
-	debt := min(a.Debt, 2*l.tokens-count)
-	answer := decide(l, a, l.tokens-min(count+debt, l.tokens))
-	if answer.Granted+debt > 0 { // what has left is forgotten
-		m.log, gone = m.log[gone:], 0
-	}
-	for range answer.Granted + debt {
+	debt := charged(count, a.Debt, l.terms.MaxDebt*q.Tokens) - count
+	answer := decide(q, a, q.Tokens-min(count+debt, q.Tokens))
+	added := answer.Granted + debt
+	for range added {
 		m.log = append(m.log, now)
 	}
 	if len(m.log) > gone {
 		answer.ResetAfter = micros(uint64(m.log[gone] + l.window - now))
 	}
 	if answer.RetryAfter == unknown {
-		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(l.tokens)-1] + l.window - now))
+		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(q.Tokens)-1] + l.window - now))
+	}
+	if isLess || added > 0 && (count == 0 || uint64(gone) > 16+count/4) {
+		m.log = slices.Delete(m.log, 0, gone) // what has left is forgotten
 	}
 	answer.Window = now
 	return answer
@@ -176,10 +190,13 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 // unknown is the RetryAfter of a refusal until it is computed.
 const unknown time.Duration = -1
 
-// decide grants of the room that there is.
-func decide(l *Limit, a Ask, room uint64) Answer {
+// charged returns what is owed after a debt, of which as much is charged as a key may owe.
+func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
+
+// decide grants of the room that there is under a quota.
+func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
-	case a.Need > l.tokens:
+	case a.Need > q.Tokens:
 		return Answer{Remaining: room, RetryAfter: engine.Never}
 	case room < a.Need:
 		return Answer{Remaining: room, RetryAfter: unknown}

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ var each = map[string]engine.Policy{
 
 func limitOf(t testing.TB, p engine.Policy) *Limit {
 	t.Helper()
-	limit, err := NewLimit(p)
+	limit, err := NewLimit(p, Terms{})
 	require.NoError(t, err)
 	return limit
 }
@@ -52,9 +53,9 @@ func TestDecisions(t *testing.T) {
 	c := start(t)
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
-			p, remembered := limitOf(t, policy), uint64(10)
-			if name == "token bucket" {
-				remembered = 20
+			p, remembered := limitOf(t, policy), uint64(20)
+			if name == "sliding log" {
+				remembered = 10
 			}
 			for i, step := range []struct {
 				ask                Ask
@@ -178,13 +179,11 @@ func TestForeignValues(t *testing.T) {
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
 			p := limitOf(t, policy)
-			for _, value := range []string{"", "hello", "1:2:3:4", "-5:-5", "nan:inf", ":", strings.Repeat("9", 400) + ":1", "1.5:1"} {
-				if name == "sliding log" {
-					require.NoError(t, c.Do(ctx, c.B().Zadd().Key(name).ScoreMember().ScoreMember(4e15, "x"+value).Build()).Error())
-				} else {
-					require.NoError(t, c.Do(ctx, c.B().Set().Key(name).Value(value).Build()).Error())
-				}
+			for _, value := range []string{"", "hello", "1:2:3:4", "-5:-5", "nan:inf", ":", strings.Repeat("9", 400) + ":1", "1.5:1", "seven +7, times",
+				"\x00\xff2-----\x00\x002-----\x00\xff2-----\x00\x00\x00\x00\x00\x00\x00"} {
+				require.NoError(t, c.Do(ctx, c.B().Set().Key(name).Value(value).Build()).Error())
 				for range 3 {
+					one(t, p, c, name, strict(10))
 					one(t, p, c, name, Ask{Returned: 1000, Window: one(t, p, c, name, Ask{}).Window})
 					one(t, p, c, name, strict(1))
 				}
@@ -201,5 +200,57 @@ func TestForeignValues(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "b", kept)
 		})
+	}
+}
+
+// Random questions under random quotas are answered by a real server as by the model, of policies of which nothing
+// comes back during the test.
+func TestQuotasOnAServer(t *testing.T) {
+	c := start(t)
+	for name, quotas := range map[string][]engine.Policy{
+		"token bucket":   {engine.TokenBucket(engine.PerHour(5), 5), engine.TokenBucket(engine.PerHour(2), 1)},
+		"fixed window":   {engine.FixedWindow(100, time.Hour), engine.FixedWindow(3, time.Hour)},
+		"aligned window": {engine.FixedWindow(100, 365*24*time.Hour).Aligned(), engine.FixedWindow(3, 365*24*time.Hour).Aligned()},
+		"sliding window": {engine.SlidingWindow(100, 365*24*time.Hour), engine.SlidingWindow(3, 365*24*time.Hour)},
+		"sliding log":    {engine.SlidingLog(100, time.Hour), engine.SlidingLog(3, time.Hour)},
+	} {
+		for refusals := engine.ChargeNothing; refusals <= engine.ChargePenalty; refusals++ {
+			t.Run(fmt.Sprint(name, refusals), func(t *testing.T) {
+				terms := Terms{MaxDebt: 5, Refusals: refusals, MaxQuota: quotas[0].Limit()}
+				if name == "token bucket" {
+					terms.MaxQuota = 0
+				}
+				l, err := NewLimit(each[name], terms)
+				require.NoError(t, err)
+				all := []Quota{{}}
+				for _, policy := range quotas {
+					quota, err := l.Quota(each[name], policy)
+					require.NoError(t, err)
+					all = append(all, quota)
+				}
+				random := rand.New(rand.NewPCG(uint64(len(name)), uint64(refusals)))
+				var m Model
+				key := fmt.Sprint(name, refusals)
+				for i := range 300 {
+					a := Ask{Need: random.Uint64N(8), Quota: all[random.IntN(len(all))]}
+					switch random.IntN(6) {
+					case 0:
+						a.Debt = random.Uint64N(40)
+					case 1, 2:
+						a.Returned, a.Window = random.Uint64N(40), one(t, l, c, key, Ask{}).Window
+					default:
+						a.Want = a.Need
+					}
+					got := one(t, l, c, key, a)
+					if a.Returned > 0 {
+						a.Window = m.copy().Ask(l, 1_800_000_000_000_000, Ask{}).Window
+					}
+					want := m.Ask(l, 1_800_000_000_000_000, a)
+					require.Equal(t, want.Granted, got.Granted, "%d: %+v", i, a)
+					require.Equal(t, want.Remaining, got.Remaining, "%d: %+v", i, a)
+					require.Equal(t, want.RetryAfter > 0, got.RetryAfter > 0, "%d: %+v", i, a)
+				}
+			})
+		}
 	}
 }

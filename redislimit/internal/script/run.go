@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,13 +27,16 @@ type Ask struct {
 	Need, Want uint64
 	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
 	Returned uint64
-	// Debt tokens are charged next, whatever is left. At most one limit beyond the limit is remembered; of a
-	// token bucket two.
+	// Debt tokens are charged next, whatever is left. What a key may owe is bounded ([Terms]); of a sliding log it is
+	// owed for no longer than a window.
 	Debt uint64
 	// Window is that of the Answer that Returned tokens came from. Of a fixed window they count only
-	// in the same one; of a sliding window only in the present one and the one before; of a sliding
-	// log the latest not after it go first, and 0 stands for the latest of all. A token bucket has none.
+	// in the same one; of a sliding window only in the present one and the one before. A token bucket has none, and
+	// of a sliding log the latest go first, whatever it is.
 	Window int64
+	// Quota is the limit that the key is held against, and by which Returned and Debt are counted; the zero Quota is
+	// the limit's own.
+	Quota Quota
 }
 
 // An Answer is what is said of one key.
@@ -67,28 +71,49 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 		return fmt.Errorf("redislimit: a call of %d keys, %d asks and %d answers: want as many of each",
 			len(keys), len(asks), len(answers))
 	}
-	args := make([]string, 0, len(l.arguments)+5*len(asks))
-	args = append(args, l.arguments...)
 	for i, a := range asks {
-		if err := a.check(); err != nil {
+		if err := l.check(a); err != nil {
 			return fmt.Errorf("redislimit: ask %d: %w", i, err)
 		}
-		a = l.bounded(a)
-		for _, n := range [...]uint64{a.Need, a.Want, a.Returned, a.Debt, uint64(a.Window)} {
-			args = append(args, strconv.FormatUint(n, 10))
-		}
 	}
-	reply, err := l.script.Exec(ctx, c, keys, args).AsIntSlice()
+	reply, err := l.script.Exec(ctx, c, keys, l.write(asks)).AsIntSlice()
 	if err != nil {
 		if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
 			return fmt.Errorf("%w: %w", ErrReply, err)
 		}
 		return err
 	}
-	return l.read(reply, answers)
+	return l.read(reply, asks, answers)
 }
 
-func (a Ask) check() error {
+// write writes what a script is told: of requests and nothing else only what each needs, and quotas only where there
+// are any.
+func (l *Limit) write(asks []Ask) []string {
+	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
+	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })
+	args := append(make([]string, 0, len(l.arguments)+7*len(asks)), l.arguments...)
+	for _, a := range asks {
+		a = l.bounded(a)
+		args = append(args, strconv.FormatUint(a.Need, 10))
+		if wide {
+			for _, n := range [...]uint64{a.Want, a.Returned, a.Debt, uint64(a.Window)} {
+				args = append(args, strconv.FormatUint(n, 10))
+			}
+		}
+		if quotas {
+			q := l.quota(a)
+			args = append(args, strconv.FormatUint(q.Tokens, 10), strconv.FormatUint(q.Units, 10))
+		}
+	}
+	return args
+}
+
+func (l *Limit) check(a Ask) error {
+	if q := l.quota(a); q.Tokens > 0 && (q.Units < 1 || q.Tokens > l.widest/q.Units) {
+		return fmt.Errorf("a quota of %d tokens of %d units: it is of another limit", q.Tokens, q.Units)
+	} else if q.Tokens == 0 && (a != Ask{}) {
+		return errors.New("no quota, and the limit is of quotas alone")
+	}
 	if a.Need > a.Want && a.Want > 0 {
 		return fmt.Errorf("need of %d tokens, want of %d: want at least what is needed", a.Need, a.Want)
 	}
@@ -100,13 +125,19 @@ func (a Ask) check() error {
 
 // bounded returns an ask that means the same in numbers that Lua holds exactly.
 func (l *Limit) bounded(a Ask) Ask {
-	a.Need, a.Want = min(a.Need, l.tokens+1), min(a.Want, l.tokens+1)
-	a.Returned, a.Debt = min(a.Returned, 3*l.tokens), min(a.Debt, 3*l.tokens)
+	tokens := l.quota(a).Tokens
+	owes := l.terms.MaxDebt * tokens
+	most := tokens + 1
+	if l.terms.Refusals == engine.ChargePenalty {
+		most = owes + 1
+	}
+	a.Need, a.Want = min(a.Need, most), min(a.Want, most)
+	a.Returned, a.Debt = min(a.Returned, owes), min(a.Debt, owes)
 	return a
 }
 
 // read reads a reply: five numbers for every answer.
-func (l *Limit) read(reply []int64, answers []Answer) error {
+func (l *Limit) read(reply []int64, asks []Ask, answers []Answer) error {
 	if len(reply) != 5*len(answers) {
 		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))
 	}
@@ -116,7 +147,8 @@ func (l *Limit) read(reply []int64, answers []Answer) error {
 			answers[i] = Answer{Foreign: true}
 			continue
 		}
-		if min(r[0], r[1], r[3], r[4]) < 0 || r[2] < -1 || uint64(r[0]) > l.tokens || uint64(r[1]) > l.tokens ||
+		tokens := l.quota(asks[i]).Tokens
+		if min(r[0], r[1], r[3], r[4]) < 0 || r[2] < -1 || uint64(r[0]) > tokens || uint64(r[1]) > tokens ||
 			max(r[2], r[3]) > math.MaxInt64/int64(time.Microsecond) {
 			return fmt.Errorf("%w: %d", ErrReply, r)
 		}

@@ -1,87 +1,88 @@
--- A log is a sorted set with a member for every token, by the time it was taken. Members are
--- numbers of equal width that grow, so tokens of one time stay in their order and none is lost.
-local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
-local inside = string.format('(%.0f', now - window) -- what was taken later than this has not left
-
-for _, key in ipairs(KEYS) do
-  check(key, redis.pcall('ZCARD', key))
+-- A log has seven bytes for each token, the oldest first: the time it was taken, the most significant byte first. A
+-- script looks at some of them and adds others at the end, so that what it does hardly depends on how many there are.
+-- Those that have left the window stay in front until they are a quarter of the others.
+local read, numbers = 'STRLEN', 5
+local limit, length = tonumber(ARGV[4]), tonumber(ARGV[5])
+local stamp = '' -- now
+for power = 6, 0, -1 do
+  stamp = stamp .. string.char(math.floor(now / 256 ^ power) % 256)
 end
 
--- members adds or scores tokens, not more at once than a call can carry.
-local function members(key, names)
-  local at = string.format('%.0f', now)
-  for from = 1, #names, 1000 do
-    local args = {}
-    for j = from, math.min(from + 999, #names) do
-      args[#args + 1] = at
-      args[#args + 1] = names[j]
+-- taken returns when the token of that place was taken, from 0.
+local function taken(key, place)
+  local a, b, c, d, e, f, g = string.byte(call('GETRANGE', key, place * 7, place * 7 + 6), 1, 7)
+  return ((((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f) * 256) + g
+end
+
+-- later returns the place of the first of n tokens that was taken later than a time, n if none was, and when it was.
+local function later(key, n, time)
+  local low, high, at = 0, n, nil
+  local middle = 0 -- most often it is the oldest
+  while low < high do
+    local t = taken(key, middle)
+    if t > time then
+      high, at = middle, t
+    else
+      low = middle + 1
     end
-    redis.call('ZADD', key, unpack(args))
+    middle = math.floor((low + high) / 2)
   end
+  return low, at
 end
 
--- append adds n tokens that are taken now.
-local function append(key, n)
-  local newest = redis.call('ZRANGE', key, -1, -1)[1]
-  local last, names = tonumber(newest or '0'), {}
-  for j = 1, n do
-    names[j] = string.format('%016.0f', last + j)
+-- Each key:
+local n = value / 7
+if n % 1 > 0 or n > (times + 1) * widest + 16 then
+  call('DEL', key) -- not ours
+  n = 0
+elseif n > 0 and taken(key, n - 1) > now then
+  -- The clock went back: what it says will be taken was taken by now.
+  local place, log = later(key, n, now), ''
+  if place > 0 then
+    log = call('GETRANGE', key, 0, place * 7 - 1)
   end
-  members(key, names)
+  call('SET', key, log .. string.rep(stamp, n - place), 'PX', lifetime(length))
 end
-
--- score returns when the token of that place was taken, from 0, the oldest that is still stored.
-local function score(key, place)
-  local at = string.format('%.0f', place)
-  return tonumber(redis.call('ZRANGE', key, at, at, 'WITHSCORES')[2])
+local gone, oldest = later(key, n, now - length)
+local inside = math.max(gone, n - returned) -- the latest are given back first
+local count = inside - gone
+local charged = math.max(0, math.min(debt, times * limit - count))
+if count + charged < limit then
+  room = limit - count - charged
 end
+granted = grant(need, want, room)
+if need > limit then
+  retry = -1
+elseif room < need then
+  local place = inside + charged + need - limit - 1 -- the token that has to leave
+  retry = length
+  if place < inside then
+    retry = math.max(1, taken(key, place) + length - now)
+  end
+end
+room = room - granted
+local added = granted + charged
+if count > 0 then
+  reset = oldest + length - now
+elseif added > 0 then
+  reset = length
+end
+window = now
 
-local function decide(i, key)
-  local need, want, returned, debt, of = ask(i, 2)
-  local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local back = false
-  if newest[1] and not string.match(newest[1], '^%d+$') then
-    redis.call('DEL', key) -- not ours
-  elseif newest[1] and tonumber(newest[2]) > now then
-    -- The clock went back: what it says will be taken was taken by now.
-    local later = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')
-    members(key, later)
-    back = true
-  end
-
-  if returned > 0 then
-    local until_ = '+inf'
-    if of > 1 then
-      until_ = string.format('%.0f', of)
-    end
-    local names = redis.call('ZREVRANGEBYSCORE', key, until_, inside, 'LIMIT', 0, string.format('%.0f', returned))
-    for from = 1, #names, 1000 do
-      redis.call('ZREM', key, unpack(names, from, math.min(from + 999, #names)))
-    end
-  end
-  local count = redis.call('ZCOUNT', key, inside, '+inf')
-  debt = math.min(debt, 2 * limit - count)
-  local room = math.max(0, limit - count - debt)
-  local granted, retry, reset = grant(need, want, room), 0, 0
-  if granted + debt > 0 then
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - window))
-    append(key, granted + debt)
-    count = count + granted + debt
-  end
-  if granted + debt > 0 or back then
-    redis.call('PEXPIRE', key, lifetime(window))
-  end
+if added > 0 and count > 0 and inside == n and gone <= 16 + count / 4 then
+  held[key] = call('APPEND', key, string.rep(stamp, added))
+  call('PEXPIRE', key, lifetime(length))
+elseif count + added == 0 and inside < n then
+  call('DEL', key)
+  held[key] = 0
+elseif added > 0 or inside < n then
+  local log, life = string.rep(stamp, added), length
   if count > 0 then
-    local left = redis.call('ZCARD', key) - count -- stored, but no longer inside
-    reset = score(key, left) + window - now
-    if need <= limit and room < need then
-      retry = score(key, left + count + need - limit - 1) + window - now
-    end
+    log = call('GETRANGE', key, gone * 7, inside * 7 - 1) .. log
   end
-  if need > limit then
-    retry = -1
+  if added == 0 then
+    life = taken(key, inside - 1) + length - now
   end
-  answer(granted, room - granted, retry, reset, now)
+  call('SET', key, log, 'PX', lifetime(life))
+  held[key] = #log
 end
-
-return each(decide)

@@ -16,7 +16,7 @@ type Debts[K comparable] struct {
 
 type debt struct {
 	tokens   uint64
-	settling uint64 // of those, in the settlement that is under way; 0 for none
+	charging uint64 // of those, in the question that is under way; 0 for none
 }
 
 // NewDebts returns debts of at most so many keys. What is admitted of further keys is not charged.
@@ -39,36 +39,36 @@ func (d *Debts[K]) Add(key K, n uint64) {
 	})
 }
 
-// Forgive takes n tokens of a key off that were given back, but for those that are being settled.
+// Forgive takes n tokens of a key off that were given back, but for those that are being charged.
 func (d *Debts[K]) Forgive(key K, n uint64) {
 	d.change(key, func(old debt) debt {
-		old.tokens -= min(n, old.tokens-old.settling)
+		old.tokens -= min(n, old.tokens-old.charging)
 		return old
 	})
 }
 
-// Begin begins a settlement of a key: it returns what is to be charged, and 0 if there is nothing or another
-// settlement of the key is under way. Else the caller has to call End.
+// Begin begins to have a key charged: it returns with how much, and 0 if there is nothing or that is under way for the
+// key already. Else the caller has to call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	if d.count.Load() == 0 {
 		return 0 // this is called after every answer of the store, and must cost nothing
 	}
 	d.change(key, func(old debt) debt {
-		if old.settling == 0 {
-			old.settling, tokens = old.tokens, old.tokens
+		if old.charging == 0 {
+			old.charging, tokens = old.tokens, old.tokens
 		}
 		return old
 	})
 	return tokens
 }
 
-// End ends a settlement. What was charged is no debt any more.
+// End ends that. What was charged is no debt any more.
 func (d *Debts[K]) End(key K, charged bool) {
 	d.change(key, func(old debt) debt {
 		if charged {
-			old.tokens -= old.settling
+			old.tokens -= old.charging
 		}
-		old.settling = 0
+		old.charging = 0
 		return old
 	})
 }

@@ -3,24 +3,31 @@ package shares
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 )
 
+// mostOfQuotas is the longest time that engine.TokenBuckets has.
+const mostOfQuotas = 365 * 24 * time.Hour
+
 // Of returns a node's share of a policy: the same rate and limit, divided by a divisor of 1 at least, which is the
 // number of nodes. A share is one token at least.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
+	if longest := p.Longest(); longest > 0 { // a share of one token at least may take that much longer to fill
+		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
+	}
 	limit := max(uint64(float64(p.Limit())/divisor), 1)
 	rate := p.Rate()
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket:
 		return engine.TokenBucket(engine.Per(rate.Tokens()/divisor, rate.Period()), limit), nil
 	case engine.AlgorithmFixedWindow:
-		part := engine.FixedWindow(limit, rate.Period())
+		share := engine.FixedWindow(limit, rate.Period())
 		if p.IsAligned() {
-			part = part.Aligned()
+			share = share.Aligned()
 		}
-		return part, nil
+		return share, nil
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
 		// A share of a log is counted, not logged: a store that is lost must not cost memory, too.
 		return engine.SlidingWindow(limit, rate.Period()), nil

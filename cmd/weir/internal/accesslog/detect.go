@@ -16,7 +16,7 @@ const sampleLines = 1000
 type sample struct {
 	format *format // nil if there is no line that is not blank
 	fields Fields
-	begins time.Time // the time of the first entry; zero if there is none
+	begins time.Time // the time of the earliest entry; zero if there is none
 }
 
 // detect finds the format of which the first lines are, and what they hold. Lines that are of no format do not matter
@@ -79,7 +79,7 @@ type trial struct {
 	parser parser
 	kept   *learned     // of lines that are of the format
 	first  *sampledLine // that is of the format; nil if none is
-	begins time.Time    // its time
+	begins time.Time    // the earliest time of one that is
 	reason error        // why the first line that was tried is not
 }
 
@@ -114,8 +114,11 @@ func (t *trial) is(line *sampledLine) bool {
 		return false
 	}
 	t.kept.add(t.parser.learned)
+	if at := t.parser.entry.Time; t.first == nil || at.Before(t.begins) {
+		t.begins = at
+	}
 	if t.first == nil {
-		t.first, t.begins = line, t.parser.entry.Time
+		t.first = line
 	}
 	return true
 }

@@ -18,11 +18,13 @@ type file struct {
 	stream io.ReadCloser // nil while it is not open
 	lines  *lines
 	parser parser
-	ready  bool // the parser has the next entry
+	leaps  leaps
+	entry  *Entry // the next one
+	ready  bool   // it is there
 
 	format *format // nil if there are only blank lines
 	fields Fields
-	begins time.Time // the time of its first entry; zero if that is not in the sample
+	begins time.Time // the time of its earliest entry; zero if that is not in the sample
 }
 
 // reopens reports whether the file can be read from its start as often as one likes.
@@ -65,13 +67,23 @@ func (f *file) lookAt(open func() error) error {
 	if err != nil {
 		return err
 	}
+	if len(start) == 0 && f.lines.passed > 0 {
+		return ErrLineTooLong // all of them
+	}
 	s, err := detect(start, whole, f.log.format)
 	f.format, f.fields, f.begins = s.format, s.fields, s.begins
 	return err
 }
 
 // next makes ready the next entry.
-func (f *file) next() error {
+func (f *file) next() (err error) {
+	f.entry, err = f.leaps.next(f)
+	f.ready = err == nil
+	return err
+}
+
+// parse returns the next entry, or what is wrong with its line.
+func (f *file) parse() (*Entry, error) {
 	line, err := f.lines.next()
 	if err == nil {
 		format := f.format
@@ -80,13 +92,12 @@ func (f *file) next() error {
 		}
 		err = f.parser.parse(format, line)
 	} else if !errors.Is(err, ErrLineTooLong) {
-		return err
+		return nil, err
 	}
 	if err != nil {
-		return &LineError{f.log.nameOf(f), f.lines.number, err}
+		return nil, &LineError{f.log.nameOf(f), f.lines.number, err}
 	}
-	f.ready = true
-	return nil
+	return &f.parser.entry, nil
 }
 
 func (f *file) close() (err error) {

@@ -26,6 +26,7 @@ type lines struct {
 	text   *bufio.Reader // decompressed; nil until the first bytes were seen
 	coding string        // that of raw, "" for none
 	number int           // of the line that next returned last, from 1
+	passed int           // lines that are too long, which start has passed over
 }
 
 func newLines(r io.Reader) *lines {
@@ -40,11 +41,12 @@ func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	line, err := l.text.ReadSlice('\n')
-	tooLong := errors.Is(err, bufio.ErrBufferFull)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		_, err = l.text.ReadSlice('\n')
+	if l.passed > 0 {
+		l.passed--
+		l.number++
+		return nil, ErrLineTooLong
 	}
+	line, tooLong, err := l.slice()
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		// A piece of a line in front of a failure is not a line.
@@ -60,13 +62,30 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// start returns what the text begins with, as much as fits the buffer, before any line is taken. whole is whether that
-// is all there is. The error is that of next if not even a line can be read.
+// slice returns the next line with its line end. Of one that is too long it is the rest.
+func (l *lines) slice() (line []byte, tooLong bool, err error) {
+	line, err = l.text.ReadSlice('\n')
+	for errors.Is(err, bufio.ErrBufferFull) {
+		tooLong = true
+		_, err = l.text.ReadSlice('\n')
+	}
+	return line, tooLong, err
+}
+
+// start returns what the text begins with, as much as fits the buffer, before any line is taken. Lines that are too
+// long are not in it. whole is whether that is all there is. The error is that of next if not even a line can be read.
 func (l *lines) start() (text []byte, whole bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err
 	}
 	text, err = l.text.Peek(l.text.Size())
+	for err == nil && bytes.IndexByte(text, '\n') < 0 {
+		if _, _, err = l.slice(); err != nil && !errors.Is(err, io.EOF) {
+			return nil, false, l.explain(err)
+		}
+		l.passed++
+		text, err = l.text.Peek(l.text.Size())
+	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return text, err != nil, nil
 	}

@@ -65,7 +65,7 @@ func (l *Log) Next() (*Entry, error) {
 			return nil, err
 		}
 		f := l.earliest()
-		if len(l.waiting) > 0 && (f == nil || !l.waiting[0].begins.After(f.parser.entry.Time)) {
+		if len(l.waiting) > 0 && (f == nil || !l.waiting[0].begins.After(f.entry.Time)) {
 			if err := l.activate(l.waiting[0]); err != nil {
 				return nil, err
 			}
@@ -76,7 +76,7 @@ func (l *Log) Next() (*Entry, error) {
 			return nil, io.EOF
 		}
 		f.ready = false
-		return &f.parser.entry, nil
+		return f.entry, nil
 	}
 }
 
@@ -107,7 +107,7 @@ func (l *Log) earliest() (first *file) {
 			first = f
 			continue
 		}
-		order := f.parser.entry.Time.Compare(first.parser.entry.Time)
+		order := f.entry.Time.Compare(first.entry.Time)
 		if order < 0 || order == 0 && f.index < first.index {
 			first = f
 		}
@@ -137,6 +137,22 @@ func (l *Log) look() error {
 	l.waiting = slices.Clone(l.files)
 	slices.SortStableFunc(l.waiting, func(a, b *file) int { return a.begins.Compare(b.begins) })
 	return nil
+}
+
+// Rewind makes Next begin again with the first entry, and reports whether that is possible: not for standard input and
+// what else can be read once only.
+func (l *Log) Rewind() bool {
+	for _, f := range l.files {
+		if !f.reopens() {
+			return false
+		}
+	}
+	for _, f := range l.files {
+		_ = f.close() // it was only read
+		f.ready, f.leaps = false, leaps{}
+	}
+	l.looked, l.waiting, l.active, l.bytes = false, nil, nil, 0
+	return true
 }
 
 // nameOf is what a file is called in messages: nothing if there is no other.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // AmbiguousPaths says what becomes of a request with a path that servers read in several ways.
@@ -31,7 +33,7 @@ func Ambiguity(u *url.URL) string {
 		return "an empty segment"
 	}
 	for segment := range strings.SplitSeq(escaped, "/") {
-		plain := unescape(segment)
+		plain := spelling.Unescape(segment)
 		switch {
 		case plain == "." || plain == "..":
 			return fmt.Sprintf("the segment %q", segment)
@@ -45,6 +47,9 @@ func Ambiguity(u *url.URL) string {
 		if escape := needless(segment); escape != "" {
 			return "the escape " + escape
 		}
+		if trimSegment(plain) != plain {
+			return fmt.Sprintf("the end of the segment %q", segment)
+		}
 	}
 	return ""
 }
@@ -54,8 +59,8 @@ func Ambiguity(u *url.URL) string {
 func needless(segment string) string {
 	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
 		escape := segment[i : i+3]
-		c := unescape(escape)[0]
-		if isUnreserved(c) || c < ' ' || c == 0x7f || c == '%' && isEscape(segment[i+3:]) {
+		c := spelling.Unescape(escape)[0]
+		if isUnreserved(c) || c < ' ' || c == 0x7f || c == '%' && spelling.IsEscape("%"+segment[i+3:]) {
 			return escape
 		}
 		next := strings.IndexByte(segment[i+3:], '%')
@@ -68,10 +73,5 @@ func needless(segment string) string {
 }
 
 func isUnreserved(c byte) bool {
-	return isHex(c) || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || strings.IndexByte("-._~", c) >= 0
+	return spelling.IsHex(c) || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || strings.IndexByte("-._~", c) >= 0
 }
-
-// isEscape reports whether s and a percent sign before it are an escape.
-func isEscape(s string) bool { return len(s) >= 2 && isHex(s[0]) && isHex(s[1]) }
-
-func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }

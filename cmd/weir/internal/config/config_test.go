@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/admin"
 )
 
 const full = `
@@ -53,16 +54,16 @@ func TestAFullFile(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte(full))
 	require.NoError(t, err)
 	assert.Equal(t, []Listener{{Address: "127.0.0.1:8080", H2C: true}, {Address: "[::1]:8081"}}, f.Listen)
-	assert.Equal(t, &Admin{Address: "localhost:9090", Pprof: true, Keys: KeysFull}, f.Admin)
-	assert.Equal(t, "http://127.0.0.1:3000", f.Upstream.URL.String())
+	assert.Equal(t, &Admin{Address: "localhost:9090", Pprof: true, Keys: admin.KeysFull}, f.Admin)
+	assert.Equal(t, "http://127.0.0.1:3000", f.Upstream.String())
 	assert.Equal(t, time.Minute, f.Upstream.ResponseTimeout)
 	assert.False(t, f.Echo())
 	require.Len(t, f.Routes, 1)
 	route := f.Routes[0].Upstream
-	assert.Equal(t, "http://127.0.0.1:3001/base", route.URL.String())
-	route.URL = nil
+	assert.Equal(t, "http://127.0.0.1:3001/base", route.String())
+	route.Targets = nil
 	assert.Equal(t, Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true,
-		H2C: true}, route)
+		H2C: true, EjectAfter: 3, EjectFor: 10 * time.Second}, route)
 	assert.Equal(t, []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24"),
 	}, f.TrustedProxies)

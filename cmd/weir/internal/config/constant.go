@@ -59,7 +59,7 @@ func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
 		return r.Constant.describe()
 	}
-	return r.Policy.String()
+	return describePolicy(r.Policy)
 }
 
 // tierLimit returns the limit of the i-th value of the tiers, as a text.
@@ -67,7 +67,7 @@ func (r *Rule) tierLimit(i int) string {
 	if c := r.ConstantOf(i + 1); c != Counted {
 		return c.describe()
 	}
-	return r.Tiers.Policies[i].String()
+	return describePolicy(r.Tiers.Policies[i])
 }
 
 // counts reports whether the rule counts any request at all.

@@ -21,6 +21,11 @@ type Changes struct {
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener is another
 	Decide         bool // that for decisions is another
+	Redis          bool // that for clients of Redis is another, or what is said of it
+
+	// RedisTable says what becomes of the keys of clients of Redis, and RedisReason of Replace why.
+	RedisTable  Continuity
+	RedisReason string
 
 	// Other names the keys of the file, and RuleChange.Other those of a rule, that changed and
 	// of which nothing is said above.
@@ -57,8 +62,10 @@ func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
 		Decide: !equal(before.Decide, after.Decide),
+		Redis:  !equal(before.Redis, after.Redis),
 		Other:  after.others(before),
 	}
+	c.RedisTable, c.RedisReason = after.Redis.compare(before.Redis)
 	for i := range after.Rules {
 		now := &after.Rules[i]
 		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
@@ -140,7 +147,7 @@ func missing(a, b []Listener) (all []Listener) {
 
 // Equal reports whether the other listener does the same.
 func (l Listener) Equal(other Listener) bool {
-	return l.Address == other.Address && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
+	return l.Address == other.Address && l.Mode == other.Mode && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
 		equal(l.TLS, other.TLS)
 }
 
@@ -196,7 +203,7 @@ func differing(all []versions) (keys []string) {
 
 // Empty reports whether there is nothing to do for any limiter or listener.
 func (c *Changes) Empty() bool {
-	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide &&
+	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide && !c.Redis &&
 		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
 }
 
@@ -230,6 +237,12 @@ func (c *Changes) Lines() (lines []string) {
 	}
 	if c.Decide {
 		say("the listener for decisions changes")
+	}
+	if c.Redis {
+		say("the listener for clients of Redis changes")
+	}
+	if c.RedisTable == Replace {
+		say("redis: begins anew with full buckets, because %s", c.RedisReason)
 	}
 	if len(c.Other) > 0 {
 		say("changed: %s", strings.Join(c.Other, ", "))

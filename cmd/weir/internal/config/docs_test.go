@@ -20,7 +20,7 @@ func document(t *testing.T) string {
 // The examples of docs/configuration.md load and mean what they say.
 func TestTheExamplesOfTheDocument(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml[^\n]*\n(.*?)```").FindAllStringSubmatch(document(t), -1)
-	require.Len(t, examples, 2)
+	require.Len(t, examples, 3)
 	for _, example := range examples {
 		_, err := Parse("weir.yaml", []byte(example[1]))
 		require.NoError(t, err)
@@ -89,20 +89,24 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
-	assert.Equal(t, 5, checked)
+	assert.Equal(t, 8, checked)
+}
+
+const beginOfRule = "rules: [{name: a, rate: 1/s, "
+
+// unknownKeys are files with an unknown key, one for each kind of mapping.
+var unknownKeys = []string{
+	"zzzzzz: 1", "rules: [{zzzzzz: 1}]", beginOfRule + "match: {zzzzzz: 1}}]", beginOfRule + "tiers: {zzzzzz: 1}}]",
+	beginOfRule + "cost: {zzzzzz: 1}}]", beginOfRule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
+	"listen: {tls: {zzzzzz: 1}}", "admin: {zzzzzz: 1}",
+	"upstream: {zzzzzz: 1}", "client_ip: {zzzzzz: 1}", "response: {zzzzzz: 1}", "server: {zzzzzz: 1}",
+	"store: {zzzzzz: 1}", "log: {zzzzzz: 1}", "decide: {zzzzzz: 1}", "redis: {zzzzzz: 1}", "upstream: {health: {zzzzzz: 1}}",
 }
 
 // Every key that is read is described: the lists of keys come from the messages about unknown ones.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	text := document(t)
-	const rule = "rules: [{name: a, rate: 1/s, "
-	for _, file := range []string{
-		"zzzzzz: 1", "rules: [{zzzzzz: 1}]", rule + "match: {zzzzzz: 1}}]", rule + "tiers: {zzzzzz: 1}}]",
-		rule + "cost: {zzzzzz: 1}}]", rule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
-		"listen: {tls: {zzzzzz: 1}}", "admin: {zzzzzz: 1}",
-		"upstream: {zzzzzz: 1}", "client_ip: {zzzzzz: 1}", "response: {zzzzzz: 1}", "server: {zzzzzz: 1}",
-		"store: {zzzzzz: 1}", "log: {zzzzzz: 1}",
-	} {
+	for _, file := range unknownKeys {
 		_, err := Parse("weir.yaml", []byte(file))
 		keys := regexp.MustCompile(`unknown key "zzzzzz": want (.*)`).FindStringSubmatch(err.Error())
 		require.NotNil(t, keys, err)
@@ -116,7 +120,8 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 func TestTheDefaultsOfTheDocument(t *testing.T) {
 	text := document(t)
 	for _, set := range []string{
-		"listen: 127.0.0.1:8080", "ambiguous_paths: match", "headers: ietf", "response: {body: problem}", "response: {retry_jitter: 0s}",
+		"listen: 127.0.0.1:8080", "ambiguous_paths: match", "headers: ietf", "response: {body: problem}",
+		"response: {retry_jitter: 0s}",
 		"server: {read_header_timeout: 10s}", "server: {read_timeout: 0s}", "server: {write_timeout: 0s}",
 		"server: {idle_timeout: 2m}", "server: {shutdown_timeout: 10s}", "server: {shutdown_delay: 0s}",
 		"server: {max_header_bytes: 64KiB}", "server: {min_body_rate: 240}", "server: {max_waiting: 1000}",
@@ -126,10 +131,17 @@ func TestTheDefaultsOfTheDocument(t *testing.T) {
 		"rules: [{name: a, rate: 1/s, burst: 1}]", "rules: [{name: a, rate: 1/s, cost: 1}]",
 		"rules: [{name: a, rate: 1/s, shadow: false}]", "rules: [{name: a, rate: 1/s, max_keys: 1000000}]",
 		"rules: [{name: a, rate: 1/s, overflow: evict}]", "rules: [{name: a, rate: 1/s, aligned: false}]",
+		"redis: {address: 127.0.0.1:1, longest: 624h}", "redis: {address: 127.0.0.1:1, max_keys: 1000000}",
+		"redis: {address: 127.0.0.1:1, overflow: evict}", "redis: {address: 127.0.0.1:1, idle_timeout: 0s}",
+		"redis: {address: 127.0.0.1:1, allow_remote: false}",
 	} {
 		plain := "rules: [{name: a, rate: 1/s}]"
 		if !strings.HasPrefix(set, "rules") {
 			set += "\n" + plain
+		}
+		pair := regexp.MustCompile(`(\w+): ([^{},\n\]]+)[}\]]*$`).FindStringSubmatch(strings.TrimSuffix(set, "\n"+plain))
+		if strings.HasPrefix(set, "redis") {
+			plain = "redis: 127.0.0.1:1\n" + plain
 		}
 		want, err := Parse("weir.yaml", []byte(plain))
 		require.NoError(t, err)
@@ -137,7 +149,6 @@ func TestTheDefaultsOfTheDocument(t *testing.T) {
 		require.NoError(t, err)
 		want.Rules[0].Line = got.Rules[0].Line
 		assert.Equal(t, want, got, set)
-		pair := regexp.MustCompile(`(\w+): ([^{},\n\]]+)[}\]]*$`).FindStringSubmatch(strings.TrimSuffix(set, "\n"+plain))
 		assert.Regexp(t, "\\| `"+pair[1]+"` \\|.*`"+regexp.QuoteMeta(pair[2])+"`", text, set)
 	}
 }

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"time"
+
+	"github.com/weir-go/weir/internal/admin"
 )
 
 // A File is a rule file, converted and checked, with the defaults filled in. It must not be
@@ -13,6 +16,7 @@ type File struct {
 	Listen         []Listener
 	Admin          *Admin    // nil for none
 	Decide         *Decide   // nil for none
+	Redis          *Redis    // nil for none
 	Upstream       *Upstream // of requests that no route takes; nil for none
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
@@ -34,9 +38,11 @@ func (f *File) Echo() bool { return f.Upstream == nil && len(f.Routes) == 0 }
 
 // A Listener is an address to serve on. It speaks HTTP/1.1, and HTTP/2 with H2C or TLS.
 type Listener struct {
-	Address string // host:port; no host for all addresses of the machine, port 0 for a free one
-	H2C     bool   // HTTP/2 without TLS, beside HTTP/1.1
-	TLS     *TLS   // nil for none
+	// Address is host:port, or unix:/path. Without a host it is all addresses of the machine, and port 0 is a free one.
+	Address string
+	Mode    fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
+	H2C     bool        // HTTP/2 without TLS, beside HTTP/1.1
+	TLS     *TLS        // nil for none
 	// ProxyProtocol says that connections of trusted proxies begin with a header of the PROXY protocol.
 	ProxyProtocol bool
 }
@@ -59,34 +65,62 @@ type TLS struct{ CertFile, KeyFile string }
 // Admin is where metrics and the like are served.
 type Admin struct {
 	Address     string // on a loopback address unless AllowRemote
+	Mode        fs.FileMode
 	AllowRemote bool
 	Pprof       bool
-	Keys        Keys
+	Keys        admin.Keys
 	Hosts       []string // names by which the page may be asked, beside localhost and addresses; in lower case
 }
 
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says
 // about requests.
-type Decide struct{ Address string }
+type Decide struct {
+	Address string
+	Mode    fs.FileMode
+}
 
-// Keys says how the keys of limits are shown to the administrator.
-type Keys string
-
-// What Keys can be.
-const (
-	KeysHashed Keys = "hashed" // the default
-	KeysFull   Keys = "full"
-	KeysOff    Keys = "off"
-)
-
-// An Upstream is a server to pass requests to.
+// An Upstream is one server to pass requests to, or several of which each request has one.
 type Upstream struct {
-	URL             *url.URL
+	Targets         []Target // at least one, no two the same
 	ConnectTimeout  time.Duration
 	ResponseTimeout time.Duration // until the header of the answer; 0 for none
 	KeepHost        bool          // pass the client's Host on instead of the URL's
 	H2C             bool          // HTTP/2 without TLS
 	PassHeaders     []string      // canonical names of fields that are passed on although they mislead servers
+	Health          *Health       // nil for no checks
+	EjectAfter      int           // failures in a row, after which a server is left out; 0 for never
+	EjectFor        time.Duration
+}
+
+// A Target is a server of an upstream.
+type Target struct {
+	URL    *url.URL // with a path to be put before the request's
+	Socket string   // the path of a Unix socket to connect to; "" for none
+}
+
+// String returns the target as it is written in a file, without a password.
+func (t Target) String() string {
+	if t.Socket != "" {
+		return "unix:" + t.Socket
+	}
+	return t.URL.Redacted()
+}
+
+// String returns the targets of an upstream.
+func (u *Upstream) String() string {
+	names := make([]string, len(u.Targets))
+	for i, t := range u.Targets {
+		names[i] = t.String()
+	}
+	return oneOf(names)
+}
+
+// Health says how the servers of an upstream are checked.
+type Health struct {
+	Path          string // with a query perhaps
+	Interval      time.Duration
+	Timeout       time.Duration
+	Passes, Fails int // in a row, that bring a server back and take it out
 }
 
 // A Route sends the requests that match to an upstream of their own.

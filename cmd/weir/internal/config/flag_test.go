@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/admin"
 )
 
 func TestFlagsReadWhatFilesDo(t *testing.T) {
@@ -17,10 +19,10 @@ func TestFlagsReadWhatFilesDo(t *testing.T) {
 	assert.Equal(t, ":8080", address)
 	upstream, err := ParseUpstream("http://127.0.0.1:3000/a")
 	require.NoError(t, err)
-	assert.Equal(t, "/a", upstream.URL.Path)
-	admin, err := ParseAdmin("localhost:9090")
+	assert.Equal(t, "/a", upstream.Targets[0].URL.Path)
+	page, err := ParseAdmin("localhost:9090")
 	require.NoError(t, err)
-	assert.Equal(t, &Admin{Address: "localhost:9090", Keys: KeysHashed}, admin)
+	assert.Equal(t, &Admin{Address: "localhost:9090", Keys: admin.KeysHashed}, page)
 	proxies, err := ParseProxies("10.0.0.0/8")
 	require.NoError(t, err)
 	assert.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, proxies)

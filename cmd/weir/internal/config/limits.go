@@ -13,12 +13,17 @@ import (
 
 // limitNodes are the values of a rule, or a tier, that make a policy, nil where there is none.
 type limitNodes struct {
-	algorithm, rate, burst, aligned *yaml.Node
+	algorithm, rate, burst, aligned, concurrency *yaml.Node
 }
 
 // limits reads the policy of a rule and those of its tiers.
 func (d *decoder) limits(r *Rule, l *limitNodes, tiers *yaml.Node) {
 	before := len(d.errors)
+	if l.rate == nil && l.concurrency != nil {
+		d.alone(r, l, tiers)
+		return
+	}
+	d.besides = l.concurrency != nil
 	n := limit.Numbers{Algorithm: d.algorithm(l.algorithm)}
 	if r.Constant = constant(l.rate); r.Constant != Counted {
 		d.noBurst(l, r.Constant)
@@ -166,9 +171,17 @@ func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine
 	seen := d.mapping(n, what,
 		later("rate", &l.rate),
 		later("burst", &l.burst),
+		later("concurrency", &l.concurrency),
 	)
 	if seen == nil {
 		return engine.Policy{}, Counted, false
+	}
+	if l.concurrency != nil && !d.besides {
+		d.fail(l.concurrency, "%s: a concurrency, and the rule has none", what)
+		return engine.Policy{}, Counted, false
+	}
+	if len(seen) == 1 && l.concurrency != nil {
+		return engine.Policy{}, Counted, false // the rule's own rate
 	}
 	if len(seen) == 0 {
 		d.fail(n, "%s: neither rate nor burst", what)
@@ -214,7 +227,7 @@ func (d *decoder) sameRule(l *limitNodes, what string, base, own limit.Numbers) 
 				what, limit.Name(base.Algorithm), base.Rate)
 			return false
 		}
-	case engine.AlgorithmTokenBucket, engine.NoAlgorithm:
+	case engine.AlgorithmTokenBucket, engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
 	return true
 }

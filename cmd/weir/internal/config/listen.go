@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/internal/admin"
 )
 
 func (d *decoder) listeners(n *yaml.Node, f *File) {
@@ -30,6 +32,7 @@ func (d *decoder) listeners(n *yaml.Node, f *File) {
 func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 	seen := d.mapping(n, "listen",
 		d.addressField(&l.Address),
+		modeField(d, &l.Mode),
 		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
 		d.yesField("proxy_protocol", &l.ProxyProtocol),
@@ -48,6 +51,7 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		d.fail(n, "listen: no address: write for example address: 127.0.0.1:8080")
 		return n
 	}
+	d.checkMode(seen["mode"], l.Address)
 	return seen["address"]
 }
 
@@ -73,11 +77,15 @@ func (d *decoder) tls(n *yaml.Node) *TLS {
 	return t
 }
 
-// address reads host:port, of which the host may be missing.
+// address reads host:port, of which the host may be missing, or unix:/path.
 func (d *decoder) address(n *yaml.Node, what string) string {
 	s, ok := d.text(n, what)
 	if !ok {
 		return ""
+	}
+	if path, isSocket := SocketPath(s); isSocket {
+		d.socketPath(n, what, path)
+		return s
 	}
 	const example = "write for example 127.0.0.1:8080, or :8080 for all addresses of this machine"
 	_, port, err := net.SplitHostPort(s)
@@ -95,6 +103,9 @@ func (d *decoder) address(n *yaml.Node, what string) string {
 // overlap reports whether two good addresses cannot both be listened on: the same port, and
 // the same host or one that is all of them.
 func overlap(a, b string) bool {
+	if isSocket(a) {
+		return a == b
+	}
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
 	if errA != nil || errB != nil || portNumber(portA) != portNumber(portB) || portNumber(portA) == 0 {
@@ -118,11 +129,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-var keyDetails = []Keys{KeysHashed, KeysFull, KeysOff}
-
 // admin reads an address, or a mapping with one.
 func (d *decoder) admin(n *yaml.Node) *Admin {
-	a := &Admin{Keys: KeysHashed}
+	a := &Admin{Keys: admin.KeysHashed}
 	if target(n).Kind != yaml.MappingNode {
 		a.Address = d.address(n, "admin")
 		d.adminIsLocal(n, a)
@@ -130,9 +139,10 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 	}
 	seen := d.mapping(n, "admin",
 		d.addressField(&a.Address),
+		modeField(d, &a.Mode),
 		d.yesField("allow_remote", &a.AllowRemote),
 		d.yesField("pprof", &a.Pprof),
-		choiceField(d, "keys", keyDetails, &a.Keys),
+		choiceField(d, "keys", admin.AllKeys, &a.Keys),
 		field{"hosts", func(n *yaml.Node) {
 			d.list(n, "hosts", func(n *yaml.Node) { a.Hosts = append(a.Hosts, d.adminHost(n)) })
 		}},
@@ -144,6 +154,7 @@ func (d *decoder) admin(n *yaml.Node) *Admin {
 		d.fail(n, "admin: no address: write for example address: 127.0.0.1:9090")
 	}
 	d.adminIsLocal(seen["address"], a)
+	d.checkMode(seen["mode"], a.Address)
 	return a
 }
 
@@ -158,9 +169,15 @@ func (d *decoder) adminHost(n *yaml.Node) string {
 }
 
 func (d *decoder) adminIsLocal(at *yaml.Node, a *Admin) {
-	if host, _, err := net.SplitHostPort(a.Address); err == nil && !a.AllowRemote && !isLoopback(host) {
+	if !a.AllowRemote && isRemote(a.Address) {
 		d.fail(at, "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
 	}
+}
+
+// isRemote reports whether a good address can be reached from other machines.
+func isRemote(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && !isSocket(address) && !isLoopback(host)
 }
 
 // checkAdmin keeps the administrator's listener off the addresses of public ones.

@@ -27,6 +27,7 @@ func Load(path string) (*File, error) {
 	}
 	f, d := parse(path, text)
 	d.tryCertificates()
+	d.tryPasswords(f)
 	return f.unless(d)
 }
 

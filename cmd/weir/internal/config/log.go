@@ -42,7 +42,10 @@ func (s Sample) String() string {
 	return "1/" + strconv.FormatUint(uint64(s), 10)
 }
 
-var logFormats = []LogFormat{LogText, LogJSON}
+var (
+	logFormats = []LogFormat{LogText, LogJSON}
+	logLevels  = []string{"debug", "info", "warn", "error"}
+)
 
 func (d *decoder) log(n *yaml.Node, l *Log) {
 	d.mapping(n, "log",
@@ -55,7 +58,7 @@ func (d *decoder) log(n *yaml.Node, l *Log) {
 
 func (d *decoder) level(n *yaml.Node, into *slog.Level) {
 	word := strings.ToLower(into.String())
-	choice(d, n, "level", []string{"debug", "info", "warn", "error"}, &word)
+	choice(d, n, "level", logLevels, &word)
 	_ = into.UnmarshalText([]byte(word)) // it is one of these words
 }
 

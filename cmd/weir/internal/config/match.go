@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // A Match says which requests are meant: those for which each of its parts that is not empty
@@ -14,6 +16,7 @@ type Match struct {
 	Hosts    []string // in lower case, without a port; "*.example.com" is every name below it
 	Paths    []Path
 	KeepCase bool     // upper and lower case differ in paths
+	KeepType bool     // /login is not /login.json
 	Methods  []string // GET includes HEAD
 	Headers  []FieldMatch
 	Query    []FieldMatch
@@ -56,24 +59,24 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.matchesHost(r.Host) && m.matchesMethod(r.Method) &&
 		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] }) &&
-		fieldsCertain(m.Query, func(name string) []string { return QueryValues(r.URL, name) }) &&
+		fieldsCertain(m.Query, func(name string) []string { return certainQuery(r.URL, name) }) &&
 		m.matchesClient(r, client) && (len(m.Paths) == 0 || Ambiguity(r.URL) == "" && m.matchesPath(r.URL.Path))
 }
 
 // meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
 // does a target without a path ("http:a/login"), in which a server could find one.
-func (m *Match) meetsPath(u *url.URL) bool {
-	if len(m.Paths) == 0 {
-		return true
-	}
+func (m *Match) meetsPath(u *url.URL) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, u) }
+
+// meetsPaths does that with some of the patterns.
+func (m *Match) meetsPaths(paths []Path, u *url.URL) bool {
 	all := readingsOf(u)
 	if u.Opaque != "" || all.tooLong() {
 		return true
 	}
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
-		for i := range m.Paths {
-			if m.Paths[i].meets(segments, m.KeepCase) {
+		for i := range paths {
+			if paths[i].meets(segments, m) {
 				return true
 			}
 		}
@@ -85,23 +88,13 @@ func (m *Match) matchesHost(host string) bool {
 	if len(m.Hosts) == 0 {
 		return true
 	}
-	host = BareHost(host)
+	host = spelling.Host(host)
 	return slices.ContainsFunc(m.Hosts, func(want string) bool {
 		if below, ok := strings.CutPrefix(want, "*"); ok {
 			return len(host) > len(below) && strings.HasSuffix(host, below)
 		}
 		return host == want
 	})
-}
-
-// BareHost returns the name in a Host header: in lower case, without the port and a last dot.
-func BareHost(host string) string {
-	// Not net.SplitHostPort, whose error for a host without a port is made anew each time.
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&
-		(host[0] == '[' || strings.Count(host, ":") == 1) {
-		host = host[:colon]
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
 func (m *Match) matchesPath(path string) bool {
@@ -164,37 +157,4 @@ func fieldsCertain(fields []FieldMatch, of func(name string) []string) bool {
 		}
 	}
 	return true
-}
-
-// QueryValues returns the values of a parameter of the query, without escapes. Some servers take a semicolon for the
-// end of a parameter and some do not: where that makes a difference, both values are there.
-func QueryValues(u *url.URL, name string) (values []string) {
-	if u.RawQuery == "" {
-		return nil
-	}
-	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		values = appendValue(values, pair, name)
-		if strings.Contains(pair, ";") {
-			for part := range strings.SplitSeq(pair, ";") {
-				values = appendValue(values, part, name)
-			}
-		}
-	}
-	return values
-}
-
-func appendValue(values []string, pair, name string) []string {
-	key, value, _ := strings.Cut(pair, "=")
-	if queryUnescape(key) != name {
-		return values
-	}
-	return append(values, queryUnescape(value))
-}
-
-// queryUnescape undoes the escapes; a text with bad ones stays as it is.
-func queryUnescape(s string) string {
-	if plain, err := url.QueryUnescape(s); err == nil {
-		return plain
-	}
-	return s
 }

@@ -51,13 +51,17 @@ func TestMatchByQuery(t *testing.T) {
 	require.NoError(t, err)
 	for query, want := range map[string]bool{
 		"debug=1&q=x": true, "q&debug=2": true, "%64ebug=%31&q=": true, "debug=0&debug=1&q": true, "debug=1;x&q": true,
-		"a;debug=1;q": true, "debug=1": false, "debug=3&q": false, "Debug=1&q": false, "": false, "debug=%zz&q": false,
+		"a;debug=1;q": true, "debug=1": false, "debug=3&q": false, "Debug=1&q": true, "%zz&debug=1&q": true,
+		"+debug=1&q":        true,
+		"debug%00x=1%00y&q": true, "": false, "debug=%zz&q": false,
 	} {
 		meets, _ := meant(t, f, "GET", "/?"+query, "10.0.0.1")
 		assert.Equal(t, want, meets, query)
 	}
 	assert.Equal(t, "query debug: 1 or 2, any query q", f.Rules[0].Match.String())
 	assert.Equal(t, []string{"a;b", "a"}, QueryValues(&url.URL{RawQuery: "k=a;b"}, "k"))
+	assert.Equal(t, []string{"%zza"}, QueryValues(&url.URL{RawQuery: "K=%zz%61"}, "k"),
+		"by another name, and a bad escape")
 	assert.Equal(t, []string{"%zz", "x y"}, QueryValues(&url.URL{RawQuery: "k=%zz&k=x+y"}, "k"))
 }
 
@@ -76,10 +80,12 @@ func TestExceptionsAreCertain(t *testing.T) {
 			return meets && !exempt
 		}
 		for target, want := range map[string]bool{
-			"/health": false, "/static/a": false, "/health?x": false, "/": true, "/health/": true, "/HEALTH": true, "//health": true,
+			"/health": false, "/static/a": false, "/health?x": false, "/": true, "/health/": true, "/HEALTH": true,
+			"//health":  true,
 			"/health;x": true, "/%68ealth": true, "/static/%2e%2e/login": true, "/static/../login": true,
 			"/static/..%2flogin": true, "/x/../health": true, "/?probe=1": false, "/?probe=1&probe=1": false,
-			"/?probe=1&probe=2": true, "/?probe=1;x": true,
+			"/?probe=1&probe=2": true, "/?probe=1;x": true, "/?PROBE=1": true,
+			"/?probe=1&Probe=1": true,
 		} {
 			assert.Equal(t, want, limited("GET", target, "192.0.2.1"), target)
 		}

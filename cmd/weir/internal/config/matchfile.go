@@ -8,6 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 func (d *decoder) match(n *yaml.Node, more ...field) (m Match) {
@@ -33,16 +35,24 @@ func (d *decoder) match(n *yaml.Node, more ...field) (m Match) {
 	return m
 }
 
+// What case and extension can be: the first is the default.
+var (
+	letterCases = []string{"insensitive", "sensitive"}
+	extensions  = []string{"any", "exact"}
+)
+
 // ruleMatch reads the match of a rule, which has more to say than that of a route.
 func (d *decoder) ruleMatch(n *yaml.Node) Match {
-	word := "insensitive"
+	letters, extension := letterCases[0], extensions[0]
 	var more Match
 	m := d.match(n, d.clientField(&more), d.queryField(&more),
 		field{"not", func(n *yaml.Node) {
 			d.list(n, "not", func(n *yaml.Node) { more.Not = append(more.Not, d.exception(n)) })
 		}},
-		choiceField(d, "case", []string{"insensitive", "sensitive"}, &word))
-	m.Clients, m.Query, m.Not, m.KeepCase = more.Clients, more.Query, more.Not, word == "sensitive"
+		choiceField(d, "case", letterCases, &letters),
+		choiceField(d, "extension", extensions, &extension))
+	m.Clients, m.Query, m.Not = more.Clients, more.Query, more.Not
+	m.KeepCase, m.KeepType = letters == letterCases[1], extension == extensions[1]
 	return m
 }
 
@@ -83,7 +93,7 @@ func (d *decoder) host(n *yaml.Node) string {
 	}
 	name := strings.ToLower(strings.TrimPrefix(s, "*."))
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
-		return BareHost(name)
+		return spelling.Host(name)
 	}
 	if strings.Contains(name, ":") {
 		d.fail(n, "host: %s: want a name without scheme and port", quote(s))
@@ -174,6 +184,12 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
+// perHop are for weir and not for the server behind it, which does not get them: as a key each would be a bucket of the
+// client's choice (RFC 9110, section 7.6.1).
+var perHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
+}
+
 // headerReference reads header:NAME. If s is something else, the name is empty; if the name is
 // bad, that has been noted and the name is what it was.
 func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool) {
@@ -181,7 +197,9 @@ func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool)
 	if !isHeader {
 		return "", false
 	}
-	if name, ok = d.headerName(n, bad); ok {
+	if name, ok = d.headerName(n, bad); ok && slices.Contains(perHop, name) {
+		d.fail(n, "%s is for one connection alone and is never passed on: use a header that the server checks", name)
+	} else if ok {
 		return name, true
 	}
 	return s, false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,7 @@ type Path struct {
 	segments []string // anySegment for one that may be anything
 	subtree  bool     // what follows may be anything
 	slash    bool     // if not: it ends with a slash
+	only     string   // the path that it stands for, without a slash at the end; "" if there are several
 }
 
 // anySegment stands for {name}. It is not a segment.
@@ -73,6 +75,9 @@ func parsePath(text string) (Path, error) {
 			seen[wild] = true
 		}
 	}
+	if !p.subtree && !slices.Contains(p.segments, anySegment) {
+		p.only = "/" + strings.Join(p.segments, "/")
+	}
 	return p, nil
 }
 
@@ -92,18 +97,57 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether the pattern matches segments, none of them empty.
-func (p *Path) meets(segments []string, keepCase bool) bool {
-	if len(segments) < len(p.segments) || len(segments) > len(p.segments) && !p.subtree {
+// meets reports whether the pattern matches segments, none of them empty. The last may have an extension, as many
+// frameworks take /login.json for /login; and a file may have more behind it, as CGI and PHP take /login.php/x for
+// /login.php.
+func (p *Path) meets(segments []string, m *Match) bool {
+	last := len(p.segments) - 1
+	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
 		return false
 	}
 	for i, want := range p.segments {
-		got := segments[i]
-		if want != anySegment && want != got && (keepCase || !strings.EqualFold(want, got)) {
+		switch got := segments[i]; {
+		case want == anySegment, sameSegment(want, got, m.KeepCase):
+		case i == last && i == len(segments)-1 && !m.KeepType && hasExtension(got, want, m.KeepCase):
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+// isFile reports whether the last segment is a name with an extension.
+func (p *Path) isFile() bool {
+	return len(p.segments) > 0 && strings.LastIndexByte(p.segments[len(p.segments)-1], '.') > 0
+}
+
+// hasExtension reports whether a segment is the wanted one with an extension.
+func hasExtension(got, want string, keepCase bool) bool {
+	return len(got) > len(want) && got[len(want)] == '.' && sameSegment(want, got[:len(want)], keepCase)
+}
+
+// sameSegment reports whether a server may take one segment for the other.
+func sameSegment(want, got string, keepCase bool) bool {
+	if want == got {
+		return true
+	}
+	want, got = trimSegment(want), trimSegment(got)
+	return want == got || !keepCase && strings.EqualFold(want, got)
+}
+
+// stream begins the name of a stream of a file on Windows.
+const stream = "::$"
+
+// trimSegment takes off what some servers pass over at the end of a segment: Windows dots, blanks and the stream
+// with the data of a file ("::$DATA"), programs in C what follows a zero byte.
+func trimSegment(s string) string {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	if i := strings.Index(s, stream); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimRight(s, ". \t\n\v\f\r")
 }
 
 // cleanPath returns a path without double slashes, dots, and a slash at the end.

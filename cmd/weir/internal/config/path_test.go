@@ -91,11 +91,3 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Meets(r, nil) }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Matches(r) }))
 }
-
-func TestBareHost(t *testing.T) {
-	for host, want := range map[string]string{
-		"": "", "A.example.": "a.example", "a:80": "a", "[::1]:80": "::1", "[::1]": "::1", "::1": "::1", ":80": "",
-	} {
-		assert.Equal(t, want, BareHost(host), host)
-	}
-}

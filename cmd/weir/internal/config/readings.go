@@ -3,16 +3,20 @@ package config
 import (
 	"net/url"
 	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Servers read one path in several ways. They undo escapes before or after they split it, take ";x" off a segment or
-// leave it, resolve dots or keep them, and take a backslash for a slash or not. A limit that goes by one reading is no
-// limit in front of a server that goes by another. So a pattern is held against every reading.
+// Servers read one path in several ways. They undo escapes before or after they split it, once or, with a proxy or a
+// program in front that has done so already, twice; they take ";x" off a segment or leave it, resolve dots or keep
+// them, and take a backslash for a slash or not. A limit that goes by one reading is no limit in front of a server
+// that goes by another. So a pattern is held against every reading.
 
 // A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and keeps
 // everything else as it is.
 type reading struct {
 	unescapeFirst bool // escapes are undone before the path is split: %2f is a slash
+	twice         bool // escapes are undone twice: %2541 is A
 	backslash     bool // a backslash is a slash
 	parameters    parameters
 	dots          dots
@@ -40,39 +44,111 @@ const (
 	dotsEnd
 )
 
-// maxRead is the longest path, in bytes, of which every reading is made. No program sends a longer one that is not
-// plain.
-const maxRead = 4 << 10
+// maxRead bounds the work of reading a path: its bytes, times the number of its readings. No program sends a path with
+// more, and a client could have weir work for it.
+const maxRead = 16 << 10
 
 // readings are the readings of a path, one after the other.
 type readings struct {
 	escaped string
-	plain   bool // all are the same
+	again   string // without escapes, if that has some once more: it is read as well, as if it were what was sent
+	behind  string // what follows //name, with the slash, for servers to which that is a host; it is read as well
+	plain   bool   // all are the same
 	present reading
 	done    bool
 
-	slashes, backslashes, semicolons bool // there are escaped slashes; there are any
+	ways
+}
+
+// ways are what readings of a path may differ in.
+type ways struct {
+	slashes                 bool // there are escaped ones
+	backslashes, semicolons bool // there are any
+	dotted                  bool // a segment begins with a dot
+}
+
+// or returns what readings of one of two paths may differ in.
+func (w ways) or(v ways) ways {
+	return ways{
+		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
+	}
+}
+
+// count returns how many readings there are.
+func (w ways) count() int {
+	n := 1
+	if w.dotted {
+		n *= int(dotsEnd)
+	}
+	if w.semicolons {
+		n *= int(parametersEnd)
+	}
+	if w.backslashes {
+		n *= 2
+	}
+	if w.slashes {
+		n *= 2
+	}
+	return n
 }
 
 func readingsOf(u *url.URL) readings {
-	escaped := u.EscapedPath()
+	rs := readingsOfText(u.EscapedPath(), u.Path)
+	if !rs.plain && spelling.HasEscapes(u.Path) {
+		rs.again = u.Path
+	}
+	rs.behind = behindHost(u.EscapedPath())
+	return rs
+}
+
+// behindHost returns the part of a path that begins with several slashes which is behind the first name; "" for any
+// other path. Programs that make a URL of the path and that of the server (new URL(path, base)) take the name for a
+// host.
+func behindHost(escaped string) string {
+	rest := strings.TrimLeft(escaped, "/")
+	if len(escaped)-len(rest) < 2 || rest == "" {
+		return ""
+	}
+	_, behind, _ := strings.Cut(rest, "/")
+	return "/" + behind
+}
+
+// readingsOfText returns the readings of a path that is sent in this form, and without escapes in that.
+func readingsOfText(escaped, plain string) readings {
 	return readings{
-		escaped:     strings.TrimPrefix(escaped, "/"),
-		plain:       isPlain(escaped),
-		slashes:     strings.Count(u.Path, "/") != strings.Count(escaped, "/"),
-		backslashes: strings.Contains(u.Path, `\`),
-		semicolons:  strings.Contains(u.Path, ";"),
+		escaped: strings.TrimPrefix(escaped, "/"),
+		plain:   isPlain(escaped),
+		ways: ways{
+			slashes:     strings.Count(plain, "/") != strings.Count(escaped, "/"),
+			backslashes: strings.Contains(plain, `\`),
+			semicolons:  strings.Contains(plain, ";"),
+			dotted:      strings.Contains(plain, "/.") || strings.Contains(plain, `\.`),
+		},
 	}
 }
 
 // isPlain reports whether every server reads an escaped path in the same way: it has no escapes, semicolons,
-// backslashes and dots as segments, and no empty segments but at the end.
+// backslashes and dots as segments or at the end of one, and no empty segments but at the end.
 func isPlain(escaped string) bool {
-	return !strings.ContainsAny(escaped, `%;\`) && !strings.Contains(escaped, "//") && !strings.Contains(escaped, "/.")
+	return !strings.ContainsAny(escaped, `%;\`) && !strings.Contains(escaped, "//") && !strings.Contains(escaped, "/.") &&
+		!strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, ".") && !strings.Contains(escaped, stream)
 }
 
-// tooLong reports whether the path is not read in every way because it is too long.
-func (rs *readings) tooLong() bool { return !rs.plain && len(rs.escaped) > maxRead }
+// tooLong reports whether the path is not read in every way, because that is too much work.
+func (rs *readings) tooLong() bool {
+	if rs.plain {
+		return false
+	}
+	n := rs.count()
+	if rs.again != "" {
+		twice := readingsOfText(rs.again, spelling.Unescape(rs.again)).ways
+		n += rs.or(twice).count() + twice.count()
+	}
+	if rs.behind != "" {
+		n += readingsOfText(rs.behind, spelling.Unescape(rs.behind)).count()
+	}
+	return n*len(rs.escaped) > maxRead
+}
 
 // next appends the segments of the next reading, without empty ones, to into; false after the last one.
 func (rs *readings) next(into []string) ([]string, bool) {
@@ -80,18 +156,43 @@ func (rs *readings) next(into []string) ([]string, bool) {
 		return nil, false
 	}
 	if rs.plain {
+		segments := withoutEmpty(appendSplit(into, rs.escaped))
 		rs.done = true
-		return withoutEmpty(appendSplit(into, rs.escaped)), true
+		if rs.behind != "" {
+			*rs = readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+		}
+		return segments, true
 	}
 	segments := rs.present.of(into, rs.escaped)
 	rs.advance()
+	switch {
+	case !rs.done:
+	case rs.again != "":
+		rs.readAgain()
+	case rs.behind != "":
+		*rs = readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+	}
 	return segments, true
+}
+
+// readAgain goes on to the readings of a path from which escapes are undone twice: in each segment, and before all
+// else.
+func (rs *readings) readAgain() {
+	once := rs.again
+	twice := readingsOfText(once, spelling.Unescape(once))
+	if !rs.present.twice {
+		rs.present, rs.done = reading{twice: true}, false
+		rs.ways = rs.or(twice.ways)
+		return
+	}
+	twice.behind = rs.behind
+	*rs = twice
 }
 
 // advance goes on to the next reading that may differ.
 func (rs *readings) advance() {
 	r := &rs.present
-	if r.dots++; r.dots < dotsEnd {
+	if r.dots++; rs.dotted && r.dots < dotsEnd {
 		return
 	}
 	r.dots = dotsKept
@@ -123,10 +224,10 @@ func (r reading) of(into []string, escaped string) []string {
 	case dotsKept, dotsAlways, dotsAlwaysMerged:
 	}
 	if r.unescapeFirst {
-		segments = appendSplit(segments[:0], unescape(strings.Join(segments, "/")))
+		segments = appendSplit(segments[:0], r.unescape(strings.Join(segments, "/")))
 	} else {
 		for i := range segments {
-			segments[i] = unescape(segments[i])
+			segments[i] = r.unescape(segments[i])
 		}
 	}
 	if r.parameters == parametersCutAlways {
@@ -144,10 +245,9 @@ func (r reading) of(into []string, escaped string) []string {
 
 var backslashes = strings.NewReplacer(`\`, "/", "%5c", "/", "%5C", "/")
 
-// unescape undoes the escapes. What is none stays: net/url has read the path.
-func unescape(s string) string {
-	if plain, err := url.PathUnescape(s); err == nil {
-		return plain
+func (r reading) unescape(s string) string {
+	if s = spelling.Unescape(s); r.twice {
+		return spelling.Unescape(s)
 	}
 	return s
 }
@@ -193,6 +293,17 @@ func resolve(segments []string) []string {
 		}
 	}
 	return kept
+}
+
+// KeyPath returns the path by which a bucket of the match's rule is chosen: the pattern that the request meets, if that
+// stands for one path, however the request has written it, or else that of [KeyPath].
+func (m *Match) KeyPath(u *url.URL) string {
+	for i := range m.Paths {
+		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], u) {
+			return p.only
+		}
+	}
+	return KeyPath(u, m.KeepCase)
 }
 
 // KeyPath returns the path that a bucket is chosen by: without escapes, parameters, double slashes, dots and a slash at
@@ -244,5 +355,10 @@ func oneKey(u *url.URL) (key string, ok bool) {
 func coarsest(segments []string) string {
 	segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
 	cutParameters(segments)
+	for i, segment := range segments {
+		if segment != "." && segment != ".." {
+			segments[i] = trimSegment(segment)
+		}
+	}
 	return strings.Join(resolve(withoutEmpty(segments)), "/")
 }

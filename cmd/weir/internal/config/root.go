@@ -21,6 +21,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		field{"listen", func(n *yaml.Node) { d.listeners(n, f) }},
 		field{"admin", func(n *yaml.Node) { f.Admin = d.admin(n) }},
 		field{"decide", func(n *yaml.Node) { f.Decide = d.decide(n) }},
+		field{"redis", func(n *yaml.Node) { f.Redis = d.redis(n) }},
 		field{"upstream", func(n *yaml.Node) { f.Upstream = d.upstream(n) }},
 		field{"routes", func(n *yaml.Node) { d.routes(n, f) }},
 		field{"trusted_proxies", func(n *yaml.Node) { d.trustedProxies(n, f) }},
@@ -40,10 +41,10 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	if seen == nil {
 		return
 	}
-	if _, ok := seen["rules"]; !ok {
+	if _, ok := seen["rules"]; !ok && !f.RedisAlone() {
 		d.fail(n, "no rules: want at least one under rules")
 	}
-	if len(f.Listen) == 0 && f.Decide == nil {
+	if len(f.Listen) == 0 && f.Decide == nil && (f.Redis == nil || seen["rules"] != nil) {
 		f.Listen = []Listener{{Address: defaultAddress}}
 	}
 	if d.proxied != nil && len(f.TrustedProxies) == 0 {
@@ -52,6 +53,8 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	d.checkAdmin(f, seen["admin"])
 	d.checkClientIP(f, seen["client_ip"])
 	d.checkDecide(f, seen["decide"])
+	d.checkInFlight(f)
+	d.checkRedis(f, seen["redis"])
 	d.checkStores(f)
 }
 

@@ -104,16 +104,18 @@ func (d *decoder) rules(n *yaml.Node, f *File) {
 	}
 	first := map[string]int{} // line of a name
 	d.list(n, "rules", func(n *yaml.Node) {
-		r, name := d.rule(n)
-		if r == nil {
-			return
+		r, beside, name := d.rule(n)
+		for _, r := range []*Rule{r, beside} {
+			if r == nil {
+				continue
+			}
+			if line, ok := first[r.Name]; ok && r.Name != "" {
+				d.fail(name, "name %s is there twice: the first is on line %d", quote(r.Name), line)
+			} else if name != nil {
+				first[r.Name] = name.Line
+			}
+			f.Rules = append(f.Rules, *r)
 		}
-		if line, ok := first[r.Name]; ok && r.Name != "" {
-			d.fail(name, "name %s is there twice: the first is on line %d", quote(r.Name), line)
-		} else if name != nil {
-			first[r.Name] = name.Line
-		}
-		f.Rules = append(f.Rules, *r)
 	})
 	if len(f.Rules) > MaxRules {
 		d.fail(n, "%d rules: want at most %d, because a request may match all of them", len(f.Rules), MaxRules)
@@ -123,7 +125,8 @@ func (d *decoder) rules(n *yaml.Node, f *File) {
 // most is the largest cost, of what a limit can be.
 const most = 1 << 32
 
-func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
+// rule reads a rule, and returns with it the one for its concurrency, if it has a rate, too.
+func (d *decoder) rule(n *yaml.Node) (_, beside *Rule, name *yaml.Node) {
 	r := NewRule("")
 	r.Line = n.Line
 	before := len(d.errors)
@@ -138,6 +141,7 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 		later("rate", &l.rate),
 		later("burst", &l.burst),
 		later("aligned", &l.aligned),
+		later("concurrency", &l.concurrency),
 		later("tiers", &tiers),
 		d.durationField("max_wait", time.Millisecond, maxWait, &r.MaxWait),
 		field{"cost", func(n *yaml.Node) { r.Cost = d.cost(n) }},
@@ -148,30 +152,41 @@ func (d *decoder) rule(n *yaml.Node) (_ *Rule, name *yaml.Node) {
 		field{"store", func(n *yaml.Node) { wish.at = n; d.yes(n, "store", &wish.want) }},
 	)
 	if seen == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if seen["name"] == nil {
 		d.fail(n, "a rule without name: it is what answers, metrics and reloads know the rule by")
 	}
-	if seen["rate"] == nil {
-		d.fail(n, "a rule without rate: write for example rate: 10/s")
+	if seen["rate"] == nil && seen["concurrency"] == nil {
+		d.fail(n, "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time")
 	}
 	d.limits(&r, &l, tiers)
 	d.checkWait(seen["max_wait"], &r)
+	if r.IsInFlight() && len(r.Refund) > 0 {
+		d.fail(seen["refund_status"], "refund_status: every request leaves when it is over, whatever its status: leave this out")
+	}
 	if len(d.errors) == before {
 		d.checkCost(seen["cost"], &r)
 	}
 	d.wishes = append(d.wishes, wish)
-	return &r, seen["name"]
+	if l.rate != nil && l.concurrency != nil && len(d.errors) == before {
+		if beside = d.inFlightBeside(&r, &l, tiers); beside != nil {
+			d.wishes = append(d.wishes, storeWish{rule: n})
+		}
+	}
+	return &r, beside, seen["name"]
 }
+
+// maxName is how long a name may be.
+const maxName = 64
 
 // name reads the name of a rule: it stands in header fields and metrics.
 func (d *decoder) name(n *yaml.Node) string {
 	s, ok := d.text(n, "name")
-	if ok && (s == "" || len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool {
+	if ok && (s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("-_.", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})) {
-		d.fail(n, "name: %s: want 1 to 64 letters, digits, - _ or .", quote(s))
+		d.fail(n, "name: %s: want 1 to %d letters, digits, - _ or .", quote(s), maxName)
 		return ""
 	}
 	return s

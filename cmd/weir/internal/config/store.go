@@ -27,7 +27,7 @@ type Store struct {
 
 	Partitions int
 	Mode       redislimit.Mode
-	Share      uint64 // of the limit that a machine admits with FailLocal, in percent; 0: one of Nodes parts
+	Share      uint64 // of the limit that a machine admits with FailShare, in percent; 0: one of Nodes parts
 	FullKeys   bool   // keys are not hashed
 	Secret     string // that they are hashed with; "" for none
 
@@ -125,7 +125,7 @@ type storeWish struct {
 	want     bool
 }
 
-var failurePolicies = []string{redislimit.FailLocal.String(), redislimit.FailClosed.String(), redislimit.FailOpen.String()}
+var failurePolicies = []string{redislimit.FailShare.String(), redislimit.FailClosed.String(), redislimit.FailOpen.String()}
 
 const exampleStore = "write for example redis://127.0.0.1:6379"
 
@@ -160,7 +160,7 @@ func (d *decoder) store(n *yaml.Node) *Store {
 	if (s.CA != "" || s.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
 		d.fail(n, "store: ca and certificate are of a store over TLS: want a url that begins with rediss://")
 	}
-	if seen["share"] != nil && s.OnLoss != redislimit.FailLocal {
+	if seen["share"] != nil && s.OnLoss != redislimit.FailShare {
 		d.fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
 	}
 	if seen != nil && seen["url"] == nil {
@@ -209,12 +209,12 @@ func (d *decoder) storePrefix(n *yaml.Node) string {
 func (d *decoder) onLoss(n *yaml.Node) redislimit.FailurePolicy {
 	word := failurePolicies[0]
 	choice(d, n, "on_loss", failurePolicies, &word)
-	for p := redislimit.FailLocal; p <= redislimit.FailOpen; p++ {
+	for p := redislimit.FailShare; p <= redislimit.FailOpen; p++ {
 		if p.String() == word {
 			return p
 		}
 	}
-	return redislimit.FailLocal // not after choice
+	return redislimit.FailShare // not after choice
 }
 
 // percent reads a part of the limit.
@@ -231,21 +231,23 @@ func (d *decoder) percent(n *yaml.Node) (percent uint64) {
 	return percent
 }
 
+var storeModes = []string{redislimit.Auto.String(), redislimit.Strict.String()}
+
 func (d *decoder) storeMode(n *yaml.Node) redislimit.Mode {
-	words := []string{redislimit.Auto.String(), redislimit.Strict.String()}
-	word := words[0]
-	choice(d, n, "mode", words, &word)
-	if word == words[1] {
+	word := storeModes[0]
+	choice(d, n, "mode", storeModes, &word)
+	if word == storeModes[1] {
 		return redislimit.Strict
 	}
 	return redislimit.Auto
 }
 
+var storedKeys = []string{"hashed", "full"}
+
 func (d *decoder) fullKeys(n *yaml.Node) bool {
-	words := []string{"hashed", "full"}
-	word := words[0]
-	choice(d, n, "keys", words, &word)
-	return word == words[1]
+	word := storedKeys[0]
+	choice(d, n, "keys", storedKeys, &word)
+	return word == storedKeys[1]
 }
 
 // storeSecret reads what keys are hashed with. It is not repeated.
@@ -295,6 +297,8 @@ func (r *Rule) local() string {
 		return "a rate of " + r.Constant.String() + " needs no store"
 	case r.MaxWait > 0:
 		return "tokens of a store cannot be waited for (max_wait)"
+	case r.IsInFlight():
+		return "what is in flight is counted on each machine"
 	case r.Policy.Algorithm() == engine.AlgorithmBatchRefill:
 		return "batches are not kept in a store"
 	case r.Overflow != engine.Evict:

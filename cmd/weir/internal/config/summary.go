@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 )
 
 // Describe writes what the file means: where it listens, where requests go, and every rule in
@@ -21,30 +22,42 @@ func (f *File) Describe(w io.Writer) error {
 	if f.Decide != nil {
 		fmt.Fprintf(&b, "decide    %s, for other proxies\n", f.Decide.Address)
 	}
+	if r := f.Redis; r != nil {
+		r.describe(&b)
+	}
 	for _, m := range f.Exempt {
 		fmt.Fprintf(&b, "exempt    %s\n", m)
 	}
 	for _, r := range f.Routes {
-		fmt.Fprintf(&b, "upstream  %s for %s\n", r.Upstream.URL, r.Match)
+		fmt.Fprintf(&b, "upstream  %s for %s\n", &r.Upstream, r.Match)
 	}
 	switch {
+	case f.RedisAlone():
 	case f.Upstream != nil:
-		fmt.Fprintf(&b, "upstream  %s\n", f.Upstream.URL)
+		fmt.Fprintf(&b, "upstream  %s\n", f.Upstream)
 	case f.Echo():
 		b.WriteString("upstream  the built-in echo\n")
 	default:
 		b.WriteString("upstream  none for other requests: they are answered 404\n")
 	}
-	fmt.Fprintf(&b, "client    %s\n", f.ClientIP.describe(len(f.TrustedProxies)))
+	if !f.RedisAlone() {
+		fmt.Fprintf(&b, "client    %s\n", f.ClientIP.describe(len(f.TrustedProxies)))
+	}
 	if s := f.Store; s != nil {
-		fmt.Fprintf(&b, "store     %s, %d %s; if it is lost: %v\n", s.Redacted(), s.Nodes, plural("node", s.Nodes),
+		fmt.Fprintf(&b, "store     %s, %d %s; if it is lost: %v\n", s.Redacted(), s.Nodes,
+			english.PluralWord(s.Nodes, "node", ""),
 			s.OnLoss)
 	}
 	if f.AmbiguousPaths == AmbiguousRefuse {
 		b.WriteString("paths     400 to what can be read in several ways\n")
 	}
-	fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
-	total := uint64(0)
+	if !f.RedisAlone() {
+		fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
+	}
+	total, err := f.Redis.Memory()
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		memory, err := r.Memory()
@@ -55,8 +68,8 @@ func (f *File) Describe(w io.Writer) error {
 		r.describe(&b, memory)
 	}
 	fmt.Fprintf(&b, "\n%d %s, about %s of memory when all keys are there\n", len(f.Rules),
-		plural("rule", len(f.Rules)), humanize.IBytes(total))
-	_, err := io.WriteString(w, b.String())
+		english.PluralWord(len(f.Rules), "rule", ""), humanize.IBytes(total))
+	_, err = io.WriteString(w, b.String())
 	return err
 }
 
@@ -67,7 +80,8 @@ func (c ClientIP) describe(proxies int) string {
 		if c.From == FromHeader {
 			source = "the header " + c.Header
 		}
-		from = fmt.Sprintf("%s of %d trusted %s, otherwise %s", source, proxies, plural("proxy", proxies), from)
+		from = fmt.Sprintf("%s of %d trusted %s, otherwise %s", source, proxies,
+			english.PluralWord(proxies, "proxy", ""), from)
 	}
 	if c.IPv4Prefix < 32 {
 		from += fmt.Sprintf("; IPv4 by /%d", c.IPv4Prefix)
@@ -130,6 +144,9 @@ func (m Match) String() string {
 	if m.KeepCase && len(paths) > 0 {
 		parts = append(parts, "upper and lower case as written")
 	}
+	if m.KeepType && len(paths) > 0 {
+		parts = append(parts, "extensions as written")
+	}
 	fields := func(what string, all []FieldMatch) {
 		for _, f := range all {
 			if len(f.Values) == 0 {
@@ -173,14 +190,4 @@ func when(yes bool, text string) string {
 		return text
 	}
 	return ""
-}
-
-func plural(noun string, n int) string {
-	switch {
-	case n == 1:
-		return noun
-	case strings.HasSuffix(noun, "y"):
-		return strings.TrimSuffix(noun, "y") + "ies"
-	}
-	return noun + "s"
 }

@@ -8,19 +8,24 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// upstream reads a URL, or a mapping with one.
+// upstream reads a URL, a list of them, or a mapping with them.
 func (d *decoder) upstream(n *yaml.Node) *Upstream {
-	u := &Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: time.Minute}
+	u := &Upstream{
+		ConnectTimeout: 10 * time.Second, ResponseTimeout: time.Minute, EjectAfter: 3, EjectFor: 10 * time.Second,
+	}
 	if target(n).Kind != yaml.MappingNode {
-		u.URL = d.url(n, "upstream")
+		d.targets(n, "upstream", u)
 		return u
 	}
 	seen := d.mapping(n, "upstream",
-		field{"url", func(n *yaml.Node) { u.URL = d.url(n, "url") }},
+		field{"url", func(n *yaml.Node) { d.targets(n, "url", u) }},
 		d.durationField("connect_timeout", time.Millisecond, longest, &u.ConnectTimeout),
 		d.durationField("response_timeout", 0, longest, &u.ResponseTimeout),
 		d.yesField("keep_host", &u.KeepHost),
 		d.yesField("h2c", &u.H2C),
+		field{"health", func(n *yaml.Node) { u.Health = d.health(n) }},
+		d.integerField("eject_after", 0, 1000, &u.EjectAfter),
+		d.durationField("eject_for", time.Millisecond, longest, &u.EjectFor),
 		field{"pass_headers", func(n *yaml.Node) {
 			d.list(n, "pass_headers", func(n *yaml.Node) { d.passHeader(n, &u.PassHeaders) })
 		}},
@@ -28,10 +33,63 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 	if seen != nil && seen["url"] == nil {
 		d.fail(n, "upstream: no url: write for example url: http://127.0.0.1:3000")
 	}
-	if u.H2C && u.URL != nil && u.URL.Scheme == "https" {
-		d.fail(seen["h2c"], "h2c: %s speaks HTTP/2 by TLS if it can: leave h2c out, or use http", u.URL)
+	for _, t := range u.Targets {
+		if u.H2C && t.URL.Scheme == "https" {
+			d.fail(seen["h2c"], "h2c: %s speaks HTTP/2 by TLS if it can: leave h2c out, or use http", t)
+		}
 	}
 	return u
+}
+
+// targets reads the URLs of the servers of an upstream.
+func (d *decoder) targets(n *yaml.Node, what string, u *Upstream) {
+	d.list(n, what, func(n *yaml.Node) {
+		t, ok := d.target(n, what)
+		if !ok {
+			return
+		}
+		if slices.ContainsFunc(u.Targets, func(other Target) bool { return other.String() == t.String() }) {
+			d.fail(n, "%s: %s is there twice", what, quote(t.String()))
+		}
+		u.Targets = append(u.Targets, t)
+	})
+}
+
+// target reads the base URL of a server, or unix:/path.
+func (d *decoder) target(n *yaml.Node, what string) (t Target, ok bool) {
+	if path, isSocket := SocketPath(target(n).Value); isSocket {
+		before := len(d.errors)
+		d.socketPath(n, what, path)
+		return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}, len(d.errors) == before
+	}
+	t.URL = d.url(n, what)
+	return t, t.URL != nil
+}
+
+// health reads a path, or a mapping with one.
+func (d *decoder) health(n *yaml.Node) *Health {
+	h := &Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Passes: 2, Fails: 3}
+	path := field{"path", func(n *yaml.Node) {
+		s, ok := d.text(n, "path")
+		if u, err := url.ParseRequestURI(s); ok && (err != nil || s[0] != '/' || u.Fragment != "") {
+			d.fail(n, "path: %s: want the path of a page that says whether the server is well, such as /healthz", quote(s))
+		}
+		h.Path = s
+	}}
+	if target(n).Kind != yaml.MappingNode {
+		path.read(n)
+		return h
+	}
+	seen := d.mapping(n, "health", path,
+		d.durationField("interval", time.Millisecond, longest, &h.Interval),
+		d.durationField("timeout", time.Millisecond, longest, &h.Timeout),
+		d.integerField("passes", 1, 100, &h.Passes),
+		d.integerField("fails", 1, 100, &h.Fails),
+	)
+	if seen != nil {
+		d.need(n, seen, "health: no %s: write for example path: /healthz", "path")
+	}
+	return h
 }
 
 // ownHeaders are the fields that weir writes itself, and those that end at each connection (RFC 9110, section 7.6.1).

@@ -16,21 +16,35 @@ func (f *File) Warnings() (all []string) {
 				"address it has, and has a new bucket for each", p, f.ClientIP.header()))
 		}
 	}
-	upstreams := make([]*url.URL, 0, len(f.Routes)+1)
+	upstreams := make([]*Upstream, 0, len(f.Routes)+1)
 	for i := range f.Routes {
-		upstreams = append(upstreams, f.Routes[i].Upstream.URL)
+		upstreams = append(upstreams, &f.Routes[i].Upstream)
 	}
 	if f.Upstream != nil {
-		upstreams = append(upstreams, f.Upstream.URL)
+		upstreams = append(upstreams, f.Upstream)
 	}
 	for _, u := range upstreams {
+		all = append(all, u.warnings(f)...)
+	}
+	return all
+}
+
+func (u *Upstream) warnings(f *File) (all []string) {
+	for _, t := range u.Targets {
 		for _, l := range f.Listen {
-			if sameServer(u, l.Address) {
-				all = append(all,
-					fmt.Sprintf("upstream: %s is where weir itself listens, at %s: requests would go round "+
-						"until they time out", u, l.Address))
+			if t.Socket != "" && "unix:"+t.Socket == l.Address || t.Socket == "" && sameServer(t.URL, l.Address) {
+				all = append(all, fmt.Sprintf("upstream: %s is where weir itself listens, at %s: requests would go round "+
+					"until they time out", t, l.Address))
 			}
 		}
+	}
+	if h := u.Health; h != nil && h.Timeout > h.Interval {
+		all = append(all, fmt.Sprintf("upstream: health: a check may take %v and begins every %v: the next one waits for "+
+			"the last", h.Timeout, h.Interval))
+	}
+	if len(u.Targets) > 1 && u.Health == nil && u.EjectAfter == 0 {
+		all = append(all, fmt.Sprintf("upstream: %s: without health and with eject_after: 0 a server that is down gets "+
+			"requests as ever", u))
 	}
 	return all
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/admin"
 )
 
 func TestWarnings(t *testing.T) {
@@ -44,5 +46,5 @@ func TestWarnings(t *testing.T) {
 func TestAdminAsAnAddress(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("admin: 127.0.0.1:9090\nrules: [{name: a, rate: 1/s}]"))
 	require.NoError(t, err)
-	assert.Equal(t, &Admin{Address: "127.0.0.1:9090", Keys: KeysHashed}, f.Admin)
+	assert.Equal(t, &Admin{Address: "127.0.0.1:9090", Keys: admin.KeysHashed}, f.Admin)
 }

@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/engine"
@@ -24,7 +26,7 @@ func FormOf(a engine.Algorithm) Form {
 		return Form{Whole: true, Aligned: true}
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
 		return Form{Whole: true}
-	case engine.NoAlgorithm:
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
 	return Form{}
 }
@@ -43,10 +45,26 @@ func Name(a engine.Algorithm) string {
 	return string(text)
 }
 
-// Names returns the names of all algorithms.
-func Names() []string { return names(engine.Algorithms()) }
+// A Rated is an algorithm that has a rate, as a flag: any but that of limits in flight.
+type Rated struct{ engine.Algorithm }
 
-// List returns the names of all algorithms, as a list in a sentence.
+// UnmarshalText reads one of [Names]. Any other text is an error that lists them.
+func (r *Rated) UnmarshalText(text []byte) error {
+	if !slices.Contains(Names(), string(text)) {
+		return fmt.Errorf("algorithm %q: want %s", text, List())
+	}
+	return r.Algorithm.UnmarshalText(text)
+}
+
+// RatedAlgorithms returns all algorithms that have a rate.
+func RatedAlgorithms() []engine.Algorithm {
+	return slices.DeleteFunc(engine.Algorithms(), func(a engine.Algorithm) bool { return a == engine.AlgorithmConcurrency })
+}
+
+// Names returns the names of all algorithms that have a rate.
+func Names() []string { return names(RatedAlgorithms()) }
+
+// List returns the names of all algorithms that have a rate, as a list in a sentence.
 func List() string { return sentence(Names(), "or") }
 
 // Compared returns the names of those that a comparison runs, as a list in a sentence.

@@ -9,16 +9,16 @@ import (
 
 // Flags are the command line's. NoAlgorithm and a nil pointer are where nothing was said.
 type Flags struct {
-	Algorithm engine.Algorithm `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
-	Limit     engine.Rate      `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
-	Burst     *uint64          `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: as many as --limit gives in its period, 100 of 100/s). A window has none."`
-	Aligned   bool             `help:"Begin fixed windows at the multiples of their length (UTC) instead of with a key's first request."`
-	MaxKeys   int              `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit); beyond that the key nearest to idle is forgotten (default: ${default})."`
+	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
+	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
+	Burst     *uint64     `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: as many as --limit gives in its period, 100 of 100/s). A window has none."`
+	Aligned   bool        `help:"Begin fixed windows at the multiples of their length (UTC) instead of with a key's first request."`
+	MaxKeys   int         `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit); beyond that the key nearest to idle is forgotten (default: ${default})."`
 }
 
 // Policy returns the policy that the flags ask for.
 func (f *Flags) Policy() (engine.Policy, error) {
-	n := Numbers{Algorithm: f.Algorithm, Rate: f.Limit, Burst: f.Burst, Aligned: f.Aligned}
+	n := Numbers{Algorithm: f.Algorithm.Algorithm, Rate: f.Limit, Burst: f.Burst, Aligned: f.Aligned}
 	if n.Algorithm == engine.NoAlgorithm {
 		n.Algorithm = engine.AlgorithmTokenBucket
 	}
@@ -61,8 +61,8 @@ type Comparison struct {
 // bucket that gives as much back in a window's time and holds as much.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
-	case f.Algorithm != engine.NoAlgorithm:
-		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", Name(f.Algorithm), Compared())
+	case f.Algorithm != Rated{}:
+		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", Name(f.Algorithm.Algorithm), Compared())
 	case f.Burst != nil:
 		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what "+
 			"--limit says: leave it out", *f.Burst)
@@ -78,9 +78,9 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns the engine for a policy. The caller closes it.
-func (f *Flags) Limiter(policy engine.Policy, options ...engine.Option) (*engine.Limiter, error) {
-	limiter, err := engine.New(policy, append(options, engine.MaxKeys(f.MaxKeys))...)
+// Limiter returns the engine for a policy, with room for as many keys as the flags say or fewer. The caller closes it.
+func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
+	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
 	if err != nil {
 		return nil, misuse{err}
 	}

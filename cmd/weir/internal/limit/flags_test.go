@@ -44,7 +44,7 @@ func TestPolicyOfTheFlags(t *testing.T) {
 		got, err := f.Policy()
 		require.NoError(t, err, args)
 		assert.Equal(t, want, got, args)
-		limiter, err := f.Limiter(got, engine.MaxKeys(100))
+		limiter, err := f.Limiter(got, 100)
 		require.NoError(t, err, args)
 		limiter.Close()
 	}
@@ -52,10 +52,10 @@ func TestPolicyOfTheFlags(t *testing.T) {
 
 func TestEveryAlgorithmIsKnownByItsName(t *testing.T) {
 	assert.Equal(t, "token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", List())
-	for _, a := range engine.Algorithms() {
+	for _, a := range RatedAlgorithms() {
 		f, err := parse(t, "--algorithm "+Name(a))
 		require.NoError(t, err)
-		assert.Equal(t, a, f.Algorithm)
+		assert.Equal(t, a, f.Algorithm.Algorithm)
 		p, err := f.Policy()
 		require.NoError(t, err)
 		assert.Equal(t, a, p.Algorithm())
@@ -139,7 +139,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	}
 	f, err := parse(t, "--max-keys 0")
 	require.NoError(t, err)
-	_, err = f.Limiter(engine.FixedWindow(1, time.Second))
+	_, err = f.Limiter(engine.FixedWindow(1, time.Second), 1)
 	require.ErrorContains(t, err, "MaxKeys(0)")
 	assertMisuse(t, err)
 }

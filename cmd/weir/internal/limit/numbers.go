@@ -39,7 +39,7 @@ func (n Numbers) Policy() engine.Policy {
 		return engine.SlidingWindow(tokens, period)
 	case engine.AlgorithmSlidingLog:
 		return engine.SlidingLog(tokens, period)
-	case engine.NoAlgorithm:
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
 	return engine.Policy{}
 }

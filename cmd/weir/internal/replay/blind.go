@@ -16,6 +16,9 @@ type logged struct {
 
 // blind says why a rule cannot be judged from the log; "" if it can.
 func (l *logged) blind(r *rules.Rule) string {
+	if r.IsInFlight() {
+		return "a log does not say which requests were in flight at one time"
+	}
 	reads := r.Reads()
 	for _, use := range []struct {
 		of              []config.Source

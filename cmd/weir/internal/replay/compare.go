@@ -41,26 +41,28 @@ type Compared struct {
 // each key got through in the last window. A policy for which there is no limiter is left
 // out, and the result says so; if there is none for any, the first error is returned.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
-	r, err := newRun(byAddress(), c.Window)
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	var leftOut []LeftOut
-	for _, p := range c.Policies {
-		if err := r.add(p, newLimiter); err != nil {
-			leftOut = append(leftOut, LeftOut{p, err})
+	return withRoom(log, func(room int) (*Comparison, error) {
+		r, err := newRun(byAddress(), room, c.Window)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if len(r.trials) == 0 {
-		return nil, leftOut[0].Reason
-	}
-	if err := r.read(log, r.take); err != nil {
-		return nil, err
-	}
-	result := r.compare(c)
-	result.LeftOut = leftOut
-	return result, nil
+		defer r.close()
+		var leftOut []LeftOut
+		for _, p := range c.Policies {
+			if err := r.add(p, newLimiter); err != nil {
+				leftOut = append(leftOut, LeftOut{p, err})
+			}
+		}
+		if len(r.trials) == 0 {
+			return nil, leftOut[0].Reason
+		}
+		if err := r.read(log, r.take); err != nil {
+			return nil, err
+		}
+		result := r.compare(c)
+		result.LeftOut = leftOut
+		return result, nil
+	})
 }
 
 // compare fills in what is known only at the end.
@@ -74,7 +76,7 @@ func (r *run) compare(of *limit.Comparison) *Comparison {
 		c.Outcomes = append(c.Outcomes, Compared{
 			Outcome:     r.outcome(i),
 			WorstExcess: most - of.Limit,
-			BytesPerKey: float64(r.trials[i].limiter.Stats().Bytes) / float64(of.MaxKeys),
+			BytesPerKey: float64(r.trials[i].limiter.Stats().Bytes) / float64(min(r.room, of.MaxKeys)),
 		})
 	}
 	return c

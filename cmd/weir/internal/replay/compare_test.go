@@ -92,7 +92,7 @@ type known struct {
 
 func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window time.Duration, all []contestant) {
 	t.Helper()
-	r, err := newRun(byAddress(), window)
+	r, err := newRun(byAddress(), allRoom, window)
 	require.NoError(t, err)
 	defer r.close()
 	models := make([]known, len(all))
@@ -101,13 +101,13 @@ func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window 
 		models[i] = known{models: map[string]model{}, times: map[string][]int64{}, stopped: map[string]bool{}}
 	}
 	request := 0
-	require.NoError(t, r.read(log, func(e *accesslog.Entry, now time.Time) {
+	require.NoError(t, r.read(log, func(e *accesslog.Entry, now time.Time) error {
 		request++
 		before := make([]uint64, len(all))
 		for i := range all {
 			before[i] = r.trials[i].outcome.Allowed
 		}
-		r.take(e, now)
+		require.NoError(t, r.take(e, now))
 		host := string(e.Client)
 		for i, c := range all {
 			k := &models[i]
@@ -126,6 +126,7 @@ func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window 
 				t.Fatalf("%v: request %d of %s at %v: allowed %v, want %v", c.policy, request, host, now, got, want)
 			}
 		}
+		return nil
 	}))
 	got := r.compare(&limit.Comparison{Limit: limitTo, Window: window, MaxKeys: maxKeys})
 	for i, c := range all {
@@ -147,8 +148,8 @@ func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window 
 // maxKeys has room for all keys of the log.
 const maxKeys = 10_000
 
-func newLimiter(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
-	return engine.New(p, append(more, engine.MaxKeys(maxKeys))...)
+func newLimiter(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
+	return engine.New(p, append(more, engine.MaxKeys(min(room, maxKeys)))...)
 }
 
 // compare runs a log through policies at a limit.
@@ -225,7 +226,7 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 	}
 	c := &limit.Comparison{Policies: []engine.Policy{engine.FixedWindow(1, time.Minute)}, Limit: 1,
 		Window: time.Minute, MaxKeys: 1}
-	got, err := Compare(c, func(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
+	got, err := Compare(c, func(p engine.Policy, _ int, more ...engine.Option) (*engine.Limiter, error) {
 		return engine.New(p, append(more, engine.MaxKeys(1))...)
 	}, accesslog.NewLog(strings.NewReader(log.String())))
 	require.NoError(t, err)

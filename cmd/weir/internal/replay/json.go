@@ -27,7 +27,9 @@ type jsonKey struct {
 // refused keys in the report's order; the list is [], never null, if there are
 // none.
 func (r *Report) WriteJSON(w io.Writer) error {
-	out := jsonReport{r.Policy.String(), r.Format, r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys)}
+	out := jsonReport{
+		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys),
+	}
 	return json.NewEncoder(w).Encode(out)
 }
 

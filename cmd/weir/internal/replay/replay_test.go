@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -20,8 +21,8 @@ import (
 // replay runs log through a limiter of its own.
 func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options ...engine.Option) (*Report, error) {
 	t.Helper()
-	return Run(engine.TokenBucket(rate, burst), func(p engine.Policy, more ...engine.Option) (*engine.Limiter, error) {
-		return engine.New(p, append(more, options...)...)
+	return Run(engine.TokenBucket(rate, burst), func(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
+		return engine.New(p, slices.Concat(more, []engine.Option{engine.MaxKeys(min(room, engine.DefaultMaxKeys))}, options)...)
 	}, accesslog.NewLog(log))
 }
 

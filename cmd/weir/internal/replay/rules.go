@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
+	"github.com/weir-go/weir/cmd/weir/internal/trace"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
@@ -37,22 +39,17 @@ type RuleReport struct {
 	Elsewhere uint64
 	Keys      uint64
 	Series    Series
-	Trace     Trace // if asked for
+	Trace     *trace.Trace // of the requests that it counts; nil if it was not asked for
 }
 
-// A Trace is the requests that a rule counts, in order.
-type Trace struct {
-	Keys     int // different ones
-	Requests []Traced
-}
-
-// Traced is one request of a Trace: 24 bytes.
-type Traced struct {
-	UnixNano int64
-	Cost     uint64
-	Key      uint32 // from 0
-	Tier     uint8
-	Refund   bool // its answer gives the tokens back
+// Close lets go of what is kept of the requests.
+func (r *RulesReport) Close() (err error) {
+	for i := range r.Rules {
+		if t := r.Rules[i].Trace; t != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}
+	return err
 }
 
 // RulesOptions says how a rule file is replayed.
@@ -68,33 +65,40 @@ type RulesOptions struct {
 // Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
 // that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
 func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
-	run, err := newRun(f, 0)
+	return withRoom(log, func(room int) (*RulesReport, error) { return replayRules(f, room, options, log) })
+}
+
+func replayRules(f *config.File, room int, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
+	run, err := newRun(f, room, 0)
 	if err != nil {
 		return nil, err
 	}
-	r := &rulesRun{run: run, options: options, judged: map[string]*tally{}}
-	defer r.closeAll()
+	defer run.close()
 	fields, err := log.Fields()
 	if err != nil {
 		return nil, err
 	}
+	r := &rulesRun{run: run, options: options, requests: newRequests(options.Host), judged: map[string]*tally{}}
 	if err := r.compile(f, &logged{fields, options.Host}); err != nil {
 		return nil, err
 	}
-	if err := r.read(log, r.request); err != nil {
-		return nil, err
+	err = r.read(log, r.request)
+	result := r.result()
+	if err != nil {
+		return nil, errors.Join(err, result.Close())
 	}
-	return r.result(), nil
+	return result, nil
 }
 
 // A rulesRun is a log on its way through the rules.
 type rulesRun struct {
 	*run
-	options RulesOptions
-	report  RulesReport
-	tallies []*tally // of all rules, in their order
-	judged  map[string]*tally
-	limits  *httplimit.Middleware // of the judged ones; nil if there are none
+	options  RulesOptions
+	requests *requests
+	report   RulesReport
+	tallies  []*tally // of all rules, in their order
+	judged   map[string]*tally
+	limits   *httplimit.Middleware // of the judged ones; nil if there are none
 }
 
 // A tally is what became of the requests that a rule counts.
@@ -118,8 +122,11 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 	if err != nil {
 		return err
 	}
+	r.requests.need(rules.ExemptReads(f)...)
 	var limits []httplimit.Limit
 	for _, rule := range all {
+		reads := rule.Reads()
+		r.requests.need(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Cost)...)
 		t := &tally{
 			rule:  rule,
 			limit: rule.Limit(),
@@ -131,10 +138,15 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 		if t.report.Blind != "" {
 			continue
 		}
+		if r.options.Trace {
+			t.report.Trace = &trace.Trace{}
+		}
 		t.report.Notes = append(l.notes(rule), l.exemptNotes(f)...)
-		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now)); err != nil {
+		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now),
+			engine.MaxKeys(min(rule.MaxKeys, r.room))); err != nil {
 			return err
 		}
+		r.limiters = append(r.limiters, t.limit.Limiter)
 		r.judged[rule.Name] = t
 		limits = append(limits, t.limit)
 	}
@@ -149,36 +161,33 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 	return err
 }
 
-func (r *rulesRun) closeAll() {
-	for _, t := range r.judged {
-		_ = t.limit.Limiter.Close() // always nil
-	}
-}
-
 // request takes one request through the rules that match it.
-func (r *rulesRun) request(e *accesslog.Entry, now time.Time) {
-	request, ok := requestOf(e, r.options.Host)
+func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
+	request, ok := r.requests.of(e)
 	if !ok {
 		r.report.NotHTTP++
 		r.report.Series.add(now, false)
-		return
+		return nil
 	}
 	var result httplimit.Result // of no rule
 	if r.limits != nil {
 		result = r.limits.Decide(request)
 	}
 	for i := range result.Len() {
-		r.count(request, result.Check(i), result.Allowed(), e.Status, now)
+		if err := r.count(request, result.Check(i), result.Allowed(), e.Status, now); err != nil {
+			return err
+		}
 	}
-	result.Settle(request, e.Status)
+	result.Finish(request, e.Status)
 	if !result.Allowed() {
 		r.report.Refused++
 	}
 	r.report.Series.add(now, !result.Allowed())
+	return nil
 }
 
 // count notes what a rule did to a request, and whether the request was allowed by all.
-func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) {
+func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) error {
 	t := r.judged[check.Limit]
 	c := t.client(request, check, r.clients.ip)
 	t.report.Matched++
@@ -194,11 +203,13 @@ func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed b
 		t.report.Allowed++
 	}
 	t.report.Series.add(now, refused)
-	if r.options.Trace {
+	if t.report.Trace != nil {
 		refund := t.limit.Refund != nil && t.limit.Refund(request, status)
-		t.report.Trace.Requests = append(t.report.Trace.Requests,
-			Traced{now.UnixNano(), check.N, c.number, uint8(check.Tier), refund})
+		return t.report.Trace.Add(trace.Request{
+			UnixNano: now.UnixNano(), Cost: check.N, Key: c.number, Tier: uint8(check.Tier), Refund: refund,
+		})
 	}
+	return nil
 }
 
 // client returns the client that the request is charged to. A key in another tier is the same client.
@@ -221,7 +232,7 @@ func (r *rulesRun) result() *RulesReport {
 			stats := t.limit.Limiter.Stats()
 			o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
 		}
-		o.Keys, o.Trace.Keys = uint64(len(t.clients)), len(t.clients)
+		o.Keys = uint64(len(t.clients))
 		for _, c := range t.clients {
 			if c.refused > 0 {
 				o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, c.refused})

@@ -85,6 +85,7 @@ func TestWhatALogCannotTell(t *testing.T) {
 - {name: cookie, rate: 1/h, key: cookie:sid or none}
 - {name: tiers, rate: 1/h, burst: 5, tiers: {header: X-Plan, values: {b: {burst: 9}}}, cost: {header: X-Cost, default: 2, max: 3}}
 - {name: bot, rate: 1/h, key: header:User-Agent, match: {header: {Referer: "*"}}}
+- {name: slow, concurrency: 3}
 `
 	log := logLine("h", 0, "GET / HTTP/1.1", "200")
 	r := runRules(t, rules, log, RulesOptions{})
@@ -102,6 +103,7 @@ func TestWhatALogCannotTell(t *testing.T) {
 		"everybody is in the rule's own tier: the log does not hold X-Plan",
 		"every request costs 2: the log does not hold X-Cost",
 		"token bucket 1/h burst 1, by header:User-Agent or ip, for any header Referer",
+		"cannot be judged from this log: a log does not say which requests were in flight at one time",
 	}, remarks)
 	assert.Equal(t, uint64(1), r.Rules[5].Matched)
 	assert.Equal(t, uint64(0), r.Rules[6].Matched, "its referer is -")
@@ -213,7 +215,8 @@ func TestRulesAgainstTheirDefinition(t *testing.T) {
 		assert.Equal(t, want.refused, got.Refused, got.Rule.Name)
 		assert.Equal(t, uint64(len(want.buckets)), got.Keys, got.Rule.Name)
 		assert.Positive(t, got.Refused, "%s: a rule that refuses nobody shows nothing", got.Rule.Name)
-		assert.Len(t, got.Trace.Requests, int(want.matched))
+		assert.Equal(t, want.matched, got.Trace.Requests)
+		assert.Equal(t, len(want.buckets), got.Trace.Keys)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/number"
@@ -27,6 +28,7 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"span":   span,
 	"series": series,
 	"rows":   rows,
+	"plain":  plain,
 	"curve":  curve,
 	"across": func(c *suggest.Curve) string { return "lowest rate, by " + across(c) },
 	"near":   near,
@@ -79,6 +81,11 @@ func span(from, to time.Time) string {
 		return d.String()
 	}
 	return fmt.Sprintf("%d days %v", d/day, d%day)
+}
+
+// plain writes a length of time without the zeros of its smaller units.
+func plain(d time.Duration) string {
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
 // chartHeight is that of a field, in pixels.

@@ -7,18 +7,19 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // partKey returns the key of one part of a rule's key: that of the first source that a request has.
-func partKey(sources config.KeyPart, client httplimit.KeyFunc, keepCase bool) (key httplimit.KeyFunc, err error) {
+func partKey(sources config.KeyPart, client httplimit.KeyFunc, m *config.Match) (key httplimit.KeyFunc, err error) {
 	// From the last source to the first: each is what the one before falls back to.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
-		key, err = sourceKey(sources[i], client, keepCase, key)
+		key, err = sourceKey(sources[i], client, m, key)
 	}
 	return key, err
 }
 
-func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool,
+func sourceKey(s config.Source, client httplimit.KeyFunc, m *config.Match,
 	fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
 	switch s.Kind {
 	case config.SourceHeader:
@@ -31,13 +32,13 @@ func sourceKey(s config.Source, client httplimit.KeyFunc, keepCase bool,
 		return client, nil
 	case config.SourcePath:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-			return h.Key(config.KeyPath(r.URL, keepCase)), true
+			return h.Key(m.KeyPath(r.URL)), true
 		}, nil
 	case config.SourceMethod:
 		return httplimit.Method, nil
 	case config.SourceHost:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-			return h.Key(config.BareHost(r.Host)), true
+			return h.Key(spelling.Host(r.Host)), true
 		}, nil
 	case config.SourceGlobal:
 		return httplimit.Everyone, nil

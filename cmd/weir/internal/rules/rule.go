@@ -33,7 +33,7 @@ func Compile(f *config.File, client Client) ([]*Rule, error) {
 	for i := range f.Rules {
 		rule := &Rule{Rule: &f.Rules[i], client: client.Addr}
 		for _, sources := range rule.Key {
-			part, err := partKey(sources, client.Key, rule.Match.KeepCase)
+			part, err := partKey(sources, client.Key, &rule.Match)
 			if err != nil {
 				return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
 			}

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/admin"
 )
 
 // observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
@@ -31,6 +31,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 		Reloads: func() admin.Reload { return *s.reloaded.Load() },
 
 		Requests:   s.traffic.forPage,
+		Upstreams:  s.shownUpstreams,
 		Collectors: s.collectors(),
 	})
 	return a, true, err
@@ -55,18 +56,18 @@ func (g *generation) shownRules() []admin.Rule {
 		}
 		if rule.Store != nil {
 			shown[i].Stored = g.stored[rule.Name].value
-			shown[i].Text = func(parts []string) string {
+			shown[i].Buckets = admin.Stored(shown[i].Stored, func(parts []string) string {
 				text, _ := key.Text(rule.Typed(parts))
 				return text
-			}
+			})
 			continue
 		}
 		limiter := g.limiters[rule.Name].value
 		shown[i].Limiter = limiter
-		shown[i].Key = func(parts []string) engine.Key {
+		shown[i].Buckets = admin.Local(limiter, func(parts []string) engine.Key {
 			k, _ := key(httplimit.HasherOf(limiter), rule.Typed(parts))
 			return k
-		}
+		})
 	}
 	return shown
 }

@@ -73,7 +73,8 @@ func (read *fieldsRead) check(r *http.Request) error {
 	}
 	for _, name := range read.cookies {
 		if _, ok := httplimit.CookieValue(r, name); !ok {
-			return fmt.Errorf("the cookie %s is there twice, with different values", name)
+			return fmt.Errorf("the cookie %s is there twice, with different values, or its value has a comma or a blank "+
+				"outside of quotes", name)
 		}
 	}
 	for _, name := range read.query {

@@ -13,14 +13,19 @@ import (
 
 // A budget divides the files that the process may have open. A connection is a file, to a client or to an upstream.
 //
-//   - reserve is for all else: listeners, the rule file, the administrator's connections, those of other proxies that
-//     ask, and the store's. So the administrator can look at a server that is full.
-//   - Clients get half of the rest, unless the rule file says max_connections.
+//   - reserve is for all else: listeners, the rule file, the store's connections, and the administrator's, which get
+//     half of it. So the administrator can look at a server that is full, and nobody fills the server through that
+//     listener.
+//   - Clients get half of the rest, unless the rule file says max_connections. Other proxies that ask for decisions
+//     get as many, and so do clients of Redis; where there are listeners for several of them each gets a part of it.
 //   - Upstreams get what is left. Over HTTP/2 one client can have many requests under way, a connection to an upstream
 //     each.
 type budget struct {
-	clients   int64 // connections; 0 for no bound
-	upstreams int64 // connections; 0 for no bound
+	clients        int64 // connections; 0 for no bound
+	decisions      int64 // the same of proxies that ask
+	redis          int64 // and of clients of Redis
+	upstreams      int64 // connections; 0 for no bound
+	administrators int64
 }
 
 const (
@@ -29,19 +34,41 @@ const (
 )
 
 // newBudget divides so many files, 0 for no bound.
-func newBudget(files uint64, s *config.Server) budget {
-	most := int64(s.MaxConnections)
+func newBudget(files uint64, f *config.File) budget {
+	most := int64(f.Server.MaxConnections)
+	b := budget{administrators: maxReserve / 2}
 	if files == 0 {
-		return budget{clients: max(most, 0)}
+		b.divide(max(most, 0), f)
+		return b
 	}
-	rest := max(int64(files)-min(max(int64(files)/8, minReserve), maxReserve), 2)
+	reserve := min(max(int64(files)/8, minReserve), maxReserve)
+	b.administrators = reserve / 2
+	rest := max(int64(files)-reserve, 2)
 	if most == config.ByOpenFiles {
 		most = rest / 2
 	}
-	if most == 0 { // no bound: upstreams cannot know what clients leave
-		return budget{upstreams: rest}
+	b.divide(most, f)
+	b.upstreams = rest // without a bound of clients, upstreams cannot know what those leave
+	if most > 0 {
+		b.upstreams = max(rest-most, 1)
 	}
-	return budget{clients: most, upstreams: max(rest-most, 1)}
+	return b
+}
+
+// divide gives connections to clients, to proxies that ask, and to clients of Redis.
+func (b *budget) divide(most int64, f *config.File) {
+	b.clients, b.decisions, b.redis = most, most, most
+	parts := int64(0)
+	for _, is := range []bool{len(f.Listen) > 0, f.Decide != nil, f.Redis != nil} {
+		if is {
+			parts++
+		}
+	}
+	if parts < 2 || most < parts {
+		return
+	}
+	b.decisions, b.redis = most/parts, most/parts
+	b.clients = most - (parts-1)*(most/parts)
 }
 
 // warn says that more connections are allowed than there can be.
@@ -98,6 +125,9 @@ type upstreamConn struct {
 
 // ReadFrom is for io.Copy, and as quick as that of the connection.
 func (c *upstreamConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
+
+// CloseWrite ends one direction, as either end of a WebSocket may.
+func (c *upstreamConn) CloseWrite() error { return c.Conn.(streamConn).CloseWrite() }
 
 // Close implements [net.Conn].
 func (c *upstreamConn) Close() error {

@@ -16,19 +16,25 @@ func TestBudgets(t *testing.T) {
 		maxConnections int
 		want           budget
 	}{
-		{0, config.ByOpenFiles, budget{}},
-		{0, 100, budget{clients: 100}},
-		{256, config.ByOpenFiles, budget{112, 112}},
-		{1024, config.ByOpenFiles, budget{448, 448}},
-		{20_300, config.ByOpenFiles, budget{10_022, 10_022}},
-		{1_048_576, config.ByOpenFiles, budget{524_160, 524_160}},
-		{1024, 800, budget{800, 96}},
-		{1024, 10_000, budget{10_000, 1}},
-		{1024, 0, budget{0, 896}},
-		{8, config.ByOpenFiles, budget{1, 1}},
+		{0, config.ByOpenFiles, budget{administrators: 128}},
+		{0, 100, budget{100, 100, 100, 0, 128}},
+		{256, config.ByOpenFiles, budget{112, 112, 112, 112, 16}},
+		{1024, config.ByOpenFiles, budget{448, 448, 448, 448, 64}},
+		{20_300, config.ByOpenFiles, budget{10_022, 10_022, 10_022, 10_022, 128}},
+		{1_048_576, config.ByOpenFiles, budget{524_160, 524_160, 524_160, 524_160, 128}},
+		{1024, 800, budget{800, 800, 800, 96, 64}},
+		{1024, 10_000, budget{10_000, 10_000, 10_000, 1, 64}},
+		{1024, 0, budget{0, 0, 0, 896, 64}},
+		{8, config.ByOpenFiles, budget{1, 1, 1, 1, 16}},
 	} {
-		assert.Equal(t, c.want, newBudget(c.files, &config.Server{MaxConnections: c.maxConnections}), "%+v", c)
+		f := &config.File{Server: config.Server{MaxConnections: c.maxConnections}, Listen: make([]config.Listener, 1)}
+		assert.Equal(t, c.want, newBudget(c.files, f), "%+v", c)
 	}
+	both := &config.File{Listen: make([]config.Listener, 1), Decide: &config.Decide{}}
+	both.Server.MaxConnections = 801
+	assert.Equal(t, budget{401, 400, 400, 95, 64}, newBudget(1024, both))
+	both.Redis = &config.Redis{}
+	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 
 // TestUpstreamConnectionsAreBounded: idle connections to one upstream make room for those to another, and when all are
@@ -67,5 +73,5 @@ func TestALimitOfOpenFilesThatIsTooLow(t *testing.T) {
 	assert.Contains(t, s.log.String(), "the limit of open files is too low for so many connections")
 	s = start(t, one)
 	assert.NotContains(t, s.log.String(), "the limit of open files is too low")
-	assert.Positive(t, s.connections.most.Load())
+	assert.Positive(t, s.connections[clients].most.Load())
 }

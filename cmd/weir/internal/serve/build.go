@@ -3,12 +3,13 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"time"
 
-	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/admin"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -22,6 +23,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 		limiters:   map[string]*refcounted[*engine.Limiter]{},
 		stored:     map[string]*refcounted[*redislimit.Limiter]{},
 		transports: map[transportKey]*refcounted[*http.Transport]{},
+		pools:      map[poolKey]*refcounted[*pool]{},
 	}
 	if before.handler != nil {
 		g.number = before.number + 1
@@ -36,6 +38,9 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 		}
 	}()
 	if err := s.openStore(g, before); err != nil {
+		return nil, err
+	}
+	if err := s.openRedis(g, before, changes); err != nil {
 		return nil, err
 	}
 	for i := range file.Rules {
@@ -60,11 +65,13 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 		return nil, err
 	}
 	g.requests = newRequestLog(file, g.ip, s.config.Log)
-	if g.limits, err = s.middleware(g, a); err != nil {
-		return nil, err
+	if !file.RedisAlone() { // nothing comes over HTTP then
+		if g.limits, err = s.middleware(g, a); err != nil {
+			return nil, err
+		}
+		g.read = newFieldsRead(file, g.rules)
+		g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
 	}
-	g.read = newFieldsRead(file, g.rules)
-	g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
 	g.shown = g.shownRules()
 	g.users.Store(1)
 	s.generations.Add(1)
@@ -166,7 +173,27 @@ func (s *Server) routes(g, before *generation) *routes {
 }
 
 func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
-	key := transportOf(u)
+	key := poolOf(u)
+	members := make([]*member, len(u.Targets))
+	for i, t := range u.Targets { // also for a pool that there is: the generation holds its connections
+		name := t.String()
+		members[i] = &member{
+			Target: t, name: name, transport: s.transport(g, before, transportOf(u, t)),
+			seconds: s.traffic.header.WithLabelValues(name),
+		}
+	}
+	if g.pools[key] == nil {
+		if p := before.pools[key]; p != nil {
+			g.pools[key] = p.acquire()
+		} else {
+			g.pools[key] = newRefcounted(newPool(u, members, s.now, s.config.Log), (*pool).close)
+		}
+	}
+	return newProxy(u, g.pools[key].value, g.file, g.ip, s.traffic, s.config.Log)
+}
+
+// transport returns the connections to a server: the present ones, or new ones.
+func (s *Server) transport(g, before *generation, key transportKey) *http.Transport {
 	if g.transports[key] == nil {
 		if t := before.transports[key]; t != nil {
 			g.transports[key] = t.acquire()
@@ -174,5 +201,13 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 			g.transports[key] = newRefcounted(key.newTransport(&s.upstreams), (*http.Transport).CloseIdleConnections)
 		}
 	}
-	return newProxy(u, g.transports[key].value, g.file, g.ip, s.traffic, s.config.Log)
+	return g.transports[key].value
+}
+
+// now is the time by which servers of upstreams are left out.
+func (s *Server) now() time.Time {
+	if s.config.Clock != nil {
+		return s.config.Clock()
+	}
+	return time.Now()
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
 // A clientBody is the body of a request. It notes an error of the client's side, which the transport reports like a
@@ -14,6 +16,25 @@ type clientBody struct {
 	io.ReadCloser
 	pace   *pace                 // nil for no bound
 	broken atomic.Pointer[error] // written by the transport's goroutine
+}
+
+// begin puts the body in the place of the request's, at the least rate of the server's settings. The bound is also for
+// what no handler reads: net/http takes up to 256 KiB of that before it sends an answer, and would wait for ever.
+func (b *clientBody) begin(w http.ResponseWriter, r *http.Request, server *config.Server) {
+	if r.Body == http.NoBody {
+		return
+	}
+	b.ReadCloser, r.Body = r.Body, b
+	if server.MinBodyRate == 0 {
+		return
+	}
+	b.pace = &pace{control: http.NewResponseController(w), rate: server.MinBodyRate}
+	if server.ReadTimeout > 0 {
+		b.pace.timeout = time.Now().Add(server.ReadTimeout)
+	}
+	if r.ProtoMajor == 1 { // over HTTP/2 a body that is not read holds nothing up
+		b.pace.begin()
+	}
 }
 
 // Read implements [io.Reader].
@@ -42,6 +63,8 @@ func (b *clientBody) err() error {
 const (
 	// paceGrace is how long a body may take beyond what its bytes allow.
 	paceGrace = 10 * time.Second
+	// paceSilence is how long a body may stop, however fast it was before.
+	paceSilence = time.Minute
 	// paceStep is how far a deadline is from the right one at most. To set one for every read would cost more.
 	paceStep = time.Second
 )
@@ -63,7 +86,7 @@ type pace struct {
 func (p *pace) begin() {
 	p.began = time.Now()
 	allowed := paceGrace + time.Duration(float64(p.bytes)/float64(p.rate)*float64(time.Second))
-	deadline := p.began.Add(max(allowed-p.waited, 0))
+	deadline := p.began.Add(min(max(allowed-p.waited, 0), paceSilence))
 	if !p.timeout.IsZero() && deadline.After(p.timeout) {
 		deadline = p.timeout
 	}
@@ -73,11 +96,11 @@ func (p *pace) begin() {
 }
 
 // end is called after a read. The deadline must not last longer than the body: net/http goes on reading to notice a
-// client that leaves.
+// client that leaves. That of a body which breaks off stays, or net/http would wait for the rest of it.
 func (p *pace) end(n int, err error) {
 	p.bytes += int64(n)
 	p.waited += time.Since(p.began)
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		p.set(p.timeout)
 	}
 }

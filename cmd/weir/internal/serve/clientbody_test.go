@@ -3,9 +3,11 @@ package serve
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,19 +24,24 @@ type trickle struct {
 	every    time.Duration
 	bytes    int // each time
 	times    int
+	last     time.Duration // before the end
 }
 
 func (c *trickle) SetReadDeadline(deadline time.Time) error { c.deadline = deadline; return nil }
 func (c *trickle) Close() error                             { return nil }
 func (c *trickle) Read(into []byte) (int, error) {
+	wait := c.every
 	if c.times == 0 {
-		return 0, io.EOF
+		wait = c.last
 	}
-	if !c.deadline.IsZero() && time.Until(c.deadline) < c.every {
+	if !c.deadline.IsZero() && time.Until(c.deadline) < wait {
 		time.Sleep(max(time.Until(c.deadline), 0))
 		return 0, os.ErrDeadlineExceeded
 	}
-	time.Sleep(c.every)
+	time.Sleep(wait)
+	if c.times == 0 {
+		return 0, io.EOF
+	}
 	c.times--
 	return copy(into, bytes.Repeat([]byte{'x'}, c.bytes)), nil
 }
@@ -58,6 +65,10 @@ func TestSlowBodies(t *testing.T) {
 		"short": {client: trickle{every: time.Second, bytes: 1, times: 8}, took: 8 * time.Second},
 		"in one go, then nothing": {client: trickle{every: 50 * time.Second, bytes: 12000, times: 1}, took: 10 * time.Second,
 			broken: true},
+		"fast, then nothing for two minutes": {client: trickle{every: 9 * time.Second, bytes: 100_000, times: 1,
+			last: 2 * time.Minute}, took: 69 * time.Second, broken: true},
+		"fast, then nothing for half a minute": {client: trickle{every: 9 * time.Second, bytes: 100_000, times: 1,
+			last: 30 * time.Second}, took: 39 * time.Second},
 		"a slow upstream": {client: trickle{bytes: 1, times: 100}, slow: time.Minute, took: 100 * time.Minute},
 		"read_timeout is shorter": {client: trickle{every: time.Second, bytes: 240, times: 100}, timeout: 5 * time.Second,
 			took: 5 * time.Second, broken: true},
@@ -78,11 +89,12 @@ func TestSlowBodies(t *testing.T) {
 				if c.broken {
 					assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 					assert.ErrorIs(t, body.err(), os.ErrDeadlineExceeded)
+					assert.False(t, c.client.deadline.After(time.Now()), "nothing waits for the rest")
 				} else {
 					assert.ErrorIs(t, err, io.EOF)
 					assert.NoError(t, body.err())
+					assert.Equal(t, p.timeout, c.client.deadline, "what follows the body is not cut off")
 				}
-				assert.Equal(t, p.timeout, c.client.deadline, "what follows the body is not cut off")
 			})
 		})
 	}
@@ -91,9 +103,60 @@ func TestSlowBodies(t *testing.T) {
 // TestOnlyAnUpstreamWithHTTP2HasGRPC: to one without it the content type is no excuse for a slow body.
 func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
 	for _, grpc := range []bool{false, true} {
-		p := &proxy{server: &config.Server{MinBodyRate: 240}, grpc: grpc}
+		p := &proxy{grpc: grpc}
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.ProtoMajor, r.Header = 2, http.Header{"Content-Type": {"application/grpc"}}
-		assert.Equal(t, grpc, p.pace(httptest.NewRecorder(), r) == nil)
+		assert.Equal(t, grpc, p.mayBeSilent(r))
 	}
 }
+
+// TestABodyThatIsNotReadHoldsNoConnection: net/http reads some of it before it sends the answer, and after an answer to
+// a body that was too slow.
+func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
+	for name, read := range map[string]bool{"refused": false, "too slow": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, conn := net.Pipe()
+				defer client.Close()
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					x, r := newExchange(w, r)
+					x.client.begin(x, r, &config.Server{MinBodyRate: 240})
+					if read {
+						_, err := io.ReadAll(r.Body)
+						assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+					}
+					x.WriteHeader(http.StatusTooManyRequests)
+				})}
+				defer server.Close()
+				go server.Serve(&oneConn{conn: conn, closed: make(chan struct{})}) // ends with the server
+				begin := time.Now()
+				_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+				assert.NoError(t, err)
+				_ = client.SetReadDeadline(begin.Add(time.Hour))
+				answer, err := io.ReadAll(client)
+				assert.NoError(t, err, "the server closes the connection")
+				assert.Contains(t, string(answer), "HTTP/1.1 429 ")
+				assert.InDelta(t, paceGrace.Seconds(), time.Since(begin).Seconds(), 1)
+			})
+		})
+	}
+}
+
+// A oneConn is a listener to which one connection comes.
+type oneConn struct {
+	conn   net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if conn := l.conn; conn != nil {
+		l.conn = nil
+		return conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *oneConn) Addr() net.Addr { return localAddr }

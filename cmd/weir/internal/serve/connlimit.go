@@ -3,18 +3,18 @@ package serve
 import (
 	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A connLimit bounds the open connections of all client endpoints together. A connection above the bound is answered
-// 503 and closed at once. Left waiting in the system's queue, its client could not tell a busy server from a dead one,
-// and would stay there as long as idle connections fill the bound.
+// A connLimit bounds the open connections of all endpoints of a role together. A connection above the bound is answered
+// 503, or an error of Redis, and closed at once. Left waiting in the system's queue, its client could not tell a busy
+// server from a dead one, and would stay there as long as idle connections fill the bound.
 type connLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
+	role role
 	log  *slog.Logger
 
 	rejected   atomic.Int64
@@ -32,24 +32,31 @@ const (
 const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n"
 
-func newConnLimit(log *slog.Logger) *connLimit {
-	return &connLimit{log: log, rejections: make(chan struct{}, maxRejections)}
+// fullOfRedis is what Redis says.
+const fullOfRedis = "-ERR max number of clients reached\r\n"
+
+func newConnLimit(r role, log *slog.Logger) *connLimit {
+	return &connLimit{role: r, log: log, rejections: make(chan struct{}, maxRejections)}
 }
 
 // admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then.
-func (l *connLimit) admit(conn *net.TCPConn) *countedConn {
+func (l *connLimit) admit(conn streamConn) *countedConn {
 	open := l.open.Add(1)
 	if most := l.most.Load(); most > 0 && open > most {
 		l.open.Add(-1)
 		l.reject(conn, most)
 		return nil
 	}
-	return &countedConn{TCPConn: conn, limit: l}
+	return &countedConn{streamConn: conn, limit: l}
 }
 
-func (l *connLimit) reject(conn *net.TCPConn, most int64) {
+func (l *connLimit) reject(conn streamConn, most int64) {
 	l.rejected.Add(1)
-	l.log.Warn("too many connections: new ones are answered 503", "max_connections", most)
+	answer, message := fullAnswer, "too many connections: new ones are answered 503"
+	if l.role == redisClients {
+		answer, message = fullOfRedis, "too many connections: new ones are refused"
+	}
+	l.log.Warn(message, "for", l.role, "max_connections", most)
 	select {
 	case l.rejections <- struct{}{}:
 	default:
@@ -58,16 +65,16 @@ func (l *connLimit) reject(conn *net.TCPConn, most int64) {
 	}
 	l.sending.Go(func() {
 		defer func() { <-l.rejections }()
-		sendRejection(conn)
+		sendRejection(conn, answer)
 	})
 }
 
-// sendRejection answers 503 and closes the connection. A close with the request unread would send a reset, which can
+// sendRejection answers and closes the connection. A close with the request unread would send a reset, which can
 // overtake the answer; so the request is read first. A TLS client cannot read the answer and sees a failed handshake.
-func sendRejection(conn *net.TCPConn) {
+func sendRejection(conn streamConn, answer string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error here comes back from the calls below
-	if _, err := io.WriteString(conn, fullAnswer); err != nil {
+	if _, err := io.WriteString(conn, answer); err != nil {
 		return
 	}
 	if conn.CloseWrite() == nil {
@@ -77,9 +84,9 @@ func sendRejection(conn *net.TCPConn) {
 
 // A countedConn is a connection that counts for a connLimit until it is closed.
 type countedConn struct {
-	*net.TCPConn // not a net.Conn: net/http also calls CloseWrite
-	limit        *connLimit
-	closed       atomic.Bool
+	streamConn
+	limit  *connLimit
+	closed atomic.Bool
 }
 
 // Close implements [net.Conn].
@@ -87,5 +94,5 @@ func (c *countedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		c.limit.open.Add(-1)
 	}
-	return c.TCPConn.Close()
+	return c.streamConn.Close()
 }

@@ -87,3 +87,28 @@ func TestFewRequestsWaitForRules(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []int{200, 429}, []int{<-statuses, <-statuses})
 }
+
+// TestTheExampleOfWhoIsLimited runs that of docs/configuration.md.
+func TestTheExampleOfWhoIsLimited(t *testing.T) {
+	s := start(t, "trusted_proxies: 127.0.0.1\n"+example(t, "configuration.md", "yaml", "name: office"))
+	passed := func(n int, path string, header ...string) (passed int) {
+		for range n {
+			if s.get(path, header...).status == 200 {
+				passed++
+			}
+		}
+		return passed
+	}
+	const office, monitor, outside = "X-Forwarded-For: 10.1.2.3", "X-Forwarded-For: 10.0.0.9", "X-Forwarded-For: 192.0.2.1"
+	assert.Equal(t, 10, passed(20, "/", office))
+	assert.Equal(t, 20, passed(20, "/healthz", office))
+	assert.Equal(t, 20, passed(20, "/", monitor))
+	assert.Equal(t, 20, passed(20, "/", outside))
+	assert.Equal(t, 100, passed(100, "/?format=csv", outside))
+	assert.Equal(t, "1", s.get("/?format=csv", outside).retryAfter, "it would wait 600 ms")
+	assert.Equal(t, 0, passed(2, "/old/x", outside))
+	assert.Empty(t, s.get("/old/x", outside).retryAfter, "never")
+	assert.Equal(t, 1, passed(3, "/", outside, "X-API-Key: a"))
+	assert.Equal(t, 0, passed(3, "/", outside, "X-API-Key: b", "X-Plan: suspended"))
+	assert.Equal(t, 9, passed(9, "/", outside, "X-API-Key: c", "X-Plan: paid"))
+}

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,8 @@ import (
 )
 
 // decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and body for the
-// client. nginx understands only 401 and 403 as a refusal; ?status=403 asks for that status instead.
+// client. nginx understands only 401 and 403 as a refusal; ?status=403 asks for that status instead, and Weir-Status
+// has the one that it replaces.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -37,8 +37,12 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.traffic.requests.Add(1)
+	if err := readTarget(described); err != nil {
+		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is malformed: "+err.Error())
+		return
+	}
 	if err := g.read.check(described); err != nil {
-		fail(w, r, body, cmp.Or(status, http.StatusBadRequest), "The request is ambiguous: "+err.Error())
+		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return
 	}
 	decision := g.limits.Decide(described)
@@ -72,10 +76,7 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	// nginx takes a fragment off the target that it serves, and leaves it in $request_uri.
-	target, _, _ = strings.Cut(target, "#")
-	u, err := url.ParseRequestURI(target)
-	if err != nil || u.Opaque != "" || u.Path == "" || u.Path[0] != '/' {
+	if target[0] != '/' {
 		return nil, fmt.Errorf("X-Forwarded-Uri %q: want the path and query of the request", target)
 	}
 	method, err := either(r, "X-Forwarded-Method", "X-Original-Method")
@@ -90,23 +91,32 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 		return nil, err
 	}
 	described := r.Clone(r.Context())
-	described.Method, described.URL, described.RequestURI, described.Host = method, u, target, host
+	described.Method, described.RequestURI, described.Host = method, target, host
 	return described, nil
 }
 
-// describedHost returns the host of X-Forwarded-Host. Without it the host is that of the listener itself, which no rule
-// is about.
+// readTarget puts the target of a described request into its URL, or returns an error if it is none that rules can be
+// held against. That is the client's fault and not the proxy's. nginx chooses a location by what is before a "#", and
+// passes all of the target on.
+func readTarget(described *http.Request) (err error) {
+	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
+		return fmt.Errorf("the target %q is none", described.RequestURI)
+	}
+	return checkTarget(described)
+}
+
+// describedHost returns the host of X-Forwarded-Host; "" without one, where no rule is about hosts.
 func describedHost(r *http.Request, needed bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
 	case len(hosts) == 0 && needed:
 		return "", errors.New("no X-Forwarded-Host, and a rule is about hosts: have the proxy set it")
 	case len(hosts) == 0:
-		return r.Host, nil
+		return "", nil
 	case len(hosts) > 1 || strings.Contains(hosts[0], ","):
 		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: have the proxy replace what a client sends", hosts)
 	}
-	return hosts[0], checkHost(hosts[0])
+	return hosts[0], nil
 }
 
 // either returns the value of the header that is present. Several values must be equal.
@@ -134,6 +144,7 @@ type otherStatus struct {
 func (w *otherStatus) WriteHeader(status int) {
 	// also for the 503 of a limit that is closed without its store, or it stood for a weir that is away
 	if w.status != 0 {
+		w.Header().Set("Weir-Status", strconv.Itoa(status))
 		status = w.status
 	}
 	w.ResponseWriter.WriteHeader(status)

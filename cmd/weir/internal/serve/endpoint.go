@@ -19,8 +19,12 @@ type role string
 const (
 	clients        role = "clients"
 	decisions      role = "decisions"
+	redisClients   role = "redis"
 	administrators role = "administrators"
 )
+
+// roles are all of them.
+var roles = []role{clients, decisions, redisClients, administrators}
 
 // endpoints returns all endpoints of a file.
 func endpoints(f *config.File) (all []endpoint) {
@@ -28,10 +32,13 @@ func endpoints(f *config.File) (all []endpoint) {
 		all = append(all, endpoint{clients, l, f.Server})
 	}
 	if f.Decide != nil {
-		all = append(all, endpoint{decisions, config.Listener{Address: f.Decide.Address}, f.Server})
+		all = append(all, endpoint{decisions, config.Listener{Address: f.Decide.Address, Mode: f.Decide.Mode}, f.Server})
+	}
+	if f.Redis != nil {
+		all = append(all, endpoint{role: redisClients, listener: f.Redis.Listener()}) // the settings are about HTTP
 	}
 	if f.Admin != nil {
-		all = append(all, endpoint{administrators, config.Listener{Address: f.Admin.Address}, f.Server})
+		all = append(all, endpoint{administrators, config.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, f.Server})
 	}
 	return all
 }

@@ -15,9 +15,10 @@ type exchange struct {
 	response
 	begin    time.Time
 	by       answerer
-	header   http.Header // weir's own of the answer, of a request that is passed on
+	kept     keptHeader // weir's own of the answer, of a request that is passed on
 	client   clientBody
 	body     watchedBody // of the upstream's answer
+	server   *member     // of the upstream, that the request was last sent to; nil for none
 	deadline time.Time   // of a gRPC call; zero for none
 	passed   time.Time   // on to the upstream
 	whole    bool        // the answer is the upstream's, to its end
@@ -66,6 +67,33 @@ func (x *exchange) refundable() bool {
 
 // expired reports whether the client of a gRPC call has given up, or is about to.
 func (x *exchange) expired() bool { return !x.deadline.IsZero() && !time.Now().Before(x.deadline) }
+
+// A keptHeader is the fields of a header that is cleared meanwhile. It is no map, which would be two allocations.
+type keptHeader struct {
+	fields []keptField
+	room   [4]keptField
+}
+
+type keptField struct {
+	name   string
+	values []string
+}
+
+// take empties a header.
+func (k *keptHeader) take(from http.Header) {
+	k.fields = k.room[:0]
+	for name, values := range from {
+		k.fields = append(k.fields, keptField{name, values})
+	}
+	clear(from)
+}
+
+// giveTo puts the fields into a header, in place of those of the same names.
+func (k *keptHeader) giveTo(header http.Header) {
+	for _, f := range k.fields {
+		header[f.name] = f.values
+	}
+}
 
 // A response notes the status and the length of an answer.
 type response struct {

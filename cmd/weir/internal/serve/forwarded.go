@@ -43,8 +43,18 @@ func (f *forwarder) set(r *httputil.ProxyRequest) {
 		}
 	}
 	if client := f.ip.Addr(r.In); client.IsValid() && !slices.Contains(f.pass, "X-Real-Ip") {
-		r.Out.Header["X-Real-Ip"] = []string{client.String()}
+		r.Out.Header["X-Real-Ip"] = asField(client, r.Out.Header["X-Forwarded-For"])
 	}
+}
+
+// asField returns an address as the values of a field: the given ones if they are that. (IPv6 has several spellings.)
+func asField(addr netip.Addr, same []string) []string {
+	if len(same) == 1 {
+		if other, err := netip.ParseAddr(same[0]); err == nil && other == addr && addr.Is4() {
+			return same
+		}
+	}
+	return []string{addr.String()}
 }
 
 // remove removes the fields that must not come from a client.
@@ -96,6 +106,9 @@ func misleads(name string) bool {
 
 // trusts reports whether the peer is a trusted proxy.
 func (f *forwarder) trusts(remote string) bool {
+	if len(f.trusted) == 0 {
+		return false
+	}
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return false

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/respdoor"
 	"github.com/weir-go/weir/cmd/weir/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/admin"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -23,7 +24,10 @@ type generation struct {
 	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
 	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
+	redisTable *refcounted[*engine.Limiter]                // nil where no client of Redis is served
+	redis      *respdoor.Settings                          // the same
 	transports map[transportKey]*refcounted[*http.Transport]
+	pools      map[poolKey]*refcounted[*pool]
 	read       fieldsRead
 	limits     *httplimit.Middleware
 	requests   *requestLog
@@ -63,8 +67,14 @@ func (g *generation) close() {
 	for _, l := range g.stored {
 		l.release()
 	}
+	if g.redisTable != nil {
+		g.redisTable.release()
+	}
 	if g.store != nil { // after its limiters
 		g.store.release()
+	}
+	for _, p := range g.pools { // before its connections, which checks use
+		p.release()
 	}
 	for _, t := range g.transports {
 		t.release()
@@ -95,6 +105,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
 	}()
+	x.client.begin(w, r, &g.file.Server)
+	dropPerHop(r, g.file.ClientIP)
 	if err := checkTarget(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())
 		return

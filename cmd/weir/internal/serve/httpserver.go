@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"log"
 	"log/slog"
 	"net"
@@ -14,27 +13,23 @@ import (
 	"time"
 )
 
-// An httpServer is an http.Server on a socket. Its settings never change: a reload that wants others starts another
-// server on the socket, and this one keeps its connections.
-type httpServer struct {
-	endpoint    endpoint
+// An httpProtocol is an http.Server that counts its connections.
+type httpProtocol struct {
 	server      http.Server
-	certificate atomic.Pointer[tls.Certificate]
 	connections atomic.Int64
-	listener    *listener
-	served      chan struct{} // closed when it accepts no more connections
 }
 
-// newHTTPServer returns a server that does not serve yet.
-func newHTTPServer(e endpoint, handler http.Handler, base context.Context, to *slog.Logger) *httpServer {
+// newHTTPProtocol returns what answers an endpoint; over is TLS, nil for none.
+func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base context.Context, to *slog.Logger) *httpProtocol {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(e.listener.TLS != nil)
+	protocols.SetHTTP2(over != nil)
 	protocols.SetUnencryptedHTTP2(e.listener.H2C)
-	h := &httpServer{endpoint: e}
+	h := &httpProtocol{}
 	h.server = http.Server{
 		Handler:           handler,
 		Protocols:         protocols,
+		TLSConfig:         over,
 		ReadHeaderTimeout: e.server.ReadHeaderTimeout, // of a TLS handshake, too
 		ReadTimeout:       e.server.ReadTimeout,
 		WriteTimeout:      e.server.WriteTimeout,
@@ -49,14 +44,11 @@ func newHTTPServer(e endpoint, handler http.Handler, base context.Context, to *s
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
+	if e.listener.ProxyProtocol {
+		h.server.ConnContext = withProxiedConn
+	}
 	if e.role != clients {
 		h.server.ReadTimeout, h.server.WriteTimeout = 0, 0 // event streams and profiles last
-	}
-	if e.listener.TLS != nil {
-		h.server.TLSConfig = &tls.Config{
-			MinVersion:     tls.VersionTLS12,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.certificate.Load(), nil },
-		}
 	}
 	return h
 }
@@ -76,7 +68,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // count keeps the number of connections that end with the server. A hijacked one does not.
-func (h *httpServer) count(_ net.Conn, state http.ConnState) {
+func (h *httpProtocol) count(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		h.connections.Add(1)
@@ -86,29 +78,22 @@ func (h *httpServer) count(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// start accepts connections until the listener is retired. Any other end is passed to failed.
-func (h *httpServer) start(l *listener, failed func(error)) {
-	h.listener, h.served = l, make(chan struct{})
-	go func() {
-		defer close(h.served)
-		var err error
-		if h.endpoint.listener.TLS != nil {
-			err = h.server.ServeTLS(l, "", "")
-		} else {
-			err = h.server.Serve(l)
-		}
-		if !l.retired.Load() && !errors.Is(err, http.ErrServerClosed) {
-			failed(err)
-		}
-	}()
+// Open implements protocol.
+func (h *httpProtocol) Open() int { return int(h.connections.Load()) }
+
+// Serve implements protocol.
+func (h *httpProtocol) Serve(l net.Listener) error {
+	if h.server.TLSConfig != nil {
+		return h.server.ServeTLS(l, "", "")
+	}
+	return h.server.Serve(l)
 }
 
-// drain waits until the requests under way have ended or ctx is done, and reports which: true if they have ended. The
-// listener must be retired.
-func (h *httpServer) drain(ctx context.Context) bool {
-	if h.server.Shutdown(ctx) == nil {
-		return true
+// Shutdown implements protocol.
+func (h *httpProtocol) Shutdown(ctx context.Context) error {
+	err := h.server.Shutdown(ctx)
+	if err != nil {
+		_ = h.server.Close() // closes connections, whose errors do not matter any more
 	}
-	_ = h.server.Close() // closes connections, whose errors do not matter any more
-	return false
+	return err
 }

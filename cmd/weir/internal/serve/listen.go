@@ -7,10 +7,32 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
+// A bound is a bound address: a [net.TCPListener] or a localListener.
+type bound interface {
+	net.Listener
+	SetDeadline(time.Time) error
+}
+
+// A streamConn is a connection of one: net/http also calls CloseWrite.
+type streamConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // listen binds an address, or says why not and what to do.
-func listen(address string) (*net.TCPListener, error) {
+func listen(address string, mode fs.FileMode) (bound, error) {
+	if path, isSocket := config.SocketPath(address); isSocket {
+		l, err := listenUnix(path, mode)
+		if err != nil {
+			return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+		}
+		return l, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, explainListen(address, err)
@@ -40,7 +62,7 @@ func explainListen(address string, err error) error {
 func urlOf(scheme string, addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
-		return scheme + "://" + addr.String() + "/"
+		return addr.Network() + ":" + addr.String()
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
 		host = "localhost"

@@ -8,8 +8,8 @@ import (
 
 // A listener accepts the connections of one server. The socket under it stays open when the server is replaced.
 type listener struct {
-	*net.TCPListener
-	limit   *connLimit     // nil for no bound
+	bound
+	limit   *connLimit
 	proxied *proxyProtocol // nil where connections begin with HTTP or TLS
 	retired atomic.Bool
 }
@@ -20,22 +20,20 @@ func (l *listener) retire() {
 	_ = l.SetDeadline(time.Unix(1, 0)) // fails on a closed socket only, where Accept has ended
 }
 
-// Close implements [net.Listener]. The socket stays open: [httpServer] calls it at its end, and others follow.
+// Close implements [net.Listener]. The socket stays open: [socketServer] calls it at its end, and others follow.
 func (l *listener) Close() error { return nil }
 
 // Accept implements [net.Listener].
 func (l *listener) Accept() (net.Conn, error) {
 	for {
-		conn, err := l.AcceptTCP()
+		conn, err := l.bound.Accept()
 		switch {
 		case err != nil && l.retired.Load():
 			return nil, net.ErrClosed // net/http would try again after an error of the deadline
 		case err != nil:
 			return nil, err
-		case l.limit == nil:
-			return conn, nil
 		}
-		counted := l.limit.admit(conn)
+		counted := l.limit.admit(conn.(streamConn))
 		switch {
 		case counted == nil: // it has been rejected
 		case l.proxied != nil:

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -22,17 +23,24 @@ import (
 // its addresses replaced.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../../docs/operations.md")
+	conf := example(t, "operations.md", language, "127.0.0.1:"+port)
+	for i := 0; i < len(replace); i += 2 {
+		require.Contains(t, conf, replace[i])
+	}
+	return strings.NewReplacer(replace...).Replace(conf)
+}
+
+// example returns the first text in a language that a document shows and that has a word.
+func example(t *testing.T, document, language, with string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../../docs", document))
 	require.NoError(t, err)
-	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(text, -1) {
-		if conf := string(found[1]); strings.Contains(conf, "127.0.0.1:"+port) {
-			for i := 0; i < len(replace); i += 2 {
-				require.Contains(t, conf, replace[i])
-			}
-			return strings.NewReplacer(replace...).Replace(conf)
+	for _, found := range regexp.MustCompile("(?s)```"+language+"[^\n]*\n(.*?)```").FindAllSubmatch(text, -1) {
+		if strings.Contains(string(found[1]), with) {
+			return string(found[1])
 		}
 	}
-	t.Fatalf("docs/operations.md has no %s with port %s", language, port)
+	t.Fatalf("docs/%s has no %s with %s", document, language, with)
 	return ""
 }
 
@@ -122,7 +130,8 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 				}
 			}), "http://")
 			rules := "trusted_proxies: 127.0.0.1\nrules: [{name: logins, rate: 1/h, burst: 1, " +
-				"match: {path: /login, method: POST, host: api.example.com}}]\n"
+				"match: {path: /login, method: POST, host: api.example.com}}, " +
+				"{name: keys, rate: 1/h, burst: 1000, key: header:X-Key}]\n"
 			address := ""
 			if c.beside {
 				decide := freeAddress(t)
@@ -162,14 +171,46 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 			} {
 				assert.Contains(t, []int{429, 400}, do(attack[0], attack[1]), "%s %q", attack[0], attack[1])
 			}
-			if c.name == "beside nginx" { // to which this is /login
-				for _, target := range []string{"/login#x", "/login#", "/login?#x"} {
-					assert.Equal(t, 429, do(target, host), target)
+			if c.name == "beside nginx" || c.name == "beside Caddy" {
+				assert.Equal(t, 400, do("/login", host+"X-Key: a\r\nX-Key: b\r\n"), "ambiguous, and the client is told so")
+			}
+			if c.name == "beside nginx" { // it serves /login and /a for these, and passes all on
+				for _, target := range []string{"/login#x", "/login#", "/login?#x", "/a#/../login"} {
+					assert.Equal(t, 400, do(target, host), target)
 				}
 			}
 			assert.EqualValues(t, 1, logins.Load(), "the attacks did not come to the upstream")
 		})
 	}
+}
+
+// TestNginxWithoutAStore: with on_loss: closed weir answers 503 to nginx as well, and that is no weir that is away: the
+// request does not pass.
+func TestNginxWithoutAStore(t *testing.T) {
+	var reached atomic.Int64
+	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	store, decide := miniredis.RunT(t), freeAddress(t)
+	s := start(t, "decide: "+decide+"\ntrusted_proxies: 127.0.0.1\nstore: {url: \"redis://"+store.Addr()+
+		"\", timeout: 2s, on_loss: closed}\nrules: [{name: a, rate: 1/h, burst: 2}]\n")
+	nginx := "http://" + startNginx(t, decide, strings.TrimPrefix(upstream, "http://"))
+	do := func() (int, http.Header) {
+		resp, err := s.client.Get(nginx + "/")
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		return resp.StatusCode, resp.Header
+	}
+	status, _ := do()
+	assert.Equal(t, 200, status)
+	store.Close()
+	for range 3 {
+		status, header := do()
+		assert.Equal(t, 503, status, "no 429: it is no limit that the client has reached")
+		assert.Empty(t, header.Get("Retry-After"))
+	}
+	assert.EqualValues(t, 1, reached.Load())
+	s.stop()
+	status, _ = do()
+	assert.Equal(t, 200, status, "a weir that is away lets requests pass")
 }
 
 // TestBehindNginx: a real nginx asks by auth_request, with the configuration of docs/operations.md.

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/httplimit"
@@ -19,34 +17,30 @@ import (
 // proxy passes admitted requests to an upstream.
 type proxy struct {
 	reverse httputil.ReverseProxy
-	server  *config.Server // the bounds of requests
-	body    config.Body    // of our own answers
-	name    string         // of the upstream, in the log and in metrics
-	grpc    bool           // the upstream may speak gRPC: it has HTTP/2
+	body    config.Body // of our own answers
+	grpc    bool        // the upstream may speak gRPC: it has HTTP/2
+	h2c     bool        // it has nothing else
 	traffic *traffic
-	seconds prometheus.Observer // until the header of the answer
-	log     *slog.Logger
 }
 
-func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip *httplimit.ClientIP,
-	traffic *traffic, log *slog.Logger) *proxy {
-	name := u.URL.Redacted()
+func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.ClientIP, traffic *traffic,
+	log *slog.Logger) *proxy {
 	p := &proxy{
-		server: &f.Server, body: f.Response.Body, name: name, traffic: traffic,
-		grpc:    u.H2C || u.URL.Scheme == "https",
-		seconds: traffic.header.WithLabelValues(name), log: log.With("upstream", name),
+		body: f.Response.Body, traffic: traffic, h2c: u.H2C,
+		grpc: u.H2C || slices.ContainsFunc(u.Targets, func(t config.Target) bool { return t.URL.Scheme == "https" }),
 	}
 	forward := newForwarder(u, f, ip)
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(u.URL)
+			// As the rules saw it: ReverseProxy has left out what it cannot read, such as all pairs with a semicolon.
+			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			r.Out.URL.Opaque = "" // it would be sent in place of the path that the rules saw
-			if u.KeepHost {
-				r.Out.Host = r.In.Host
+			if !u.KeepHost {
+				r.Out.Host = "" // that of the URL
 			}
 			forward.set(r)
 		},
-		Transport:      transport,
+		Transport:      &balancer{servers, traffic.retries},
 		BufferPool:     answerBuffers,
 		ModifyResponse: p.answered,
 		ErrorHandler:   p.unanswered,
@@ -59,40 +53,33 @@ func newProxy(u *config.Upstream, transport *http.Transport, f *config.File, ip 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
 	x := exchangeOf(r)
-	if h := w.Header(); len(h) > 0 {
-		x.header = maps.Clone(h)
-		clear(h)
-	}
+	x.kept.take(w.Header())
 	x.deadline, x.passed = grpcDeadline(r), time.Now()
-	stripUpgrade(r)
-	if r.Body != http.NoBody {
-		x.client.ReadCloser, x.client.pace = r.Body, p.pace(w, r)
-		r.Body = &x.client
+	stripUpgrade(r, p.h2c)
+	if p.mayBeSilent(r) {
+		x.client.pace = nil
 	}
+	defer func() {
+		if x.server != nil {
+			x.server.release()
+		}
+	}()
 	p.reverse.ServeHTTP(w, r)
 	x.whole = true // an answer that breaks off ends with a panic
 }
 
-// pace returns the least rate of a request's body; nil for none. The stream of a gRPC call may be silent for
+// mayBeSilent reports whether the body of a request has no least rate: the stream of a gRPC call may be silent for
 // hours, where the upstream can have any.
-func (p *proxy) pace(w http.ResponseWriter, r *http.Request) *pace {
-	if p.server.MinBodyRate == 0 || p.grpc && httplimit.IsGRPC(r) {
-		return nil
-	}
-	pace := &pace{control: http.NewResponseController(w), rate: p.server.MinBodyRate}
-	if p.server.ReadTimeout > 0 {
-		pace.timeout = time.Now().Add(p.server.ReadTimeout)
-	}
-	return pace
-}
+func (p *proxy) mayBeSilent(r *http.Request) bool { return p.grpc && httplimit.IsGRPC(r) }
 
 // answered looks at the head of an answer.
 func (p *proxy) answered(response *http.Response) error {
 	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
 	// which limits are weir's.
 	x := exchangeOf(response.Request)
-	p.seconds.Observe(time.Since(x.passed).Seconds())
-	maps.Copy(response.Header, x.header)
+	x.server.seconds.Observe(time.Since(x.passed).Seconds())
+	x.server.served()
+	x.kept.giveTo(response.Header)
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		if response.Request.Header.Get("Upgrade") == "" {
 			return errors.New("the upstream changes the protocol, for which it was not asked")
@@ -107,7 +94,7 @@ func (p *proxy) answered(response *http.Response) error {
 // unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
 // inner network.
 func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
-	maps.Copy(w.Header(), exchangeOf(r).header)
+	exchangeOf(r).kept.giveTo(w.Header())
 	var slow net.Error
 	if broken := exchangeOf(r).client.err(); broken != nil {
 		// The client may be gone; then the answer is lost.
@@ -139,12 +126,16 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 // failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not
 // one.
 func (p *proxy) failed(r *http.Request, reason string, err error) {
-	if r.Context().Err() != nil || exchangeOf(r).expired() {
+	x := exchangeOf(r)
+	if r.Context().Err() != nil || x.expired() {
 		return
 	}
 	p.traffic.upstreamFailures.Add(1)
-	p.traffic.failures.WithLabelValues(p.name, reason).Inc()
-	p.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	p.traffic.failures.WithLabelValues(x.server.name, reason).Inc()
+	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	if !errors.Is(err, errNoFile) { // which is not the server's fault
+		x.server.failed(err)
+	}
 }
 
 // A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered

@@ -298,3 +298,17 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 	}
 	close(next)
 }
+
+// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy by itself leaves pairs out that it cannot read, and a rule would
+// judge a query that the upstream does not get.
+func TestTheQueryIsPassedOnAsTheRulesSawIt(t *testing.T) {
+	got := make(chan string, 1)
+	s := start(t, "upstream: "+newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery })+`
+rules: [{name: a, rate: 1/h, burst: 100, match: {query: {admin: "1"}}}]`)
+	for _, query := range []string{"", "b=1&a=2", "admin=1;x=2", "x;admin=1", "a=%zz&admin=1", "a=%3B&&b", "%", "a=+b;"} {
+		answered, header := s.ask("/?" + query)
+		require.Equal(t, 200, answered.status)
+		assert.Equal(t, query, <-got)
+		assert.Equal(t, strings.Contains(query, "admin=1"), header.Get("RateLimit") != "", query)
+	}
+}

@@ -1,9 +1,13 @@
 package serve
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -36,6 +40,40 @@ func (p *proxyProtocol) wrap(conn *countedConn) net.Conn {
 type proxiedConn struct {
 	*proxyproto.Conn
 	counted *countedConn
+}
+
+// namesNoClient reports whether the header says no address: the balancer's own check, or a client of which it knows
+// none.
+func (c *proxiedConn) namesNoClient() bool {
+	header := c.ProxyHeader()
+	return header != nil && header.Command.IsLocal()
+}
+
+type proxiedConnKey struct{}
+
+// withProxiedConn keeps the connection for [Server.withoutForgedClient]. It is an [http.Server]'s ConnContext, and must
+// not wait for the header.
+func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
+	if secured, is := conn.(*tls.Conn); is {
+		conn = secured.NetConn()
+	}
+	return context.WithValue(ctx, proxiedConnKey{}, conn)
+}
+
+// withoutForgedClient removes what a request says about its client where the header named none. The request has the
+// address of the balancer, which is trusted, and has written none of these fields.
+func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn); is && conn.namesNoClient() {
+			told := s.current.Load().file.ClientIP.Header
+			for name := range r.Header {
+				if name == told || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+					delete(r.Header, name)
+				}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // CloseWrite is for net/http, which closes one half of a connection so that a client reads the last answer.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -65,6 +66,9 @@ func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	}
 	assert.Equal(t, 200, s.status("PROXY UNKNOWN\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "the balancer's own request")
 	assert.Equal(t, "127.0.0.1", <-seen)
+	for _, header := range []string{"PROXY UNKNOWN\r\n", version2(t, "192.0.2.3:7", proxyproto.LOCAL)} {
+		assert.Equal(t, 429, s.status(header, request), "the balancer has not written who the client is: %q", header)
+	}
 	assert.Equal(t, 400, s.status("", request), "a trusted peer must send the header")
 	assert.Equal(t, 400, s.status("PROXY nonsense\r\n", request))
 
@@ -92,5 +96,20 @@ func TestBehindHAProxyOverTCP(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		assert.Equal(t, 200, resp.StatusCode)
 		s.waitFor("client=127.0.0.7 ")
+	}
+}
+
+// TestAHeaderWithoutAnAddress: such a client has the bucket of the balancer, whatever it says that it is.
+func TestAHeaderWithoutAnAddress(t *testing.T) {
+	for from, field := range map[string]string{
+		"x-forwarded-for": "X-Forwarded-For: 203.0.113.%d", "forwarded": "Forwarded: for=203.0.113.%d",
+		"header:X-Who": "X-Who: 203.0.113.%d",
+	} {
+		s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nclient_ip: {from: "+from+
+			"}\nrules: [{name: a, rate: 1/h, burst: 1}]")
+		for i, want := range []int{200, 429, 429} {
+			assert.Equal(t, want, s.status("PROXY UNKNOWN\r\n",
+				"GET / HTTP/1.1\r\nHost: x\r\n"+fmt.Sprintf(field, i)+"\r\n\r\n"), from)
+		}
 	}
 }

@@ -54,9 +54,11 @@ func (l *requestLog) refused(r *http.Request, c httplimit.Check) {
 	if !isSampled(l.settings.Refusals) {
 		return
 	}
-	wait := "never"
-	if c.Decision.RetryAfter != engine.Never {
-		wait = c.Decision.RetryAfter.String()
+	wait := c.Decision.RetryAfter.String()
+	if c.Decision.RetryAfter == engine.Never {
+		wait = "never"
+	} else if c.InFlight() {
+		wait = "unknown"
 	}
 	l.log.LogAttrs(r.Context(), slog.LevelInfo, "refused",
 		slog.String("client", l.ip.Addr(r).String()),

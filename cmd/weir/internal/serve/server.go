@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-go/weir/cmd/weir/internal/admin"
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/cmd/weir/internal/respdoor"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/admin"
 )
 
 // Config holds the settings of a [Server].
@@ -35,8 +36,9 @@ type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
 	traffic     *traffic
-	connections *connLimit
+	connections map[role]*connLimit
 	upstreams   upstreamConns
+	redis       respdoor.Counters
 	loaded      sum // of the first file
 
 	admin    atomic.Pointer[admin.Admin]
@@ -46,7 +48,7 @@ type Server struct {
 	turn        sync.Mutex // of reloads, so that the last one to read the file is the last to replace
 	reloading   sync.Mutex // guards what follows
 	sockets     []*socket
-	retired     []*httpServer // with connections that have outlived a change of settings
+	retired     []*socketServer // with connections that have outlived a change of settings
 	stopped     bool
 	draining    sync.WaitGroup // servers of sockets that a reload has closed
 	generations sync.WaitGroup // those with requests under way
@@ -64,7 +66,10 @@ func Start(c Config) (*Server, error) {
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, traffic: newTraffic(), connections: newConnLimit(c.Log), failed: make(chan error, 1)}
+	s := &Server{config: c, traffic: newTraffic(), connections: map[role]*connLimit{}, failed: make(chan error, 1)}
+	for _, r := range roles {
+		s.connections[r] = newConnLimit(r, c.Log)
+	}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})
 	s.reloaded.Store(&admin.Reload{})

@@ -41,7 +41,7 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 
 func TestListenErrorsSayWhatToDo(t *testing.T) {
 	// 192.0.2.1 is reserved for documentation: no machine has it.
-	_, err := listen("192.0.2.1:0")
+	_, err := listen("192.0.2.1:0", 0)
 	assert.ErrorContains(t, err, "cannot listen on 192.0.2.1:0: this machine has no such address")
 	wrap := func(e error) error { return &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", e)} }
 	assert.ErrorContains(t, explainListen("127.0.0.1:80", wrap(syscall.EACCES)),
@@ -187,7 +187,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 	s.client.CloseIdleConnections()
 	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return s.connections.open.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.connections[clients].open.Load() == 1 }, 10*time.Second, time.Millisecond)
 	assert.Equal(t, "200", s.statuses(1))
 }
 

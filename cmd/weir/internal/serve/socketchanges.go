@@ -46,7 +46,7 @@ func (s *Server) prepareSockets(f *config.File) (_ *socketChanges, err error) {
 		if i >= 0 {
 			change.socket = changes.unwanted[i]
 			changes.unwanted = slices.Delete(changes.unwanted, i, i+1)
-		} else if change.socket, err = bind(want.listener.Address); err != nil {
+		} else if change.socket, err = bind(want.listener.Address, want.listener.Mode); err != nil {
 			return nil, err
 		} else {
 			change.bound = true
@@ -67,12 +67,18 @@ func (c *socketChanges) abandon() {
 
 // applySockets makes the changes.
 func (s *Server) applySockets(changes *socketChanges, f *config.File) {
-	budget := newBudget(s.config.OpenFiles, &f.Server)
+	budget := newBudget(s.config.OpenFiles, f)
 	budget.warn(s.config.OpenFiles, s.config.Log)
-	s.connections.most.Store(budget.clients)
+	s.connections[clients].most.Store(budget.clients)
+	s.connections[decisions].most.Store(budget.decisions)
+	s.connections[redisClients].most.Store(budget.redis)
+	s.connections[administrators].most.Store(budget.administrators)
 	s.upstreams.most.Store(budget.upstreams)
 	s.sockets = nil
 	for _, change := range changes.wanted {
+		if err := change.socket.setMode(change.endpoint.listener.Mode); err != nil {
+			s.config.Log.Error("the mode of a socket stays as it was", "listen", change.socket.address, "err", err)
+		}
 		if change.bound || !change.socket.server.endpoint.equal(change.endpoint) {
 			s.serveOn(change)
 		} else if change.certificate != nil {
@@ -80,8 +86,8 @@ func (s *Server) applySockets(changes *socketChanges, f *config.File) {
 		}
 		s.sockets = append(s.sockets, change.socket)
 	}
-	s.retired = slices.DeleteFunc(s.retired, func(h *httpServer) bool { return h.connections.Load() == 0 })
-	var closed []*httpServer
+	s.retired = slices.DeleteFunc(s.retired, func(h *socketServer) bool { return h.protocol.Open() == 0 })
+	var closed []*socketServer
 	for _, socket := range changes.unwanted {
 		closed = append(closed, socket.shut())
 	}
@@ -90,15 +96,12 @@ func (s *Server) applySockets(changes *socketChanges, f *config.File) {
 
 // serveOn starts a server on a socket.
 func (s *Server) serveOn(change socketChange) {
-	next := newHTTPServer(change.endpoint, s.handler(change.endpoint.role), s.base, s.config.Log)
+	next := s.newSocketServer(change.endpoint)
 	next.certificate.Store(change.certificate)
-	var limit *connLimit
+	limit := s.connections[change.endpoint.role]
 	var proxied *proxyProtocol
-	if change.endpoint.role == clients {
-		limit = s.connections
-		if change.endpoint.listener.ProxyProtocol {
-			proxied = &proxyProtocol{s.trustsPeer, change.endpoint.server.ReadHeaderTimeout}
-		}
+	if change.endpoint.listener.ProxyProtocol {
+		proxied = &proxyProtocol{s.trustsPeer, change.endpoint.server.ReadHeaderTimeout}
 	}
 	if before := change.socket.setServer(next, limit, proxied, s.fail); before != nil {
 		s.retired = append(s.retired, before)

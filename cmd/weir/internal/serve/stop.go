@@ -38,12 +38,14 @@ func (s *Server) stop() {
 	s.draining.Wait()
 	s.current.Load().leave()
 	s.generations.Wait()
-	s.connections.sending.Wait()
+	for _, limit := range s.connections {
+		limit.sending.Wait()
+	}
 	s.sockets, s.retired = nil, nil
 }
 
 // shut closes the sockets, those of the administrator or all others, and returns their servers.
-func (s *Server) shut(administrator bool) (servers []*httpServer) {
+func (s *Server) shut(administrator bool) (servers []*socketServer) {
 	for _, socket := range s.sockets {
 		if (socket.server.endpoint.role == administrators) == administrator {
 			servers = append(servers, socket.shut())
@@ -53,7 +55,7 @@ func (s *Server) shut(administrator bool) (servers []*httpServer) {
 }
 
 // drain drains all servers at the same time, and reports whether all requests have ended.
-func drain(ctx context.Context, servers []*httpServer) bool {
+func drain(ctx context.Context, servers []*socketServer) bool {
 	var all sync.WaitGroup
 	var late atomic.Bool
 	for _, f := range servers {
@@ -68,7 +70,7 @@ func drain(ctx context.Context, servers []*httpServer) bool {
 }
 
 // drainLater drains servers whose sockets a reload has closed. It does not wait.
-func (s *Server) drainLater(servers []*httpServer, atMost time.Duration) {
+func (s *Server) drainLater(servers []*socketServer, atMost time.Duration) {
 	if len(servers) == 0 {
 		return
 	}

@@ -17,6 +17,8 @@ func checkTarget(r *http.Request) error {
 		return err
 	}
 	switch {
+	case strings.Contains(r.RequestURI, "#"):
+		return errors.New("its target has a fragment, which some servers take off and some do not")
 	case u.Opaque != "":
 		return errors.New("its target has no path")
 	case u.Path == "" && u.Host != "": // http://a, which is http://a/
@@ -48,7 +50,7 @@ func checkHost(host string) error {
 	if strings.Trim(port, "0123456789") != "" {
 		return fmt.Errorf("the host %q has something else than a port behind it", host)
 	}
-	if strings.ContainsFunc(name, func(c rune) bool {
+	if strings.Contains(name, "..") || strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._~", c)
 	}) {
 		return fmt.Errorf("the host %q is no name and no address", host)

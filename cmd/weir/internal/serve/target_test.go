@@ -50,7 +50,7 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+upstream+"\n"+login)
 	assert.Equal(t, 200, s.raw("GET /login"))
 	for _, target := range []string{"http:http://h/login", "x:/login", "http:login", "http:@/login", "http:%2flogin",
-		"http:*", "http:?/login", "*"} {
+		"http:*", "http:?/login", "*", "/login#x", "/#/login", "/?a#b"} {
 		assert.Contains(t, []int{400, 429}, s.raw("GET "+target), target)
 		frames, _ := s.stream(true, ":method", "GET", ":scheme", "http", ":authority", "a.example", ":path", target)
 		assert.Contains(t, []string{"400", "429"}, statusOf(t, frames), "HTTP/2: %s", target)
@@ -84,7 +84,8 @@ func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
 		return ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: "+host).StatusCode
 	}
 	for _, host := range []string{"api.example.com:80:80", "api.example.com::", ":abc:1", "api.example.com:x",
-		"u@api.example.com", "[api.example.com]", "[::1]80", "[::1", "[1.2.3.4]", "a,api.example.com", "[fe80::1%25a]"} {
+		"u@api.example.com", "[api.example.com]", "[::1]80", "[::1", "api.example.com..", "api..example.com",
+		"[1.2.3.4]", "a,api.example.com", "[fe80::1%25a]"} {
 		status := make([]byte, len("HTTP/1.1 400"))
 		_, err := io.ReadFull(s.dial("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), status)
 		require.NoError(t, err)

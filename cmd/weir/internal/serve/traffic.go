@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
-	"github.com/weir-go/weir/cmd/weir/internal/admin"
+	"github.com/weir-go/weir/internal/admin"
 )
 
 // traffic counts requests and their answers, for the log and for the administrator. It lives as long as the server. A
@@ -20,14 +21,12 @@ type traffic struct {
 	// requests are all, decisions for other proxies included; allowed are those that no rule refused. An upstream
 	// failure is an admitted request that the upstream did not serve.
 	requests, allowed, upstreamFailures atomic.Uint64
-	// passed are the requests that an upstream answered, but for WebSockets, and passedTime is their time together.
-	passed     atomic.Uint64
-	passedTime atomic.Int64
 
 	seconds  [answerers]prometheus.Observer
 	duration *prometheus.HistogramVec
 	header   *prometheus.HistogramVec
 	failures *prometheus.CounterVec
+	retries  prometheus.Counter
 	reloads  *prometheus.CounterVec
 }
 
@@ -49,6 +48,10 @@ func newTraffic() *traffic {
 			Name: "weir_upstream_failures_total",
 			Help: "Admitted requests that the upstream did not serve.",
 		}, []string{"upstream", "reason"}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_upstream_retries_total",
+			Help: "Requests that went to another server of their upstream, because no connection to one could be made.",
+		}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_reloads_total", Help: "Reloads of the rule file, by their result.",
 		}, []string{"result"}),
@@ -72,19 +75,12 @@ func (t *traffic) ended(x *exchange) {
 	if status == http.StatusSwitchingProtocols { // what follows lasts as long as it likes
 		return
 	}
-	took := time.Since(x.begin)
-	t.seconds[x.by].Observe(took.Seconds())
-	if x.by == byUpstream {
-		t.passed.Add(1)
-		t.passedTime.Add(int64(took))
-	}
+	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
 }
 
 // forPage returns the requests as the live page shows them.
 func (t *traffic) forPage() admin.Requests {
-	r := admin.Requests{
-		Failures: t.upstreamFailures.Load(), Passed: t.passed.Load(), Time: time.Duration(t.passedTime.Load()),
-	}
+	r := admin.Requests{Failures: t.upstreamFailures.Load(), Times: timesOf(t.seconds[byUpstream])}
 	for by := range answerers {
 		for status := range t.answers[by] {
 			r.Answered += t.answers[by][status].Load()
@@ -94,6 +90,21 @@ func (t *traffic) forPage() admin.Requests {
 		r.Refused += t.answers[byLimits][status].Load()
 	}
 	return r
+}
+
+// timesOf returns what is in a histogram.
+func timesOf(observer prometheus.Observer) (times admin.Times) {
+	var now dto.Metric
+	metric, ok := observer.(prometheus.Metric)
+	if !ok || metric.Write(&now) != nil {
+		return times
+	}
+	for _, b := range now.GetHistogram().GetBucket() {
+		times.Bounds = append(times.Bounds, b.GetUpperBound())
+		times.Counts = append(times.Counts, b.GetCumulativeCount())
+	}
+	times.Counts = append(times.Counts, now.GetHistogram().GetSampleCount())
+	return times
 }
 
 // summary returns the numbers for the log.
@@ -116,15 +127,15 @@ func (s *Server) collectors() []prometheus.Collector {
 	}
 	t := s.traffic
 	return []prometheus.Collector{
-		t.duration, t.header, t.failures, t.reloads, &answerCollector{t},
+		t.duration, t.header, t.failures, t.retries, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{s},
 		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
-		gauge("weir_connections", "Open connections of clients.", s.connections.open.Load),
-		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections.most.Load),
+		gauge("weir_connections", "Open connections of clients.", s.connections[clients].open.Load),
+		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].most.Load),
 		gauge("weir_upstream_connections", "Open connections to upstreams.", s.upstreams.open.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_connections_rejected_total",
 			Help: "Connections of clients that were answered 503 because there were too many.",
-		}, func() float64 { return float64(s.connections.rejected.Load()) }),
+		}, func() float64 { return float64(s.connections[clients].rejected.Load()) }),
 	}
 }
 

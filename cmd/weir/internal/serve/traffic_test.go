@@ -68,7 +68,9 @@ rules:
 
 	s.write("rules: none")
 	require.Error(t, s.Reload())
-	assert.ElementsMatch(t, []string{`{result="done"} 0`, `{result="failed"} 1`}, s.series("weir_reloads_total"))
+	reloads := strings.Join(s.series("weir_reloads_total"), "\n")
+	assert.Contains(t, reloads, `{result="done"} 0`)
+	assert.Regexp(t, `{result="failed"} [12](\n|$)`, reloads, "the watcher may reload, too")
 	_, metrics := s.askAdmin("/metrics")
 	problems, err := promlint.New(strings.NewReader(metrics)).Lint() // what "promtool check metrics" says
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"time"
@@ -10,13 +11,17 @@ import (
 
 // A transportKey says which upstreams use the same connections: those with the same key.
 type transportKey struct {
-	scheme, host             string
+	scheme, host, socket     string
 	connectTime, respondTime time.Duration
 	h2c                      bool
 }
 
-func transportOf(u *config.Upstream) transportKey {
-	return transportKey{u.URL.Scheme, u.URL.Host, u.ConnectTimeout, u.ResponseTimeout, u.H2C}
+func transportOf(u *config.Upstream, t config.Target) transportKey {
+	key := transportKey{socket: t.Socket, connectTime: u.ConnectTimeout, respondTime: u.ResponseTimeout, h2c: u.H2C}
+	if t.URL != nil {
+		key.scheme, key.host = t.URL.Scheme, t.URL.Host
+	}
+	return key
 }
 
 // newTransport returns the connections to an upstream. With its bounds an upstream that hangs cannot hold a client
@@ -39,6 +44,12 @@ func (k transportKey) newTransport(conns *upstreamConns) *http.Transport {
 		DisableCompression:    true, // bodies pass as the two ends agree
 	}
 	dialer := &net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}
-	t.DialContext = conns.dialer(dialer.DialContext, t.CloseIdleConnections)
+	dial := dialer.DialContext
+	if k.socket != "" {
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", k.socket)
+		}
+	}
+	t.DialContext = conns.dialer(dial, t.CloseIdleConnections)
 	return t
 }

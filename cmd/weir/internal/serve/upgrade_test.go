@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,4 +129,47 @@ func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 502, resp.StatusCode, request)
 	}
+}
+
+// TestEitherEndMayEndItsHalf: a client that has sent its last byte still gets what the server has to say.
+func TestEitherEndMayEndItsHalf(t *testing.T) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		said, err := io.ReadAll(buffered)
+		assert.NoError(t, err)
+		_, _ = conn.Write(append([]byte("you said "), said...))
+	})
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	from := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(from, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+	_, err = io.WriteString(conn, "hello")
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	answer, err := io.ReadAll(from)
+	require.NoError(t, err)
+	assert.Equal(t, "you said hello", string(answer))
+}
+
+// TestAnUpstreamThatHasNoWebSockets gets the request without the wish for one, as any server may take it. An error of
+// the transport would count as a failure of the server, and a client could have it left out.
+func TestAnUpstreamThatHasNoWebSockets(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+r.Header.Get("Upgrade"))
+	}))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	s := start(t, "upstream: {url: \""+server.URL+"\", h2c: true}\n"+one)
+	got := s.get("/", "Connection: Upgrade", "Upgrade: websocket")
+	assert.Equal(t, "HTTP/2.0", got.body)
+	assert.NotContains(t, s.log.String(), "upstream failed")
 }

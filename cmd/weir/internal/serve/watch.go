@@ -67,13 +67,16 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	return files
 }
 
-// filesOf returns the rule file and its certificates.
+// filesOf returns the rule file, its certificates and its file of passwords.
 func filesOf(f *config.File) []string {
 	files := []string{f.Name}
-	for _, l := range f.Listen {
-		if l.TLS != nil {
+	for _, e := range endpoints(f) {
+		if l := e.listener; l.TLS != nil {
 			files = append(files, l.TLS.CertFile, l.TLS.KeyFile)
 		}
+	}
+	if f.Redis != nil && f.Redis.PasswordFile != "" {
+		files = append(files, f.Redis.PasswordFile)
 	}
 	return files
 }

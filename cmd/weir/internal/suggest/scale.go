@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -16,7 +17,6 @@ type scale []step
 type step struct {
 	limit.Numbers
 	window time.Duration // 0 for a bucket
-	most   uint64        // that a key can have at once
 }
 
 func (s step) point() Point {
@@ -27,8 +27,10 @@ func (s step) point() Point {
 	return p
 }
 
-// made reports whether the engine has such a limiter: a sliding log, for one, ends at 4,096.
-func (s step) made() bool { return s.Policy().Check() == nil }
+// made returns the steps that the engine has a limiter for: a sliding log, for one, ends at 4,096.
+func (s scale) made() scale {
+	return s[:sort.Search(len(s), func(i int) bool { return s[i].Policy().Check() != nil })]
+}
 
 // ladder returns a scale for each burst, or each window, worth trying, and the period that the
 // rule has, 0 for a token bucket.
@@ -39,34 +41,34 @@ func ladder(rule *config.Rule, r *requests) (scales []scale, period time.Duratio
 	full := func(rate engine.Rate, burst uint64) step {
 		n := at(rate)
 		n.Burst = &burst
-		return step{Numbers: n, most: burst}
+		return step{Numbers: n}
 	}
 	switch rule.Policy.Algorithm() {
 	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
 		period = rule.Policy.Window()
 		for _, window := range windows(period, r.span) {
-			scales = append(scales, whole(window, r.most, func(rate engine.Rate, n uint64) step {
-				return step{at(rate), window, n}
+			scales = append(scales, whole(window, r.most, func(rate engine.Rate) step {
+				return step{at(rate), window}
 			}))
 		}
 	case engine.AlgorithmBatchRefill:
 		period = rule.Policy.Rate().Period()
 		for _, burst := range bursts(r.dearest, r.most) {
 			scales = append(scales,
-				whole(period, burst, func(rate engine.Rate, _ uint64) step { return full(rate, burst) }))
+				whole(period, burst, func(rate engine.Rate) step { return full(rate, burst) }))
 		}
 	case engine.AlgorithmTokenBucket:
 		for _, burst := range bursts(r.dearest, r.most) {
 			var s scale
 			for _, rate := range rates {
 				s = append(s, full(rate, burst))
-				if perSecond(rate) >= float64(burst) {
+				if rate.PerSecond() >= float64(burst) {
 					break // a full bucket a second: stamps of whole seconds cannot tell more
 				}
 			}
 			scales = append(scales, s)
 		}
-	case engine.NoAlgorithm:
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
 	return scales, period
 }
@@ -76,10 +78,10 @@ const wholeSteps = 4096
 
 // whole is the scale of 1, 2, 3, ... up to most tokens in a time, with wider steps above
 // wholeSteps.
-func whole(period time.Duration, most uint64, make func(engine.Rate, uint64) step) (s scale) {
+func whole(period time.Duration, most uint64, make func(engine.Rate) step) (s scale) {
 	for n := uint64(1); ; n += 1 + n/wholeSteps {
 		n = min(n, most)
-		s = append(s, make(engine.Per(float64(n), period), n))
+		s = append(s, make(engine.Per(float64(n), period)))
 		if n == most {
 			return s
 		}
@@ -141,6 +143,3 @@ func allRates() (all []engine.Rate) {
 	}
 	return all
 }
-
-// perSecond returns a rate as a number.
-func perSecond(r engine.Rate) float64 { return r.Tokens() / r.Period().Seconds() }

@@ -14,16 +14,27 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/limit"
 	"github.com/weir-go/weir/cmd/weir/internal/replay"
+	"github.com/weir-go/weir/cmd/weir/internal/trace"
 	"github.com/weir-go/weir/engine"
 )
 
-// trace is requests of one key at those seconds.
-func trace(seconds ...int) *replay.Trace {
-	t := &replay.Trace{Keys: 1}
-	for _, s := range seconds {
-		t.Requests = append(t.Requests, replay.Traced{UnixNano: int64(1_700_000_000+s) * 1e9, Cost: 1})
+// traceOf returns the trace of requests.
+func traceOf(t *testing.T, requests ...trace.Request) *trace.Trace {
+	t.Helper()
+	all := &trace.Trace{}
+	t.Cleanup(func() { require.NoError(t, all.Close()) })
+	for _, r := range requests {
+		require.NoError(t, all.Add(r))
 	}
-	return t
+	return all
+}
+
+// at returns requests of one key at those seconds.
+func at(seconds ...int) (all []trace.Request) {
+	for _, s := range seconds {
+		all = append(all, trace.Request{UnixNano: int64(1_700_000_000+s) * 1e9, Cost: 1})
+	}
+	return all
 }
 
 // rule returns the rule of those settings.
@@ -34,9 +45,9 @@ func rule(t *testing.T, settings string) *config.Rule {
 	return &f.Rules[0]
 }
 
-func find(t *testing.T, settings string, trace *replay.Trace, percent float64) *Curve {
+func find(t *testing.T, settings string, percent float64, requests ...trace.Request) *Curve {
 	t.Helper()
-	c, err := Find(rule(t, settings), trace, percent, nil)
+	c, err := Find(rule(t, settings), traceOf(t, requests...), percent, nil)
 	require.NoError(t, err)
 	return c
 }
@@ -56,17 +67,17 @@ func points(c *Curve) (all []string) {
 // Two requests at once and then one a minute: with one token at a time half of the first pair is
 // refused at any rate, with two tokens the third request needs one back within a minute.
 func TestASuggestionWorkedOutByHand(t *testing.T) {
-	minutely := trace(0, 0, 60, 120, 180)
+	minutely := at(0, 0, 60, 120, 180)
 	assert.Equal(t, []string{
 		"60/h/2 refuses 0, 59/h refuses 1",
 		"40/h/3 refuses 0, 39/h refuses 1",
 		"20/h/4 refuses 0, 19/h refuses 1",
 		"1/d/5 refuses 0",
-	}, points(find(t, "rate: 1/s", minutely, 0)))
-	one := find(t, "rate: 1/s", minutely, 20)
+	}, points(find(t, "rate: 1/s", 0, minutely...)))
+	one := find(t, "rate: 1/s", 20, minutely...)
 	assert.Equal(t, "60/h/1 refuses 1, 59/h refuses 3", points(one)[0], "one of five may be refused")
 
-	windows := find(t, "rate: 9/m, algorithm: sliding-log", minutely, 0)
+	windows := find(t, "rate: 9/m, algorithm: sliding-log", 0, minutely...)
 	assert.Equal(t, []string{
 		"2/s/1s refuses 0, 1/s refuses 1",
 		"2/10s/10s refuses 0, 1/10s refuses 1",
@@ -75,12 +86,12 @@ func TestASuggestionWorkedOutByHand(t *testing.T) {
 	assert.Equal(t, 2, windows.Best)
 	assert.Equal(t, "rate: 2/m", windows.Points[2].Settings())
 
-	batches := find(t, "rate: 9/m, algorithm: batch-refill", minutely, 0)
+	batches := find(t, "rate: 9/m, algorithm: batch-refill", 0, minutely...)
 	assert.Equal(t, "1/m/2 refuses 0", points(batches)[0])
 }
 
 func TestWhereThereIsNothingToSuggest(t *testing.T) {
-	c := find(t, "rate: 1/s", &replay.Trace{}, 1)
+	c := find(t, "rate: 1/s", 1)
 	assert.Equal(t, "the rule counts no request of this log", c.Reason)
 	assert.Equal(t, -1, c.Best)
 	var out strings.Builder
@@ -89,10 +100,10 @@ func TestWhereThereIsNothingToSuggest(t *testing.T) {
 		"this log\n", out.String())
 
 	for _, percent := range []float64{-1, 100, 1e9} {
-		_, err := Find(rule(t, "rate: 1/s"), trace(0), percent, nil)
+		_, err := Find(rule(t, "rate: 1/s"), traceOf(t, at(0)...), percent, nil)
 		assert.ErrorContains(t, err, "want 0 up to, not including, 100")
 	}
-	c = find(t, "rate: 1/s", trace(7), 0)
+	c = find(t, "rate: 1/s", 0, at(7)...)
 	assert.Equal(t, []string{"1/d/1 refuses 0"}, points(c))
 	assert.Equal(t, "the lowest rate that was found; but the log is too short for it: these requests are of 1s, and this "+
 		"is a limit for 24h0m0s", c.Reason)
@@ -101,7 +112,7 @@ func TestWhereThereIsNothingToSuggest(t *testing.T) {
 // A burst that is enough for the whole log says nothing about a rate, so it is not recommended where
 // there is anything else.
 func TestABurstThatIsEnoughIsNotRecommended(t *testing.T) {
-	c := find(t, "rate: 1/s", trace(0, 0, 0, 0, 100, 100, 100, 100), 0)
+	c := find(t, "rate: 1/s", 0, at(0, 0, 0, 0, 100, 100, 100, 100)...)
 	last := len(c.Points) - 1
 	require.Positive(t, last)
 	require.Zero(t, c.Points[last].Lower)
@@ -111,40 +122,40 @@ func TestABurstThatIsEnoughIsNotRecommended(t *testing.T) {
 }
 
 func TestCostsAndTiersAndRefunds(t *testing.T) {
-	tr := trace(0, 0, 0, 0)
-	for i := range tr.Requests {
-		tr.Requests[i].Cost = 3
+	requests := at(0, 0, 0, 0)
+	for i := range requests {
+		requests[i].Cost = 3
 	}
-	tr.Requests[3].Tier = 1
-	c := find(t, "rate: 1/s, burst: 3, cost: 3", tr, 0)
+	requests[3].Tier = 1
+	c := find(t, "rate: 1/s, burst: 3, cost: 3", 0, requests...)
 	assert.Equal(t, uint64(3), c.Requests, "tier 1 has a limit of its own")
 	assert.Equal(t, []string{"1/d/9 refuses 0"}, points(c))
-	for i := range tr.Requests {
-		tr.Requests[i].Refund = true
+	for i := range requests {
+		requests[i].Refund = true
 	}
-	assert.Equal(t, uint64(3), find(t, "rate: 1/s", tr, 0).Points[0].Burst)
+	assert.Equal(t, uint64(3), find(t, "rate: 1/s", 0, requests...).Points[0].Burst)
 }
 
 func TestALimitThatTheEngineDoesNotMake(t *testing.T) {
-	c := find(t, "rate: 1/d, algorithm: sliding-log", trace(make([]int, 5000)...), 50)
+	c := find(t, "rate: 1/d, algorithm: sliding-log", 50, at(make([]int, 5000)...)...)
 	assert.Equal(t, []string{"2500/d/24h0m0s refuses 2500, 2499/d refuses 2501"}, points(c))
-	c = find(t, "rate: 1/d, algorithm: sliding-log", trace(make([]int, 5000)...), 1)
+	c = find(t, "rate: 1/d, algorithm: sliding-log", 1, at(make([]int, 5000)...)...)
 	assert.Equal(t, "no limit of this kind refuses at most 1 % of the requests", c.Reason, "it ends at 4,096")
 }
 
 func TestScales(t *testing.T) {
 	for i := 1; i < len(rates); i++ {
-		assert.Greater(t, perSecond(rates[i]), perSecond(rates[i-1]), "%v after %v", rates[i], rates[i-1])
-		if perSecond(rates[i-1]) > perSecond(engine.PerHour(1)) {
-			assert.LessOrEqual(t, perSecond(rates[i]), 1.25*perSecond(rates[i-1]), "%v after %v", rates[i], rates[i-1])
+		assert.Greater(t, rates[i].PerSecond(), rates[i-1].PerSecond(), "%v after %v", rates[i], rates[i-1])
+		if rates[i-1].PerSecond() > engine.PerHour(1).PerSecond() {
+			assert.LessOrEqual(t, rates[i].PerSecond(), 1.25*rates[i-1].PerSecond(), "%v after %v", rates[i], rates[i-1])
 		}
 	}
 	assert.Equal(t, []uint64{4, 5, 6, 7, 8, 9, 10, 12, 15}, bursts(4, 14))
 	assert.Equal(t, []uint64{100, 120}, bursts(100, 101))
 	s := whole(time.Minute, 100_000,
-		func(r engine.Rate, n uint64) step { return step{Numbers: limit.Numbers{Rate: r}, most: n} })
-	assert.Equal(t, uint64(100_000), s[len(s)-1].most)
-	assert.Equal(t, uint64(1), s[0].most)
+		func(r engine.Rate) step { return step{Numbers: limit.Numbers{Rate: r}} })
+	assert.Equal(t, 100_000., s[len(s)-1].Rate.Tokens())
+	assert.Equal(t, 1., s[0].Rate.Tokens())
 }
 
 // logs are the excerpt, and the whole log where WEIR_ACCESS_LOG names it.
@@ -168,6 +179,7 @@ func run(t *testing.T, f *config.File, log string) *replay.RuleReport {
 	defer source.Close()
 	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, source)
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	return &r.Rules[0]
 }
 
@@ -184,7 +196,7 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 			require.NoError(t, err)
 			report := run(t, file, log)
 			for _, percent := range []float64{0.5, 5} {
-				c, err := Find(&file.Rules[0], &report.Trace, percent, nil)
+				c, err := Find(&file.Rules[0], report.Trace, percent, nil)
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, c.Best, 0, settings)
 				best := c.Points[c.Best]
@@ -214,20 +226,25 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 func TestNoLowerRateWouldDo(t *testing.T) {
 	file := config.Single(*rule(t, "rate: 1/s"))
 	report := run(t, file, "../replay/testdata/apache_access_excerpt.log")
-	c, err := Find(&file.Rules[0], &report.Trace, 2, nil)
+	c, err := Find(&file.Rules[0], report.Trace, 2, nil)
 	require.NoError(t, err)
-	r, err := newRequests(&report.Trace)
+	r, err := newRequests(report.Trace)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(c.Points), 3)
+	var candidates []*candidate
 	for _, p := range c.Points {
 		for _, rate := range rates {
-			if perSecond(rate) >= perSecond(p.Rate) {
+			if rate.PerSecond() >= p.Rate.PerSecond() {
 				break
 			}
-			refused, err := r.refused(engine.TokenBucket(rate, p.Burst), r.all, r.keys, all)
+			q, err := newCandidate(engine.TokenBucket(rate, p.Burst), all)
 			require.NoError(t, err)
-			assert.Greater(t, float64(refused), 0.02*float64(c.Requests), "%v with %d", rate, p.Burst)
+			candidates = append(candidates, q)
 		}
+	}
+	require.NoError(t, r.try(candidates))
+	for _, q := range candidates {
+		assert.Greater(t, float64(q.refused), 0.02*float64(c.Requests), "%+v", q.quota)
 	}
 }
 

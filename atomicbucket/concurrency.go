@@ -1,0 +1,258 @@
+package atomicbucket
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// A Concurrency is the algorithm of a limit in flight: so many tokens that were taken and not given back. A token that
+// is never given back is forgotten. The payload is packed {index of the period, taken in the period before, taken in
+// this one, number of the tenure}.
+//
+// A period is as long as a token is certainly remembered, and a tick. A refund by a receipt names the period of its
+// take and lowers the count of that one. So what was taken in a period is forgotten when the next one is over: after
+// one to two periods.
+//
+// How wide the fields are depends on the period alone, not on the limit: the records of two limits look alike, and one
+// that another limit takes over stays what it is to the bit, but for its version. So what tells a receipt of this
+// tenure from one of another is in the payload: see [Concurrency.Born].
+type Concurrency struct {
+	clock   divider
+	longest time.Duration // a period
+	tokens  uint64
+	bits    uint   // of each count
+	late    uint64 // how many periods ahead of now a record may be
+	skew    time.Duration
+}
+
+// MaxInFlight is the highest limit in flight.
+const MaxInFlight = 1<<16 - 1
+
+const (
+	bornBits = 16
+	bornMask = 1<<bornBits - 1
+)
+
+// NewConcurrency returns the algorithm of limit tokens in flight, with room for counts up to most, which is not below
+// the limit. Both are 1 to [MaxInFlight], and the period a microsecond to [MaxWindow]. Less than that fits beside a
+// period of less than eight seconds. Anything else is an error that names the value and the range.
+func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
+	if longest < time.Microsecond || longest > MaxWindow {
+		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
+	}
+	c := Concurrency{clock: newDivider(uint64(longest)), longest: longest, tokens: limit, bits: uint(bits.Len64(MaxInFlight))}
+	for ; c.skew < minSkew; c.bits-- {
+		c.late = (c.circle() + 1) / circleSkews
+		c.skew = skewOf(c.late, uint64(longest))
+	}
+	c.bits++
+	if room := c.room(); limit < 1 || limit > most || most > room {
+		if most >= 1 && most < room {
+			room = most
+		}
+		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1 to %d tokens", limit, longest, room)
+	}
+	return c, nil
+}
+
+// room returns the highest count.
+func (c *Concurrency) room() uint64 { return 1<<c.bits - 1 }
+
+// circle returns the highest index.
+func (c *Concurrency) circle() uint64 { return payloadMask >> (2*c.bits + bornBits) }
+
+// Ticks returns the index of the period of an instant.
+func (c *Concurrency) Ticks(nanos int64) uint64 { return c.clock.quo(nanos) }
+
+// MaxSkew is how far apart two instants that meet in one call may be.
+func (c *Concurrency) MaxSkew() time.Duration { return c.skew }
+
+// Quota returns what the algorithm grants.
+func (c *Concurrency) Quota() Quota { return Quota{1, c.tokens} }
+
+// RingSize returns 0: a record is one word.
+func (c *Concurrency) RingSize() uint64 { return 0 }
+
+// age returns how many periods have begun since the record's, or how many it is ahead if now is late.
+func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
+	if passed = c.IdleFor(s, now); c.circle()-passed < c.late { // now is late
+		return 0, c.circle() + 1 - passed
+	}
+	return passed, 0
+}
+
+// counts returns the two counts of the record's own period.
+func (c *Concurrency) counts(s State) (previous, current uint64) {
+	return uint64(s) >> (c.bits + bornBits) & c.room(), uint64(s) >> bornBits & c.room()
+}
+
+// born returns the number of a record's tenure.
+func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
+
+// Born returns the payload of the first take of a key in a tenure that has a number, modulo 2^16. Two tenures of a key
+// must have different ones if the former was ended by force. If it ended because the record was idle, all that a
+// receipt of it is for is forgotten, and the period tells.
+func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
+
+// inside returns what is in flight at a tick, of the period before and of the present one; if now is late, of a record
+// that is so many periods ahead.
+func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
+	passed, ahead := c.age(s, now)
+	previous, current = c.counts(s)
+	switch passed {
+	case 0:
+		return previous, current, ahead
+	case 1:
+		return current, 0, 0
+	}
+	return 0, 0, 0
+}
+
+func (c *Concurrency) pack(index, previous, current, born uint64) uint64 {
+	return index<<(2*c.bits+bornBits) | previous<<(c.bits+bornBits) | current<<bornBits | born
+}
+
+// Forgotten returns how many tokens of a record are past at the tick now: those that were never given back, and that a
+// take of that tick drops.
+func (c *Concurrency) Forgotten(s State, now uint64) uint64 {
+	previous, current := c.counts(s)
+	switch passed, _ := c.age(s, now); passed {
+	case 0:
+		return 0
+	case 1:
+		return previous
+	}
+	return previous + current
+}
+
+// Take returns the payload after a take at the tick now, and whether that many more may be in flight.
+func (c *Concurrency) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
+	previous, current, ahead := c.inside(r.State, now)
+	current += d.Cost
+	return c.pack(now+ahead, previous, current, c.born(r.State)), previous+current <= d.Limit
+}
+
+// Flush has nothing to do: a record is one word.
+func (c *Concurrency) Flush(Record, uint64, *Word) bool { return true }
+
+// Full returns the payload of a key of which nothing is in flight.
+func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 0, 0) }
+
+// Receipt returns what identifies a take: its period, by its time and how many periods the record was ahead of that,
+// and the number of the tenure.
+func (c *Concurrency) Receipt(after State, nanos int64, _ Demand) Receipt {
+	_, ahead := c.age(after, c.Ticks(nanos))
+	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, known: true}
+}
+
+// Refund gives a cost back to the period in which the take was, the record's or the one before. Without a receipt it
+// gives back what is forgotten first.
+func (c *Concurrency) Refund(r Record, g Return, at *Word) (after State, ok bool) {
+	passed, ahead := c.age(r.State, g.Now)
+	previous, current := c.counts(r.State)
+	index, cost := g.Now+ahead-passed, g.Demand.Cost
+	switch of := g.Of; {
+	case of.known && of.tick&bornMask != c.born(r.State): // of another tenure
+	case of.known:
+		if period := c.Ticks(of.nanos) + of.tick>>bornBits; period == index {
+			current -= min(cost, current)
+		} else if period+1 == index {
+			previous -= min(cost, previous)
+		}
+	case passed == 0:
+		back := min(cost, previous)
+		previous, cost = previous-back, cost-back
+		fallthrough
+	case passed == 1:
+		current -= min(cost, current)
+	}
+	return at.Move(r.State, c.pack(index, previous, current, c.born(r.State)))
+}
+
+// Idle reports whether nothing is in flight.
+func (c *Concurrency) Idle(s State, now uint64) bool { return c.UntilIdle(s, now) == 0 }
+
+// IdleFor returns how many periods ago the key came last.
+func (c *Concurrency) IdleFor(s State, now uint64) uint64 {
+	return (now - s.Payload()>>(2*c.bits+bornBits)) & c.circle()
+}
+
+// UntilIdle returns how many periods end until all that is in flight is forgotten.
+func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
+	previous, current, ahead := c.inside(s, now)
+	if previous+current == 0 {
+		return 0
+	}
+	return ahead + periods(previous, current, 0)
+}
+
+// periods returns how many periods end until no more than so many tokens are in flight, if none is given back.
+func periods(previous, current, most uint64) uint64 {
+	switch {
+	case previous+current <= most:
+		return 0
+	case current <= most:
+		return 1
+	}
+	return 2
+}
+
+// Debt returns how many tokens are in flight.
+func (c *Concurrency) Debt(r Record, now uint64) uint64 {
+	previous, current, _ := c.inside(r.State, now)
+	return previous + current
+}
+
+// Tokens returns a debt in tokens.
+func (c *Concurrency) Tokens(debt uint64) uint64 { return debt }
+
+// Wait returns the time from an instant until so many periods have ended.
+func (c *Concurrency) Wait(nanos int64, ticks uint64) time.Duration {
+	if ticks == 0 {
+		return 0
+	}
+	return c.clock.wait(nanos, ticks)
+}
+
+// Shortfall returns how many periods must end before d is admitted, if nothing else is taken, and nothing given back.
+func (c *Concurrency) Shortfall(r Record, now uint64, d Demand) uint64 {
+	previous, current, ahead := c.inside(r.State, now)
+	return shortfall(previous, current, ahead, d)
+}
+
+func shortfall(previous, current, ahead uint64, d Demand) uint64 {
+	if d.Cost == 0 || previous+current+d.Cost <= d.Limit {
+		return 0
+	}
+	return ahead + periods(previous, current, d.Limit-d.Cost)
+}
+
+// Status returns what a client that asks for d may want to know about a record at an instant.
+func (c *Concurrency) Status(r Record, nanos int64, d Demand) Status {
+	now := c.Ticks(nanos)
+	previous, current, ahead := c.inside(r.State, now)
+	status := Status{Remaining: d.Limit - min(previous+current, d.Limit)} // a lower tier may be below what is in flight
+	if lack := shortfall(previous, current, ahead, d); lack > 0 {
+		status.RetryAfter = c.clock.wait(nanos, lack)
+	}
+	if previous+current > 0 {
+		status.ResetAfter = c.clock.wait(nanos, ahead+periods(previous, current, 0))
+	}
+	return status
+}
+
+// Following returns the algorithm itself: it can take over the records of another limit in flight, which must forget
+// after the same time.
+func (c *Concurrency) Following(before Algorithm) (Algorithm, error) {
+	if _, err := following(c, before); err != nil {
+		return nil, err
+	}
+	if from := before.(*Concurrency); c.longest != from.longest {
+		return nil, fmt.Errorf("what is in flight is forgotten after %v: want %v, as at New", c.longest, from.longest)
+	}
+	return c, nil
+}
+
+// Convert returns the payload as it is: what is in flight stays what it is.
+func (c *Concurrency) Convert(_ Algorithm, s State, _ int64, _ uint32) uint64 { return s.Payload() }

@@ -1,0 +1,56 @@
+package atomicbucket
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestALogOfTwoNanoseconds: that is the length of its ticks. A request leaves the window a tick late, also of a window
+// that follows, which must not be so short that two ticks are more than a hundred-thousandth of it.
+func TestALogOfTwoNanoseconds(t *testing.T) {
+	log, err := NewSlidingLog(100, 100, 100*time.Second)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, log.clock.first(1))
+	require.Equal(t, 400*time.Microsecond, log.shortest())
+	follow := func(window time.Duration) (*SlidingLog, error) {
+		next, err := NewSlidingLog(7, 7, window)
+		require.NoError(t, err)
+		after, err := next.Following(&log)
+		if err != nil {
+			return nil, err
+		}
+		return after.(*SlidingLog), nil
+	}
+	_, err = follow(400*time.Microsecond - 1)
+	require.ErrorContains(t, err, "in a window of 400µs to 2m17.438953472s")
+	after, err := follow(400 * time.Microsecond)
+	require.NoError(t, err)
+	require.EqualValues(t, 200_001, after.length)
+	after, err = follow(time.Minute)
+	require.NoError(t, err)
+	require.EqualValues(t, 30e9+1, after.length)
+}
+
+// TestALogFarFromItsTime: a request is seen for what it is from a skew before its time to twelve after it.
+func TestALogFarFromItsTime(t *testing.T) {
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	const at = 1 << 50
+	skew := uint64(log.MaxSkew())
+	for _, ahead := range []uint64{0, 1, skew / 2, skew - 1, skew} {
+		ring := make(Ring, 5)
+		ring.Clear(NewState(Claimed, 1, 0))
+		full := Record{NewState(Live, 1, log.Full(at)), ring}
+		payload, ok := log.Take(full, at+ahead, Demand{2, 5, 1})
+		require.True(t, ok)
+		after := full.After(payload)
+		require.EqualValues(t, 2, log.Debt(after, at), "%d ahead", ahead)
+		require.Equal(t, ahead+log.length, log.UntilIdle(after.State, at))
+		for past := uint64(1); past <= 12; past++ {
+			require.Zero(t, log.Debt(after, at+ahead+past*skew+1), "%d skews past", past)
+			require.Equal(t, past*skew+1-log.length, log.IdleFor(after.State, at+ahead+past*skew+1))
+		}
+	}
+}

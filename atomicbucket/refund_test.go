@@ -1,0 +1,387 @@
+package atomicbucket
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// refunded is givenBack where nothing was taken ahead of the clock, and reservations may wait.
+func refunded(t *testing.T, algorithm Algorithm, s State, now uint64, d Demand, of Receipt, want State, name string) {
+	t.Helper()
+	givenBack(t, algorithm, s, Return{Now: now, Latest: now, Behind: true, Demand: d, Of: of}, want, name)
+}
+
+// givenBack requires that a refund leaves a record in a state, and that it writes nothing if the slot holds another.
+func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State, name string) {
+	t.Helper()
+	var w Word
+	w.w.Store(uint64(s))
+	after, ok := algorithm.Refund(s.Record(), g, &w)
+	require.True(t, ok, name)
+	assert.Equal(t, want.String(), after.String(), name)
+	assert.Equal(t, after, w.Load(), name)
+	other := s ^ 1
+	w.w.Store(uint64(other))
+	_, ok = algorithm.Refund(s.Record(), g, &w)
+	assert.False(t, ok, name)
+	assert.Equal(t, other, w.Load(), name)
+}
+
+// TestWhatARefundOfABucketGivesBack: what the record certainly owes because of the take.
+func TestWhatARefundOfABucketGivesBack(t *testing.T) {
+	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks of a nanosecond
+	require.NoError(t, err)
+	const at = uint64(1 << 40) // of the take, which left a debt of 3000
+	take := Receipt{tick: at + 3000, cost: 1000, token: 1000, nanos: int64(at), version: 7, known: true}
+	state := func(version, debt uint64) State { return NewState(Live, version, at+debt) }
+	one := b.Quota().Demand(1)
+	of2 := take
+	of2.cost = 2000
+	for name, c := range map[string]struct {
+		state State
+		later uint64
+		d     Demand
+		of    Receipt
+		want  State
+	}{
+		"nothing came since":                       {state(7, 3000), 500, one, take, state(7, 2000)},
+		"nothing came since, nearly full":          {state(7, 3000), 2500, one, take, state(7, 2500)},
+		"nothing came since, full again":           {state(7, 3000), 4000, one, take, state(7, 4000)},
+		"others took":                              {state(7, 4000), 500, one, take, state(8, 3000)},
+		"others took, and a part of it is paid":    {state(7, 4000), 2500, one, take, state(8, 3500)},
+		"others took, and all of it is paid":       {state(7, 4000), 3500, one, take, state(8, 4000)},
+		"others gave back":                         {state(9, 4000), 250, one, take, state(10, 3250)},
+		"others gave back, one of two":             {state(9, 4000), 1000, one, of2, state(10, 3000)},
+		"others gave back, one of two, long ago":   {state(9, 4000), 1250, one, of2, state(10, 3250)},
+		"others gave back, long ago":               {state(9, 4000), 1000, one, take, state(10, 4000)},
+		"others gave back, very long ago":          {state(9, 4000), 2000, one, take, state(10, 4000)},
+		"others gave back, and little is owed":     {state(9, 300), 200, one, take, state(10, 200)},
+		"others gave back, the same is owed again": {state(9, 3000), 250, one, take, state(10, 2250)},
+		"others have reserved behind it":           {state(7, 5001), 0, one, take, state(8, 5001)},
+		"others have taken all":                    {state(7, 5000), 0, one, take, state(8, 4000)},
+		"no take in particular":                    {state(7, 3000), 500, one, Receipt{}, state(8, 2000)},
+		"more than is owed":                        {state(7, 3000), 500, b.Quota().Demand(5), Receipt{}, state(8, 500)},
+		"nothing":                                  {state(7, 3000), 500, b.Quota().Demand(0), Receipt{}, state(8, 3000)},
+		"no take in particular, the zero payload": {NewState(Live, 0, 0), 1<<54 - 1<<40 - 1500, one, Receipt{},
+			NewState(Live, 1, 1<<54-1000)},
+	} {
+		refunded(t, &b, c.state, at+c.later, c.d, c.of, c.want, name)
+	}
+	// What has come back by the time of a take that was ahead of the clock, was taken by that.
+	for name, c := range map[string]struct {
+		state  State
+		latest uint64
+		of     Receipt
+		want   State
+	}{
+		"a later take, of all of it":     {state(7, 5000), 3000, take, state(8, 5000)},
+		"a later take, of a part of it":  {state(7, 5000), 2500, take, state(8, 4500)},
+		"a later take, others gave back": {state(9, 4000), 750, take, state(10, 3750)},
+		"a later take, no take in mind":  {state(7, 3000), 1, Receipt{}, state(8, 3000)},
+		"its own, ahead of the clock":    {state(7, 3000), 2200, take, state(7, 2200)},
+	} {
+		givenBack(t, &b, c.state, Return{Now: at, Latest: at + c.latest, Demand: one, Of: c.of}, c.want, name)
+	}
+	// A debt above the limit, of charges: no reservation waits.
+	charged := Return{Now: at, Latest: at, Demand: one, Of: take}
+	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged behind it")
+	charged.Of = Receipt{}
+	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged, no take in particular")
+	// When the payload has gone round the circle the tick looks as it did, and says nothing.
+	const turn = uint64(1) << PayloadBits
+	givenBack(t, &b, state(7, 3000), Return{Now: at + turn, Latest: at + turn, Demand: one, Of: take}, state(8, 3000),
+		"the same, a turn later")
+	givenBack(t, &b, NewState(Live, 7, at+maxDebt+2000), Return{Now: at + maxDebt, Latest: at + maxDebt, Demand: one, Of: take},
+		NewState(Live, 8, at+maxDebt+2000), "long ago")
+	givenBack(t, &b, NewState(Live, 9, at+maxDebt+2000), Return{Now: at + maxDebt + 1, Latest: at + maxDebt + 1, Demand: one, Of: take},
+		NewState(Live, 10, at+maxDebt+2000), "longer ago")
+	// A bucket that rounds may owe a tick more than its burst without a reservation.
+	rounded, err := NewTokenBucket(17, 19, 5)
+	require.NoError(t, err)
+	most := rounded.burst
+	of := Receipt{tick: at + most + 1, cost: 2, token: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), version: 7, known: true}
+	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), Receipt{}, state(8, most-1), "a tick more")
+	refunded(t, &rounded, state(7, most+2), at, rounded.Quota().Demand(1), Receipt{}, state(8, most+2), "reserved")
+	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
+}
+
+// TestWhatARefundOfAWindowGivesBack: to the window in which the take was, if it is still the same.
+func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
+	w, err := NewFixedWindow(5, 7, 10*time.Microsecond*1000, false)
+	require.NoError(t, err)
+	const now = uint64(1 << 50)
+	state := func(version, end, taken uint64) State { return NewState(Live, version, w.pack(end, taken)) }
+	in := func(version uint8, end uint64) Receipt {
+		return Receipt{tick: end, nanos: int64(now), version: version, known: true}
+	}
+	old := func(more uint64) Receipt {
+		return Receipt{tick: now + 9, nanos: int64(now - w.narrow - more), version: 7, known: true}
+	}
+	d := func(n uint64) Demand { return w.Quota().Demand(n) }
+	for name, c := range map[string]struct {
+		state State
+		d     Demand
+		of    Receipt
+		want  State
+	}{
+		"this window":              {state(7, now+9, 3), d(2), in(7, now+9), state(7, now+9, 1)},
+		"all of it":                {state(7, now+9, 3), d(3), in(7, now+9), state(7, now, 0)},
+		"more":                     {state(7, now+9, 3), d(4), in(7, now+9), state(7, now, 0)},
+		"another window":           {state(7, now+9, 3), d(2), in(7, now+8), state(7, now+9, 3)},
+		"another version":          {state(7, now+9, 3), d(2), in(6, now+9), state(7, now+9, 1)},
+		"of long ago":              {state(7, now+9, 3), d(2), old(1), state(7, now+9, 3)},
+		"of as long ago as can be": {state(7, now+9, 3), d(2), old(0), state(7, now+9, 1)},
+		"begins later":             {state(7, now+w.length+1, 3), d(2), Receipt{}, state(7, now+w.length+1, 1)},
+		"a window that is over":    {state(7, now, 3), d(2), in(7, now), state(7, now, 3)},
+		"over, no take in mind":    {state(7, now-1, 3), d(2), Receipt{}, state(7, now-1, 3)},
+		"no take in particular":    {state(7, now+9, 3), d(2), Receipt{}, state(7, now+9, 1)},
+		"no take, another version": {state(0, now+9, 3), d(2), Receipt{}, state(0, now+9, 1)},
+	} {
+		refunded(t, &w, c.state, now, c.d, c.of, c.want, name)
+	}
+	// A take was ahead of the clock.
+	ahead := Return{Now: now, Latest: now + 5, Demand: d(2)}
+	givenBack(t, &w, state(7, now+w.length+1, 3), ahead, state(7, now+w.length+1, 3), "begins later")
+	givenBack(t, &w, state(7, now+w.length, 3), ahead, state(7, now+w.length, 1), "begins now")
+	ahead.Of = in(7, now+w.length+1)
+	givenBack(t, &w, state(7, now+w.length+1, 3), ahead, state(7, now+w.length+1, 1), "begins later, its own")
+}
+
+// TestWhatARefundOfTwoWindowsGivesBack: to the window in which the take was, the present one or the one before.
+func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
+	w, err := NewSlidingWindow(5, 7, 10*time.Second)
+	require.NoError(t, err)
+	const second = uint64(time.Second)
+	now := uint64(1003) * 10 * second
+	state := func(version, index, previous, current uint64) State {
+		return NewState(Live, version, w.pack(counts{index: index, previous: previous, current: current}))
+	}
+	in := func(version uint8, index uint64) Receipt { return Receipt{tick: index, version: version, known: true} }
+	d := func(n uint64) Demand { return w.Quota().Demand(n) }
+	for name, c := range map[string]struct {
+		state State
+		d     Demand
+		of    Receipt
+		want  State
+	}{
+		"this window":                      {state(7, 1003, 3, 2), d(1), in(7, 1003), state(7, 1003, 3, 1)},
+		"more than was taken in it":        {state(7, 1003, 3, 2), d(4), in(7, 1003), state(7, 1003, 3, 0)},
+		"the one before":                   {state(7, 1003, 3, 2), d(1), in(7, 1002), state(7, 1003, 2, 2)},
+		"more than was taken then":         {state(7, 1003, 3, 2), d(4), in(7, 1002), state(7, 1003, 0, 2)},
+		"two before":                       {state(7, 1003, 3, 2), d(1), in(7, 1001), state(7, 1003, 3, 2)},
+		"the next":                         {state(7, 1003, 3, 2), d(1), in(7, 1004), state(7, 1003, 3, 2)},
+		"another version":                  {state(7, 1003, 3, 2), d(1), in(8, 1003), state(7, 1003, 3, 1)},
+		"begins later":                     {state(7, 1004, 3, 2), d(4), Receipt{}, state(7, 1004, 1, 0)},
+		"no take in particular":            {state(7, 1003, 3, 2), d(1), Receipt{}, state(7, 1003, 3, 1)},
+		"of both":                          {state(7, 1003, 3, 2), d(4), Receipt{}, state(7, 1003, 1, 0)},
+		"all of both":                      {state(7, 1003, 3, 2), d(9), Receipt{}, state(7, 1003, 0, 0)},
+		"the record's window is the last":  {state(7, 1002, 3, 2), d(1), in(7, 1002), state(7, 1003, 1, 0)},
+		"its previous one is over":         {state(7, 1002, 3, 2), d(1), in(7, 1001), state(7, 1003, 2, 0)},
+		"all is over":                      {state(7, 1001, 3, 2), d(1), Receipt{}, state(7, 1001, 3, 2)},
+		"nothing in the present one":       {state(7, 1003, 3, 0), d(1), in(7, 1003), state(7, 1003, 3, 0)},
+		"nothing in the previous one":      {state(7, 1003, 0, 3), d(1), in(7, 1002), state(7, 1003, 0, 3)},
+		"no take in mind, another version": {state(0, 1003, 0, 3), d(1), Receipt{}, state(0, 1003, 0, 2)},
+	} {
+		refunded(t, &w, c.state, now, c.d, c.of, c.want, name)
+	}
+	// A take was ahead of the clock.
+	ahead := Return{Now: now, Latest: now + 10*second, Demand: d(4)}
+	givenBack(t, &w, state(7, 1004, 3, 2), ahead, state(7, 1004, 0, 2), "begins later")
+	givenBack(t, &w, state(7, 1003, 3, 2), ahead, state(7, 1003, 1, 0), "begins now")
+	ahead.Of = in(7, 1004)
+	givenBack(t, &w, state(7, 1004, 3, 2), ahead, state(7, 1004, 3, 0), "begins later, its own")
+	ahead.Of = in(7, 1003)
+	givenBack(t, &w, state(7, 1004, 3, 2), ahead, state(7, 1004, 0, 2), "begins later, another's")
+}
+
+// TestWhatARefundInFlightGivesBack: to the period in which the take was, whenever it comes, if that is remembered; in
+// the same tenure, however often the limit has changed since.
+func TestWhatARefundInFlightGivesBack(t *testing.T) {
+	c, err := NewConcurrency(5, 7, 10*time.Second)
+	require.NoError(t, err)
+	const now = uint64(1003)
+	state := func(born, index, previous, current uint64) State {
+		return NewState(Live, 3, c.pack(index, previous, current, born))
+	}
+	in := func(born, index uint64) Receipt {
+		taken := int64(index-1) * int64(10*time.Second) // the record was one ahead
+		return Receipt{tick: 1<<bornBits | born, nanos: taken, known: true}
+	}
+	d := func(n uint64) Demand { return c.Quota().Demand(n) }
+	cases := map[string]struct {
+		state State
+		d     Demand
+		of    Receipt
+		want  State
+	}{
+		"this period":                      {state(7, 1003, 3, 2), d(1), in(7, 1003), state(7, 1003, 3, 1)},
+		"more than is in flight of it":     {state(7, 1003, 3, 2), d(4), in(7, 1003), state(7, 1003, 3, 0)},
+		"the one before":                   {state(7, 1003, 3, 2), d(1), in(7, 1002), state(7, 1003, 2, 2)},
+		"more than is in flight of that":   {state(7, 1003, 3, 2), d(4), in(7, 1002), state(7, 1003, 0, 2)},
+		"two before":                       {state(7, 1003, 3, 2), d(1), in(7, 1001), state(7, 1003, 3, 2)},
+		"a whole circle before":            {state(7, 1003, 3, 2), d(1), in(7, 1003-64), state(7, 1003, 3, 2)},
+		"the next":                         {state(7, 1003, 3, 2), d(1), in(7, 1004), state(7, 1003, 3, 2)},
+		"another tenure":                   {state(7, 1003, 3, 2), d(1), in(8, 1003), state(7, 1003, 3, 2)},
+		"the record's period is the last":  {state(7, 1002, 3, 2), d(1), in(7, 1002), state(7, 1002, 3, 1)},
+		"forgotten, and still counted":     {state(7, 1002, 3, 2), d(1), in(7, 1001), state(7, 1002, 2, 2)},
+		"a record that is ahead":           {state(7, 1005, 3, 2), d(1), in(7, 1004), state(7, 1005, 2, 2)},
+		"no take in particular":            {state(7, 1003, 3, 2), d(1), Receipt{}, state(7, 1003, 2, 2)},
+		"of both":                          {state(7, 1003, 3, 2), d(4), Receipt{}, state(7, 1003, 0, 1)},
+		"all of both":                      {state(7, 1003, 3, 2), d(9), Receipt{}, state(7, 1003, 0, 0)},
+		"no take, and the first are past":  {state(7, 1002, 3, 2), d(1), Receipt{}, state(7, 1002, 3, 1)},
+		"no take, and all is past":         {state(7, 1001, 3, 2), d(1), Receipt{}, state(7, 1001, 3, 2)},
+		"no take in mind, another version": {state(0, 1003, 0, 3), d(1), Receipt{}, state(0, 1003, 0, 2)},
+	}
+	for name, of := range cases {
+		refunded(t, &c, of.state, now, of.d, of.of, of.want, name)
+	}
+	taken := c.Receipt(state(7, 1003, 3, 2), int64(now)*int64(10*time.Second), d(1))
+	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), known: true}, taken)
+	taken = c.Receipt(state(7, 1005, 3, 2), int64(now)*int64(10*time.Second), d(1))
+	assert.EqualValues(t, 2<<bornBits|7, taken.tick, "a record that is ahead")
+	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
+}
+
+// TestAPartOfATakeIsGivenBack: what identifies the rest.
+func TestAPartOfATakeIsGivenBack(t *testing.T) {
+	r := Receipt{tick: 100, cost: 40, token: 10, nanos: 5, version: 126, known: true}
+	assert.Equal(t, Receipt{100, 40, 10, 5, 126, true}, r.Less(0, NewState(Live, 126, 1)))
+	assert.Equal(t, Receipt{80, 20, 10, 5, 126, true}, r.Less(2, NewState(Live, 126, 1)), "the version is what it was")
+	assert.Equal(t, Receipt{80, 20, 10, 5, 127, true}, r.Less(2, NewState(Live, 127, 1)), "the refund changed it")
+	assert.Equal(t, Receipt{80, 20, 10, 5, 126, true}, r.Less(2, NewState(Live, 0, 1)), "another refund did, too")
+	assert.Equal(t, Receipt{80, 20, 10, 5, 126, true}, r.Less(2, NewState(Live, 125, 1)))
+	r.version = 127
+	assert.Equal(t, Receipt{90, 30, 10, 5, 0, true}, r.Less(1, NewState(Live, 0, 1)), "versions go round")
+	assert.True(t, r.in(NewState(Live, 127, 3)))
+	assert.False(t, r.in(NewState(Live, 0, 3)))
+}
+
+// TestHowFarAheadACountMayBe: a record that a faster clock wrote is read as of its beginning; beyond that it is past.
+func TestHowFarAheadACountMayBe(t *testing.T) {
+	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, w.late)
+	const index, window = uint64(1000), uint64(10 * time.Second)
+	now := index*window + 7
+	for ahead, want := range map[uint64]counts{
+		0: {index, window - 7, 0, 2, 3},
+		1: {index + 1, window, window - 7, 2, 3},
+		4: {index + 4, window, 4*window - 7, 2, 3},
+		5: {index, window - 7, 0, 0, 0},
+	} {
+		s := NewState(Live, 1, w.pack(counts{index: index + ahead, previous: 2, current: 3}))
+		assert.Equal(t, want, w.read(s, now), "%d", ahead)
+	}
+}
+
+// TestShares: what is used up of a limit, of another one; rounded up or down as the dither has it.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		part, from, to uint64
+		dither         uint32
+		want           uint64
+	}{
+		{3, 5, 10, 0, 6}, {3, 5, 10, math.MaxUint32, 6}, {0, 5, 10, math.MaxUint32, 0},
+		{1, 3, 1, 0, 0}, {1, 3, 1, math.MaxUint32, 1}, {2, 3, 1, 0, 0}, {1, 1 << 40, 1, math.MaxUint32, 0},
+		{1, 1 << 32, 1, math.MaxUint32, 1}, {1, 1<<32 + 1, 1, math.MaxUint32, 0},
+		{1, 2, 1, 1 << 31, 1}, {1, 2, 1, 1<<31 - 1, 0}, {1, 4, 1, 3 << 30, 1}, {1, 4, 1, 3<<30 - 1, 0},
+		{1 << 50, 1<<50 + 1, 1, 1, 1}, {1 << 30, 1<<30 + 1, 1, 1, 0}, {1 << 62, 1<<62 + 2, 1, 1, 1}, {1<<62 + 1, 1<<62 + 2, 1, 0, 0},
+		{1 << 63, 1, 2, 0, math.MaxUint64}, {1 << 63, 2, 4, 0, math.MaxUint64}, {1<<63 - 1, 1, 2, 0, 1<<64 - 2},
+	} {
+		assert.Equal(t, c.want, share(c.part, c.from, c.to, c.dither), "%+v", c)
+	}
+}
+
+// TestAConversionRoundsUpWhatIsShorterThanAToken: but of whole tokens, as the dither has it.
+func TestAConversionRoundsUpWhatIsShorterThanAToken(t *testing.T) {
+	bucket := func(tokens float64, period time.Duration, burst uint64) *TokenBucket {
+		b, err := NewTokenBucket(tokens, period, burst)
+		require.NoError(t, err)
+		return &b
+	}
+	batch := func(burst uint64) *TokenBucket {
+		b, err := NewBatchBucket(1, time.Second, burst)
+		require.NoError(t, err)
+		return &b
+	}
+	const nanos = int64(1 << 50)
+	for name, c := range map[string]struct {
+		from, to *TokenBucket
+		debt     uint64
+		want     [2]uint64 // with no dither, and with the most
+	}{
+		"exact":   {bucket(1, 3, 1), bucket(1, 2, 1), 2, [2]uint64{2, 2}},
+		"rounded": {bucket(17, 19, 3), bucket(17, 19, 2), 1, [2]uint64{1, 1}},
+		"batches": {batch(3), batch(2), 1, [2]uint64{0, 1}},
+		"long":    {bucket(1, 1<<51, 1), bucket(1, 1<<51, 1), 7, [2]uint64{7, 7}},
+		"owing":   {bucket(1, 1<<50, 1), bucket(1, 1<<51, 1), 1<<50 + 9, [2]uint64{1 << 51, 1 << 51}},
+	} {
+		for i, dither := range []uint32{0, math.MaxUint32} {
+			s := NewState(Live, 3, c.from.Ticks(nanos)+c.debt)
+			assert.Equal(t, c.to.Ticks(nanos)+c.want[i], c.to.Convert(c.from, s, nanos, dither), "%s, %d", name, dither)
+		}
+	}
+}
+
+// TestAConversionFits: a count that is larger than the new field is the largest that it holds.
+func TestAConversionFits(t *testing.T) {
+	from, err := NewFixedWindow(1, 1<<20, time.Minute, false)
+	require.NoError(t, err) // ticks of 64 ns
+	to, err := NewFixedWindow(100, 127, time.Minute, false)
+	require.NoError(t, err)
+	const now = int64(1 << 40)
+	left, taken := to.read(State(to.Convert(&from, State(from.pack(from.Ticks(now)+1000, 1<<19)), now, 0)), uint64(now))
+	assert.Equal(t, []uint64{64_000, 127}, []uint64{left, taken})
+	left, taken = to.read(State(to.Convert(&from, State(from.pack(from.Ticks(now)+1000, 1)), now, 0)), uint64(now))
+	assert.Equal(t, []uint64{64_000, 100}, []uint64{left, taken})
+
+	sliding, err := NewSlidingWindow(1, 1<<20, time.Minute)
+	require.NoError(t, err)
+	small, err := NewSlidingWindow(100, 127, time.Minute)
+	require.NoError(t, err)
+	index := sliding.clock.quo(now)
+	c := small.read(State(small.Convert(&sliding, State(sliding.pack(counts{index: index, previous: 1 << 19, current: 1 << 18})), now, 0)), uint64(now))
+	assert.Equal(t, []uint64{index, 127, 127}, []uint64{c.index, c.previous, c.current})
+}
+
+// TestWhatALogCanFollow: limits up to the size of its rings, and windows that its ticks can tell from others.
+func TestWhatALogCanFollow(t *testing.T) {
+	log := func(limit, most uint64, window time.Duration) *SlidingLog {
+		l, err := NewSlidingLog(limit, most, window)
+		require.NoError(t, err)
+		return &l
+	}
+	fine, coarse := log(5, 7, time.Minute), log(1, 4096, time.Minute) // ticks of 1 ns, and of 4096
+	assert.Equal(t, time.Microsecond, fine.shortest())
+	assert.Equal(t, 2*time.Duration(1<<43), fine.longest())
+	assert.Equal(t, 4096*200_000*time.Nanosecond, coarse.shortest())
+	assert.Equal(t, 2*time.Duration(1<<35), coarse.longest())
+	assert.Equal(t, MaxWindow, log(1, 1, MaxWindow).longest())
+	for _, c := range []struct {
+		before *SlidingLog
+		limit  uint64
+		window time.Duration
+		length uint64
+	}{
+		{fine, 7, time.Minute, 60e9}, {fine, 8, time.Minute, 0}, {fine, 1, time.Microsecond, 1000},
+		{fine, 1, 2 << 43, 2 << 43}, {fine, 1, 2<<43 + 1, 0},
+		{coarse, 4096, 4096 * 200_000, 200_001}, {coarse, 7, 4096*200_000 - 1, 0}, {coarse, 7, 4096*200_000 + 1, 200_002},
+		{coarse, 7, 2 << 35, 2<<23 + 1}, {coarse, 7, 2<<35 + 1, 0},
+	} {
+		to := *fine
+		to.tokens, to.size, to.window = c.limit, c.limit, c.window
+		following, err := to.Following(c.before)
+		assert.Equal(t, c.length > 0, err == nil, "%+v: %v", c, err)
+		if err == nil {
+			want := *c.before
+			want.tokens, want.window, want.length = c.limit, c.window, c.length
+			assert.Equal(t, &want, following)
+		}
+	}
+	_, err := fine.Following(&FixedWindow{})
+	assert.ErrorContains(t, err, "cannot take over the records of a *atomicbucket.FixedWindow")
+}

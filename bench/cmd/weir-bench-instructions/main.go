@@ -1,0 +1,19 @@
+// Command weir-bench-instructions counts the instructions, loads and stores of a decision, which do not depend on what
+// else the machine does: `make bench-instructions`. It runs itself as another process and steps through some calls of
+// every kind, one instruction at a time.
+//
+// What is counted is what is executed, of the call and all that it calls, less what calling an empty function takes.
+// Loads and stores include those on the stack. It needs Linux on amd64.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "weir-bench-instructions:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,197 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/arch/x86/x86asm"
+	"golang.org/x/sys/unix"
+)
+
+// role is the variable that makes this program the one that is stepped through.
+const role = "WEIR_BENCH_STEPPED"
+
+func init() { runtime.LockOSThread() } // a thread is traced by one thread, and the first one is that of main
+
+func run() error {
+	if os.Getenv(role) != "" {
+		return child()
+	}
+	command := exec.Command("/proc/self/exe")
+	// Neither the scheduler nor the collector interrupts the thread.
+	command.Env = append(os.Environ(), role+"=1", "GODEBUG=asyncpreemptoff=1")
+	command.Stderr = os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
+	s := stepper{pid: command.Process.Pid, decoded: map[uint64]instruction{}}
+	if _, err := s.wait(); err != nil {
+		return err
+	}
+	if err := unix.PtraceSetOptions(s.pid, unix.PTRACE_O_EXITKILL); err != nil { // it ends with this process
+		return err
+	}
+	fmt.Printf("%-20s %10s %14s %8s %8s\n", "call", "keys", "instructions", "loads", "stores")
+	var empty count
+	for _, name := range names() {
+		var counts []count
+		for range repeats {
+			c, err := s.measure()
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if !c.preempted {
+				counts = append(counts, c)
+			}
+		}
+		if len(counts) == 0 {
+			return fmt.Errorf("%s: the scheduler interrupted every call: want a machine that is less busy", name)
+		}
+		c := median(counts)
+		if strings.HasPrefix(name, "empty") {
+			empty = c
+			continue
+		}
+		what, keys, _ := strings.Cut(name, "\t")
+		fmt.Printf("%-20s %10s %14d %8d %8d\n", what, keys, c.instructions-empty.instructions, c.loads-empty.loads,
+			c.stores-empty.stores)
+	}
+	return nil
+}
+
+// A count is what was executed.
+type count struct {
+	instructions, loads, stores int
+	// preempted says that the scheduler took the call for one that runs for too long: stepping is slow.
+	preempted bool
+}
+
+// median returns the count with the median number of instructions.
+func median(counts []count) count {
+	slices.SortFunc(counts, func(a, b count) int { return a.instructions - b.instructions })
+	return counts[len(counts)/2]
+}
+
+// A stepper steps through a thread.
+type stepper struct {
+	pid     int
+	decoded map[uint64]instruction
+}
+
+// An instruction is one of the program's, which is this program.
+type instruction struct {
+	x86asm.Inst
+	newStack bool // of the function that a call enters when it is preempted
+}
+
+const breakpoint = 0xcc
+
+// measure lets the thread run to a breakpoint, and counts from there to the next.
+func (s *stepper) measure() (c count, err error) {
+	for signal := syscall.Signal(0); ; {
+		if err := unix.PtraceCont(s.pid, int(signal)); err != nil {
+			return c, err
+		}
+		if signal, err = s.wait(); err != nil {
+			return c, err
+		}
+		if signal == unix.SIGTRAP {
+			break
+		}
+	}
+	for {
+		inst, err := s.next()
+		if err != nil {
+			return c, err
+		}
+		if err := unix.PtraceSingleStep(s.pid); err != nil {
+			return c, err
+		}
+		if _, err := s.wait(); err != nil {
+			return c, err
+		}
+		if inst.Op == x86asm.INT {
+			return c, nil
+		}
+		c.add(inst)
+	}
+}
+
+// wait waits until the thread stops, and returns the signal that stopped it.
+func (s *stepper) wait() (syscall.Signal, error) {
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(s.pid, &status, unix.WALL, nil); err != nil {
+		return 0, err
+	}
+	if !status.Stopped() {
+		return 0, fmt.Errorf("the stepped process ended early: status %#x", uint32(status))
+	}
+	return status.StopSignal(), nil
+}
+
+// next returns the instruction that comes next.
+func (s *stepper) next() (inst instruction, err error) {
+	var regs unix.PtraceRegs
+	if err := unix.PtraceGetRegs(s.pid, &regs); err != nil {
+		return inst, err
+	}
+	inst, ok := s.decoded[regs.Rip]
+	if ok {
+		return inst, nil
+	}
+	var code [16]byte
+	if _, err := unix.PtracePeekText(s.pid, uintptr(regs.Rip), code[:]); err != nil {
+		return inst, err
+	}
+	// The decoder knows no AES instructions, which then count as one each that touches no memory.
+	inst.Inst, _ = x86asm.Decode(code[:], 64)
+	if code[0] == breakpoint {
+		inst.Inst = x86asm.Inst{Op: x86asm.INT}
+	}
+	inst.newStack = runtime.FuncForPC(uintptr(regs.Rip)).Name() == "runtime.newstack"
+	s.decoded[regs.Rip] = inst
+	return inst, nil
+}
+
+// reads are the operations that read the memory that is their first operand, and do not write it.
+var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.BT, x86asm.UCOMISD}
+
+// writes are the operations that write the memory that is their first operand, and do not read it.
+var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
+	x86asm.MOVSD_XMM, x86asm.MOVSS}
+
+// add counts an instruction.
+func (c *count) add(inst instruction) {
+	c.preempted = c.preempted || inst.newStack
+	c.instructions++
+	switch inst.Op {
+	case x86asm.LEA, x86asm.NOP, x86asm.PREFETCHT0, x86asm.PREFETCHNTA:
+		return
+	case x86asm.PUSH, x86asm.CALL:
+		c.stores++
+	case x86asm.POP, x86asm.RET:
+		c.loads++
+	}
+	for i, arg := range inst.Args {
+		if _, ok := arg.(x86asm.Mem); !ok {
+			continue
+		}
+		only := i == 0 && slices.Contains(writes, inst.Op)
+		if !only {
+			c.loads++
+		}
+		if only || i == 0 && !slices.Contains(reads, inst.Op) && inst.Op != x86asm.CALL && inst.Op != x86asm.PUSH &&
+			inst.Op != x86asm.JMP {
+			c.stores++
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestTheBallastGivesWay: who sets the collector gets what the runtime documents.
+func TestTheBallastGivesWay(t *testing.T) {
+	for _, c := range []struct {
+		gogc, limit string
+		ballast     bool
+	}{{"", "", true}, {"200", "", false}, {"", "64MiB", false}} {
+		t.Setenv("GOGC", c.gogc)
+		t.Setenv("GOMEMLIMIT", c.limit)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		drop := loadBallast()
+		runtime.ReadMemStats(&after)
+		drop()
+		assert.Equal(t, c.ballast, after.TotalAlloc-before.TotalAlloc >= ballastBytes, c)
+	}
+}

@@ -1,0 +1,148 @@
+package accesslog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// dated is lines of those years; of year 0 a line that is none.
+func dated(years ...int) string {
+	var text strings.Builder
+	for i, year := range years {
+		if year == 0 {
+			text.WriteString("hello\n")
+			continue
+		}
+		fmt.Fprintf(&text, "192.0.2.%d - - [17/May/%d:10:05:03 +0000] \"GET /%d HTTP/1.1\" 200 1 \"-\" \"-\"\n", i+1, year, i+1)
+	}
+	return text.String()
+}
+
+// outcomes are what becomes of each line, in order: its number, or the complement of it for one that is skipped.
+func outcomes(t *testing.T, log *Log) (all []int) {
+	t.Helper()
+	for line := 1; ; line++ {
+		e, err := log.Next()
+		wrong := (*LineError)(nil)
+		switch {
+		case errors.Is(err, io.EOF):
+			return all
+		case errors.As(err, &wrong):
+			all = append(all, ^wrong.Line)
+			assert.Equal(t, line, wrong.Line)
+		default:
+			require.NoError(t, err)
+			assert.Equal(t, fmt.Sprintf("192.0.2.%d /%d", line, line), fmt.Sprintf("%s %s", e.Client, e.Target))
+			all = append(all, line)
+		}
+	}
+}
+
+// A date that is years too late is skipped, wherever it stands, and not one that all that follows agrees with.
+func TestADateThatLeaps(t *testing.T) {
+	for name, c := range map[string]struct{ years, wrong []int }{
+		"none":                     {[]int{2015, 2015, 2015}, nil},
+		"in the middle":            {[]int{2015, 2015, 2261, 2015}, []int{3}},
+		"first":                    {[]int{2261, 2015, 2015, 2015}, []int{1}},
+		"first two":                {[]int{2261, 2261, 2015, 2015, 2015}, []int{1, 2}},
+		"last":                     {append(slices.Repeat([]int{2015}, leapLines), 2261), []int{leapLines + 1}},
+		"last of few":              {[]int{2015, 2016, 2018}, nil},
+		"alone":                    {[]int{2261}, nil},
+		"several":                  {[]int{2015, 2261, 2260, 2015, 2015, 2259, 2015}, []int{2, 3, 6}},
+		"with a line that is none": {[]int{2015, 2261, 0, 2015}, []int{2, 3}},
+		"a long silence":           {[]int{2015, 2018, 2018}, nil},
+		"a date of long ago":       {[]int{2015, 2015, 1970, 2015}, nil},
+		"most of long ago":         {[]int{2015, 2015, 2015, 1970, 2015}, nil},
+		"many agree":               {append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), nil},
+		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), 2015), nil},
+		"years that go up":         {[]int{2010, 2012, 2014, 2016, 2018}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []int
+			for i := range c.years {
+				if slices.Contains(c.wrong, i+1) {
+					want = append(want, ^(i + 1))
+				} else {
+					want = append(want, i+1)
+				}
+			}
+			assert.Equal(t, want, outcomes(t, NewLog(strings.NewReader(dated(c.years...)))))
+		})
+	}
+	log := NewLog(strings.NewReader(dated(2015, 2261, 2015, 2015)))
+	_, err := log.Next()
+	require.NoError(t, err)
+	_, err = log.Next()
+	assert.EqualError(t, err, "line 2: the date 2261-05-17T10:05:03Z is more than a year later than those of the lines "+
+		"around it")
+}
+
+// Of several files, one that has such a date first is not put behind all others.
+func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
+	var names []string
+	for name, years := range map[string][]int{"a.log": {2261, 2015, 2015}, "b.log": {2016, 2016, 2016}} {
+		names = append(names, filepath.Join(t.TempDir(), name))
+		require.NoError(t, os.WriteFile(names[len(names)-1], []byte(dated(years...)), 0o600))
+	}
+	log, err := Open(names, "")
+	require.NoError(t, err)
+	defer log.Close()
+	var years []int
+	for {
+		e, err := log.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if wrong := (*LineError)(nil); errors.As(err, &wrong) {
+			continue
+		}
+		require.NoError(t, err)
+		years = append(years, e.Time.Year())
+	}
+	assert.Equal(t, []int{2015, 2015, 2016, 2016, 2016}, years)
+}
+
+// Lines that are too long before any other do not hide the format of those behind them.
+func TestFirstLinesThatAreTooLong(t *testing.T) {
+	long := strings.Repeat("x", 2*MaxLine+7) + "\n"
+	log := NewLog(strings.NewReader(long + long + combinedLine + long + combinedLine))
+	for _, wrong := range []int{1, 2, 0, 4, 0} {
+		_, err := log.Next()
+		if wrong > 0 {
+			assert.Equal(t, &LineError{"", wrong, ErrLineTooLong}, err)
+		} else {
+			assert.NoError(t, err)
+		}
+	}
+	_, err := log.Next()
+	assert.ErrorIs(t, err, io.EOF)
+	assert.Equal(t, "combined", log.Format())
+}
+
+func TestRewind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.log")
+	require.NoError(t, os.WriteFile(path, []byte(dated(2015, 2261, 2015, 2015, 0)), 0o600))
+	log, err := Open([]string{path}, "")
+	require.NoError(t, err)
+	defer log.Close()
+	require.True(t, log.Rewind(), "before the first")
+	for range 3 {
+		_, err := log.Next()
+		require.NoError(t, err)
+		_, err = log.Next()
+		require.Error(t, err)
+		require.True(t, log.Rewind(), "in the middle")
+		assert.Equal(t, []int{1, ^2, 3, 4, ^5}, outcomes(t, log))
+		require.True(t, log.Rewind(), "at the end")
+	}
+	assert.False(t, NewLog(strings.NewReader(dated(2015))).Rewind())
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSeveralServers(t *testing.T) {
+	const rule = "\nrules: [{name: a, rate: 1/s}]"
+	f, err := Parse("weir.yaml", []byte(`upstream:
+  url: ["http://127.0.0.1:3000/app", "unix:/run/app.sock"]
+  health: {path: /healthz?full=1, interval: 5s, timeout: 1s, passes: 1, fails: 2}
+  eject_after: 5
+  eject_for: 30s`+rule))
+	require.NoError(t, err)
+	u := f.Upstream
+	assert.Equal(t, "http://127.0.0.1:3000/app or unix:/run/app.sock", u.String())
+	assert.Equal(t, "/run/app.sock", u.Targets[1].Socket)
+	assert.Equal(t, "http://localhost", u.Targets[1].URL.String())
+	assert.Equal(t, &Health{"/healthz?full=1", 5 * time.Second, time.Second, 1, 2}, u.Health)
+	assert.Equal(t, 5, u.EjectAfter)
+	assert.Equal(t, 30*time.Second, u.EjectFor)
+	assert.Empty(t, f.Warnings())
+
+	f, err = Parse("weir.yaml", []byte("upstream: [unix:/a, \"http://b\"]"+rule))
+	require.NoError(t, err)
+	assert.Equal(t, "unix:/a or http://b", f.Upstream.String())
+	f, err = Parse("weir.yaml", []byte("upstream: {url: unix:/a, health: /well}"+rule))
+	require.NoError(t, err)
+	assert.Equal(t, &Health{"/well", 10 * time.Second, 2 * time.Second, 2, 3}, f.Upstream.Health)
+
+	for _, row := range []string{"`interval` | between checks | `10s`", "`timeout` | of a check | `2s`",
+		"`passes` | in a row that bring a server back | `2`", "`fails` | in a row that take it out | `3`"} {
+		assert.Contains(t, document(t), row)
+	}
+	assert.Equal(t, []any{3, 10 * time.Second}, []any{f.Upstream.EjectAfter, f.Upstream.EjectFor})
+	assert.Regexp(t, "\\| `eject_after` \\|.*\\| `3` \\|", document(t))
+	assert.Regexp(t, "\\| `eject_for` \\|.*\\| `10s` \\|", document(t))
+
+	for text, want := range map[string]string{
+		"listen: unix:/a\nupstream: unix:/a": "upstream: unix:/a is where weir itself listens, at unix:/a: requests would " +
+			"go round until they time out",
+		"upstream: {url: \"http://a\", health: {path: /, interval: 1s}}": "upstream: health: a check may take 2s and begins " +
+			"every 1s: the next one waits for the last",
+		"upstream: {url: [\"http://a\", \"http://b\"], eject_after: 0}": "upstream: http://a or http://b: without health and " +
+			"with eject_after: 0 a server that is down gets requests as ever",
+	} {
+		f, err := Parse("weir.yaml", []byte(text+rule))
+		require.NoError(t, err)
+		assert.Equal(t, want, strings.Join(f.Warnings(), "\n"))
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package respdoor
+
+const raceEnabled = false

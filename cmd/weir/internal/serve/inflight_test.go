@@ -1,0 +1,183 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// slowly is an upstream. It answers /hold when the test lets it, after it has sent the header and a part of the body;
+// /echo is a protocol of lines, which ends with its connection.
+func slowly(t *testing.T) (url string, let chan struct{}) {
+	let = make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hold":
+			io.WriteString(w, "half ")
+			http.NewResponseController(w).Flush()
+			select {
+			case <-let:
+			case <-r.Context().Done():
+			}
+			io.WriteString(w, "whole")
+		case "/echo":
+			conn, buffer, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			buffer.Flush()
+			for line, err := buffer.ReadString('\n'); err == nil; line, err = buffer.ReadString('\n') {
+				fmt.Fprint(buffer, line)
+				buffer.Flush()
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, let
+}
+
+// hold begins a request whose answer is under way when hold returns.
+func (r *running) hold(ctx context.Context) *http.Response {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"hold", nil)
+	require.NoError(r.t, err)
+	resp, err := r.client.Do(request)
+	require.NoError(r.t, err)
+	return resp
+}
+
+// passes waits until a request passes.
+func (r *running) passes() {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool { return r.get("/").status == http.StatusOK }, 20*time.Second, time.Millisecond)
+}
+
+// TestConcurrencyUntilTheAnswerIsSent: a request counts until its body has gone, or its client has.
+func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
+	upstream, let := slowly(t)
+	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 2, max_keys: 100}]\n")
+	first := s.hold(t.Context())
+	assert.Equal(t, http.StatusOK, first.StatusCode)
+	assert.Empty(t, first.Header.Values("RateLimit-Policy"))
+	gone, goes := context.WithCancel(t.Context())
+	second := s.hold(gone)
+	refused := s.get("/")
+	assert.Equal(t, http.StatusTooManyRequests, refused.status)
+	assert.Empty(t, refused.retryAfter)
+	assert.Contains(t, refused.body, `"violated-policies":["a"]`)
+	goes()
+	second.Body.Close()
+	s.passes()
+	third := s.hold(t.Context())
+	assert.Equal(t, "429", s.statuses(1))
+	let <- struct{}{}
+	body, err := io.ReadAll(first.Body)
+	require.NoError(t, err)
+	first.Body.Close()
+	assert.Equal(t, "half whole", string(body))
+	s.passes()
+	let <- struct{}{}
+	third.Body.Close()
+}
+
+// TestAWebSocketIsInFlight: for as long as it lives.
+func TestAWebSocketIsInFlight(t *testing.T) {
+	upstream, _ := slowly(t)
+	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
+	conn, err := net.Dial("tcp", s.address())
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+	s.clock.advance(40 * 24 * time.Hour)
+	for range 3 {
+		fmt.Fprint(conn, "hello\n")
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "hello\n", line)
+		assert.Equal(t, "429", s.statuses(1))
+	}
+	conn.Close()
+	s.passes()
+}
+
+// TestConcurrencyBesideARate: one decision, and a rule each for answers and metrics.
+func TestConcurrencyBesideARate(t *testing.T) {
+	upstream, let := slowly(t)
+	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 3/h, concurrency: 1, max_keys: 100}]\n")
+	held := s.hold(t.Context())
+	assert.Equal(t, `"a";q=3;w=3600`, held.Header.Get("RateLimit-Policy"))
+	assert.Contains(t, s.get("/").body, `"violated-policies":["a.concurrency"]`)
+	let <- struct{}{}
+	held.Body.Close()
+	s.passes()
+	assert.Equal(t, "200", s.statuses(1), "what the concurrency refused took nothing from the rate")
+	refused := s.get("/")
+	assert.Contains(t, refused.body, `"violated-policies":["a"]`)
+	assert.Equal(t, "1200", refused.retryAfter)
+}
+
+// TestAReloadKeepsWhatIsInFlight: the number changes, and those that are in flight leave as they would have.
+func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
+	upstream, let := slowly(t)
+	file := func(n int) string {
+		return fmt.Sprintf("upstream: %s\nrules: [{name: a, concurrency: %d, max_keys: 100}]\n", upstream, n)
+	}
+	s := start(t, file(2))
+	one, two := s.hold(t.Context()), s.hold(t.Context())
+	s.change(file(3))
+	three := s.hold(t.Context())
+	assert.Equal(t, "429", s.statuses(1), "all three are in flight")
+	s.change(file(1))
+	for _, held := range []*http.Response{one, two} {
+		let <- struct{}{}
+		_, err := io.Copy(io.Discard, held.Body)
+		require.NoError(t, err)
+		held.Body.Close()
+	}
+	assert.Equal(t, "429", s.statuses(1), "the third is in flight")
+	let <- struct{}{}
+	three.Body.Close()
+	s.passes()
+	assert.True(t, strings.Contains(s.log.String(), "rule a: 3 at a time, was 2 at a time"), s.log.String())
+}
+
+// TestAConcurrencyThatIsRemoved: a rule that is gone does not keep its requests, nor they it.
+func TestAConcurrencyThatIsRemoved(t *testing.T) {
+	upstream, let := slowly(t)
+	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
+	held := s.hold(t.Context())
+	s.change("upstream: " + upstream + "\nrules: [{name: b, rate: 100/s, max_keys: 100}]\n")
+	assert.Equal(t, "200", s.statuses(1))
+	let <- struct{}{}
+	body, err := io.ReadAll(held.Body)
+	require.NoError(t, err)
+	held.Body.Close()
+	assert.Equal(t, "half whole", string(body))
+}
+
+// TestARefusalInFlightIsLogged: with a wait that is not known.
+func TestARefusalInFlightIsLogged(t *testing.T) {
+	upstream, let := slowly(t)
+	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
+	held := s.hold(t.Context())
+	assert.Equal(t, "429", s.statuses(1))
+	s.waitFor("wait=unknown")
+	let <- struct{}{}
+	held.Body.Close()
+}

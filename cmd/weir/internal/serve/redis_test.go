@@ -1,0 +1,211 @@
+package serve
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// redisFile is a file with a listener for clients of Redis alone; more is what else is said of it.
+func redisFile(more string) string {
+	return "redis: {address: \"127.0.0.1:0\", max_keys: 100" + more + "}\n"
+}
+
+// startRedis starts a server with a rule file as it is.
+func startRedis(t *testing.T, text string) *running {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return startAt(t, path)
+}
+
+// rewrite puts another rule file in force.
+func (r *running) rewrite(text string) {
+	r.t.Helper()
+	require.NoError(r.t, os.WriteFile(r.path+"~", []byte(text), 0o600))
+	require.NoError(r.t, os.Rename(r.path+"~", r.path))
+	require.NoError(r.t, r.Reload())
+}
+
+func (r *running) redisAddress() string {
+	return strings.TrimSuffix(regexp.MustCompile("^rediss?://").ReplaceAllString(r.urlOf(redisClients), ""), "/")
+}
+
+func dialRedis(t *testing.T, address string) net.Conn {
+	t.Helper()
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
+	c, err := net.Dial(network, address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	return c
+}
+
+// says asks one thing and returns the answer, which is short, on one line.
+func says(t *testing.T, c net.Conn, command string) string {
+	t.Helper()
+	_, err := io.WriteString(c, command+"\r\n")
+	require.NoError(t, err)
+	answer := make([]byte, 1000)
+	n, err := c.Read(answer)
+	require.NoError(t, err)
+	return strings.TrimSpace(strings.ReplaceAll(string(answer[:n]), "\r\n", " "))
+}
+
+const (
+	takes   = "CL.THROTTLE a 1 1 3600"
+	first   = "*5 :0 :2 :1 :-1 :3600"
+	second  = "*5 :0 :2 :0 :-1 :7200"
+	refused = "*5 :1 :2 :0 :3600 :7200"
+)
+
+// TestAReloadKeepsConnectionsAndKeysOfRedis: but for a table of another size, and for a password that is asked of those
+// that come later.
+func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
+	s := startRedis(t, redisFile(""))
+	c := dialRedis(t, s.redisAddress())
+	assert.Equal(t, first, says(t, c, takes))
+	s.rewrite(redisFile(", idle_timeout: 1h"))
+	assert.Contains(t, s.log.String(), "reload: the listener for clients of Redis changes")
+	assert.Equal(t, second, says(t, c, takes))
+	assert.Equal(t, refused, says(t, dialRedis(t, s.redisAddress()), takes))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.path), "password"), []byte("old\n"), 0o600))
+	s.rewrite(redisFile(", password_file: password"))
+	assert.Equal(t, refused, says(t, c, takes), "a connection that needed none")
+	other := dialRedis(t, s.redisAddress())
+	assert.Equal(t, "-NOAUTH Authentication required.", says(t, other, takes))
+	assert.Equal(t, "+OK", says(t, other, "AUTH old"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.path), "password"), []byte("new\n"), 0o600))
+	require.Eventually(t, func() bool { // the file is watched
+		return says(t, dialRedis(t, s.redisAddress()), "AUTH new") == "+OK"
+	}, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, "+PONG", says(t, other, "PING"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.path), "password"), []byte("\n"), 0o600))
+	s.waitFor("0 passwords: want 1 to 16, one on each line")
+	assert.Equal(t, "+OK", says(t, dialRedis(t, s.redisAddress()), "AUTH new"), "everything stays as it was")
+
+	s.rewrite("redis: {address: \"127.0.0.1:0\", max_keys: 101}\n")
+	assert.Contains(t, s.log.String(), "reload: redis: begins anew with full buckets, because max_keys was 100 and is 101")
+	assert.Equal(t, first, says(t, c, takes))
+}
+
+// TestRedisComesAndGoes beside rules: connections to a listener that a reload takes away end.
+func TestRedisComesAndGoes(t *testing.T) {
+	s := start(t, one)
+	assert.Empty(t, s.urlOf(redisClients))
+	s.change(redisFile("") + one)
+	c := dialRedis(t, s.redisAddress())
+	assert.Equal(t, first, says(t, c, takes))
+	assert.Equal(t, "200", s.statuses(1))
+	address := s.redisAddress()
+	s.change(one)
+	_, err := c.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, io.EOF)
+	_, err = net.Dial("tcp", address)
+	assert.Error(t, err)
+	assert.Equal(t, "200", s.statuses(1))
+	s.change(redisFile("") + one)
+	assert.Equal(t, first, says(t, dialRedis(t, s.redisAddress()), takes), "a new table")
+}
+
+// TestRedisAtTheEnd: connections that wait end at once.
+func TestRedisAtTheEnd(t *testing.T) {
+	s := startRedis(t, redisFile(""))
+	c := dialRedis(t, s.redisAddress())
+	assert.Equal(t, "+PONG", says(t, c, "PING"))
+	s.stop()
+	_, err := c.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, io.EOF)
+	assert.NotContains(t, s.log.String(), "requests were cut off")
+}
+
+func TestTooManyClientsOfRedisAreToldSo(t *testing.T) {
+	s := startRedis(t, "server: {max_connections: 2}\n"+redisFile(""))
+	held := []net.Conn{dialRedis(t, s.redisAddress()), dialRedis(t, s.redisAddress())}
+	for _, c := range held {
+		assert.Equal(t, "+PONG", says(t, c, "PING"))
+	}
+	answer, err := io.ReadAll(io.LimitReader(dialRedis(t, s.redisAddress()), 1<<10))
+	require.NoError(t, err)
+	assert.Equal(t, "-ERR max number of clients reached\r\n", string(answer))
+	assert.Contains(t, s.log.String(), "too many connections: new ones are refused")
+	require.NoError(t, held[0].Close())
+	require.Eventually(t, func() bool { return s.connections[redisClients].open.Load() == 1 }, time.Minute, time.Millisecond)
+	assert.Equal(t, "+PONG", says(t, dialRedis(t, s.redisAddress()), "PING"))
+}
+
+func TestRedisOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	writeCertificate(t, dir, "door.example.com")
+	s := startRedis(t, redisFile(", tls: {cert: "+dir+"/cert.pem, key: "+dir+"/key.pem}"))
+	assert.True(t, strings.HasPrefix(s.urlOf(redisClients), "rediss://"))
+	secure := func() *tls.Conn {
+		return tls.Client(dialRedis(t, s.redisAddress()), &tls.Config{InsecureSkipVerify: true})
+	}
+	c := secure()
+	assert.Equal(t, first, says(t, c, takes))
+	assert.Equal(t, "door.example.com", c.ConnectionState().PeerCertificates[0].Subject.CommonName)
+	answer, err := io.ReadAll(plainOver(t, s.redisAddress()))
+	require.NoError(t, err)
+	assert.NotContains(t, string(answer), "PONG", "without TLS")
+	writeCertificate(t, dir, "other.example.com")
+	require.Eventually(t, func() bool {
+		c := secure()
+		defer c.Close()
+		return c.Handshake() == nil && c.ConnectionState().PeerCertificates[0].Subject.CommonName == "other.example.com"
+	}, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, second, says(t, c, takes))
+}
+
+func plainOver(t *testing.T, address string) net.Conn {
+	c := dialRedis(t, address)
+	_, err := io.WriteString(c, "PING\r\n")
+	require.NoError(t, err)
+	return c
+}
+
+// TestMetricsOfRedis: there are none without a listener for it, and INFO has some of them.
+func TestMetricsOfRedis(t *testing.T) {
+	s := startRedis(t, "admin: 127.0.0.1:0\n"+redisFile(""))
+	c := dialRedis(t, s.redisAddress())
+	for _, command := range []string{takes, takes, takes, "PING", "FOO", "PING a b", "GCRA a 1 1 0"} {
+		says(t, c, command)
+	}
+	assert.Contains(t, says(t, c, "INFO"), "decisions_allowed:2 decisions_limited:1")
+	metrics := s.metrics()
+	for _, line := range []string{
+		`weir_redis_commands_total{command="cl.throttle"} 3`, `weir_redis_commands_total{command="ping"} 2`,
+		`weir_redis_decisions_total{outcome="allowed"} 2`, `weir_redis_decisions_total{outcome="limited"} 1`,
+		`weir_redis_errors_total{reason="unknown_command"} 1`, `weir_redis_errors_total{reason="other"} 2`,
+		"weir_redis_connections 1", "weir_redis_connections_rejected_total 0", "weir_redis_evictions_total 0",
+		"weir_redis_slow_clients_total 0",
+	} {
+		assert.Contains(t, metrics, line+"\n")
+	}
+	s.rewrite("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n" + one)
+	assert.NotContains(t, s.metrics(), "weir_redis_")
+}
+
+func (r *running) metrics() string {
+	r.t.Helper()
+	resp, err := r.client.Get(r.urlOf(administrators) + "metrics")
+	require.NoError(r.t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	return string(text)
+}

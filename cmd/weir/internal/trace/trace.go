@@ -1,0 +1,124 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// A Request is one of a rule's.
+type Request struct {
+	UnixNano int64
+	Cost     uint64
+	Key      uint32 // from 0
+	Tier     uint8
+	Refund   bool // its answer gives the tokens back
+}
+
+// inMemory is how many bytes of a trace stay in memory.
+const inMemory = 1 << 20
+
+// A Trace is requests in the order of time. The zero Trace is empty. It is not safe for concurrent use, but for reading
+// it when nothing is added any more.
+type Trace struct {
+	Keys     int // different ones
+	Requests uint64
+
+	last    int64  // time of the last request
+	pending []byte // what is not in the file
+	file    *os.File
+	written int64 // bytes in the file
+}
+
+// What the first byte of a request says.
+const (
+	isRefund    = 1 << iota
+	hasCost     // other than 1
+	hasTier     // other than 0
+	isLater     // than the one before
+	wholeSecond // by whole seconds
+)
+
+// Add adds a request that is not earlier than the one before. The error is that of the temporary file: a disk that is
+// full, say.
+func (t *Trace) Add(r Request) error {
+	if t.pending == nil {
+		t.pending = make([]byte, 0, inMemory+maxRequest)
+	}
+	flags, later := byte(0), uint64(r.UnixNano-t.last)
+	if r.Refund {
+		flags |= isRefund
+	}
+	if r.Cost != 1 {
+		flags |= hasCost
+	}
+	if r.Tier != 0 {
+		flags |= hasTier
+	}
+	if later > 0 {
+		flags |= isLater
+		if later%uint64(time.Second) == 0 {
+			flags, later = flags|wholeSecond, later/uint64(time.Second)
+		}
+	}
+	b := binary.AppendUvarint(append(t.pending, flags), uint64(r.Key))
+	if flags&isLater != 0 {
+		b = binary.AppendUvarint(b, later)
+	}
+	if flags&hasCost != 0 {
+		b = binary.AppendUvarint(b, r.Cost)
+	}
+	if flags&hasTier != 0 {
+		b = append(b, r.Tier)
+	}
+	t.pending, t.last = b, r.UnixNano
+	t.Requests++
+	t.Keys = max(t.Keys, int(r.Key)+1)
+	if len(b) < inMemory {
+		return nil
+	}
+	return t.spill()
+}
+
+// maxRequest is the most bytes that a request takes: flags and tier, and three numbers.
+const maxRequest = 2 + 3*binary.MaxVarintLen64
+
+// spill moves what is pending to the file.
+func (t *Trace) spill() (err error) {
+	if t.file == nil {
+		if t.file, err = os.CreateTemp("", "weir-replay-"); err != nil {
+			return spillError(err)
+		}
+		// Where the system allows it the file has no name from now on, and is gone with the process. Else Close
+		// removes it.
+		_ = os.Remove(t.file.Name())
+	}
+	n, err := t.file.Write(t.pending)
+	t.written += int64(n)
+	t.pending = t.pending[:0]
+	if err != nil {
+		return spillError(err)
+	}
+	return nil
+}
+
+func spillError(err error) error {
+	return fmt.Errorf("the requests do not fit into memory, and the temporary file for them failed (set TMPDIR to a "+
+		"directory with room for five bytes a request and rule): %w", err)
+}
+
+// Close removes the temporary file. The trace is empty then.
+func (t *Trace) Close() error {
+	file := t.file
+	*t = Trace{}
+	if file == nil {
+		return nil
+	}
+	err := file.Close()
+	if removed := os.Remove(file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
+}

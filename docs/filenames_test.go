@@ -1,0 +1,54 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fileName matches the name of a file of a kind of which the repository has all that a comment may name, with as much
+// of its path as is written.
+var fileName = regexp.MustCompile(`[\w./-]*\w\.(?:go|md|lua|pml)\b`)
+
+// TestFilesThatCommentsNameExist: a comment in Go code that names a file names one that is there, by the end of its
+// path at least. Addresses are passed over.
+func TestFilesThatCommentsNameExist(t *testing.T) {
+	var sources []string
+	exists := map[string]bool{} // every end of every path
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		path = filepath.ToSlash(path)
+		if filepath.Ext(path) == ".go" {
+			sources = append(sources, path)
+		}
+		for end, more := strings.TrimPrefix(path, "../"), true; more; _, end, more = strings.Cut(end, "/") {
+			exists[end] = true
+		}
+		return nil
+	}))
+	named := 0
+	for _, path := range sources {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		lines := strings.Split(string(source), "\n")
+		for _, i := range commentLines(source) {
+			_, comment, _ := strings.Cut(lines[i], "//")
+			if strings.Contains(comment, "://") {
+				continue
+			}
+			for _, name := range fileName.FindAllString(comment, -1) {
+				named++
+				assert.True(t, exists[strings.TrimLeft(name, "./")], "%s:%d: there is no %s", path[3:], i+1, name)
+			}
+		}
+	}
+	assert.Greater(t, named, 50)
+}

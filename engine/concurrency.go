@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Concurrency limits how many tokens of each key are in flight: what [Limiter.Enter] takes comes back when its
+// [Entry] is released, however long that takes. It is the limit for what is slow or heavy, beside a rate or instead
+// of one: connections, downloads, requests to a server that has so many workers.
+//
+// An entry that is never released, because its goroutine is stuck or its program forgot it, is forgotten after longest
+// at the earliest and twice that at the latest: at the end of the period after its own, where periods begin at the
+// multiples of longest since 1970. [Stats].Forgotten counts those. One that lives for longer than longest may be
+// forgotten though it lives, and more than the limit may then be in flight: so longest must be more than any entry
+// lives, and may be 365 days if every one of them is certain to be released. A release that comes too late does
+// nothing.
+//
+// A request that is made ahead of the limiter's clock ([Limiter.TakeAt]) does not count what is forgotten by its own
+// time, up to [MaxLead] early.
+//
+// A key of which something is in flight is not idle, and keeps its slot. If there are more of those than [MaxKeys],
+// [Overflow] decides: [Evict] forgets the key with the fewest in flight, which may then have its limit anew, [Refuse]
+// refuses new keys, and [Admit] admits them uncounted. [Limiter.Reset] forgets what is in flight, too. The release of
+// an entry that was forgotten in one of these ways does nothing.
+//
+// In a [Decision] Remaining is how many more tokens may enter. When one of those in flight is released is not known:
+// RetryAfter is the time after which the request passes even if none is, and ResetAfter the time until all of them are
+// forgotten. So a client should not be told to wait for RetryAfter.
+//
+// What [Limiter.Take], [Limiter.Allow], [Limiter.Charge] and the like take is given back by [Limiter.Refund] only, and
+// forgotten without it; what [Limiter.TakeReceipt] and [TakeAll] take, by the receipt. [Limiter.Reserve] and
+// [Limiter.Wait] return [ErrInFlight], since no time is known at which tokens come back, and [ChargeRefusals] is an
+// error of [New]. [Limiter.SetPolicy] may change the limit: what is in flight stays so, and is released as before.
+// longest stays what it was at New. [Tiers] and a [Quota] may have other limits.
+//
+// limit is 1 to 65,535, and longest 1µs to 365 days. Where longest is less than eight seconds the highest limit is
+// lower, and the error of New names it. A key takes 27 bytes ([MaxKeys]), however many tokens are in flight.
+func Concurrency(limit uint64, longest time.Duration) Policy {
+	return Policy{algorithm: AlgorithmConcurrency, limit: limit, window: longest}
+}
+
+// An Entry is what one request has in flight, until Release: see [Limiter.Enter]. It is a value, so that entering does
+// not allocate, but must not be copied once it is in use: a copy could be released again. The zero Entry is of nothing.
+type Entry struct {
+	receipt  Receipt
+	released uint32 // not an atomic.Uint32, which could not be returned
+}
+
+// Enter takes a token of the key until the entry is released:
+//
+//	entry, d := limiter.Enter(key)
+//	if !d.Allowed {
+//		...
+//	}
+//	defer entry.Release()
+//
+// If the decision is not Allowed the entry is of nothing. Under a policy that is not [Concurrency], Enter takes a token
+// as [Limiter.Take] does, and Release is [Receipt.Refund]. It is shorthand for EnterKey(l.Key(key), 1).
+func (l *Limiter) Enter(key string) (Entry, Decision) { return l.EnterKey(l.Key(key), 1) }
+
+// EnterN is [Limiter.Enter] with n tokens, all or none, which are released together.
+func (l *Limiter) EnterN(key string, n uint64) (Entry, Decision) { return l.EnterKey(l.Key(key), n) }
+
+// EnterKey is [Limiter.EnterN] for a key that is hashed already. It does not allocate.
+func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
+	var a Answer
+	l.takeReceipt(&a, k, n)
+	return Entry{receipt: a.Receipt}, a.Decision
+}
+
+// Release gives back what the entry has in flight. It may be called from any goroutine, and a second time, which does
+// nothing. It is lock-free and does not allocate.
+func (e *Entry) Release() {
+	if atomic.CompareAndSwapUint32(&e.released, 0, 1) {
+		e.receipt.Refund(e.receipt.n)
+	}
+}

@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNeverMoreInside: whatever goroutines enter and leave, at no moment are more inside of a key than its limit, and
+// in the end none is.
+func TestNeverMoreInside(t *testing.T) {
+	const keys, limit = 3, 4
+	l, err := New(Concurrency(limit, time.Hour), MaxKeys(50), Tiers(Concurrency(2, time.Hour)))
+	require.NoError(t, err)
+	defer l.Close()
+	var inside [keys]atomic.Int64
+	var refused atomic.Int64
+	var all sync.WaitGroup
+	for seed := range uint64(12) {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for range 3000 {
+				i := random.IntN(keys)
+				k := l.Key(fmt.Sprint(i))
+				if random.IntN(4) == 0 {
+					k = k.Tier(1)
+				}
+				n := 1 + random.Uint64N(2)
+				e, d := l.EnterKey(k, n)
+				if !d.Allowed {
+					refused.Add(1)
+					continue
+				}
+				most := inside[i].Add(int64(n))
+				if most > limit {
+					t.Errorf("%d are inside", most)
+				}
+				if random.IntN(2) == 0 {
+					time.Sleep(time.Duration(random.Int64N(int64(20 * time.Microsecond))))
+				}
+				inside[i].Add(-int64(n))
+				var releases sync.WaitGroup
+				if random.IntN(20) == 0 { // twice, at once
+					releases.Go(e.Release)
+				}
+				e.Release()
+				releases.Wait()
+				if random.IntN(500) == 0 {
+					l.Sweep()
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.Positive(t, refused.Load())
+	for i := range keys {
+		assert.EqualValues(t, limit, l.Peek(fmt.Sprint(i), 0).Remaining)
+	}
+	l.Sweep()
+	assert.Zero(t, l.Stats().Keys)
+	assert.Zero(t, l.Stats().Forgotten)
+}
+
+// TestAnEntryThatNeverComesBack: it is forgotten after one to two periods, and counted once; its release does nothing.
+func TestAnEntryThatNeverComesBack(t *testing.T) {
+	l, h := newLimiter(t, Concurrency(3, time.Minute), SweepInterval(24*time.Hour))
+	lost, d := l.EnterN("k", 2) // the clock begins 20 s after a full minute
+	assert.Equal(t, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 100 * time.Second}, d)
+	h.advance(90 * time.Second)
+	kept, d := l.Enter("k")
+	assert.Equal(t, Decision{Allowed: true, Limit: 3, ResetAfter: 70 * time.Second}, d)
+	_, d = l.Enter("k")
+	assert.Equal(t, Decision{Limit: 3, RetryAfter: 10 * time.Second, ResetAfter: 70 * time.Second}, d)
+	h.advance(10*time.Second - 1)
+	assert.False(t, l.Peek("k", 1).Allowed)
+	h.advance(1)
+	assert.Zero(t, l.Stats().Forgotten, "the record has not moved on")
+	more, d := l.EnterN("k", 2)
+	assert.True(t, d.Allowed)
+	assert.EqualValues(t, 2, l.Stats().Forgotten)
+	lost.Release()
+	assert.Zero(t, l.Peek("k", 1).Remaining, "what was forgotten is not given back again")
+	kept.Release()
+	assert.EqualValues(t, 1, l.Peek("k", 1).Remaining)
+	h.advance(5 * time.Minute)
+	l.Sweep()
+	assert.EqualValues(t, 4, l.Stats().Forgotten)
+	assert.Zero(t, l.Stats().Keys)
+	more.Release()
+	assert.EqualValues(t, 3, l.Peek("k", 1).Remaining)
+	l.Sweep()
+	assert.EqualValues(t, 4, l.Stats().Forgotten)
+}
+
+// TestAChangeOfTheLimitKeepsWhatIsInside: and those inside leave as they would have: also where the limit has become
+// less than they are, or none, and however often it has changed.
+func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
+	l, _ := newLimiter(t, Concurrency(5, time.Hour))
+	many, d := l.EnterN("k", 4)
+	require.True(t, d.Allowed)
+	one, d := l.Enter("k")
+	require.True(t, d.Allowed)
+	require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
+	assert.Equal(t, uint64(0), l.Peek("k", 1).Remaining)
+	one.Release()
+	assert.False(t, l.Allow("k"))
+	many.Release()
+	assert.EqualValues(t, 2, l.Peek("k", 1).Remaining, "all four have left a limit of two")
+	for range 130 { // a version has seven bits
+		e, d := l.EnterN("k", 2)
+		require.True(t, d.Allowed)
+		require.NoError(t, l.SetPolicy(Concurrency(100, time.Hour)))
+		require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
+		require.False(t, l.Allow("k"))
+		e.Release()
+		require.EqualValues(t, 2, l.Peek("k", 1).Remaining)
+	}
+	for _, p := range []Policy{Unlimited(), Blocked()} {
+		e, d := l.Enter("k")
+		require.True(t, d.Allowed)
+		require.NoError(t, l.SetPolicy(p))
+		free, d := l.Enter("k")
+		assert.Equal(t, p == Unlimited(), d.Allowed)
+		e.Release()
+		free.Release()
+		require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
+		assert.EqualValues(t, 2, l.Peek("k", 1).Remaining, p)
+	}
+	require.ErrorContains(t, l.SetPolicy(Concurrency(2, time.Minute)), "forgotten after 1m0s: want 1h0m0s, as at New")
+	require.ErrorContains(t, CheckChange([]Policy{Concurrency(2, time.Hour)}, []Policy{Concurrency(2, time.Minute)}), "want 1h0m0s")
+	require.NoError(t, CheckChange([]Policy{Concurrency(2, time.Hour)}, []Policy{Concurrency(1<<16-1, time.Hour)}))
+}
+
+// TestAResetForgetsWhatIsInside: and those that were inside take nothing from those that enter afterwards.
+func TestAResetForgetsWhatIsInside(t *testing.T) {
+	l, _ := newLimiter(t, Concurrency(2, time.Hour))
+	before, d := l.EnterN("k", 2)
+	require.True(t, d.Allowed)
+	l.Reset("k")
+	after, d := l.EnterN("k", 2)
+	require.True(t, d.Allowed)
+	before.Release()
+	assert.False(t, l.Allow("k"))
+	after.Release()
+	assert.EqualValues(t, 2, l.Peek("k", 1).Remaining)
+}
+
+// TestEvictionsInFlight: a key with the fewest inside is forgotten for a new one, and counted.
+func TestEvictionsInFlight(t *testing.T) {
+	l, _ := newLimiter(t, Concurrency(2, time.Hour), MaxKeys(1), Shards(1))
+	var entries []Entry
+	for i := range uint64(200) {
+		e, d := l.EnterKey(l.KeyUint64(i), 1)
+		require.True(t, d.Allowed)
+		entries = append(entries, e)
+	}
+	s := l.Stats()
+	assert.Positive(t, s.Evictions)
+	assert.Equal(t, s.Evictions, s.Forgiven)
+	assert.Zero(t, s.Forgotten)
+	for i := range entries {
+		entries[i].Release()
+	}
+	l.Sweep()
+	assert.Zero(t, l.Stats().Keys)
+}
+
+// TestQuotasInFlight: the limit comes with the request.
+func TestQuotasInFlight(t *testing.T) {
+	l, _ := newLimiter(t, Concurrency(1, time.Hour))
+	three, err := l.Quota(Concurrency(3, time.Hour))
+	require.NoError(t, err)
+	k := l.Key("k")
+	e, d := l.EnterKey(k.With(three), 2)
+	assert.Equal(t, []any{true, uint64(3), uint64(1)}, []any{d.Allowed, d.Limit, d.Remaining})
+	assert.False(t, l.AllowKey(k))
+	require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
+	again, d := l.EnterKey(k.With(three), 1)
+	assert.True(t, d.Allowed, "the quota is still good")
+	e.Release()
+	again.Release()
+	assert.EqualValues(t, 2, l.PeekKey(k, 1).Remaining)
+	_, err = l.Quota(Concurrency(3, time.Minute))
+	require.Error(t, err)
+}
+
+// TestWhatALimitInFlightCannot: what is no sense for it is told.
+func TestWhatALimitInFlightCannot(t *testing.T) {
+	l, _ := newLimiter(t, Concurrency(1, time.Hour))
+	_, err := l.Reserve("k", 1, time.Minute)
+	require.ErrorIs(t, err, ErrInFlight)
+	require.ErrorIs(t, l.Wait(context.Background(), "k", 1), ErrInFlight)
+	_, err = New(Concurrency(1, time.Hour), ChargeRefusals(ChargePenalty))
+	require.ErrorContains(t, err, "engine: concurrency 1, forgotten after 1h0m0s: ChargeRefusals: what a refusal would take could not be given back")
+	require.ErrorContains(t, Concurrency(1, time.Hour).Aligned().Check(), "only a fixed window can be aligned")
+	_, d := l.EnterN("k", 2)
+	assert.Equal(t, Never, d.RetryAfter)
+}
+
+// TestEntriesOfOtherPolicies: Enter takes, and Release gives back what a receipt does.
+func TestEntriesOfOtherPolicies(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
+		e, d := l.EnterN("k", 40)
+		assert.True(t, d.Allowed)
+		assert.EqualValues(t, 60, l.Peek("k", 0).Remaining)
+		e.Release()
+		e.Release()
+		assert.EqualValues(t, 100, l.Peek("k", 0).Remaining)
+		var none Entry
+		none.Release()
+	})
+}
+
+// TestEnteringDoesNotAllocate: neither does leaving.
+func TestEnteringDoesNotAllocate(t *testing.T) {
+	l, _ := newLimiter(t, Concurrency(3, time.Hour))
+	k := l.Key("k")
+	assert.Zero(t, allocations(func() {
+		e, _ := l.EnterKey(k, 2)
+		f, _ := l.Enter("some key of ordinary length")
+		e.Release()
+		f.Release()
+	}))
+}
+
+// TestAllWithALimitInFlight: a limit in flight and a rate are taken from together or not at all, and the receipt of the
+// former is the way out.
+func TestAllWithALimitInFlight(t *testing.T) {
+	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
+	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))
+	requests := []Request{{inside, inside.Key("k"), 1}, {rate, rate.Key("k"), 1}}
+	answers := make([]Answer, 2)
+	take := func() bool {
+		allowed, err := TakeAll(requests, answers)
+		require.NoError(t, err)
+		return allowed
+	}
+	for range 2 {
+		require.True(t, take())
+		first := answers[0].Receipt
+		require.False(t, take(), "one is inside")
+		require.Equal(t, uint64(1), first.n)
+		first.Refund(1)
+	}
+	require.False(t, take(), "the rate is used up")
+	assert.EqualValues(t, 1, inside.Peek("k", 1).Remaining, "so none is inside")
+}
+
+func BenchmarkEnterRelease(b *testing.B) {
+	l, err := New(Concurrency(1000, time.Hour))
+	require.NoError(b, err)
+	defer l.Close()
+	k := l.Key("k")
+	for b.Loop() {
+		e, _ := l.EnterKey(k, 1)
+		e.Release()
+	}
+}
+
+func BenchmarkTakeRefund(b *testing.B) {
+	l, err := New(FixedWindow(1000, time.Hour))
+	require.NoError(b, err)
+	defer l.Close()
+	k := l.Key("k")
+	l.TakeKey(k, 10)
+	for b.Loop() {
+		_, r := l.TakeReceipt(k, 1)
+		r.Refund(1)
+	}
+}

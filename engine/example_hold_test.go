@@ -1,0 +1,59 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// What a language model will say is not known beforehand. A request takes what it may cost, and settles for what it
+// did.
+func ExampleLimiter_Hold() {
+	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
+	defer tokens.Close()
+
+	ask := func(estimate, actual uint64) {
+		hold, d := tokens.Hold("tenant 7", estimate)
+		if !d.Allowed {
+			fmt.Println("refused, retry later")
+			return
+		}
+		hold.Settle(actual) // in a defer, so that a request that fails settles for what it has used
+		fmt.Println(tokens.Peek("tenant 7", 0).Remaining, "left")
+	}
+	ask(4000, 1500)
+	ask(4000, 4200)
+	ask(4000, 100)
+	ask(5000, 0)
+	// Output:
+	// 8500 left
+	// 4300 left
+	// 4200 left
+	// refused, retry later
+}
+
+// Requests and tokens, of a tenant and of a model: all or nothing, and then each settles in its own unit.
+func ExampleHoldAll() {
+	requests, _ := engine.New(engine.FixedWindow(60, time.Minute), engine.MaxKeys(1000))
+	defer requests.Close()
+	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
+	defer tokens.Close()
+
+	holds := make([]engine.Hold, 3)
+	d, err := engine.HoldAll([]engine.Request{
+		{Limiter: requests, Key: requests.Key("tenant 7"), N: 1},
+		{Limiter: tokens, Key: tokens.Key("tenant 7"), N: 4000},
+		{Limiter: tokens, Key: tokens.Key("model a"), N: 4000},
+	}, holds)
+	fmt.Println(d.Allowed, err)
+	if d.Allowed {
+		_, _ = engine.SettleAll(holds, 1, 1500, 1500)
+	}
+	fmt.Println(requests.Peek("tenant 7", 0).Remaining, "requests left")
+	fmt.Println(tokens.Peek("tenant 7", 0).Remaining, "tokens left, of the model", tokens.Peek("model a", 0).Remaining)
+	// Output:
+	// true <nil>
+	// 59 requests left
+	// 8500 tokens left, of the model 8500
+}

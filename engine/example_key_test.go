@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A key that is used more than once is hashed once.
+func ExampleLimiter_Key() {
+	reads, _ := engine.New(engine.TokenBucket(engine.PerHour(100), 100), engine.MaxKeys(1000))
+	writes, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	defer reads.Close()
+	defer writes.Close()
+
+	key := reads.Key("anna") // also good for writes: see Key
+	reads.TakeKey(key, 30)
+	writes.TakeKey(key, 4)
+	fmt.Println(reads.PeekKey(key, 0).Remaining, writes.PeekKey(key, 0).Remaining)
+	// Output: 70 6
+}
+
+// Bytes of a buffer, without a string of them. It is the key of the same text.
+func ExampleLimiter_KeyBytes() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	packet := []byte("anna: hello")
+	limiter.TakeKey(limiter.KeyBytes(packet[:4]), 1)
+	fmt.Println(limiter.Peek("anna", 0).Remaining)
+	// Output: 9
+}
+
+// Users that have numbers. A number never meets a text that has the same bytes.
+func ExampleLimiter_KeyUint64() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	limiter.TakeKey(limiter.KeyUint64(42), 1)
+	fmt.Println(limiter.PeekKey(limiter.KeyUint64(42), 0).Remaining, limiter.Peek("42", 0).Remaining)
+	// Output: 9 10
+}
+
+// A client that has a whole IPv6 network is one client.
+func ExampleLimiter_KeyAddr_network() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	for _, text := range []string{"2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"} {
+		network, _ := netip.MustParseAddr(text).Prefix(64)
+		fmt.Println(text, limiter.AllowKey(limiter.KeyAddr(network.Addr())))
+	}
+	// Output:
+	// 2001:db8::1 true
+	// 2001:db8::2 false
+	// 2001:db8:0:1::1 true
+}
+
+// The text of the refused is not in a Refusal, so the program counts by key what it wants to know.
+func ExampleObserve() {
+	refused := counter{}
+	limiter, _ := engine.New(engine.FixedWindow(2, time.Hour), engine.MaxKeys(1000), engine.Observe(refused, 1))
+	defer limiter.Close()
+
+	for range 5 {
+		limiter.Allow("anna")
+	}
+	fmt.Println(refused[limiter.Key("anna")], "refused")
+	// Output: 3 refused
+}
+
+// A counter counts refusals. One that is called from several goroutines needs a lock.
+type counter map[engine.Key]int
+
+func (c counter) Refused(r engine.Refusal) { c[r.Key]++ }

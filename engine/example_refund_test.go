@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Only failed logins count: what a login took is given back when it succeeds. The receipt says which request it was.
+func ExampleLimiter_TakeReceipt() {
+	logins, _ := engine.New(engine.SlidingLog(3, 15*time.Minute), engine.MaxKeys(1000))
+	defer logins.Close()
+
+	key := logins.Key("anna")
+	for _, password := range []string{"wrong", "right", "wrong", "wrong", "right"} {
+		d, receipt := logins.TakeReceipt(key, 1)
+		if !d.Allowed {
+			fmt.Println("too many failures")
+			continue
+		}
+		if password == "right" {
+			receipt.Refund(1)
+		}
+		fmt.Println(password, logins.PeekKey(key, 0).Remaining, "left")
+	}
+	// Output:
+	// wrong 2 left
+	// right 2 left
+	// wrong 1 left
+	// wrong 0 left
+	// too many failures
+}
+
+// A request is charged for the most that it may cost, and gets back what it did not.
+func ExampleReceipt_Refund() {
+	limiter, _ := engine.New(engine.FixedWindow(1000, time.Hour), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	key := limiter.Key("tenant 7")
+	_, receipt := limiter.TakeReceipt(key, 400)
+	receipt.Refund(250)
+	fmt.Println(limiter.PeekKey(key, 0).Remaining, "left")
+	receipt.Refund(250) // no more than was taken
+	fmt.Println(limiter.PeekKey(key, 0).Remaining, "left")
+	// Output:
+	// 850 left
+	// 1000 left
+}
+
+// Without a receipt, where it is all the same which request the tokens are for.
+func ExampleLimiter_Refund() {
+	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	limiter.Take("anna", 5)
+	limiter.Refund("anna", 2)
+	limiter.Refund("berta", 2) // who has taken nothing
+	fmt.Println(limiter.Peek("anna", 0).Remaining, limiter.Peek("berta", 0).Remaining)
+	// Output: 7 10
+}
+
+// A log is replayed, with its refunds at their own times.
+func ExampleLimiter_RefundAt() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limiter, _ := engine.New(engine.FixedWindow(10, time.Minute).Aligned(), engine.MaxKeys(1000),
+		engine.ClockFunc(func() time.Time { return now }))
+	defer limiter.Close()
+
+	key := limiter.Key("anna")
+	limiter.TakeAt(key, 6, now)
+	fmt.Println(limiter.RefundAt(key, 2, now.Add(time.Second)), limiter.PeekKey(key, 0).Remaining)
+	fmt.Println(limiter.RefundAt(key, 2, now.Add(time.Hour)))
+	// Output:
+	// <nil> 6
+	// engine: RefundAt(2026-01-01 13:00:00 +0000 UTC): that is 1h0m0s ahead of the limiter's clock: want at most 1s
+}

@@ -1,0 +1,161 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// The cheapest question: yes or no.
+func ExampleLimiter_Allow() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(10), 3), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	for range 4 {
+		fmt.Println(limiter.Allow("203.0.113.7"))
+	}
+	fmt.Println("another key:", limiter.Allow("198.51.100.9"))
+	// Output:
+	// true
+	// true
+	// true
+	// false
+	// another key: true
+}
+
+// What Take would say, without taking anything.
+func ExampleLimiter_Peek() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(10), 3), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	limiter.Take("anna", 2)
+	d := limiter.Peek("anna", 1)
+	fmt.Println(d.Allowed, d.Remaining, "left")
+	d = limiter.Peek("anna", 2)
+	fmt.Println(d.Allowed, d.Remaining, "left, wait", d.RetryAfter.Round(time.Second))
+	// Output:
+	// true 1 left
+	// false 1 left, wait 6s
+}
+
+// What there will be: PeekAt looks up to MaxLead ahead of the limiter's clock, and any time back.
+func ExampleLimiter_PeekAt() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 5), engine.MaxKeys(1000),
+		engine.ClockFunc(func() time.Time { return now }))
+	defer limiter.Close()
+
+	key := limiter.Key("anna")
+	limiter.TakeKey(key, 5)
+	fmt.Println(limiter.PeekAt(key, 1, now).Remaining, "left")
+	fmt.Println(limiter.PeekAt(key, 1, now.Add(300*time.Millisecond)).Remaining, "left 300ms later")
+	fmt.Println("an hour ahead:", limiter.PeekAt(key, 1, now.Add(time.Hour)).Allowed)
+	// Output:
+	// 0 left
+	// 3 left 300ms later
+	// an hour ahead: false
+}
+
+// A batch of messages, one token each: the clock is read once, and the keys come from memory beside each other.
+func ExampleLimiter_TakeBatch() {
+	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(2), 2), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	senders := []string{"anna", "berta", "anna", "anna"}
+	keys, decisions := make([]engine.Key, len(senders)), make([]engine.Decision, len(senders))
+	for i, sender := range senders {
+		keys[i] = limiter.Key(sender)
+	}
+	if err := limiter.TakeBatch(keys, 1, decisions); err != nil {
+		panic(err)
+	}
+	for i, sender := range senders {
+		fmt.Println(sender, decisions[i].Allowed)
+	}
+	// Output:
+	// anna true
+	// berta true
+	// anna true
+	// anna false
+}
+
+// As All, but every limit answers, so the one that refuses can be told.
+func ExampleTakeAll() {
+	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(5), 5), engine.MaxKeys(1000))
+	perDay, _ := engine.New(engine.FixedWindow(3, 24*time.Hour), engine.MaxKeys(1000))
+	defer perSecond.Close()
+	defer perDay.Close()
+
+	names, answers := []string{"per second", "per day"}, make([]engine.Answer, 2)
+	for range 2 {
+		allowed, err := engine.TakeAll([]engine.Request{
+			{Limiter: perSecond, Key: perSecond.Key("anna"), N: 2},
+			{Limiter: perDay, Key: perDay.Key("anna"), N: 2},
+		}, answers)
+		fmt.Println("allowed:", allowed, err)
+		for i, answer := range answers {
+			if !answer.Decision.Allowed {
+				fmt.Println("refused by the limit", names[i], "of", answer.Decision.Limit)
+			}
+		}
+	}
+	// Output:
+	// allowed: true <nil>
+	// allowed: false <nil>
+	// refused by the limit per day of 3
+}
+
+// A key starts anew, when somebody has paid or has proved who they are.
+func ExampleLimiter_Reset() {
+	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	limiter.Take("anna", 3)
+	fmt.Println(limiter.Allow("anna"))
+	limiter.Reset("anna")
+	fmt.Println(limiter.Allow("anna"))
+	// Output:
+	// false
+	// true
+}
+
+// Two downloads of one client at a time, however long they take.
+func ExampleLimiter_Enter() {
+	limiter, _ := engine.New(engine.Concurrency(2, time.Hour), engine.MaxKeys(1000))
+	defer limiter.Close()
+
+	first, d := limiter.Enter("anna")
+	fmt.Println(d.Allowed, d.Remaining, "more")
+	second, d := limiter.Enter("anna")
+	fmt.Println(d.Allowed, d.Remaining, "more")
+	_, d = limiter.Enter("anna")
+	fmt.Println(d.Allowed)
+
+	first.Release()
+	first.Release() // does nothing
+	fmt.Println(limiter.Peek("anna", 1).Remaining, "more")
+	second.Release()
+	// Output:
+	// true 1 more
+	// true 0 more
+	// false
+	// 1 more
+}
+
+// A request that is as much work as three.
+func ExampleLimiter_EnterN() {
+	workers, _ := engine.New(engine.Concurrency(4, time.Hour), engine.MaxKeys(1))
+	defer workers.Close()
+
+	report, d := workers.EnterN("all", 3)
+	fmt.Println(d.Allowed, d.Remaining, "free")
+	_, d = workers.EnterN("all", 2)
+	fmt.Println(d.Allowed, d.Remaining, "free")
+	report.Release()
+	fmt.Println(workers.Peek("all", 0).Remaining, "free")
+	// Output:
+	// true 1 free
+	// false 1 free
+	// 4 free
+}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryVerbHasAnExample: each method of a limiter that is not the form of another for a hashed key.
+func TestEveryVerbHasAnExample(t *testing.T) {
+	files, err := filepath.Glob("example_*_test.go")
+	require.NoError(t, err)
+	var examples strings.Builder
+	for _, file := range append(files, "example_test.go") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		examples.Write(text)
+	}
+	limiter := reflect.TypeFor[*Limiter]()
+	for i := range limiter.NumMethod() {
+		name := limiter.Method(i).Name
+		if verb, isForm := strings.CutSuffix(name, "Key"); isForm && verb != "" || name == "Close" { // which all call
+			continue
+		}
+		assert.Contains(t, examples.String(), "func ExampleLimiter_"+name+"(")
+	}
+	for _, name := range []string{"All", "TakeAll", "Tiers", "Observe", "Receipt_Refund", "Reservation_Cancel",
+		"ParseRate"} {
+		assert.Contains(t, examples.String(), "func Example"+name+"(")
+	}
+}

@@ -1,0 +1,40 @@
+package engine
+
+import "testing"
+
+// BenchmarkHold is a hold beside the take that it is made of. Both take a token of a million, so that neither is
+// refused.
+func BenchmarkHold(b *testing.B) {
+	l, err := New(TokenBucket(PerSecond(1e9), 1<<30), MaxKeys(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	k := l.Key("tenant 7")
+	b.Run("take", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			l.TakeKey(k, 1)
+		}
+	})
+	b.Run("receipt", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			l.TakeReceipt(k, 1)
+		}
+	})
+	b.Run("hold", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h, _ := l.HoldKey(k, 1)
+			_ = &h
+		}
+	})
+	b.Run("settle", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h, _ := l.HoldKey(k, 2)
+			h.Settle(1)
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// left returns how many tokens a key has.
+func left(l *Limiter, key string) uint64 { return l.Peek(key, 0).Remaining }
+
+// TestAHoldCostsWhatItIsSettledFor (I2): less than the estimate, as much, or more; the estimate, if it is dropped; and
+// once.
+func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
+		less, d := l.Hold("k", 30)
+		require.Equal(t, l.Peek("k", 0).Remaining, d.Remaining)
+		require.True(t, d.Allowed)
+		more, d := l.Hold("k", 30)
+		require.True(t, d.Allowed)
+		_, d = l.Hold("k", 10)
+		require.True(t, d.Allowed)
+		require.EqualValues(t, 30, left(l, "k"))
+		refused, d := l.Hold("k", 31)
+		require.False(t, d.Allowed)
+		require.Positive(t, d.RetryAfter)
+		require.Zero(t, less.Settle(5))
+		require.EqualValues(t, 55, left(l, "k"))
+		require.Zero(t, more.Settle(40))
+		require.EqualValues(t, 45, left(l, "k"))
+		for _, again := range []*Hold{&less, &more, &refused, {}} {
+			require.Zero(t, again.Settle(0))
+			require.Zero(t, again.Settle(100))
+		}
+		nothing, d := l.Hold("k", 0)
+		require.True(t, d.Allowed)
+		require.Zero(t, nothing.Settle(5))
+		require.EqualValues(t, 40, left(l, "k"))
+		exact, _ := l.Hold("k", 10)
+		require.Zero(t, exact.Settle(10))
+		require.EqualValues(t, 30, left(l, "k"))
+	})
+}
+
+// TestAnEstimateAboveTheLimit: it passes when the key has all of the limit. What it costs more is charged, up to the
+// bound of the debt, and what is not charged is told.
+func TestAnEstimateAboveTheLimit(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
+		h, d := l.Hold("k", math.MaxUint64)
+		require.True(t, d.Allowed)
+		require.Zero(t, d.Remaining)
+		_, d = l.Hold("k", math.MaxUint64)
+		require.False(t, d.Allowed)
+		require.NotEqual(t, Never, d.RetryAfter)
+		lost := h.Settle(250)
+		if l.table.Buckets() {
+			require.Zero(t, lost)
+		} else {
+			require.EqualValues(t, 150, lost, "one limit")
+		}
+		other, _ := l.Hold("other", 1000)
+		require.Zero(t, other.Settle(60))
+		require.EqualValues(t, 40, left(l, "other"))
+	})
+}
+
+// TestAHoldUnderOtherLimits: of tiers and quotas; without a limit, or with none at all.
+func TestAHoldUnderOtherLimits(t *testing.T) {
+	l, _ := newLimiter(t, FixedWindow(100, time.Minute), Tiers(FixedWindow(10, time.Minute), Unlimited()))
+	quota, err := l.Quota(FixedWindow(50, time.Minute))
+	require.NoError(t, err)
+	blocked, err := l.Quota(Blocked())
+	require.NoError(t, err)
+	for i, c := range []struct {
+		of    func(Key) Key
+		taken uint64
+	}{{func(k Key) Key { return k.Tier(1) }, 10}, {func(k Key) Key { return k.With(quota) }, 50}} {
+		k := l.KeyUint64(uint64(i))
+		h, d := l.HoldKey(c.of(k), 1000)
+		require.True(t, d.Allowed)
+		require.EqualValues(t, 100-c.taken, l.PeekKey(k, 0).Remaining)
+		h.Settle(3)
+		require.EqualValues(t, 97, l.PeekKey(k, 0).Remaining)
+	}
+	k := l.Key("k")
+	h, d := l.HoldKey(k.Tier(2), 1000)
+	require.Equal(t, everything, d)
+	require.Zero(t, h.Settle(0))
+	require.Zero(t, h.Settle(2000))
+	h, d = l.HoldKey(k.With(blocked), 5)
+	require.False(t, d.Allowed)
+	require.Equal(t, Never, d.RetryAfter)
+	require.Zero(t, h.Settle(0))
+	require.EqualValues(t, 100, l.PeekKey(k, 0).Remaining)
+}
+
+// TestAHoldIsSettledInTheNextWindow (I1): nothing of the next window is given back, and what the request cost more is
+// charged to it.
+func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
+		h.advance(39 * time.Second) // to the end of a minute
+		less, _ := l.Hold("k", 50)
+		more, _ := l.Hold("k", 20)
+		h.advance(2 * time.Minute)
+		require.True(t, l.Take("k", 30).Allowed)
+		less.Settle(10)
+		require.EqualValues(t, 70, left(l, "k"))
+		more.Settle(25)
+		require.EqualValues(t, 65, left(l, "k"))
+	})
+	// The counter counts what was in the window before, too: that is where it is given back.
+	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
+	h.advance(40 * time.Second) // the beginning of a minute
+	hold, _ := l.Hold("k", 60)
+	h.advance(time.Minute)
+	require.True(t, l.Take("k", 10).Allowed)
+	require.EqualValues(t, 30, left(l, "k"))
+	hold.Settle(20)
+	require.EqualValues(t, 70, left(l, "k"))
+}
+
+// TestAHoldOutlivesMuch (I1): after Close a hold is settled like any other. After a reset, an eviction or a change of
+// the policy nothing is given back that others have taken, and what it cost more is charged.
+func TestAHoldOutlivesMuch(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, l *Limiter, a perMinute)
+		given  bool
+	}{
+		"close": {func(t *testing.T, l *Limiter, _ perMinute) { require.NoError(t, l.Close()) }, true},
+		"reset": {func(t *testing.T, l *Limiter, _ perMinute) {
+			l.Reset("k")
+			require.True(t, l.Take("k", 50).Allowed)
+		}, false},
+		"set policy": {func(t *testing.T, l *Limiter, a perMinute) { require.NoError(t, l.SetPolicy(a.policy(100))) }, false},
+	} {
+		forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
+			less, _ := l.Hold("k", 40)
+			more, _ := l.Hold("k", 10)
+			c.change(t, l, a)
+			require.Zero(t, less.Settle(10))
+			want := uint64(50)
+			if c.given || name == "set policy" && (a.name == "sliding log" || a.name == "concurrency") {
+				want = 80
+			}
+			require.Equal(t, want, left(l, "k"), name)
+			require.Zero(t, more.Settle(15))
+			require.Equal(t, want-5, left(l, "k"), name)
+		})
+	}
+}
+
+// TestTheSumChargedIsTheSumSettled (I2): holds, settlements from other goroutines, twice, and dropped ones.
+func TestTheSumChargedIsTheSumSettled(t *testing.T) {
+	const limit = 4000
+	for _, a := range algorithms {
+		t.Run(a.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				l, _ := newLimiter(t, a.policy(limit))
+				keys := []Key{l.Key("anna"), l.Key("bert")}
+				var sums [2]uint64
+				var lock sync.Mutex
+				var all sync.WaitGroup
+				for client := range uint64(4) {
+					all.Go(func() {
+						random := rand.New(rand.NewPCG(seed, client))
+						var settling sync.WaitGroup
+						defer settling.Wait()
+						for range 40 {
+							key := random.IntN(2)
+							h, d := l.HoldKey(keys[key], random.Uint64N(20))
+							if !d.Allowed {
+								continue
+							}
+							cost := random.Uint64N(25)
+							if random.IntN(5) == 0 {
+								cost = h.taken // dropped
+							} else {
+								for range 2 { // one of them settles
+									settling.Go(func() { assert.Zero(t, h.Settle(cost)) })
+								}
+							}
+							lock.Lock()
+							sums[key] += cost
+							lock.Unlock()
+						}
+					})
+				}
+				all.Wait()
+				for key, sum := range sums {
+					require.EqualValues(t, limit-sum, l.PeekKey(keys[key], 0).Remaining, "round %d", seed)
+				}
+			}
+		})
+	}
+}
+
+// TestTheSumChargedUnderEviction (I2, I7): keys that evict each other. What is owed and was forgiven is at least what
+// was settled, and at most the larger of estimate and cost of each hold: what a forgotten key held is not given back.
+func TestTheSumChargedUnderEviction(t *testing.T) {
+	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
+		random := rand.New(rand.NewPCG(7, 7))
+		var settled, most uint64
+		var open []*Hold
+		for range 3000 {
+			k := l.KeyUint64(random.Uint64N(60))
+			estimate := 1 + random.Uint64N(5)
+			if h, d := l.HoldKey(k, estimate); d.Allowed {
+				open = append(open, &h)
+				most, settled = most+estimate, settled+estimate
+			}
+			if len(open) > 10 {
+				h := open[random.IntN(len(open))]
+				if !h.settled.Load() {
+					cost := random.Uint64N(h.taken + 1)
+					require.Zero(t, h.Settle(cost))
+					settled -= h.taken - cost
+				}
+			}
+		}
+		require.Positive(t, l.Stats().Evictions)
+		owed := l.Stats().Forgiven
+		for i := range uint64(60) {
+			owed += 100 - l.PeekKey(l.KeyUint64(i), 0).Remaining
+		}
+		require.GreaterOrEqual(t, owed, settled)
+		require.LessOrEqual(t, owed, most)
+	})
+}
+
+// TestHoldAllIsAllOrNothing: requests and tokens, of a user and of all. Each limit is settled by itself.
+func TestHoldAllIsAllOrNothing(t *testing.T) {
+	requests, _ := newLimiter(t, FixedWindow(2, time.Minute))
+	tokens, _ := newLimiter(t, TokenBucket(PerSecond(10), 1000))
+	ask := []Request{{requests, requests.Key("anna"), 1}, {tokens, tokens.Key("anna"), 600}, {tokens, tokens.Key("all"), 600}}
+	holds := make([]Hold, 3)
+	d, err := HoldAll(ask, holds)
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	require.EqualValues(t, 1, d.Remaining, "of requests")
+	lost, err := SettleAll(holds, 1, 150, 150)
+	require.NoError(t, err)
+	require.Zero(t, lost)
+	require.Equal(t, []uint64{1, 850, 850}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
+
+	require.True(t, tokens.Take("all", 500).Allowed)
+	_, _ = HoldAll(ask[1:2], holds[2:]) // is dropped
+	tokens.Reset("anna")
+	holds[2], _ = tokens.Hold("anna", 150)
+	ask[1], ask[2] = ask[2], ask[1]
+	d, err = HoldAll(ask, holds)
+	require.NoError(t, err)
+	require.False(t, d.Allowed)
+	require.Equal(t, 25*time.Second, d.RetryAfter, "600 of 350")
+	require.Equal(t, []uint64{1, 850, 350}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
+	lost, err = SettleAll(holds, 0, 0, 0)
+	require.NoError(t, err)
+	require.Zero(t, lost)
+	require.Equal(t, []uint64{1, 850, 350}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
+
+	ask[1], ask[2] = ask[2], ask[1]
+	ask[1].N, ask[2].N = 5000, 10 // more than the limit: as much as it is
+	tokens.Reset("anna")
+	d, err = HoldAll(ask, holds)
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	_, err = SettleAll(holds, 1, 2)
+	require.ErrorContains(t, err, "3 holds and 2 numbers")
+	_, err = SettleAll(holds, 1, 1200, 10)
+	require.NoError(t, err)
+	require.Equal(t, 20100*time.Millisecond, tokens.Peek("anna", 1).RetryAfter)
+	_, err = HoldAll(ask, holds[:2])
+	require.ErrorContains(t, err, "3 requests and room for 2 holds")
+	_, err = HoldAll(append(ask, ask[0]), holds)
+	require.ErrorContains(t, err, "same key")
+}
+
+// TestWhatSettleAllLosesDoesNotWrap: two losses of more than half of a uint64 are not a small one.
+func TestWhatSettleAllLosesDoesNotWrap(t *testing.T) {
+	l, _ := newLimiter(t, FixedWindow(100, time.Minute))
+	holds := make([]Hold, 2)
+	d, err := HoldAll([]Request{{l, l.Key("anna"), 1}, {l, l.Key("all"), 1}}, holds)
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	lost, err := SettleAll(holds, 1<<63+5000, 1<<63+5000)
+	require.NoError(t, err)
+	require.Equal(t, uint64(math.MaxUint64), lost)
+}
+
+// TestHoldsDoNotAllocate: nor their settlements, one by one and of several limits.
+func TestHoldsDoNotAllocate(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
+		k := l.Key("k")
+		other, _ := newLimiter(t, TokenBucket(PerSecond(1e6), 1e6))
+		ask := []Request{{l, k, 3}, {other, k, 3}}
+		var holds [2]Hold
+		require.Zero(t, allocations(func() {
+			h, _ := l.HoldKey(k, 3)
+			h.Settle(1)
+			_, _ = HoldAll(ask, holds[:])
+			_, _ = SettleAll(holds[:], 0, 7)
+			l.ResetKey(k)
+		}))
+	})
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/tsc"
+	"github.com/weir-go/weir/shard"
+)
+
+// A Quota is a limit as a value: numbers that [Limiter.Quota] has checked against a limiter. It is small and
+// comparable, may be kept, and may be used by any number of goroutines. [Key.With] applies it. The zero Quota is the
+// limiter's own policy.
+//
+// A Quota with numbers is good for that limiter only: in another one every request under it is refused, and RetryAfter
+// is [Never]. So is a request under one that was made before [Limiter.SetPolicy] changed what its numbers mean: the
+// rate of a [TokenBucket] or [BatchRefill], or the room for the limit of a window. Quotas of a limiter of
+// [TokenBuckets] stay good. Those of [Unlimited] and [Blocked] are good for every limiter.
+type Quota struct{ quota shard.Quota }
+
+// Quota checks the numbers of a policy as [New] does, against this limiter, and returns them as a value. It takes some
+// nanoseconds, no lock, and no memory that would have to be given back, so a server may make one for each request: a
+// limit that comes with an access token, from a database, or in an argument.
+//
+//   - In a limiter of [TokenBuckets], any [TokenBucket] whose bucket fills within the longest time. (In a limiter of
+//     one [TokenBucket], any other whose numbers fit the ticks of that one.) A token takes a whole number of ticks,
+//     rounded up: a rate is never faster than asked for. One that would be slower by more than a thousandth is an
+//     error.
+//   - In any other the limiter's own policy with another limit, up to the highest of New, tiers and [MaxQuota]
+//     included.
+//   - [Unlimited] and [Blocked] in any limiter.
+//
+// Two quotas for one key share its record: what the key owes is the key's, as time until it is full for a token bucket,
+// as tokens for the others, and each quota holds it against its own limit.
+//
+// Numbers that do not fit are an error that names them and the range. A rate with more than 15 digits, or one so fast
+// that a token is a thousand ticks or less, and every error, takes microseconds and some memory.
+func (l *Limiter) Quota(p Policy) (Quota, error) {
+	l.requireMade()
+	switch p.grant {
+	case grantsAll:
+		return Quota{shard.Unlimited()}, nil
+	case grantsNone:
+		return Quota{shard.Blocked()}, nil
+	}
+	plan, base := l.table.Plan(), l.policies.Load().base
+	quota, err := p.under(base, plan)
+	if err != nil {
+		return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
+	}
+	return Quota{plan.NewQuota(quota)}, nil
+}
+
+// under returns what a policy grants in a limiter of another one.
+func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
+	if bucket, ok := plan.Bucket(); ok && base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
+		return bucket.Grant(p.rate.tokens, p.rate.period, p.limit)
+	}
+	same := base
+	same.limit = p.limit
+	if p != same || base.isTokenBucket() {
+		return atomicbucket.Quota{}, fmt.Errorf("the limiter's policy is %v: want that with another limit, engine.Unlimited() or engine.Blocked()", base)
+	}
+	most := atomicbucket.Most(plan.Algorithm())
+	if p.algorithm == AlgorithmBatchRefill {
+		most = atomicbucket.MaxBurst
+	}
+	if p.limit < 1 || p.limit > most {
+		return atomicbucket.Quota{}, fmt.Errorf("limit of %d tokens: this limiter has room for 1 to %d (engine.MaxQuota)", p.limit, most)
+	}
+	return atomicbucket.Quota{Token: 1, Tokens: p.limit}, nil
+}
+
+// With returns the same key under a quota: every method that takes a Key, such as TakeKey, ChargeKey, HoldKey or
+// EnterKey, as well as TakeBatch, [All] and [HoldAll], holds the key's record against it instead of against the
+// limiter's own policy. It replaces an earlier quota or tier ([Key.Tier]). The zero Quota is the limiter's own policy
+// again.
+func (k Key) With(q Quota) Key {
+	k.quota = q.quota
+	return k
+}
+
+// TakeQuota is [Limiter.Take] under a quota: TakeKey(l.Key(key).With(q), n).
+func (l *Limiter) TakeQuota(key string, q Quota, n uint64) Decision {
+	return l.TakeKey(l.Key(key).With(q), n)
+}
+
+// AllowQuota is [Limiter.Allow] under a quota: AllowKey(l.Key(key).With(q)).
+func (l *Limiter) AllowQuota(key string, q Quota) bool { return l.AllowKey(l.Key(key).With(q)) }
+
+// allowQuota is AllowKey for a quota that has numbers of its own.
+func (l *Limiter) allowQuota(k Key) bool {
+	if k.quota.IsUnlimited() {
+		return true
+	}
+	place := l.table.Find(k.hash)
+	place.Touch()
+	var now int64
+	if line := l.clock.line.Load(); line != nil { // as nanos does, a call less
+		now = line.nanosAt(tsc.Read())
+	} else if now = l.clock.coarse.Load(); now == 0 {
+		now = l.clock.nanos()
+	}
+	_, _, v := l.table.HitQuota(place, now, 1, k.quota)
+	runtime.KeepAlive(l)
+	return v == shard.Admitted || l.mayYet(k, now, v)
+}
+
+// takeQuota is take for a quota that has numbers of its own.
+func (l *Limiter) takeQuota(d *Decision, k Key, n uint64) shard.Outcome {
+	place := l.table.Find(k.hash)
+	place.Touch()
+	nanos := l.clock.nanos()
+	s, plan, v := l.table.HitQuota(place, nanos, n, k.quota)
+	runtime.KeepAlive(l)
+	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
+	var status atomicbucket.Status
+	switch v {
+	case shard.Admitted:
+		answer(d, 0, plan.Granted(k.quota).Tokens, plan.StatusOf(s, nanos, 0, k.quota), true)
+		return o
+	case shard.Refused:
+		status = plan.StatusOf(s, nanos, n, k.quota)
+	}
+	return l.takeSlowly(d, k, n, place, o, status)
+}
+
+// everything is the decision of a key without a limit.
+var everything = Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
+
+// limitOf returns the limit of a key under a plan.
+func limitOf(plan *shard.Plan, k Key) uint64 {
+	if plan.IsUnlimited(k.quota) {
+		return math.MaxUint64
+	}
+	return plan.Granted(k.quota).Tokens
+}
+
+// MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without it a [Quota] may have as
+// many as the highest limit among the limiter's own policy and its tiers. A log keeps as many times. More tokens leave
+// less of the record's word for the time, so that [New] may refuse a limit and a window that it accepts without this
+// option. Token buckets need none. n is 1 to 2^32.
+func MaxQuota(n uint64) Option {
+	return func(c *config) error {
+		if n < 1 || n > atomicbucket.MaxLimit {
+			return fmt.Errorf("engine: MaxQuota(%d): want 1 to %d", n, uint64(atomicbucket.MaxLimit))
+		}
+		c.terms.maxQuota = n
+		return nil
+	}
+}

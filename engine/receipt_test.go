@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAReceiptIsOfATenure (I1): the key's record was forgotten by force since, and others have taken. What was taken by
+// another than the receipt's take is not given back, also if the next record looks like it.
+func TestAReceiptIsOfATenure(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
+		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset("k") },
+		"reset 128 times": func(t *testing.T, l *Limiter, _ perMinute) {
+			for range 127 { // versions go round
+				l.Reset("k")
+				require.True(t, l.Take("k", 2).Allowed)
+			}
+			l.Reset("k")
+		},
+		"eviction": func(t *testing.T, l *Limiter, _ perMinute) {
+			for i := range uint64(31) {
+				require.True(t, l.TakeKey(l.KeyUint64(i), 3).Allowed)
+			}
+			require.True(t, l.Take("a new key", 3).Allowed)
+			require.EqualValues(t, 1, l.Stats().Evictions)
+			l.ResetKey(l.KeyUint64(0))
+		},
+	} {
+		forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
+			d, receipt := l.TakeReceipt(l.Key("k"), 2)
+			require.True(t, d.Allowed)
+			end(t, l, a)
+			require.True(t, l.Take("k", 2).Allowed, name)
+			receipt.Refund(2)
+			require.EqualValues(t, 98, l.Peek("k", 0).Remaining, name)
+		})
+	}
+}
+
+// TestAReceiptIsOfAPolicy (I1): the policy was changed since. What is left of the take then is not known, but of
+// a log, and of what is in flight.
+func TestAReceiptIsOfAPolicy(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
+		d, receipt := l.TakeReceipt(l.Key("k"), 2)
+		require.True(t, d.Allowed)
+		for range 128 { // versions go round, and plans are told apart by one bit
+			require.NoError(t, l.SetPolicy(a.policy(100)))
+		}
+		receipt.Refund(2)
+		left := uint64(98)
+		if a.name == "sliding log" || a.name == "concurrency" {
+			left = 100
+		}
+		require.EqualValues(t, left, l.Peek("k", 0).Remaining)
+	})
+}
+
+// TestAReceiptOutlivesAnIdleRecord (I1): what a record owed that was forgotten because it was idle, came back by
+// itself.
+func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
+		d, receipt := l.TakeReceipt(l.Key("k"), 2)
+		require.True(t, d.Allowed)
+		h.advance(2 * time.Minute)
+		l.Sweep()
+		require.EqualValues(t, 1, l.Stats().Reclaimed)
+		require.True(t, l.Take("k", 2).Allowed)
+		receipt.Refund(2)
+		require.EqualValues(t, 98, l.Peek("k", 0).Remaining)
+	})
+}
+
+// TestARefundForgivesNoTakeAhead (I1): a request was made at a time ahead of the clock, when what was taken before was
+// there again. A refund of that by the clock does not give back what the request took.
+func TestARefundForgivesNoTakeAhead(t *testing.T) {
+	for name, refund := range map[string]func(l *Limiter, r *Receipt){
+		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },
+		"without a receipt": func(l *Limiter, _ *Receipt) { l.Refund("k", 1) },
+	} {
+		for _, policy := range []Policy{
+			TokenBucket(Per(2, time.Second), 2), BatchRefill(2, time.Second, 2), FixedWindow(2, time.Second),
+			FixedWindow(2, time.Second).Aligned(), SlidingLog(2, time.Second),
+		} {
+			t.Run(name+", "+policy.String(), func(t *testing.T) {
+				l, h := newLimiter(t, policy)
+				h.advance(100 * time.Millisecond)
+				k := l.Key("k")
+				d, receipt := l.TakeReceipt(k, 1)
+				require.True(t, d.Allowed)
+				ahead := h.now().Add(MaxLead)
+				require.True(t, l.TakeAt(k, 2, ahead).Allowed)
+				refund(l, &receipt)
+				require.False(t, l.TakeAt(k, 1, ahead).Allowed)
+				h.advance(MaxLead)
+				require.False(t, l.TakeKey(k, 1).Allowed)
+			})
+		}
+	}
+}
+
+// TestARefundAheadForgetsNothing (I1): what leaves a log only by the time of a refund that is ahead of the clock, is in
+// it still.
+func TestARefundAheadForgetsNothing(t *testing.T) {
+	l, h := newLimiter(t, SlidingLog(3, time.Second))
+	k := l.Key("k")
+	require.True(t, l.TakeKey(k, 2).Allowed)
+	h.advance(100 * time.Millisecond)
+	require.True(t, l.TakeKey(k, 1).Allowed)
+	require.NoError(t, l.RefundAt(k, 1, h.now().Add(950*time.Millisecond)))
+	require.EqualValues(t, 1, l.PeekKey(k, 0).Remaining, "three were taken in this second, one was given back")
+}
+
+// TestWhatWasChargedAboveTheLimitIsGivenBack: no reservation waits. Where one does, nothing is.
+func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
+	for _, reserved := range []bool{false, true} {
+		l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
+		k := l.Key("k")
+		d, receipt := l.TakeReceipt(k, 8)
+		require.True(t, d.Allowed)
+		l.ChargeKey(k, 3)
+		if reserved {
+			r, err := l.ReserveKey(k, 1, Never)
+			require.NoError(t, err)
+			require.Equal(t, 2*time.Second, r.Delay())
+			receipt.Refund(1)
+			require.Equal(t, 12*time.Second, l.PeekKey(k, 1).ResetAfter)
+			h.advance(2 * time.Second)
+			l.ChargeKey(k, 1)
+		}
+		owed := 11 * time.Second
+		require.Equal(t, owed, l.PeekKey(k, 1).ResetAfter)
+		receipt.Refund(2)
+		require.Equal(t, owed-2*time.Second, l.PeekKey(k, 1).ResetAfter)
+		l.RefundKey(k, 1)
+		require.Equal(t, owed-3*time.Second, l.PeekKey(k, 1).ResetAfter)
+	}
+}
+
+// TestAReceiptOutlivesALowerLimit: what a log and a limit in flight give back after a change of the policy is all that
+// was taken, also if that is more than the limit has become.
+func TestAReceiptOutlivesALowerLimit(t *testing.T) {
+	for _, policy := range []func(limit uint64) Policy{
+		func(limit uint64) Policy { return SlidingLog(limit, time.Minute) },
+		func(limit uint64) Policy { return Concurrency(limit, time.Minute) },
+	} {
+		l, _ := newLimiter(t, policy(10))
+		d, receipt := l.TakeReceipt(l.Key("k"), 9)
+		require.True(t, d.Allowed)
+		require.True(t, l.Allow("k"))
+		require.NoError(t, l.SetPolicy(policy(4)))
+		receipt.Refund(9)
+		require.EqualValues(t, 3, l.Peek("k", 0).Remaining, policy(4))
+	}
+}
+
+// TestWhatIsOwedAboveTheLimitIsGivenBack: a charge that was wrong is given back at once, as it was made.
+func TestWhatIsOwedAboveTheLimitIsGivenBack(t *testing.T) {
+	for _, policy := range []Policy{
+		TokenBucket(PerMinute(100), 100), BatchRefill(100, time.Minute, 100), FixedWindow(100, time.Minute),
+		SlidingWindow(100, time.Minute), SlidingLog(100, time.Minute), Concurrency(100, time.Minute),
+	} {
+		l, _ := newLimiter(t, policy, MaxDebt(5))
+		require.True(t, l.Take("k", 10).Allowed)
+		_, lost := l.Charge("k", 350)
+		require.Zero(t, lost)
+		l.Refund("k", 350)
+		require.EqualValues(t, 90, l.Peek("k", 0).Remaining, policy)
+		l.Refund("k", math.MaxUint64)
+		require.EqualValues(t, 100, l.Peek("k", 0).Remaining, policy)
+	}
+}

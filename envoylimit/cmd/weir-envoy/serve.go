@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/weir-go/weir/internal/admin"
+	"github.com/weir-go/weir/internal/spelling"
+	"github.com/weir-go/weir/internal/version"
+
+	"github.com/weir-go/weir/envoylimit"
+	"github.com/weir-go/weir/envoylimit/internal/live"
+	"github.com/weir-go/weir/envoylimit/internal/metrics"
+)
+
+// healthService is the name by which the reference's gRPC health check answers.
+const healthService = "ratelimit"
+
+// Run serves until SIGINT or SIGTERM.
+func (c *serveCommand) Run() error {
+	if err := refusedVariables(os.Environ()); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return c.serve(ctx, os.Stderr)
+}
+
+// A program is a server on its way.
+type program struct {
+	*serveCommand
+	log     *slog.Logger
+	service *envoylimit.Service
+	page    *live.Page
+	health  *health.Server
+	healthy atomic.Bool
+	first   chan struct{} // closed when the first configuration has been taken
+	taken   atomic.Bool
+}
+
+func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
+	log, err := c.logger(stderr)
+	if err != nil {
+		return err
+	}
+	options := c.options()
+	if options.Store, err = c.storeFlags.open(ctx, log); err != nil {
+		return err
+	}
+	if options.Store != nil {
+		defer options.Store.Close()
+	}
+	p := &program{serveCommand: c, log: log, health: health.NewServer(), first: make(chan struct{})}
+	p.setHealthy(!c.HealthyWithAtLeastOneConfigLoaded)
+	p.page = live.New(p.pageOptions())
+	options.Observer = p.page
+	if p.service, err = envoylimit.New(options); err != nil {
+		return err
+	}
+	defer p.service.Close()
+	if err := p.page.Show(p.service, metrics.Collector(p.service)); err != nil {
+		return err
+	}
+	defer p.page.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, 8)
+	if err := p.watch(ctx, failed); err != nil {
+		return err
+	}
+	if !c.ForceStartWithoutInitialConfig {
+		select {
+		case <-p.first:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return p.listen(ctx, failed)
+}
+
+// pageOptions are the live page's.
+func (p *program) pageOptions() live.Options {
+	return live.Options{
+		Version: version.Of(version.Info()), Keys: admin.Keys(p.DebugKeys), Reset: p.DebugReset, Pprof: p.DebugPprof,
+		Hosts: hosts(p.DebugHosts), ShadowMode: p.ShadowMode,
+		Ready: func() error {
+			if !p.healthy.Load() {
+				return errors.New("not healthy: no rules, or stopping")
+			}
+			return nil
+		},
+	}
+}
+
+// hosts are names as they stand in a Host header, without its port.
+func hosts(names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, spelling.Host(name))
+	}
+	return all
+}
+
+func (p *program) setHealthy(healthy bool) {
+	p.healthy.Store(healthy)
+	status := healthv1.HealthCheckResponse_NOT_SERVING
+	if healthy {
+		status = healthv1.HealthCheckResponse_SERVING
+	}
+	p.health.SetServingStatus(healthService, status)
+	p.health.SetServingStatus("", status)
+}

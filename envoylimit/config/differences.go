@@ -1,0 +1,30 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Differences tells what the reference would refuse in the files, or count differently: a line for each rule or domain.
+func (c *Config) Differences() []string {
+	var all []string
+	for name, d := range c.domains {
+		if d.allOrNothing {
+			all = append(all, fmt.Sprintf("%s: all_or_nothing is weir's own: the reference refuses the file", name))
+		}
+	}
+	for _, r := range c.rules {
+		l := r.Limit
+		switch {
+		case l.Unlimited:
+		case l.Algorithm != engine.AlgorithmFixedWindow:
+			all = append(all, fmt.Sprintf("%s: algorithm is weir's own: the reference refuses the file", r.Stat))
+		case l.Unit == unknown:
+			all = append(all, fmt.Sprintf("%s: period is weir's own: the reference refuses the file", r.Stat))
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,69 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Unit is the length of a window as the service's messages name it.
+type Unit = ratelimitv3.RateLimitResponse_RateLimit_Unit
+
+const (
+	day = 24 * time.Hour
+
+	unknown = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
+)
+
+// lengths of the units. A month has 30 days and a year 365, as in the reference: windows begin at multiples of
+// their length since 1970, weeks therefore on a Thursday.
+var lengths = [...]time.Duration{
+	ratelimitv3.RateLimitResponse_RateLimit_SECOND: time.Second,
+	ratelimitv3.RateLimitResponse_RateLimit_MINUTE: time.Minute,
+	ratelimitv3.RateLimitResponse_RateLimit_HOUR:   time.Hour,
+	ratelimitv3.RateLimitResponse_RateLimit_DAY:    day,
+	ratelimitv3.RateLimitResponse_RateLimit_WEEK:   7 * day,
+	ratelimitv3.RateLimitResponse_RateLimit_MONTH:  30 * day,
+	ratelimitv3.RateLimitResponse_RateLimit_YEAR:   365 * day,
+}
+
+// Units is how many units there are.
+const Units = len(lengths) - 1
+
+// Longest is the longest window, which is the engine's: a year.
+const Longest = 365 * day
+
+// A Limit is what a rule or a request allows. It is a value, and two equal ones are the same limit.
+type Limit struct {
+	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule says another
+	Requests   uint32           // in a window; 0 refuses
+	Burst      uint64           // of a token bucket, else 0
+	Window     time.Duration    // its length
+	Unit       Unit             // for answers; unknown where the rule has a period
+	Multiplier uint32           // of the unit; 1 unless the rule or the request says another
+	Unlimited  bool             // admits all; the other fields are zero
+}
+
+// unitOf finds a unit by its name in any case of letters.
+func unitOf(name string) (Unit, bool) {
+	unit, ok := ratelimitv3.RateLimitResponse_RateLimit_Unit_value[strings.ToUpper(name)]
+	return Unit(unit), ok && Unit(unit) != unknown
+}
+
+// window is the length of so many units. It is false if there is no such unit or the window is too long.
+func window(unit Unit, multiplier uint32) (time.Duration, bool) {
+	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
+		return 0, false
+	}
+	if int64(multiplier) > int64(Longest/lengths[unit]) {
+		return 0, false
+	}
+	return lengths[unit] * time.Duration(multiplier), true
+}
+
+// IsUnit reports whether a window is as long as a unit: a request's own limit may have it.
+func IsUnit(length time.Duration) bool { return length > 0 && slices.Contains(lengths[:], length) }

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// multiplierField is the number of unit_multiplier, a google.protobuf.UInt32Value, in the limit of a descriptor, and
+// multiplierToldField in the limit of an answer. The messages of this version of go-control-plane have neither, those
+// that have need Go 1.26: here they are unknown fields.
+const (
+	multiplierField     protowire.Number = 3
+	multiplierToldField protowire.Number = 4
+)
+
+// Override is the limit that a request carries in the place of a rule's. The error names the field, its value and the
+// range.
+func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
+	multiplier, err := multiplierOf(from.ProtoReflect().GetUnknown())
+	if err != nil {
+		return Limit{}, err
+	}
+	unit := Unit(from.GetUnit())
+	if unit <= unknown || int(unit) >= len(lengths) {
+		return Limit{}, fmt.Errorf("unit %d: want 1 to %d", unit, Units)
+	}
+	length, ok := window(unit, multiplier)
+	if !ok {
+		return Limit{}, fmt.Errorf("unit_multiplier %d of a %s: want 1 to %d, which is 365 days", multiplier,
+			strings.ToLower(unit.String()), Longest/lengths[unit])
+	}
+	return Limit{
+		Algorithm: engine.AlgorithmFixedWindow, Requests: from.GetRequestsPerUnit(), Window: length, Unit: unit,
+		Multiplier: multiplier,
+	}, nil
+}
+
+// multiplierOf reads unit_multiplier from the fields of a limit that are unknown: 1 if it is not there. Several are
+// merged, as the fields of messages are.
+func multiplierOf(fields []byte) (uint32, error) {
+	value, found := &wrapperspb.UInt32Value{}, false
+	for len(fields) > 0 {
+		number, kind, n := protowire.ConsumeTag(fields)
+		if n < 0 {
+			return 0, protowire.ParseError(n)
+		}
+		whole := protowire.ConsumeFieldValue(number, kind, fields[n:])
+		if whole < 0 {
+			return 0, protowire.ParseError(whole)
+		}
+		if number == multiplierField && kind == protowire.BytesType {
+			text, _ := protowire.ConsumeBytes(fields[n:])
+			if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(text, value); err != nil {
+				return 0, fmt.Errorf("unit_multiplier: %w", err)
+			}
+			found = true
+		}
+		fields = fields[n+whole:]
+	}
+	if !found {
+		return 1, nil
+	}
+	return value.GetValue(), nil
+}
+
+// Told returns the fields in which an answer tells the multiplier of a limit, where it is not 1.
+func (l Limit) Told() []byte {
+	if l.Multiplier <= 1 {
+		return nil
+	}
+	value := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(l.Multiplier))
+	return protowire.AppendBytes(protowire.AppendTag(nil, multiplierToldField, protowire.BytesType), value)
+}

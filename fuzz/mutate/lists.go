@@ -1,0 +1,43 @@
+package main
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed equivalent.txt
+var equivalentText string
+
+//go:embed open.txt
+var openText string
+
+// What is known of changes that survive, by their names.
+var (
+	equivalent = reasons(equivalentText)
+	open       = reasons(openText)
+)
+
+// reasons reads a list: a reason, of one line or more, and below it the indented names of changes.
+func reasons(text string) map[string]string {
+	found, reason, named := map[string]string{}, "", true
+	for line := range strings.Lines(text) {
+		name, isName := strings.CutPrefix(line, "\t")
+		switch line = strings.TrimSpace(line); {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case isName:
+			found[strings.TrimSpace(name)], named = reason, true
+		case named: // the next reason
+			reason, named = line, false
+		default:
+			reason += " " + line
+		}
+	}
+	return found
+}
+
+// listed reports whether a list has a change.
+func listed(m mutation) bool {
+	_, explained := equivalent[m.name()]
+	_, known := open[m.name()]
+	return explained || known
+}

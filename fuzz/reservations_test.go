@@ -1,0 +1,265 @@
+package fuzz
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Calls of a history of reservations, besides those of callTake.
+const (
+	callReserve = callPeek + 2 + iota
+	callCancel
+)
+
+// A granted is a take or a reservation that was admitted.
+type granted struct {
+	key, cost uint64
+	at        uint64 // when it was decided, in ticks
+	full      uint64 // the tick at which the bucket is full after it
+	version   uint64 // of the record then
+	receipt   shard.Receipt
+	cancelled bool
+}
+
+// starts returns when the request of a grant may go.
+func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
+
+// A booking is a call of a history of reservations: what is given back is that of a grant.
+type booking struct {
+	call
+	of granted
+}
+
+// A booked is what it was told.
+type booked struct {
+	answer
+	version uint64 // of the record
+}
+
+// A reservedBucket is what one key's bucket is to all who use it one after the other: when it is full, and how often
+// something was given back that other calls had come behind, which is what the version of its record tells.
+type reservedBucket struct{ full, version uint64 }
+
+// reservations is the model of a bucket of a burst, for calls that are ready to wait for so long, in ticks: what a
+// refund gives is written down in the comment of atomicbucket.TokenBucket.Refund.
+func reservations(burst, patience uint64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return reservedBucket{} },
+		Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+			of := map[uint64][]porcupine.Operation{}
+			for _, op := range history {
+				of[op.Input.(booking).key] = append(of[op.Input.(booking).key], op)
+			}
+			for _, part := range of {
+				parts = append(parts, part)
+			}
+			return parts
+		},
+		Step: func(state, input, output any) (bool, any) {
+			is, in, out := state.(reservedBucket), input.(booking), output.(booked)
+			owed, limit := max(is.full, out.at)-out.at, burst
+			switch in.what {
+			case callPeek:
+				return out.debt == owed, is
+			case callCancel:
+				back := min(owed, in.cost)
+				switch changed := is.version != in.of.version; {
+				case !changed && is.full == in.of.full: // nothing came behind
+					is.version-- // and nothing is to be told from it
+				case owed > burst:
+					back = 0
+				case !changed:
+					back = min(back, max(in.of.full, out.at)-out.at)
+				default:
+					back = min(back, in.cost-min(in.cost, out.at-in.of.at))
+				}
+				is.full, is.version = out.at+owed-back, is.version+1
+				return out.debt == owed-back && out.version == is.version, is
+			case callReserve:
+				limit += patience
+			}
+			if out.verdict == shard.Refused {
+				return owed+in.cost > limit && out.debt == owed, is
+			}
+			if is.version == 0 { // the first one begins the record's tenure, in whatever slot
+				is.version = out.version
+			}
+			is.full = out.at + owed + in.cost
+			return owed+in.cost <= limit && out.debt == owed+in.cost && out.version == is.version, is
+		},
+	}
+}
+
+// bookings plays a history: goroutines take, reserve, look, and give back what they took before.
+func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Duration, seed uint64) (history []porcupine.Operation, grants [][]*granted) {
+	algorithm := numbers{1, time.Second, burst}.algorithm(t)
+	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: 8, Shards: 1, ProbeWindow: 8, Overflow: shard.Refuse, Start: start})
+	require.NoError(t, err)
+	var clock, stamp atomic.Int64
+	clock.Store(start)
+	histories := make([][]porcupine.Operation, historyClients)
+	grants = make([][]*granted, historyClients)
+	var all sync.WaitGroup
+	var ready atomic.Int32
+	for client := range historyClients {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(client)))
+			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+				runtime.Gosched()
+			}
+			for range historyCalls {
+				n := 1 + random.Uint64N(burst)
+				in := booking{call: call{what: []int{callTake, callReserve, callReserve, callCancel, callCancel, callPeek}[random.IntN(6)], key: random.Uint64N(keys), cost: algorithm.Cost(n)}}
+				var own []*granted // that may be given back
+				for _, g := range grants[client] {
+					if !g.cancelled {
+						own = append(own, g)
+					}
+				}
+				var g *granted
+				if in.what == callCancel {
+					if len(own) == 0 {
+						continue
+					}
+					g = own[random.IntN(len(own))]
+					g.cancelled = true
+					in.of, in.key, in.cost = *g, g.key, g.cost
+					n = g.cost / algorithm.Cost(1)
+				}
+				now := int64(start)
+				if step > 0 {
+					now = clock.Add(random.Int64N(step))
+				}
+				if random.IntN(3) == 0 {
+					runtime.Gosched()
+				}
+				in.now = uint64(now)
+				place, op := tb.Find(in.key), porcupine.Operation{ClientId: client, Input: in, Call: stamp.Add(1)}
+				var o shard.Outcome
+				ends := tb.Ends(place)
+				switch in.what {
+				case callTake:
+					o = tb.Take(place, now, n, 0)
+				case callReserve:
+					o = tb.Reserve(place, now, n, 0, patience)
+				case callCancel:
+					o = tb.RefundBy(place, clock.Load, n, 0, g.receipt)
+				case callPeek:
+					o, _ = tb.Peek(place, now, 0, 0)
+				}
+				out := booked{answer{verdict: o.Verdict, at: uint64(o.At), debt: algorithm.Debt(o.State.Record(), algorithm.Ticks(o.At))}, o.State.Version()}
+				op.Output, op.Return = out, stamp.Add(1)
+				histories[client] = append(histories[client], op)
+				if o.Verdict == shard.Admitted && in.what != callCancel {
+					grants[client] = append(grants[client], &granted{in.key, in.cost, out.at, out.at + out.debt, out.version, o.Receipt(n, 0, ends), false})
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, calls := range histories {
+		history = append(history, calls...)
+	}
+	return history, grants
+}
+
+// TestReservationsAreLinearizable (I9, I1, I2): what goroutines are told that take, reserve, look and give back by
+// receipts, of a few keys, is what they could have been told one after the other; and those that were not given back
+// may go no sooner than the limit lets them.
+func TestReservationsAreLinearizable(t *testing.T) {
+	n := uint64(1200)
+	if testing.Short() {
+		n = 150
+	}
+	for name, s := range map[string]struct {
+		burst, keys uint64
+		step        int64
+		patience    time.Duration
+	}{
+		"the clock stands":      {2, 1, 0, 4 * time.Second},
+		"the clock runs":        {3, 2, second / 2, 3 * time.Second},
+		"the clock runs faster": {2, 1, 2 * second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept, cancelled := 0, 0
+			for seed := range n {
+				history, grants := bookings(t, s.burst, s.keys, s.step, s.patience, seed)
+				model := reservations(s.burst*second, uint64(s.patience))
+				if !porcupine.CheckOperations(model, history) {
+					for _, op := range history {
+						t.Logf("%d: %2d-%2d %+v: %+v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
+					}
+					require.Failf(t, "I9", "round %d: no order of these calls explains their answers", seed)
+				}
+				var all []granted
+				for _, of := range grants {
+					for _, g := range of {
+						if g.cancelled {
+							cancelled++
+						} else {
+							all, kept = append(all, *g), kept+1
+						}
+					}
+				}
+				for _, first := range all {
+					for _, last := range all {
+						from, to, sum := first.starts(s.burst*second), last.starts(s.burst*second), uint64(0)
+						for _, g := range all {
+							if at := g.starts(s.burst * second); g.key == first.key && at >= from && at <= to {
+								sum += g.cost
+							}
+						}
+						require.LessOrEqual(t, sum, s.burst*second+max(to, from)-from, "I1: round %d, key %d", seed, first.key)
+					}
+				}
+			}
+			assert.Positive(t, kept)
+			assert.Positive(t, cancelled)
+			t.Logf("%d kept, %d given back", kept, cancelled)
+		})
+	}
+}
+
+// TestBrokenReservationsAreFound (I9): the check above can fail.
+func TestBrokenReservationsAreFound(t *testing.T) {
+	take := func(from, to int64, what int, full, version uint64) porcupine.Operation {
+		return porcupine.Operation{
+			Call: from, Return: to, Input: booking{call: call{what: what, key: 1, cost: second}},
+			Output: booked{answer{verdict: shard.Admitted, at: start, debt: full - start}, version},
+		}
+	}
+	cancel := func(from, to int64, of, full, version uint64) porcupine.Operation {
+		op := take(from, to, callCancel, full, version)
+		op.Input = booking{call{what: callCancel, key: 1, cost: second}, granted{cost: second, at: start, full: of, version: 1}}
+		return op
+	}
+	for name, c := range map[string]struct {
+		want    bool
+		history []porcupine.Operation
+	}{
+		"the last of two in line goes": {true, []porcupine.Operation{
+			take(1, 2, callTake, start+second, 1), take(3, 4, callReserve, start+2*second, 1), cancel(5, 6, start+2*second, start+second, 1),
+		}},
+		"the first of two in line goes, and nothing comes back": {true, []porcupine.Operation{
+			take(1, 2, callTake, start+second, 1), take(3, 4, callReserve, start+2*second, 1), cancel(5, 6, start+second, start+2*second, 2),
+		}},
+		"the first of two in line goes, and its place is taken twice": {false, []porcupine.Operation{
+			take(1, 2, callTake, start+second, 1), take(3, 4, callReserve, start+2*second, 1), cancel(5, 6, start+second, start+second, 2),
+		}},
+		"two that both went to the same place": {false, []porcupine.Operation{
+			take(1, 3, callTake, start+second, 1), take(2, 4, callReserve, start+second, 1),
+		}},
+	} {
+		assert.Equal(t, c.want, porcupine.CheckOperations(reservations(second, 3*second), c.history), name)
+	}
+}

@@ -1,0 +1,87 @@
+package grpclimit
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-go/weir/grpclimit/internal/refusal"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// incoming is the metadata that a server has of a call, and outgoing that which a client sends.
+type (
+	incoming struct{}
+	outgoing struct{}
+)
+
+// Values implements [rpclimit.Metadata].
+func (incoming) Values(ctx context.Context, name string) ([]string, bool) {
+	return metadata.ValueFromIncomingContext(ctx, name), true
+}
+
+// Values implements [rpclimit.Metadata].
+func (outgoing) Values(ctx context.Context, name string) ([]string, bool) {
+	md, _ := metadata.FromOutgoingContext(ctx)
+	return md.Get(name), true
+}
+
+// serverCall is a call as a server sees it.
+func serverCall(ctx context.Context, method string) rpclimit.Call {
+	return rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Peer: peerOf(ctx), Metadata: incoming{}}
+}
+
+// peerOf returns the address of the peer, the zero Addr if it has none.
+func peerOf(ctx context.Context) netip.Addr {
+	p, ok := peer.FromContext(ctx)
+	if !ok || p.Addr == nil {
+		return netip.Addr{}
+	}
+	switch addr := p.Addr.(type) {
+	case *net.TCPAddr:
+		return addr.AddrPort().Addr()
+	case *net.UDPAddr:
+		return addr.AddrPort().Addr()
+	case *net.UnixAddr:
+		return netip.Addr{}
+	}
+	// That of a server behind net/http is a text of a type of its own. On a Unix socket it is the name that the client
+	// has given to its end, which may read as an address.
+	if _, unix := p.LocalAddr.(*net.UnixAddr); unix {
+		return netip.Addr{}
+	}
+	return rpclimit.ParsePeer(p.Addr.String())
+}
+
+// refused returns the error of a refused call.
+func refused(res *rpclimit.Result) error {
+	s := status.New(codes.Code(res.Code()), res.Reason())
+	if details := refusal.Details(res); details != nil {
+		if detailed, err := s.WithDetails(details...); err == nil { // it never fails
+			s = detailed
+		}
+	}
+	return s.Err()
+}
+
+// pushback is the trailer for the retries of clients; nil for none.
+func pushback(res *rpclimit.Result) metadata.MD {
+	value := refusal.Pushback(res)
+	if value == "" {
+		return nil
+	}
+	return metadata.MD{refusal.PushbackName: {value}}
+}
+
+// codeOf returns the code that a call ends with which ends with an error.
+func codeOf(err error) rpclimit.Code {
+	if s, ok := status.FromError(err); ok {
+		return rpclimit.Code(s.Code())
+	}
+	return rpclimit.Code(status.FromContextError(err).Code())
+}

@@ -1,0 +1,32 @@
+package connectlimit_test
+
+import (
+	"context"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weir-go/weir/grpclimit/connectlimit"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// raceEnabled: under the race detector a sync.Pool drops things at random.
+var raceEnabled bool
+
+func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("allocations are not counted under the race detector")
+	}
+	text, err := rpclimit.MetadataValue("x-api-key", rpclimit.Peer)
+	require.NoError(t, err)
+	for want, key := range map[float64]rpclimit.KeyFunc{0: rpclimit.Peer, 1: text} { // http.Header spells the name anew
+		limits := one(t, rpclimit.Limit{Limiter: burst(t, 1<<20), Key: key})
+		intercepted := connectlimit.New(limits).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil })
+		r := connect.NewRequest(wrapperspb.Int64(1))
+		r.Header().Set("X-Api-Key", "0123456789abcdef")
+		assert.Equal(t, want, testing.AllocsPerRun(1000, func() { _, _ = intercepted(context.Background(), r) }))
+	}
+}

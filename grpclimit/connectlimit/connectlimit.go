@@ -1,0 +1,148 @@
+package connectlimit
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/grpclimit/internal/refusal"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+type interceptor struct{ limits *rpclimit.Limits }
+
+// New returns the interceptor that holds the calls of handlers or clients to the limits: unary calls, streams when they
+// open, and if there is a limit on messages ([rpclimit.Messages]), every request message of a stream.
+//
+// Interceptors run in the order in which they are given: put one that authenticates the caller before, if a key needs
+// that.
+func New(limits *rpclimit.Limits) connect.Interceptor { return interceptor{limits} }
+
+// WrapUnary implements [connect.Interceptor].
+func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		call := newCall(ctx, req.Spec(), req.Peer(), req.Header())
+		call.Message = req.Any()
+		res := i.limits.Decide(call)
+		if !res.Allowed() {
+			return nil, refused(&res)
+		}
+		if !res.Refundable() {
+			return next(ctx, req)
+		}
+		code := rpclimit.Internal // of a panic, which goes on
+		defer func() { res.Finish(code) }()
+		resp, err := next(ctx, req)
+		code = codeOf(err)
+		return resp, err
+	}
+}
+
+// WrapStreamingHandler implements [connect.Interceptor]. A message that is refused ends the stream: Receive returns the
+// error, and for every further message, and the stream ends with it unless the handler returns another error.
+func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		call := newCall(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader())
+		call.Stream = true
+		res := i.limits.Decide(call)
+		if !res.Allowed() {
+			return refused(&res)
+		}
+		if !i.limits.CountMessages() && !res.Refundable() {
+			return next(ctx, conn)
+		}
+		held := &handlerConn{StreamingHandlerConn: conn, limits: i.limits, call: call}
+		code := rpclimit.Internal // of a panic, which goes on
+		defer func() {
+			if !held.broken.Load() {
+				res.Finish(code)
+			}
+		}()
+		err := next(ctx, held)
+		if refused := held.refused.Load(); err == nil && refused != nil {
+			err = refused // else the client would take it that all its messages were handled
+		}
+		code = codeOf(err)
+		return err
+	}
+}
+
+// header is the metadata of a call. Its values are those that an application has of it: Connect leaves binary ones as
+// they were sent, in any of the spellings of base64.
+type header http.Header
+
+// Values implements [rpclimit.Metadata].
+func (h header) Values(_ context.Context, name string) ([]string, bool) {
+	values := http.Header(h).Values(name)
+	if !strings.HasSuffix(name, "-bin") {
+		return values, true
+	}
+	decoded := make([]string, len(values))
+	for i, value := range values {
+		text, err := connect.DecodeBinaryHeader(value)
+		if err != nil {
+			return nil, false
+		}
+		decoded[i] = string(text)
+	}
+	return decoded, true
+}
+
+func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata http.Header) rpclimit.Call {
+	call := rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(spec.Procedure), Metadata: header(metadata)}
+	if spec.IsClient {
+		call.Target = peer.Addr
+		return call
+	}
+	// On a Unix socket the address of the peer is the name that the client has given to its end, which may read as one
+	// of the network.
+	if _, unix := ctx.Value(http.LocalAddrContextKey).(*net.UnixAddr); !unix {
+		call.Peer = rpclimit.ParsePeer(peer.Addr)
+	}
+	return call
+}
+
+// refused returns the error of a refused call.
+func refused(res *rpclimit.Result) *connect.Error {
+	e := connect.NewError(connect.Code(res.Code()), errors.New(res.Reason()))
+	for _, message := range refusal.Details(res) {
+		if detail, err := connect.NewErrorDetail(message.(proto.Message)); err == nil { // it never fails
+			e.AddDetail(detail)
+		}
+	}
+	if value := refusal.Pushback(res); value != "" {
+		e.Meta().Set(refusal.PushbackName, value)
+	}
+	if retry := res.RetryAfter(); retry > 0 && retry != engine.Never {
+		seconds := int64(retry / time.Second)
+		if retry%time.Second > 0 {
+			seconds++
+		}
+		e.Meta().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	return e
+}
+
+// codeOf returns the code that a call ends with which ends with an error.
+func codeOf(err error) rpclimit.Code {
+	if err == nil {
+		return rpclimit.OK
+	}
+	switch code := connect.CodeOf(err); {
+	case code != connect.CodeUnknown: // it has one
+		return rpclimit.Code(code)
+	case errors.Is(err, context.Canceled):
+		return rpclimit.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return rpclimit.DeadlineExceeded
+	}
+	return rpclimit.Code(connect.CodeUnknown)
+}

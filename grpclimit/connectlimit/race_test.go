@@ -1,0 +1,5 @@
+//go:build race
+
+package connectlimit_test
+
+func init() { raceEnabled = true }

@@ -1,0 +1,198 @@
+package connectlimit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"connectrpc.com/connect"
+
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// A handlerConn holds the messages that a handler receives to the limits.
+type handlerConn struct {
+	connect.StreamingHandlerConn
+	limits  *rpclimit.Limits
+	call    rpclimit.Call
+	refused atomic.Pointer[connect.Error] // of a message, once one was
+	broken  atomic.Bool                   // receiving or sending failed, perhaps by the client
+}
+
+// Receive receives a message and holds it to the limits.
+func (c *handlerConn) Receive(m any) error {
+	if refused := c.refused.Load(); refused != nil {
+		return refused
+	}
+	if err := c.StreamingHandlerConn.Receive(m); err != nil {
+		if !errors.Is(err, io.EOF) {
+			c.broken.Store(true)
+		}
+		return err
+	}
+	if !c.limits.CountMessages() {
+		return nil
+	}
+	call := c.call
+	call.Message = m
+	res := c.limits.DecideMessage(call)
+	if res.Allowed() {
+		return nil
+	}
+	err := refused(&res)
+	c.refused.Store(err)
+	return err
+}
+
+// Send sends a message.
+func (c *handlerConn) Send(m any) error {
+	err := c.StreamingHandlerConn.Send(m)
+	if err != nil {
+		c.broken.Store(true)
+	}
+	return err
+}
+
+// WrapStreamingClient implements [connect.Interceptor]. The stream is held to the limits when its first message is
+// sent, or its sending side is closed: until then its header may change. A call or message that is refused is not sent,
+// and ends the stream.
+func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		conn := &clientConn{limits: i.limits, ctx: ctx}
+		ctx, conn.cancel = context.WithCancel(ctx)
+		conn.StreamingClientConn = next(ctx, spec)
+		return conn
+	}
+}
+
+// A clientConn counts what is sent.
+type clientConn struct {
+	connect.StreamingClientConn
+	limits *rpclimit.Limits
+	ctx    context.Context // of the call
+	cancel context.CancelFunc
+
+	opening sync.Once
+	opened  atomic.Bool // something was sent
+	call    rpclimit.Call
+
+	ending  sync.Mutex
+	ended   bool
+	refused *connect.Error
+	result  rpclimit.Result // of the opening
+}
+
+// open holds the call to the limits once.
+func (c *clientConn) open() error {
+	c.opening.Do(func() {
+		c.call = newCall(c.ctx, c.Spec(), c.Peer(), c.RequestHeader())
+		c.call.Stream = true
+		res := c.limits.Decide(c.call)
+		c.ending.Lock()
+		c.result = res
+		c.ending.Unlock()
+		if res.Allowed() {
+			c.opened.Store(true)
+		} else {
+			c.end(0, refused(&res))
+		}
+	})
+	return c.refusal()
+}
+
+// end ends the stream: with an error of its own, or as it has ended by itself.
+func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended, c.refused = true, refused
+	if refused == nil {
+		c.result.Finish(code)
+	}
+	c.cancel()
+}
+
+// refusal returns the error of what was refused, nil for none.
+func (c *clientConn) refusal() error {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	if c.refused == nil {
+		return nil // and not an error that holds a nil pointer
+	}
+	return c.refused
+}
+
+// Send holds a message to the limits and sends it; nil is the header alone.
+func (c *clientConn) Send(m any) error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	if m != nil && c.limits.CountMessages() {
+		call := c.call
+		call.Message = m
+		if res := c.limits.DecideMessage(call); !res.Allowed() {
+			err := refused(&res)
+			c.end(0, err)
+			return err
+		}
+	}
+	return c.StreamingClientConn.Send(m)
+}
+
+// CloseRequest closes the sending side, by which a call without a message opens.
+func (c *clientConn) CloseRequest() error {
+	if err := c.open(); !c.opened.Load() {
+		return err
+	}
+	return c.StreamingClientConn.CloseRequest()
+}
+
+// Receive receives a message.
+func (c *clientConn) Receive(m any) error {
+	if err := c.refusal(); err != nil {
+		return err
+	}
+	err := c.StreamingClientConn.Receive(m)
+	if err == nil {
+		return nil
+	}
+	code := rpclimit.OK
+	if !errors.Is(err, io.EOF) {
+		code = codeOf(err)
+	}
+	c.end(code, nil)
+	if refused := c.refusal(); refused != nil {
+		return refused
+	}
+	return err
+}
+
+// ResponseHeader returns the header of the answer; an empty one if the call was refused.
+func (c *clientConn) ResponseHeader() http.Header {
+	if c.refusal() != nil {
+		return http.Header{}
+	}
+	return c.StreamingClientConn.ResponseHeader()
+}
+
+// ResponseTrailer returns the trailer of the answer; an empty one if the call was refused.
+func (c *clientConn) ResponseTrailer() http.Header {
+	if c.refusal() != nil {
+		return http.Header{}
+	}
+	return c.StreamingClientConn.ResponseTrailer()
+}
+
+// CloseResponse closes the receiving side.
+func (c *clientConn) CloseResponse() error {
+	defer c.cancel()
+	if c.refusal() != nil && !c.opened.Load() {
+		return nil
+	}
+	return c.StreamingClientConn.CloseResponse()
+}

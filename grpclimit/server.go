@@ -1,0 +1,127 @@
+package grpclimit
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// ServerOptions returns the options of a server that holds all its calls to the limits: [UnaryServer] and
+// [StreamServer] in the chains of interceptors. With one of them alone the calls of the other kind have no limit.
+//
+// Interceptors run in the order of the options: put one that authenticates the caller before, if a key needs that, and
+// one that recovers from panics, too.
+func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(UnaryServer(limits)),
+		grpc.ChainStreamInterceptor(StreamServer(limits)),
+	}
+}
+
+// UnaryServer returns the interceptor that holds the unary calls of a server to the limits.
+func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		call := serverCall(ctx, info.FullMethod)
+		call.Message = req
+		res := limits.Decide(call)
+		if !res.Allowed() {
+			if trailer := pushback(&res); trailer != nil {
+				_ = grpc.SetTrailer(ctx, trailer) // fails only outside of a server
+			}
+			return nil, refused(&res)
+		}
+		if !res.Refundable() {
+			return handler(ctx, req)
+		}
+		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
+		defer func() { res.Finish(code) }()
+		resp, err := handler(ctx, req)
+		code = codeOf(err)
+		return resp, err
+	}
+}
+
+// StreamServer returns the interceptor that holds the streams of a server to the limits: each when it opens, and if
+// there is a limit on messages ([rpclimit.Messages]), every message that the handler receives. A message that is
+// refused ends the stream: RecvMsg returns the error, to the handler and for every further message, and the stream ends
+// with it unless the handler returns another error.
+func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		call := serverCall(ss.Context(), info.FullMethod)
+		call.Stream, call.Unknown = true, srv == nil // there is no service behind the handler of unknown ones
+		res := limits.Decide(call)
+		if !res.Allowed() {
+			if trailer := pushback(&res); trailer != nil {
+				ss.SetTrailer(trailer)
+			}
+			return refused(&res)
+		}
+		if !limits.CountMessages() && !res.Refundable() {
+			return handler(srv, ss)
+		}
+		held := &serverStream{ServerStream: ss, limits: limits, call: call}
+		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
+		defer func() {
+			if !held.broken.Load() {
+				res.Finish(code)
+			}
+		}()
+		err := handler(srv, held)
+		if refused := held.refused.Load(); err == nil && refused != nil {
+			err = *refused // else the client would take it that all its messages were handled
+		}
+		code = codeOf(err)
+		return err
+	}
+}
+
+// A serverStream holds the messages that its handler receives to the limits.
+type serverStream struct {
+	grpc.ServerStream
+	limits  *rpclimit.Limits
+	call    rpclimit.Call
+	refused atomic.Pointer[error] // of a message, once one was
+	broken  atomic.Bool           // receiving or sending failed, perhaps by the client
+}
+
+// RecvMsg receives a message and holds it to the limits.
+func (s *serverStream) RecvMsg(m any) error {
+	if refused := s.refused.Load(); refused != nil {
+		return *refused
+	}
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		if err != io.EOF {
+			s.broken.Store(true)
+		}
+		return err
+	}
+	if !s.limits.CountMessages() {
+		return nil
+	}
+	call := s.call
+	call.Message = m
+	res := s.limits.DecideMessage(call)
+	if res.Allowed() {
+		return nil
+	}
+	err := refused(&res)
+	s.refused.Store(&err)
+	if trailer := pushback(&res); trailer != nil {
+		s.SetTrailer(trailer)
+	}
+	return err
+}
+
+// SendMsg sends a message.
+func (s *serverStream) SendMsg(m any) error {
+	err := s.ServerStream.SendMsg(m)
+	if err != nil {
+		s.broken.Store(true)
+	}
+	return err
+}

@@ -1,0 +1,385 @@
+package grpclimit_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/grpclimit"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// exchange sends so many messages on a stream, each after the answer to the one before, and returns how many were
+// answered, and the code that the stream ends with.
+func exchange(t testing.TB, client pb.TestServiceClient, n int, last codes.Code) (answered int, code codes.Code) {
+	t.Helper()
+	stream, err := client.FullDuplexCall(within(t))
+	if err != nil {
+		return 0, status.Code(err)
+	}
+	for i := range n {
+		req := &pb.StreamingOutputCallRequest{}
+		if i == n-1 && last != codes.OK {
+			req.ResponseStatus = &pb.EchoStatus{Code: int32(last)}
+		}
+		if err := stream.Send(req); err != nil && err != io.EOF {
+			return answered, status.Code(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			return answered, status.Code(err)
+		}
+		answered++
+	}
+	if err := stream.CloseSend(); err != nil {
+		return answered, status.Code(err)
+	}
+	if _, err = stream.Recv(); err == io.EOF {
+		return answered, codes.OK
+	}
+	return answered, status.Code(err)
+}
+
+func TestStreamsCountWhenTheyOpen(t *testing.T) {
+	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: burst(t, 2)}))
+	for _, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {
+		_, code := exchange(t, client, 5, codes.OK)
+		assert.Equal(t, want, code)
+	}
+	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "calls of both kinds have one bucket")
+}
+
+func TestEveryMessageOfAStreamCounts(t *testing.T) {
+	seen := &counts{}
+	s := &service{}
+	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "streams", Limiter: burst(t, 10)},
+		{Name: "messages", Limiter: burst(t, 3), On: rpclimit.Messages}}, rpclimit.ObserveWith(seen))
+	require.NoError(t, err)
+	client := limited(t, s, limits)
+	answered, code := exchange(t, client, 5, codes.OK)
+	assert.Equal(t, 3, answered)
+	assert.Equal(t, codes.ResourceExhausted, code)
+	assert.Equal(t, int64(3), s.messages.Load(), "the refused message does not reach the handler")
+	assert.Equal(t, 4, seen.of(httplimit.Allowed))
+	assert.Equal(t, 1, seen.of(httplimit.Refused))
+	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "a unary call is a message, too")
+
+	output, err := client.StreamingOutputCall(within(t), &pb.StreamingOutputCallRequest{})
+	require.NoError(t, err)
+	_, err = output.Recv()
+	assert.Equal(t, codes.ResourceExhausted, status.Code(err), "and so is the request of a stream of answers")
+}
+
+// TestAHandlerCannotHideARefusal: it takes the error of Recv for the end of the stream; the client is told nonetheless.
+func TestAHandlerCannotHideARefusal(t *testing.T) {
+	client := limited(t, &service{swallow: true}, one(t, rpclimit.Limit{Limiter: burst(t, 1), On: rpclimit.Messages}))
+	stream, err := client.StreamingInputCall(within(t))
+	require.NoError(t, err)
+	for range 3 {
+		if err := stream.Send(&pb.StreamingInputCallRequest{}); err != nil {
+			break
+		}
+	}
+	_, err = stream.CloseAndRecv()
+	st := status.Convert(err)
+	assert.Equal(t, codes.ResourceExhausted, st.Code())
+	require.Len(t, st.Details(), 2)
+	assert.Equal(t, time.Second, st.Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
+}
+
+func TestRefundOfAStream(t *testing.T) {
+	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)}))
+	for range 3 {
+		_, code := exchange(t, client, 2, codes.Unavailable)
+		assert.Equal(t, codes.Unavailable, code)
+	}
+	_, code := exchange(t, client, 1, codes.OK)
+	assert.Equal(t, codes.OK, code)
+	_, code = exchange(t, client, 1, codes.OK)
+	assert.Equal(t, codes.ResourceExhausted, code)
+}
+
+// TestAServerThatWaitsForMessages reads no faster than the limit.
+func TestAServerThatWaitsForMessages(t *testing.T) {
+	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 10*time.Millisecond), 1), engine.MaxKeys(10))
+	require.NoError(t, err)
+	defer limiter.Close()
+	s := &service{}
+	client := limited(t, s, one(t, rpclimit.Limit{Limiter: limiter, On: rpclimit.Messages, MaxWait: engine.Never}))
+	begin := time.Now()
+	stream, err := client.StreamingInputCall(within(t))
+	require.NoError(t, err)
+	for range 6 {
+		require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
+	}
+	_, err = stream.CloseAndRecv()
+	require.NoError(t, err)
+	assert.Equal(t, int64(6), s.messages.Load())
+	assert.GreaterOrEqual(t, time.Since(begin), 50*time.Millisecond)
+}
+
+func TestAClientIsHeldBack(t *testing.T) {
+	s := &service{}
+	seen := &counts{}
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Target}, rpclimit.ObserveWith(seen))
+	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(limits)...))
+	assert.Equal(t, codes.OK, call(within(t), client))
+	_, code := exchange(t, client, 3, codes.OK)
+	assert.Equal(t, codes.OK, code)
+	assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
+	_, code = exchange(t, client, 1, codes.OK)
+	assert.Equal(t, codes.ResourceExhausted, code)
+	assert.Equal(t, int64(1), s.unary.Load(), "nothing was sent")
+	assert.Equal(t, 2, seen.of(httplimit.Refused))
+}
+
+func TestAClientWaits(t *testing.T) {
+	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 20*time.Millisecond), 1), engine.MaxKeys(10))
+	require.NoError(t, err)
+	defer limiter.Close()
+	limits := one(t, rpclimit.Limit{Limiter: limiter, MaxWait: engine.Never})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	begin := time.Now()
+	for range 4 {
+		require.Equal(t, codes.OK, call(within(t), client))
+	}
+	assert.GreaterOrEqual(t, time.Since(begin), 60*time.Millisecond)
+
+	slow, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(10))
+	require.NoError(t, err)
+	defer slow.Close()
+	limits = one(t, rpclimit.Limit{Limiter: slow, MaxWait: engine.Never})
+	client = pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	require.Equal(t, codes.OK, call(within(t), client))
+	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "the deadline would come first: it fails at once")
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	assert.Equal(t, codes.Canceled, call(ctx, client))
+}
+
+// TestAClientsMessagesAreHeldBack: the refused one is not sent and ends the stream on both sides.
+func TestAClientsMessagesAreHeldBack(t *testing.T) {
+	s := &service{}
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 2), On: rpclimit.Messages, Key: rpclimit.Everyone})
+	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(limits)...))
+	stream, err := client.StreamingInputCall(context.Background()) // no one cancels it: the refusal has to
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
+	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
+	for range 2 {
+		assert.Equal(t, codes.ResourceExhausted, status.Code(stream.Send(&pb.StreamingInputCallRequest{})))
+	}
+	_, err = stream.CloseAndRecv()
+	assert.Equal(t, codes.ResourceExhausted, status.Code(err))
+	assert.Len(t, status.Convert(err).Details(), 2)
+	assert.Error(t, stream.Context().Err(), "the stream is over")
+}
+
+func TestAClientsRefunds(t *testing.T) {
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	for range 2 {
+		_, err := client.UnaryCall(within(t), failing(codes.Unavailable))
+		assert.Equal(t, codes.Unavailable, status.Code(err))
+		_, code := exchange(t, client, 2, codes.Unavailable)
+		assert.Equal(t, codes.Unavailable, code)
+	}
+	stream, err := client.StreamingInputCall(context.Background())
+	require.NoError(t, err)
+	_, err = stream.CloseAndRecv()
+	require.NoError(t, err)
+	assert.Error(t, stream.Context().Err(), "the answer was the end of the stream")
+	assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
+}
+
+// TestOutgoingMetadata: a client's limits see what it sends.
+func TestOutgoingMetadata(t *testing.T) {
+	key, err := rpclimit.MetadataValue("Tenant", rpclimit.Everyone)
+	require.NoError(t, err)
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: key})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	assert.Equal(t, codes.OK, call(within(t, "tenant", "a"), client))
+	assert.Equal(t, codes.ResourceExhausted, call(within(t, "tenant", "a"), client))
+	assert.Equal(t, codes.OK, call(within(t, "tenant", "b"), client))
+}
+
+// TestABrokenStreamGetsNothingBack: a message that cannot be read ends in a code of the server, which a client must not
+// be able to choose in order to have its tokens back.
+func TestABrokenStreamGetsNothingBack(t *testing.T) {
+	for name, options := range map[string][]grpc.CallOption{
+		"malformed": {grpc.ForceCodec(garbage{})},
+		"too large": {grpc.ForceCodec(garbage{size: 5 << 20}), grpc.MaxCallSendMsgSize(6 << 20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := rpclimit.RefundCodes(codes.Internal, codes.ResourceExhausted, codes.Unavailable, codes.Unknown, codes.Canceled)
+			server := grpc.NewServer(grpclimit.ServerOptions(one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: all}))...)
+			pb.RegisterTestServiceServer(server, &service{})
+			client := pb.NewTestServiceClient(dial(t, serveHTTP(t, server))) // its context ends later than the stream
+			stream, err := client.StreamingInputCall(within(t), options...)
+			require.NoError(t, err)
+			require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
+			_, err = stream.CloseAndRecv()
+			require.Contains(t, []codes.Code{codes.Internal, codes.ResourceExhausted}, status.Code(err))
+			_, code := exchange(t, client, 1, codes.OK)
+			assert.Equal(t, codes.ResourceExhausted, code)
+		})
+	}
+}
+
+// garbage is a codec that writes what is no message.
+type garbage struct{ size int }
+
+func (garbage) Name() string { return "proto" }
+
+func (g garbage) Marshal(any) ([]byte, error) {
+	return bytes.Repeat([]byte{0xff}, max(g.size, 16)), nil
+}
+
+func (garbage) Unmarshal([]byte, any) error { return nil }
+
+// A scripted stream receives and sends as a test says.
+type scripted struct {
+	grpc.ServerStream
+	recv, send error
+	received   int
+}
+
+func (s *scripted) Context() context.Context { return context.Background() }
+
+func (s *scripted) RecvMsg(any) error {
+	s.received++
+	return s.recv
+}
+
+func (s *scripted) SendMsg(any) error { return s.send }
+
+func (s *scripted) SetTrailer(metadata.MD) {}
+
+// TestARefusedStreamStaysRefused: a handler that goes on receives nothing more, also when tokens have come.
+func TestARefusedStreamStaysRefused(t *testing.T) {
+	c := newClock()
+	limits := one(t, rpclimit.Limit{Limiter: c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
+	ss := &scripted{}
+	err := grpclimit.StreamServer(limits)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
+		require.NoError(t, stream.RecvMsg(nil))
+		for range 3 {
+			assert.Equal(t, codes.ResourceExhausted, status.Code(stream.RecvMsg(nil)))
+			c.advance(time.Second)
+		}
+		return nil
+	})
+	assert.Equal(t, codes.ResourceExhausted, status.Code(err))
+	assert.Equal(t, 2, ss.received)
+}
+
+// TestAStreamThatCannotBeSentGetsNothingBack: the client may have gone.
+func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
+	ss := &scripted{send: status.Error(codes.Unavailable, "transport is closing")}
+	for _, want := range []string{"transport is closing", "rate limit exceeded"} {
+		err := grpclimit.StreamServer(limits)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
+			return stream.SendMsg(nil)
+		})
+		assert.Equal(t, want, status.Convert(err).Message())
+	}
+}
+
+// TestPushbackOfStreams: also a stream says to retries when to come back.
+func TestPushbackOfStreams(t *testing.T) {
+	for on, tokens := range map[rpclimit.Scope]uint64{rpclimit.Calls: 1, rpclimit.Messages: 2} {
+		client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: burst(t, tokens), On: on}))
+		_, code := exchange(t, client, int(tokens), codes.OK)
+		require.Equal(t, codes.OK, code)
+		stream, err := client.FullDuplexCall(within(t))
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(&pb.StreamingOutputCallRequest{}))
+		_, err = stream.Recv()
+		require.Equal(t, codes.ResourceExhausted, status.Code(err))
+		assert.Equal(t, []string{"1000"}, stream.Trailer().Get("grpc-retry-pushback-ms"), on)
+	}
+}
+
+// TestCostsByMessage: a limit sees the message, of unary calls and on streams.
+func TestCostsByMessage(t *testing.T) {
+	size := func(c rpclimit.Call) uint64 {
+		switch m := c.Message.(type) {
+		case *pb.SimpleRequest:
+			return uint64(m.GetResponseSize())
+		case *pb.StreamingInputCallRequest:
+			return uint64(len(m.GetPayload().GetBody()))
+		}
+		return 100
+	}
+	for name, side := range map[string]func(*rpclimit.Limits) pb.TestServiceClient{
+		"server": func(l *rpclimit.Limits) pb.TestServiceClient { return limited(t, &service{}, l) },
+		"client": func(l *rpclimit.Limits) pb.TestServiceClient {
+			return pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(l)...))
+		},
+	} {
+		limiter := burst(t, 10)
+		client := side(one(t, rpclimit.Limit{Limiter: limiter, On: rpclimit.Messages, Cost: size, Key: rpclimit.Everyone}))
+		_, err := client.UnaryCall(within(t), &pb.SimpleRequest{ResponseSize: 4})
+		require.NoError(t, err, name)
+		stream, err := client.StreamingInputCall(within(t))
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 5)}}))
+		_, err = stream.CloseAndRecv()
+		require.NoError(t, err, name)
+		assert.Equal(t, uint64(1), limiter.PeekKey(limiter.KeyUint64(0), 1).Remaining, name)
+	}
+}
+
+// TestAClientsStreamThatDoesNotOpen ends with its code, and one with a single reply with that.
+func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable, codes.OK)})
+	intercept := grpclimit.StreamClient(limits)
+	for range 2 {
+		_, err := intercept(context.Background(), &grpc.StreamDesc{}, nil, "/a.B/C",
+			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+				return nil, status.Error(codes.Unavailable, "no connection")
+			})
+		assert.Equal(t, codes.Unavailable, status.Code(err))
+	}
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	for range 2 {
+		stream, err := client.StreamingInputCall(context.Background())
+		require.NoError(t, err)
+		_, err = stream.CloseAndRecv()
+		require.NoError(t, err)
+	}
+}
+
+// TestAClientsRefusedStreamStaysRefused, also when tokens have come.
+func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
+	c := newClock()
+	limits := one(t, rpclimit.Limit{Limiter: c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	stream, err := client.StreamingInputCall(context.Background())
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
+	require.Error(t, stream.Send(&pb.StreamingInputCallRequest{}))
+	c.advance(time.Second)
+	assert.Equal(t, codes.ResourceExhausted, status.Code(stream.Send(&pb.StreamingInputCallRequest{})))
+}
+
+// TestTargets: with [rpclimit.Target] each server has a limit of its own.
+func TestTargets(t *testing.T) {
+	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Target})
+	for range 2 {
+		client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+		assert.Equal(t, codes.OK, call(within(t), client))
+		assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
+	}
+}

@@ -1,0 +1,140 @@
+package httplimit_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// perHour is the limit that a header of the request says.
+func perHour(r *http.Request) engine.Policy {
+	switch text := r.Header.Get("X-Per-Hour"); text {
+	case "all":
+		return engine.Unlimited()
+	case "none":
+		return engine.Blocked()
+	default:
+		n, _ := strconv.ParseUint(text, 10, 64)
+		return engine.TokenBucket(engine.PerHour(float64(n)), n)
+	}
+}
+
+// TestQuotaOfARequest: the limit comes with the request, and the headers say it.
+func TestQuotaOfARequest(t *testing.T) {
+	c := newClock()
+	var failures []error
+	m := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: perHour},
+		httplimit.OnBackendError(func(_ string, err error) { failures = append(failures, err) }))
+	ask := func(text string) *httptest.ResponseRecorder {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Per-Hour", text)
+		m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		return w
+	}
+	w := ask("3")
+	require.Equal(t, 200, w.Code)
+	require.Equal(t, `"default";q=3;w=3600`, w.Header().Get("RateLimit-Policy"))
+	require.Equal(t, `"default";r=2;t=1200`, w.Header().Get("RateLimit"))
+	w = ask("6")
+	require.Equal(t, `"default";q=6;w=3600`, w.Header().Get("RateLimit-Policy"))
+	require.Equal(t, `"default";r=3;t=1800`, w.Header().Get("RateLimit"), "what the key owes is the key's: 20 minutes, and 10 more")
+	require.Equal(t, 429, ask("1").Code)
+
+	w = ask("all")
+	require.Equal(t, 200, w.Code)
+	require.Empty(t, w.Header().Get("RateLimit-Policy"))
+	require.Empty(t, w.Header().Get("RateLimit"))
+	w = ask("none")
+	require.Equal(t, 429, w.Code)
+	require.Equal(t, `"default";q=0`, w.Header().Get("RateLimit-Policy"))
+	require.Empty(t, w.Header().Get("Retry-After"))
+
+	require.Empty(t, failures)
+	require.Equal(t, 503, ask("nonsense").Code)
+	require.Equal(t, 503, ask("18446744073709551615").Code)
+	require.Len(t, failures, 2)
+	require.ErrorContains(t, failures[0], `httplimit: the Quota of limit "default": engine: Quota(token bucket 0/h burst 0)`)
+}
+
+// idleBackend is one that is never asked.
+// quotaBackend is a limiter as a backend, under a quota.
+type quotaBackend struct {
+	limiter *engine.Limiter
+	quota   engine.Quota
+}
+
+func (b quotaBackend) Take(_ context.Context, key string, n uint64) (engine.Decision, error) {
+	return b.limiter.TakeQuota(key, b.quota, n), nil
+}
+
+func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
+	b.limiter.RefundKey(b.limiter.Key(key).With(b.quota), n)
+	return nil
+}
+
+// TestQuotaOfABackend: a backend decides under the limit of the request, and what it does not take is answered 503
+// whatever OnError says.
+func TestQuotaOfABackend(t *testing.T) {
+	l := newClock().limiter(t, engine.TokenBuckets(2*time.Hour))
+	var failures []error
+	refunds := false
+	m := one(t, httplimit.Limit{
+		Backend: quotaBackend{limiter: l}, Quota: perHour, OnError: httplimit.FailOpen,
+		BackendQuota: func(p engine.Policy) (httplimit.Backend, error) {
+			q, err := l.Quota(p)
+			return quotaBackend{l, q}, err
+		},
+		Refund: func(*http.Request, int) bool { return refunds },
+	}, httplimit.OnBackendError(func(_ string, err error) { failures = append(failures, err) }))
+	ask := func(text string) *httptest.ResponseRecorder {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Per-Hour", text)
+		m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		return w
+	}
+	w := ask("3")
+	require.Equal(t, 200, w.Code)
+	require.Equal(t, `"default";q=3;w=3600`, w.Header().Get("RateLimit-Policy"))
+	require.Equal(t, `"default";r=2;t=1200`, w.Header().Get("RateLimit"))
+	refunds = true
+	require.Equal(t, 200, ask("3").Code)
+	refunds = false
+	require.Equal(t, `"default";r=3;t=1800`, ask("6").Header().Get("RateLimit"), "20 minutes, and 10 more; the second came back")
+	require.Empty(t, ask("all").Header().Get("RateLimit"))
+	require.Equal(t, 429, ask("none").Code)
+	require.Empty(t, failures)
+	require.Equal(t, 503, ask("nonsense").Code)
+	require.Len(t, failures, 1)
+}
+
+type idleBackend struct{ httplimit.Backend }
+
+func TestQuotaBadInput(t *testing.T) {
+	c := newClock()
+	for want, l := range map[string]httplimit.Limit{
+		"both Tier and Quota":                  {Limiter: c.burst(t, 1), Quota: perHour, Tier: func(*http.Request) int { return 0 }},
+		"a Backend has quotas by BackendQuota": {Backend: idleBackend{}, Quota: perHour},
+		"not both are set":                     {Limiter: c.burst(t, 1), Quota: perHour, BackendQuota: func(engine.Policy) (httplimit.Backend, error) { return nil, nil }},
+	} {
+		l.Name = "x"
+		_, err := httplimit.New([]httplimit.Limit{l})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestQuotaAllocatesNothing: a request that brings its limit costs no garbage.
+func TestQuotaAllocatesNothing(t *testing.T) {
+	m := one(t, httplimit.Limit{Limiter: newClock().limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) engine.Policy {
+		return engine.TokenBucket(engine.PerHour(100), 100)
+	}})
+	r := httptest.NewRequest("GET", "/", nil)
+	require.Zero(t, testing.AllocsPerRun(100, func() { m.Decide(r) }))
+}

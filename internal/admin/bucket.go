@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Bucket names what a rule has of one key: by the key of a table in memory, or by a text in a store, which is not
+// empty.
+type Bucket struct {
+	Key  engine.Key
+	Text string
+}
+
+// Buckets look at what a rule has of its keys. All methods may be called concurrently.
+type Buckets interface {
+	// Of returns the bucket of what the operator typed, a text for each of the rule's Parts. The error is for the
+	// operator.
+	Of(parts []string) (Bucket, error)
+	// Peek says whether one token could be taken now.
+	Peek(ctx context.Context, b Bucket) (engine.Decision, error)
+	// Reset makes the key as if it had taken nothing.
+	Reset(ctx context.Context, b Bucket) error
+}
+
+// Local returns the buckets of a limiter, of which key returns the key of what was typed.
+func Local(l *engine.Limiter, key func(parts []string) engine.Key) Buckets { return inMemory{l, key} }
+
+type inMemory struct {
+	limiter *engine.Limiter
+	key     func(parts []string) engine.Key
+}
+
+func (l inMemory) Of(parts []string) (Bucket, error) { return Bucket{Key: l.key(parts)}, nil }
+
+func (l inMemory) Peek(_ context.Context, b Bucket) (engine.Decision, error) {
+	return l.limiter.PeekKey(b.Key, 1), nil
+}
+
+func (l inMemory) Reset(_ context.Context, b Bucket) error {
+	l.limiter.ResetKey(b.Key)
+	return nil
+}
+
+// Stored returns the buckets of a limiter in a store, of which text returns the key of what was typed.
+func Stored(l *redislimit.Limiter, text func(parts []string) string) Buckets { return inStore{l, text} }
+
+type inStore struct {
+	limiter *redislimit.Limiter
+	text    func(parts []string) string
+}
+
+func (s inStore) Of(parts []string) (Bucket, error) { return Bucket{Text: s.text(parts)}, nil }
+
+func (s inStore) Peek(ctx context.Context, b Bucket) (engine.Decision, error) {
+	return s.limiter.Peek(ctx, b.Text, 1)
+}
+
+func (s inStore) Reset(ctx context.Context, b Bucket) error { return s.limiter.Reset(ctx, b.Text) }

@@ -1,0 +1,187 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// maxForm is the longest request of the form, in bytes.
+const maxForm = 64 << 10
+
+// A keyRequest names a key: by its parts, or one of those refused most by its hash.
+type keyRequest struct {
+	Rule  string   `json:"rule"`
+	Parts []string `json:"parts"`
+	Hash  string   `json:"hash"`
+}
+
+// A keyView is what the rule says of a key, and of a reset what it says afterwards.
+type keyView struct {
+	Rule       string `json:"rule"`
+	Hash       string `json:"hash,omitempty"` // as in the list of refused keys
+	Recorded   bool   `json:"recorded"`       // whether the key has, or before the reset had, used any of its limit
+	Limit      uint64 `json:"limit"`
+	Remaining  uint64 `json:"remaining"`
+	RetryAfter string `json:"retry_after"`
+	ResetAfter string `json:"reset_after"`
+	Allowed    bool   `json:"allowed"` // whether one token could be taken now
+}
+
+// servePeek answers what a key has left.
+func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
+	a.withKey(w, r, func(in Buckets, b Bucket) (recorded bool, d engine.Decision, err error) {
+		d, err = in.Peek(r.Context(), b)
+		return known(d), d, err
+	})
+}
+
+// serveReset makes a key as if it had taken nothing.
+func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
+	if a.config.NoReset {
+		fail(w, http.StatusForbidden, errors.New("keys are not reset here: the program was not started so that they may be"))
+		return
+	}
+	a.withKey(w, r, func(in Buckets, b Bucket) (recorded bool, d engine.Decision, err error) {
+		before, failed := in.Peek(r.Context(), b)
+		if err := in.Reset(r.Context(), b); err != nil {
+			return false, d, err
+		}
+		d, err = in.Peek(r.Context(), b)
+		// What cannot be looked at, because there is something else in its place, was there.
+		return failed != nil || known(before), d, err
+	})
+}
+
+// known reports whether a key has used any of its limit. An idle key cannot be told from one that was never seen.
+func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
+
+// withKey finds the key of a request, calls do with it, and answers with its state afterwards. A store that fails is
+// answered 502.
+func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
+	do func(Buckets, Bucket) (recorded bool, d engine.Decision, err error)) {
+	request, status, err := readForm(w, r)
+	if err != nil {
+		fail(w, status, err)
+		return
+	}
+	rule, b, err := a.bucket(request)
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	recorded, d, err := do(rule.Buckets, b)
+	if err != nil {
+		fail(w, http.StatusBadGateway, errors.New(strings.TrimPrefix(err.Error(), "redislimit: ")))
+		return
+	}
+	v := keyView{
+		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
+		RetryAfter: inWords(d.RetryAfter), ResetAfter: inWords(d.ResetAfter), Allowed: d.Allowed,
+	}
+	if l := rule.Limiter; l != nil && l.Algorithm() == engine.AlgorithmConcurrency {
+		v.inFlight(d)
+	}
+	if a.config.Keys != KeysOff {
+		v.Hash = hashText(a.refusals.hash(a.refusals.identity(rule, b)))
+	}
+	answer(w, http.StatusOK, v)
+}
+
+// inFlight says when requests pass of which so many may be in flight: when others are over, which is not known.
+func (v *keyView) inFlight(d engine.Decision) {
+	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
+		v.RetryAfter = "when one of them is over"
+	}
+	if d.ResetAfter > 0 {
+		v.ResetAfter = "when all of them are over"
+	}
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	answer(w, status, map[string]string{"error": err.Error()})
+}
+
+func readForm(w http.ResponseWriter, r *http.Request) (request keyRequest, status int, err error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return request, http.StatusUnsupportedMediaType,
+			fmt.Errorf("the content type is %q: want application/json", r.Header.Get("Content-Type"))
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&request); err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			return request, http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
+		}
+		return request, http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
+	}
+	return request, http.StatusOK, nil
+}
+
+// bucket returns that of the key that a request names, and its rule.
+func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
+	rule, found := Rule{}, false
+	for _, r := range a.rules() {
+		if r.Name == request.Rule {
+			rule, found = r, true
+		}
+	}
+	switch {
+	case !found:
+		return rule, Bucket{}, fmt.Errorf("there is no rule %q", request.Rule)
+	case rule.Buckets == nil:
+		return rule, Bucket{}, fmt.Errorf("the keys of rule %q cannot be looked at from here", rule.Name)
+	case request.Hash != "":
+		b, err := a.listed(rule, request.Hash)
+		return rule, b, err
+	case len(request.Parts) != len(rule.Parts):
+		return rule, Bucket{}, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts),
+			len(request.Parts))
+	}
+	for i, label := range rule.Parts {
+		if label == "ip" {
+			if err := checkAddress(request.Parts[i]); err != nil {
+				return rule, Bucket{}, err
+			}
+		}
+	}
+	b, err := rule.Buckets.Of(request.Parts)
+	return rule, b, err
+}
+
+// listed finds a key that was refused lately by its hash. Where keys are off nothing is listed.
+func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
+	hash, ok := parseHash(text)
+	if !ok {
+		return Bucket{}, fmt.Errorf("the hash is %q: want 16 hexadecimal digits", text)
+	}
+	e, found := a.refusals.find(rule.Name, hash)
+	switch {
+	case !found:
+		return Bucket{}, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", text)
+	case (rule.Stored != nil) != (e.hash != 0):
+		return Bucket{}, fmt.Errorf("key %s was refused when rule %q was kept elsewhere", text, rule.Name)
+	case rule.Stored == nil:
+		return Bucket{Key: e.key}, nil
+	case e.text == "":
+		return Bucket{}, fmt.Errorf("key %s was refused once among too many others to keep what it is: write it below", text)
+	case a.refusals.stored(rule.Name, e.text) != e.identity:
+		return Bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept of it: write it below", text, textBytes)
+	}
+	return Bucket{Text: e.text}, nil
+}
+
+// checkAddress refuses a text that is not an address: its key would be another client's or no client's.
+func checkAddress(text string) error {
+	if _, err := netip.ParseAddr(text); err != nil {
+		return fmt.Errorf("%q is not an IP address: write it like 192.0.2.1 or 2001:db8::1", text)
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package admin
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Keys says how the keys of limits are shown.
+type Keys string
+
+// What Keys can be.
+const (
+	KeysHashed Keys = "hashed" // the default
+	KeysFull   Keys = "full"
+	KeysOff    Keys = "off" // not at all: none is kept
+)
+
+// AllKeys are all of them, the default first.
+var AllKeys = []Keys{KeysHashed, KeysFull, KeysOff}
+
+// check fills in the default and refuses what is none of them.
+func (k *Keys) check() error {
+	if *k == "" {
+		*k = KeysHashed
+	}
+	if !slices.Contains(AllKeys, *k) {
+		return fmt.Errorf("admin: Config.Keys %q: want %s, %s or %s", *k, KeysFull, KeysHashed, KeysOff)
+	}
+	return nil
+}

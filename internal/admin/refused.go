@@ -1,0 +1,156 @@
+package admin
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"sync"
+)
+
+const (
+	windows      = 6  // of windowTicks seconds each: the last minute
+	windowTicks  = 10 // seconds
+	sketchShards = 16
+	watched      = 64 // keys of a window of a shard
+	topKeys      = 10 // are shown
+	textBytes    = 256
+)
+
+// refusals finds the keys refused most in the last minute: five whole windows of ten seconds and the
+// present one. Keys are divided over shards by a hash with a secret seed, each with a lock of its own that
+// is held for some tens of nanoseconds. Only refusals come here. Nothing is sampled, so the
+// bounds of [sketch] hold, in each shard and window. The memory is bounded: 6,144 keys with texts
+// of 256 bytes at most.
+type refusals struct {
+	seed   maphash.Seed
+	shards [sketchShards]refusalShard
+}
+
+type refusalShard struct {
+	mu      sync.Mutex
+	present int // the window that counts
+	windows [windows]sketch
+	_       [64]byte // the next shard's lock is on another cache line
+}
+
+func newRefusals() *refusals {
+	r := &refusals{seed: maphash.MakeSeed()}
+	for i := range r.shards {
+		for w := range r.shards[i].windows {
+			r.shards[i].windows[w] = newSketch(watched)
+		}
+	}
+	return r
+}
+
+func (r *refusals) add(id identity, text func() string) {
+	s := &r.shards[maphash.Comparable(r.seed, id)%sketchShards]
+	s.mu.Lock()
+	defer s.mu.Unlock() // text calls a key function, which may panic
+	s.windows[s.present].add(id, text)
+}
+
+// turn begins the next window and forgets the oldest one.
+func (r *refusals) turn() {
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		s.present = (s.present + 1) % windows
+		s.windows[s.present].clear()
+		s.mu.Unlock()
+	}
+}
+
+// A refusedKey is a key with how often it was refused: least times at least, most times at most.
+type refusedKey struct {
+	identity
+	text        string
+	least, most uint64
+}
+
+// top returns the keys that were certainly refused most often, and the number of all refusals.
+func (r *refusals) top(n int) (keys []refusedKey, all uint64) {
+	for i := range r.shards {
+		of, seen := r.shards[i].merge()
+		keys, all = append(keys, of...), all+seen
+	}
+	slices.SortFunc(keys, func(a, b refusedKey) int {
+		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most),
+			cmp.Compare(a.rule, b.rule), cmp.Compare(r.hash(a.identity), r.hash(b.identity)))
+	})
+	return keys[:min(n, len(keys))], all
+}
+
+// merge adds up the windows. A key that one of them does not watch may have been refused as often as
+// its floor there.
+func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	floors, found := uint64(0), map[identity]*refusedKey{}
+	for w := range s.windows {
+		floors += s.windows[w].floor()
+		all += s.windows[w].seen
+	}
+	for w := range s.windows {
+		floor := s.windows[w].floor()
+		for _, e := range s.windows[w].entries {
+			k := found[e.identity]
+			if k == nil {
+				k = &refusedKey{identity: e.identity, most: floors}
+				found[e.identity] = k
+			}
+			k.least += e.count - e.missed
+			k.most += e.count - floor
+			k.text = cmp.Or(k.text, e.text)
+		}
+	}
+	for _, k := range found {
+		keys = append(keys, *k)
+	}
+	return keys, all
+}
+
+// hash returns what stands for a key where keys are shown hashed. It is the same in all rules and as
+// long as the process lives; the seed and the engine's own are secret.
+func (r *refusals) hash(id identity) uint64 {
+	if id.hash != 0 {
+		return id.hash
+	}
+	return maphash.Comparable(r.seed, id.key)
+}
+
+// stored returns the identity of a key that is kept in a store, by its text.
+func (r *refusals) stored(rule, text string) identity {
+	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
+}
+
+// identity returns what a bucket of a rule is called.
+func (r *refusals) identity(rule Rule, b Bucket) identity {
+	if rule.Stored != nil {
+		return r.stored(rule.Name, b.Text)
+	}
+	return identity{rule: rule.Name, key: b.Key}
+}
+
+// find returns the key of a rule that is watched and has the hash, with its text if that is known.
+func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
+	for i := range r.shards {
+		if e, found = r.shards[i].find(func(id identity) bool { return id.rule == rule && r.hash(id) == hash }); found {
+			return e, true
+		}
+	}
+	return e, false
+}
+
+func (s *refusalShard) find(is func(identity) bool) (e entry, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.windows {
+		for _, of := range s.windows[w].entries {
+			if is(of.identity) {
+				e, found = entry{identity: of.identity, text: cmp.Or(e.text, of.text)}, true
+			}
+		}
+	}
+	return e, found
+}

@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"sync"
+	"time"
+)
+
+// Requests are the requests of clients so far. Each counts once, however many rules it matches.
+type Requests struct {
+	Answered uint64 // all
+	Refused  uint64 // by a rule
+	Failures uint64 // that the upstream did not serve
+	Times    Times  // of those that were passed on and answered
+}
+
+// Times is a histogram: how many requests took at most each of the bounds, which rise.
+type Times struct {
+	Bounds []float64 // in seconds
+	Counts []uint64  // of at most that bound; of all, behind the last
+}
+
+// A requestsView is the requests of the last second, and the times of the last minute.
+type requestsView struct {
+	Total    uint64  `json:"total"`
+	Rate     float32 `json:"rate"` // requests a second
+	Refused  float32 `json:"refused"`
+	Failures float32 `json:"failures"`
+	// Timed says whether there are times at all.
+	Timed bool `json:"timed"`
+	// Times are those of the requests that were passed on in the last minute; null if there were none.
+	Times *timesView `json:"times"`
+}
+
+// A timesView says in how much time so many percent of the requests were answered, in milliseconds. It is estimated
+// from a histogram: it lies in the same bucket as the true time. What lies above the last bound is that bound.
+type timesView struct {
+	P50  float32 `json:"p50_ms"`
+	P95  float32 `json:"p95_ms"`
+	P99  float32 `json:"p99_ms"`
+	Most float32 `json:"most_ms"` // the last bound
+}
+
+// minute is how many ticks the times are of.
+const minute = 60
+
+// requestRates holds the requests at the last tick, and their rates then.
+type requestRates struct {
+	mu     sync.Mutex
+	last   time.Time
+	before Requests
+	counts [minute][]uint64 // of the times, at the last ticks: that of tick n at n % minute
+	ticks  uint64
+	view   requestsView
+}
+
+// tick computes the rates since the last one.
+func (r *requestRates) tick(now time.Time, total Requests) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	elapsed := now.Sub(r.last).Seconds()
+	if r.last.IsZero() { // what was before is not of this second
+		r.before, elapsed = total, 1
+		for i := range r.counts {
+			r.counts[i] = total.Times.Counts
+		}
+	}
+	r.view = requestsView{
+		Total:    total.Answered,
+		Rate:     perSecond(total.Answered-r.before.Answered, elapsed),
+		Refused:  perSecond(total.Refused-r.before.Refused, elapsed),
+		Failures: perSecond(total.Failures-r.before.Failures, elapsed),
+		Timed:    len(total.Times.Bounds) > 0,
+		Times:    total.Times.since(r.counts[r.ticks%minute]),
+	}
+	r.counts[r.ticks%minute] = total.Times.Counts
+	r.ticks++
+	r.last, r.before = now, total
+}
+
+// since returns the times of the requests since there were so many.
+func (t Times) since(before []uint64) *timesView {
+	last := len(t.Counts) - 1
+	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {
+		return nil
+	}
+	counts := make([]uint64, len(t.Counts))
+	for i := range counts {
+		counts[i] = t.Counts[i] - before[i]
+	}
+	at := func(share float64) float32 { return float32(1e3 * quantile(t.Bounds, counts, share)) }
+	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
+}
+
+// quantile returns the time within which a share of the requests were answered, as if those of a bucket were spread
+// evenly over it. Counts are of at most each bound, and of all at the end.
+func quantile(bounds []float64, counts []uint64, share float64) float64 {
+	rank := share * float64(counts[len(counts)-1])
+	from, below := 0.0, uint64(0)
+	for i, bound := range bounds {
+		if n := counts[i]; float64(n) >= rank && n > below {
+			return from + (bound-from)*(rank-float64(below))/float64(n-below)
+		}
+		from, below = bound, counts[i]
+	}
+	return from
+}
+
+func (r *requestRates) now() *requestsView {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	view := r.view
+	return &view
+}

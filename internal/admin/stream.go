@@ -1,0 +1,128 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxWatchers  = 32
+	writeTimeout = 5 * time.Second
+)
+
+// An update is a state that all watchers are sent, made once for them.
+type update struct {
+	seq  uint64
+	json []byte
+}
+
+// watchers are the open event streams. Each has a channel with room for one signal: there is a new update. A slow
+// stream sends the latest update next, and nothing queues up.
+type watchers struct {
+	mu     sync.Mutex
+	all    map[chan struct{}]struct{}
+	latest atomic.Pointer[update]
+}
+
+func (w *watchers) add() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) >= maxWatchers {
+		return nil
+	}
+	c := make(chan struct{}, 1)
+	w.all[c] = struct{}{}
+	return c
+}
+
+func (w *watchers) remove(c chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.all, c)
+}
+
+func (w *watchers) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.all) > 0
+}
+
+func (w *watchers) send(u *update) {
+	w.latest.Store(u)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.all {
+		select {
+		case c <- struct{}{}:
+		default: // it has not taken the last one yet
+		}
+	}
+}
+
+// serveEvents sends the history, then the state each second. After a missed update it sends the history again, so a
+// page need not keep one.
+func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
+	news := a.watchers.add()
+	if news == nil {
+		say(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already, which is the most", maxWatchers))
+		return
+	}
+	defer a.watchers.remove(news)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	out := stream{w, http.NewResponseController(w)}
+
+	past, _ := a.history.view(spans[0].name)
+	sent := past.Seq
+	if out.value("history", past) != nil || out.value("state", a.state(time.Now())) != nil {
+		return
+	}
+	for {
+		select {
+		case <-news:
+		case <-r.Context().Done():
+			return
+		case <-a.done:
+			return
+		}
+		latest := a.watchers.latest.Load()
+		if latest.seq > sent+1 {
+			past, _ = a.history.view(spans[0].name)
+			if out.value("history", past) != nil {
+				return
+			}
+		}
+		if out.event("state", latest.json) != nil {
+			return
+		}
+		sent = max(past.Seq, latest.seq)
+	}
+}
+
+// A stream writes server-sent events. A reader that takes none for writeTimeout is cut off, also by a
+// server that has no timeout or a longer one.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (s stream) value(name string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.event(name, text)
+}
+
+func (s stream) event(name string, json []byte) error {
+	// Not every ResponseWriter has deadlines; then the server's own must do.
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, json); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,50 @@
+package admin
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// inWords returns a time to wait for people to read, rounded up: a request at that time is not too early.
+func inWords(d time.Duration) string {
+	switch {
+	case d == engine.Never:
+		return "never"
+	case d <= 0:
+		return "now"
+	case d <= time.Millisecond:
+		return "in a millisecond"
+	case d < time.Second:
+		return fmt.Sprintf("in %d milliseconds", up(d, time.Millisecond))
+	case d <= time.Minute:
+		return fmt.Sprintf("in %.1f seconds", float64(up(d, 100*time.Millisecond))/10)
+	case d <= time.Hour:
+		return two(d, time.Minute, "minute", time.Second, "second")
+	case d <= 24*time.Hour:
+		return two(d, time.Hour, "hour", time.Minute, "minute")
+	}
+	return two(d, 24*time.Hour, "day", time.Hour, "hour")
+}
+
+// up returns how many whole units are not less than d.
+func up(d, unit time.Duration) int64 {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
+}
+
+// two writes a duration in two units.
+func two(d, large time.Duration, name string, small time.Duration, smallName string) string {
+	n, per := up(d, small), int64(large/small)
+	text := fmt.Sprintf("in %d %s", n/per, english.PluralWord(int(n/per), name, ""))
+	if n%per > 0 {
+		text += fmt.Sprintf(" %d %s", n%per, english.PluralWord(int(n%per), smallName, ""))
+	}
+	return text
+}

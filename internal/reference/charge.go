@@ -1,0 +1,52 @@
+package reference
+
+import "math/big"
+
+// A Debtor is a Limit that can be charged more than there is.
+type Debtor interface {
+	Limit
+	// Charge takes n tokens whether they are there or not, as far as no more than so many are then taken. It returns
+	// how many it took.
+	Charge(nanos int64, n, bound uint64) (charged uint64)
+}
+
+// Charge takes from the bucket, which may then hold less than nothing.
+func (b *BatchRefill) Charge(nanos int64, n, bound uint64) uint64 {
+	at := b.at(nanos)
+	charged := fits(n, b.Debt(nanos), bound)
+	b.set(nanos, new(big.Int).Sub(at, integer(charged)))
+	return charged
+}
+
+// Charge counts in the present window.
+func (w *FixedWindow) Charge(nanos int64, n, bound uint64) uint64 {
+	end, taken := w.at(nanos)
+	charged := fits(n, taken, bound)
+	if charged > 0 {
+		w.end, w.taken = end, taken+charged
+	}
+	return charged
+}
+
+// Charge counts in the present window.
+func (w *SlidingWindow) Charge(nanos int64, n, bound uint64) uint64 {
+	charged := fits(n, w.Estimate(nanos), bound)
+	if charged > 0 {
+		*w = w.at(nanos)
+		w.current += charged
+	}
+	return charged
+}
+
+// Charge enters the tokens with the time of the newest, if that is later.
+func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
+	charged := fits(n, l.Count(nanos), bound)
+	if charged > 0 {
+		l.newest = max(l.newest, nanos)
+		l.entries = append(l.entries, entry{l.newest, charged})
+	}
+	return charged
+}
+
+// fits returns how many of n more are no more than bound together with what is taken.
+func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

@@ -1,0 +1,124 @@
+package reference
+
+import (
+	"math"
+	"time"
+)
+
+// A Concurrency is what one key has in flight. What enters in a period of the clock is forgotten when the next one is
+// over, unless it leaves before. It is a value, so that two that are alike are equal.
+type Concurrency struct {
+	limit  uint64
+	length int64
+	period int64  // since 1970, in which the key entered last
+	older  uint64 // what entered in the one before, and has not left
+	newer  uint64 // what entered in it, and has not left
+}
+
+// NewConcurrency returns one of which nothing is in flight.
+func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
+	return &Concurrency{limit: limit, length: int64(length)}
+}
+
+// at returns it as it is at an instant, or at the beginning of its period if that is later.
+func (c *Concurrency) at(nanos int64) Concurrency {
+	is := *c
+	for is.period < nanos/c.length && is.older+is.newer > 0 {
+		is.period, is.older, is.newer = is.period+1, is.newer, 0
+	}
+	is.period = max(is.period, nanos/c.length)
+	return is
+}
+
+// InFlight returns how many tokens are in flight.
+func (c *Concurrency) InFlight(nanos int64) uint64 {
+	is := c.at(nanos)
+	return is.older + is.newer
+}
+
+// Take has n tokens enter if the limit allows that.
+func (c *Concurrency) Take(nanos int64, n uint64) bool {
+	inside := c.InFlight(nanos)
+	if inside > c.limit || n > c.limit-inside {
+		return false
+	}
+	c.enter(nanos, n)
+	return true
+}
+
+func (c *Concurrency) enter(nanos int64, n uint64) {
+	*c = c.at(nanos)
+	c.newer += n
+}
+
+// Period returns the period in which the key entered last.
+func (c *Concurrency) Period() int64 { return c.period }
+
+// Leave has n tokens leave that entered in a period.
+func (c *Concurrency) Leave(period int64, n uint64) {
+	switch period {
+	case c.period:
+		c.newer -= min(n, c.newer)
+	case c.period - 1:
+		c.older -= min(n, c.older)
+	}
+}
+
+// Remaining returns how many tokens may enter.
+func (c *Concurrency) Remaining(nanos int64) uint64 {
+	return c.limit - min(c.InFlight(nanos), c.limit)
+}
+
+// RetryAfter returns how long it is until n tokens may enter, if none leaves.
+func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
+	if n > c.limit {
+		return math.MaxInt64
+	}
+	return c.until(nanos, c.limit-n)
+}
+
+// ResetAfter returns how long it is until all is forgotten that is in flight, if none leaves.
+func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
+
+// until returns how long it is until no more than so many are in flight: a period ends then.
+func (c *Concurrency) until(nanos int64, most uint64) int64 {
+	for at := nanos; ; at = (at/c.length + 1) * c.length {
+		if c.InFlight(at) <= most {
+			return at - nanos
+		}
+	}
+}
+
+// Refund has n tokens leave, those first that are forgotten first.
+func (c *Concurrency) Refund(nanos int64, n uint64) {
+	switch passed := nanos/c.length - c.period; {
+	case passed > 1: // all of it is forgotten
+	case passed == 1: // what is older is
+		c.newer -= min(n, c.newer)
+	default:
+		older := min(n, c.older)
+		c.older, c.newer = c.older-older, c.newer-min(n-older, c.newer)
+	}
+}
+
+// Reset makes it one of which nothing is in flight.
+func (c *Concurrency) Reset() { *c = Concurrency{limit: c.limit, length: c.length} }
+
+// Idle reports whether nothing is in flight.
+func (c *Concurrency) Idle(nanos int64) bool { return c.InFlight(nanos) == 0 }
+
+// Change returns it under another limit: what is in flight stays what it is.
+func (c *Concurrency) Change(limit uint64) *Concurrency {
+	to := *c
+	to.limit = limit
+	return &to
+}
+
+// Charge has tokens enter.
+func (c *Concurrency) Charge(nanos int64, n, bound uint64) uint64 {
+	charged := fits(n, c.InFlight(nanos), bound)
+	if charged > 0 {
+		c.enter(nanos, charged)
+	}
+	return charged
+}

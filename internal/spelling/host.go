@@ -1,0 +1,13 @@
+package spelling
+
+import "strings"
+
+// Host returns the name in a Host header: in lower case, without the port and a last dot.
+func Host(host string) string {
+	// Not net.SplitHostPort, whose error for a host without a port is made anew each time.
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&
+		(host[0] == '[' || strings.Count(host, ":") == 1) {
+		host = host[:colon]
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}

@@ -1,0 +1,86 @@
+package spelling
+
+import "strings"
+
+// SameName reports whether a server takes a, as it was sent, for the cookie or parameter b: ASP.NET does not go by the
+// case of letters; PHP takes a dot, a blank and an open bracket for an underscore, and passes over blanks before a name
+// and what follows a zero byte; and some undo escapes in names.
+func SameName(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if strings.ContainsAny(a, "%+") {
+		a = UnescapeQuery(a)
+	}
+	a = strings.TrimLeft(UntilZero(a), " ")
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if foldName(a[i]) != foldName(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func foldName(c byte) byte {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		return c + 'a' - 'A'
+	case c == '.' || c == ' ' || c == '[':
+		return '_'
+	}
+	return c
+}
+
+// Unescape undoes escapes: %41 is A. What is none stays as it is. It does not allocate where there is none.
+func Unescape(s string) string {
+	first := strings.IndexByte(s, '%')
+	if first < 0 {
+		return s
+	}
+	plain := append(make([]byte, 0, len(s)), s[:first]...)
+	for i := first; i < len(s); i++ {
+		c := s[i]
+		if IsEscape(s[i:]) {
+			c = hexValue(s[i+1])<<4 | hexValue(s[i+2])
+			i += 2
+		}
+		plain = append(plain, c)
+	}
+	return string(plain)
+}
+
+// UnescapeQuery is Unescape for a query, in which a plus sign is a blank.
+func UnescapeQuery(s string) string { return Unescape(strings.ReplaceAll(s, "+", " ")) }
+
+// UntilZero returns what is before the first zero byte, at which programs in C end a text.
+func UntilZero(s string) string {
+	s, _, _ = strings.Cut(s, "\x00")
+	return s
+}
+
+// HasEscapes reports whether there is an escape in a text.
+func HasEscapes(s string) bool {
+	for i := range len(s) {
+		if IsEscape(s[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsEscape reports whether a text begins with an escape, such as %2f.
+func IsEscape(s string) bool { return len(s) >= 3 && s[0] == '%' && IsHex(s[1]) && IsHex(s[2]) }
+
+// IsHex reports whether a character is a hexadecimal digit.
+func IsHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+
+// hexValue returns the value of a hexadecimal digit.
+func hexValue(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c&^('a'-'A') - 'A' + 10
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package unixsocket
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestASocketThatIsThere: one that nobody listens on is replaced, and nothing else is.
+func TestASocketThatIsThere(t *testing.T) {
+	dir, err := os.MkdirTemp("", "weir") // a socket's name is short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	_, err = Listen(path, 0o600)
+	require.EqualError(t, err, "another program listens there; stop it, or choose another path")
+	stale.SetUnlinkOnClose(false)
+	require.NoError(t, stale.Close())
+	require.FileExists(t, path)
+	l, err := Listen(path, 0o600)
+	require.NoError(t, err, "nobody listens on it")
+
+	require.NoError(t, os.Remove(path))
+	other, err := Listen(path, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	assert.FileExists(t, path, "it is another's by now")
+	require.NoError(t, other.Close())
+	assert.NoFileExists(t, path)
+
+	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
+	_, err = Listen(path, 0o600)
+	require.EqualError(t, err, "there is a file that is no socket: remove it, or choose another path")
+	assert.FileExists(t, path)
+	_, err = Listen(filepath.Join(dir, "none", "s"), 0o600)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}

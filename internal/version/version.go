@@ -1,0 +1,41 @@
+// Package version tells what a program was built from.
+package version
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Info is what was built in.
+func Info() *debug.BuildInfo {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{} // stripped of it: the Go version is still known
+	}
+	return info
+}
+
+// Of returns the version of the program.
+func Of(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(unknown)") }
+
+// Text returns what a bug report needs: the version, the commit if the program was built in
+// a checkout or the sum of its module if it was installed as one, and the platform.
+func Text(program string, info *debug.BuildInfo) string {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	source := ""
+	if revision := settings["vcs.revision"]; revision != "" {
+		source = fmt.Sprintf("commit %s of %s", revision, settings["vcs.time"])
+		if settings["vcs.modified"] == "true" {
+			source += ", modified"
+		}
+		source += "\n"
+	} else if info.Main.Sum != "" {
+		source = fmt.Sprintf("module %s %s\n", info.Main.Path, info.Main.Sum)
+	}
+	return fmt.Sprintf("%s %s\n%s%s %s/%s", program, Of(info), source, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,231 @@
+//go:build unix
+
+package redislimit_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+// A server that answers and declines to write is lost until it writes again, and not by turns lost and back: what asks
+// whether it is back is a write, too.
+func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
+	for kind, change := range map[string][2][]string{
+		"oom":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
+		"readonly":   {{"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
+		"noreplicas": {{"CONFIG", "SET", "min-replicas-to-write", "1"}, {"CONFIG", "SET", "min-replicas-to-write", "0"}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			server, log := redistest.Start(t), &lines{}
+			store := open(t, server.URL(), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
+			shared, err := redislimit.New(store, "shared", slow(), redislimit.Nodes(faultNode))
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, shared.Close()) })
+			require.Eventually(t, func() bool { d, err := shared.Peek(t.Context(), "k", 1); return err == nil && d.Allowed }, backSoon, time.Millisecond)
+			server.Do(change[0]...)
+			require.Eventually(t, func() bool { _, _ = timed(t, shared, "other"); return store.Health().Lost == 1 }, backSoon, time.Millisecond)
+			assert.Equal(t, kind, store.Health().LastErrorKind)
+			calls := store.Health().Calls
+			allowed := 0
+			require.Eventually(t, func() bool { // three probes of the limiter itself
+				if d, err := timed(t, shared, "k"); assert.NoError(t, err) && d.Allowed {
+					allowed++
+				}
+				return store.Health().Calls >= calls+3
+			}, backSoon, time.Millisecond)
+			assert.Equal(t, burst/faultNode, allowed, "the share, once")
+			assert.Empty(t, log.with("the store is back"), "it is not")
+			assert.LessOrEqual(t, len(log.with("the store is lost")), 1)
+			server.Do(change[1]...)
+			require.Eventually(t, func() bool { return store.Health().Lost == 0 }, backSoon, time.Millisecond, "no request is needed")
+			require.Eventually(t, func() bool {
+				d, err := shared.Peek(t.Context(), "k", 1)
+				return err == nil && d.Remaining <= burst-burst/faultNode
+			}, backSoon, time.Millisecond, "what the share admitted is charged")
+		})
+	}
+}
+
+// A store that drops keys is told of once, by whatever command the user may ask it; one that does not, or drops only
+// what is nearly over, is not.
+func TestEvictionIsTold(t *testing.T) {
+	server := redistest.Start(t)
+	for _, test := range []struct {
+		memory, policy, user string
+		evicts               string
+	}{
+		{"100mb", "allkeys-lru", "+@all", "allkeys-lru"},
+		{"100mb", "volatile-random", "+@all -info", "volatile-random"},
+		{"100mb", "allkeys-lfu", "+@all -config", "allkeys-lfu"},
+		{"100mb", "allkeys-lfu", "+@all -config -info", ""},
+		{"100mb", "volatile-ttl", "+@all", ""},
+		{"100mb", "noeviction", "+@all", ""},
+		{"0", "allkeys-lru", "+@all", ""},
+		{"0", "allkeys-lru", "+@all -info", ""},
+	} {
+		server.Do("CONFIG", "SET", "maxmemory", test.memory, "maxmemory-policy", test.policy)
+		server.Do(append([]string{"ACL", "SETUSER", "weir", "reset", "on", ">secret", "~*"}, strings.Fields(test.user)...)...)
+		log := &lines{}
+		store := open(t, "redis://weir:secret@"+server.Addr(), redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
+		for _, name := range []string{"one", "two"} {
+			l, err := redislimit.New(store, name, slow())
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, l.Close()) })
+		}
+		require.Eventually(t, func() bool { // each leaves its settings behind that
+			return server.Do("EXISTS", "weir:settings:one", "weir:settings:two") == "2"
+		}, backSoon, time.Millisecond)
+		assert.Equal(t, test.evicts, store.Health().Evicts, "%+v", test)
+		told := log.with("drops keys")
+		if test.evicts == "" {
+			assert.Empty(t, told, "%+v", test)
+		} else if assert.Len(t, told, 1, "%+v", test) {
+			assert.Contains(t, told[0], "maxmemory-policy="+test.evicts)
+		}
+		server.Do("DEL", "weir:settings:one", "weir:settings:two")
+	}
+}
+
+// A key that is evicted has its whole limit again: so much is lost, and no more.
+func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
+	server := redistest.Start(t)
+	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	admitted := 0
+	for i := range 4 * burst {
+		if i == 2*burst {
+			for _, name := range keysOf(server) {
+				server.Do("DEL", name) // as eviction does
+			}
+		}
+		if take(t, l, "k", 1).Allowed {
+			admitted++
+		}
+	}
+	assert.Equal(t, 2*burst, admitted)
+}
+
+// Whatever error a store answers, the failure policy decides at once, the kind is told, and the store is used again.
+func TestErrorsThatAStoreAnswers(t *testing.T) {
+	for _, text := range []string{
+		"LOADING Redis is loading the dataset in memory",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+		"OOM command not allowed when used memory > 'maxmemory'.",
+		"CLUSTERDOWN The cluster is down",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"TRYAGAIN Multiple keys request during rehashing of slot",
+		"ERR max number of clients reached",
+	} {
+		kind := strings.ToLower(strings.Fields(text)[0])
+		if kind == "err" { // it has no code
+			kind, text = "error", "max number of clients reached"
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			server, store := mini(t, redislimit.BreakAfter(time.Millisecond))
+			open := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailOpen))
+			closed := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+			shared, err := redislimit.New(store, "shared", slow(), redislimit.Nodes(faultNode))
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, shared.Close()) })
+			require.True(t, take(t, shared, "k", 1).Allowed)
+			server.SetError(text)
+			require.Eventually(t, func() bool { _, _ = timed(t, closed, "k"); return store.Health().Lost == 1 }, backSoon, time.Millisecond)
+			assert.Equal(t, kind, store.Health().LastErrorKind)
+			assert.Contains(t, store.Health().LastError, text)
+			for i := range 2 * burst {
+				d, err := timed(t, shared, "k")
+				require.NoError(t, err)
+				assert.Equal(t, i < burst/faultNode, d.Allowed, i)
+				assert.True(t, take(t, open, "k", 1).Allowed)
+				d, err = timed(t, closed, "k")
+				assert.ErrorIs(t, err, redislimit.ErrStore)
+				assert.False(t, d.Allowed)
+			}
+			server.SetError("")
+			require.Eventually(t, func() bool { return store.Health().Lost == 0 }, backSoon, time.Millisecond)
+			require.Eventually(t, func() bool { return peek(t, shared, "k", 1).Remaining == burst-1-burst/faultNode }, backSoon, time.Millisecond, "the share is charged")
+		})
+	}
+}
+
+// While a limit changes on one node after the other, each policy is a limit of its own: both together, and no more. As
+// quotas of one limiter they hold one limit, the larger.
+func TestALimitThatChangesUnderTraffic(t *testing.T) {
+	const seconds, step = 3, 5 * time.Millisecond
+	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.PerMinute(3000), 20)
+	old, fresh := uint64(50+100*seconds), uint64(20+50*seconds)
+	type taker interface {
+		Take(ctx context.Context, key string, n uint64) (engine.Decision, error)
+	}
+	admitted := func(server *miniredis.Miniredis, nodes ...taker) (sum uint64) {
+		for i := range int(seconds * time.Second / step) {
+			server.SetTime(time.Unix(1_000_000_000, 0).Add(time.Duration(i) * step))
+			for _, node := range nodes {
+				if d, err := node.Take(t.Context(), "k", 1); assert.NoError(t, err) && d.Allowed {
+					sum++
+				}
+			}
+		}
+		return sum
+	}
+	options := []redislimit.Option{redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0)}
+	server, store := mini(t)
+	sum := admitted(server, limiter(t, store, before, options...), limiter(t, store, after, options...))
+	assert.InDelta(t, old+fresh, sum, 2)
+	assert.LessOrEqual(t, sum, old+fresh)
+
+	server, store = mini(t)
+	l := limiter(t, store, engine.TokenBuckets(time.Minute), options...)
+	large, err := l.Quota(before)
+	require.NoError(t, err)
+	small, err := l.Quota(after)
+	require.NoError(t, err)
+	sum = admitted(server, large, small)
+	assert.LessOrEqual(t, sum, old)
+	assert.GreaterOrEqual(t, sum, fresh)
+}
+
+// A store that is emptied again and again gives each time one limit more, whatever nodes have in hand and give back.
+func TestFlushAllUnderLeases(t *testing.T) {
+	for name, policy := range map[string]engine.Policy{
+		"token bucket": engine.TokenBucket(engine.PerSecond(1000), 400),
+		"fixed window": engine.FixedWindow(1000, time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, store := mini(t) // its clock stands still: nothing comes back
+			nodes := []*redislimit.Limiter{limiter(t, store, policy, redislimit.InMode(redislimit.Leased)), limiter(t, store, policy, redislimit.InMode(redislimit.Leased))}
+			admitted, flushes := uint64(0), uint64(4)
+			for flush := range flushes + 1 {
+				if flush > 0 {
+					server.FlushAll()
+				}
+				for begin := admitted; admitted < begin+policy.Limit()/2; { // until much of it is spent
+					for _, l := range nodes {
+						if l.Allow("k") {
+							admitted++
+						}
+					}
+				}
+			}
+			for refused := 0; refused < 1000; refused++ {
+				if nodes[refused%2].Allow("k") {
+					admitted, refused = admitted+1, 0
+				}
+			}
+			assert.LessOrEqual(t, admitted, (flushes+1)*policy.Limit()+2*8)
+		})
+	}
+}

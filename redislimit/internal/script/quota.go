@@ -1,0 +1,90 @@
+package script
+
+import (
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Quota is a limit that a key is held against in a question, in the numbers that the scripts take: how many tokens,
+// and how many units of the state a token has, which is 1 but for token buckets. The zero Quota is the limit's own.
+type Quota struct{ Tokens, Units uint64 }
+
+// slower is by which part a rate may become slower than asked for, because a token is rounded up to whole units.
+const slower = 1000
+
+// finest is how many units a microsecond has at most, in a limit of quotas alone.
+const finest = 1_000_000
+
+// makeTicks makes a limit of quotas alone: token buckets of any rate that fill within a time. A unit is a part of a
+// microsecond, a power of ten, and as small as what a key may owe stays exact in a double.
+func (l *Limit) makeTicks(longest time.Duration) error {
+	if longest < time.Microsecond || longest > slowestQuota {
+		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)
+	}
+	if err := l.checkTerms(longest); err != nil {
+		return err
+	}
+	fill := whole(longest)
+	l.num, l.den = 1, 1
+	for l.num < finest && l.num*10 <= exactly/(fill*int64(l.terms.MaxDebt+1)) {
+		l.num *= 10
+	}
+	l.widest = uint64(fill * l.num)
+	return nil
+}
+
+// slowestQuota is the longest that a bucket of a quota may take to fill, which is the engine's.
+const slowestQuota = 365 * 24 * time.Hour
+
+// Quota returns a policy as a quota of the limit: a token bucket, which fills within the time in which the limit's own
+// does or which it is made for; of any other limit the same policy with another limit, at most the largest of its own
+// and [Terms].MaxQuota. A token of a bucket is rounded up to whole units: its rate is never faster, and slower by a
+// thousandth at most.
+func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
+	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 || l.window > 0 && l.window != whole(p.Window()) {
+		return Quota{}, fmt.Errorf("the limiter's policy is %v: want that with other numbers, engine.Unlimited() or engine.Blocked()", own)
+	}
+	tokens := p.Limit()
+	if l.window > 0 {
+		if tokens < 1 || tokens > l.widest {
+			return Quota{}, fmt.Errorf("limit of %d tokens: this limiter has room for 1 to %d (redislimit.MaxQuota)", tokens, l.widest)
+		}
+		return Quota{tokens, 1}, nil
+	}
+	if tokens < 1 || tokens > l.most {
+		return Quota{}, fmt.Errorf("limit of %d tokens: want 1 to %d", tokens, l.most)
+	}
+	if p == own {
+		return Quota{tokens, uint64(l.den)}, nil
+	}
+	rate, err := perMicrosecond(p.Rate())
+	if err != nil {
+		return Quota{}, err
+	}
+	exact := rate.Quo(big.NewRat(l.num, 1), rate) // units of a token
+	units := new(big.Int).Add(exact.Num(), new(big.Int).Sub(exact.Denom(), big.NewInt(1)))
+	units.Quo(units, exact.Denom())
+	if all := new(big.Int).Mul(units, new(big.Int).SetUint64(tokens)); all.Cmp(new(big.Int).SetUint64(l.widest)) > 0 {
+		fills := time.Duration(l.widest/uint64(l.num)) * time.Microsecond
+		return Quota{}, fmt.Errorf("it fills in %v: want at most the %v of %v", p.Window(), fills, own)
+	}
+	late := new(big.Rat).Sub(new(big.Rat).SetInt(units), exact)
+	if late.Mul(late, big.NewRat(slower, 1)).Cmp(exact) > 0 {
+		return Quota{}, fmt.Errorf("rate %v: a token of it is no whole number of the limiter's %d parts of a microsecond, nor within a thousandth of one: want a slower rate", p.Rate(), l.num)
+	}
+	return Quota{tokens, units.Uint64()}, nil
+}
+
+// quota returns what a question is held against.
+func (l *Limit) quota(a Ask) Quota {
+	switch {
+	case a.Quota != Quota{}:
+		return a.Quota
+	case l.window > 0:
+		return Quota{l.tokens, 1}
+	}
+	return Quota{l.tokens, uint64(l.den)}
+}

@@ -1,0 +1,142 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A meter runs a script as a server does, and counts what the server has to do for it.
+type meter struct {
+	context.Context
+	t                             testing.TB
+	store                         rueidis.Client
+	instructions, commands, bytes int
+}
+
+// Done is what the interpreter calls before each instruction.
+func (m *meter) Done() <-chan struct{} {
+	m.instructions++
+	return nil
+}
+
+// run runs the limit's script for a key, once.
+func (m *meter) run(l *Limit, source, key string, a Ask) {
+	m.instructions, m.commands, m.bytes = 0, 0, 0
+	state := lua.NewState()
+	defer state.Close()
+	list := func(texts ...string) *lua.LTable {
+		table := state.NewTable()
+		for _, text := range texts {
+			table.Append(lua.LString(text))
+		}
+		return table
+	}
+	state.SetGlobal("KEYS", list(key))
+	state.SetGlobal("ARGV", list(l.write([]Ask{a})...))
+	command := state.NewFunction(m.command)
+	state.SetGlobal("redis", state.SetFuncs(state.NewTable(), nil))
+	state.SetField(state.GetGlobal("redis"), "call", command)
+	state.SetField(state.GetGlobal("redis"), "pcall", command)
+	state.SetContext(m)
+	require.NoError(m.t, state.DoString(source))
+}
+
+// command carries out a command of the script.
+func (m *meter) command(state *lua.LState) int {
+	m.commands++
+	var words []string
+	for i := range state.GetTop() {
+		words = append(words, state.CheckAny(i+1).String())
+		m.bytes += len(words[i])
+	}
+	reply, err := m.store.Do(context.Background(), m.store.B().Arbitrary(words...).Build()).ToAny()
+	switch reply := reply.(type) {
+	case nil:
+		require.True(m.t, rueidis.IsRedisNil(err), "%q: %v", words, err)
+		state.Push(lua.LFalse)
+	case int64:
+		state.Push(lua.LNumber(reply))
+	case string:
+		m.bytes += len(reply)
+		state.Push(lua.LString(reply))
+	case []any:
+		table := state.NewTable()
+		for _, one := range reply {
+			table.Append(lua.LString(one.(string)))
+		}
+		state.Push(table)
+	}
+	return 1
+}
+
+// A server answers nobody while a script runs, so what a script does of one key is bounded, whatever the state and the
+// request, as docs/distributed.md states it. It is counted and not timed: instructions of the interpreter, commands,
+// and bytes that go to the store and come from it.
+func TestTheWorkOfAScriptIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it counts, in one goroutine: the race detector shows nothing")
+	}
+	for _, test := range []struct {
+		policy                        engine.Policy
+		terms                         Terms
+		source                        string
+		instructions, commands, bytes int
+	}{
+		{engine.TokenBucket(engine.PerSecond(1000), 1<<32), Terms{}, tokenBucketLua, 500, 3, 200},
+		{engine.FixedWindow(1<<32, time.Second), Terms{}, fixedWindowLua, 500, 3, 200},
+		{engine.SlidingWindow(1<<24-1, time.Second), Terms{}, slidingWindowLua, 500, 3, 200},
+		{engine.SlidingLog(10, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*10},
+		{engine.SlidingLog(1000, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*1000},
+		{engine.SlidingLog(4096, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*4096},
+		// A refusal that is charged is twice the work.
+		{engine.TokenBucket(engine.PerSecond(1000), 1000), Terms{Refusals: engine.ChargePenalty}, tokenBucketLua, 1000, 3, 200},
+		{engine.FixedWindow(1000, time.Second), Terms{Refusals: engine.ChargePenalty}, fixedWindowLua, 1000, 3, 200},
+		{engine.SlidingWindow(1000, time.Second), Terms{Refusals: engine.ChargePenalty}, slidingWindowLua, 1000, 3, 200},
+		{engine.SlidingLog(4096, time.Second), Terms{Refusals: engine.ChargePenalty}, slidingLogLua, 2100, 50, 1000 + 50*4096},
+	} {
+		t.Run(form{policy: test.policy, terms: test.terms}.String(), func(t *testing.T) {
+			w := newWorld(t)
+			l, err := NewLimit(test.policy, test.terms)
+			require.NoError(t, err)
+			c, err := connect(w.Addr())
+			require.NoError(t, err)
+			t.Cleanup(c.Close)
+			m := &meter{Context: context.Background(), t: t, store: c}
+			source := compose(test.source)
+			var instructions, commands, bytes int
+			second, limit := time.Second.Microseconds(), l.tokens
+			asks := []Ask{
+				{}, {Need: 1}, strict(1), strict(limit), {Need: 1, Want: limit}, strict(limit + 1), {Returned: 1, Window: 1},
+				{Returned: limit, Window: 1}, {Debt: 1}, {Returned: limit, Window: 1, Debt: limit}, {Debt: limit, Need: 1, Want: 1},
+			}
+			for i, fill := range [][2]Ask{{}, {strict(1)}, {strict(limit)}, {strict(limit), {Debt: limit}}, {strict(limit / 2), strict(limit / 2)}} {
+				for _, pass := range []int64{0, second / 2, second, -1, -second} {
+					for _, a := range asks {
+						w.FlushAll()
+						key := fmt.Sprint(i)
+						one(t, l, c, key, fill[0])
+						w.set(w.now + second/2)
+						one(t, l, c, key, fill[1])
+						w.set(w.now + pass)
+						m.run(l, source, key, a)
+						instructions, commands, bytes = max(instructions, m.instructions), max(commands, m.commands), max(bytes, m.bytes)
+						w.set(w.now + 3*second)
+					}
+				}
+			}
+			t.Logf("%d instructions, %d commands, %d bytes", instructions, commands, bytes)
+			assert.LessOrEqual(t, instructions, test.instructions)
+			assert.LessOrEqual(t, commands, test.commands)
+			assert.LessOrEqual(t, bytes, test.bytes)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package overshoot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/sim"
+)
+
+// tooLate is by how much requests may come late before a run says nothing about its scenario.
+const tooLate = 500 * time.Millisecond
+
+// Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, each beside what
+// the simulator says of the same scenario, and settling later.
+func Tables(ctx context.Context, w io.Writer, results []Result) error {
+	rows := group(results)
+	text, late := "", time.Duration(0)
+	for _, row := range rows {
+		strict, leased := row.ways["strict"], row.ways["lease"]
+		if strict == nil && leased == nil {
+			continue
+		}
+		simulated, err := simulate(ctx, row.scenario)
+		if err != nil {
+			return fmt.Errorf("overshoot: %s: %w", row.scenario.Name, err)
+		}
+		text += fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", row.scenario.Name,
+			strict.ofExact(simulated["strict"]), strict.bound(), leased.ofExact(simulated["lease"]), leased.bound(),
+			leased.cell("%.3f %%", func(r *Result) float64 { return r.Falsely }),
+			strict.cell("%.0f", func(r *Result) float64 { return r.Calls }),
+			leased.cell("%.0f", func(r *Result) float64 { return r.Calls }))
+		for _, r := range []*Result{strict, leased} {
+			if r != nil {
+				late = max(late, r.Late)
+			}
+		}
+	}
+	if text != "" {
+		text = "| load | strict | its bound | leased | its bound | falsely refused, leased | script calls a second, strict | leased |\n" +
+			"|---|--:|---|--:|---|--:|--:|--:|\n" + text + fmt.Sprintf("\nRequests came up to %v after their time.\n", late.Round(time.Millisecond))
+	}
+	if later := settling(rows); later != "" {
+		text += "\n" + later
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// settling returns the table of the ways that settle later.
+func settling(rows []row) (text string) {
+	ways := []string{"window 200ms", "window 50ms", "window 10ms", "settle 200ms", "settle 50ms", "settle 10ms"}
+	for _, row := range rows {
+		measured, cells := false, ""
+		for _, way := range ways {
+			r := row.ways[way]
+			measured = measured || r != nil
+			cells += " " + r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + " |"
+		}
+		if measured {
+			text += "| " + row.scenario.Name + " |" + cells + "\n"
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return "| load | windows, 200 ms | 50 ms | 10 ms | level, 200 ms | 50 ms | 10 ms |\n" +
+		"|---|" + strings.Repeat("--:|", len(ways)) + "\n" + text
+}
+
+// A row is what came of one scenario, by its ways.
+type row struct {
+	scenario Scenario
+	ways     map[string]*Result
+}
+
+func group(results []Result) (rows []row) {
+	for i, r := range results {
+		if len(rows) == 0 || rows[len(rows)-1].scenario.Name != r.Scenario.Name {
+			rows = append(rows, row{r.Scenario, map[string]*Result{}})
+		}
+		rows[len(rows)-1].ways[r.Way] = &results[i]
+	}
+	return rows
+}
+
+// cell returns a number of a result; nothing of one that was not measured.
+func (r *Result) cell(format string, number func(*Result) float64) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, number(r))
+}
+
+// ofExact returns what was admitted in % of what is exact, and in brackets what the simulator says.
+func (r *Result) ofExact(simulated string) string {
+	if r != nil && r.Late > tooLate {
+		return "not on time" + simulated
+	}
+	return r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + simulated
+}
+
+// bound returns what was admitted beside what may be.
+func (r *Result) bound() string {
+	switch {
+	case r == nil || r.Bound == 0:
+		return ""
+	case r.Holds():
+		return fmt.Sprintf("%d <= %d", r.Admitted, r.Bound)
+	}
+	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
+}
+
+// simulate returns what the simulator says of a scenario, in brackets, by way; nothing of nodes that differ, which it
+// does not have.
+func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
+	if s.Differ {
+		return nil, nil
+	}
+	like := sim.Default()
+	like.Nodes, like.Traffic, like.Time = len(s.Shares), s.Shares, s.Time
+	like.Rate, like.Burst, like.Load = engine.PerSecond(s.Rate), s.Burst, s.Offered/s.Rate
+	like.Costs, like.Overdraft = s.Costs, Overdraft
+	like.Strategies = []sim.Strategy{sim.Strict(), sim.Lease()}
+	switch {
+	case s.CutOff > 0:
+		like.Away, like.CutOff = sim.Span{From: s.Time / 4, To: s.Time * 3 / 4}, s.CutOff
+	case s.Stall > 0:
+		like.Away, like.AwayEvery = sim.Span{From: s.StallEvery, To: s.StallEvery + s.Stall}, s.StallEvery
+	}
+	report, err := sim.Run(ctx, like, nil)
+	if err != nil {
+		return nil, err
+	}
+	said := map[string]string{}
+	for _, r := range report.Results {
+		held := ""
+		if !r.Holds {
+			held = ", bound BROKEN"
+		}
+		said[r.Strategy] = fmt.Sprintf(" (%.2f%s)", 100*float64(r.Admitted)/float64(report.Ideal), held)
+	}
+	return said, nil
+}

@@ -1,0 +1,20 @@
+package redislimit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// TestPoliciesWithoutNumbers: what has no limit of its own is not kept in a store, and the error says so.
+func TestPoliciesWithoutNumbers(t *testing.T) {
+	for _, policy := range []engine.Policy{engine.Unlimited(), engine.Blocked()} {
+		err := redislimit.Check("shared", policy)
+		require.ErrorContains(t, err, "it has no numbers of its own: want a token bucket or a window")
+	}
+	require.NoError(t, redislimit.Check("shared", engine.TokenBuckets(time.Hour)), "its quotas have them")
+}

@@ -1,0 +1,46 @@
+/*
+Package rpclimit limits remote procedure calls by the limiters of package engine. It knows no framework: packages
+grpclimit and grpclimit/connectlimit are its fronts for gRPC and for Connect, and tell it of each call.
+
+	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 50))
+	...
+	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
+	...
+	server := grpc.NewServer(grpclimit.ServerOptions(limits)...)
+
+Each client address has its bucket; IPv6 clients have one for their /64. A refused call ends as ResourceExhausted, with
+the time after which it would pass.
+
+# Which key is charged
+
+A [KeyFunc] returns the key of a call: [Peer] unless the limit has another. Behind proxies the peer is the proxy. Name
+the proxies that write the client's address into the metadata; that of any other peer is ignored:
+
+	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
+	...
+	client, err := rpclimit.ClientAddr(ip)
+	...
+	key, err := rpclimit.MetadataValue("x-api-key", client)
+
+[Join] makes one key of several. Keys are those of package httplimit: a limiter that both share holds a client to one
+limit over both.
+
+# Several limits
+
+A call is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens.
+
+# Streams
+
+A stream is one call when it opens. A limit on [Messages] counts every request message, where tokens may be waited for
+([Limit].MaxWait): the server then reads no further, and flow control makes the client wait.
+
+# Clients
+
+In a client, limits hold back its own calls: with a MaxWait they wait until their tokens are there, without one they
+fail at once. A call counts once, however often the framework tries it again.
+
+# Stability
+
+The API follows semantic versions from v0.1.0 on.
+*/
+package rpclimit

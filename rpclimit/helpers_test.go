@@ -1,0 +1,114 @@
+package rpclimit_test
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+// A clock stands still until the test moves it.
+type clock struct{ nanos atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
+func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
+
+// pause waits by the clock.
+func (c *clock) pause(ctx context.Context, d time.Duration) error {
+	c.advance(d)
+	return ctx.Err()
+}
+
+// limiter returns a small limiter by the clock.
+func (c *clock) limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {
+	t.Helper()
+	l, err := engine.New(policy, append([]engine.Option{engine.MaxKeys(1000), engine.ClockFunc(c.now)}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// burst returns a limiter that grants so many tokens, one of which comes back each second.
+func (c *clock) burst(t testing.TB, n uint64) *engine.Limiter {
+	t.Helper()
+	return c.limiter(t, engine.TokenBucket(engine.PerSecond(1), n))
+}
+
+func newLimits(t testing.TB, limits []rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
+	t.Helper()
+	l, err := rpclimit.New(limits, options...)
+	require.NoError(t, err)
+	return l
+}
+
+// one returns limits with one limit.
+func one(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
+	t.Helper()
+	if l.Name == "" {
+		l.Name = "default"
+	}
+	return newLimits(t, []rpclimit.Limit{l}, options...)
+}
+
+// metadata is that of a call.
+type metadata map[string][]string
+
+func (m metadata) Values(_ context.Context, name string) ([]string, bool) { return m[name], true }
+
+// from is a call from an address, with metadata.
+func from(peer string, pairs ...string) rpclimit.Call {
+	m := metadata{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = append(m[pairs[i]], pairs[i+1])
+	}
+	c := rpclimit.Call{Context: context.Background(), Method: "/test.Service/Get", Metadata: m}
+	if peer != "" {
+		c.Peer = netip.MustParseAddr(peer)
+	}
+	return c
+}
+
+// codes decides on a call so many times.
+func codes(l *rpclimit.Limits, n int, c rpclimit.Call) (got []rpclimit.Code) {
+	for range n {
+		res := l.Decide(c)
+		got = append(got, res.Code())
+	}
+	return got
+}
+
+const ok, refused = rpclimit.OK, rpclimit.ResourceExhausted
+
+// counts is httplimit.Metrics.
+type counts struct{ seen [16]atomic.Int64 }
+
+func (c *counts) Observe(_ string, o httplimit.Outcome) { c.seen[o].Add(1) }
+
+func (c *counts) of(o httplimit.Outcome) int { return int(c.seen[o].Load()) }
+
+// same reports whether two calls have one key.
+func same(t testing.TB, key rpclimit.KeyFunc, a, b rpclimit.Call) bool {
+	t.Helper()
+	h := httplimit.HasherOf(newClock().burst(t, 1))
+	first, limited := key(h, a)
+	require.True(t, limited)
+	second, limited := key(h, b)
+	require.True(t, limited)
+	return first == second
+}

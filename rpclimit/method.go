@@ -1,0 +1,92 @@
+package rpclimit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// methods are names of methods and services, with what stands for each.
+type methods map[string]string
+
+// newMethods checks names: "/package.Service/Method" and "/package.Service/*".
+func newMethods(function string, names []string) (methods, error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
+	}
+	m := make(methods, len(names))
+	for _, name := range names {
+		service, method, ok := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+		if !ok || name[0] != '/' || service == "" || method == "" || strings.Contains(method, "/") ||
+			strings.Contains(service, "*") || method != "*" && strings.Contains(method, "*") {
+			return nil, fmt.Errorf("rpclimit: %s: %q is not a method: want one such as /package.Service/Method or /package.Service/*", function, name)
+		}
+		key := strings.TrimSuffix(name, "*")
+		if _, twice := m[key]; twice {
+			return nil, fmt.Errorf("rpclimit: %s: %q is there twice", function, name)
+		}
+		m[key] = name
+	}
+	return m, nil
+}
+
+// find returns the name that a method has: that of the method before that of its service. It does not allocate.
+func (m methods) find(method string) (name string, found bool) {
+	if name, found = m[method]; found {
+		return name, true
+	}
+	name, found = m[method[:strings.LastIndexByte(method, '/')+1]]
+	return name, found
+}
+
+// MatchMethods returns a [Limit].Match function for methods: "/package.Service/Method" is one, "/package.Service/*"
+// those of a service. Upper and lower case differ, as they do for servers.
+//
+// A server that passes calls on to another ([Call].Unknown) must not rely on it alone: the other server may accept
+// another spelling of the method's name. Give it a limit for all methods besides, or refuse methods that it does not
+// know.
+func MatchMethods(names ...string) (func(Call) bool, error) {
+	known, err := newMethods("MatchMethods", names)
+	if err != nil {
+		return nil, err
+	}
+	return func(c Call) bool {
+		_, found := known.find(c.Method)
+		return found
+	}, nil
+}
+
+// MethodCosts returns a [Limit].Cost function: what methods cost, by names as those of [MatchMethods], and what all
+// others cost. The name of a method goes before that of its service.
+func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
+	names := make([]string, 0, len(costs))
+	byName := make(map[string]uint64, len(costs))
+	for name, cost := range costs {
+		names, byName[name] = append(names, name), cost
+	}
+	known, err := newMethods("MethodCosts", names)
+	if err != nil {
+		return nil, err
+	}
+	return func(c Call) uint64 {
+		if name, found := known.find(c.Method); found {
+			return byName[name]
+		}
+		return others
+	}, nil
+}
+
+// HealthAndReflection is a function for [Skip]: it chooses the calls of gRPC's health and reflection services, if the
+// server has them itself. Without it they are limited as all others are. With it no limit counts their streams either,
+// such as that of Watch.
+func HealthAndReflection(c Call) bool {
+	if c.Unknown {
+		return false
+	}
+	switch c.Method {
+	case "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/List", "/grpc.health.v1.Health/Watch",
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package rpclimit_test
+
+func init() { raceEnabled = true }

@@ -1,0 +1,210 @@
+package rpclimit_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// TestWaitInOrder: calls wait for tokens of a bucket one behind the other.
+func TestWaitInOrder(t *testing.T) {
+	c := newClock()
+	begin := c.now()
+	l := one(t, rpclimit.Limit{Limiter: c.burst(t, 1), MaxWait: 2 * time.Second}, rpclimit.Pause(c.pause))
+	assert.Equal(t, []rpclimit.Code{ok, ok, ok}, codes(l, 3, from("192.0.2.1")))
+	assert.Equal(t, 2*time.Second, c.now().Sub(begin))
+}
+
+func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
+	c := newClock()
+	limiter := c.burst(t, 1)
+	never := rpclimit.Pause(func(context.Context, time.Duration) error { t.Error("it waits"); return nil })
+	l := one(t, rpclimit.Limit{Limiter: limiter, MaxWait: time.Second - 1}, never)
+	codes(l, 1, from("192.0.2.1"))
+	res := l.Decide(from("192.0.2.1"))
+	assert.Equal(t, refused, res.Code())
+	assert.Equal(t, time.Second, res.RetryAfter())
+
+	soon := from("192.0.2.1")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	soon.Context = ctx
+	assert.Equal(t, []rpclimit.Code{refused}, codes(one(t, rpclimit.Limit{Limiter: limiter, MaxWait: engine.Never}, never), 1, soon),
+		"its deadline would come first")
+}
+
+// TestWaitOfAWindow: other algorithms take nothing ahead, so the call asks again.
+func TestWaitOfAWindow(t *testing.T) {
+	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.SlidingWindow(1, time.Second), engine.SlidingLog(1, time.Second),
+		engine.BatchRefill(1, time.Second, 1)} {
+		c := newClock()
+		begin := c.now()
+		l := one(t, rpclimit.Limit{Limiter: c.limiter(t, policy), MaxWait: 10 * time.Second}, rpclimit.Pause(c.pause), rpclimit.MaxWaiting(1))
+		assert.Equal(t, []rpclimit.Code{ok, ok, ok}, codes(l, 3, from("192.0.2.1")), policy)
+		assert.GreaterOrEqual(t, c.now().Sub(begin), 2*time.Second, policy)
+	}
+}
+
+// TestAskingAgainEnds: the waits of one call together are no longer than MaxWait, also if others are always faster.
+func TestAskingAgainEnds(t *testing.T) {
+	c := newClock()
+	begin := c.now()
+	limiter := c.limiter(t, engine.FixedWindow(1, time.Second))
+	key := limiter.KeyUint64(0)
+	l := one(t, rpclimit.Limit{Limiter: limiter, Key: rpclimit.Everyone, MaxWait: 3 * time.Second},
+		rpclimit.Pause(func(ctx context.Context, d time.Duration) error {
+			err := c.pause(ctx, d)
+			limiter.TakeKey(key, 1)
+			return err
+		}))
+	limiter.TakeKey(key, 1)
+	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
+	assert.Equal(t, 3*time.Second, c.now().Sub(begin))
+}
+
+// TestAllOrNothingWithWaits: what was taken ahead goes back when another limit refuses.
+func TestAllOrNothingWithWaits(t *testing.T) {
+	c := newClock()
+	patient, strict := c.burst(t, 1), c.burst(t, 1)
+	l := newLimits(t, []rpclimit.Limit{{Name: "patient", Limiter: patient, MaxWait: time.Minute}, {Name: "strict", Limiter: strict}},
+		rpclimit.Pause(c.pause))
+	codes(l, 1, from("192.0.2.1"))
+	res := l.Decide(from("192.0.2.1"))
+	assert.Equal(t, refused, res.Code())
+	assert.Equal(t, httplimit.NotTaken, res.Check(0).Outcome, "it would have waited")
+	c.advance(time.Second)
+	assert.Equal(t, []rpclimit.Code{ok}, codes(l, 1, from("192.0.2.1")), "the reservation is undone")
+}
+
+func TestACallThatEndsWhileItWaitsGivesBack(t *testing.T) {
+	for code, err := range map[rpclimit.Code]error{rpclimit.Canceled: context.Canceled, rpclimit.DeadlineExceeded: context.DeadlineExceeded} {
+		c := newClock()
+		other := c.burst(t, 5)
+		l := newLimits(t, []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "waits", Limiter: c.burst(t, 1), MaxWait: time.Minute}},
+			rpclimit.Pause(func(context.Context, time.Duration) error { return err }), rpclimit.MaxWaiting(1))
+		assert.Equal(t, []rpclimit.Code{ok, code, code}, codes(l, 3, from("192.0.2.1")))
+		res := l.Decide(from("192.0.2.1"))
+		assert.Equal(t, "the call ended while it waited for the rate limit", res.Reason())
+		assert.Equal(t, httplimit.NotTaken, res.Check(0).Outcome)
+		assert.Equal(t, httplimit.Refused, res.Check(1).Outcome)
+		assert.Equal(t, uint64(4), other.PeekKey(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
+	}
+}
+
+// TestRefundOfAWait: tokens that were waited for can be given back.
+func TestRefundOfAWait(t *testing.T) {
+	c := newClock()
+	l := one(t, rpclimit.Limit{Limiter: c.burst(t, 1), MaxWait: time.Minute, Refund: rpclimit.RefundCodes(ok)}, rpclimit.Pause(c.pause))
+	codes(l, 1, from("192.0.2.1"))
+	res := l.Decide(from("192.0.2.1"))
+	require.True(t, res.Allowed())
+	begin := c.now()
+	res.Finish(ok)
+	assert.Equal(t, []rpclimit.Code{ok}, codes(l, 1, from("192.0.2.1")))
+	assert.Equal(t, begin, c.now(), "no wait")
+}
+
+// TestMaxWaiting: calls beyond those that may wait are refused at once, and places are given up however a wait ends.
+func TestMaxWaiting(t *testing.T) {
+	c := newClock()
+	limiter := c.burst(t, 1)
+	var l *rpclimit.Limits
+	inside := func(context.Context, time.Duration) error {
+		res := l.Decide(from("192.0.2.1"))
+		assert.Equal(t, refused, res.Code(), "the only place is taken")
+		return errors.New("over")
+	}
+	l = one(t, rpclimit.Limit{Limiter: limiter, MaxWait: time.Minute}, rpclimit.MaxWaiting(1), rpclimit.Pause(inside))
+	assert.Equal(t, []rpclimit.Code{ok, rpclimit.Canceled, rpclimit.Canceled}, codes(l, 3, from("192.0.2.1")))
+}
+
+// TestWaitInRealTime: without Pause a call waits by a timer, until its context ends.
+func TestWaitInRealTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(time.Now))
+		require.NoError(t, err)
+		defer limiter.Close()
+		l := one(t, rpclimit.Limit{Limiter: limiter, MaxWait: engine.Never})
+		begin := time.Now()
+		assert.Equal(t, []rpclimit.Code{ok, ok, ok}, codes(l, 3, from("")))
+		assert.Equal(t, 2*time.Second, time.Since(begin))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := from("")
+		gone.Context = ctx
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			cancel()
+		}()
+		assert.Equal(t, []rpclimit.Code{rpclimit.Canceled}, codes(l, 1, gone))
+		assert.Equal(t, 2100*time.Millisecond, time.Since(begin))
+	})
+}
+
+// TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
+// refuses the call: it has taken nothing.
+func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
+	var now atomic.Int64
+	step := int64(0)
+	hurried := func() time.Time { return time.Unix(1_800_000_000, now.Add(step)) }
+	patient, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(hurried))
+	require.NoError(t, err)
+	defer patient.Close()
+	strict := newClock().burst(t, 1)
+	key := strict.KeyUint64(0)
+	strict.TakeKey(key, 1)
+	patient.TakeKey(key, 1)
+	l := newLimits(t, []rpclimit.Limit{{Name: "patient", Limiter: patient, Key: rpclimit.Everyone, MaxWait: time.Minute},
+		{Name: "strict", Limiter: strict, Key: rpclimit.Everyone}})
+	now.Add(int64(400 * time.Millisecond))
+	step = int64(300 * time.Millisecond) // at each look at the clock: refused at 0.7 s, there at 1 s
+	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
+	step = 0
+	assert.True(t, patient.PeekKey(key, 1).Allowed)
+}
+
+// TestTheLongestWait is what a call with several waits for.
+func TestTheLongestWait(t *testing.T) {
+	c := newClock()
+	begin := c.now()
+	slow := c.limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))
+	l := newLimits(t, []rpclimit.Limit{{Name: "slow", Limiter: slow, MaxWait: time.Hour}, {Name: "fast", Limiter: c.burst(t, 1), MaxWait: time.Hour}},
+		rpclimit.Pause(c.pause))
+	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, from("")))
+	assert.Equal(t, time.Minute, c.now().Sub(begin))
+}
+
+// TestWaitsOfBothKinds: what a bucket reserved for the first attempt is not waited for in the second.
+func TestWaitsOfBothKinds(t *testing.T) {
+	c := newClock()
+	begin := c.now()
+	l := newLimits(t, []rpclimit.Limit{{Name: "bucket", Limiter: c.burst(t, 1), MaxWait: time.Minute},
+		{Name: "window", Limiter: c.limiter(t, engine.FixedWindow(1, 5*time.Second)), MaxWait: time.Minute}}, rpclimit.Pause(c.pause))
+	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, from("")))
+	assert.Equal(t, 5*time.Second, c.now().Sub(begin))
+}
+
+func TestWhatCanNeverPassDoesNotWait(t *testing.T) {
+	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.TokenBucket(engine.PerSecond(1), 1)} {
+		l := one(t, rpclimit.Limit{Limiter: newClock().limiter(t, policy), MaxWait: engine.Never, Cost: func(rpclimit.Call) uint64 { return 2 }},
+			rpclimit.Pause(func(context.Context, time.Duration) error { t.Error("it waits"); return errors.New("over") }))
+		assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")), policy)
+	}
+}
+
+// TestAShadowTakesNoPlaceAmongThoseThatWait.
+func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
+	c := newClock()
+	limits := []rpclimit.Limit{{Name: "tried", Limiter: c.burst(t, 1), Shadow: true, MaxWait: time.Hour},
+		{Name: "real", Limiter: c.burst(t, 2), MaxWait: time.Minute}}
+	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, limits, rpclimit.MaxWaiting(1), rpclimit.Pause(c.pause)), 4, from("")))
+}

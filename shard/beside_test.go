@@ -1,0 +1,369 @@
+//go:build explore
+
+package shard
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+)
+
+// taken returns how many tokens a key has taken.
+func taken(tb *Table, key uint64, now int64) uint64 {
+	record, plan, sl := tb.record(tb.Find(key))
+	if sl == nil {
+		return 0
+	}
+	return plan.algorithm.Tokens(plan.algorithm.Debt(record, plan.algorithm.Ticks(now)))
+}
+
+// TestCallsBesideATakeAtEveryStep (I2): before any operation of a call another one takes a token of the same key. Both
+// take effect once, and a call that began again says so.
+func TestCallsBesideATakeAtEveryStep(t *testing.T) {
+	const now = start
+	var status atomicbucket.Status
+	for name, c := range map[string]struct {
+		call    func(tb *Table) Verdict
+		want    Verdict
+		left    []uint64 // tokens that are taken at the end
+		retries map[string]bool
+	}{
+		"take": {func(tb *Table) Verdict { return tb.Take(tb.Find(1), now, 1, 0).Verdict }, Admitted, []uint64{3},
+			map[string]bool{"fixed": true, "sliding": true, "log": true}},
+		"decide": {func(tb *Table) Verdict { return tb.Decide(tb.Find(1), now, 2, 0, &status).Verdict }, Admitted, []uint64{4},
+			map[string]bool{"fixed": true, "sliding": true, "log": true}},
+		"peek": {func(tb *Table) Verdict { o, _ := tb.Peek(tb.Find(1), now, 1, 0); return o.Verdict }, Refused, []uint64{2},
+			map[string]bool{"bucket": true, "batch": true, "fixed": true, "sliding": true, "log": true}},
+		"refund": {func(tb *Table) Verdict { return tb.Refund(tb.Find(1), now, 1, 0, Receipt{}).Verdict }, Admitted, []uint64{1},
+			map[string]bool{"bucket": true, "batch": true, "fixed": true, "sliding": true, "log": true}},
+		"reset": {func(tb *Table) Verdict {
+			if tb.Reset(tb.Find(1)) {
+				return Admitted
+			}
+			return Refused
+		}, Admitted, []uint64{0, 1}, map[string]bool{"bucket": true, "batch": true, "fixed": true, "sliding": true, "log": true}},
+		"reserve": {func(tb *Table) Verdict { return tb.Reserve(tb.Find(1), now, 5, 0, time.Minute).Verdict }, Admitted, []uint64{7},
+			map[string]bool{"bucket": true, "batch": true}},
+		"refused reserve": {func(tb *Table) Verdict { return tb.Reserve(tb.Find(1), now, 5, 0, 0).Verdict }, Refused, []uint64{2},
+			map[string]bool{"bucket": true, "batch": true}},
+		"refused": {func(tb *Table) Verdict { return tb.Take(tb.Find(1), now, 5, 0).Verdict }, Refused, []uint64{2},
+			map[string]bool{"fixed": true, "sliding": true, "log": true}},
+	} {
+		for kind, algorithm := range algorithmsOfFive(t) {
+			if (name == "reserve" || name == "refused reserve") && kind != "bucket" && kind != "batch" {
+				continue
+			}
+			t.Run(name+", "+kind, func(t *testing.T) {
+				retried := false
+				injected(t, func() (call, other func(), check func(string)) {
+					plan, err := NewPlan(algorithm, 0)
+					require.NoError(t, err)
+					tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = plan })
+					require.Equal(t, Admitted, take(tb, 1, now, 1))
+					verdict := Undecided
+					return func() { verdict = c.call(tb) },
+						func() { require.Equal(t, Admitted, take(tb, 1, now, 1)) },
+						func(what string) {
+							assert.Equal(t, c.want, verdict, what)
+							assert.Contains(t, c.left, taken(tb, 1, now), what)
+							retries := tb.Stats().Retries
+							assert.LessOrEqual(t, retries, uint64(1), what)
+							retried = retried || retries > 0
+						}
+				})
+				assert.Equal(t, c.retries[kind], retried, "a hit of a bucket is tried again in place, and not counted")
+			})
+		}
+	}
+}
+
+// TestAHitIsDecidedBesideATakeAtEveryStep: a hit whose record changes under it is tried again at once.
+func TestAHitIsDecidedBesideATakeAtEveryStep(t *testing.T) {
+	for _, n := range []uint64{1, 4} { // admitted; refused after the other
+		injected(t, func() (call, other func(), check func(string)) {
+			tb := newTable(t, 1, 1, nil)
+			require.Equal(t, Admitted, take(tb, 1, start, 1))
+			verdict := Undecided
+			return func() { _, _, verdict = tb.Hit(tb.Find(1), start, n, 0) },
+				func() { require.Equal(t, Admitted, take(tb, 1, start, 1)) },
+				func(what string) { assert.NotEqual(t, Undecided, verdict, what) }
+		})
+	}
+}
+
+// TestASweepBesideATakeAtEveryStep (I7): before any operation of a sweep a key comes back. What it takes is not
+// forgotten, and the sweep counts as freed what it freed.
+func TestASweepBesideATakeAtEveryStep(t *testing.T) {
+	for kind, algorithm := range algorithmsOfFive(t) {
+		for name, sweep := range map[string]func(tb *Table, now int64) bool{
+			"all":   func(tb *Table, now int64) bool { return tb.Sweep(now, nil) },
+			"epoch": func(tb *Table, now int64) bool { return tb.SweepEpoch(now, nil) },
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				injected(t, func() (call, other func(), check func(string)) {
+					plan, err := NewPlan(algorithm, 0)
+					require.NoError(t, err)
+					tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = plan })
+					now := start + int64(algorithm.MaxSkew())/2
+					require.Equal(t, Admitted, take(tb, 1, start, 1))
+					tb.Sweep(start, nil)
+					tb.held.Store(1) // as if the table were full
+					return func() { require.True(t, sweep(tb, now)) },
+						func() { require.Equal(t, Admitted, take(tb, 1, now, 2)) },
+						func(what string) {
+							assert.EqualValues(t, 2, taken(tb, 1, now), what)
+							stats := tb.Stats()
+							assert.EqualValues(t, 2, stats.Epoch, what)
+							assert.Equal(t, tb.Find(1).at(0).state.Load().Version()-1, stats.Reclaimed, what)
+							assert.Equal(t, uint64(1), stats.Reclaimed+tb.held.Load(), what)
+						}
+				})
+			})
+		}
+	}
+}
+
+// TestTwoInsertsOfAKeyAtEveryStep (I1, I2, I3): before any operation of the first take of a key another call takes from
+// it. There is one record, with both.
+func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
+	for kind, algorithm := range algorithmsOfFive(t) {
+		t.Run(kind, func(t *testing.T) {
+			retries := map[uint64]bool{}
+			injected(t, func() (call, other func(), check func(string)) {
+				plan, err := NewPlan(algorithm, 0)
+				require.NoError(t, err)
+				tb := newTable(t, 4, 16, func(cfg *Config) { cfg.Plan = plan })
+				first, second := Undecided, Undecided
+				return func() { first = take(tb, 1, start, 3) },
+					func() { second = take(tb, 1, start, 3) },
+					func(what string) {
+						assert.ElementsMatch(t, []Verdict{Admitted, Refused}, []Verdict{first, second}, what)
+						requireSettled(t, tb, what)
+						assert.Equal(t, 1, records(tb, 1), what)
+						assert.EqualValues(t, 3, taken(tb, 1, start), what)
+						retries[tb.Stats().Retries] = true
+					}
+			})
+			assert.Equal(t, map[uint64]bool{0: true}, retries, "each finds the record of the other")
+		})
+	}
+}
+
+// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert the idle record comes back
+// whose slot it is going to take. One of the two finds no room, or what is evicted is counted.
+func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
+	for kind, algorithm := range algorithmsOfFive(t) {
+		for _, overflow := range []Overflow{Refuse, Evict, Admit} {
+			t.Run(kind+", "+overflow.String(), func(t *testing.T) {
+				injected(t, func() (call, other func(), check func(string)) {
+					plan, err := NewPlan(algorithm, 0)
+					require.NoError(t, err)
+					tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan, cfg.Overflow = plan, overflow })
+					now := start + 20*second
+					require.Equal(t, Admitted, take(tb, 1, start, 1))
+					first, second := Undecided, Undecided
+					return func() { first = take(tb, 2, now, 3) },
+						func() { second = take(tb, 1, now, 2) },
+						func(what string) {
+							requireSettled(t, tb, what)
+							stats := tb.Stats()
+							var counts [TooMuch]uint64
+							counts[first]++
+							counts[second]++
+							assert.Equal(t, counts[NoRoom], stats.NoRoom, what)
+							assert.Equal(t, counts[Unrecorded], stats.Unrecorded, what)
+							assert.EqualValues(t, 2, counts[Admitted]+counts[NoRoom]+counts[Unrecorded], what)
+							// Each of the two has its tokens taken, or is counted.
+							assert.EqualValues(t, 5, taken(tb, 1, now)+taken(tb, 2, now)+stats.Forgiven+
+								uint64(btoi(first == NoRoom || first == Unrecorded)*3+btoi(second == NoRoom || second == Unrecorded)*2), what)
+							if overflow == Evict { // or no room while the other has claimed the only slot
+								assert.EqualValues(t, 1, stats.Evictions+stats.NoRoom, what)
+							}
+						}
+				})
+			})
+		}
+	}
+}
+
+// TestAReservationBesideOthersAtEveryStep (I1): before any operation of a reservation its record goes, or its plan
+// falls, or time leaps. It is decided by what is there then.
+func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
+	for name, other := range map[string]func(tb *Table){
+		"reset":           func(tb *Table) { tb.Reset(tb.Find(1)) },
+		"a lower limit":   func(tb *Table) { tb.Adopt(aPlan(t, 1, 3), start) },
+		"a lower skew":    func(tb *Table) { tb.Adopt(aPlan(t, 0.8e9, 5), start) },
+		"a leap":          func(tb *Table) { take(tb, 2, start+3*int64(tb.Plan().skew), 1) },
+		"a smaller leap":  func(tb *Table) { tb.Sweep(start+int64(tb.Plan().skew), nil) },
+		"another plan":    func(tb *Table) { tb.Adopt(aPlan(t, 2, 5), start) },
+		"a lower limit 4": func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), start) },
+	} {
+		for _, patience := range []time.Duration{0, time.Hour} {
+			t.Run(name, func(t *testing.T) {
+				injected(t, func() (call, also func(), check func(string)) {
+					tb := newTable(t, 1, 2, nil)
+					now := start + int64(tb.Plan().skew)/2
+					require.Equal(t, Admitted, take(tb, 1, now, 3))
+					var o Outcome
+					return func() { o = tb.Reserve(tb.Find(1), now, 4, 0, patience) },
+						func() { other(tb) },
+						func(what string) {
+							if o.Verdict != Admitted {
+								assert.Contains(t, []Verdict{Refused, TooMuch}, o.Verdict, what)
+								return
+							}
+							assert.LessOrEqual(t, uint64(4), o.Plan.Quota(0).Tokens, "I1, %s", what)
+							// It was judged by a time that is not too far from the watermark, whichever plan it was.
+							assert.Equal(t, o.State.Tag(), o.Plan.Live(), what)
+							assert.LessOrEqual(t, o.Overdrawn(0), patience, what)
+						}
+				})
+			})
+		}
+	}
+}
+
+// TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): what it has published is aborted, it begins again, and says so.
+func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
+	retries := map[uint64]bool{}
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 4, 16, nil)
+		return func() { require.Equal(t, Admitted, take(tb, 1, start, 3)) },
+			func() { tb.Adopt(aPlan(t, 1, 5), start) },
+			func(what string) {
+				requireSettled(t, tb, what)
+				assert.Equal(t, 1, records(tb, 1), what)
+				assert.EqualValues(t, 3, taken(tb, 1, start), what)
+				retries[tb.Stats().Retries] = true
+			}
+	})
+	assert.Equal(t, map[uint64]bool{0: true, 1: true}, retries)
+}
+
+// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): the plan falls between two operations of the first take of a key, so
+// that it begins again, and between two later ones another call takes from the record that it has published.
+func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
+	defer func() { word.Before = nil }()
+	for name, c := range map[string]struct {
+		fall  func(tb *Table)
+		n     uint64
+		ahead bool // by all of the skew, that of which plan so ever
+	}{
+		"nothing": {func(*Table) {}, 2, false},
+		"limit":   {func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), start) }, 5, false},
+		"skew":    {func(tb *Table) { tb.Adopt(aPlan(t, 0.8e9, 5), start) }, 2, true},
+	} {
+		for first := 1; first < 40; first++ {
+			for second := first; second < first+40; second++ {
+				tb := newTable(t, 1, 2, nil)
+				made, inside, admitted, now := 0, false, uint64(0), start
+				if c.ahead {
+					now += int64(tb.Plan().skew)
+				}
+				word.Before = func(word.Access) {
+					if inside {
+						return
+					}
+					inside = true
+					made++
+					if made == first {
+						c.fall(tb)
+					}
+					if made == second && take(tb, 1, now, 1) == Admitted {
+						admitted++
+					}
+					inside = false
+				}
+				if take(tb, 1, now, c.n) == Admitted {
+					admitted += c.n
+				}
+				word.Before = nil
+				what := fmt.Sprintf("%s falls before operation %d, the other takes before %d", name, first, second)
+				requireSettled(t, tb, what)
+				require.LessOrEqual(t, records(tb, 1), 1, what)
+				require.Equal(t, admitted, taken(tb, 1, now), what)
+			}
+		}
+	}
+}
+
+// TestThePlanMayFallTwiceAtEveryStep: before one operation of an insert the skew becomes smaller, so that it begins
+// again, and before a later one the limit, so that it gives up. It leaves nothing tentative behind.
+func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
+	defer func() { word.Before = nil }()
+	for first := 1; first < 40; first++ {
+		for second := first; second < first+40; second++ {
+			tb := newTable(t, 1, 2, nil)
+			made, inside := 0, false
+			word.Before = func(word.Access) {
+				if inside {
+					return
+				}
+				inside = true
+				made++
+				if made == first {
+					tb.Adopt(aPlan(t, 0.8e9, 5), start)
+				}
+				if made == second {
+					tb.Adopt(aPlan(t, 0.8e9, 1), start)
+				}
+				inside = false
+			}
+			verdict := take(tb, 1, start+int64(tb.Plan().skew), 2)
+			word.Before = nil
+			what := fmt.Sprintf("the skew falls before operation %d, the limit before %d", first, second)
+			requireSettled(t, tb, what)
+			require.Contains(t, []Verdict{Admitted, TooMuch}, verdict, what)
+		}
+	}
+}
+
+// TestTwoSweepsAtEveryStep: before any operation of a sweep there is another one, earlier or later. The time of the
+// last one is the later of the two.
+func TestTwoSweepsAtEveryStep(t *testing.T) {
+	for _, other := range []int64{5, 15} {
+		injected(t, func() (call, also func(), check func(string)) {
+			tb := newTable(t, 1, 1, nil)
+			return func() { require.True(t, tb.Sweep(start+10*second, nil)) },
+				func() { // the earlier one has read the watermark before
+					tb.raise(start + other*second)
+					require.True(t, tb.pass(start+other*second, start+other*second, nil))
+				},
+				func(what string) {
+					assert.EqualValues(t, start+max(other, 10)*second, tb.swept.Load(), what)
+					assert.Zero(t, tb.advancing.Load(), what)
+				}
+		})
+	}
+}
+
+// TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert another one takes a slot of another page
+// for the first time.
+func TestTwoPagesAreMarkedAtEveryStep(t *testing.T) {
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 4*pageSlots, 4, nil)
+		return func() { require.Equal(t, Admitted, take(tb, 1, start, 1)) },
+			func() { require.Equal(t, Admitted, take(tb, 1<<63, start, 1)) },
+			func(what string) {
+				assert.EqualValues(t, 2, tb.memory.count.Load(), what)
+				pages := 0
+				for range tb.memory.marked() {
+					pages++
+				}
+				assert.Equal(t, 2, pages, what)
+			}
+	})
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

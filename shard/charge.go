@@ -1,0 +1,237 @@
+package shard
+
+import (
+	"math/bits"
+	"runtime"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// A mode says what a request does with a record that has not the tokens.
+type mode uint8
+
+const (
+	taking    mode = iota // it is refused, and pays for that as the plan says
+	reserving             // it is refused, and its caller will ask again otherwise
+	charging              // it takes what fits under the bound of the debt
+	draining              // it takes what is there
+)
+
+// A RefusalCharge says what a refused request costs.
+type RefusalCharge uint8
+
+const (
+	// Nothing: a refusal writes nothing.
+	Nothing RefusalCharge = iota
+	// TheRest: what was left of the limit, as far as the request asked for it.
+	TheRest
+	// Penalty: what the request asked for, as far as the bound of the debt allows.
+	Penalty
+)
+
+// DefaultMaxDebt is how many limits a bucket may owe without [Plan.SetCharges].
+const DefaultMaxDebt = 10
+
+// SetCharges says how many limits a key may owe by [Table.Charge], from 1 on, and what refusals cost. The plan must not
+// be in use.
+func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
+	p.maxDebt, p.refusals = maxDebt, refusals
+	if refusals != Nothing { // Hit leaves every refusal to hit
+		p.doubt, p.doubtful = ^uint64(0), Undecided
+	}
+}
+
+// MaxDebt returns how many limits a key may owe.
+func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
+
+// bound returns how much a key may owe after a request of a mode, in units of the algorithm: so many limits, as far as
+// a record has room.
+func (p *Plan) bound(q quota, m mode) uint64 {
+	if m == draining {
+		return q.limit
+	}
+	hi, bound := bits.Mul64(q.limit, p.maxDebt)
+	if hi > 0 || bound > p.most {
+		return p.most
+	}
+	return bound
+}
+
+// HoldsDebt reports whether a record has room for the whole debt that a quota may have.
+func (p *Plan) HoldsDebt(q atomicbucket.Quota) bool {
+	hi, bound := bits.Mul64(q.Token*q.Tokens, p.maxDebt)
+	return hi == 0 && bound <= p.most
+}
+
+// room returns how many whole tokens a record may be charged until it owes so much.
+func (p *Plan) room(r atomicbucket.Record, nanos int64, q quota, bound uint64) uint64 {
+	if p.isBucket {
+		owed := p.bucket.Debt(r, p.bucket.Ticks(nanos))
+		return (bound - min(owed, bound)) / q.Token
+	}
+	return p.algorithm.Status(r, nanos, atomicbucket.Demand{Limit: bound, Token: q.Token}).Remaining
+}
+
+// charge returns the demand of so many tokens under a bound.
+func (q *quota) charge(n, bound uint64) atomicbucket.Demand {
+	return atomicbucket.Demand{Cost: n * q.Token, Limit: bound, Token: q.Token}
+}
+
+// first returns what a request takes from a key that has taken nothing.
+func (r *request) first(p *Plan, q quota) (d atomicbucket.Demand, charged uint64) {
+	if r.mode < charging {
+		return q.Demand(r.n), 0
+	}
+	bound := p.bound(q, r.mode)
+	n := min(r.n, bound/q.Token)
+	return q.charge(n, bound), n
+}
+
+// tooMuch reports whether no record can admit the request.
+func (r *request) tooMuch(q quota) bool {
+	if r.mode < charging {
+		return r.n > q.Tokens
+	}
+	return q.Tokens == 0
+}
+
+// asks returns what the answer to an admitted request is about: nothing more, or after a charge, when the key passes
+// again.
+func (r *request) asks(q quota) atomicbucket.Demand {
+	if r.mode < charging {
+		return q.Demand(0)
+	}
+	return q.Demand(1)
+}
+
+// HitCharge is [Table.Hit] for [Table.Charge]: the common case, in which a bucket has a record and room for all of the
+// charge. It is Admitted or Undecided.
+func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
+	sl := p.home
+	for left := t.hits; left > 0; { // as in Hit
+		s := sl.state.Load()
+		if sl.key.Load() != p.fingerprint { // R1
+			if s == 0 {
+				break // R5
+			}
+			sl, left = sl.next(), left-1
+			continue
+		}
+		plan := t.plan.Load() // R9
+		if s.Tag() != plan.live {
+			if s.IsLive() {
+				break
+			}
+			sl, left = sl.next(), left-1
+			continue
+		}
+		quota := &plan.quotas[q.rest%MaxTiers]
+		if !q.IsTier() {
+			own := plan.granted(q)
+			quota = &own
+		}
+		bound := plan.bound(*quota, charging)
+		hi, cost := bits.Mul64(n, quota.Token)
+		if hi > 0 || cost > bound || quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew { // R7
+			break
+		}
+		payload, ok := plan.bucket.Take(s.Record(), plan.bucket.Ticks(now), atomicbucket.Demand{Cost: cost, Limit: bound})
+		if !ok {
+			break // a part of it may fit
+		}
+		if s, ok = sl.state.Move(s, payload); ok {
+			return s, plan, Admitted
+		}
+	}
+	return 0, nil, Undecided
+}
+
+// Charge takes n tokens, from 1 on, from the key at p, whether they are there or not, as far as the key then owes no
+// more than the plan allows ([Plan.SetCharges]) and its record has room for. It returns how many it took. The verdict
+// is Admitted if it took any, and Refused if the key owed so much already. Without room for a record, or under a quota
+// that grants nothing or everything, nothing is taken. status tells of a request for one token, after the charge.
+func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
+	defer runtime.KeepAlive(t)
+	r := request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging}
+	r.charged = &charged
+	if o = t.hit(p, r); o.Verdict == Undecided {
+		o = t.miss(p, r)
+	}
+	return o, charged
+}
+
+// chargeRecord is hit for a request that takes what fits.
+func (t *Table) chargeRecord(p Place, r request) Outcome {
+	for {
+		record, plan, sl := t.record(p)
+		quota := plan.granted(r.quota)
+		if sl == nil || quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
+			return undecided
+		}
+		bound := plan.bound(quota, r.mode)
+		n := min(r.n, plan.room(record, r.now, quota, bound))
+		if after, verdict := t.moveBy(record, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
+			*r.charged = n // 0 if it is refused
+			return Outcome{after, plan, r.now, verdict}
+		}
+		t.shard(p).retries.Add(1)
+	}
+}
+
+// moveBy takes a demand from a record that has room for it, and tells the status of what is asked for next. A demand
+// for nothing is refused, and writes nothing. It is undecided if the record is another by now.
+func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r request, d, asks atomicbucket.Demand) (atomicbucket.State, Verdict) {
+	if d.Cost == 0 {
+		if r.status != nil {
+			*r.status = plan.status(record, r.now, asks)
+		}
+		if sl.state.Load() == record.State { // R2
+			return record.State, Refused
+		}
+		return 0, Undecided
+	}
+	payload, _ := plan.take(record, r.now, d)
+	if !plan.flush(record, r.now, &sl.state) { // R10
+		return 0, Undecided
+	}
+	if r.status != nil { // before the move, as in hit
+		*r.status = plan.status(record.After(payload), r.now, asks)
+	}
+	t.lead(r.now, r.clock)
+	if after, ok := sl.state.Move(record.State, payload); ok {
+		plan.forget(&t.shards[0].counters, record.State, r.now)
+		return after, Admitted
+	}
+	return 0, Undecided
+}
+
+// penalize is what a record that does not admit a request of a plan whose refusals cost something is charged: in one
+// step with the refusal, so that no request pays that could have been admitted. It is undecided if the record is
+// another by now.
+func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r request, quota quota) Outcome {
+	m := charging
+	if plan.refusals == TheRest {
+		m = draining
+	}
+	bound := plan.bound(quota, m)
+	n := min(r.n, plan.room(record, r.now, quota, bound))
+	if r.n <= plan.room(record, r.now, quota, quota.limit) {
+		return undecided // by an exchange beside this: R10
+	}
+	after, verdict := t.moveBy(record, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
+	if verdict == Undecided {
+		return undecided
+	}
+	return Outcome{after, plan, r.now, Refused}
+}
+
+// penalizeTooMuch is what a request for more than the limit is charged. No record could have admitted it, so it is a
+// charge like any other.
+func (t *Table) penalizeTooMuch(p Place, r request) {
+	var charged uint64
+	r.mode, r.status, r.charged = charging, nil, &charged
+	if t.plan.Load().refusals == TheRest {
+		r.mode = draining
+	}
+	t.miss(p, r)
+}

@@ -1,0 +1,119 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): that of a call, and that of the clock. It follows only if the call
+// would be too far ahead of it.
+func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
+	skew := int64(planOf(t, perSecond(t, 1, 5)).skew)
+	for name, call := range map[string]func(tb *Table, now, clock int64) int64{
+		"decide": func(tb *Table, now, clock int64) int64 {
+			var status atomicbucket.Status
+			return tb.TakeAt(tb.Find(1), now, clock, 1, Quota{}, &status).At
+		},
+		"peek": func(tb *Table, now, clock int64) int64 {
+			o, _ := tb.PeekAt(tb.Find(1), now, clock, 1, Quota{})
+			return o.At
+		},
+		"refund": func(tb *Table, now, clock int64) int64 {
+			return tb.RefundAt(tb.Find(1), now, clock, 1, Quota{}, Receipt{}).At
+		},
+		"reserve": func(tb *Table, now, clock int64) int64 { return tb.ReserveAt(tb.Find(1), now, clock, 1, Quota{}, 0).At },
+	} {
+		for _, c := range []struct{ now, clock, at, watermark int64 }{
+			{second, 0, second, 0},
+			{second, second, second, 0},
+			{second, 10 * second, second, 0},
+			{second, 9 * skew, second, 0},
+			{skew, 0, skew, 0},
+			{skew + 5, 10, skew + 5, 10},
+			{skew + 5, skew + 5, skew + 5, skew + 5},
+			{skew + 5, 9 * skew, skew + 5, skew + 5},
+			{skew / 2, -5, skew / 2, 0},
+			{-5, -5, 0, 0},
+			{-5, 9 * skew, 0, 0},
+			{5 * skew, 5 * skew, 5 * skew, 4 * skew}, // then it is a skew ahead
+		} {
+			table := newTable(t, 4, 4, nil)
+			at := call(table, start+c.now, start+c.clock)
+			assert.Equal(t, c.at, at-start, "%s: %+v", name, c)
+			assert.Equal(t, c.watermark, table.Watermark()-start, "%s: %+v", name, c)
+		}
+	}
+}
+
+// TestALeapIsMadeInSteps (R7): of four skews and any number of whole turns, each after a sweep.
+func TestALeapIsMadeInSteps(t *testing.T) {
+	const skew = 1 << 20
+	for _, c := range []struct{ ahead, step uint64 }{
+		{0, 0}, {1, 1}, {skew + 1, skew + 1}, {4*skew - 1, 4*skew - 1}, {4 * skew, 4 * skew}, {4*skew + 1, 4 * skew},
+		{19 * skew, 4 * skew}, {20*skew - 1, 4 * skew}, {20 * skew, 20 * skew}, {20*skew + 1, 20 * skew}, {35*skew + 7, 20 * skew},
+		{36 * skew, 36 * skew}, {1 << 60, 1<<60 - 12*skew},
+	} {
+		assert.Equal(t, c.step, leap(c.ahead, skew), "%d", c.ahead)
+	}
+	table := newTable(t, 4, 4, nil)
+	ahead := int64(table.Plan().skew)
+	table.raise(start + ahead)
+	assert.Zero(t, table.Stats().Epoch, "not more than a skew since the last sweep")
+	table.raise(start + ahead + 1)
+	assert.Zero(t, table.Stats().Epoch)
+	table.raise(start + ahead + 2)
+	assert.EqualValues(t, 1, table.Stats().Epoch)
+	assert.Equal(t, start+ahead+2, table.Watermark())
+	table.raise(start)
+	assert.Equal(t, start+ahead+2, table.Watermark(), "it never falls")
+	assert.Equal(t, start+ahead+2, table.catchUp(start))
+	assert.Equal(t, start+2*ahead+2, table.catchUp(start+2*ahead+2), "a skew ahead")
+	assert.Zero(t, table.advancing.Load(), "no call is about to move it")
+	assert.Equal(t, start+ahead+2, table.Watermark())
+}
+
+// TestVerdicts: which let a request pass, and which say that there are not the tokens.
+func TestVerdicts(t *testing.T) {
+	for verdict, want := range map[Verdict][2]bool{
+		Refused: {false, true}, Doubtful: {false, true}, Admitted: {true, false}, NoRoom: {false, false},
+		Unrecorded: {true, false}, TooMuch: {false, false}, Undecided: {false, false},
+	} {
+		assert.Equal(t, want, [2]bool{verdict.Admits(), verdict.Refuses()}, verdict)
+	}
+}
+
+// TestDecideTellsTheStatus: after a take that was admitted, and of a request that was refused; else it stays.
+func TestDecideTellsTheStatus(t *testing.T) {
+	for kind, plan := range map[string]*Plan{"bucket": planOf(t, perSecond(t, 1, 5)), "log": logOf(t, 5)} {
+		table := newTable(t, 1, 1, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })
+		p, algorithm := table.Find(1), plan.algorithm
+		var status atomicbucket.Status
+		decide := func(n uint64) Verdict { return table.Decide(p, start, n, 0, &status).Verdict }
+		require.Equal(t, Admitted, decide(2), kind)
+		assert.Equal(t, []uint64{3, 0}, []uint64{status.Remaining, uint64(status.RetryAfter)}, kind)
+		require.Equal(t, Admitted, decide(1), kind)
+		assert.Equal(t, []uint64{2, 0}, []uint64{status.Remaining, uint64(status.RetryAfter)}, kind)
+		require.Equal(t, Refused, decide(4), kind)
+		record, _, _ := table.record(p)
+		assert.Equal(t, algorithm.Status(record, start, algorithm.Quota().Demand(4)), status, kind)
+		assert.NotZero(t, status.RetryAfter, kind)
+		status = atomicbucket.Status{Remaining: 77}
+		require.Equal(t, TooMuch, decide(6), kind)
+		assert.EqualValues(t, 77, status.Remaining, kind)
+		p = table.Find(2)
+		require.Equal(t, NoRoom, decide(1), kind)
+		assert.EqualValues(t, 77, status.Remaining, kind)
+
+		table = newTable(t, 1, 1, func(c *Config) { c.Plan, c.Overflow = plan, Admit })
+		require.Equal(t, Admitted, take(table, 1, start, 5))
+		p = table.Find(2)
+		require.Equal(t, Unrecorded, decide(2), kind)
+		assert.EqualValues(t, 3, status.Remaining, kind)
+		require.Equal(t, Unrecorded, decide(1), kind)
+		assert.EqualValues(t, 4, status.Remaining, "nothing is recorded: %s", kind)
+	}
+}

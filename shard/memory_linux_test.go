@@ -1,0 +1,137 @@
+package shard
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// inRAM returns how many pages of a memory are there.
+func inRAM(t *testing.T, m *memory) (pages int) {
+	region := m.region()
+	present := make([]byte, ceilDiv(uint64(len(region)), uint64(os.Getpagesize())))
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&region[0])), uintptr(len(region)),
+		uintptr(unsafe.Pointer(&present[0])))
+	require.Zero(t, errno)
+	for _, p := range present {
+		pages += int(p & 1)
+	}
+	return pages
+}
+
+// advice returns the flag for huge pages of the mapping that a memory lies in: "hg" for wanted, "nh" for unwanted.
+func advice(t *testing.T, m *memory) string {
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	at, inside := uintptr(unsafe.Pointer(&m.slots[0])), false
+	for line := range strings.Lines(string(smaps)) {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			inside = from <= at && at < to
+		} else if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && inside {
+			for _, flag := range strings.Fields(flags) {
+				if flag == "hg" || flag == "nh" {
+					return flag
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestTouchedMemory: a few keys in a large table take a few pages, whatever sweeps and changes of the plan there are.
+func TestTouchedMemory(t *testing.T) {
+	table := newTable(t, 1_666_667, 0, func(c *Config) { c.Shards = 8 })
+	assert.Zero(t, inRAM(t, table.memory), "New touches nothing")
+	const keys = 10
+	key := uint64(0)
+	for range keys {
+		key += 0x9e37_79b9_7f4a_7c15
+		require.Equal(t, Admitted, take(table, key, start, 1))
+	}
+	require.True(t, table.Sweep(start, nil))
+	table.Adopt(planOf(t, perSecond(t, 1, 7)), start)
+	require.True(t, table.SweepEpoch(start+100*second, nil))
+	assert.EqualValues(t, keys, table.memory.count.Load())
+	// A search may read the first slots of the page behind.
+	assert.LessOrEqual(t, inRAM(t, table.memory), 2*keys)
+}
+
+// TestCollapse: huge pages are asked for when they are worth it, unless they are turned off. How many there are is the
+// system's choice.
+func TestCollapse(t *testing.T) {
+	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil {
+		t.Skip("this kernel has no huge pages")
+	}
+	table := newTable(t, mapFrom/slotBytes, 0, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 5))
+	assert.Equal(t, "nh", advice(t, table.memory))
+	table.Collapse(nil)
+	assert.Equal(t, "nh", advice(t, table.memory), "a single page is in use")
+
+	markAll(table)
+	rests := 0
+	table.Collapse(func() bool { rests++; return false })
+	if bytes.Contains(mode, []byte("[never]")) {
+		assert.Equal(t, "nh", advice(t, table.memory))
+		return
+	}
+	assert.Equal(t, "hg", advice(t, table.memory))
+	assert.LessOrEqual(t, rests, 1, "told to stop")
+	if other := newTable(t, mapFrom/slotBytes, 0, nil); unix.Madvise(other.memory.region()[:hugePage], unix.MADV_COLLAPSE) == nil {
+		assert.Equal(t, 1, rests, "the system can make huge pages now")
+		rests = 0
+		table.Collapse(func() bool { rests++; return true })
+		assert.Equal(t, len(table.memory.region())/hugePage, rests)
+	}
+	table.Collapse(nil)
+	assert.Equal(t, Refused, take(table, 1, start, 1), "the record is what it was")
+
+	whole := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Prefault = true })
+	assert.Equal(t, "hg", advice(t, whole.memory))
+	assert.EqualValues(t, ceilDiv(whole.slots, pageSlots), inRAM(t, whole.memory))
+	assert.Zero(t, whole.memory.dense, "nothing is left to be done")
+	whole.Collapse(func() bool { t.Error("and nothing is done"); return true })
+}
+
+func TestMapSlots(t *testing.T) {
+	m, err := mapSlots(mapFrom/slotBytes, true)
+	require.NoError(t, err)
+	touch(m.slots)
+	assert.Zero(t, uintptr(unsafe.Pointer(&m.slots[0]))%hugePage)
+	last := &m.slots[len(m.slots)-1]
+	last.key.Store(7)
+	assert.EqualValues(t, 7, last.key.Load())
+
+	_, err = mapSlots(math.MaxInt/slotBytes, true)
+	assert.ErrorContains(t, err, "shard: map ")
+}
+
+// TestMappedMemoryGoesBack: to the system, when nothing refers to it any more.
+func TestMappedMemoryGoesBack(t *testing.T) {
+	m, err := mapSlots(mapFrom/slotBytes, false)
+	require.NoError(t, err)
+	at, size := uintptr(unsafe.Pointer(&m.slots[0])), uintptr(mapFrom)
+	mapped := func() bool {
+		present := make([]byte, size/uintptr(os.Getpagesize()))
+		_, _, errno := unix.Syscall(unix.SYS_MINCORE, at, size, uintptr(unsafe.Pointer(&present[0])))
+		return errno != unix.ENOMEM
+	}
+	require.True(t, mapped())
+	runtime.KeepAlive(m)
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return !mapped()
+	}, time.Minute, time.Millisecond)
+}

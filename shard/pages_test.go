@@ -1,0 +1,120 @@
+package shard
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// markAll marks every page, as if a key had been in each.
+func markAll(t *Table) {
+	for slot := uint64(0); slot < t.slots; slot += pageSlots {
+		t.memory.mark(slot)
+	}
+	t.memory.mark(t.slots - 1)
+}
+
+// TestMarks: a page is marked by the first record in it, and by nothing else.
+func TestMarks(t *testing.T) {
+	table := newTable(t, 100*pageSlots, 0, func(c *Config) { c.Shards = 4 })
+	slots := func() (n int) {
+		for page := range table.memory.marked() {
+			n += len(page)
+		}
+		return n
+	}
+	assert.Zero(t, slots())
+	table.Peek(table.Find(7), start, 1, 0)
+	require.Equal(t, TooMuch, take(table, 7, start, 6))
+	assert.Zero(t, slots(), "neither gives the key a record")
+
+	places := []uint64{0, 1<<63 | 1, math.MaxUint64} // in the first page, in the middle and in the last
+	for i, key := range places {
+		require.Equal(t, Admitted, take(table, key, start, 1))
+		require.Equal(t, Admitted, take(table, key, start, 1), "a record is in one page however often it is found")
+		assert.EqualValues(t, i+1, table.memory.count.Load())
+	}
+	assert.True(t, table.Sweep(start+100*second, nil))
+	assert.EqualValues(t, len(places), table.Stats().Reclaimed)
+	require.Equal(t, Admitted, take(table, places[0], start+100*second, 1))
+	assert.EqualValues(t, len(places), table.memory.count.Load(), "a freed slot lies in a marked page")
+
+	markAll(table)
+	assert.EqualValues(t, table.slots, slots(), "every slot is in one page")
+}
+
+// TestDense: a table in mapped memory tells once that half of its pages hold records, and its rings tell for
+// themselves.
+func TestDense(t *testing.T) {
+	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
+	require.NoError(t, err)
+	plan, err := NewPlan(&log, 0)
+	require.NoError(t, err)
+	table := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Plan = plan })
+	if table.memory.mapped == 0 {
+		t.Skip("this system has nothing but the Go heap")
+	}
+	pages := ceilDiv(table.slots, pageSlots)
+	assert.Equal(t, ceilDiv(pages, 2), table.memory.dense)
+	told := func() bool {
+		select {
+		case <-table.Dense():
+			return true
+		default:
+			return false
+		}
+	}
+	random, tellings := uint64(1), 0
+	for range 8 * pages {
+		random = random*0x5851_f42d_4c95_7f2d + 0x1405_7b7e_f767_814f
+		require.Equal(t, Admitted, take(table, random, start, 1))
+		if told() {
+			tellings++
+			assert.True(t, table.memory.count.Load() == table.memory.dense || table.rings.count.Load() == table.rings.dense)
+			table.Collapse(nil)
+		}
+	}
+	assert.Greater(t, table.memory.count.Load(), table.memory.dense)
+	assert.Greater(t, table.rings.count.Load(), table.rings.dense)
+	assert.Equal(t, 2, tellings)
+	assert.Equal(t, Admitted, take(table, random, start, 2), "the records are what they were")
+	assert.Equal(t, Refused, take(table, random, start, 1))
+}
+
+// TestDenseIsToldOnce: whoever receives looks at everything, so nothing is told twice before.
+func TestDenseIsToldOnce(t *testing.T) {
+	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
+	require.NoError(t, err)
+	plan, err := NewPlan(&log, 0)
+	require.NoError(t, err)
+	table := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Plan = plan })
+	for i := uint64(0); i < table.slots; i += pageSlots { // a slot in each page, whose rings are in half of theirs
+		table.claimedFirst(&table.memory.slots[i])
+	}
+	if table.memory.mapped == 0 {
+		t.Skip("this system has nothing but the Go heap")
+	}
+	assert.GreaterOrEqual(t, table.memory.count.Load(), table.memory.dense)
+	assert.GreaterOrEqual(t, table.rings.count.Load(), table.rings.dense)
+	assert.Len(t, table.Dense(), 1)
+}
+
+// TestThePagesOfARing: all that it lies in are marked, the first, the last and those between.
+func TestThePagesOfARing(t *testing.T) {
+	for _, c := range []struct{ tokens, slot, pages uint64 }{
+		{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 127, 1}, {6, 84, 1}, {6, 85, 2}, {512, 0, 1}, {512, 1, 1}, {514, 0, 2}, {1026, 0, 3}, {1026, 1, 3},
+	} {
+		log, err := atomicbucket.NewSlidingLog(c.tokens, c.tokens, time.Hour)
+		require.NoError(t, err)
+		plan, err := NewPlan(&log, 0)
+		require.NoError(t, err)
+		table := newTable(t, 256, 0, func(c *Config) { c.Plan = plan })
+		table.claimedFirst(&table.memory.slots[c.slot])
+		assert.Equal(t, c.pages, table.rings.count.Load(), "%+v", c)
+	}
+}

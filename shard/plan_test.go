@@ -1,0 +1,307 @@
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestARefusalThatALateClockMayCause: a refusal is doubtful if it would be none by a clock that is late by no more than
+// was said, and by no other refusal.
+func TestARefusalThatALateClockMayCause(t *testing.T) {
+	bucket := perSecond(t, 1, 5)
+	batch, err := atomicbucket.NewBatchBucket(3, 10*time.Second, 5)
+	require.NoError(t, err)
+	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
+	require.NoError(t, err)
+	sliding, err := atomicbucket.NewSlidingWindow(5, 5, 5*time.Second)
+	require.NoError(t, err)
+	log, err := atomicbucket.NewSlidingLog(5, 5, 5*time.Second)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		algorithm atomicbucket.Algorithm
+		lateness  time.Duration
+		doubt     uint64
+		doubtful  int64 // how long before it would be admitted a request is doubtful at most, in nanoseconds
+	}{
+		"bucket":            {&bucket, time.Millisecond, 1_000_002, 1_000_001},
+		"bucket, on time":   {&bucket, 0, 0, 0},
+		"bucket, a little":  {&bucket, 1, 3, 2},
+		"batch":             {&batch, time.Millisecond, 0 + 2 + 2*2, 10 * second},
+		"batch, on time":    {&batch, 0, 0, 0},
+		"fixed":             {&fixed, time.Millisecond, 1_000_002, 1_000_001},
+		"fixed, on time":    {&fixed, 0, 0, 0},
+		"sliding":           {&sliding, time.Millisecond, 1_000_002, 1_000_001},
+		"sliding, on time":  {&sliding, 0, 0, 0},
+		"log":               {&log, time.Millisecond, 1_000_002, 1_000_001},
+		"log, on time":      {&log, 0, 0, 0},
+		"fixed, negatively": {&fixed, -time.Second, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := NewPlan(c.algorithm, c.lateness)
+			require.NoError(t, err)
+			assert.Equal(t, c.doubt, plan.doubt)
+			at := start / (30 * second) * 30 * second // of all windows, the beginning
+			table := newTable(t, 4, 4, func(cfg *Config) { cfg.Plan, cfg.Start = plan, at })
+			require.Equal(t, Admitted, take(table, 1, at, 5))
+			record, _, _ := table.record(table.Find(1))
+			wait := int64(c.algorithm.Wait(at, c.algorithm.Shortfall(record, c.algorithm.Ticks(at), c.algorithm.Quota().Demand(1))))
+			quota := plan.NewQuota(c.algorithm.Quota())
+			refused := func(want Verdict, at int64) {
+				assert.Equal(t, want, take(table, 1, at, 1))
+				assert.Equal(t, want, table.TakeAt(table.Find(1), at, at, 1, quota, nil).Verdict)
+			}
+			if c.doubtful > 0 {
+				refused(Doubtful, at+wait-1)
+				refused(Doubtful, at+wait-min(c.doubtful, wait))
+			}
+			if c.doubtful < wait {
+				refused(Refused, at+wait-c.doubtful-1)
+			}
+			assert.Equal(t, Admitted, take(table, 1, at+wait, 1))
+		})
+	}
+}
+
+// TestTiers: up to fifteen more than the first; one that was not given is granted nothing.
+func TestTiers(t *testing.T) {
+	bucket := perSecond(t, 1, 5)
+	tiers := make([]atomicbucket.Quota, 16)
+	for i := range tiers {
+		tiers[i] = atomicbucket.Quota{Token: 1, Tokens: uint64(100 + i)}
+	}
+	_, err := NewPlan(&bucket, 0, tiers...)
+	assert.EqualError(t, err, "shard: 17 tiers: want at most 16")
+	plan, err := NewPlan(&bucket, 0, tiers[:15]...)
+	require.NoError(t, err)
+	assert.Equal(t, bucket.Quota(), plan.Quota(0))
+	for i := range uint8(15) {
+		assert.Equal(t, tiers[i], plan.Quota(i+1))
+	}
+	plan, err = NewPlan(&bucket, 0, tiers[:2]...)
+	require.NoError(t, err)
+	assert.Equal(t, tiers[1], plan.Quota(2))
+	assert.Equal(t, atomicbucket.Quota{Token: bucket.Quota().Token}, plan.Quota(3))
+	assert.Equal(t, atomicbucket.Quota{Token: bucket.Quota().Token}, plan.Quota(15))
+	assert.Equal(t, bucket.Quota(), plan.Quota(16), "tiers go round")
+}
+
+// TestWhatNothingHasTakenIsFull: a key without a record has a full one, whatever the algorithm.
+func TestWhatNothingHasTakenIsFull(t *testing.T) {
+	bucket := perSecond(t, 1, 5)
+	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
+	require.NoError(t, err)
+	sliding, err := atomicbucket.NewSlidingWindow(5, 5, 5*time.Second)
+	require.NoError(t, err)
+	log, err := atomicbucket.NewSlidingLog(5, 5, 5*time.Second)
+	require.NoError(t, err)
+	for _, algorithm := range []atomicbucket.Algorithm{&bucket, &fixed, &sliding, &log} {
+		plan, err := NewPlan(algorithm, 0)
+		require.NoError(t, err)
+		table := newTable(t, 4, 4, func(c *Config) { c.Plan = plan })
+		want := atomicbucket.NewState(atomicbucket.Live, 0, algorithm.Full(algorithm.Ticks(start)))
+		o, status := table.Peek(table.Find(1), start, 2, 0)
+		assert.Equal(t, Outcome{State: want, Plan: plan, At: start}, o)
+		assert.EqualValues(t, 5, status.Remaining)
+		assert.Zero(t, status.RetryAfter)
+		assert.Equal(t, Outcome{State: want, Plan: plan, At: start}, table.Refund(table.Find(1), start, 2, 0, Receipt{}))
+		assert.False(t, table.Reset(table.Find(1)))
+		assert.Zero(t, dumpSum(table), "nothing is written")
+		_, status = table.Peek(table.Find(1), start, 6, 0)
+		assert.Zero(t, status.RetryAfter, "more than the limit is asked for as none")
+		require.Equal(t, Admitted, take(table, 1, start, 5))
+		_, status = table.Peek(table.Find(1), start, 5, 0)
+		assert.NotZero(t, status.RetryAfter)
+		_, status = table.Peek(table.Find(1), start, 6, 0)
+		assert.Zero(t, status.RetryAfter, "more than the limit is asked for as none")
+		o = table.Take(table.Find(1), start, 6, 0)
+		assert.Equal(t, Outcome{Plan: plan, At: start, Verdict: TooMuch}, o)
+		o = table.Take(table.Find(2), start, 6, 0)
+		assert.Equal(t, Outcome{Plan: plan, At: start, Verdict: TooMuch}, o)
+	}
+}
+
+func dumpSum(t *Table) (sum uint64) {
+	for _, word := range dump(t) {
+		sum |= word
+	}
+	return sum
+}
+
+// TestHitSaysNothingOfWhatItDoesNotDecide: no state and no plan come with a hit that is undecided.
+func TestHitSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	state, plan, verdict := table.Hit(table.Find(1), start, 1, 0)
+	assert.Zero(t, state)
+	assert.Nil(t, plan)
+	assert.Equal(t, Undecided, verdict)
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	_, _, verdict = table.Hit(table.Find(1), start, 5, 0)
+	assert.Equal(t, Refused, verdict)
+	_, _, verdict = table.Hit(table.Find(1), start, 6, 0)
+	assert.Equal(t, Undecided, verdict, "more than the limit")
+	_, _, verdict = table.Hit(table.Find(1), start-1, 1, 0)
+	assert.Equal(t, Undecided, verdict, "late")
+	skew := int64(table.Plan().skew)
+	_, _, verdict = table.Hit(table.Find(1), start+skew+1, 1, 0)
+	assert.Equal(t, Undecided, verdict, "far ahead")
+	_, _, verdict = table.Hit(table.Find(1), start+skew, 1, 0)
+	assert.Equal(t, Admitted, verdict, "as far ahead as may be")
+}
+
+// TestHitSearchesTwoLines: a record further on is for Miss.
+func TestHitSearchesTwoLines(t *testing.T) {
+	table := newTable(t, 1, 12, nil)
+	for key := range uint64(12) {
+		require.Equal(t, Admitted, take(table, 1+key, start, 1))
+	}
+	hits := 0
+	for key := range uint64(12) {
+		_, _, verdict := table.Hit(table.Find(1+key), start, 1, 0)
+		if verdict == Admitted {
+			hits++
+		}
+	}
+	assert.Equal(t, 8, hits)
+	assert.EqualValues(t, 8, table.hits)
+	assert.EqualValues(t, 4, newTable(t, 1, 4, nil).hits, "no more than the probe window")
+}
+
+// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: likewise under a quota of a call's own.
+func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
+	undecided := func(key uint64, now int64, n uint64, q Quota, why string) {
+		state, plan, verdict := table.HitQuota(table.Find(key), now, n, q)
+		assert.Zero(t, state, why)
+		assert.Nil(t, plan, why)
+		assert.Equal(t, Undecided, verdict, why)
+	}
+	verdict := func(now int64, n uint64, q Quota) Verdict {
+		_, _, verdict := table.HitQuota(table.Find(1), now, n, q)
+		return verdict
+	}
+	undecided(1, start, 1, quota, "no record")
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	skew := int64(table.Plan().skew)
+	undecided(1, start, 10, quota, "more than the limit")
+	undecided(1, start, 1, Blocked(), "blocked")
+	undecided(1, start, 1, Unlimited(), "unlimited")
+	undecided(1, start, 1, planOf(t, perSecond(t, 2, 5)).NewQuota(atomicbucket.Quota{Token: 5e8, Tokens: 9}), "of another table")
+	undecided(1, start-1, 1, quota, "late")
+	undecided(1, start+skew+1, 1, quota, "far ahead")
+	assert.Equal(t, Refused, verdict(start, 9, quota))
+	assert.Equal(t, Admitted, verdict(start, 8, quota))
+	assert.Equal(t, Admitted, verdict(start+skew, 1, quota), "as far ahead as may be")
+}
+
+// TestHitChargeSaysNothingOfWhatItDoesNotDecide: likewise a charge.
+func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
+	undecided := func(now int64, n uint64, q Quota, why string) {
+		state, plan, verdict := table.HitCharge(table.Find(1), now, n, q)
+		assert.Zero(t, state, why)
+		assert.Nil(t, plan, why)
+		assert.Equal(t, Undecided, verdict, why)
+	}
+	admitted := func(now int64, n uint64, q Quota, left uint64, why string) {
+		state, plan, verdict := table.HitCharge(table.Find(1), now, n, q)
+		assert.Equal(t, Admitted, verdict, why)
+		assert.Same(t, table.Plan(), plan, why)
+		assert.Equal(t, left, plan.bucket.Debt(state.Record(), plan.bucket.Ticks(now))/plan.Quota(0).Token, why)
+	}
+	undecided(start, 1, TierQuota(0), "no record")
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	skew := int64(table.Plan().skew)
+	undecided(start, 50, TierQuota(0), "more than a key may owe")
+	undecided(start, 90, quota, "more than a key may owe under the quota")
+	undecided(start, 1<<60, TierQuota(0), "more than fits into a word")
+	undecided(start, 1, Blocked(), "blocked")
+	undecided(start, 1, Unlimited(), "unlimited")
+	undecided(start-1, 1, TierQuota(0), "late")
+	undecided(start+skew+1, 1, TierQuota(0), "far ahead")
+	admitted(start, 49, TierQuota(0), 50, "all that a key may owe")
+	undecided(start, 1, TierQuota(0), "one more")
+	admitted(start, 40, quota, 90, "all that it may owe under the quota")
+	undecided(start, 1, quota, "one more under the quota")
+	admitted(start+skew, 50, TierQuota(0), 50, "as far ahead as may be, and all at once")
+}
+
+// TestTheBoundOfADebt: so many limits, as far as a record has room, however large the numbers are.
+func TestTheBoundOfADebt(t *testing.T) {
+	plan := planOf(t, perSecond(t, 1, 5))
+	for _, c := range []struct {
+		limit, maxDebt, want uint64
+		holds                bool
+	}{
+		{5, 10, 50, true}, {1 << 51, 1, 1 << 51, true}, {1 << 50, 2, 1 << 51, true}, {1 << 50, 3, 1 << 51, false},
+		{1 << 50, 1 << 14, 1 << 51, false}, {1 << 50, 1<<14 + 1, 1 << 51, false}, {1 << 50, 1 << 15, 1 << 51, false},
+	} {
+		plan.SetCharges(c.maxDebt, Nothing)
+		assert.Equal(t, c.want, plan.bound(quota{1, c.limit, c.limit}, charging), "%v", c)
+		assert.Equal(t, c.limit, plan.bound(quota{1, c.limit, c.limit}, draining), "%v", c)
+		assert.Equal(t, c.holds, plan.HoldsDebt(atomicbucket.Quota{Token: 1, Tokens: c.limit}), "%v", c)
+	}
+}
+
+// TestAChargeThatFitsIntoNoWord: a token of the bucket is a power of two of ticks, so that the cost is 2^64, and 2^65.
+func TestAChargeThatFitsIntoNoWord(t *testing.T) {
+	table := newTable(t, 4, 4, func(c *Config) { c.Plan = planOf(t, perSecond(t, 97, 5)) })
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	want := []uint64{48, 0} // the first takes all that the key may owe, and rounding one
+	for i, twice := range []uint64{1, 2} {
+		n := (1 << 63 / table.Plan().Quota(0).Token) * 2 * twice
+		_, _, verdict := table.HitCharge(table.Find(1), start, n, TierQuota(0))
+		assert.Equal(t, Undecided, verdict)
+		_, charged := table.Charge(table.Find(1), start, start, n, TierQuota(0), nil)
+		assert.EqualValues(t, want[i], charged)
+	}
+}
+
+// TestDebtsUnlessSet: a bucket may owe ten limits, any other record one.
+func TestDebtsUnlessSet(t *testing.T) {
+	for kind, want := range map[string]uint64{"bucket": 10, "batch": 10, "fixed": 1, "sliding": 1, "log": 1} {
+		plan, err := NewPlan(algorithmsOfFive(t)[kind], 0)
+		require.NoError(t, err)
+		assert.Equal(t, want, plan.MaxDebt(), kind)
+	}
+}
+
+// TestAChargeUnderALimitOfNothingAndOfOne: of a key that has a record.
+func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	charge := func(q Quota) (Verdict, uint64) {
+		o, charged := table.Charge(table.Find(1), start, start, 2, q, nil)
+		return o.Verdict, charged
+	}
+	for _, c := range []struct {
+		quota   Quota
+		verdict Verdict
+		charged uint64
+	}{
+		{Blocked(), TooMuch, 0}, {Unlimited(), UnlimitedQuota, 0},
+		{table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 1}), Admitted, 2},
+	} {
+		verdict, charged := charge(c.quota)
+		assert.Equal(t, c.verdict, verdict)
+		assert.Equal(t, c.charged, charged)
+	}
+}
+
+// TestWhatMoreThanTheLimitCosts: what was asked for, as far as the key may owe it, or what is left.
+func TestWhatMoreThanTheLimitCosts(t *testing.T) {
+	for refusals, want := range map[RefusalCharge]uint64{Nothing: 0, TheRest: 5, Penalty: 7} {
+		plan := planOf(t, perSecond(t, 1, 5))
+		plan.SetCharges(2, refusals)
+		table := newTable(t, 4, 4, func(c *Config) { c.Plan = plan })
+		require.Equal(t, TooMuch, take(table, 1, start, 7))
+		o, _ := table.Peek(table.Find(1), start, 0, 0)
+		assert.Equal(t, want, plan.algorithm.Tokens(plan.algorithm.Debt(o.State.Record(), plan.algorithm.Ticks(start))))
+	}
+}

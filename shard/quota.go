@@ -1,0 +1,142 @@
+package shard
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// A Quota is the limit of a call, as a value: that of a tier, which is looked up in the plan, or numbers of its own,
+// which are in units of one plan's algorithm. The zero Quota is that of tier 0.
+//
+// Numbers mean something to the plan that they were made for, and to those after it whose units are the same
+// ([Plan.unit]). To any other plan they grant nothing.
+type Quota struct {
+	token uint64 // the cost of a token; 0: see rest; or one of the two below
+	rest  uint64 // unit<<32 | tokens-1; or the tier
+}
+
+const (
+	unlimited = math.MaxUint64     // the token of a quota that admits everything
+	blocked   = math.MaxUint64 - 1 // and of one that admits nothing
+	unitShift = 32
+)
+
+// units counts the units that were given out.
+var units atomic.Uint32
+
+// TierQuota returns the quota of a tier.
+func TierQuota(tier uint8) Quota { return Quota{rest: uint64(tier)} }
+
+// Unlimited returns the quota that admits everything and touches no record.
+func Unlimited() Quota { return Quota{token: unlimited} }
+
+// Blocked returns the quota that admits nothing and touches no record.
+func Blocked() Quota { return Quota{token: blocked} }
+
+// IsUnlimited reports whether it is that of Unlimited. (A tier may be unlimited, too.)
+func (q Quota) IsUnlimited() bool { return q.token == unlimited }
+
+// IsTier reports whether it is the quota of a tier.
+func (q Quota) IsTier() bool { return q.token == 0 }
+
+// Tier returns which tier it is the quota of.
+func (q Quota) Tier() uint8 { return uint8(q.rest) }
+
+// Quota returns a quota of numbers that the plan's algorithm has checked: 1 to 2^32 tokens.
+func (p *Plan) NewQuota(q atomicbucket.Quota) Quota {
+	return Quota{q.Token, uint64(p.unit)<<unitShift | (q.Tokens - 1)}
+}
+
+// granted returns what a quota grants under the plan: nothing, if its numbers are of another unit.
+func (p *Plan) granted(q Quota) quota {
+	switch {
+	case q.token == 0:
+		return p.quotas[q.rest%MaxTiers]
+	case q.token == unlimited:
+		return unlimitedQuota
+	case q.rest>>unitShift == uint64(p.unit): // R13
+		tokens := q.rest&math.MaxUint32 + 1
+		return quota{q.token, tokens, q.token * tokens}
+	}
+	return blockedQuota
+}
+
+// A quota that admits nothing is one of no tokens. One that admits everything has none either, so that Hit leaves it
+// to insert, and is told by its limit.
+var (
+	blockedQuota   = quota{Token: 1}
+	unlimitedQuota = quota{Token: 1, limit: math.MaxUint64}
+)
+
+// unlimited reports whether everything is admitted.
+func (q *quota) unlimited() bool { return q.limit == math.MaxUint64 }
+
+// Granted returns what a quota grants under the plan: of no tokens if that is nothing, or everything.
+func (p *Plan) Granted(q Quota) atomicbucket.Quota {
+	g := p.granted(q)
+	return atomicbucket.Quota{Token: g.Token, Tokens: g.Tokens}
+}
+
+// SetTier makes what a tier grants that of a quota without numbers. The plan must not be in use.
+func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }
+
+// Bucket returns the algorithm of a plan of token buckets; it is not ok for another one.
+func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
+
+// HitQuota is [Table.Hit] for a quota that has numbers of its own.
+func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
+	tokens := q.rest&math.MaxUint32 + 1
+	if n > tokens || q.token >= blocked {
+		return 0, nil, Undecided
+	}
+	demand := atomicbucket.Demand{Cost: n * q.token, Limit: q.token * tokens, Token: q.token}
+	sl := p.home
+	for left := t.hits; left > 0; { // as in Hit
+		s := sl.state.Load()
+		if sl.key.Load() != p.fingerprint { // R1
+			if s == 0 {
+				break // R5
+			}
+			sl, left = sl.next(), left-1
+			continue
+		}
+		plan := t.plan.Load() // R9
+		if s.Tag() != plan.live {
+			if s.IsLive() {
+				break
+			}
+			sl, left = sl.next(), left-1
+			continue
+		}
+		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.skew { // R13, R7
+			break
+		}
+		tick := plan.bucket.Ticks(now)
+		payload, ok := plan.bucket.Take(s.Record(), tick, demand)
+		if !ok {
+			if sl.state.Load() == s { // R2
+				return s, plan, plan.refusal(payload - tick - demand.Limit)
+			}
+		} else if s, ok = sl.state.Move(s, payload); ok {
+			return s, plan, Admitted
+		}
+	}
+	return 0, nil, Undecided
+}
+
+// StatusOf is [Plan.Status] for any quota.
+func (p *Plan) StatusOf(s atomicbucket.State, nanos int64, n uint64, q Quota) atomicbucket.Status {
+	g := p.granted(q)
+	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
+}
+
+// looksAtNothing reports whether a quota admits nothing, or everything, so that no record matters to it.
+func (p *Plan) looksAtNothing(q Quota) bool { return p.granted(q).Tokens == 0 }
+
+// IsUnlimited reports whether a quota admits everything under the plan.
+func (p *Plan) IsUnlimited(q Quota) bool {
+	g := p.granted(q)
+	return g.unlimited()
+}
