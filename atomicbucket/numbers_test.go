@@ -243,7 +243,7 @@ func TestOverdrawnWithinTheLimitIsNothing(t *testing.T) {
 // TestTheVersionGoesUpByOne: with a claim and with a conversion.
 func TestTheVersionGoesUpByOne(t *testing.T) {
 	var w Word
-	claimed, _ := w.Claim(0)
+	claimed, _ := w.Claim(0, 0)
 	live, _ := w.Commit(w.Publish(claimed), Live, 7)
 	converted, ok := w.Convert(live, Second, 9)
 	require.True(t, ok)

@@ -199,7 +199,7 @@ func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r reque
 	}
 	t.lead(r.now, r.clock)
 	if after, ok := sl.state.Move(record.State, payload); ok {
-		plan.forget(&t.shards[0].counters, record.State, r.now)
+		plan.forget(t.shards[0].counters, record.State, r.now)
 		return after, Admitted
 	}
 	return 0, Undecided

@@ -56,14 +56,15 @@ func (t *Table) insert(p Place, r request) Outcome {
 	if room.rank < idleAtWatermark {
 		t.raise(r.clock) // R7: forget nothing that is not idle at the watermark
 	}
-	claimed, ok := room.slot.state.Claim(room.state)
+	if room.state == 0 {
+		t.claimsFirst(room.slot) // before it is claimed: R12
+	}
+	claimed, ok := room.slot.state.Claim(room.state, t.claimant)
 	if !ok {
 		return undecided
 	}
-	if room.state == 0 {
-		t.claimedFirst(room.slot) // before it is published: R12
-	} else if room.state.IsLive() {
-		t.plan.Load().forget(&t.shard(p).counters, room.state, t.Watermark())
+	if room.state.IsLive() {
+		t.plan.Load().forget(t.shard(p).counters, room.state, t.Watermark())
 	}
 	return t.publish(p, room.slot, claimed, r)
 }

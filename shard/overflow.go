@@ -29,14 +29,14 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 	debt := t.debt(sl, victim, plan, r.clock)
 	claimed := atomicbucket.State(0)
 	if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's
-		claimed, ok = sl.state.Claim(victim)
+		claimed, ok = sl.state.Claim(victim, t.claimant)
 		return ok
 	}) {
 		return undecided
 	}
 	t.shard(p).evictions.Add(1)
 	t.shard(p).forgiven.Add(plan.algorithm.Tokens(debt))
-	plan.forget(&t.shard(p).counters, victim, r.clock)
+	plan.forget(t.shard(p).counters, victim, r.clock)
 	return t.publish(p, sl, claimed, r)
 }
 

@@ -122,8 +122,8 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 func TestAProbeWindowFullOfInserts(t *testing.T) {
 	for _, overflow := range []Overflow{Refuse, Evict} {
 		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
-		claimed, _ := table.Find(1).at(0).state.Claim(0)
-		_, _ = table.Find(1).at(1).state.Claim(0)
+		claimed, _ := table.Find(1).at(0).state.Claim(0, 0)
+		_, _ = table.Find(1).at(1).state.Claim(0, 0)
 		table.Find(1).at(0).key.Store(5)
 		table.Find(1).at(0).state.Publish(claimed)
 		o := table.Take(table.Find(9), start, 1, 0)

@@ -221,7 +221,7 @@ func (t *Table) hit(p Place, r request) Outcome {
 			}
 			t.lead(r.now, r.clock)
 			if after, ok := sl.state.Move(record.State, payload); ok {
-				plan.forget(&t.shard(p).counters, record.State, r.now)
+				plan.forget(t.shard(p).counters, record.State, r.now)
 				return Outcome{after, plan, r.now, Admitted}
 			}
 		}

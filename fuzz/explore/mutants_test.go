@@ -54,14 +54,14 @@ var mutants = []mutant{
 		{takeGo, "if sl.state.Load() == record.State && !room { // R2", "if !room {"},
 	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
-		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
+		{wordGo, "NewState(Claimed, from.Version()+1, claimant)", "NewState(Claimed, from.Version(), claimant)"},
 	}},
 	{"R3", "the key is written after TENT", "a key comes back", "I2", []edit{
 		{insertGo, "sl.key.Store(p.fingerprint)            // under CLAIM: R3\n", ""},
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, r)\n"},
 	}},
 	{"R3", "the key is written before the claim", "two keys, one slot, evict", "I2", []edit{
-		{insertGo, "claimed, ok := room.slot.state.Claim(room.state)", "room.slot.key.Store(p.fingerprint)\n\tclaimed, ok := room.slot.state.Claim(room.state)"},
+		{insertGo, "claimed, ok := room.slot.state.Claim(room.state, t.claimant)", "room.slot.key.Store(p.fingerprint)\n\tclaimed, ok := room.slot.state.Claim(room.state, t.claimant)"},
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
@@ -138,16 +138,16 @@ var mutants = []mutant{
 		{refundGo, "min(n, plan.most/quota.Token)", "min(n, quota.Tokens)"},
 	}},
 	{"R16", "what a take drops is not counted", "in flight: one leaves that is forgotten", "I7", []edit{
-		{takeGo, "plan.forget(&t.shard(p).counters, record.State, r.now)\n", "\n"},
+		{takeGo, "plan.forget(t.shard(p).counters, record.State, r.now)\n", "\n"},
 	}},
 	{"R16", "what a sweep drops is not counted", "in flight: one leaves that is forgotten, beside a sweep", "I7", []edit{
-		{sweepGo, "plan.forget(&t.shards[0].counters, s, t.Watermark())\n", "\n"},
+		{sweepGo, "plan.forget(t.shards[0].counters, s, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a claim drops is not counted", "in flight: forgotten for another key", "I7", []edit{
-		{insertGo, "t.plan.Load().forget(&t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
+		{insertGo, "t.plan.Load().forget(t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a take drops is counted before it is made", "in flight: a late one enters", "I7", []edit{
-		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(&t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(&t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
+		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
 		{insertGo, "t.raise(r.clock) // R7", "// R7"},
@@ -374,10 +374,10 @@ var mutants = []mutant{
 		{boundGo, "if v&owned != 0 {", "if false {"},
 	}},
 	{"R11", "two sweeps that begin at once both lower", "probe bound: a sweep beside two sweeps", "R11", []edit{
-		{boundGo, "return r.lowering.CompareAndSwap(v, next)", "r.lowering.Store(next)\n\treturn true"},
+		{boundGo, "return t.lowering.CompareAndSwap(v, next)", "t.lowering.Store(next)\n\treturn true"},
 	}},
 	{"R11", "another sweep may lower before the probe bounds are cleared", "probe bound: a sweep beside two sweeps", "R11", []edit{
-		{boundGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tr.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
+		{boundGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tt.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
 	}},
 	{"R11", "probe bounds are cleared without a peek at them", "probe bound: a sweep beside an insert", "R11", []edit{
 		{boundGo, "if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {", "if r.words[i].Store(old &^ before); true {"},
@@ -393,10 +393,10 @@ var mutants = []mutant{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
 	}},
 	{"R12", "a page is marked after its first record is published", "pages: a sweep beside an insert", "R11", []edit{
-		{insertGo, "\t\tt.claimedFirst(room.slot) // before it is published: R12\n", "\t\tdefer t.claimedFirst(room.slot)\n"},
+		{insertGo, "\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n", "\t\tdefer t.claimsFirst(room.slot)\n"},
 	}},
 	{"R12", "a page is marked after its first record is published, beside a change of plan", "pages: an insert beside a change of plan", "R9", []edit{
-		{insertGo, "\t\tt.claimedFirst(room.slot) // before it is published: R12\n", "\t\tdefer t.claimedFirst(room.slot)\n"},
+		{insertGo, "\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n", "\t\tdefer t.claimsFirst(room.slot)\n"},
 	}},
 	{"R12", "a page is not marked", "pages: a take after a leap of a circle", "I9", []edit{
 		{insertGo, "if room.state == 0 {", "if false {"},
@@ -414,8 +414,8 @@ var mutants = []mutant{
 		{receiptGo, "t.Ends(p).begun() != r.ends", "false"},
 	}},
 	{"R15", "an eviction is not counted as an end", "receipt: an eviction", "I2", []edit{
-		{evictGo, "if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim)\n\t\treturn ok\n\t}) {",
-			"if claimed, ok = sl.state.Claim(victim); !ok {"},
+		{evictGo, "if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim, t.claimant)\n\t\treturn ok\n\t}) {",
+			"if claimed, ok = sl.state.Claim(victim, t.claimant); !ok {"},
 	}},
 	{"R15", "an end is counted after it was made", "receipt: a reset, then another takes", "I2", []edit{
 		{receiptGo, "\tn.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first\n\tdone := transition()\n",

@@ -1,0 +1,139 @@
+package shard
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/weir-go/weir/internal/word"
+)
+
+// Shared is the memory of a table that several processes have mapped, and who this one is among them.
+type Shared struct {
+	Memory []byte // of [Config.SharedBytes] bytes, from the beginning of a page on
+	Begin  bool   // the memory is all zeros, and the table begins at Config.Start
+	Owner  Owner
+}
+
+// An Owner is who claims slots of a shared table, and knows which other owners are dead (R17).
+type Owner interface {
+	// Claimant returns the number of this owner, 1 to 2^54-1. No other owner ever has it.
+	Claimant() uint64
+	// Dead reports whether no goroutine of the owner with a number runs any more, or ever will. What no owner ever
+	// was is dead.
+	Dead(claimant uint64) bool
+}
+
+const (
+	partBytes   = 4096 // each part of a shared table begins at a multiple of it
+	maxClaimant = 1<<54 - 1
+)
+
+// stretches are where the parts of a shared table begin in its memory, and where the last one ends.
+type stretches struct{ common, counters, bounds, neighbourhoods, marks, slots, end uint64 }
+
+// stretches returns how the parts of a shared table lie: each from a page on.
+func (l layout) stretches() (s stretches) {
+	at := uint64(0)
+	for _, part := range []struct {
+		begin *uint64
+		bytes uint64
+	}{
+		{&s.common, uint64(unsafe.Sizeof(common{}))},
+		{&s.counters, l.shards * uint64(unsafe.Sizeof(counters{}))},
+		{&s.bounds, l.boundWords() * uint64(unsafe.Sizeof(word.Word{}))},
+		{&s.neighbourhoods, l.neighbourhoods() * uint64(unsafe.Sizeof(neighbourhood{}))},
+		{&s.marks, markWords(l.slots()) * uint64(unsafe.Sizeof(word.Word{}))},
+		{&s.slots, (l.slots() + spareSlots) * slotBytes},
+	} {
+		*part.begin = at
+		at += ceilDiv(part.bytes, partBytes) * partBytes
+	}
+	s.end = at
+	return s
+}
+
+// SharedBytes returns how much memory a shared table of the configuration takes, and the error that [Map] would return
+// for its numbers.
+func (cfg Config) SharedBytes() (uint64, error) {
+	l, err := cfg.sharedLayout()
+	return l.stretches().end, err
+}
+
+// sharedLayout is layout for a table that may be shared. What a ring says is followed without being checked, so a table
+// of logs may not.
+func (cfg Config) sharedLayout() (layout, error) {
+	l, err := cfg.layout()
+	if err == nil && l.ringSize > 0 {
+		err = fmt.Errorf("shard: a table of logs cannot be shared")
+	}
+	return l, err
+}
+
+// Map returns a table in memory that is shared with other processes, all of which have the same configuration: its plan
+// by value. The plan of a shared table is not replaced. The memory must stay mapped as long as the table is in use; the
+// table keeps the owner alive, and nothing else.
+func Map(cfg Config, s Shared) (*Table, error) {
+	l, err := cfg.sharedLayout()
+	if err != nil {
+		return nil, err
+	}
+	at := l.stretches()
+	first := unsafe.Pointer(unsafe.SliceData(s.Memory))
+	if uint64(len(s.Memory)) != at.end || uintptr(first)%lineBytes != 0 {
+		return nil, fmt.Errorf("shard: %d bytes from %p on for a shared table: want %d from the beginning of a line on", len(s.Memory), first, at.end)
+	}
+	claimant := s.Owner.Claimant()
+	if claimant < 1 || claimant > maxClaimant {
+		return nil, fmt.Errorf("shard: claimant %d: want 1 to %d", claimant, uint64(maxClaimant))
+	}
+	t := cfg.table(l, parts{
+		memory: &memory{
+			slots:  stretch[slot](first, at.slots, l.slots()),
+			mapped: at.end,
+			pages:  pages{marks: stretch[word.Word](first, at.marks, markWords(l.slots()))},
+		},
+		common:         &stretch[common](first, at.common, 1)[0],
+		counters:       stretch[counters](first, at.counters, l.shards),
+		bounds:         stretch[word.Word](first, at.bounds, l.boundWords()),
+		neighbourhoods: stretch[neighbourhood](first, at.neighbourhoods, l.neighbourhoods()),
+	})
+	t.owner, t.claimant = s.Owner, claimant
+	if s.Begin {
+		t.begin(cfg.Start)
+	}
+	if cfg.Prefault {
+		touchRead(t.memory.slots)
+	}
+	return t, nil
+}
+
+// stretch returns n values that lie in memory from an offset on.
+func stretch[T any](first unsafe.Pointer, at, n uint64) []T {
+	return unsafe.Slice((*T)(unsafe.Add(first, at)), n)
+}
+
+// touchRead makes the system provide every page that others may be writing.
+func touchRead(slots []slot) {
+	for i := 0; i < len(slots); i += pageSlots {
+		slots[i].key.Load()
+	}
+}
+
+// deserted reports whether what a process of this number has begun is left to the others: R17, R18.
+func (t *Table) deserted(claimant uint64) bool {
+	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
+}
+
+// Settle forgets what calls of the dead were at that no sweep can know of: the ends of tenures that they had under way
+// (R19). No other process may use the table meanwhile, nor this one.
+func (t *Table) Settle() {
+	for i := range t.neighbourhoods {
+		n := &t.neighbourhoods[i]
+		if ends := n.ends.Load(); ends&endsUnderway != 0 {
+			n.ends.Store(ends &^ endsUnderway)
+		}
+	}
+}
+
+// IsShared reports whether other processes may have mapped the table.
+func (t *Table) IsShared() bool { return t.owner != nil }
