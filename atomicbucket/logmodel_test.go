@@ -54,7 +54,7 @@ func TestALogAgainstAList(t *testing.T) {
 			m := &listed{length: l.length}
 			ring := make(Ring, c.most)
 			var at Word
-			claimed, _ := at.Claim(State(seed % 2 * uint64(NewState(Free, 126, 0))), 0)
+			claimed, _ := at.Claim(State(seed%2*uint64(NewState(Free, 126, 0))), 0)
 			ring.Clear(claimed)
 			payload, ok := l.Take(Record{NewState(Live, 0, l.Full(l.Ticks(nanos))), nil}, l.Ticks(nanos), l.Quota().Demand(1))
 			require.True(t, ok)

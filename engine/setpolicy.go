@@ -15,6 +15,8 @@ import "fmt"
 // there, which is none of a key that was idle by the shorter one and has been forgotten. In a limiter of
 // [TokenBuckets] the debts stay what they are, as time.
 //
+// The policy of a limiter with [Shared] cannot be changed.
+//
 // To [Unlimited] and [Blocked] every limiter can change, and back to its own kind.
 //
 // Requests that are under way are decided by the old numbers or the new ones; when
@@ -22,6 +24,9 @@ import "fmt"
 // nothing has changed.
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.requireMade()
+	if l.table.IsShared() {
+		return fmt.Errorf("engine: SetPolicy(%v): the policy of a limiter with Shared stays what it is", policy)
+	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	after, err := l.policies.Load().changed(append([]Policy{policy}, tiers...))

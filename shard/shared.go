@@ -10,7 +10,6 @@ import (
 // Shared is the memory of a table that several processes have mapped, and who this one is among them.
 type Shared struct {
 	Memory []byte // of [Config.SharedBytes] bytes, from the beginning of a page on
-	Begin  bool   // the memory is all zeros, and the table begins at Config.Start
 	Owner  Owner
 }
 
@@ -69,19 +68,51 @@ func (cfg Config) sharedLayout() (layout, error) {
 	return l, err
 }
 
+// Begin makes memory that is all zeros, of [Config.SharedBytes] bytes, a table that begins at cfg.Start.
+func (cfg Config) Begin(memory []byte) error {
+	l, first, err := cfg.sharedMemory(memory)
+	if err == nil {
+		(&Table{common: l.commonOf(first)}).begin(cfg.Start)
+	}
+	return err
+}
+
+// Mark returns the watermark of the table in memory.
+func (cfg Config) Mark(memory []byte) (int64, error) {
+	l, first, err := cfg.sharedMemory(memory)
+	if err != nil {
+		return 0, err
+	}
+	return int64(l.commonOf(first).watermark.Load()), nil
+}
+
+// commonOf returns the words of a shared table that are neither a slot's nor a home's.
+func (l layout) commonOf(first unsafe.Pointer) *common {
+	return &stretch[common](first, l.stretches().common, 1)[0]
+}
+
+// sharedMemory returns how a table lies in memory, and where that begins.
+func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
+	l, err := cfg.sharedLayout()
+	if err != nil {
+		return layout{}, nil, err
+	}
+	first, want := unsafe.Pointer(unsafe.SliceData(memory)), l.stretches().end
+	if uint64(len(memory)) != want || uintptr(first)%lineBytes != 0 {
+		return layout{}, nil, fmt.Errorf("shard: %d bytes from %p on for a shared table: want %d from the beginning of a line on", len(memory), first, want)
+	}
+	return l, first, nil
+}
+
 // Map returns a table in memory that is shared with other processes, all of which have the same configuration: its plan
-// by value. The plan of a shared table is not replaced. The memory must stay mapped as long as the table is in use; the
+// by value, and by all of which the table was begun ([Config.Begin]). The plan of a shared table is not replaced. The memory must stay mapped as long as the table is in use; the
 // table keeps the owner alive, and nothing else.
 func Map(cfg Config, s Shared) (*Table, error) {
-	l, err := cfg.sharedLayout()
+	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
 		return nil, err
 	}
 	at := l.stretches()
-	first := unsafe.Pointer(unsafe.SliceData(s.Memory))
-	if uint64(len(s.Memory)) != at.end || uintptr(first)%lineBytes != 0 {
-		return nil, fmt.Errorf("shard: %d bytes from %p on for a shared table: want %d from the beginning of a line on", len(s.Memory), first, at.end)
-	}
 	claimant := s.Owner.Claimant()
 	if claimant < 1 || claimant > maxClaimant {
 		return nil, fmt.Errorf("shard: claimant %d: want 1 to %d", claimant, uint64(maxClaimant))
@@ -92,15 +123,12 @@ func Map(cfg Config, s Shared) (*Table, error) {
 			mapped: at.end,
 			pages:  pages{marks: stretch[word.Word](first, at.marks, markWords(l.slots()))},
 		},
-		common:         &stretch[common](first, at.common, 1)[0],
+		common:         l.commonOf(first),
 		counters:       stretch[counters](first, at.counters, l.shards),
 		bounds:         stretch[word.Word](first, at.bounds, l.boundWords()),
-		neighbourhoods: stretch[neighbourhood](first, at.neighbourhoods, l.neighbourhoods()),
+		neighbourhoods: l.neighbourhoodsOf(first),
 	})
 	t.owner, t.claimant = s.Owner, claimant
-	if s.Begin {
-		t.begin(cfg.Start)
-	}
 	if cfg.Prefault {
 		touchRead(t.memory.slots)
 	}
@@ -125,14 +153,24 @@ func (t *Table) deserted(claimant uint64) bool {
 }
 
 // Settle forgets what calls of the dead were at that no sweep can know of: the ends of tenures that they had under way
-// (R19). No other process may use the table meanwhile, nor this one.
-func (t *Table) Settle() {
-	for i := range t.neighbourhoods {
-		n := &t.neighbourhoods[i]
-		if ends := n.ends.Load(); ends&endsUnderway != 0 {
-			n.ends.Store(ends &^ endsUnderway)
+// (R19). No process may use the table meanwhile.
+func (cfg Config) Settle(memory []byte) error {
+	l, first, err := cfg.sharedMemory(memory)
+	if err != nil {
+		return err
+	}
+	near := l.neighbourhoodsOf(first)
+	for i := range near {
+		if ends := near[i].ends.Load(); ends&endsUnderway != 0 {
+			near[i].ends.Store(ends &^ endsUnderway)
 		}
 	}
+	return nil
+}
+
+// neighbourhoodsOf returns those of a shared table.
+func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
+	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
 }
 
 // IsShared reports whether other processes may have mapped the table.
