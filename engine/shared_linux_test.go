@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -26,7 +25,9 @@ import (
 const (
 	sharedKeys  = 64 // that the processes of a test share
 	sharedBurst = 500
-	tallyWords  = sharedKeys + 2 // what each key was admitted, how many decisions were made, and a word to stop at
+	decisions   = sharedKeys     // behind what each key was admitted: how many decisions were made
+	stopped     = sharedKeys + 1 // and whether all shall stop
+	tallyWords  = sharedKeys + 2
 )
 
 // frozen is a clock that all processes of a test agree on, and at which it never gets later.
@@ -52,7 +53,7 @@ func tally(t *testing.T, path string) *[tallyWords]atomic.Uint64 {
 }
 
 // TestSharedWorker is the work of one process of the tests below: it takes from all keys, makes and forgets records of
-// other keys, and sweeps, until it is told to stop or has found every key drained often enough.
+// other keys, and sweeps, until it is told to stop.
 func TestSharedWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -66,18 +67,15 @@ func TestSharedWorker(t *testing.T) {
 	var working sync.WaitGroup
 	for range 2 {
 		working.Go(func() {
-			for refused := 0; refused < 20*sharedKeys && counts[sharedKeys+1].Load() == 0; {
+			for counts[stopped].Load() == 0 {
 				i := rand.IntN(sharedKeys)
 				if l.Allow("key " + strconv.Itoa(i)) {
 					counts[i].Add(1)
-					refused = 0
-				} else {
-					refused++
 				}
 				other := "other " + strconv.Itoa(rand.IntN(100))
 				l.Allow(other)
 				l.Reset(other)
-				counts[sharedKeys].Add(1)
+				counts[decisions].Add(1)
 			}
 		})
 	}
@@ -111,15 +109,13 @@ func TestSharedProcesses(t *testing.T) {
 			for i := range workers {
 				workers[i] = worker(t, path)
 			}
-			for _, w := range workers {
-				require.NoError(t, w.Wait())
-			}
-			for i := range sharedKeys {
-				assert.EqualValues(t, sharedBurst, counts[i].Load(), "key %d", i)
-			}
 			l, err := sharedLimiter(path)
 			require.NoError(t, err)
 			defer l.Close()
+			stopWhenDrained(t, l, counts, workers)
+			for i := range sharedKeys {
+				assert.EqualValues(t, sharedBurst, counts[i].Load(), "key %d", i)
+			}
 			for i := range sharedKeys {
 				assert.False(t, l.Allow("key "+strconv.Itoa(i)), "a process that comes later finds the bucket as it was")
 			}
@@ -144,24 +140,19 @@ func TestSharedProcessesKilled(t *testing.T) {
 	require.NoError(t, err)
 	defer survivor.Close()
 	for i := range kills {
-		for until := counts[sharedKeys].Load() + rand.Uint64N(1000); counts[sharedKeys].Load() < until; {
-			if exited(t, workers[0]) && exited(t, workers[1]) {
-				break // every key is drained: they have nothing left to do
-			}
+		for until := counts[decisions].Load() + rand.Uint64N(1000); counts[decisions].Load() < until; {
 			runtime.Gosched()
 		}
 		w := i % len(workers)
 		require.NoError(t, workers[w].Process.Signal(syscall.SIGKILL))
-		_ = workers[w].Wait() // killed, or done before
+		assert.ErrorContains(t, workers[w].Wait(), "killed")
 		survivor.Sweep()
 		if o := survivor.table.Occupancy(); o.Claimed+o.Tentative > 4 {
 			assert.Fail(t, "more slots are taken than the processes that live have calls", "%+v after kill %d", o, i)
 		}
 		workers[w] = worker(t, path)
 	}
-	for _, w := range workers {
-		require.NoError(t, w.Wait(), "the last ones drain every key")
-	}
+	stopWhenDrained(t, survivor, counts, workers)
 	for i := range sharedKeys {
 		got := counts[i].Load()
 		assert.LessOrEqual(t, got, uint64(sharedBurst), "key %d", i)
@@ -172,15 +163,17 @@ func TestSharedProcessesKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// exited reports whether a process has ended, and leaves it to Wait.
-func exited(t *testing.T, c *exec.Cmd) bool {
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, c.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	if errors.Is(err, unix.EINTR) {
-		return false
+// stopWhenDrained waits until every key is drained, and then until all processes have ended.
+func stopWhenDrained(t *testing.T, l *Limiter, counts *[tallyWords]atomic.Uint64, workers []*exec.Cmd) {
+	for i := range sharedKeys {
+		for l.Peek("key "+strconv.Itoa(i), 1).Remaining > 0 {
+			runtime.Gosched()
+		}
 	}
-	require.NoError(t, err)
-	return info.Signo != 0
+	counts[stopped].Store(1)
+	for _, w := range workers {
+		require.NoError(t, w.Wait())
+	}
 }
 
 // TestSharedAcrossRestarts: a limiter that is made again finds the buckets as they were, whatever the kind of key.

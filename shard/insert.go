@@ -36,6 +36,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 		}
 		if sl.key.Load() == p.fingerprint && s.Tag() >= atomicbucket.Tentative {
 			if s.IsLive() {
+				t.findable(p, sl, s)
 				return undecided
 			}
 			return t.settle(p, sl, s, r)
@@ -107,6 +108,7 @@ search:
 			continue
 		}
 		if s.IsLive() || lower {
+			t.findable(p, other, s)
 			mine.state.Abort(tentative) // R6: the live one stays, else the lower one
 			return undecided
 		}

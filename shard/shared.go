@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/word"
 )
 
@@ -171,6 +172,23 @@ func (cfg Config) Settle(memory []byte) error {
 // neighbourhoodsOf returns those of a shared table.
 func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
 	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
+}
+
+// findable makes a live record of the key at p one that a search for it finds, if it is not because somebody has written
+// words of a shared table that no call writes; or frees it (R20). Else the call that has met it would look for it for
+// ever.
+func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {
+	if t.owner == nil || !s.IsLive() {
+		return
+	}
+	at := p.index(sl)
+	for i := range at {
+		if p.at(i).state.Load() == 0 {
+			sl.state.Free(s)
+			return
+		}
+	}
+	t.cover(p, at)
 }
 
 // IsShared reports whether other processes may have mapped the table.

@@ -401,6 +401,25 @@ var mutants = []mutant{
 	{"R12", "a page is not marked", "pages: a take after a leap of a circle", "I9", []edit{
 		{insertGo, "if room.state == 0 {", "if false {"},
 	}},
+	{"R12", "a page is marked after the claim, and the claimer dies in between", "mortal: the first taker of a page dies", "R17", []edit{
+		{insertGo, "\tif room.state == 0 {\n\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n\t}\n", ""},
+		{insertGo, "\tif room.state.IsLive() {\n", "\tif room.state == 0 {\n\t\tt.claimsFirst(room.slot)\n\t}\n\tif room.state.IsLive() {\n"},
+	}},
+	{"R17", "a sweep leaves what the dead have claimed", "mortal: a taker dies beside a taker", "R17", []edit{
+		{sweepGo, "if t.deserted(s.Payload()) { // R17", "if false {"},
+	}},
+	{"R17", "a claim does not say who claims", "mortal: a taker dies beside a taker", "R17", []edit{
+		{wordGo, "NewState(Claimed, from.Version()+1, claimant)", "NewState(Claimed, from.Version()+1, 63)"},
+	}},
+	{"R17", "a sweep frees what the living have claimed", "mortal: a taker dies, one slot", "I2", []edit{
+		{sweepGo, "if t.deserted(s.Payload()) { // R17", "if s.Payload() != t.claimant {"},
+	}},
+	{"R18", "a sweep that died is not taken over", "mortal: a sweep dies beside a sweep and a taker", "R18", []edit{
+		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if v&owned != 0 {"},
+	}},
+	{"R18", "a sweep of the living is taken over", "mortal: a sweep dies beside an insert", "R11", []edit{
+		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
+	}},
 	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
 		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},

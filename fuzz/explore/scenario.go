@@ -32,6 +32,7 @@ type scenario struct {
 	refusals    shard.RefusalCharge // what a refusal costs
 	before      []call
 	threads     [][]call
+	mortal      bool // threads are processes of a shared table, and the first may die at any step
 	large       bool // explored with -large only
 }
 

@@ -342,6 +342,18 @@ var scenarios = []scenario{
 	{name: "probe bound: two homes in a byte", probeBound: true, probeWindow: 6, slots: 8, before: []call{idle3, takes(1<<63|5, 1), takes(1<<63|6, 1), takes(1<<63|7, 1)}, threads: [][]call{{one}, {sweeps(), takes(1<<63|1, 1)}}, large: true},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 
+	// Processes of a shared table, of which the first may die at any step, and others that have attached.
+	{name: "mortal: a taker dies beside a taker", mortal: true, probeWindow: 2, threads: together(one, one)},
+	{name: "mortal: a taker dies beside a taker and a sweep", mortal: true, probeWindow: 2, threads: [][]call{{one}, {sweeps(), one}}},
+	{name: "mortal: a taker dies, one slot", mortal: true, probeWindow: 1, threads: [][]call{{one}, {takes(key2, 1), sweeps(), takes(key2, 1)}}},
+	{name: "mortal: a taker of an idle record dies", mortal: true, probeWindow: 2, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
+	{name: "mortal: an eviction dies", mortal: true, probeWindow: 1, burst: 2, before: []call{idle3}, threads: together(one, takes(other3, 1))},
+	{name: "mortal: a reset dies", mortal: true, probeWindow: 2, burst: 2, before: []call{one}, threads: together(resets(key1), one)},
+	{name: "mortal: a refund dies", mortal: true, probeWindow: 2, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {one}}},
+	{name: "mortal: a sweep dies beside a sweep and a taker", mortal: true, probeBound: true, probeWindow: 2, before: []call{idle3, one}, threads: [][]call{{sweeps()}, {sweeps(), one}}},
+	{name: "mortal: a sweep dies beside an insert", mortal: true, probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{sweeps(), sweeps()}, {one, sweeps()}}},
+	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
+
 	// Pages that are not marked at first. Of the two pages of the first table the second is not.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
 	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
