@@ -22,8 +22,8 @@ import (
 // was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
 //
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
-// at most burst + rate * (t + d) through in a time t: some microseconds, and never more than 15ms, or a process gives
-// its own counter up. After a boot the time goes on as the wall clock says, and never goes back. Processes with
+// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 15ms, and much less as a
+// rule: a process whose counter is further off gives it up. After a boot the time goes on as the wall clock says, and never goes back. Processes with
 // [ClockFunc] must all have it, and functions that tell the same time.
 //
 // Who can write the file decides, and who can read it can find keys that share a bucket: it must belong to the user of
