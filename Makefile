@@ -8,6 +8,7 @@ ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
 FUZZTIME  := 10s
 SOAKTIME  := 1h
+KILLS     := 1000
 BENCHTIME := 0.2s
 ROUNDS    := 6
 RESULTS   := $(BIN)/bench
@@ -244,6 +245,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 soak: ## stress tests for SOAKTIME, goroutines suspended between any two atomic steps
 	WEIR_STRESS=$(SOAKTIME) go test -tags stress -run Stress -count 1 -timeout 0 -v ./fuzz
+
+kills: ## kill processes of a shared table KILLS times, at any instruction
+	WEIR_TEST_KILLS=$(KILLS) go test -run TestSharedProcessesKilled -count 1 -timeout 0 -v ./engine
 
 clean: ## remove what was built
 	rm -rf $(BIN)

@@ -14,22 +14,22 @@ import (
 // they were. [New] makes the file if there is none, and attaches to it otherwise. In /dev/shm it is memory; on a disk
 // it outlives a boot.
 //
-// All processes must have the same policy, [Tiers], [MaxKeys], and the same options that say how is decided; New returns
-// an error that names the first field by which they differ. To change one, stop all processes and remove the file:
-// every bucket is full then. [Limiter.SetPolicy] returns an error, and so does New of a [SlidingLog].
+// All processes must have the same policy, [Tiers], [MaxKeys], and the same options that say how is decided; New
+// returns an error that names the first field by which they differ. To change one, stop all processes and remove the
+// file: every bucket is full then. [Limiter.SetPolicy] returns an error, and so does New of a [SlidingLog].
 //
-// A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what it
-// was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
+// A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what
+// it was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
 //
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
-// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 15ms, and much less as a
-// rule: a process whose counter is further off gives it up. After a boot the time goes on as the wall clock says, and never goes back. Processes with
-// [ClockFunc] must all have it, and functions that tell the same time.
+// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 15ms, and much less
+// as a rule: a process whose counter is further off gives it up. After a boot the time goes on as the wall clock says,
+// and never goes back. Processes with [ClockFunc] must all have it, and functions that tell the same time.
 //
 // Who can write the file decides, and who can read it can find keys that share a bucket: it must belong to the user of
-// the process, with mode 0600. No content makes a process crash, hang, or read elsewhere, but a file that is made shorter
-// while it is in use kills every process that uses it. A file of another kind, version, machine or length is refused,
-// and so is one on a network file system, as far as that can be told.
+// the process, with mode 0600. No content makes a process crash, hang, or read elsewhere, but a file that is made
+// shorter while it is in use kills every process that uses it. A file of another kind, version, machine or length is
+// refused, and so is one on a network file system, as far as that can be told.
 //
 // [Limiter.Close] stops the sweeper. The process has the file until the limiter is collected, or the process ends.
 // Shared is for Linux. docs/shared.md says more.

@@ -99,7 +99,8 @@ func worker(t *testing.T, path string) *exec.Cmd {
 	return command
 }
 
-// TestSharedProcesses: two and four processes admit of each key exactly its burst between them, while time stands still.
+// TestSharedProcesses: two and four processes admit of each key exactly its burst between them, while time stands
+// still.
 func TestSharedProcesses(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -314,7 +315,8 @@ func listenUnix(t *testing.T, path string) {
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 }
 
-// TestSharedFileOnAFullDisk: the file is allocated as a whole, so a lack of room is an error of New, and leaves nothing.
+// TestSharedFileOnAFullDisk: the file is allocated as a whole, so a lack of room is an error of New, and leaves
+// nothing.
 func TestSharedFileOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	_, err := New(TokenBucket(PerSecond(5), 10), Shared(filepath.Join(dir, "table")), MaxKeys(1<<40))

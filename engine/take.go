@@ -31,8 +31,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded is Allow for keys that are hashed otherwise: with the secret of a shared table as Allow does it, with no
-// more calls than there.
+// allowUnseeded is Allow for keys that are hashed otherwise: with the secret of a shared table as Allow does it, with
+// no more calls than there.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))

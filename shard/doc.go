@@ -201,8 +201,8 @@
 // that was published before its mark was read, which is as if they had come to the slot before: R7, R9 and R11 say what
 // then becomes of the record. A mark is for ever, as a used slot is never unused again (R5). If the mark were made
 // after the record is published, a live record could be passed: it would grow older than the circle, follow a plan of
-// long ago, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would leave a slot
-// that sweeps pass (R17).
+// long ago, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would leave a
+// slot that sweeps pass (R17).
 //
 // R13. A quota that has numbers of its own names the unit that they are in, and is compared with that of the plan that
 // the state follows (R9). A quota of another unit grants nothing. A unit is that of one table, and a new plan has it as
@@ -257,26 +257,27 @@
 // built of the same numbers in all of them and is not replaced, and what hangs on that: the pace, the calls that may
 // move the watermark, and the units of its quotas.
 //
-// R17. A claim says who claims: its payload is the number of the claimer's attachment. A sweep that meets a claim of the
-// dead frees the slot. An attachment is dead when none of its goroutines runs, or ever will; no later one has its
+// R17. A claim says who claims: its payload is the number of the claimer's attachment. A sweep that meets a claim of
+// the dead frees the slot. An attachment is dead when none of its goroutines runs, or ever will; no later one has its
 // number. So nobody is about to publish there. (What is tentative needs no owner: any call settles it, and a sweep
 // aborts it.) Were a claim of the living freed, its goroutine would publish over another's record. Were a number given
 // again, claims of the dead would look like those of the living, and the slot would be lost.
 //
-// R18. The word by which one sweep at a time lowers probe bounds says whose sweep that is. One of the dead has given up,
-// and the next goes on with its target (R11), as after any sweep that gave up. Else probe bounds would never be lowered
-// again. A complete sweep and the clearing of bounds may be begun again at any point: bounds are cleared by
+// R18. The word by which one sweep at a time lowers probe bounds says whose sweep that is. One of the dead has given
+// up, and the next goes on with its target (R11), as after any sweep that gave up. Else probe bounds would never be
+// lowered again. A complete sweep and the clearing of bounds may be begun again at any point: bounds are cleared by
 // compare-and-swap, and the word is written last.
 //
 // R19. What a dead call had counted as under way (R15) stays so, and makes receipts void that are good: less is given
 // back, never more. Who attaches while nobody else is attached takes it off.
 //
-// R20. Any word may hold anything: no call crashes, goes on for ever, or touches what is beside the table because of it.
-// A page's mark beyond the last page, and a bound for a slot that is not in the window of its key, are not followed. A
-// live record that follows no plan is freed. So is one that a search does not find because a slot before it says that
-// it was never used; and one that is beyond its probe bound is brought within it. Else the call that meets such a record
-// while it inserts would look for it for ever. What is decided by words that nobody wrote is decided by them: the records
-// of this table are wrong, and no other's. Logs are not shared, since what their rings say is followed without a check.
+// R20. Any word may hold anything: no call crashes, goes on for ever, or touches what is beside the table because of
+// it. A page's mark beyond the last page, and a bound for a slot that is not in the window of its key, are not
+// followed. A live record that follows no plan is freed. So is one that a search does not find because a slot before it
+// says that it was never used; and one that is beyond its probe bound is brought within it. Else the call that meets
+// such a record while it inserts would look for it for ever. What is decided by words that nobody wrote is decided by
+// them: the records of this table are wrong, and no other's. Logs are not shared, since what their rings say is
+// followed without a check.
 //
 // # Why it is right
 //
@@ -297,10 +298,10 @@
 // refused has a record already, since a full bucket admits every cost up to the burst.
 //
 // Lock-free (I5). No call waits for CLAIM: it is passed. Any call can settle TENT. Every other compare-and-swap that
-// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's
-// that has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped
-// for ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead, only
-// until the next sweep (R17, R18).
+// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's that
+// has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped for ever
+// inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead, only until
+// the next sweep (R17, R18).
 //
 // # Time and memory
 //

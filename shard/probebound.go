@@ -74,7 +74,8 @@ func (t *Table) extend(p Place, strides uint64) {
 	}
 }
 
-// lower begins a sweep that lowers probe bounds, if no other is under way. One whose process is dead has given up (R18).
+// lower begins a sweep that lowers probe bounds, if no other is under way. One whose process is dead has given up
+// (R18).
 func (t *Table) lower() bool {
 	v := t.lowering.Load()
 	if v&owned != 0 && !t.deserted(v>>ownerShift) {

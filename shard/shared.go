@@ -106,8 +106,8 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 }
 
 // Map returns a table in memory that is shared with other processes, all of which have the same configuration: its plan
-// by value, and by all of which the table was begun ([Config.Begin]). The plan of a shared table is not replaced. The memory must stay mapped as long as the table is in use; the
-// table keeps the owner alive, and nothing else.
+// by value, and by all of which the table was begun ([Config.Begin]). The plan of a shared table is not replaced. The
+// memory must stay mapped as long as the table is in use; the table keeps the owner alive, and nothing else.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
@@ -174,9 +174,9 @@ func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
 	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
 }
 
-// findable makes a live record of the key at p one that a search for it finds, if it is not because somebody has written
-// words of a shared table that no call writes; or frees it (R20). Else the call that has met it would look for it for
-// ever.
+// findable makes a live record of the key at p one that a search for it finds, if it is not because somebody has
+// written words of a shared table that no call writes; or frees it (R20). Else the call that has met it would look for
+// it for ever.
 func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {
 	if t.owner == nil || !s.IsLive() {
 		return

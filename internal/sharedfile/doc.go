@@ -37,8 +37,10 @@ type Field struct{ Name, Value string }
 type Spec struct {
 	Fields []Field
 	Bytes  uint64 // of the table
-	Start  int64  // when a table begins that is made now, in nanoseconds since 1970; and from when on time counts after a boot
-	Begin  func(memory []byte) error
-	Mark   func(memory []byte) (int64, error)
-	Settle func(memory []byte) error // who attaches while nobody else is attached calls it
+	// Start is when a table begins that is made now, in nanoseconds since 1970, and from when on time counts after a
+	// boot.
+	Start  int64
+	Begin  func(memory []byte) error          // makes zeros a table
+	Mark   func(memory []byte) (int64, error) // its watermark
+	Settle func(memory []byte) error          // who attaches while nobody else is attached calls it
 }
