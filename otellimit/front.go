@@ -16,8 +16,9 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// A Front counts what the limits of a middleware do, and has it reported. Make one with [RegisterHTTP] or [RegisterRPC],
-// and give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. All its methods may be called concurrently.
+// A Front counts what the limits of a middleware do, and has it reported. Make one with [RegisterHTTP] or
+// [RegisterRPC], and give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. All its methods may be called
+// concurrently.
 type Front struct {
 	embedded.Registration
 	counters   map[string]*stripe.Counters // never changed

@@ -164,7 +164,7 @@ func TestRPC(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestFrontsBeside: two fronts with the same names need attributes; one that cannot be registered leaves nothing behind.
+// TestFrontsBeside: two fronts with the same names need attributes. What cannot be registered leaves nothing behind.
 func TestFrontsBeside(t *testing.T) {
 	p, collect := provider(t)
 	limits := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}

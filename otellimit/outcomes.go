@@ -26,8 +26,8 @@ func decided(o httplimit.Outcome) instrument.Reading[counts] {
 	}
 }
 
-// outcomes are the metrics of one limit of a front. A request is one of weir.limit.requests at most; what is refunded or
-// fell back to a local limiter is counted there, too, so these two have metrics of their own.
+// outcomes are the metrics of one limit of a front. A request is one of weir.limit.requests at most. What is refunded
+// or fell back to a local limiter is counted there, too, so these two have metrics of their own.
 var outcomes = []instrument.Reading[counts]{
 	decided(httplimit.Allowed), decided(httplimit.Refused), decided(httplimit.ShadowRefused),
 	{

@@ -23,17 +23,17 @@ func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
-// Register has the table of a limiter reported under a name, by one callback, until Unregister is called: the weir.table
-// metrics of docs/opentelemetry.md. Decisions are not among them, because the engine does not count what it admits: see
-// [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
+// Register has the table of a limiter reported under a name, by one callback, until Unregister is called: the
+// weir.table metrics of docs/opentelemetry.md. Decisions are not among them, because the engine does not count what it
+// admits: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
 //
 // p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024 printable ASCII
 // characters. A name that is registered already with the provider and the same [Attributes] is an error, until that is
 // unregistered.
 //
 // It adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for any request; requests do not
-// notice it at all. The registration holds the limiter until Unregister, and reports a limiter that is closed as it was
-// last. A limiter that [engine.New] did not make panics here as in all its methods. Register may be called concurrently.
+// notice it at all. The registration holds the limiter until Unregister, and goes on to report one that is closed. A
+// zero [engine.Limiter] panics here as in all its methods. Register may be called concurrently.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }

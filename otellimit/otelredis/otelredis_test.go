@@ -28,7 +28,7 @@ func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
 	return p, func() collected.Series { return collected.From(t, reader) }
 }
 
-// open starts a store whose time stands still, and a client of it, to which it is a cluster: parts of it can fail alone.
+// open starts a store whose time stands still, and a client of it. To that it is a cluster, whose parts fail alone.
 func open(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	t.Helper()
 	server := miniredis.RunT(t)

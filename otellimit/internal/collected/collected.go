@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Series are the values of all series, by the metric and its attributes in the order of their keys: "weir.limit.requests
-// weir.limit.name=a,weir.limit.outcome=allowed".
+// Series are the values of all series, by the metric and its attributes in the order of their keys:
+// "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
 // From collects. A series that is there twice fails the test, and so does one of another scope.

@@ -41,8 +41,8 @@ type Reading[S any] struct {
 }
 
 // Register has the readings reported at each collection, all of one snapshot, by one callback. Readings of one name
-// agree in all but their attributes and functions. read is called from any goroutine, and by several collections at once
-// if the provider has several readers.
+// agree in all but their attributes and functions. read is called from any goroutine, and by several collections at
+// once if the provider has several readers.
 func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
 	release, err := s.claim(p)
 	if err != nil {
