@@ -32,8 +32,9 @@ func Attributes(attributes ...attribute.KeyValue) Option {
 // unregistered.
 //
 // It adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for any request; requests do not
-// notice it at all. The registration holds the limiter until Unregister, and goes on to report one that is closed. A
-// zero [engine.Limiter] panics here as in all its methods. Register may be called concurrently.
+// notice it at all. The registration holds the provider and the limiter until Unregister, and goes on to report a
+// limiter that is closed. A zero [engine.Limiter] panics here as in all its methods. Register may be called
+// concurrently.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }

@@ -115,8 +115,10 @@ func TestNames(t *testing.T) {
 
 	other, _ := provider(t)
 	require.NoError(t, register(other))
-	require.NoError(t, register(noop.NewMeterProvider()))
-	_, err := otellimit.RegisterRefusals(p, "a", new(otellimit.Refusals))
+	none, err := otellimit.Register(noop.NewMeterProvider(), "a", l)
+	require.NoError(t, err)
+	require.NoError(t, none.Unregister(), "all of that type are one provider")
+	_, err = otellimit.RegisterRefusals(p, "a", new(otellimit.Refusals))
 	require.NoError(t, err, "another kind")
 }
 

@@ -89,9 +89,13 @@ func TestStore(t *testing.T) {
 		require.NoError(t, err, "the share decides")
 		return client.Health().Lost == 1
 	}, patience, time.Millisecond)
-	s = collect()
+	var failed int64
+	require.Eventually(t, func() bool { // a lost part is probed now and then
+		failed, s = client.Health().Failures, collect()
+		return client.Health().Failures == failed
+	}, patience, time.Millisecond)
 	assert.Equal(t, float64(decided), s[fallbacks])
-	assert.Equal(t, float64(client.Health().Failures), s[others])
+	assert.Equal(t, float64(failed), s[others])
 	assert.Positive(t, s[others])
 	assert.Zero(t, s[timeouts])
 	assert.Equal(t, []float64{2, 1}, []float64{s[available], s[lost]})
