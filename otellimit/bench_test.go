@@ -17,26 +17,24 @@ import (
 	"github.com/weir-go/weir/otellimit"
 )
 
-// BenchmarkAllow is the same call twice: on a limiter that is not registered, and on one that is.
+// BenchmarkAllow is the same call on the same limiter: before it is registered, while it is, and after that.
 func BenchmarkAllow(b *testing.B) {
-	for _, registered := range []bool{false, true} {
-		b.Run(fmt.Sprintf("registered=%v", registered), func(b *testing.B) {
-			l, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1<<20))
-			require.NoError(b, err)
-			defer l.Close()
-			if registered {
-				p, _ := provider(b)
-				_, err := otellimit.Register(p, "a", l)
-				require.NoError(b, err)
-			}
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					l.Allow("203.0.113.7")
-				}
-			})
-		})
+	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1<<20))
+	require.NoError(b, err)
+	defer l.Close()
+	allow := func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			l.Allow("203.0.113.7")
+		}
 	}
+	b.Run("before", allow)
+	p, _ := provider(b)
+	r, err := otellimit.Register(p, "a", l)
+	require.NoError(b, err)
+	b.Run("registered", allow)
+	require.NoError(b, r.Unregister())
+	b.Run("after", allow)
 }
 
 // BenchmarkObserve is what a front adds for each limit that a request meets.
