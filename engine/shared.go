@@ -71,7 +71,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	}
 	table, err := shard.Map(layout, shard.Shared{Memory: file.Memory(), Owner: file})
 	if err != nil {
-		return fail(err)
+		return fail(errors.Join(err, file.Close()))
 	}
 	if clock.kind == clockFunc {
 		clock.function.latest.Store(max(clock.origin, table.Watermark()))

@@ -122,6 +122,62 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	assert.EqualValues(t, 3*endBegun, near.ends.Load())
 }
 
+// TestWordsThatNobodyWrote (R20): what a call meets that no call has left there, each of which would make it look for a
+// record for ever, or touch what is beside the table.
+func TestWordsThatNobodyWrote(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	cfg.Prefault = true
+	for name, c := range map[string]struct {
+		write func(tb *Table, p Place)
+		want  []Verdict // of two takes of three: a record that is there has two left
+	}{
+		"nothing":                             {func(*Table, Place) {}, []Verdict{Refused, Refused}},
+		"a record of no plan":                 {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), 7, 0) }, []Verdict{Admitted, Refused}},
+		"a record of a plan before":           {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), atomicbucket.Second, 0) }, []Verdict{Admitted, Refused}},
+		"a record behind one never used":      {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0) }, []Verdict{Admitted, Refused}},
+		"a record behind one without its key": {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0); p.at(0).key.Store(5) }, []Verdict{Admitted, Refused}},
+		"a record beyond its bound":           {func(tb *Table, p Place) { crowd(p, 7); move(p, 0, 7) }, []Verdict{Refused, Refused}},
+		"marks beyond the last page":          {func(tb *Table, p Place) { tb.memory.marks[0].Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+		"a key far from its home":             {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+			p := table.Find(7)
+			require.Equal(t, Admitted, table.Take(p, start, 3, 0).Verdict)
+			c.write(table, p)
+			got := []Verdict{table.Take(p, start, 3, 0).Verdict, table.Take(p, start, 3, 0).Verdict}
+			assert.Equal(t, c.want, got)
+			require.True(t, table.Sweep(start, nil))
+			for i := range table.words {
+				bounds := table.words[i].Load()
+				assert.LessOrEqual(t, bounds&boundMask, uint64(boundSteps), "%#x", bounds)
+				assert.Zero(t, bounds&^0xff, "of other homes: %#x", bounds)
+			}
+			assert.Equal(t, Refused, table.Take(p, start, 3, 0).Verdict)
+		})
+	}
+}
+
+// move moves what a slot of a probe window holds to another one; zero makes it one that was never used.
+func move(p Place, from, to uint64) {
+	(*atomic.Uint64)(unsafe.Pointer(&p.at(to).state)).Store(uint64(p.at(from).state.Load()))
+	p.at(to).key.Store(p.at(from).key.Load())
+	p.at(from).state.Free(p.at(from).state.Load())
+}
+
+func zero(p Place, i uint64) {
+	(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(0)
+	p.at(i).key.Store(0)
+}
+
+// crowd makes slots of a probe window but the first one records of other keys.
+func crowd(p Place, to uint64) {
+	for i := uint64(1); i <= to; i++ {
+		(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(uint64(p.at(0).state.Load()))
+		p.at(i).key.Store(100 + i)
+	}
+}
+
 // TestMapRefuses: memory of another length, an owner without a number, and a log.
 func TestMapRefuses(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)

@@ -12,13 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is attached and mapped until it is collected: nothing else tells that no goroutine is within the table.
+// A File is attached and mapped until it is collected, if it is not closed: nothing else tells that no goroutine is
+// within the table.
 type File struct {
 	fd       int
 	mapped   []byte
 	secret   Secret
 	claimant uint64
 	ahead    int64 // of the timeline, of this process's monotonic clock
+	cleanup  runtime.Cleanup
 }
 
 const (
@@ -56,12 +58,18 @@ func newFile(fd int, mapped []byte, secret Secret, s Spec) (*File, error) {
 			return nil, err
 		}
 	}
-	runtime.AddCleanup(f, func(mapped []byte) {
-		_ = unix.Munmap(mapped) // nobody is there to be told
-		_ = unix.Close(fd)      // gives the seat back
-	}, mapped)
+	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped) // nobody is there to be told
 	return f, nil
 }
+
+// Close gives the file up at once. No goroutine may use its memory any more.
+func (f *File) Close() error {
+	f.cleanup.Stop()
+	return release(f.fd, f.mapped)
+}
+
+// release unmaps the file and gives the seat back.
+func release(fd int, mapped []byte) error { return errors.Join(unix.Munmap(mapped), unix.Close(fd)) }
 
 // seats returns the seats of the file.
 func (f *File) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&f.mapped[seatsAt])) }

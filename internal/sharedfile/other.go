@@ -19,5 +19,6 @@ func Open(string, Spec) (*File, error) { return nil, errSystem }
 func (*File) Memory() []byte   { return nil }
 func (*File) Secret() Secret   { return Secret{} }
 func (*File) Now() int64       { return 0 }
+func (*File) Close() error     { return errSystem }
 func (*File) Claimant() uint64 { return 0 }
 func (*File) Dead(uint64) bool { return false }
