@@ -1,3 +1,5 @@
+//go:build !explore
+
 package shard
 
 import (
@@ -126,7 +128,7 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 // record for ever, or touch what is beside the table.
 func TestWordsThatNobodyWrote(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
-	cfg.Prefault = true
+	cfg.Prefault, cfg.ProbeWindow = true, 16
 	for name, c := range map[string]struct {
 		write func(tb *Table, p Place)
 		want  []Verdict // of two takes of three: a record that is there has two left
@@ -136,9 +138,20 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 		"a record of a plan before":           {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), atomicbucket.Second, 0) }, []Verdict{Admitted, Refused}},
 		"a record behind one never used":      {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0) }, []Verdict{Admitted, Refused}},
 		"a record behind one without its key": {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0); p.at(0).key.Store(5) }, []Verdict{Admitted, Refused}},
-		"a record beyond its bound":           {func(tb *Table, p Place) { crowd(p, 7); move(p, 0, 7) }, []Verdict{Refused, Refused}},
-		"marks beyond the last page":          {func(tb *Table, p Place) { tb.memory.marks[0].Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
-		"a key far from its home":             {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+		"a record behind one never used that has a key": {func(tb *Table, p Place) {
+			crowd(p, 8)
+			move(p, 0, 10)
+			p.at(9).key.Store(5)
+			tb.cover(p, 10)
+		}, []Verdict{Admitted, Refused}},
+		"a record beyond its bound": {func(tb *Table, p Place) {
+			crowd(p, 15)
+			move(p, 0, 12)
+			move(p, 1, 0)
+			crowd(p, 1)
+		}, []Verdict{Refused, Refused}},
+		"marks beyond the last page": {func(tb *Table, p Place) { tb.memory.marks[0].Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+		"a key far from its home":    {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
