@@ -1,0 +1,17 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/examples/internal/exampletest"
+)
+
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
+
+// TestClients: a client has its five requests, whatever it writes into X-Forwarded-For.
+func TestClients(t *testing.T) {
+	exampletest.Request{
+		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "requests", Status: 200,
+	}.Clients(t)
+}
