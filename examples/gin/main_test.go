@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
@@ -14,4 +16,17 @@ func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "tokens", Status: 200,
 	}.Clients(t)
+}
+
+// TestCosts: a search takes three tokens of five, and what is not enough for another is left for a note.
+func TestCosts(t *testing.T) {
+	url := exampletest.Start(t)
+	answer := exampletest.Do(t, "GET", url+"/search", "")
+	assert.Equal(t, 200, answer.Status)
+	assert.Equal(t, `"tokens";r=2;t=18`, answer.Header.Get("RateLimit"))
+	answer = exampletest.Do(t, "GET", url+"/search", "")
+	assert.Equal(t, 429, answer.Status)
+	assert.NotContains(t, answer.Body, "a note", "the handler was not called")
+	assert.Equal(t, 200, exampletest.Do(t, "GET", url+"/notes", "").Status)
+	assert.NotEqual(t, 200, exampletest.Do(t, "GET", url+"//search", "").Status, "another spelling of the path is no way round")
 }

@@ -31,16 +31,22 @@ func Main(m *testing.M, main func()) {
 // "http://127.0.0.1:1234".
 func Start(t *testing.T, args ...string) string {
 	t.Helper()
+	return Says(t, `listening on (\S+)`, args...)
+}
+
+// Says starts the example likewise, and returns what the first group of a pattern finds in a line of its log.
+func Says(t *testing.T, pattern string, args ...string) string {
+	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(program, append([]string{"-listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(os.Environ(), variable+"=1")
-	return Listening(t, cmd, `listening on (\S+)`)
+	return Run(t, cmd, pattern)
 }
 
-// Listening starts a program until the test ends, and returns what the first group of a pattern finds in a line of its
+// Run starts a program until the test ends, and returns what the first group of a pattern finds in a line of its
 // standard error.
-func Listening(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
+func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
@@ -57,7 +63,7 @@ func Listening(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 		}
 		said += lines.Text() + "\n"
 	}
-	t.Fatalf("%s does not listen:\n%s", cmd, said)
+	t.Fatalf("%s ended, and did not say %q:\n%s", cmd, pattern, said)
 	return ""
 }
 
