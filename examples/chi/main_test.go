@@ -15,3 +15,8 @@ func TestClients(t *testing.T) {
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "requests", Status: 200,
 	}.Clients(t)
 }
+
+// TestREADME: the requests of README.md are answered as it says.
+func TestREADME(t *testing.T) {
+	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
+}

@@ -38,3 +38,8 @@ func TestGoodLogins(t *testing.T) {
 	assert.Equal(t, 429, login("wrong"))
 	assert.Equal(t, 429, login("right"))
 }
+
+// TestREADME: the requests of README.md are answered as it says.
+func TestREADME(t *testing.T) {
+	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 3, Every: 20 * time.Second}, func() string { return exampletest.Start(t) })
+}

@@ -30,3 +30,8 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 200, exampletest.Do(t, "GET", url+"/notes", "").Status)
 	assert.NotEqual(t, 200, exampletest.Do(t, "GET", url+"//search", "").Status, "another spelling of the path is no way round")
 }
+
+// TestREADME: the requests of README.md are answered as it says.
+func TestREADME(t *testing.T) {
+	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
+}

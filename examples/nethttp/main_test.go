@@ -37,3 +37,8 @@ func TestAllOrNothing(t *testing.T) {
 	assert.Equal(t, 200, answer.Status)
 	assert.Regexp(t, `^"requests";r=[2-5];`, answer.Header.Get("RateLimit"), "two posts and this one")
 }
+
+// TestREADME: the requests of README.md are answered as it says.
+func TestREADME(t *testing.T) {
+	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
+}
