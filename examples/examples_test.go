@@ -19,7 +19,8 @@ func TestScripts(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
 	for example, bare := range map[string][]int{
 		"nginx": nil, "haproxy": nil,
-		"caddy": {200}, "traefik": {200}, // these hand on what weir says of a request that it admits to the server behind
+		// These do not tell the client what weir says of a request that it admits.
+		"caddy": {200}, "traefik": {200},
 	} {
 		t.Run(example, func(t *testing.T) {
 			exampletest.Need(t, example)
@@ -42,7 +43,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestEveryExampleIsListed: README.md has a row for each folder, with the command that is in the folder's own README.md.
+// TestEveryExampleIsListed: README.md has a row for each folder, with the command that the folder's own one has, too.
 func TestEveryExampleIsListed(t *testing.T) {
 	list, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func main() {
 	if *trust != "" {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
-	ip := must(httplimit.NewClientIP(proxies...)) // not Gin's ClientIP, which believes every proxy unless told otherwise
+	ip := must(httplimit.NewClientIP(proxies...)) // Gin's ClientIP believes every proxy, unless told otherwise
 	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
 
 	// costs is a Gin middleware for the routes that take n tokens. All of them share the limiter.
