@@ -1,4 +1,3 @@
-// Package examples has the tests of those examples that are scripts.
 package examples
 
 import (
