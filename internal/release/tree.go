@@ -28,7 +28,7 @@ type mod struct {
 }
 
 // published are the folders of the modules that people import or install, each after those that it requires.
-var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit"}
+var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit", "otellimit"}
 
 // apart are the folders of modules that require those of go.work, and are not in it.
 var apart = []string{"examples"}
