@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -65,7 +66,7 @@ func (l *Limiter) EnterN(key string, n uint64) (Entry, Decision) { return l.Ente
 // EnterKey is [Limiter.EnterN] for a key that is hashed already. It does not allocate.
 func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
 	var a Answer
-	l.takeReceipt(&a, k, n)
+	l.takeReceipt(&a.Decision, &a.Receipt, k, n, false)
 	return Entry{receipt: a.Receipt}, a.Decision
 }
 
@@ -73,6 +74,6 @@ func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
 // nothing. It is lock-free and does not allocate.
 func (e *Entry) Release() {
 	if atomic.CompareAndSwapUint32(&e.released, 0, 1) {
-		e.receipt.Refund(e.receipt.n)
+		e.receipt.Refund(math.MaxUint64)
 	}
 }
