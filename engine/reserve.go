@@ -26,7 +26,7 @@ var (
 
 // A Reservation is tokens that were taken ahead of their time. It may be used from any goroutine.
 type Reservation struct {
-	done    atomic.Bool // cancelled
+	done    atomic.Bool // cancelled, or its receipt was given out
 	receipt Receipt
 	until   int64 // when the tokens are there
 	delay   time.Duration
@@ -44,6 +44,16 @@ func (r *Reservation) Cancel() {
 	if !r.done.Swap(true) && r.receipt.limiter != nil && r.receipt.limiter.clock.latest() < r.until {
 		r.receipt.Refund(math.MaxUint64)
 	}
+}
+
+// Receipt returns the receipt for the tokens, by which they can be given back after their time has come, too: for a
+// request that waited for them and cost less in the end, or nothing ([Receipt.Refund]). From then on the receipt stands
+// for them: Cancel does nothing, and a second call returns the receipt for nothing, as it does after Cancel.
+func (r *Reservation) Receipt() Receipt {
+	if r.done.Swap(true) {
+		return Receipt{}
+	}
+	return r.receipt
 }
 
 // Reserve takes n tokens from the key, all or none, ahead of their time if they will be

@@ -271,3 +271,51 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	step = 0
 	assert.True(t, patient.PeekKey(key, 1).Allowed)
 }
+
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token, and is over when that would have
+// come back by itself, and others have taken it. What it gives back would let one more through than the limit.
+func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts  time.Duration
+		others uint64 // tokens that others take before it is over
+		left   uint64 // when it is over
+	}{
+		"at once":                       {0, 0, 1},
+		"back by itself, and had again": {10 * time.Second, 3, 0},
+		"back by itself":                {10 * time.Second, 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+				l := bucket(3)
+				key := l.KeyUint64(0)
+				require.True(t, l.TakeKey(key, 3).Allowed)
+				m := one(t, httplimit.Limit{Limiter: l, Key: httplimit.Everyone, MaxWait: time.Minute,
+					Refund: httplimit.RefundStatus(500, 599)})
+				res := m.Decide(get("/"))
+				require.True(t, res.Allowed())
+				time.Sleep(c.lasts)
+				require.True(t, l.TakeKey(key, c.others).Allowed)
+				res.Finish(get("/"), http.StatusInternalServerError)
+				assert.Equal(t, c.left, l.PeekKey(key, 0).Remaining)
+			})
+		})
+	}
+}
+
+// TestAShadowGivesBackByItsReceipt: it takes ahead and does not wait, and what the request took goes back when it is
+// over, though its time has come by then.
+func TestAShadowGivesBackByItsReceipt(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		l := bucket(3)
+		key := l.KeyUint64(0)
+		require.True(t, l.TakeKey(key, 3).Allowed)
+		m := one(t, httplimit.Limit{Limiter: l, Key: httplimit.Everyone, MaxWait: time.Minute, Shadow: true,
+			Refund: httplimit.RefundStatus(500, 599)})
+		res := m.Decide(get("/"))
+		require.True(t, res.Allowed())
+		time.Sleep(time.Second)
+		require.Zero(t, l.PeekKey(key, 0).Remaining)
+		res.Finish(get("/"), http.StatusInternalServerError)
+		assert.EqualValues(t, 1, l.PeekKey(key, 0).Remaining)
+	})
+}

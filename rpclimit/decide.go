@@ -181,15 +181,12 @@ func (res *Result) undo(i int) {
 	}
 }
 
-// giveBack gives back what the check has taken. A second call does nothing. Of tokens that were waited for there is no
-// receipt: they go back as tokens of the key.
+// giveBack gives back what the check has taken. A second call does nothing.
 func (c *check) giveBack() {
 	switch {
 	case !c.taken:
 	case c.ahead == nil:
 		c.receipt.Refund(c.n)
-	case c.waited:
-		c.limit.Limiter.RefundKey(c.key, c.n)
 	default:
 		c.ahead.Cancel()
 	}

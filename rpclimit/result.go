@@ -37,8 +37,7 @@ type check struct {
 	outcome  httplimit.Outcome
 	taken    bool
 	receipt  engine.Receipt      // of what was taken
-	ahead    *engine.Reservation // instead, of what was taken ahead of its time
-	waited   bool                // its time has come
+	ahead    *engine.Reservation // instead, of what was taken ahead of its time, until that has come
 	failure  error               // that it could not be applied
 }
 

@@ -208,3 +208,34 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 		{Name: "real", Limiter: c.burst(t, 2), MaxWait: time.Minute}}
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, limits, rpclimit.MaxWaiting(1), rpclimit.Pause(c.pause)), 4, from("")))
 }
+
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token, and ends when that would have come
+// back by itself, and others have taken it. What it gives back would let one more through than the limit.
+func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
+	for name, test := range map[string]struct {
+		lasts  time.Duration
+		others uint64 // tokens that others take before it ends
+		shadow bool
+		left   uint64 // when it has ended
+	}{
+		"at once":                       {0, 0, false, 1},
+		"back by itself, and had again": {10 * time.Second, 3, false, 0},
+		"back by itself":                {10 * time.Second, 0, false, 3},
+		"taken ahead in shadow mode":    {time.Second, 0, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			l := c.burst(t, 3)
+			key := l.KeyUint64(0)
+			require.True(t, l.TakeKey(key, 3).Allowed)
+			limits := one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone, MaxWait: time.Minute, Shadow: test.shadow,
+				Refund: rpclimit.RefundCodes(rpclimit.Internal)}, rpclimit.Pause(c.pause))
+			res := limits.Decide(from(""))
+			require.True(t, res.Allowed())
+			c.advance(test.lasts)
+			require.True(t, l.TakeKey(key, test.others).Allowed)
+			res.Finish(rpclimit.Internal)
+			assert.Equal(t, test.left, l.PeekKey(key, 0).Remaining)
+		})
+	}
+}
