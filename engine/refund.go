@@ -105,14 +105,14 @@ func (l *Limiter) takeReceiptSlowly(
 	default:
 		o = l.takeSlowly(d, k, n, place, o, atomicbucket.Status{})
 	}
-	if o.Verdict != shard.Admitted {
-		if !estimate || !d.Allowed || o.Verdict == shard.UnlimitedQuota {
-			return
-		}
-		o.Plan = nil // there is nothing to give back, but what costs more than the estimate is charged
+	if o.Verdict == shard.Admitted {
+		r.limiter, r.hash = l, k.hash
+		r.of.Enter(&o, n, k.quota, ends)
+	} else if estimate && d.Allowed && o.Verdict != shard.UnlimitedQuota {
+		// There is nothing to give back, but what costs more than the estimate is charged.
+		r.limiter, r.hash = l, k.hash
+		r.of.EnterNone(n, k.quota)
 	}
-	r.limiter, r.hash = l, k.hash
-	r.of.Enter(&o, n, k.quota, ends)
 }
 
 // Refund gives n of the tokens back that the take took, or all of those that were not given back yet if they are fewer.

@@ -52,12 +52,13 @@ func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()}
 // A Receipt identifies a take. The zero Receipt identifies none. What a take knows is only kept: what it means is made
 // out when something is given back, as most takes are never asked.
 type Receipt struct {
-	plan  *Plan              // that its record followed; nil: no take
-	after atomicbucket.State // of the record; or without what was given back: see State.Less
-	at    int64
-	n     uint64 // tokens that have not been given back
-	quota Quota
-	ends  Ends // that were read before the take
+	plan   *Plan              // that its record followed; nil: no take
+	after  atomicbucket.State // of the record; or without what was given back: see State.Less
+	at     int64
+	n      uint64 // tokens that have not been given back
+	quota  Quota
+	ends   uint32 // that had begun before the take
+	number uint32 // of the plan then; 0: nothing is given back
 }
 
 // Receipt returns what identifies a take of n tokens in a tier that was admitted, for [Table.Refund]. ends is what
@@ -69,8 +70,15 @@ func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 
 // Enter makes r what identifies a take, as [Outcome.Receipt] does, for any quota.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
-	r.plan, r.after, r.at, r.n, r.quota, r.ends = o.Plan, o.State, o.At, n, q, ends
+	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
+	r.ends, r.number = ends.begun(), o.Plan.number
+	if ends.word&endsUnderway != 0 { // the take may have been before the end that is under way: R15
+		r.number = 0
+	}
 }
+
+// EnterNone makes r one of no take, that stands for n tokens which are in no record.
+func (r *Receipt) EnterNone(n uint64, q Quota) { *r = Receipt{n: n, quota: q} }
 
 // IsKnown reports whether the receipt identifies a take.
 func (r *Receipt) IsKnown() bool { return r.plan != nil }
@@ -116,12 +124,9 @@ func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false
 	}
-	if r.ends.word&endsUnderway != 0 { // the take may have been before the end that was under way
-		return true
-	}
 	// A log's requests stay what they are when the plan is replaced.
-	return t.rings == nil && r.plan.number != plan.number ||
-		t.Ends(p).begun() != r.ends.begun()
+	return r.number == 0 || t.rings == nil && r.number != plan.number ||
+		t.Ends(p).begun() != r.ends
 }
 
 // promise enters that a reservation of a key near p has been told to wait until a time.
