@@ -39,9 +39,9 @@ type Limit struct {
 	// Cost says how many tokens of the limiter a call or message takes; nil means 1. Nothing is taken for 0. What costs
 	// more than the limit is always refused. See [MethodCosts].
 	Cost func(Call) uint64
-	// Hold says that the Cost of a call is an estimate, of which the limit at most is taken ([engine.Limiter.Hold]). The
-	// handler finds the hold by [HoldFrom] and settles it when the cost is known: tokens of a language model, bytes of
-	// an answer. One that is not settled costs the estimate. It takes some allocations. Only for Calls, and not for
+	// Hold says that the Cost of a call is an estimate, of which the limit at most is taken ([engine.Limiter.Hold]).
+	// The handler finds the hold by [HoldFrom] and settles it when the cost is known: tokens of a language model, bytes
+	// of an answer. One that is not settled costs the estimate. It takes some allocations. Only for Calls, and not for
 	// calls in flight.
 	Hold bool
 	// Tier says which of the limiter's tiers a call is under ([engine.Tiers]); nil means 0. A call under a tier

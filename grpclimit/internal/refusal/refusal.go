@@ -39,8 +39,8 @@ func Pushback(res *rpclimit.Result) string {
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns what an error of a refused call carries: a RetryInfo, if it is known when it could pass, and a QuotaFailure
-// with a violation for every limit that refused it. It is nil if the call was not refused by limits.
+// Details returns what an error of a refused call carries: a RetryInfo, if it is known when it could pass, and a
+// QuotaFailure with a violation for every limit that refused it. It is nil if the call was not refused by limits.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil
