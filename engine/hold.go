@@ -51,7 +51,7 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 // Settle says what the request has cost. If that is less than was taken the difference is given back, as by
 // [Receipt.Refund]: never more than is owed because of this hold, so a window that is over gets nothing, and a bucket
 // what has not come back by itself. If it is more the difference is charged now, as by [Limiter.Charge], whether it is
-// there or not, up to [MaxDebt]: unless that option is given, all but token buckets count no more than the limit. lost
+// there or not, up to [MaxDebt]: unless that option is given, all but buckets count no more than the limit. lost
 // is how many tokens were not charged for that, 0 if all were.
 //
 // The first call settles, from whichever goroutine; all others do nothing and return 0. What was held before

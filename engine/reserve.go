@@ -57,8 +57,8 @@ func (r *Reservation) Receipt() Receipt {
 }
 
 // Reserve takes n tokens from the key, all or none, ahead of their time if they will be
-// there within longest. The caller waits for Delay and then goes on, or cancels. It is
-// shorthand for ReserveKey(l.Key(key), n, longest).
+// there within maxWait. The caller waits for Delay and then goes on, or cancels. It is
+// shorthand for ReserveKey(l.Key(key), n, maxWait).
 //
 // Reservations stand in line: each takes its tokens behind those taken or reserved before, in the
 // order in which the calls changed the key's record, and requests that do not wait are refused
@@ -67,16 +67,16 @@ func (r *Reservation) Receipt() Receipt {
 //
 // The error is [ErrNever], [ErrTooLong], [ErrNotTokenBucket] or [ErrInFlight], with the numbers; then the reservation
 // is nil. A reservation is allocated, 96 bytes.
-func (l *Limiter) Reserve(key string, n uint64, longest time.Duration) (*Reservation, error) {
-	return l.ReserveKey(l.madeKey(key), n, longest)
+func (l *Limiter) Reserve(key string, n uint64, maxWait time.Duration) (*Reservation, error) {
+	return l.ReserveKey(l.madeKey(key), n, maxWait)
 }
 
 // ReserveKey is [Limiter.Reserve] for a key that is hashed already.
-func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservation, error) {
+func (l *Limiter) ReserveKey(k Key, n uint64, maxWait time.Duration) (*Reservation, error) {
 	l.requireMade()
 	r := &Reservation{}
 	nanos := l.clock.surely()
-	if err := l.reserve(r, k, n, nanos, nanos, longest); err != nil {
+	if err := l.reserve(r, k, n, nanos, nanos, maxWait); err != nil {
 		return nil, fmt.Errorf("engine: Reserve(%d): %w", n, err)
 	}
 	return r, nil
@@ -84,20 +84,20 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservati
 
 // ReserveAt is ReserveKey at a time that the caller supplies: see [Limiter.TakeAt]. A time that is further ahead than
 // [MaxLead] is an error, and nothing is taken.
-func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, longest time.Duration) (*Reservation, error) {
+func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, maxWait time.Duration) (*Reservation, error) {
 	l.requireMade()
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
 		return nil, tooEarly("ReserveAt", now, early)
 	}
 	r := &Reservation{}
-	if err := l.reserve(r, k, n, nanos, clock, longest); err != nil {
+	if err := l.reserve(r, k, n, nanos, clock, maxWait); err != nil {
 		return nil, fmt.Errorf("engine: ReserveAt(%d): %w", n, err)
 	}
 	return r, nil
 }
 
-func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, longest time.Duration) error {
+func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, maxWait time.Duration) error {
 	if l.table.Plan().InFlight() {
 		return ErrInFlight
 	}
@@ -109,7 +109,7 @@ func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, l
 	}
 	place := l.table.Find(k.hash)
 	ends := l.table.Ends(place)
-	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(longest, 0))
+	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(maxWait, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
 		return fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
@@ -124,7 +124,7 @@ func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, l
 	}
 	var d Decision
 	l.decide(&d, k, o, o.Plan.StatusOf(o.State, o.At, n, k.quota), nanos, n)
-	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
+	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
 // Wait waits until n tokens are there and takes them. It fails at once, having taken
@@ -149,18 +149,18 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		longest := Never
+		maxWait := Never
 		if deadline, ok := ctx.Deadline(); ok {
-			longest = time.Until(deadline)
+			maxWait = time.Until(deadline)
 		}
 		var r Reservation
 		nanos := l.clock.surely()
-		err := l.reserve(&r, k, n, nanos, nanos, longest)
+		err := l.reserve(&r, k, n, nanos, nanos, maxWait)
 		again := errors.Is(err, ErrNotTokenBucket)
 		if again {
-			r.delay, err = l.ask(k, n, longest)
+			r.delay, err = l.ask(k, n, maxWait)
 		}
-		if errors.Is(err, ErrTooLong) && longest != Never {
+		if errors.Is(err, ErrTooLong) && maxWait != Never {
 			return fmt.Errorf("engine: Wait(%d): %w (%w)", n, err, context.DeadlineExceeded)
 		} else if err != nil {
 			return fmt.Errorf("engine: Wait(%d): %w", n, err)
@@ -178,15 +178,15 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 }
 
 // ask takes n tokens if they are there, and else says how long to wait before asking again.
-func (l *Limiter) ask(k Key, n uint64, longest time.Duration) (time.Duration, error) {
+func (l *Limiter) ask(k Key, n uint64, maxWait time.Duration) (time.Duration, error) {
 	d := l.TakeKey(k, n)
 	switch {
 	case d.Allowed:
 		return 0, nil
 	case d.RetryAfter == Never:
 		return 0, fmt.Errorf("%w of %d", ErrNever, d.Limit)
-	case d.RetryAfter > longest:
-		return 0, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
+	case d.RetryAfter > maxWait:
+		return 0, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 	}
 	return d.RetryAfter, nil
 }
