@@ -180,8 +180,8 @@ func drawHold(w io.Writer) error {
 		Legend: []chart.Key{{Colour: chart.Blue, Text: "fixed window"}, {Colour: chart.Orange, Text: "sliding log"}}, Chart: p.Chart(label)}.Write(w)
 }
 
-// storyPlot is a field from second 0 on, with ticks some seconds apart, where a unit of the vertical axis has a height in
-// pixels.
+// storyPlot is a field from second 0 on, with ticks some seconds apart, where a unit of the vertical axis has a height
+// in pixels.
 func storyPlot(end, step time.Duration, bottom, top, unit float64) *chart.Plot {
 	p := &chart.Plot{X: chart.Linear(0, end.Seconds()), Y: chart.Linear(bottom, top), Height: (top - bottom) * unit, TextSize: textSize}
 	for at := step; at < end; at += step {
