@@ -27,7 +27,7 @@ type Hold struct {
 // An estimate of 0 takes nothing and is always allowed. The decision is that of [Limiter.Take].
 //
 // A hold that is never settled costs its estimate. So it needs no timer, and no memory is kept for it. Hold does not
-// allocate, and costs a seventh more than a take, as [Limiter.TakeReceipt] does.
+// allocate, and costs about a third more than a take, as [Limiter.TakeReceipt] does.
 //
 // What is in flight ([Concurrency]) stays so, settled or not, until it is forgotten: for that there is [Limiter.Enter].
 func (l *Limiter) Hold(key string, estimate uint64) (Hold, Decision) {

@@ -80,9 +80,10 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 		o.State, o.Plan, o.Verdict = l.table.Hit(place, o.At, n, tier)
 		runtime.KeepAlive(l)
 		if o.Verdict == shard.Admitted {
-			answer(d, 0, o.Plan.Quota(tier).Tokens, o.Plan.Status(o.State, o.At, 0, tier), true)
+			// The receipt first: the caller copies both, and does not wait for stores that are some instructions old.
 			r.limiter, r.hash = l, k.hash
 			r.of.Enter(&o, n, k.quota, ends)
+			answer(d, 0, o.Plan.Quota(tier).Tokens, o.Plan.Status(o.State, o.At, 0, tier), true)
 			return
 		}
 	}
