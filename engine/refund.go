@@ -135,6 +135,6 @@ func (r *Receipt) Refund(n uint64) {
 	if n = min(n, r.of.Tokens()); n > 0 && r.of.IsKnown() {
 		l := r.limiter
 		o := l.table.RefundQuota(l.table.Find(r.hash), l.clock.latest, n, r.of.Quota(), r.of)
-		r.of.Less(n, o.State)
+		r.of = r.of.Less(n, o.State)
 	}
 }

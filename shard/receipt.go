@@ -108,14 +108,15 @@ func (r *Receipt) of() atomicbucket.Receipt {
 	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
 }
 
-// Less makes r what identifies the rest of the take when n of its tokens have been given back, which left the record in
+// Less returns what identifies the rest of the take when n of its tokens have been given back, which left the record in
 // a state.
-func (r *Receipt) Less(n uint64, after atomicbucket.State) {
+func (r Receipt) Less(n uint64, after atomicbucket.State) Receipt {
 	ticks := uint64(0)
 	if r.plan.isBucket {
 		ticks = n * r.token()
 	}
 	r.n, r.after = r.n-n, r.after.Less(ticks, after)
+	return r
 }
 
 // void reports whether the record of the key at p may be of another tenure than the take that a receipt identifies, so
