@@ -64,7 +64,9 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	}
 	taken := h.receipt.of.Tokens()
 	if actual <= taken {
-		h.receipt.Refund(taken - actual)
+		if actual < taken && h.receipt.of.IsKnown() {
+			h.receipt.giveBack(taken - actual)
+		}
 		return 0
 	}
 	_, lost = h.receipt.limiter.ChargeKey(Key{h.receipt.hash, h.receipt.of.Quota()}, actual-taken)

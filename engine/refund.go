@@ -133,8 +133,12 @@ func (l *Limiter) takeReceiptSlowly(
 //   - What is in flight ([Concurrency]) leaves, also after a change of the policy and after evictions of other keys.
 func (r *Receipt) Refund(n uint64) {
 	if n = min(n, r.of.Tokens()); n > 0 && r.of.IsKnown() {
-		l := r.limiter
-		o := l.table.RefundQuota(l.table.Find(r.hash), l.clock.latest, n, r.of.Quota(), r.of)
-		r.of = r.of.Less(n, o.State)
+		r.of = r.of.Less(n, r.giveBack(n).State)
 	}
+}
+
+// giveBack gives n tokens back, of those that were not given back yet, and leaves the receipt what it is.
+func (r *Receipt) giveBack(n uint64) shard.Outcome {
+	l := r.limiter
+	return l.table.RefundQuota(l.table.Find(r.hash), l.clock.latest, n, r.of.Quota(), r.of)
 }
