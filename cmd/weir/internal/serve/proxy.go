@@ -78,13 +78,15 @@ func (p *proxy) answered(response *http.Response) error {
 	// which limits are weir's.
 	x := exchangeOf(response.Request)
 	x.server.seconds.Observe(time.Since(x.passed).Seconds())
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		if err := x.openTunnel(response); err != nil {
+			return err
+		}
+	}
 	x.server.served()
 	x.kept.giveTo(response.Header)
-	if response.StatusCode == http.StatusSwitchingProtocols {
-		if response.Request.Header.Get("Upgrade") == "" {
-			return errors.New("the upstream changes the protocol, for which it was not asked")
-		}
-		return nil // no body but a connection, which either side may end
+	if x.tunnel != nil {
+		return nil
 	}
 	x.body = watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
 	response.Body = &x.body
