@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -116,6 +117,11 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
+	if isTooLarge(err) {
+		fail(w, r, p.body, http.StatusRequestHeaderFieldsTooLarge, "The header of the request is larger than the upstream "+
+			"server takes")
+		return
+	}
 	if errors.As(err, &slow) && slow.Timeout() {
 		p.failed(r, "timeout", err)
 		fail(w, r, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
@@ -123,6 +129,13 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p.failed(r, "unanswered", err)
 	fail(w, r, p.body, http.StatusBadGateway, "The upstream server did not answer")
+}
+
+// isTooLarge reports whether an error says that the header of a request is larger than the upstream has said it takes,
+// over HTTP/2. The upstream has not been asked and is not to blame: a client could otherwise have it left out. net/http
+// does not export the error.
+func isTooLarge(err error) bool {
+	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
 // failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not

@@ -49,7 +49,8 @@ type tunnelEnd struct {
 // openTunnel makes the connection of an answer that changes the protocol an end of a tunnel. It returns an error if the
 // client did not ask for what the upstream changes to: ReverseProxy looks, too, and leaves the connection open then.
 func (x *exchange) openTunnel(answer *http.Response) error {
-	if asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header); asked == "" || !strings.EqualFold(asked, got) {
+	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
+	if asked == "" || !strings.EqualFold(asked, got) {
 		return fmt.Errorf("the upstream changes the protocol to %q, for which it was not asked", got)
 	}
 	upstream, is := answer.Body.(io.ReadWriteCloser)
