@@ -35,8 +35,8 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	assert.Equal(t, "aaaa", s.bodies(4))
 }
 
-// TestAnAnswerWhoseHeaderIsTooLarge is a failure of the upstream, over HTTP/1 and HTTP/2: the client gets no answer, and
-// has no part in it.
+// TestAnAnswerWhoseHeaderIsTooLarge is a failure of the upstream, over HTTP/1 and HTTP/2: the client gets no answer,
+// and has no part in it.
 func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
 	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {

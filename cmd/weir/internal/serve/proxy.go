@@ -85,13 +85,34 @@ func (p *proxy) answered(response *http.Response) error {
 		}
 	}
 	x.server.served()
-	x.kept.giveTo(response.Header)
-	if x.tunnel != nil {
+	if x.tunnel != nil { // whose header ReverseProxy writes
+		x.kept.giveTo(response.Header)
 		return nil
 	}
+	handOver(response.Header, x.Header())
+	x.kept.giveTo(x.Header())
 	x.body = watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
 	response.Body = &x.body
 	return nil
+}
+
+// handOver moves the header of an upstream's answer to that of the client's, which is empty. ReverseProxy would copy
+// field by field, with an allocation for each. It reads the media type, to pass events on at once, so that of events
+// stays.
+func handOver(from, to http.Header) {
+	for name, values := range from {
+		if name == "Content-Type" && isEvents(values) {
+			continue
+		}
+		to[name] = values
+		delete(from, name)
+	}
+}
+
+// isEvents reports whether a media type is that of a stream of events.
+func isEvents(mediaType []string) bool {
+	const events = "text/event-stream"
+	return len(mediaType) > 0 && len(mediaType[0]) >= len(events) && strings.EqualFold(mediaType[0][:len(events)], events)
 }
 
 // unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the

@@ -239,8 +239,8 @@ func TestASlowEndHasItsTime(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes what its client does not read. ReverseProxy closes
-// only the connection to the upstream then, and waited for ever for the client, and the server for it.
+// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes what its client does not read. ReverseProxy
+// closes only the connection to the upstream then, and waited for ever for the client, and the server for it.
 func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
