@@ -18,9 +18,10 @@ type exchange struct {
 	body     watchedBody // of the upstream's answer
 	tunnel   *tunnel     // that the request has become; nil for none
 	server   *member     // of the upstream, that the request was last sent to; nil for none
-	deadline time.Time   // of a gRPC call; zero for none
-	passed   time.Time   // on to the upstream
-	whole    bool        // the answer is the upstream's, to its end
+	abort    clientAbort
+	deadline time.Time // of a gRPC call; zero for none
+	passed   time.Time // on to the upstream
+	whole    bool      // the answer is the upstream's, to its end
 }
 
 // An answerer says where an answer comes from.

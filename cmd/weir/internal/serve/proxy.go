@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ type proxy struct {
 	grpc    bool        // the upstream may speak gRPC: it has HTTP/2
 	h2c     bool        // it has nothing else
 	traffic *traffic
+	server  context.Context // that ends requests whose clients have gone; nil where these end at once
 }
 
 func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.ClientIP, traffic *traffic,
@@ -65,6 +67,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.server.release()
 		}
 	}()
+	if p.server != nil {
+		var end func()
+		r, end = x.delayAbort(r, p.server)
+		defer end()
+	}
 	p.reverse.ServeHTTP(w, r)
 	x.whole = true // an answer that breaks off ends with a panic
 }
@@ -78,6 +85,7 @@ func (p *proxy) answered(response *http.Response) error {
 	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
 	// which limits are weir's.
 	x := exchangeOf(response.Request)
+	x.begun()
 	x.server.seconds.Observe(time.Since(x.passed).Seconds())
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		if err := x.openTunnel(response); err != nil {
