@@ -289,7 +289,7 @@ func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 		conn.Close()
 		require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
 	}
-	assert.Zero(t, s.upstreams.open.Load())
+	require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // TestAnUpstreamThatChangesToSomethingElse keeps no connection, and fails as one that does not answer: ReverseProxy
@@ -304,7 +304,20 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 		for range 6 {
 			assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: websocket").status, answer)
 		}
-		assert.Zero(t, s.upstreams.open.Load(), answer)
+		require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond, answer)
 		s.waitFor("upstream down: requests failed")
 	}
+}
+
+// TestAnUpstreamThatNeverAnswersTheWish for a WebSocket is one that does not answer in time, and nothing is left of it.
+func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
+	done := make(chan struct{})
+	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })
+	defer close(done)
+	s := start(t, "upstream: {url: \""+url+"\", response_timeout: 1ms}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
+	for range 3 {
+		assert.Equal(t, 504, s.get("/", "Connection: Upgrade", "Upgrade: websocket").status)
+		require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
+	}
+	require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond)
 }
