@@ -58,7 +58,8 @@ func newFile(fd int, mapped []byte, secret Secret, s Spec) (*File, error) {
 			return nil, err
 		}
 	}
-	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped) // nobody is there to be told
+	// Nobody is there to be told of an error.
+	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped)
 	return f, nil
 }
 

@@ -36,8 +36,8 @@ func within(t *testing.T, at, now int64) {
 	assert.Less(t, now, at+int64(time.Hour))
 }
 
-// TestTheTimeGoesOn: all count on one timeline, whatever their own idea of it; after a boot it goes on at the wall clock,
-// or at the table's mark if that is later; and a time that is not to be believed is an error.
+// TestTheTimeGoesOn: all count on one timeline, whatever their own idea of it; after a boot it goes on at the wall
+// clock, or at the table's mark if that is later; and a time that is not to be believed is an error.
 func TestTheTimeGoesOn(t *testing.T) {
 	const start, day = int64(1_800_000_000e9), 24 * int64(time.Hour)
 	path := filepath.Join(t.TempDir(), "table")
