@@ -40,11 +40,11 @@ func attach(path string, s Spec) (f *File, err error) {
 			_ = unix.Close(fd) // what it is closed for is reported
 		}
 	}()
-	size, err := examine(fd)
-	if err != nil {
+	if err := lockAttaching(fd); err != nil {
 		return nil, err
 	}
-	if err := lockAttaching(fd); err != nil {
+	size, err := examine(fd)
+	if err != nil {
 		return nil, err
 	}
 	page := make([]byte, pageBytes)
@@ -68,7 +68,11 @@ func attach(path string, s Spec) (f *File, err error) {
 	if f, err = newFile(fd, mapped, secret, s); err != nil {
 		return nil, errors.Join(err, unix.Munmap(mapped))
 	}
-	return f, unlockAttaching(fd) // it fails for no lock of its own
+	if err = unlockAttaching(fd); err != nil {
+		f.cleanup.Stop()
+		return nil, errors.Join(err, unix.Munmap(mapped))
+	}
+	return f, nil
 }
 
 // explain says what an error of opening a file means.
@@ -95,6 +99,9 @@ func examine(fd int) (size uint64, err error) {
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFREG {
 		return 0, errors.New("this is not a regular file")
+	}
+	if info.Nlink == 0 {
+		return 0, unix.ENOENT // it was removed meanwhile
 	}
 	if int(info.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("owner: the file belongs to user %d, and this process is of user %d", info.Uid, os.Geteuid())
