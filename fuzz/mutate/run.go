@@ -27,7 +27,8 @@ type suite struct {
 	of     string // which package's changes it notices; "" is each
 }
 
-// suites are from the fastest to the slowest.
+// suites are from the fastest to the slowest. Those from slow on are asked when all changes have been tried against the
+// others.
 var suites = []suite{
 	{"atomicbucket", "atomicbucket", "", ".", false, "atomicbucket"},
 	{"shard", "shard", "", ".", false, ""},
@@ -36,6 +37,8 @@ var suites = []suite{
 	{"models", "fuzz", "", "^Test([^SF]|S[^t])|^Fuzz", false, ""}, // without stress and floods
 	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, ""},
 }
+
+const slow = 4
 
 // A binary is the built tests of a suite.
 type binary struct {
@@ -123,13 +126,13 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages.
-func prepare(root, dir string, all []file, watch bool) (*runner, error) {
+// prepare builds the changed packages. catches is how many changes of a function each test has noticed before.
+func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{root: s.root, dir: dir, schema: s, watch: watch, catches: map[string]map[string]int{}}
+	r := &runner{root: s.root, dir: dir, schema: s, watch: watch, catches: catches}
 	for _, suite := range suites {
 		r.binaries = append(r.binaries, sync.OnceValues(func() (*binary, error) { return r.binary(suite) }))
 	}
@@ -165,55 +168,52 @@ func (b *binary) reach(dir string) {
 	}
 }
 
-// unbuilt is what is said of a change that does not build.
-const unbuilt = "does not build"
-
 // unbuilt reports whether a change does not build. Of a constant that is not known before it is tried.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed returns what notices the change: a suite and a test, unbuilt, or "" for nothing.
-func (r *runner) noticed(m mutation) (suite, test string, err error) {
+// noticed returns what notices the change, of the suites from one to before another.
+func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	number := r.schema.numbers[m.name()]
 	if r.unbuilt(m) {
-		return unbuilt, "", nil
+		return result{unbuilt, ""}, nil
 	}
 	constant := m.function == "const"
 	overlay := filepath.Join(r.dir, fmt.Sprintf("constant-%d", number))
 	if constant {
 		if err := r.constant(m, overlay); err != nil {
-			return "", "", err
+			return result{}, err
 		}
 		defer os.Remove(overlay)
 		defer os.Remove(overlay + ".go")
 	}
-	for i, suite := range suites {
-		if suite.of != "" && suite.of != filepath.Dir(m.file) {
+	for i := from; i < to; i++ {
+		if of := suites[i].of; of != "" && of != filepath.Dir(m.file) {
 			continue
 		}
 		b, err := r.binaries[i]()
 		if err != nil {
-			return "", "", err
+			return result{}, err
 		}
 		path := b.path
 		if constant {
 			path = filepath.Join(r.dir, fmt.Sprintf("constant-%d.test", number))
 			defer os.Remove(path)
 			if err := b.compile(r.root, overlay, path); err != nil {
-				return unbuilt, "", nil
+				return result{unbuilt, ""}, nil
 			}
 		}
 		for _, chunk := range r.chunks(b, m) {
 			test, err := b.try(path, number, chunk)
 			if err != nil {
-				return "", "", err
+				return result{}, err
 			}
 			if test != "" {
 				r.caught(m, test)
-				return b.name, test, nil
+				return result{b.name, test}, nil
 			}
 		}
 	}
-	return "", "", nil
+	return result{survives, suites[to-1].name}, nil
 }
 
 // constant writes the overlay with a changed constant.
