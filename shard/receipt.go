@@ -76,8 +76,8 @@ func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	} else {
 		r.of = plan.algorithm.Receipt(o.State, o.At, demand)
 	}
-	r.ends, r.plan = ends.begun(), plan.number
-	if ends.word&endsUnderway != 0 { // the take may have been before the end that is under way: R15
+	r.ends, r.plan = ends.begun()+o.ended, plan.number // its own ends were before the take: R15
+	if ends.word&endsUnderway != 0 {                   // the take may have been before the end that is under way: R15
 		r.plan = 0
 	}
 }

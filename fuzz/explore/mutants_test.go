@@ -414,8 +414,12 @@ var mutants = []mutant{
 		{receiptGo, "t.Ends(p).begun() != r.ends", "false"},
 	}},
 	{"R15", "an eviction is not counted as an end", "receipt: an eviction", "I2", []edit{
-		{evictGo, "if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim)\n\t\treturn ok\n\t}) {",
-			"if claimed, ok = sl.state.Claim(victim); !ok {"},
+		{evictGo, "if t.end(victims, func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim)\n\t\treturn ok\n\t}) {",
+			"if claimed, ok = sl.state.Claim(victim); ok {"},
+		{evictGo, "o.ended = 1", "o.ended = 0"},
+	}},
+	{"R15", "a take counts more ends as its own than it made", "receipt: a take that evicts another key", "I2", []edit{
+		{evictGo, "o.ended = 1", "o.ended = 2"},
 	}},
 	{"R15", "an end is counted after it was made", "receipt: a reset, then another takes", "I2", []edit{
 		{receiptGo, "\tn.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first\n\tdone := transition()\n",

@@ -142,6 +142,8 @@ var scenarios = []scenario{
 	{name: "receipt: a reset, then another takes", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {both}}},
 	{name: "receipt: two resets", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one}, {resets(key1)}}},
 	{name: "receipt: an eviction", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {takes(key2, 1), both}}},
+	{name: "receipt: a take that evicts another key", probeWindow: 1, burst: 2, before: []call{takes(key2, 1)}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
+	{name: "receipt: two takes that evict each other", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {takes(key2, 1), both}}},
 	{name: "receipt: the limit shrinks", probeWindow: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), one}}},
 	{name: "receipt: the limit shrinks and grows", probeWindow: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), adopts(0)}}},
 	{name: "receipt: an idle record", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1).at(past)}, {sweeps().at(past), both.at(past)}}},
