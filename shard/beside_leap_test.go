@@ -1,0 +1,116 @@
+//go:build explore
+
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund of a key that has taken something
+// time leaps, so that the key is idle and forgotten, or its record is another one that is too far ahead to be judged.
+// The answer is as of the time after the leap.
+func TestALeapBesideALookAtEveryStep(t *testing.T) {
+	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
+		later := start + 2*int64(aPlan(t, 1, 5).skew)
+		for verb, look := range map[string]func(tb *Table) Outcome{
+			"peek":   func(tb *Table) Outcome { o, _ := tb.Peek(tb.Find(1), start, 0, 0); return o },
+			"refund": func(tb *Table) Outcome { return tb.Refund(tb.Find(1), start, 1, 0, Receipt{}) },
+		} {
+			t.Run(name+", "+verb, func(t *testing.T) {
+				injected(t, func() (call, other func(), check func(string)) {
+					tb := newTable(t, 1, 1, nil)
+					require.Equal(t, Admitted, take(tb, 1, start, 2))
+					var o Outcome
+					return func() { o = look(tb) },
+						func() {
+							require.True(t, tb.Sweep(later, nil))
+							require.Zero(t, records(tb, 1))
+							if taken > 0 {
+								require.Equal(t, Admitted, take(tb, 1, later, taken))
+							}
+						},
+						func(what string) {
+							owed, back := uint64(0), uint64(0)
+							if o.State.IsLive() {
+								owed = o.Plan.algorithm.Tokens(o.Plan.algorithm.Debt(o.State.Record(), o.Plan.algorithm.Ticks(o.At)))
+							}
+							if o.Verdict == Admitted {
+								back = 1
+							}
+							require.Equal(t, later, o.At, what)
+							require.Equal(t, taken-min(back, taken), owed, what)
+						}
+				})
+			})
+		}
+	}
+}
+
+// tentativeIn makes the record of a key tentative in a slot of its probe window, as a call does that is then suspended,
+// and returns what commits it, with a token that it takes under the plan of this moment.
+func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool) {
+	p, plan := tb.Find(key), tb.Plan()
+	sl := p.at(index)
+	claimed, ok := sl.state.Claim(0)
+	require.True(t, ok)
+	tb.claimedFirst(sl)
+	sl.key.Store(key)
+	tentative := sl.state.Publish(claimed)
+	tb.cover(p, index)
+	return func() bool {
+		_, ok := sl.state.Commit(tentative, plan.live, plan.first(start, plan.Quota(0).Demand(1)))
+		return ok
+	}
+}
+
+// TestACommitBesideAChangeOfPlanAtEveryStep (I1): R9. Before any operation of a replacement of the plan a call that has
+// read the plan before it commits. The record follows the new plan when the replacement has returned.
+func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
+	committed := map[bool]int{}
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 4, 16, nil)
+		commit, done := tentativeIn(t, tb, 1, 0), false
+		return func() { tb.Adopt(aPlan(t, 1, 10), start) },
+			func() { done = commit() },
+			func(what string) {
+				committed[done]++
+				s := tb.Find(1).at(0).state.Load()
+				if !done {
+					require.Equal(t, atomicbucket.Free, s.Tag(), what)
+					return
+				}
+				require.Equal(t, tb.Plan().live, s.Tag(), what)
+				require.EqualValues(t, 2, taken(tb, 1, start), "%s: a fifth of the limit", what)
+			}
+	})
+	require.Positive(t, committed[true])
+	require.Positive(t, committed[false])
+}
+
+// TestACommitBesideASweepAtEveryStep (I3): R11. Before any operation of a sweep that lowers probe bounds a call commits
+// a record that lies far from its home, whose bound it has extended before. Searches find it nonetheless.
+func TestACommitBesideASweepAtEveryStep(t *testing.T) {
+	committed := map[bool]int{}
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 16, 16, nil)
+		for key := uint64(2); key <= 12; key++ { // used, and then free, so that searches pass them
+			require.Equal(t, Admitted, take(tb, key, start, 1))
+		}
+		commit, done := tentativeIn(t, tb, 1, 11), false
+		for key := uint64(2); key <= 12; key++ {
+			require.True(t, tb.Reset(tb.Find(key)))
+		}
+		return func() { require.True(t, tb.Sweep(start, nil)) },
+			func() { done = commit() },
+			func(what string) {
+				committed[done]++
+				require.EqualValues(t, map[bool]uint64{true: 1}[done], taken(tb, 1, start), what)
+			}
+	})
+	require.Positive(t, committed[true])
+	require.Positive(t, committed[false])
+}
