@@ -179,5 +179,16 @@ func (o options) choose(all []mutation) ([]mutation, error) {
 		return listed(m) != o.listed || !strings.Contains(m.name(), o.only) || o.names != "" && !wanted[m.name()]
 	})
 	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if o.sample == 0 { // those that need builds of their own are the slowest
+		slices.SortStableFunc(all, func(a, b mutation) int {
+			switch {
+			case a.isConstant() == b.isConstant():
+				return 0
+			case b.isConstant():
+				return -1
+			}
+			return 1
+		})
+	}
 	return all, nil
 }

@@ -41,6 +41,9 @@ func (m mutation) name() string {
 	return name
 }
 
+// isConstant reports whether it is one of a declaration of constants.
+func (m mutation) isConstant() bool { return m.function == "const" }
+
 // site returns the function that it is in.
 func (m mutation) site() string { return m.file + " " + m.function }
 

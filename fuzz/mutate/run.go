@@ -38,7 +38,7 @@ var suites = []suite{
 	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, ""},
 }
 
-const slow = 4
+const slow = 3
 
 // A binary is the built tests of a suite.
 type binary struct {
@@ -177,7 +177,7 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
 	}
-	constant := m.function == "const"
+	constant := m.isConstant()
 	overlay := filepath.Join(r.dir, fmt.Sprintf("constant-%d", number))
 	if constant {
 		if err := r.constant(m, overlay); err != nil {
@@ -247,7 +247,7 @@ func (r *runner) chunks(b *binary, m mutation) [][]test {
 	var total float64
 	var favourites, reaching []test
 	for _, t := range b.tests {
-		if t.reaches != nil && m.function != "const" && !t.reaches[m.site()] {
+		if t.reaches != nil && !m.isConstant() && !t.reaches[m.site()] {
 			continue
 		}
 		total, reaching = total+t.seconds, append(reaching, t)
