@@ -142,7 +142,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 		chosen = chosen[:min(o.sample, len(chosen))]
 	}
 	// A change that has survived the fast suites in a run which was stopped goes on with the slow ones.
-	fast, rest := min(slow, len(suites)), []mutation{}
+	fast, rest := fast(), []mutation{}
 	if !o.fresh && o.sample == 0 {
 		isFast := func(m mutation) bool { n := s.before[m.key].asked(); return n < fast || n == len(suites) }
 		for _, m := range chosen {
