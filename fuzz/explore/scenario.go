@@ -33,6 +33,7 @@ type scenario struct {
 	before      []call
 	threads     [][]call
 	large       bool // explored with -large only
+	endless     bool // not explored whole, which takes hours: a place for mutants to be found in
 }
 
 // logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
