@@ -47,8 +47,8 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 }
 
 // TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop the slot gets another state and
-// a newer request in the place of an entry, by a call that has dropped the others. Nothing is changed any more. At every
-// moment all is gone behind what is gone.
+// a newer request in the place of an entry, by a call that has dropped the others. Nothing is changed any more. At
+// every moment all is gone behind what is gone.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund of a key that has taken something
-// time leaps, so that the key is idle and forgotten, or its record is another one that is too far ahead to be judged.
+// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund of a key that has taken
+// something time leaps, so that the key is idle and forgotten, or its record is another one that is too far ahead to be judged.
 // The answer is as of the time after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
