@@ -88,7 +88,7 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 			g.rule.length = 100
 			of := uint64(0)
 			return func() { of = g.usedAt(30, 60) },
-				func() { older(g, 5, 20, 20, 30) },
+				func() { older(g, 5, 20, 20, 25) },
 				func(what string) { require.LessOrEqual(t, of, uint64(3), what) }
 		})
 	})

@@ -252,3 +252,33 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	_, ok = w.Convert(live, Second, 9)
 	assert.False(t, ok)
 }
+
+// TestPeriods: how many end until no more are in flight. Those of this period leave after the next one.
+func TestPeriods(t *testing.T) {
+	for _, c := range []struct{ previous, current, most, want uint64 }{
+		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
+		{1, 2, 1, 2}, {1, 1, 2, 0}, {2, 2, 3, 1}, {2, 2, 4, 0}, {0, 3, 2, 2},
+	} {
+		require.Equal(t, c.want, periods(c.previous, c.current, c.most), c)
+	}
+}
+
+// TestWhatIsLeftForAWeight: the largest left with previous * left < (tokens + 1) * window, also where that product
+// fills a word.
+func TestWhatIsLeftForAWeight(t *testing.T) {
+	for _, c := range []struct{ window, previous, tokens, want uint64 }{
+		{100, 10, 4, 49}, {100, 11, 4, 45}, {1 << 50, 1 << 15, 1<<14 - 1, 1<<49 - 1}, {1 << 50, 1 << 14, 1<<14 - 1, 1<<50 - 1},
+	} {
+		w := SlidingWindow{window: c.window}
+		require.Equal(t, c.want, w.leftFor(c.previous, c.tokens), c)
+	}
+}
+
+// TestWaitForNothing takes no time, also within a tick.
+func TestWaitForNothing(t *testing.T) {
+	log, err := NewSlidingLog(100, 100, 100*time.Second) // whose ticks are two nanoseconds
+	require.NoError(t, err)
+	for nanos := range int64(4) {
+		require.Zero(t, log.Wait(nanos, 0))
+	}
+}

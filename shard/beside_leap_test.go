@@ -11,8 +11,8 @@ import (
 )
 
 // TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund of a key that has taken
-// something time leaps, so that the key is idle and forgotten, or its record is another one that is too far ahead to be judged.
-// The answer is as of the time after the leap.
+// something time leaps, so that the key is idle and forgotten, or its record is another one that is too far ahead to be
+// judged. The answer is as of the time after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
 		later := start + 2*int64(aPlan(t, 1, 5).skew)
@@ -113,4 +113,71 @@ func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	})
 	require.Positive(t, committed[true])
 	require.Positive(t, committed[false])
+}
+
+// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. The slot of a stranger that has nothing left is given to a key
+// that has, before any operation of a call of that key. It is not refused on what it has read of the stranger.
+func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
+	for kind, algorithm := range algorithmsOfFive(t) {
+		for verb, call := range map[string]func(tb *Table) Verdict{
+			"take": func(tb *Table) Verdict { return tb.Take(tb.Find(1), start, 1, 0).Verdict },
+			"told": func(tb *Table) Verdict {
+				return tb.Decide(tb.Find(1), start, 1, 0, new(atomicbucket.Status)).Verdict
+			},
+			"under a quota": func(tb *Table) Verdict {
+				return tb.TakeAt(tb.Find(1), start, start, 1, tb.Plan().NewQuota(tb.Plan().Quota(0)), nil).Verdict
+			},
+			"charge": func(tb *Table) Verdict {
+				o, _ := tb.Charge(tb.Find(1), start, start, 1, TierQuota(0), nil)
+				return o.Verdict
+			},
+			"hit": func(tb *Table) Verdict { _, _, v := tb.Hit(tb.Find(1), start, 1, 0); return v },
+			"hit under a quota": func(tb *Table) Verdict {
+				_, _, v := tb.HitQuota(tb.Find(1), start, 1, tb.Plan().NewQuota(tb.Plan().Quota(0)))
+				return v
+			},
+		} {
+			t.Run(kind+", "+verb, func(t *testing.T) {
+				injected(t, func() (made, other func(), check func(string)) {
+					plan, err := NewPlan(algorithm, 0)
+					require.NoError(t, err)
+					tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = plan })
+					plan.SetCharges(1, Nothing)
+					require.Equal(t, Admitted, take(tb, 2, start, 5))
+					verdict := Undecided
+					return func() { verdict = call(tb) },
+						func() {
+							tb.Reset(tb.Find(2))
+							take(tb, 1, start, 1) // if the call has not claimed the slot
+						},
+						func(what string) { require.False(t, verdict.Refuses(), what) }
+				})
+			})
+		}
+	}
+}
+
+// TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of some homes share a word. None is lost when two are
+// extended at once, and of one home the larger counts.
+func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
+	tb := newTable(t, 64, 16, nil)
+	var places []Place
+	for key := uint64(1); len(places) < 2; key++ {
+		p := tb.Find(key * 0x9e37_79b9_7f4a_7c15)
+		if len(places) == 0 || tb.line(p)/2 != tb.line(places[0])/2 {
+			places = append(places, p)
+		}
+	}
+	for _, other := range places {
+		injected(t, func() (call, beside func(), check func(string)) {
+			tb.words[0].Store(0)
+			return func() { tb.extend(places[0], 3) },
+				func() { tb.extend(other, 5) },
+				func(what string) {
+					require.False(t, tb.beyond(places[0], 3*tb.stride-1), what)
+					require.False(t, tb.beyond(other, 5*tb.stride-1), what)
+					require.True(t, tb.beyond(other, 5*tb.stride), what)
+				}
+		})
+	}
 }
