@@ -110,3 +110,15 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 		})
 	}
 }
+
+// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush an exchange of long ago
+// makes the entry older whose place it is. The request is in the ring nonetheless.
+func TestAFlushBesideAnExchangeAtEveryStep(t *testing.T) {
+	interleave.Inject(func() (call, other func(), check func(string)) {
+		g, at := aLog(t, 4, 10, 20, 30, 40)
+		g.pending, g.newest = 1, 50
+		return func() { require.True(t, g.flush(at)) },
+			func() { g.ring[3].Poke(entryOf(g.state, 35)) },
+			func(what string) { require.Equal(t, []uint64{10, 20, 30, 50}, ticksOf(g), what) }
+	})
+}

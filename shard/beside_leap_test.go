@@ -181,3 +181,26 @@ func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 		})
 	}
 }
+
+// TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. If
+// the record is not committed yet, it begins full at the watermark.
+func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
+	later := start + int64(aPlan(t, 1, 5).skew)/2
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 1, 1, nil)
+		var o Outcome
+		before := 0
+		return func() { o = tb.Take(tb.Find(1), start, 1, 0) },
+			func() {
+				before = records(tb, 1)
+				tb.Sweep(later, nil)
+			},
+			func(what string) {
+				require.Equal(t, Admitted, o.Verdict, what)
+				if before == 0 {
+					require.Equal(t, later, o.At, what)
+					require.EqualValues(t, 1, taken(tb, 1, later), what)
+				}
+			}
+	})
+}

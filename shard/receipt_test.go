@@ -1,0 +1,52 @@
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestAReceiptOfAQuota knows what a token cost, which is twice what it costs in the tier of the plan. So all is given
+// back although others gave back, too, and of a part what the part is.
+func TestAReceiptOfAQuota(t *testing.T) {
+	for n, want := range map[uint64]int64{4: 1, 2: 5} {
+		table := newTable(t, 1, 1, func(c *Config) { c.Plan = planOf(t, perSecond(t, 1, 20)) })
+		p, plan := table.Find(1), table.Plan()
+		quota := plan.Quota(0)
+		quota.Token, quota.Tokens = 2*quota.Token, 10
+		double := plan.NewQuota(quota)
+		o := table.TakeAt(p, start, start, 4, double, nil)
+		var receipt Receipt
+		receipt.Enter(&o, 4, double, Ends{})
+		one := table.Take(p, start, 1, 0)
+		for range 2 { // so that the version says that others gave back
+			other := table.Take(p, start, 1, 0)
+			require.Equal(t, Admitted, table.Refund(p, start, 1, 0, other.Receipt(1, 0, Ends{})).Verdict)
+			table.Refund(p, start, 1, 0, Receipt{})
+			require.Equal(t, Admitted, table.Take(p, start, 1, 0).Verdict)
+		}
+		require.Equal(t, Admitted, one.Verdict)
+		back := table.RefundAt(p, start, start, n, double, receipt)
+		owed := func(s atomicbucket.State) int64 { return int64(plan.bucket.Debt(s.Record(), plan.bucket.Ticks(start))) }
+		require.Equal(t, want*second, owed(back.State))
+		back = table.RefundAt(p, start, start, 4-n, double, receipt.Less(n, back.State))
+		require.Equal(t, second, owed(back.State), "the rest")
+	}
+}
+
+// TestAReceiptOfALog forgets just its own request.
+func TestAReceiptOfALog(t *testing.T) {
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
+	p := table.Find(1)
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	o := table.Take(p, start+second, 1, 0)
+	require.Equal(t, Admitted, take(table, 1, start+2*second, 1))
+	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
+	_, four := table.Peek(p, start+2*second, 4, 0)
+	_, five := table.Peek(p, start+2*second, 5, 0)
+	require.EqualValues(t, 3, five.Remaining)
+	require.Equal(t, 2*time.Second, five.RetryAfter-four.RetryAfter, "the first and the last are still there")
+}
