@@ -282,3 +282,12 @@ func TestWaitForNothing(t *testing.T) {
 		require.Zero(t, log.Wait(nanos, 0))
 	}
 }
+
+// TestWhatIsLeftInOtherTokens: under a quota whose tokens cost half as much twice as many are left.
+func TestWhatIsLeftInOtherTokens(t *testing.T) {
+	b, err := NewTokenBucket(1, 1000, 5)
+	require.NoError(t, err)
+	full := Record{State: NewState(Live, 1, b.Full(b.Ticks(7)))}
+	require.EqualValues(t, 10, b.Status(full, 7, Demand{0, 5000, 500}).Remaining)
+	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
+}

@@ -204,3 +204,18 @@ func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 			}
 	})
 }
+
+// TestAnInsertBesideARefundToItsVictimAtEveryStep (I7): before any operation of an insert into a full probe window the
+// record that it would evict becomes idle. It is reclaimed, and no eviction is counted.
+func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 1, 1, nil)
+		require.Equal(t, Admitted, take(tb, 2, start, 1))
+		back := Undecided
+		return func() { require.Equal(t, Admitted, take(tb, 1, start, 1)) },
+			func() { back = tb.Refund(tb.Find(2), start, 1, 0, Receipt{}).Verdict },
+			func(what string) {
+				require.Equal(t, back != Admitted, tb.Stats().Evictions == 1, what)
+			}
+	})
+}

@@ -50,3 +50,19 @@ func TestAReceiptOfALog(t *testing.T) {
 	require.EqualValues(t, 3, five.Remaining)
 	require.Equal(t, 2*time.Second, five.RetryAfter-four.RetryAfter, "the first and the last are still there")
 }
+
+// TestWhatIsForgottenInFlight is counted when the record moves on: what was entered and never left.
+func TestWhatIsForgottenInFlight(t *testing.T) {
+	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
+	require.NoError(t, err)
+	plan, err := NewPlan(&algorithm, 0)
+	require.NoError(t, err)
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+	require.Equal(t, Admitted, take(table, 1, start, 3))
+	require.Equal(t, Admitted, take(table, 1, start+second, 1))
+	require.Zero(t, table.Stats().Forgotten)
+	require.Equal(t, Admitted, take(table, 1, start+2*second, 1))
+	require.EqualValues(t, 3, table.Stats().Forgotten)
+	table.Sweep(start+10*second, nil)
+	require.EqualValues(t, 5, table.Stats().Forgotten)
+}
