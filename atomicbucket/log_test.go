@@ -13,6 +13,7 @@ func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, log.clock.first(1))
+	require.EqualValues(t, 50e9+1, log.length)
 	require.Equal(t, 400*time.Microsecond, log.shortest())
 	follow := func(window time.Duration) (*SlidingLog, error) {
 		next, err := NewSlidingLog(7, 7, window)
@@ -73,7 +74,7 @@ func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 			record = record.After(payload)
 		}
 		w.w.Store(uint64(record.State))
-		after, ok := log.Refund(record, Return{Now: at + 5, Latest: at + 10, Demand: Demand{cost, 5, 1}}, &w)
+		after, ok := log.Refund(record, Return{Now: at + 2, Latest: at + 10, Demand: Demand{cost, 5, 1}}, &w)
 		require.True(t, ok)
 		require.Equal(t, want, log.Debt(Record{after, ring}, at+10), cost)
 	}

@@ -268,6 +268,7 @@ func TestPeriods(t *testing.T) {
 func TestWhatIsLeftForAWeight(t *testing.T) {
 	for _, c := range []struct{ window, previous, tokens, want uint64 }{
 		{100, 10, 4, 49}, {100, 11, 4, 45}, {1 << 50, 1 << 15, 1<<14 - 1, 1<<49 - 1}, {1 << 50, 1 << 14, 1<<14 - 1, 1<<50 - 1},
+		{67_280_421_310_721, 1 << 19, 274_176, 1 << 45}, // a product of 2^64 + 1
 	} {
 		w := SlidingWindow{window: c.window}
 		require.Equal(t, c.want, w.leftFor(c.previous, c.tokens), c)
@@ -290,4 +291,36 @@ func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	full := Record{State: NewState(Live, 1, b.Full(b.Ticks(7)))}
 	require.EqualValues(t, 10, b.Status(full, 7, Demand{0, 5000, 500}).Remaining)
 	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
+}
+
+// TestWhatIsNoRate grants nothing, however little it is below one.
+func TestWhatIsNoRate(t *testing.T) {
+	b, err := NewTokenBucket(1, time.Second, 5)
+	require.NoError(t, err)
+	for _, tokens := range []float64{0, -0.5, -1, -1e-300, math.NaN(), math.Inf(-1)} {
+		_, ok := b.quickTicks(tokens, time.Second)
+		require.False(t, ok, tokens)
+		_, err := b.Grant(tokens, time.Second, 1)
+		require.Error(t, err, tokens)
+	}
+}
+
+// TestWhatEveryAlgorithmSaysOfItself: its units are its own, and a receipt of a take is one.
+func TestWhatEveryAlgorithmSaysOfItself(t *testing.T) {
+	bucket, err := NewTokenBucket(1, time.Second, 5)
+	require.NoError(t, err)
+	fixed, err := NewFixedWindow(5, 5, time.Minute, false)
+	require.NoError(t, err)
+	sliding, err := NewSlidingWindow(5, 5, time.Minute)
+	require.NoError(t, err)
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	inFlight, err := NewConcurrency(5, 5, time.Minute)
+	require.NoError(t, err)
+	const at = 1 << 40
+	for _, algorithm := range []Algorithm{&bucket, &fixed, &sliding, &log, &inFlight} {
+		require.True(t, SameUnits(algorithm, algorithm), "%T", algorithm)
+		s := NewState(Live, 1, algorithm.Full(algorithm.Ticks(at)))
+		require.True(t, algorithm.Receipt(s, at, algorithm.Quota().Demand(1)).IsKnown(), "%T", algorithm)
+	}
 }

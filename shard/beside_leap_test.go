@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
 )
 
 // TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund of a key that has taken
@@ -218,4 +219,16 @@ func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 				require.Equal(t, back != Admitted, tb.Stats().Evictions == 1, what)
 			}
 	})
+}
+
+// TestTwoRaisesAtEveryStep: of two times that are entered at once the later stays.
+func TestTwoRaisesAtEveryStep(t *testing.T) {
+	for _, other := range []int64{3, 7} {
+		injected(t, func() (call, beside func(), check func(string)) {
+			var w word.Word
+			return func() { raiseTo(&w, 5) },
+				func() { raiseTo(&w, other) },
+				func(what string) { require.EqualValues(t, max(5, other), w.Load(), what) }
+		})
+	}
 }

@@ -49,6 +49,11 @@ func TestAReceiptOfALog(t *testing.T) {
 	_, five := table.Peek(p, start+2*second, 5, 0)
 	require.EqualValues(t, 3, five.Remaining)
 	require.Equal(t, 2*time.Second, five.RetryAfter-four.RetryAfter, "the first and the last are still there")
+
+	// Requests stay what they are when the plan is replaced.
+	o = table.Take(p, start+2*second, 1, 0)
+	table.Adopt(logOf(t, 4), start+2*second)
+	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
 }
 
 // TestWhatIsForgottenInFlight is counted when the record moves on: what was entered and never left.
@@ -65,4 +70,24 @@ func TestWhatIsForgottenInFlight(t *testing.T) {
 	require.EqualValues(t, 3, table.Stats().Forgotten)
 	table.Sweep(start+10*second, nil)
 	require.EqualValues(t, 5, table.Stats().Forgotten)
+}
+
+// TestTheStatusOfTheLastToken says that none is left. Nobody has asked for another one, so there is none to wait for.
+func TestTheStatusOfTheLastToken(t *testing.T) {
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
+	require.Equal(t, Admitted, take(table, 1, start, 4))
+	var status atomicbucket.Status
+	require.Equal(t, Admitted, table.Decide(table.Find(1), start, 1, 0, &status).Verdict)
+	require.Zero(t, status.Remaining)
+	require.Zero(t, status.RetryAfter)
+	require.Positive(t, status.ResetAfter)
+}
+
+// TestAReservationUnderAPlanWhoseRefusalsCost is refused if it would have to wait for too long, and costs nothing.
+func TestAReservationUnderAPlanWhoseRefusalsCost(t *testing.T) {
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan.SetCharges(2, Penalty) })
+	require.Equal(t, Admitted, take(table, 1, start, 5))
+	require.Equal(t, Refused, table.Reserve(table.Find(1), start, 1, 0, 0).Verdict)
+	_, status := table.Peek(table.Find(1), start, 0, 0)
+	require.Equal(t, 5*time.Second, status.ResetAfter)
 }
