@@ -130,7 +130,7 @@ test-all: CHANGES := 60
 test-mutate: begin ## the mutation score of a sample of all small changes of shard and atomicbucket
 	$(stage) "mutation score" bash -c 'cd fuzz && go test -count 1 ./mutate && go run ./mutate -sample $(CHANGES)'
 
-mutate: ## every small change of shard and atomicbucket, and which of them no test notices (hours)
+mutate: ## the small changes of shard and atomicbucket that were not tried yet, and which of them no test notices (up to hours)
 	cd fuzz && go run ./mutate
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
