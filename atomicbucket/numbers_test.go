@@ -321,6 +321,6 @@ func TestWhatEveryAlgorithmSaysOfItself(t *testing.T) {
 	for _, algorithm := range []Algorithm{&bucket, &fixed, &sliding, &log, &inFlight} {
 		require.True(t, SameUnits(algorithm, algorithm), "%T", algorithm)
 		s := NewState(Live, 1, algorithm.Full(algorithm.Ticks(at)))
-		require.True(t, algorithm.Receipt(s, at, algorithm.Quota().Demand(1)).IsKnown(), "%T", algorithm)
+		require.True(t, algorithm.Receipt(s, at, 1).IsKnown(), "%T", algorithm)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // A tree is a checkout of the repository.
 type tree struct {
 	folder  string
-	modules []mod  // of go.work: those that are published first, each after those that it requires
+	modules []mod  // those that are published first, each after those that it requires
 	version string // that they require of each other
 	work    *modfile.WorkFile
 }
@@ -29,6 +29,9 @@ type mod struct {
 
 // published are the folders of the modules that people import or install, each after those that it requires.
 var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit", "otellimit"}
+
+// apart are the folders of modules that require those of go.work, and are not in it.
+var apart = []string{"examples"}
 
 // tag returns what a version of the module is called in git.
 func (m mod) tag(version string) string { return path.Join(m.folder, version) }
@@ -69,6 +72,9 @@ func readTree(folder string) (*tree, error) {
 		if folder := path.Clean(use.Path); others[folder] {
 			t.modules = append(t.modules, mod{folder: folder})
 		}
+	}
+	for _, folder := range apart {
+		t.modules = append(t.modules, mod{folder: folder})
 	}
 	for i := range t.modules {
 		file, err := t.goMod(t.modules[i])
