@@ -47,7 +47,8 @@ type Limit struct {
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// Shadow has the limit count and report, and refuse nothing.
 	Shadow bool `json:"shadow,omitempty"`
-	// MaxKeys is for how many keys there is room: a million without it, of a sliding log as many as go into 512 MiB.
+	// MaxKeys is for how many keys there is room: a million without it, of a sliding log 100,000, or as many as go into
+	// 256 MiB.
 	MaxKeys int `json:"max_keys,omitempty"`
 	// Overflow is what happens to a new key without room: evict, by default, the one that has used least; refuse; or
 	// admit.

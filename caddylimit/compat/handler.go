@@ -99,12 +99,14 @@ func (h *Handler) check() error {
 		return errors.New("storage: it is not here: " + withoutStorage)
 	case !(h.Jitter >= 0 && h.Jitter <= 1000):
 		return fmt.Errorf("jitter %v: want a part of the wait, from 0 to 1000", h.Jitter)
-	case h.SweepInterval == 0:
-		h.SweepInterval = caddy.Duration(time.Minute)
-	case time.Duration(h.SweepInterval) < time.Millisecond || time.Duration(h.SweepInterval) > 24*time.Hour:
-		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", time.Duration(h.SweepInterval))
 	case h.OnFailure != "" && h.Store == "":
 		return fmt.Errorf("on_failure %s: there is no store that could fail", h.OnFailure)
+	}
+	if h.SweepInterval == 0 {
+		h.SweepInterval = caddy.Duration(time.Minute)
+	}
+	if sweep := time.Duration(h.SweepInterval); sweep < time.Millisecond || sweep > 24*time.Hour {
+		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", sweep)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ type RateLimit struct {
 	// IPv4Prefix and IPv6Prefix are how many bits of a key count that reads as an address; 0 is the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
-	// MaxKeys is for how many keys the zone has room; without it for a million, or as many as go into 512 MiB. The
-	// original, which has no bound, does not have it.
+	// MaxKeys is for how many keys the zone has room; without it for 100,000, or as many as go into 256 MiB, and for
+	// a million that are counted by a sliding window counter. The original, which has no bound, does not have it.
 	MaxKeys int `json:"max_keys,omitempty"`
 
 	matchers caddyhttp.MatcherSets
@@ -75,8 +75,9 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spe
 	spec.MaxKeys = l.MaxKeys
 	if keys, err := spec.Keys(); err != nil {
 		return nil, err
-	} else if spec.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultMaxKeys {
-		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs fill 512 MiB: max_keys sets another number", keys))
+	} else if spec.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
+		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs take %d MiB: max_keys sets another number",
+			keys, zone.TableBytes>>20))
 	}
 	p.permissiveness = float64(l.MaxEvents) / float64(l.Window)
 	p.use, err = app.Use(module, name, spec)

@@ -12,8 +12,8 @@ import (
 // A Spec is what a configuration says of a zone. Specs are compared by ==.
 type Spec struct {
 	Policy engine.Policy
-	// MaxKeys is for how many keys the limiter has room; 0 for [DefaultMaxKeys], or as many as go into [TableBytes] if
-	// that is less.
+	// MaxKeys is for how many keys the limiter has room; 0 for [DefaultMaxKeys], or of a sliding log [DefaultLogKeys],
+	// or as many as go into [TableBytes] if that is less.
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
 	// Sweep is the time between two sweeps of the limiter; 0 for that of package engine.
@@ -25,11 +25,13 @@ type Spec struct {
 }
 
 const (
-	// DefaultMaxKeys is for how many keys a zone has room that does not say it.
+	// DefaultMaxKeys is for how many keys a zone has room that does not say it, and DefaultLogKeys for how many one of a
+	// sliding log has, whose keys come with a ring each.
 	DefaultMaxKeys = 1_000_000
+	DefaultLogKeys = 100_000
 	// TableBytes is the most memory that the table of a zone may take that does not say for how many keys it has room.
-	// It is reserved at once, and in use only as keys come. Only a sliding log is so large.
-	TableBytes = 512 << 20
+	// Only a sliding log is so large.
+	TableBytes = 256 << 20
 )
 
 // Keys returns for how many keys the limiter of the spec has room.
@@ -40,12 +42,16 @@ func (s Spec) Keys() (int, error) {
 		}
 		return s.MaxKeys, nil
 	}
-	bytes, err := s.Policy.Bytes(DefaultMaxKeys)
+	keys := DefaultMaxKeys
+	if s.Policy.Algorithm() == engine.AlgorithmSlidingLog {
+		keys = DefaultLogKeys
+	}
+	bytes, err := s.Policy.Bytes(keys)
 	if err != nil || bytes <= TableBytes {
-		return DefaultMaxKeys, err
+		return keys, err
 	}
 	// Tables are sized by slots, so bytes grow as the keys do.
-	return int(float64(DefaultMaxKeys) * TableBytes / float64(bytes)), nil
+	return int(float64(keys) * TableBytes / float64(bytes)), nil
 }
 
 // check finds out what can be wrong with a spec without making a limiter.

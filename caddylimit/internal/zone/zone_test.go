@@ -177,14 +177,14 @@ func TestDecisionsTakeNoLockOfTheZones(t *testing.T) {
 func TestBadSpecs(t *testing.T) {
 	log := engine.SlidingLog(5, time.Minute)
 	for want, spec := range map[string]Spec{
-		"max_keys -1: want 1 to 2147483647":  {Policy: log, MaxKeys: -1},
-		"sweep_interval 25h0m0s: want 1ms":   {Policy: log, Sweep: 25 * time.Hour},
-		"the zero Policy limits nothing":     {},
-		"counted in this process":            {Policy: engine.Concurrency(1, time.Hour), Store: "redis://x"},
-		"a store has no table":               {Policy: log, Store: "redis://x", Overflow: engine.Refuse},
-		"no store here":                      {Policy: log, Store: "redis://x"},
-		"want a token bucket or a window":    {Policy: engine.Blocked(), Store: "redis://x"},
-		"the limit is 5000, want 1 to 4,096": {Policy: engine.SlidingLog(5000, time.Minute)},
+		"max_keys -1: want 1 to 2147483647":               {Policy: log, MaxKeys: -1},
+		"sweep_interval 25h0m0s: want 1ms":                {Policy: log, Sweep: 25 * time.Hour},
+		"the zero Policy limits nothing":                  {},
+		"counted in this process":                         {Policy: engine.Concurrency(1, time.Hour), Store: "redis://x"},
+		"a store has no table":                            {Policy: log, Store: "redis://x", Overflow: engine.Refuse},
+		"no store here":                                   {Policy: log, Store: "redis://x"},
+		"want a token bucket or a window":                 {Policy: engine.Blocked(), Store: "redis://x"},
+		"limit of 5000 tokens every 1m0s: want 1 to 4096": {Policy: engine.SlidingLog(5000, time.Minute)},
 	} {
 		id := newID()
 		_, err := newUse(id, spec, noStore, time.Now)
@@ -194,9 +194,9 @@ func TestBadSpecs(t *testing.T) {
 	}
 }
 
-// TestTablesWithoutAnOrderedSizeAreBounded: a log of thousands of events for a million keys would take tens of gigabytes.
+// TestTablesWithoutAnOrderedSizeAreBounded: a log of thousands of events for 100,000 keys would take gigabytes.
 func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
-	for limit, want := range map[uint64]int{5: DefaultMaxKeys, 100: 390_000, 4096: 9_800} {
+	for limit, want := range map[uint64]int{5: DefaultLogKeys, 100: DefaultLogKeys, 1000: 20_000, 4096: 4_900} {
 		policy := engine.SlidingLog(limit, time.Hour)
 		keys, err := Spec{Policy: policy}.Keys()
 		require.NoError(t, err)
