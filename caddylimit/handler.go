@@ -144,7 +144,7 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 // not be understood, is answered in its protocol.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	res := h.limits.Decide(r)
-	h.count(&res)
+	zone.Count(&res, h.useOf)
 	if !res.Allowed() {
 		return h.refuse(w, r, &res)
 	}
@@ -155,16 +155,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// count counts what the limits did to the request.
-func (h *Handler) count(res *httplimit.Result) {
-	for i := range res.Len() {
-		c := res.Check(i)
-		// A limiter that is asked for a while only counts for nothing but its refusals.
-		if l := h.by[c.Limit]; c.Limit == l.name || c.Outcome == httplimit.Refused {
-			l.use.Count(c.Outcome)
-		}
-	}
-}
+// useOf returns the zone of a limit of the middleware.
+func (h *Handler) useOf(limit string) *zone.Use { return h.by[limit].use }
 
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	var refusing *limit

@@ -184,13 +184,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		began = time.Now()
 	}
 	res := h.limits.Decide(r)
-	for i := range res.Len() {
-		// A limiter that is asked for a while only counts for nothing but its refusals.
-		c := res.Check(i)
-		if p := h.by[c.Limit]; c.Limit == p.first || c.Outcome == httplimit.Refused {
-			p.use.Count(c.Outcome)
-			if p.time != nil {
-				p.time.Observe(time.Since(began).Seconds())
+	zone.Count(&res, func(limit string) *zone.Use { return h.by[limit].use })
+	if !h.DisableMetrics {
+		took := time.Since(began).Seconds()
+		for i := range res.Len() {
+			if c := res.Check(i); c.Limit == h.by[c.Limit].first {
+				h.by[c.Limit].time.Observe(took)
 			}
 		}
 	}

@@ -33,8 +33,24 @@ var counted = [...]httplimit.Outcome{
 	httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed,
 }
 
-// Count counts what the zone did to a request.
-func (z *Zone) Count(o httplimit.Outcome) { z.counts[o].Add(1) }
+// Count counts what the zones did to a request. of returns the zone of a limit of the middleware; the limiters of one
+// zone ([Use.Limits]) follow each other there, and count as one, which refuses if one of them does.
+func Count(res *httplimit.Result, of func(limit string) *Use) {
+	for i := 0; i < res.Len(); {
+		c := res.Check(i)
+		u, outcome := of(c.Limit), c.Outcome
+		for i++; i < res.Len(); i++ {
+			next := res.Check(i)
+			if of(next.Limit) != u {
+				break
+			}
+			if next.Outcome == httplimit.Refused {
+				outcome = httplimit.Refused
+			}
+		}
+		u.counts[outcome].Add(1)
+	}
+}
 
 // Counted returns how often a request had an outcome, since the zone began.
 func (z *Zone) Counted(o httplimit.Outcome) uint64 { return z.counts[o].Load() }

@@ -167,7 +167,7 @@ func TestDecisionsTakeNoLockOfTheZones(t *testing.T) {
 		defer use.mu.Unlock()
 		res := m.Decide(httptest.NewRequest(http.MethodGet, "/", nil))
 		assert.True(t, res.Allowed())
-		use.Count(httplimit.Allowed)
+		Count(&res, func(string) *Use { return use })
 		use.Keys()
 	}()
 	assert.EqualValues(t, 1, use.Counted(httplimit.Allowed))
