@@ -10,6 +10,7 @@ COPY redislimit/go.mod redislimit/go.sum redislimit/
 COPY cmd/weir/go.mod cmd/weir/go.sum cmd/weir/
 COPY envoylimit/go.mod envoylimit/go.sum envoylimit/
 COPY grpclimit/go.mod grpclimit/go.sum grpclimit/
+COPY otellimit/go.mod otellimit/go.sum otellimit/
 COPY fuzz/go.mod fuzz/go.sum fuzz/
 COPY examples/go.mod examples/go.sum examples/
 COPY internal/admin/go.mod internal/admin/go.sum internal/admin/

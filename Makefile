@@ -2,7 +2,7 @@
 
 # Those of go.work, and bench, which has a go.work of its own: the libraries that it compares weir
 # with would raise the versions of everybody's dependencies (docs/decisions/0001-modules.md).
-MODULES   := . fuzz examples redislimit internal/admin envoylimit grpclimit cmd/weir internal/release bench
+MODULES   := . fuzz examples redislimit internal/admin envoylimit grpclimit otellimit cmd/weir internal/release bench
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -106,7 +106,8 @@ test: test-documents
 test-documents: begin ## what the documents say: links, commands, programs and tables
 	$(stage) documents bash -c 'go test ./docs && cd cmd/weir && go test -count 1 -run "Document|README" . \
 	&& go test -count 1 -run "Document|Operations|Described" ./internal/config && go test -count 1 -run "Behind" ./internal/serve \
-	&& cd ../../bench && go test -count 1 -run "Figures" ./report'
+	&& cd ../../bench && go test -count 1 -run "Figures" ./report \
+	&& cd ../otellimit && go test -count 1 -run "Document" .'
 
 test-explore: begin ## every interleaving of small scenarios
 	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./shard ./fuzz/explore ./redislimit/internal/lease

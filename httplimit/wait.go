@@ -38,6 +38,9 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
+// Waiting returns how many requests wait for tokens now, of all limits with a MaxWait together.
+func (m *Middleware) Waiting() int64 { return min(m.waiting.Load(), m.maxWaiting) } // one too many is about to leave
+
 // mayWait reports whether the request may wait: it has a place among those that do, or takes one.
 func (res *Result) mayWait() bool {
 	if !res.queued {

@@ -31,7 +31,8 @@ func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engi
 // Requests wait in the order in which they came, and those whose tokens come too late are refused at once.
 func TestRequestsWaitForTheirTokens(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
-		h := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 2 * time.Second}).Handler(hello)
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 2 * time.Second})
+		h := m.Handler(hello)
 		start := time.Now()
 		type answer struct {
 			status int
@@ -46,8 +47,10 @@ func TestRequestsWaitForTheirTokens(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
+		assert.EqualValues(t, 2, m.Waiting())
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
+		assert.Zero(t, m.Waiting())
 		assert.Equal(t, []answer{{200, 0, ""}, {200, time.Second, ""}, {200, 2 * time.Second, ""}, {429, 0, "3"},
 			{429, 0, "3"}}, answers)
 	})

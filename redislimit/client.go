@@ -249,6 +249,9 @@ type Health struct {
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
 
+	// LostTime is for how long any part has been lost so far, all outages together, that which lasts included.
+	LostTime time.Duration
+
 	// Evicts is the policy by which the store drops keys when its memory is full, and with them what they owe: such as
 	// allkeys-lru. It is "" if it drops none, or does not say.
 	Evicts string
@@ -262,7 +265,7 @@ type Health struct {
 func (c *Client) Health() Health {
 	h := Health{
 		Parts: len(c.breakers), Calls: c.calls.Load(), Keys: c.keys.Load(),
-		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(),
+		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(), LostTime: c.condition.lost.time(time.Now),
 	}
 	for i := range c.breakers {
 		if c.breakers[i].IsOpen() {

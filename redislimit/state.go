@@ -26,7 +26,7 @@ func Logger(log *slog.Logger) ClientOption {
 
 // A condition is what is known of a store beside its breakers.
 type condition struct {
-	lost atomic.Int64 // parts
+	lost outage
 	slow atomic.Int64 // when it was last logged that calls are out of time; 0 for never
 	last atomic.Pointer[failure]
 }
@@ -40,11 +40,11 @@ type failure struct {
 func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	c.failed.Add(1)
 	c.condition.last.Store(&failure{err, time.Now()})
-	if isLost && c.condition.lost.Add(1) == 1 {
+	if isLost && c.condition.lost.begin(time.Now) {
 		c.tell(slog.LevelError, "the store is lost", slog.String("kind", kindOf(err)), slog.Any("error", err))
 	}
 	last := c.condition.slow.Load()
-	if c.condition.lost.Load() == 0 && kindOf(err) == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
+	if c.condition.lost.is() == 0 && kindOf(err) == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
 		c.condition.slow.CompareAndSwap(last, now) {
 		c.tell(slog.LevelWarn, "the store is slow", slog.Any("error", err), slog.Int64("timeouts", c.timeouts.Load()))
 	}
@@ -52,7 +52,7 @@ func (c *Client) noteFailure(err error, isLost bool, now int64) {
 
 // noteReturn notes that a lost part of the store has answered.
 func (c *Client) noteReturn() {
-	if c.condition.lost.Add(-1) == 0 {
+	if c.condition.lost.end(time.Now) {
 		c.tell(slog.LevelInfo, "the store is back")
 	}
 }

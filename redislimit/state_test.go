@@ -53,6 +53,8 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	client := open(t, proxy.URL(), redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	l := limiter(t, client, slow())
 	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
+	lostTime := client.Health().LostTime
+	assert.Zero(t, lostTime)
 	for loss := 1; loss <= 2; loss++ {
 		proxy.BlackHole()
 		require.Eventually(t, func() bool { _ = l.Allow("k"); return client.Health().Lost == 1 }, backSoon, time.Millisecond)
@@ -71,8 +73,11 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 
 		proxy.Clear()
 		require.Eventually(t, func() bool { return client.Health().Lost == 0 }, backSoon, time.Millisecond, "without a request it is not found to be back")
+		assert.Greater(t, client.Health().LostTime, lostTime, "it grows with each loss")
 		require.Eventually(t, func() bool { return len(log.with("the store is back")) == loss }, backSoon, time.Millisecond)
+		lostTime = client.Health().LostTime
 	}
+	assert.Equal(t, lostTime, client.Health().LostTime, "it stands still while the store answers")
 	assert.LessOrEqual(t, len(log.with("the store is slow")), 1, "in a minute")
 }
 

@@ -28,6 +28,14 @@ func (c *check) reserve(res *Result, waited time.Duration) (again bool) {
 	return false
 }
 
+// Waiting returns how many calls and messages wait for tokens now, of all limits with a MaxWait together.
+func (l *Limits) Waiting() int64 {
+	if l == nil {
+		return 0
+	}
+	return min(l.waiting.Load(), l.maxWaiting) // one too many is about to leave
+}
+
 // mayWait reports whether the call may wait: it has a place among those that do, or takes one.
 func (res *Result) mayWait() bool {
 	if !res.queued {

@@ -122,10 +122,13 @@ func TestMaxWaiting(t *testing.T) {
 	inside := func(context.Context, time.Duration) error {
 		res := l.Decide(from("192.0.2.1"))
 		assert.Equal(t, refused, res.Code(), "the only place is taken")
+		assert.EqualValues(t, 1, l.Waiting())
 		return errors.New("over")
 	}
 	l = one(t, rpclimit.Limit{Limiter: limiter, MaxWait: time.Minute}, rpclimit.MaxWaiting(1), rpclimit.Pause(inside))
 	assert.Equal(t, []rpclimit.Code{ok, rpclimit.Canceled, rpclimit.Canceled}, codes(l, 3, from("192.0.2.1")))
+	assert.Zero(t, l.Waiting())
+	assert.Zero(t, (*rpclimit.Limits)(nil).Waiting())
 }
 
 // TestWaitInRealTime: without Pause a call waits by a timer, until its context ends.

@@ -1,12 +1,11 @@
 package admin
 
 import (
-	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/stripe"
 )
 
 // outcomes is how many there are, NotTaken among them, which is not observed.
@@ -20,40 +19,14 @@ var counted = [...]httplimit.Outcome{
 // totals are the outcomes of one rule, by httplimit.Outcome.
 type totals [outcomes]uint64
 
-// A stripe is a part of a rule's counters. It fills two cache lines, because processors fetch lines in pairs: no two
-// stripes are on the same line.
-type stripe struct {
-	counts [outcomes]atomic.Uint64
-	_      [128 - outcomes*8]byte
-}
+// counters are the outcomes of one rule.
+type counters struct{ of *stripe.Counters }
 
-// counters are the outcomes of one rule. add picks a stripe at random, so goroutines on several processors seldom write
-// the same line.
-type counters struct{ stripes []stripe }
+func (c *counters) add(o httplimit.Outcome) { c.of.Add(int(o)) }
 
-func newCounters() *counters {
-	n := 1
-	for n < runtime.GOMAXPROCS(0) && n < 64 {
-		n *= 2
-	}
-	return &counters{stripes: make([]stripe, n)}
-}
-
-func (c *counters) add(o httplimit.Outcome) {
-	i := 0
-	if len(c.stripes) > 1 {
-		i = int(rand.Uint32()) & (len(c.stripes) - 1)
-	}
-	c.stripes[i].counts[o].Add(1)
-}
-
-func (c *counters) totals() (t totals) {
-	for i := range c.stripes {
-		for o := range t {
-			t[o] += c.stripes[i].counts[o].Load()
-		}
-	}
-	return t
+func (c *counters) totals() totals {
+	all := c.of.Totals()
+	return totals(all[:outcomes])
 }
 
 // maxCounters is how many names are counted at most: those of the rules, and of rules that a reload
@@ -93,7 +66,7 @@ func (s *counterSet) insert(name string) *counters {
 	for k, v := range before {
 		after[k] = v
 	}
-	c := newCounters()
+	c := &counters{stripe.New()}
 	after[name] = c
 	s.current.Store(&after)
 	return c

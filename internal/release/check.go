@@ -89,6 +89,16 @@ import _ "github.com/weir-go/weir/grpclimit/connectlimit"
 
 func main() {}
 `, "", false},
+	{"otellimit", `
+import _ "github.com/weir-go/weir/otellimit"
+
+func main() {}
+`, "", false},
+	{"otellimit/otelredis", `
+import _ "github.com/weir-go/weir/otellimit/otelredis"
+
+func main() {}
+`, "", false},
 }
 
 // A stranger is an empty machine that knows the tree by a module proxy only. What is not of the

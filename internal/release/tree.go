@@ -28,7 +28,7 @@ type mod struct {
 }
 
 // published are the folders of the modules that people import or install, each after those that it requires.
-var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit"}
+var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit", "otellimit"}
 
 // tag returns what a version of the module is called in git.
 func (m mod) tag(version string) string { return path.Join(m.folder, version) }

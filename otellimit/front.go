@@ -1,0 +1,132 @@
+package otellimit
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/stripe"
+	"github.com/weir-go/weir/otellimit/internal/instrument"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// A Front counts what the limits of a middleware do, and has it reported. Make one with [RegisterHTTP] or
+// [RegisterRPC], and give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. All its methods may be called
+// concurrently.
+type Front struct {
+	embedded.Registration
+	counters   map[string]*stripe.Counters // never changed
+	strange    sync.Once
+	unregister func() error
+}
+
+var (
+	_ httplimit.Metrics   = (*Front)(nil)
+	_ metric.Registration = (*Front)(nil)
+)
+
+// A limit is what a front knows of a limit.
+type limit struct {
+	name    string
+	limiter *engine.Limiter // nil if only a backend decides
+}
+
+// RegisterHTTP has the decisions of limits reported, and the tables of their limiters as [Register] does:
+//
+//	front, err := otellimit.RegisterHTTP(provider, limits)
+//	...
+//	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
+//
+// Each limit is reported under its own name, and a limiter that several of them share under that of the first. Two
+// fronts of a program whose limits have the same names need different [Attributes]. What a limit in shadow mode would
+// have refused is counted apart. Of a limit that a [httplimit.Backend] decides the outcomes are reported; the backend
+// itself may be registered beside it (package otelredis).
+//
+// Its errors are those of Register, no limits at all, and two limits with one name.
+func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
+	all := make([]limit, len(limits))
+	for i, l := range limits {
+		all[i] = limit{l.Name, l.Limiter}
+	}
+	return newFront("otellimit.RegisterHTTP", p, all, options)
+}
+
+// RegisterRPC is [RegisterHTTP] for the limits of a gRPC or Connect server or client. Calls count, and messages of
+// streams in a limit of those.
+func RegisterRPC(p metric.MeterProvider, limits []rpclimit.Limit, options ...Option) (*Front, error) {
+	all := make([]limit, len(limits))
+	for i, l := range limits {
+		all[i] = limit{l.Name, l.Limiter}
+	}
+	return newFront("otellimit.RegisterRPC", p, all, options)
+}
+
+func newFront(caller string, p metric.MeterProvider, limits []limit, options []Option) (*Front, error) {
+	if len(limits) == 0 {
+		return nil, fmt.Errorf("%s: no limits: want at least one", caller)
+	}
+	f := &Front{counters: map[string]*stripe.Counters{}}
+	var registered []metric.Registration
+	unregister := func() error {
+		var all []error
+		for _, r := range registered {
+			all = append(all, r.Unregister())
+		}
+		return errors.Join(all...)
+	}
+	tables := map[*engine.Limiter]bool{nil: true}
+	for _, l := range limits {
+		one, err := f.count(caller, p, l.name, options)
+		if err == nil {
+			registered = append(registered, one)
+			if !tables[l.limiter] {
+				tables[l.limiter] = true
+				if one, err = register(caller, p, l.name, l.limiter, options); err == nil {
+					registered = append(registered, one)
+				}
+			}
+		}
+		if err != nil {
+			_ = unregister() // what went wrong first is the error
+			return nil, err
+		}
+	}
+	f.unregister = sync.OnceValue(unregister)
+	return f, nil
+}
+
+// count has the outcomes of a limit counted and reported.
+func (f *Front) count(caller string, p metric.MeterProvider, name string, options []Option) (metric.Registration, error) {
+	s := instrument.Scope{Caller: caller, Kind: "limit", Key: LimitName, Name: name}
+	if err := s.Apply(options); err != nil {
+		return nil, err
+	}
+	c := stripe.New()
+	f.counters[name] = c
+	return instrument.Register(p, s, outcomes, c.Totals)
+}
+
+// Observe counts an outcome. It implements [httplimit.Metrics], takes some nanoseconds, takes no lock and does not
+// allocate. Of a limit that the front was not made of nothing is counted, and otel.Handle gets an error, once.
+func (f *Front) Observe(limit string, outcome httplimit.Outcome) {
+	if outcome > httplimit.Refunded {
+		return // none that a limit has
+	}
+	c := f.counters[limit]
+	if c == nil {
+		f.strange.Do(func() {
+			otel.Handle(fmt.Errorf("otellimit: nothing is counted of the limit %.60q: it is none of those that the front was made of", limit))
+		})
+		return
+	}
+	c.Add(int(outcome))
+}
+
+// Unregister ends the reports. It implements [metric.Registration]. The middleware may go on using the front.
+func (f *Front) Unregister() error { return f.unregister() }

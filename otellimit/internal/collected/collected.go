@@ -1,0 +1,88 @@
+// Package collected turns what a reader collects into text, for tests.
+package collected
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/weir-go/weir/otellimit/internal/instrument"
+)
+
+// Series are the values of all series, by the metric and its attributes in the order of their keys:
+// "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
+type Series map[string]float64
+
+// From collects. A series that is there twice fails the test, and so does one of another scope.
+func From(t testing.TB, reader sdk.Reader) Series {
+	t.Helper()
+	s := Series{}
+	for _, m := range Metrics(t, reader) {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			add(t, s, m.Name, data.DataPoints)
+		case metricdata.Sum[float64]:
+			add(t, s, m.Name, data.DataPoints)
+		default:
+			assert.Failf(t, "no sum", "%s is %T", m.Name, data)
+		}
+	}
+	return s
+}
+
+// Metrics collects, and returns the metrics of this module's scope.
+func Metrics(t testing.TB, reader sdk.Reader) []metricdata.Metrics {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(context.Background(), &all))
+	if len(all.ScopeMetrics) == 0 {
+		return nil
+	}
+	require.Len(t, all.ScopeMetrics, 1)
+	require.Equal(t, instrument.ScopeName, all.ScopeMetrics[0].Scope.Name)
+	return all.ScopeMetrics[0].Metrics
+}
+
+func add[N int64 | float64](t testing.TB, s Series, name string, points []metricdata.DataPoint[N]) {
+	t.Helper()
+	for _, p := range points {
+		key := name + " " + p.Attributes.Encoded(attribute.DefaultEncoder())
+		assert.NotContains(t, s, key)
+		s[key] = float64(p.Value)
+	}
+}
+
+// Of returns the series of the metrics whose names begin so, with that beginning cut off.
+func (s Series) Of(prefix string) map[string]float64 {
+	some := map[string]float64{}
+	for key, value := range s {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			some[rest] = value
+		}
+	}
+	return some
+}
+
+// Kind returns what a metric is called in the documents.
+func Kind(m metricdata.Metrics) string {
+	monotonic := false
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		monotonic = data.IsMonotonic
+	case metricdata.Sum[float64]:
+		monotonic = data.IsMonotonic
+	default:
+		return fmt.Sprintf("%T", data)
+	}
+	if monotonic {
+		return "Counter"
+	}
+	return "UpDownCounter"
+}

@@ -1,0 +1,137 @@
+// Package instrument makes asynchronous instruments of numbers that are counted anyway.
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
+
+	"github.com/weir-go/weir/internal/version"
+)
+
+// ScopeName is the name of the instrumentation scope.
+const ScopeName = "github.com/weir-go/weir/otellimit"
+
+// A Kind is a kind of asynchronous instrument.
+type Kind uint8
+
+const (
+	// Counter only rises.
+	Counter Kind = iota
+	// UpDownCounter rises and falls, and adds up over processes.
+	UpDownCounter
+	// Seconds is a counter of time.
+	Seconds
+)
+
+// A Reading is one series: a metric with attributes, and where its value is in a snapshot.
+type Reading[S any] struct {
+	Kind       Kind
+	Name       string
+	Unit       string // UCUM
+	Help       string
+	Attributes []attribute.KeyValue // beside those of the scope
+	Count      func(S) uint64       // of a Counter and an UpDownCounter
+	Seconds    func(S) float64      // of Seconds
+}
+
+// Register has the readings reported at each collection, all of one snapshot, by one callback. Readings of one name
+// agree in all but their attributes and functions. read is called from any goroutine, and by several collections at
+// once if the provider has several readers.
+func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
+	release, err := s.claim(p)
+	if err != nil {
+		return nil, err
+	}
+	of, err := report(p.Meter(ScopeName, metric.WithInstrumentationVersion(moduleVersion())), &s, readings, read)
+	if err != nil {
+		release()
+		return nil, s.error("%w", err)
+	}
+	return &registration{unregister: sync.OnceValue(func() error {
+		defer release()
+		return of.Unregister()
+	})}, nil
+}
+
+// A registration ends once.
+type registration struct {
+	embedded.Registration
+	unregister func() error
+}
+
+// Unregister implements [metric.Registration].
+func (r *registration) Unregister() error { return r.unregister() }
+
+// A series is a reading with its instrument.
+type series[S any] struct {
+	*Reading[S]
+	count      metric.Int64Observable   // of a Counter and an UpDownCounter
+	seconds    metric.Float64Observable // of Seconds
+	attributes []metric.ObserveOption
+}
+
+// report registers the callback.
+func report[S any](m metric.Meter, s *Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
+	all := make([]series[S], len(readings))
+	var instruments []metric.Observable
+	for i := range readings {
+		one := series[S]{Reading: &readings[i], attributes: s.with(readings[i].Attributes)}
+		if err := one.make(m); err != nil {
+			return nil, err
+		}
+		all[i] = one
+		if one.seconds != nil {
+			instruments = append(instruments, one.seconds)
+		} else {
+			instruments = append(instruments, one.count)
+		}
+	}
+	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		now := read()
+		for i := range all {
+			all[i].observe(o, now)
+		}
+		return nil
+	}, instruments...)
+}
+
+// make makes the instrument. A meter that has made one of that name returns the same again.
+func (s *series[S]) make(m metric.Meter) (err error) {
+	unit, help := metric.WithUnit(s.Unit), metric.WithDescription(s.Help)
+	switch s.Kind {
+	case Counter:
+		s.count, err = m.Int64ObservableCounter(s.Name, unit, help)
+	case UpDownCounter:
+		s.count, err = m.Int64ObservableUpDownCounter(s.Name, unit, help)
+	case Seconds:
+		s.seconds, err = m.Float64ObservableCounter(s.Name, unit, help)
+	}
+	if err != nil {
+		return fmt.Errorf("the instrument %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s *series[S]) observe(o metric.Observer, now S) {
+	if s.seconds != nil {
+		o.ObserveFloat64(s.seconds, s.Seconds(now), s.attributes...)
+		return
+	}
+	o.ObserveInt64(s.count, int64(min(s.Count(now), math.MaxInt64)), s.attributes...)
+}
+
+// moduleVersion returns the version of this module that the program was built with; "" if it was built in a checkout.
+var moduleVersion = sync.OnceValue(func() string {
+	for _, module := range version.Info().Deps {
+		if module.Path == ScopeName {
+			return module.Version
+		}
+	}
+	return ""
+})

@@ -1,0 +1,129 @@
+package instrument
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+const (
+	maxName       = 1024
+	maxAttributes = 16
+)
+
+// A Scope is what the metrics of one registration have in common.
+type Scope struct {
+	Caller     string               // the function that registers, for errors
+	Kind       string               // what is registered: of each kind a name is there once
+	Key        attribute.Key        // of the attribute that has the name
+	Name       string               // the value of that attribute
+	Attributes []attribute.KeyValue // what the program adds
+}
+
+// An Option changes one thing about a scope.
+type Option func(*Scope) error
+
+// Apply applies the options, and checks the name.
+func (s *Scope) Apply(options []Option) error {
+	if err := CheckName(s.Name); err != nil {
+		return s.error("%w", err)
+	}
+	for i, option := range options {
+		if option == nil {
+			return s.error("option %d of %d is nil", i+1, len(options))
+		}
+		if err := option(s); err != nil {
+			return s.error("%w", err)
+		}
+	}
+	return nil
+}
+
+// error returns an error that names the caller and what it registers.
+func (s *Scope) error(format string, args ...any) error {
+	return fmt.Errorf("%s(%.60q): %w", s.Caller, s.Name, fmt.Errorf(format, args...))
+}
+
+// CheckName reports what is wrong with the name of a limit, a store or a front: it is held to what httplimit and
+// rpclimit hold names to.
+func CheckName(name string) error {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return errors.New("want a name of 1 to 1,024 printable ASCII characters")
+		}
+	}
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("a name of %d characters: want 1 to 1,024 that are printable ASCII", len(name))
+	}
+	return nil
+}
+
+// Add adds attributes of the program.
+func (s *Scope) Add(attributes []attribute.KeyValue) error {
+	s.Attributes = append(s.Attributes, attributes...)
+	if len(s.Attributes) > maxAttributes {
+		return fmt.Errorf("%d attributes: want %d at most", len(s.Attributes), maxAttributes)
+	}
+	keys := map[attribute.Key]bool{}
+	for _, a := range s.Attributes {
+		switch {
+		case !a.Valid():
+			return fmt.Errorf("the attribute %q has no key or no value", string(a.Key))
+		case strings.HasPrefix(string(a.Key), "weir."), strings.HasPrefix(string(a.Key), "otel."), a.Key == "error.type":
+			return fmt.Errorf("the attribute %q: keys of weir.* and otel.* and error.type are taken", string(a.Key))
+		case keys[a.Key]:
+			return fmt.Errorf("the attribute %q is there twice", string(a.Key))
+		}
+		keys[a.Key] = true
+	}
+	return nil
+}
+
+// with returns the attributes of a series, as what an observer is given.
+func (s *Scope) with(own []attribute.KeyValue) []metric.ObserveOption {
+	return []metric.ObserveOption{metric.WithAttributeSet(s.set(own))}
+}
+
+func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
+	all := append([]attribute.KeyValue{s.Key.String(s.Name)}, s.Attributes...)
+	return attribute.NewSet(append(all, own...)...)
+}
+
+// A claim is a name that is registered: two callbacks that report one series would overwrite or add up each other's
+// values, whichever the SDK does.
+type claim struct {
+	provider metric.MeterProvider
+	kind     string
+	set      string // the attributes that its series have in common
+}
+
+var claims = struct {
+	sync.Mutex
+	held map[claim]bool
+}{held: map[claim]bool{}}
+
+// claim takes the name until release is called.
+func (s *Scope) claim(p metric.MeterProvider) (release func(), err error) {
+	if p == nil || !reflect.ValueOf(p).Comparable() {
+		return nil, s.error("a MeterProvider of type %T: want one such as otel.GetMeterProvider()", p)
+	}
+	set := s.set(nil)
+	c := claim{p, s.Kind, set.Encoded(attribute.DefaultEncoder())}
+	claims.Lock()
+	defer claims.Unlock()
+	if claims.held[c] {
+		return nil, s.error("the %s of that name and these attributes is registered already: want another name, another "+
+			"attribute, or Unregister of the first", s.Kind)
+	}
+	claims.held[c] = true
+	return func() {
+		claims.Lock()
+		defer claims.Unlock()
+		delete(claims.held, c)
+	}, nil
+}

@@ -1,0 +1,140 @@
+/*
+Package otelredis has OpenTelemetry report limits in Redis or Valkey (package redislimit): the weir.lease and weir.store
+metrics of docs/opentelemetry.md. It is apart from package otellimit so that programs without a store link no client of
+Redis.
+
+	store, err := otelredis.RegisterStore(provider, "main", client)
+	...
+	logins, err := otelredis.Register(provider, "logins", limiter)
+	...
+	defer logins.Unregister()
+
+Everything is read when it is collected, from what package redislimit counts: requests do not notice it.
+*/
+package otelredis
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/weir-go/weir/otellimit"
+	"github.com/weir-go/weir/otellimit/internal/instrument"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// StoreName is the key of the attribute that says of which store a number is.
+const StoreName = attribute.Key("weir.store.name")
+
+// Register has the leases of a limiter reported under a name, and the decisions that the store failed to make, until
+// Unregister is called. The errors are those of [otellimit.Register]. What the limiter decides is counted by a front
+// ([otellimit.RegisterHTTP]). A collection visits every lease, as [redislimit.Limiter.Stats] does.
+func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, options ...otellimit.Option) (metric.Registration, error) {
+	s := instrument.Scope{Caller: "otelredis.Register", Kind: "limiter in a store", Key: otellimit.LimitName, Name: name}
+	if err := s.Apply(options); err != nil {
+		return nil, err
+	}
+	if limiter == nil {
+		return nil, fmt.Errorf("otelredis.Register(%q): a nil *redislimit.Limiter: want one that redislimit.New made", name)
+	}
+	return instrument.Register(p, s, leases, limiter.Stats)
+}
+
+// RegisterStore has the calls of a client reported, and how its store is, under a name that the program gives it, until
+// Unregister is called. The errors are those of [otellimit.Register].
+func RegisterStore(p metric.MeterProvider, name string, client *redislimit.Client, options ...otellimit.Option) (metric.Registration, error) {
+	s := instrument.Scope{Caller: "otelredis.RegisterStore", Kind: "store", Key: StoreName, Name: name}
+	if err := s.Apply(options); err != nil {
+		return nil, err
+	}
+	if client == nil {
+		return nil, fmt.Errorf("otelredis.RegisterStore(%q): a nil *redislimit.Client: want one of redislimit.Open or NewClient", name)
+	}
+	return instrument.Register(p, s, store(), client.Health)
+}
+
+var leases = []instrument.Reading[redislimit.Stats]{
+	{
+		Kind: instrument.UpDownCounter, Name: "weir.lease.count", Unit: "{lease}",
+		Help:  "Keys of which this process holds tokens in advance.",
+		Count: func(s redislimit.Stats) uint64 { return uint64(s.Leases) },
+	},
+	{
+		Kind: instrument.UpDownCounter, Name: "weir.lease.token.held", Unit: "{token}",
+		Help:  "Tokens in hand that the store has charged and no request has used.",
+		Count: func(s redislimit.Stats) uint64 { return s.Held },
+	},
+	{
+		Kind: instrument.UpDownCounter, Name: "weir.lease.token.debt", Unit: "{token}",
+		Help:  "Tokens admitted that the store has not charged yet.",
+		Count: func(s redislimit.Stats) uint64 { return s.Debt },
+	},
+	{
+		Kind: instrument.Counter, Name: "weir.limit.fallbacks", Unit: "{decision}",
+		Help:  "Decisions that the store failed to make, made by the failure policy.",
+		Count: func(s redislimit.Stats) uint64 { return uint64(s.Fallbacks) },
+	},
+}
+
+// errorType is the key of semantic conventions for a class of errors, with their value for any other.
+const (
+	errorType = attribute.Key("error.type")
+	timeout   = "timeout"
+	other     = "_OTHER"
+)
+
+// partState is the key of what parts of a store are.
+const partState = attribute.Key("weir.store.part.state")
+
+// store returns what the health of a client says. The readings of one client are for it alone.
+func store() []instrument.Reading[redislimit.Health] {
+	failures := func(kind string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
+		return instrument.Reading[redislimit.Health]{
+			Kind: instrument.Counter, Name: "weir.store.failures", Unit: "{failure}",
+			Help:       "Failed calls to the store, and keys that hold something that is not a limit's.",
+			Attributes: []attribute.KeyValue{errorType.String(kind)}, Count: count,
+		}
+	}
+	parts := func(state string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
+		return instrument.Reading[redislimit.Health]{
+			Kind: instrument.UpDownCounter, Name: "weir.store.part.count", Unit: "{part}",
+			Help:       "Parts of the store that can fail by themselves: one, or the partitions of a cluster.",
+			Attributes: []attribute.KeyValue{partState.String(state)}, Count: count,
+		}
+	}
+	var others rising
+	return []instrument.Reading[redislimit.Health]{
+		{
+			Kind: instrument.Counter, Name: "weir.store.calls", Unit: "{call}",
+			Help:  "Calls to the store, of up to 64 keys each.",
+			Count: func(h redislimit.Health) uint64 { return uint64(h.Calls) },
+		},
+		failures(timeout, func(h redislimit.Health) uint64 { return uint64(h.Timeouts) }),
+		failures(other, func(h redislimit.Health) uint64 { return others.to(h.Failures - h.Timeouts) }),
+		parts("available", func(h redislimit.Health) uint64 { return uint64(h.Parts - h.Lost) }),
+		parts("lost", func(h redislimit.Health) uint64 { return uint64(h.Lost) }),
+		{
+			Kind: instrument.Seconds, Name: "weir.store.lost.time", Unit: "s",
+			Help:    "Time in which a part of the store was lost, all outages together.",
+			Seconds: func(h redislimit.Health) float64 { return h.LostTime.Seconds() },
+		},
+	}
+}
+
+// rising is a counter that is a difference of two. A call out of time counts as that first, and as a failure a moment
+// later: between the two the difference is too small, never too large, so the largest that was seen is right.
+type rising struct{ seen atomic.Int64 }
+
+func (r *rising) to(n int64) uint64 {
+	for {
+		seen := r.seen.Load()
+		if n <= seen {
+			return uint64(seen)
+		}
+		if r.seen.CompareAndSwap(seen, n) {
+			return uint64(n)
+		}
+	}
+}

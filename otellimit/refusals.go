@@ -1,0 +1,49 @@
+package otellimit
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/otellimit/internal/instrument"
+)
+
+// Refusals counts what one limiter refuses, for programs that ask the engine themselves. The zero Refusals has counted
+// none. It must not be copied once it is in use, and counts for one limiter.
+//
+//	var refusals otellimit.Refusals
+//	limiter, err := engine.New(policy, refusals.Count())
+//	...
+//	registration, err := otellimit.RegisterRefusals(provider, "logins", &refusals)
+type Refusals struct{ count atomic.Uint64 }
+
+// Count returns the option by which a limiter counts its refusals, all of them. A request that is refused costs one
+// atomic addition more, and one that is admitted the same as before.
+func (r *Refusals) Count() engine.Option { return engine.Observe(r, 1) }
+
+// Refused counts a refusal. It implements [engine.Observer].
+func (r *Refusals) Refused(engine.Refusal) { r.count.Add(1) }
+
+// Total returns how many refusals there were.
+func (r *Refusals) Total() uint64 { return r.count.Load() }
+
+// RegisterRefusals has refusals reported under the name of a limit, until Unregister is called. Its errors are those of
+// [Register]; the two may have the same name, since they report different numbers.
+func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options ...Option) (metric.Registration, error) {
+	s := instrument.Scope{Caller: "otellimit.RegisterRefusals", Kind: "limiter's refusals", Key: LimitName, Name: name}
+	if err := s.Apply(options); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fmt.Errorf("otellimit.RegisterRefusals(%q): nil Refusals: want those that a limiter counts", name)
+	}
+	return instrument.Register(p, s, refusals, r.Total)
+}
+
+var refusals = []instrument.Reading[uint64]{{
+	Kind: instrument.Counter, Name: "weir.limit.refusals", Unit: "{refusal}",
+	Help:  "What the engine refused, whoever asked it.",
+	Count: func(n uint64) uint64 { return n },
+}}

@@ -1,0 +1,111 @@
+package otellimit
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/otellimit/internal/instrument"
+)
+
+// LimitName is the key of the attribute that says of which limit a number is.
+const LimitName = attribute.Key("weir.limit.name")
+
+// An Option changes one thing about what is registered.
+type Option = instrument.Option
+
+// Attributes adds attributes to all series of a registration, such as one that tells two servers of a program apart. Up
+// to 16, whose keys are none of weir.*, otel.* and error.type. Their values are fixed here, so they add no series.
+func Attributes(attributes ...attribute.KeyValue) Option {
+	return func(s *instrument.Scope) error { return s.Add(attributes) }
+}
+
+// Register has the table of a limiter reported under a name, by one callback, until Unregister is called: the
+// weir.table metrics of docs/opentelemetry.md. Decisions are not among them, because the engine does not count what it
+// admits: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
+//
+// p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024 printable ASCII
+// characters. A name that is registered already with the provider and the same [Attributes] is an error, until that is
+// unregistered.
+//
+// It adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for any request; requests do not
+// notice it at all. The registration holds the provider and the limiter until Unregister, and goes on to report a
+// limiter that is closed. A zero [engine.Limiter] panics here as in all its methods. Register may be called
+// concurrently.
+func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
+	return register("otellimit.Register", p, name, limiter, options)
+}
+
+func register(caller string, p metric.MeterProvider, name string, limiter *engine.Limiter, options []Option) (metric.Registration, error) {
+	s := instrument.Scope{Caller: caller, Kind: "limiter", Key: LimitName, Name: name}
+	if err := s.Apply(options); err != nil {
+		return nil, err
+	}
+	if limiter == nil {
+		return nil, fmt.Errorf("%s(%q): %w", caller, name, errors.New("a nil *engine.Limiter: want one that engine.New made"))
+	}
+	limiter.Stats() // panics here and not at a collection
+	return instrument.Register(p, s, table, limiter.Stats)
+}
+
+// overflowPolicy is the key of what happened to a key that found no room. The values are those of
+// [engine.OverflowPolicy].
+const overflowPolicy = attribute.Key("weir.table.overflow.policy")
+
+func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) instrument.Reading[engine.Stats] {
+	return instrument.Reading[engine.Stats]{
+		Kind: instrument.Counter, Name: "weir.table.overflows", Unit: "{overflow}",
+		Help:       "New keys that found no room in the table.",
+		Attributes: []attribute.KeyValue{overflowPolicy.String(policy.String())}, Count: count,
+	}
+}
+
+// table is what a limiter's statistics say.
+var table = []instrument.Reading[engine.Stats]{
+	{
+		Kind: instrument.UpDownCounter, Name: "weir.table.key.count", Unit: "{key}",
+		Help:  "Keys that had used some of their limit at the last sweep.",
+		Count: func(s engine.Stats) uint64 { return s.Keys },
+	},
+	{
+		Kind: instrument.UpDownCounter, Name: "weir.table.slot.limit", Unit: "{slot}",
+		Help:  "Slots of the table, which is made to be six tenths full.",
+		Count: func(s engine.Stats) uint64 { return s.Slots },
+	},
+	{
+		Kind: instrument.UpDownCounter, Name: "weir.table.memory.limit", Unit: "By",
+		Help:  "Memory of the table, which the system gives as keys come.",
+		Count: func(s engine.Stats) uint64 { return s.Bytes },
+	},
+	overflows(engine.Evict, func(s engine.Stats) uint64 { return s.Evictions }),
+	overflows(engine.Refuse, func(s engine.Stats) uint64 { return s.NoRoom }),
+	overflows(engine.Admit, func(s engine.Stats) uint64 { return s.Unrecorded }),
+	{
+		Kind: instrument.Counter, Name: "weir.table.token.forgiven", Unit: "{token}",
+		Help:  "Tokens that evicted keys still owed.",
+		Count: func(s engine.Stats) uint64 { return s.Forgiven },
+	},
+	{
+		Kind: instrument.Counter, Name: "weir.table.token.forgotten", Unit: "{token}",
+		Help:  "Tokens of a limit in flight that were never given back.",
+		Count: func(s engine.Stats) uint64 { return s.Forgotten },
+	},
+	{
+		Kind: instrument.Counter, Name: "weir.table.key.reclaimed", Unit: "{key}",
+		Help:  "Idle keys forgotten by sweeps.",
+		Count: func(s engine.Stats) uint64 { return s.Reclaimed },
+	},
+	{
+		Kind: instrument.Counter, Name: "weir.table.sweeps", Unit: "{sweep}",
+		Help:  "Complete sweeps of the table.",
+		Count: func(s engine.Stats) uint64 { return s.Sweeps },
+	},
+	{
+		Kind: instrument.Counter, Name: "weir.table.retries", Unit: "{retry}",
+		Help:  "Searches of the table begun again because another request had changed it.",
+		Count: func(s engine.Stats) uint64 { return s.Retries },
+	},
+}

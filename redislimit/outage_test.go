@@ -1,0 +1,44 @@
+package redislimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestLostTime: outages of several parts that overlap count once, and the one that lasts counts up to now.
+func TestLostTime(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	now := func() time.Time { return at }
+	var o outage
+	after := func(d time.Duration) time.Duration { at = at.Add(d); return o.time(now) }
+	assert.Zero(t, after(time.Hour))
+
+	assert.True(t, o.begin(now))
+	assert.Equal(t, time.Second, after(time.Second))
+	assert.False(t, o.begin(now), "a second part")
+	assert.Equal(t, 2, o.is())
+	assert.Equal(t, 3*time.Second, after(2*time.Second))
+	assert.False(t, o.end(now), "the other is still lost")
+	assert.Equal(t, 4*time.Second, after(time.Second))
+	assert.True(t, o.end(now))
+	assert.Equal(t, 4*time.Second, after(time.Hour))
+
+	assert.True(t, o.begin(now))
+	assert.True(t, o.end(now))
+	assert.True(t, o.begin(now))
+	assert.Equal(t, 9*time.Second, after(5*time.Second), "outages add up")
+}
+
+// TestABreakerThatClosesBeforeItsOpeningIsNoted: the two notes of one part may come in either order.
+func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	now := func() time.Time { return at }
+	var o outage
+	assert.False(t, o.end(now))
+	assert.False(t, o.begin(now))
+	at = at.Add(time.Hour)
+	assert.Zero(t, o.time(now))
+	assert.Zero(t, o.is())
+}
