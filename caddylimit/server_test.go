@@ -86,8 +86,8 @@ func (s *server) passed(n int, from string, header ...string) (passed int) {
 	return passed
 }
 
-// TestDirectivesInCaddy: both directives in a real Caddy, with errors that handle_errors gets, the placeholders, the log,
-// metrics, and what keeps its count over a change of the configuration.
+// TestDirectivesInCaddy: both directives in a real Caddy, with errors that handle_errors gets, the placeholders, the
+// log, metrics, and what keeps its count over a change of the configuration.
 func TestDirectivesInCaddy(t *testing.T) {
 	s := newServer(t)
 	const site = `

@@ -41,8 +41,8 @@ func startRedis(t *testing.T) string {
 	}
 }
 
-// TestLimitsInAStore: both modules count in the store. A second zone of the same numbers and name, as another machine has
-// it, shares the count.
+// TestLimitsInAStore: both modules count in the store. A second zone of the same numbers and name, as another machine
+// has it, shares the count.
 func TestLimitsInAStore(t *testing.T) {
 	store := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)

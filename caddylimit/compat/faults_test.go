@@ -71,8 +71,8 @@ func TestKeysAreNotLabels(t *testing.T) {
 	assert.NotContains(t, text, "key1")
 }
 
-// TestMemoryOfKeysIsBounded (#44: 4.8 GB): the original reserves 24 bytes for each event of the limit, from a key's first
-// request on, for as many keys as come.
+// TestMemoryOfKeysIsBounded (#44: 4.8 GB): the original reserves 24 bytes for each event of the limit, from a key's
+// first request on, for as many keys as come.
 func TestMemoryOfKeysIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand keys, several times")

@@ -36,7 +36,8 @@ type Handler struct {
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
 	// Jitter is up to which part of the wait is added to Retry-After, 0 to 1,000; 0.2 is a fifth.
 	Jitter float64 `json:"jitter,omitempty"`
-	// SweepInterval is how often keys that are idle are forgotten, 1ms to 24h; 1m without it. No decision depends on it.
+	// SweepInterval is how often keys that are idle are forgotten, 1ms to 24h; 1m without it. No decision depends on
+	// it.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 	// LogKey has the key of a refused request logged. It may be a secret.
 	LogKey bool `json:"log_key,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ type caddy struct {
 	site, admin string // addresses
 }
 
-// build builds the program once.
+// build builds the program.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "caddy")
@@ -87,8 +88,8 @@ func (c *caddy) admitted(path string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made, with the same numbers, lower and higher ones,
-// and ones that need another limiter. Nobody has a fresh bucket, of either directive.
+// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made, with the same numbers, lower and higher
+// ones, and ones that need another limiter. Nobody has a fresh bucket, of either directive.
 func TestReloadedUnderLoad(t *testing.T) {
 	const site = `
 		handle /up {
@@ -160,11 +161,16 @@ func TestReloadedUnderLoad(t *testing.T) {
 	assert.Contains(t, text, `limit 1 of 1, \"clients\"`)
 	assert.Contains(t, text, "want tokens/period")
 	assert.False(t, c.admitted("/old"), "the configuration before goes on")
-}
 
-// TestTheProgramNamesItsModules, and so holds them.
-func TestTheProgramNamesItsModules(t *testing.T) {
-	out, err := exec.Command(build(t), "list-modules").CombinedOutput()
+	// What the first lines of docs/caddy.md do, in the same process, since to build it takes long.
+	status, text = c.load(documented(t))
+	require.Equal(t, http.StatusOK, status, text)
+	assert.Equal(t, []int{429, 429}, c.answers(2), "the limit of that name has counted already")
+	status, text = c.load(strings.ReplaceAll(documented(t), "clients", "others"))
+	require.Equal(t, http.StatusOK, status, text)
+	assert.Equal(t, []int{200, 200, 200, 200, 200, 429, 429}, c.answers(7))
+
+	out, err := exec.Command(c.program, "list-modules").CombinedOutput()
 	require.NoError(t, err)
 	for _, module := range []string{"http.handlers.weir\n", "http.handlers.rate_limit\n", "http.handlers.reverse_proxy\n"} {
 		assert.Contains(t, string(out), module)

@@ -21,8 +21,8 @@ type Template struct {
 }
 
 // Parse reads a template. Placeholders are replaced once for each request, and one that is unknown or empty then is
-// nothing. A brace that is not closed, and a placeholder that no request can have, are errors; what is only likely to be
-// a mistake is a warning.
+// nothing. A brace that is not closed, and a placeholder that no request can have, are errors; what is only likely to
+// be a mistake is a warning.
 func Parse(text string) (t Template, warnings []string, err error) {
 	names, err := placeholders(text)
 	if err != nil {
@@ -91,8 +91,8 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 }
 
 // Key is a [httplimit.KeyFunc]. A text that reads as an address is one, however it is spelled: an IPv4 address mapped
-// into IPv6 is the IPv4 address, and zones count for nothing. Several templates go in with their lengths, so that what a
-// client writes into one cannot pass for another.
+// into IPv6 is the IPv4 address, and zones count for nothing. Several templates go in with their lengths, so that
+// what a client writes into one cannot pass for another.
 func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	if len(k.templates) == 1 {
 		return k.part(h, r, 0), true

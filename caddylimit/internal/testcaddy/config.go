@@ -49,7 +49,8 @@ func Provision(t testing.TB, module string, handlers ...string) (*Config, error)
 	return c, nil
 }
 
-// Start provisions handlers and puts the configuration in force. Before it ends the test stops it, if it did not itself.
+// Start provisions handlers and puts the configuration in force. Before it ends the test stops it, if it did not
+// itself.
 func Start(t testing.TB, module string, handlers ...string) *Config {
 	t.Helper()
 	c, err := Provision(t, module, handlers...)

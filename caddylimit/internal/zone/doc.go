@@ -16,7 +16,7 @@
 // [App].Stop takes the change back if the configuration was the latest, which then never came into force.
 //
 // Numbers that the limiter can take change in place ([engine.Limiter.SetPolicy]). Where it cannot take them, as with
-// another algorithm or a sliding log that becomes longer than its ring, the zone gets a limiter of a new generation. For
-// the time of one window of the old policy requests are then held against the old limiter, too: so long it knows of
-// requests that the new one does not.
+// another algorithm or a sliding log that becomes longer than its ring, the zone gets a limiter of a new generation.
+// For the time of one window of the old policy requests are then held against the old limiter, too: so long it knows
+// of requests that the new one does not.
 package zone

@@ -16,7 +16,8 @@ type generation struct {
 	store   *store
 
 	// before is the generation that this one follows, if requests are held against that, too, until it has forgotten
-	// what it counted; and against the one before that, if it has not forgotten either. ends is when that is, in nanoseconds since 1970; 0 while this generation is not in force.
+	// what it counted; and against the one before that, if it has not forgotten either. ends is when that is, in
+	// nanoseconds since 1970; 0 while this generation is not in force.
 	before *generation
 	ends   atomic.Int64
 

@@ -25,8 +25,8 @@ type Spec struct {
 }
 
 const (
-	// DefaultMaxKeys is for how many keys a zone has room that does not say it, and DefaultLogKeys for how many one of a
-	// sliding log has, whose keys come with a ring each.
+	// DefaultMaxKeys is for how many keys a zone has room that does not say it, and DefaultLogKeys for how many one
+	// of a sliding log has, whose keys come with a ring each.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
 	// TableBytes is the most memory that the table of a zone may take that does not say for how many keys it has room.
