@@ -12,7 +12,6 @@ COPY envoylimit/go.mod envoylimit/go.sum envoylimit/
 COPY grpclimit/go.mod grpclimit/go.sum grpclimit/
 COPY otellimit/go.mod otellimit/go.sum otellimit/
 COPY fuzz/go.mod fuzz/go.sum fuzz/
-COPY examples/go.mod examples/go.sum examples/
 COPY internal/admin/go.mod internal/admin/go.sum internal/admin/
 COPY internal/release/go.mod internal/release/go.sum internal/release/
 RUN cd cmd/weir && go mod download

@@ -1,7 +1,8 @@
 # weir: every command a person needs. `make` lists them.
 
-# Those of go.work, and bench and caddylimit, which have a go.work of their own: the libraries that weir is compared
-# with, and Caddy, would raise the versions of everybody's dependencies (docs/decisions/0001-modules.md).
+# Those of go.work, and bench, examples and caddylimit, which have a go.work of their own: the libraries that weir is
+# compared with, the frameworks, and Caddy would raise the versions of everybody's dependencies
+# (docs/decisions/0001-modules.md).
 MODULES   := . fuzz examples redislimit internal/admin envoylimit grpclimit otellimit cmd/weir internal/release bench caddylimit
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
@@ -111,7 +112,7 @@ test: test-documents
 test-documents: begin ## what the documents say: links, commands, programs and tables
 	$(stage) documents bash -c 'go test ./docs && cd cmd/weir && go test -count 1 -run "Document|README" . \
 	&& go test -count 1 -run "Document|Operations|Described" ./internal/config && go test -count 1 -run "Behind" ./internal/serve \
-	&& cd ../../bench && go test -count 1 -run "Figures" ./report \
+	&& cd ../../bench && go test -count 1 -run "Figures" ./report && cd ../examples && go test -count 1 -run "Scripts" . \
 	&& cd ../otellimit && go test -count 1 -run "Document" .'
 
 test-explore: begin ## every interleaving of small scenarios
@@ -160,25 +161,25 @@ test-386: begin ## the tests as a 32-bit program, or vet and build where none ca
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 
 cross: begin ## build for other systems
-	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; go vet work && cd bench && go vet ./...'
-	$(stage) "cross darwin/arm64" bash -c 'export GOOS=darwin GOARCH=arm64; go build work && cd bench && go build ./...'
-	$(stage) "cross freebsd/amd64" bash -c 'export GOOS=freebsd GOARCH=amd64; go build work && cd bench && go build ./...'
-	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./...'
+	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; go vet work && cd bench && go vet ./... && cd ../examples && go vet ./...'
+	$(stage) "cross darwin/arm64" bash -c 'export GOOS=darwin GOARCH=arm64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
+	$(stage) "cross freebsd/amd64" bash -c 'export GOOS=freebsd GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
+	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
 
 check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
 	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
-	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./...'
+	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./...'
 	$(stage) "tidy modules" .ci/tidy -diff $(MODULES)
 	$(stage) "width of comments" go test -count 1 -run Wider ./docs
 
 tidy: ## go mod tidy for every module, and the sums of the workspaces
 	.ci/tidy $(MODULES)
-	rm -f go.work.sum bench/go.work.sum caddylimit/go.work.sum
+	rm -f go.work.sum bench/go.work.sum examples/go.work.sum caddylimit/go.work.sum
 	go list -m all >/dev/null && go list -deps -test work >/dev/null
-	for apart in bench caddylimit; do (cd $$apart && go list -m all >/dev/null && go list -deps -test ./... >/dev/null) || exit; done
+	for module in bench examples caddylimit; do (cd $$module && go list -m all >/dev/null && go list -deps -test ./... >/dev/null) || exit; done
 
 # It writes the changelog, too. Without REALLY=yes it says what it would do.
 release: ## set versions, commit, tag VERSION=v1.2.3; REALLY=yes does it (releasing.md)

@@ -162,7 +162,10 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	var refusing *limit
 	var wait time.Duration
 	if c, ok := res.Tightest(); ok && res.Status() == http.StatusTooManyRequests {
-		refusing, wait = h.by[c.Limit], c.Decision.RetryAfter
+		refusing = h.by[c.Limit]
+		if !c.InFlight() { // when one of those is over is not known
+			wait = c.Decision.RetryAfter
+		}
 		if entry := h.log.Check(zap.InfoLevel, "rate limit exceeded"); entry != nil {
 			fields := []zap.Field{zap.String("limit", refusing.name), zap.Duration("wait", wait), zap.String("remote", r.RemoteAddr)}
 			if h.LogKey {

@@ -155,7 +155,10 @@ func TestTwoHandlersOfOneZone(t *testing.T) {
 	require.Equal(t, http.StatusOK, c.DoBy(1, testcaddy.From("192.0.2.1:1")).Code)
 	require.Equal(t, http.StatusOK, c.DoBy(0, testcaddy.From("192.0.2.1:1")).Code)
 	require.Equal(t, http.StatusTooManyRequests, c.DoBy(1, testcaddy.From("192.0.2.1:1")).Code)
-	_, err := testcaddy.Provision(t, module, zones(shared), zones(`"shared":{"key":"k","window":"1h","max_events":4}`))
+	swept, err := testcaddy.Provision(t, module, zones(shared), `{"sweep_interval":"5s","rate_limits":{`+shared+`}}`)
+	require.NoError(t, err, "when idle keys are forgotten changes nothing")
+	swept.GiveUp()
+	_, err = testcaddy.Provision(t, module, zones(shared), zones(`"shared":{"key":"k","window":"1h","max_events":4}`))
 	assert.ErrorContains(t, err, `zone "shared": it is sliding log 4/1h0m0s here, and sliding log 3/1h0m0s in another handler`)
 }
 

@@ -1,25 +1,21 @@
-package redisdoor
+package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
 // TestGoRedis runs the example against the program, by both versions of the protocol, alone and in pipelines.
 func TestGoRedis(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "weir")
-	out, err := exec.Command("go", "build", "-o", program, "github.com/weir-go/weir/cmd/weir").CombinedOutput()
-	if err != nil {
-		t.Skipf("the program is not in this workspace: %v: %s", err, out)
-	}
+	program := exampletest.Weir(t, "..")
 	for protocol := 2; protocol <= 3; protocol++ {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			dir := t.TempDir()
@@ -91,28 +87,5 @@ func write(t *testing.T, dir, name, text string) string {
 // start starts the program with a rule file, and returns where it listens.
 func start(t *testing.T, program, dir, rules string) (address string) {
 	t.Helper()
-	cmd := exec.Command(program, "serve", write(t, dir, "weir.yaml", rules))
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		if found := regexp.MustCompile(`url=redis://(\S+)/ `).FindStringSubmatch(lines.Text()); found != nil {
-			go func() { // so that the program can go on logging
-				for lines.Scan() {
-				}
-			}()
-			return found[1]
-		}
-	}
-	t.Fatal("the program does not listen")
-	return ""
+	return exampletest.Run(t, exec.Command(program, "serve", write(t, dir, "weir.yaml", rules)), `url=redis://(\S+)/ `)
 }

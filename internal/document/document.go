@@ -13,13 +13,17 @@ import (
 )
 
 // Read returns the text of every document by its path from root, the directory of the repository: the Markdown files at
-// the top, and those in docs.
+// the top, those in docs, and those of examples.
 func Read(root string) (map[string]string, error) {
-	paths, err := filepath.Glob(filepath.Join(root, "*.md"))
-	if err != nil {
-		return nil, err
+	var paths []string
+	for _, pattern := range []string{"*.md", "examples/*.md", "examples/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
 	}
-	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
 			paths = append(paths, path)
 		}

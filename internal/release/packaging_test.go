@@ -47,11 +47,8 @@ func TestDockerfile(t *testing.T) {
 			copied[name] = true
 		}
 	}
-	for _, m := range tree.modules {
-		if m.apart {
-			continue
-		}
-		assert.True(t, copied[path.Join(m.folder, "go.mod")], "%s/go.mod: go.work uses it", m.folder)
+	for _, use := range tree.work.Use {
+		assert.True(t, copied[path.Join(use.Path, "go.mod")], "%s/go.mod: go.work uses it", use.Path)
 	}
 	user := commands(text, "USER")
 	require.Len(t, user, 1)

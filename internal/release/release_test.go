@@ -70,6 +70,8 @@ func TestSumsAreThoseOfTheTags(t *testing.T) {
 	// The workspace of the release works, and names nothing that is older.
 	_, err = command(tree.folder, []string{"GOWORK=", "GOPROXY=off"}, "go", "list", "work")
 	require.NoError(t, err)
+	_, err = command(tree.join("examples"), []string{"GOWORK=off"}, "go", "list", "-deps", "./grpc")
+	require.NoError(t, err, "the examples require what is released, beside them")
 	again, err := readTree(tree.folder)
 	require.NoError(t, err)
 	assert.Equal(t, version, again.version)

@@ -15,7 +15,7 @@ import (
 // A tree is a checkout of the repository.
 type tree struct {
 	folder  string
-	modules []mod  // of go.work: those that are published first, each after those that it requires
+	modules []mod  // those that are published first, each after those that it requires
 	version string // that they require of each other
 	work    *modfile.WorkFile
 }
@@ -31,9 +31,11 @@ type mod struct {
 // published are the folders of the modules that people import or install, each after those that it requires.
 var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit", "otellimit"}
 
-// apart are the folders of those that have a go.work of their own (docs/decisions/0026-a-caddy-module-apart.md). They
-// come last.
-var apart = []string{"caddylimit"}
+// apart are the modules that have a go.work of their own, and are not in that of the repository. They come last.
+var apart = []mod{
+	{folder: "examples", apart: true},
+	{folder: "caddylimit", published: true, apart: true},
+}
 
 // tag returns what a version of the module is called in git.
 func (m mod) tag(version string) string { return path.Join(m.folder, version) }
@@ -75,9 +77,7 @@ func readTree(folder string) (*tree, error) {
 			t.modules = append(t.modules, mod{folder: folder})
 		}
 	}
-	for _, folder := range apart {
-		t.modules = append(t.modules, mod{folder: folder, published: true, apart: true})
-	}
+	t.modules = append(t.modules, apart...)
 	for i := range t.modules {
 		file, err := t.goMod(t.modules[i])
 		if err != nil {
@@ -113,8 +113,8 @@ func (t *tree) agree() error {
 	if err := t.agreesWith("go.work", t.work); err != nil {
 		return err
 	}
-	for _, folder := range apart {
-		name, work, err := t.workOf(folder)
+	for _, m := range apart {
+		name, work, err := t.workOf(m.folder)
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ func (t *tree) setVersion(version string) error {
 	if err := t.replaceBy(version, "go.work", t.work); err != nil {
 		return err
 	}
-	for _, folder := range apart {
-		name, work, err := t.workOf(folder)
+	for _, m := range apart {
+		name, work, err := t.workOf(m.folder)
 		if err != nil {
 			return err
 		}

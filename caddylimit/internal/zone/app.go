@@ -51,9 +51,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
 	if u, again := a.uses[id]; again {
+		spec.Sweep = u.Spec.Sweep // which changes no decision
 		if u.Spec != spec {
 			return nil, fmt.Errorf("it is %v here, and %v in another handler of this configuration: handlers share the "+
-				"zones that they name alike: want the same numbers, or two names", spec, u.Spec)
+				"zones that they name alike: want the same numbers and the same store, or two names", spec, u.Spec)
 		}
 		return u, nil
 	}
@@ -115,7 +116,6 @@ func (a *App) Cleanup() (err error) {
 	for _, u := range a.order {
 		err = errors.Join(err, u.drop())
 	}
-	a.uses, a.order = nil, nil
 	return err
 }
 

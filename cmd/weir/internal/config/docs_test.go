@@ -86,7 +86,7 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		require.NoError(t, err)
 		var out strings.Builder
 		require.NoError(t, f.Describe(&out))
-		assert.Equal(t, f.Decide != nil, strings.HasPrefix(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
+		assert.Equal(t, f.Decide != nil, strings.Contains(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
 	assert.Equal(t, 8, checked)

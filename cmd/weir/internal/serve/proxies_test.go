@@ -65,9 +65,9 @@ func startNginx(t *testing.T, weir, upstream string) string {
 	dir, address := t.TempDir(), freeAddress(t)
 	server := ""
 	if upstream == "" {
-		server = snippet(t, "nginx", "8080", "listen 80;", "listen "+address+";", "127.0.0.1:8080", weir)
+		server = snippet(t, "nginx", "8080", "127.0.0.1:8000", address, "127.0.0.1:8080", weir)
 	} else {
-		server = snippet(t, "nginx", "8090", "listen 80;", "listen "+address+";", "127.0.0.1:8090", weir,
+		server = snippet(t, "nginx", "8090", "127.0.0.1:8000", address, "127.0.0.1:8090", weir,
 			"127.0.0.1:3000", upstream)
 	}
 	temp := ""
@@ -86,7 +86,7 @@ func startHAProxy(t *testing.T, weir, _ string) string {
 	t.Helper()
 	address, conf := freeAddress(t), filepath.Join(t.TempDir(), "haproxy.cfg")
 	require.NoError(t, os.WriteFile(conf, []byte("defaults\n    timeout connect 1m\n    timeout client 1m\n"+
-		"    timeout server 1m\n"+snippet(t, "haproxy", "8080", "bind :80", "bind "+address, "127.0.0.1:8080", weir)), 0o600))
+		"    timeout server 1m\n"+snippet(t, "haproxy", "8080", "127.0.0.1:8000", address, "127.0.0.1:8080", weir)), 0o600))
 	startProgram(t, address, exec.Command(program(t, "haproxy"), "-db", "-f", conf))
 	return address
 }
@@ -96,12 +96,11 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 	dir, address := t.TempDir(), freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	site := "http://:" + port + " {\n    bind 127.0.0.1"
 	conf := ""
 	if upstream == "" {
-		conf = snippet(t, "caddy", "8080", "example.com {", site, "127.0.0.1:8080", weir)
+		conf = snippet(t, "caddy", "8080", ":8000", ":"+port, "127.0.0.1:8080", weir)
 	} else {
-		conf = snippet(t, "caddy", "8090", "example.com {", site, "127.0.0.1:8090", weir, "127.0.0.1:3000", upstream)
+		conf = snippet(t, "caddy", "8090", ":8000", ":"+port, "127.0.0.1:8090", weir, "127.0.0.1:3000", upstream)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte("{\n    admin off\n}\n"+conf), 0o600))
 	cmd := exec.Command(program(t, "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(dir, "Caddyfile"))

@@ -1,0 +1,76 @@
+// A server with a chi router. Each client address has ten requests a minute and five at once; who writes needs an API
+// key, and has two writes a minute by it, wherever they come from. README.md says how to try it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// users are those who may write, by their API keys.
+var users = map[string]string{"secret-a": "anna", "secret-b": "bert"}
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` to listen on")
+	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8")
+	flag.Parse()
+
+	var proxies []httplimit.IPOption
+	if *trust != "" {
+		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
+	}
+	ip := must(httplimit.NewClientIP(proxies...))
+
+	requests := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+	writes := must(engine.New(engine.FixedWindow(2, time.Minute)))
+	byClient := httplimit.Limit{Name: "requests", Limiter: requests, Key: ip.Key}
+	byUser := httplimit.Limit{Name: "writes", Limiter: writes, Key: userKey}
+	reading := must(httplimit.New([]httplimit.Limit{byClient}))
+	writing := must(httplimit.New([]httplimit.Limit{byClient, byUser})) // all or nothing
+
+	router := chi.NewRouter() // without chi's RealIP in front of the limits, which believes everybody
+	router.With(reading.Handler).Get("/notes", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "a note") })
+	router.With(writing.Handler, authenticate).Post("/notes", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+	})
+
+	listener := must(net.Listen("tcp", *listen))
+	log.Printf("listening on http://%s", listener.Addr())
+	server := &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.Serve(listener))
+}
+
+// userKey is a key function: one bucket for each user, wherever they are. A made-up API key has no bucket, so that a
+// client cannot have a new one for every request: it has the limit of its address alone, and no write passes.
+func userKey(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+	user, known := users[r.Header.Get("X-API-Key")]
+	return h.Key(user), known
+}
+
+// authenticate refuses what no user has sent.
+func authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, known := users[r.Header.Get("X-API-Key")]; !known {
+			http.Error(w, "no such API key", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err) // it names the value and the range
+	}
+	return v
+}

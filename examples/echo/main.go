@@ -1,0 +1,75 @@
+// A server with Echo, which limits failed logins: three a minute for each client. A good one counts nothing.
+// README.md says how to try it.
+package main
+
+import (
+	"crypto/subtle"
+	"flag"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` to listen on")
+	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8")
+	flag.Parse()
+
+	var proxies []httplimit.IPOption
+	if *trust != "" {
+		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
+	}
+	ip := must(httplimit.NewClientIP(proxies...))
+	failures := must(engine.New(engine.TokenBucket(engine.PerMinute(3), 3)))
+	logins := must(httplimit.New([]httplimit.Limit{{
+		Name: "failed logins", Limiter: failures, Key: ip.Key, Refund: httplimit.RefundStatus(200, 299),
+	}}))
+
+	e := echo.New()
+	e.POST("/login", func(c *echo.Context) error {
+		if subtle.ConstantTimeCompare([]byte(c.FormValue("password")), []byte("right")) == 0 {
+			return echo.NewHTTPError(http.StatusUnauthorized, "wrong password")
+		}
+		return c.String(http.StatusOK, "welcome\n")
+	}, limit(logins))
+
+	listener := must(net.Listen("tcp", *listen))
+	log.Printf("listening on http://%s", listener.Addr())
+	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.Serve(listener))
+}
+
+// limit is an Echo middleware of limits of any kind. echo.WrapMiddleware(limits.Handler) is one, too, but must not be
+// used for limits with a Refund: Echo writes the answer to an error after its middlewares, so that they see no 401, and
+// every failed login would be given back.
+func limit(limits *httplimit.Middleware) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			res := limits.Decide(c.Request())
+			if !res.Allowed() {
+				res.Refuse(c.Response(), c.Request())
+				return nil
+			}
+			defer res.Release() // where a handler panics
+			res.WriteHeaders(c.Response().Header())
+			err := next(c)
+			_, status := echo.ResolveResponseStatus(c.Response(), err)
+			res.Finish(c.Request(), status)
+			return err
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err) // it names the value and the range
+	}
+	return v
+}

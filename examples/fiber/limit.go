@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A limit is one of those that a route has. key returns the key that a request is charged to; false means that the
+// limit does not apply to it.
+type limit struct {
+	name    string
+	limiter *engine.Limiter
+	key     func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool)
+}
+
+// limited returns a Fiber middleware that takes a token from each of the limits, or from none of them. Names are
+// printable ASCII without quotes.
+func limited(limits ...limit) fiber.Handler {
+	return func(c fiber.Ctx) error {
+		requests, applied := make([]engine.Request, 0, len(limits)), make([]limit, 0, len(limits))
+		for _, l := range limits {
+			if key, applies := l.key(l.limiter, c.RequestCtx()); applies {
+				requests, applied = append(requests, engine.Request{Limiter: l.limiter, Key: key, N: 1}), append(applied, l)
+			}
+		}
+		if len(requests) == 0 {
+			return c.Next()
+		}
+		answers := make([]engine.Answer, len(requests))
+		allowed, err := engine.TakeAll(requests, answers)
+		if err != nil {
+			return err // a limit is there twice: a mistake of the program
+		}
+		shown := 0 // of an admitted request the limit with the least left, else the one with the longest wait
+		for i, a := range answers {
+			d, tightest := a.Decision, answers[shown].Decision
+			if allowed && d.Remaining < tightest.Remaining || !allowed && d.RetryAfter > tightest.RetryAfter {
+				shown = i
+			}
+			policy := applied[i].limiter.Policy(0)
+			c.Append("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=%d`, applied[i].name, policy.Limit(), seconds(policy.Window())))
+		}
+		d := answers[shown].Decision
+		wait := d.ResetAfter
+		if !allowed {
+			wait = d.RetryAfter
+			c.Set("Retry-After", strconv.Itoa(seconds(wait)))
+		}
+		c.Set("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%d`, applied[shown].name, d.Remaining, seconds(wait)))
+		if !allowed {
+			return c.Status(fiber.StatusTooManyRequests).JSON(fiber.Map{"error": "Too many requests"})
+		}
+		return c.Next()
+	}
+}
+
+// seconds rounds up, so that who waits so long is not early.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// clientKey returns the key function of the client's address, cut to its prefix, IPv6 to /64.
+func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCtx) (engine.Key, bool) {
+	return func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
+		return l.KeyAddr(ip.PrefixOf(clientAddr(ip, ctx)).Addr()), true
+	}
+}
+
+// clientAddr returns the address of the client, by the rules of httplimit. AddrOf is the part of them that needs no
+// http.Request: Fiber's own c.IP() reads what it is told to from everybody, or the first address of a list, which the
+// client has written.
+//
+// All lines of the header are read: a proxy may add one below that of the client. The strings are the buffers of the
+// request, which fasthttp uses again for the next one. They are read here only, and the address is a value.
+func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
+	var peer netip.Addr // the zero Addr of a Unix socket, for which ctx.RemoteIP() says 0.0.0.0
+	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
+		peer = tcp.AddrPort().Addr()
+	}
+	return ip.AddrOf(peer, func() []string {
+		lines := ctx.Request.Header.PeekAll(ip.Header())
+		texts := make([]string, len(lines))
+		for i, line := range lines {
+			texts[i] = unsafe.String(unsafe.SliceData(line), len(line))
+		}
+		return texts
+	})
+}
+
+// userKey is the key function of the user that an API key belongs to. A made-up one has no bucket: otherwise a client
+// could have a new one for every request.
+func userKey(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
+	user, known := users[string(ctx.Request.Header.Peek("X-API-Key"))]
+	return l.Key(user), known
+}
+
+// everyone is the key function of a limit for all requests together.
+func everyone(l *engine.Limiter, _ *fasthttp.RequestCtx) (engine.Key, bool) {
+	return l.Key("everyone"), true
+}

@@ -1,0 +1,70 @@
+// A server with a Gin engine. Each client has ten tokens a minute and five at once; a search takes three of them, any
+// other request one. README.md says how to try it.
+package main
+
+import (
+	"flag"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` to listen on")
+	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8")
+	flag.Parse()
+
+	var proxies []httplimit.IPOption
+	if *trust != "" {
+		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
+	}
+	ip := must(httplimit.NewClientIP(proxies...)) // Gin's ClientIP believes every proxy, unless told otherwise
+	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+
+	// costs is a Gin middleware for the routes that take n tokens. All of them share the limiter.
+	costs := func(n uint64) gin.HandlerFunc {
+		return limit(must(httplimit.New([]httplimit.Limit{{
+			Name: "tokens", Limiter: tokens, Key: ip.Key, Cost: func(*http.Request) uint64 { return n },
+		}})))
+	}
+
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.GET("/notes", costs(1), func(c *gin.Context) { c.JSON(http.StatusOK, "a note") })
+	router.GET("/search", costs(3), func(c *gin.Context) { c.JSON(http.StatusOK, []string{"a note"}) })
+
+	listener := must(net.Listen("tcp", *listen))
+	log.Printf("listening on http://%s", listener.Addr())
+	server := &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.Serve(listener))
+}
+
+// limit is a Gin middleware of limits of any kind, also of those with refunds and of requests in flight.
+func limit(limits *httplimit.Middleware) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		res := limits.Decide(c.Request)
+		if !res.Allowed() {
+			res.Refuse(c.Writer, c.Request)
+			c.Abort()
+			return
+		}
+		defer res.Release() // where a handler panics
+		res.WriteHeaders(c.Writer.Header())
+		c.Next()
+		res.Finish(c.Request, c.Writer.Status())
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err) // it names the value and the range
+	}
+	return v
+}

@@ -1,0 +1,131 @@
+package exampletest
+
+import (
+	"bytes"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ports are those that the configurations of the examples name: where clients come, weir, its administrators, weir for
+// other proxies, the server behind, and weir for clients of Redis.
+var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
+
+// Weir returns the program of the repository, as the script with-weir in the folder of the examples builds it.
+func Weir(t *testing.T, examples string) string {
+	t.Helper()
+	program, rules := filepath.Join(t.TempDir(), "weir"), filepath.Join(t.TempDir(), "weir.yaml")
+	require.NoError(t, os.WriteFile(rules, []byte("admin: 127.0.0.1"+freePorts(t)[":8081"]+"\nredis: 127.0.0.1:0\n"), 0o600))
+	script, err := filepath.Abs(filepath.Join(examples, "with-weir"))
+	require.NoError(t, err)
+	out, err := exec.Command(script, rules, "sh", "-c", `cp "$TMPDIR/weir" "$0"`, program).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// Script starts the run.sh of an example, with a weir, until the test ends, and returns where clients come to. The
+// working directory is that of all examples. A copy of the example runs, with free ports in the place of its own.
+func Script(t *testing.T, example, weir string) (url string) {
+	t.Helper()
+	free := freePorts(t)
+	cmd, said := copied(t, example, weir, free), new(bytes.Buffer)
+	cmd.Stderr = said
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // or it has ended
+		<-ended
+	})
+	address := "127.0.0.1" + free[":8000"]
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			require.NoError(t, conn.Close())
+			return "http://" + address
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatal("run.sh ended: ", err, said.String())
+		default:
+			require.True(t, time.Now().Before(deadline), "run.sh does not listen on %s", address)
+		}
+	}
+}
+
+// Output runs the run.sh of an example, which ends by itself, and returns what it prints.
+func Output(t *testing.T, example, weir string) string {
+	t.Helper()
+	out, err := copied(t, example, weir, freePorts(t)).Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// Need skips the test if there is no such program.
+func Need(t *testing.T, program string) {
+	t.Helper()
+	for _, path := range []string{program, "/usr/sbin/" + program} { // not in every PATH
+		if _, err := exec.LookPath(path); err == nil {
+			return
+		}
+	}
+	t.Skipf("%s is not installed", program)
+}
+
+// freePorts returns a free port for each of the examples' ports.
+func freePorts(t *testing.T) map[string]string {
+	t.Helper()
+	free := map[string]string{}
+	for _, port := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close() // all of them at the end, so that no two are the same
+		_, number, err := net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		free[port] = ":" + number
+	}
+	return free
+}
+
+// copied returns the command of a copy of an example, with other ports.
+func copied(t *testing.T, example, weir string, free map[string]string) *exec.Cmd {
+	t.Helper()
+	var pairs []string
+	for _, port := range ports {
+		pairs = append(pairs, port, free[port])
+	}
+	replacer, to := strings.NewReplacer(pairs...), t.TempDir()
+	for _, root := range []string{"with-weir", "decide.yaml", example} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			target := filepath.Join(to, path)
+			if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(target, []byte(replacer.Replace(string(text))), info.Mode().Perm())
+		}))
+	}
+	workspace, err := filepath.Abs("go.work")
+	require.NoError(t, err)
+	cmd := exec.Command(filepath.Join(to, example, "run.sh"))
+	cmd.Env = append(os.Environ(), "WEIR="+weir, "GOWORK="+workspace) // a copy that is a program is found by its name
+	return cmd
+}

@@ -1,0 +1,43 @@
+// A client of `weir serve` by the commands of Redis, here with go-redis. A program in Go on one machine need not: it
+// calls the engine. docs/redis-door.md describes the commands, README.md says how to try it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func main() {
+	door := flag.String("door", "127.0.0.1:6380", "`address` of weir's listener for clients of Redis")
+	flag.Parse()
+	client := redis.NewClient(&redis.Options{Addr: *door})
+	defer client.Close()
+
+	for range 7 {
+		allowed, wait, err := throttle(context.Background(), client, "user123")
+		if err != nil {
+			log.Fatal(err)
+		}
+		if allowed {
+			fmt.Println("allowed")
+		} else {
+			fmt.Println("refused, again in", wait)
+		}
+	}
+}
+
+// throttle takes one token from a key that has ten a minute and five at once. It returns how long to wait for another.
+func throttle(ctx context.Context, client *redis.Client, key string) (allowed bool, wait time.Duration, err error) {
+	const beyondTheFirst, count, period = 4, 10, 60 // the burst of five is one, and four more
+	answer, err := client.Do(ctx, "CL.THROTTLE", key, beyondTheFirst, count, period).Int64Slice()
+	if err != nil {
+		return false, 0, err
+	}
+	// limited, limit, remaining, retry after, reset after: seconds, and -1 where it was allowed
+	return answer[0] == 0, time.Duration(max(answer[3], 0)) * time.Second, nil
+}
