@@ -275,5 +275,5 @@ func TestRequestsDuringLoads(t *testing.T) {
 	}
 	total += s.passed(100, "127.0.0.1")
 	assert.LessOrEqual(t, total, 60)
-	assert.GreaterOrEqual(t, total, 50, "the least of the limits, but for answers that were lost")
+	assert.GreaterOrEqual(t, total, 30, "each load may lose an answer of each client")
 }

@@ -114,47 +114,57 @@ func TestReloadedUnderLoad(t *testing.T) {
 			respond ok
 		}`
 	c := run(t, fmt.Sprintf(site, 100, 100))
-	var old, new, asked atomic.Int64
-	stop, done := make(chan struct{}), make(chan struct{})
+	var old, new atomic.Int64
+	asked, stop, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range 3 {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
 				if c.admitted("/old") {
 					old.Add(1)
 				}
 				if c.admitted("/new") {
 					new.Add(1)
 				}
-				asked.Add(1)
+				select {
+				case <-stop:
+					return
+				case asked <- struct{}{}:
+				}
 			}
 		}()
 	}
 	for i, events := range []int{100, 90, 100, 120, 300, 5000, 100, 4000, 100, 100} {
-		for before := asked.Load(); asked.Load() < before+5; {
-			runtime.Gosched()
+		for range 5 {
+			<-asked
 		}
+		loaded := make(chan struct{})
+		go func() { // requests go on meanwhile
+			for {
+				select {
+				case <-loaded:
+					return
+				case <-asked:
+				}
+			}
+		}()
 		// The header makes each configuration another one.
 		status, text := c.load(fmt.Sprintf(site, events, 100) + fmt.Sprintf("\nheader X-Load %d", i))
+		close(loaded)
 		assert.Equal(t, http.StatusOK, status, text)
 	}
-	for before := asked.Load(); asked.Load() < before+200; {
-		runtime.Gosched()
+	for range 200 {
+		<-asked
 	}
 	close(stop)
 	for range 3 {
 		<-done
 	}
-	// 90 is the lowest limit that was in force. A token of an hourly rate of 100 comes back every 36 seconds.
+	// A token of an hourly rate of 100 comes back every 36 seconds. Each load may lose an answer of each client.
 	assert.LessOrEqual(t, old.Load(), int64(100))
-	assert.GreaterOrEqual(t, old.Load(), int64(80), "but for answers that were lost")
-	assert.LessOrEqual(t, new.Load(), int64(105))
-	assert.GreaterOrEqual(t, new.Load(), int64(90), "but for answers that were lost")
+	assert.GreaterOrEqual(t, old.Load(), int64(60))
+	assert.LessOrEqual(t, new.Load(), int64(110))
+	assert.GreaterOrEqual(t, new.Load(), int64(60))
 
 	status, text := c.load("weir {\nlimit clients {\nrate 5\n}\n}")
 	assert.Equal(t, http.StatusBadRequest, status)
