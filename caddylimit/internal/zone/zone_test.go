@@ -19,7 +19,7 @@ import (
 
 var names atomic.Int64
 
-// newName returns the id of a zone that no other test has.
+// newID returns the id of a zone that no other test has.
 func newID() id { return id{"test", string(rune('a' + names.Add(1)))} }
 
 func noStore(string) (*redislimit.Client, error) { return nil, errors.New("no store here") }
