@@ -47,8 +47,9 @@ type Algorithm interface {
 	// Flush enters in the ring what only the state says, so that the state may be changed (rule R10 of shard/doc.go).
 	// at is where the state is. It reports false if that holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, of a demand.
-	Receipt(after State, nanos int64, d Demand) Receipt
+	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, at a cost.
+	// Some of it may have been given back: then of the state that [State.Less] returns, and the rest of the cost.
+	Receipt(after State, nanos int64, cost uint64) Receipt
 	// Refund gives back, to a record that the word at holds, the cost of a take. It gives no more than what leaves the
 	// record as if the take had never been, and rather less than that where the record does not tell: a refund never
 	// lets through what the limit would refuse. It reports false, and nothing was given, if the word holds another
@@ -89,7 +90,6 @@ type Algorithm interface {
 type Receipt struct {
 	tick    uint64 // when the tokens are back, the end or the index of the window, or the time of the request
 	cost    uint64 // of the tokens that were not given back; of a bucket
-	token   uint64 // how many ticks sooner without one of the tokens; 0 if tick stays the same
 	nanos   int64  // when it was taken
 	version uint8  // of the record then
 	known   bool
@@ -107,14 +107,14 @@ type Return struct {
 // IsKnown reports whether the receipt identifies a take.
 func (t Receipt) IsKnown() bool { return t.known }
 
-// Less returns what identifies the take when n of its tokens have been given back, which left the record in a state.
-func (t Receipt) Less(n uint64, after State) Receipt {
-	t.tick -= n * t.token
-	t.cost -= n * t.token
-	if last := t.version + 1; uint64(last)&versionMask == after.Version() {
-		t.version = uint8(after.Version()) // no other refund came between
+// Less returns the state that identifies the rest of a take in the place of s when a part of it was given back, which
+// left the record in the state after. ticks is by how much sooner a bucket is full without that part; 0 for others.
+func (s State) Less(ticks uint64, after State) State {
+	version := s.Version()
+	if (version+1)&versionMask == after.Version() {
+		version++ // no other refund came between
 	}
-	return t
+	return NewState(s.Tag(), version, s.Payload()-ticks)
 }
 
 // in reports whether the record has the version that it had then.

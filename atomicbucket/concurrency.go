@@ -141,7 +141,7 @@ func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 
 
 // Receipt returns what identifies a take: its period, by its time and how many periods the record was ahead of that,
 // and the number of the tenure.
-func (c *Concurrency) Receipt(after State, nanos int64, _ Demand) Receipt {
+func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
 	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, known: true}
 }

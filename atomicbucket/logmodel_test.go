@@ -60,7 +60,7 @@ func TestALogAgainstAList(t *testing.T) {
 			require.True(t, ok)
 			s, _ := at.Commit(at.Publish(claimed), Live, payload)
 			m.ticks, m.newest = []uint64{l.Ticks(nanos)}, l.Ticks(nanos)
-			receipts := []Receipt{l.Receipt(s, nanos, l.Quota().Demand(1))}
+			receipts := []Receipt{l.Receipt(s, nanos, 1)}
 			latest := nanos
 			for range 60 {
 				latest += []int64{0, 0, 1, int64(tick), int64(c.window) / 3, int64(c.window)}[random.IntN(6)]
@@ -109,8 +109,8 @@ func TestALogAgainstAList(t *testing.T) {
 					m.newest, m.empty = max(m.newest, now), false
 					m.ticks = slices.Insert(m.ticks, 0, slices.Repeat([]uint64{m.newest}, int(d.Cost))...)
 					m.ticks = m.ticks[:min(len(m.ticks), int(c.most))]
-					receipts = append(receipts, l.Receipt(s, nanos, l.Quota().Demand(1)))
-					require.Equal(t, Receipt{m.newest, 0, 0, nanos, uint8(s.Version()), true}, receipts[len(receipts)-1], what)
+					receipts = append(receipts, l.Receipt(s, nanos, 1))
+					require.Equal(t, Receipt{m.newest, 0, nanos, uint8(s.Version()), true}, receipts[len(receipts)-1], what)
 				} else {
 					d, of := l.Quota().Demand(random.Uint64N(4)), Receipt{}
 					if random.IntN(4) > 0 {

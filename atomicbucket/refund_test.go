@@ -36,7 +36,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks of a nanosecond
 	require.NoError(t, err)
 	const at = uint64(1 << 40) // of the take, which left a debt of 3000
-	take := Receipt{tick: at + 3000, cost: 1000, token: 1000, nanos: int64(at), version: 7, known: true}
+	take := Receipt{tick: at + 3000, cost: 1000, nanos: int64(at), version: 7, known: true}
 	state := func(version, debt uint64) State { return NewState(Live, version, at+debt) }
 	one := b.Quota().Demand(1)
 	of2 := take
@@ -103,7 +103,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	rounded, err := NewTokenBucket(17, 19, 5)
 	require.NoError(t, err)
 	most := rounded.burst
-	of := Receipt{tick: at + most + 1, cost: 2, token: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), version: 7, known: true}
+	of := Receipt{tick: at + most + 1, cost: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), version: 7, known: true}
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), Receipt{}, state(8, most-1), "a tick more")
 	refunded(t, &rounded, state(7, most+2), at, rounded.Quota().Demand(1), Receipt{}, state(8, most+2), "reserved")
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
@@ -239,23 +239,24 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	for name, of := range cases {
 		refunded(t, &c, of.state, now, of.d, of.of, of.want, name)
 	}
-	taken := c.Receipt(state(7, 1003, 3, 2), int64(now)*int64(10*time.Second), d(1))
+	taken := c.Receipt(state(7, 1003, 3, 2), int64(now)*int64(10*time.Second), 1)
 	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), known: true}, taken)
-	taken = c.Receipt(state(7, 1005, 3, 2), int64(now)*int64(10*time.Second), d(1))
+	taken = c.Receipt(state(7, 1005, 3, 2), int64(now)*int64(10*time.Second), 1)
 	assert.EqualValues(t, 2<<bornBits|7, taken.tick, "a record that is ahead")
 	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
 }
 
 // TestAPartOfATakeIsGivenBack: what identifies the rest.
 func TestAPartOfATakeIsGivenBack(t *testing.T) {
-	r := Receipt{tick: 100, cost: 40, token: 10, nanos: 5, version: 126, known: true}
-	assert.Equal(t, Receipt{100, 40, 10, 5, 126, true}, r.Less(0, NewState(Live, 126, 1)))
-	assert.Equal(t, Receipt{80, 20, 10, 5, 126, true}, r.Less(2, NewState(Live, 126, 1)), "the version is what it was")
-	assert.Equal(t, Receipt{80, 20, 10, 5, 127, true}, r.Less(2, NewState(Live, 127, 1)), "the refund changed it")
-	assert.Equal(t, Receipt{80, 20, 10, 5, 126, true}, r.Less(2, NewState(Live, 0, 1)), "another refund did, too")
-	assert.Equal(t, Receipt{80, 20, 10, 5, 126, true}, r.Less(2, NewState(Live, 125, 1)))
-	r.version = 127
-	assert.Equal(t, Receipt{90, 30, 10, 5, 0, true}, r.Less(1, NewState(Live, 0, 1)), "versions go round")
+	s := NewState(Live, 126, 100)
+	assert.Equal(t, s, s.Less(0, NewState(Live, 126, 1)))
+	assert.Equal(t, NewState(Live, 126, 80), s.Less(20, NewState(Live, 126, 1)), "the version is what it was")
+	assert.Equal(t, NewState(Live, 127, 80), s.Less(20, NewState(Live, 127, 1)), "the refund changed it")
+	assert.Equal(t, NewState(Live, 126, 80), s.Less(20, NewState(Live, 0, 1)), "another refund did, too")
+	assert.Equal(t, NewState(Live, 126, 80), s.Less(20, NewState(Live, 125, 1)))
+	s = NewState(Live+Second, 127, 5)
+	assert.Equal(t, NewState(Live+Second, 0, 1<<PayloadBits-5), s.Less(10, NewState(Live, 0, 1)), "both go round")
+	r := Receipt{version: 127}
 	assert.True(t, r.in(NewState(Live, 127, 3)))
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }

@@ -127,8 +127,8 @@ func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
 // Receipt returns what identifies a take: the tick at which the bucket is full again after it.
-func (b *TokenBucket) Receipt(after State, nanos int64, d Demand) Receipt {
-	return Receipt{after.Payload(), d.Cost, d.Token, nanos, uint8(after.Version()), true}
+func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
+	return Receipt{after.Payload(), cost, nanos, uint8(after.Version()), true}
 }
 
 // Refund gives back what the record certainly owes because of the take, or of that part of it. Let B be the debt, and

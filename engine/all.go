@@ -70,7 +70,8 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	}
 	for i, r := range requests {
 		a := &answers[i]
-		r.Limiter.takeReceipt(a, r.Key, r.N)
+		a.Receipt = Receipt{}
+		r.Limiter.takeReceipt(&a.Decision, &a.Receipt, r.Key, r.N, false)
 		if !a.Decision.Allowed {
 			undo(requests, answers, i)
 			return false, nil

@@ -64,13 +64,13 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 }
 
 // MaxDebt bounds what a key may owe by [Limiter.Charge], and by refusals that cost something ([ChargeRefusals]): so
-// many times its limit. Without this option it is 10 limits for token buckets: enough for requests whose cost is known
-// only afterwards, if none costs more than several limits, while a key that was charged wrongly passes again after
-// nine times the time in which its bucket fills. It is 1 limit for the others, whose windows forget.
+// many times its limit. Without this option it is 10 limits for buckets ([TokenBucket], [BatchRefill]): enough for
+// requests whose cost is known only afterwards, if none costs more than several limits, while a key that was charged
+// wrongly passes again after nine times the time in which its bucket fills. It is 1 limit for the others, which forget.
 //
 // A window or a log whose keys may owe more has to be able to count it: that leaves less of the record's word for the
 // time, and makes the log's ring so much longer. [New] refuses what does not fit, such as a debt of more than the 2^51
-// ticks of a token bucket. Where that of a [Quota] would not fit, the bound is what fits. limits is 1 to 2^32.
+// ticks of a bucket. Where that of a [Quota] would not fit, the bound is what fits. limits is 1 to 2^32.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {

@@ -45,7 +45,7 @@ func TestChargeTakesWhatHasHappened(t *testing.T) {
 	}
 }
 
-// TestChargeWithoutMaxDebt: ten limits of a bucket, one of a window.
+// TestChargeWithoutMaxDebt: ten limits of a bucket, whichever way it is refilled, and one of all others.
 func TestChargeWithoutMaxDebt(t *testing.T) {
 	for policy, owed := range map[engine.Policy]uint64{
 		engine.TokenBucket(engine.PerSecond(1), 7):     70,
@@ -54,11 +54,11 @@ func TestChargeWithoutMaxDebt(t *testing.T) {
 		engine.FixedWindow(7, time.Second).Aligned():   7,
 		engine.SlidingWindow(7, time.Second):           7,
 		engine.SlidingLog(7, time.Second):              7,
+		engine.Concurrency(7, time.Minute):             7,
 		engine.TokenBucket(engine.PerDay(1), 26):       26, // 2^51 ticks of a nanosecond
 		engine.TokenBucket(engine.PerSecond(97), 1000): 10000,
 	} {
-		l,
-			err := engine.New(policy, engine.MaxKeys(1),
+		l, err := engine.New(policy, engine.MaxKeys(1),
 			engine.ClockFunc(func() time.Time { return time.Unix(1_800_000_000, 0) }))
 		require.NoError(t, err)
 		for _, n := range []uint64{math.MaxUint64, 1, math.MaxUint64} {

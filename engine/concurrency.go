@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -9,10 +10,10 @@ import (
 // [Entry] is released, however long that takes. It is the limit for what is slow or heavy, beside a rate or instead
 // of one: connections, downloads, requests to a server that has so many workers.
 //
-// An entry that is never released, because its goroutine is stuck or its program forgot it, is forgotten after longest
+// An entry that is never released, because its goroutine is stuck or its program forgot it, is forgotten after lifetime
 // at the earliest and twice that at the latest: at the end of the period after its own, where periods begin at the
-// multiples of longest since 1970. [Stats].Forgotten counts those. One that lives for longer than longest may be
-// forgotten though it lives, and more than the limit may then be in flight: so longest must be more than any entry
+// multiples of lifetime since 1970. [Stats].Forgotten counts those. One that lives for longer than lifetime may be
+// forgotten though it lives, and more than the limit may then be in flight: so lifetime must be more than any entry
 // lives, and may be 365 days if every one of them is certain to be released. A release that comes too late does
 // nothing.
 //
@@ -32,12 +33,12 @@ import (
 // forgotten without it; what [Limiter.TakeReceipt] and [TakeAll] take, by the receipt. [Limiter.Reserve] and
 // [Limiter.Wait] return [ErrInFlight], since no time is known at which tokens come back, and [ChargeRefusals] is an
 // error of [New]. [Limiter.SetPolicy] may change the limit: what is in flight stays so, and is released as before.
-// longest stays what it was at New. [Tiers] and a [Quota] may have other limits.
+// lifetime stays what it was at New. [Tiers] and a [Quota] may have other limits.
 //
-// limit is 1 to 65,535, and longest 1µs to 365 days. Where longest is less than eight seconds the highest limit is
+// limit is 1 to 65,535, and lifetime 1µs to 365 days. Where lifetime is less than eight seconds the highest limit is
 // lower, and the error of New names it. A key takes 27 bytes ([MaxKeys]), however many tokens are in flight.
-func Concurrency(limit uint64, longest time.Duration) Policy {
-	return Policy{algorithm: AlgorithmConcurrency, limit: limit, window: longest}
+func Concurrency(limit uint64, lifetime time.Duration) Policy {
+	return Policy{algorithm: AlgorithmConcurrency, limit: limit, window: lifetime}
 }
 
 // An Entry is what one request has in flight, until Release: see [Limiter.Enter]. It is a value, so that entering does
@@ -65,7 +66,7 @@ func (l *Limiter) EnterN(key string, n uint64) (Entry, Decision) { return l.Ente
 // EnterKey is [Limiter.EnterN] for a key that is hashed already. It does not allocate.
 func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
 	var a Answer
-	l.takeReceipt(&a, k, n)
+	l.takeReceipt(&a.Decision, &a.Receipt, k, n, false)
 	return Entry{receipt: a.Receipt}, a.Decision
 }
 
@@ -73,6 +74,6 @@ func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
 // nothing. It is lock-free and does not allocate.
 func (e *Entry) Release() {
 	if atomic.CompareAndSwapUint32(&e.released, 0, 1) {
-		e.receipt.Refund(e.receipt.n)
+		e.receipt.Refund(math.MaxUint64)
 	}
 }

@@ -178,7 +178,7 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 							}
 							cost := random.Uint64N(25)
 							if random.IntN(5) == 0 {
-								cost = h.taken // dropped
+								cost = h.receipt.of.Tokens() // dropped
 							} else {
 								for range 2 { // one of them settles
 									settling.Go(func() { assert.Zero(t, h.Settle(cost)) })
@@ -216,9 +216,10 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 			if len(open) > 10 {
 				h := open[random.IntN(len(open))]
 				if !h.settled.Load() {
-					cost := random.Uint64N(h.taken + 1)
+					held := h.receipt.of.Tokens()
+					cost := random.Uint64N(held + 1)
 					require.Zero(t, h.Settle(cost))
-					settled -= h.taken - cost
+					settled -= held - cost
 				}
 			}
 		}

@@ -181,7 +181,7 @@ func (p Policy) Limit() uint64 {
 }
 
 // Window returns the time in which a key that has used up its whole limit gets it back: the
-// window, or the time that a bucket takes to fill; the longest of [Concurrency]. It is 0 for the zero Policy and those
+// window, or the time that a bucket takes to fill; the lifetime of [Concurrency]. It is 0 for the zero Policy and those
 // without numbers, and ends at 292 years, the longest Duration there is.
 func (p Policy) Window() time.Duration {
 	if p.grant != grantsLimit {

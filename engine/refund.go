@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -53,8 +55,7 @@ func tooEarly(verb string, now time.Time, early time.Duration) error {
 // concurrent use, and must not be copied once it is in use: a copy would give back the same tokens again.
 type Receipt struct {
 	limiter *Limiter
-	key     Key
-	n       uint64 // tokens that have not been given back
+	hash    uint64 // of the key
 	of      shard.Receipt
 }
 
@@ -62,22 +63,56 @@ type Receipt struct {
 // allocate.
 func (l *Limiter) TakeReceipt(k Key, n uint64) (Decision, Receipt) {
 	var a Answer
-	l.takeReceipt(&a, k, n)
+	l.takeReceipt(&a.Decision, &a.Receipt, k, n, false)
 	return a.Decision, a.Receipt
 }
 
-func (l *Limiter) takeReceipt(a *Answer, k Key, n uint64) {
-	a.Receipt = Receipt{}
-	ends := l.table.Ends(l.table.Find(k.hash))
-	o := l.take(&a.Decision, k, n)
-	a.Receipt.enter(l, &o, k, n, ends)
+// takeReceipt is TakeReceipt into d and r, which is zero, or [Limiter.HoldKey] of an estimate. It is take written out,
+// because what is passed on and kept for a receipt costs as much as a third of a take.
+func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
+	place := l.table.Find(k.hash)
+	place.Touch()
+	ends := l.table.Ends(place)
+	o := shard.Outcome{Verdict: shard.Undecided}
+	if k.quota.IsTier() && n > 0 {
+		tier := k.quota.Tier()
+		o.At = l.clock.nanos()
+		o.State, o.Plan, o.Verdict = l.table.Hit(place, o.At, n, tier)
+		runtime.KeepAlive(l)
+		if o.Verdict == shard.Admitted {
+			// The receipt first: the caller copies both, and does not wait for stores that are some instructions old.
+			r.limiter, r.hash = l, k.hash
+			r.of.Enter(&o, n, k.quota, ends)
+			answer(d, 0, o.Plan.Quota(tier).Tokens, o.Plan.Status(o.State, o.At, 0, tier), true)
+			return
+		}
+	}
+	l.takeReceiptSlowly(d, r, k, n, place, o, ends, estimate)
 }
 
-// enter makes r the receipt of a take, if that took anything.
-func (r *Receipt) enter(l *Limiter, o *shard.Outcome, k Key, n uint64, ends shard.Ends) {
-	if o.Plan != nil && o.Verdict == shard.Admitted {
-		r.limiter, r.key, r.n = l, k, n
-		r.of.Enter(o, n, k.quota, ends)
+// takeReceiptSlowly is the rest of takeReceipt when its hit has not admitted the request, or it could have none.
+func (l *Limiter) takeReceiptSlowly(
+	d *Decision, r *Receipt, k Key, n uint64, place shard.Place, o shard.Outcome, ends shard.Ends, estimate bool,
+) {
+	asked := n
+	if estimate && o.Verdict == shard.Undecided {
+		n = capped(l.table.Plan(), k, n)
+	}
+	switch {
+	case n == 0 || n != asked || !k.quota.IsTier():
+		o = l.take(d, k, n)
+	case o.Verdict == shard.Refused:
+		o = l.takeSlowly(d, k, n, place, o, o.Plan.Status(o.State, o.At, n, k.quota.Tier()))
+	default:
+		o = l.takeSlowly(d, k, n, place, o, atomicbucket.Status{})
+	}
+	if o.Verdict == shard.Admitted {
+		r.limiter, r.hash = l, k.hash
+		r.of.Enter(&o, n, k.quota, ends)
+	} else if estimate && d.Allowed && o.Verdict != shard.UnlimitedQuota {
+		// There is nothing to give back, but what costs more than the estimate is charged.
+		r.limiter, r.hash = l, k.hash
+		r.of.EnterNone(n, k.quota)
 	}
 }
 
@@ -97,9 +132,13 @@ func (r *Receipt) enter(l *Limiter, o *shard.Outcome, k Key, n uint64, ends shar
 //   - A limiter whose policy was changed since gives back nothing; a log does.
 //   - What is in flight ([Concurrency]) leaves, also after a change of the policy and after evictions of other keys.
 func (r *Receipt) Refund(n uint64) {
-	if n = min(n, r.n); n > 0 {
-		l := r.limiter
-		o := l.table.RefundQuota(l.table.Find(r.key.hash), l.clock.latest, n, r.key.quota, r.of)
-		r.n, r.of = r.n-n, r.of.Less(n, o.State)
+	if n = min(n, r.of.Tokens()); n > 0 && r.of.IsKnown() {
+		r.of = r.of.Less(n, r.giveBack(n).State)
 	}
+}
+
+// giveBack gives n tokens back, of those that were not given back yet, and leaves the receipt what it is.
+func (r *Receipt) giveBack(n uint64) shard.Outcome {
+	l := r.limiter
+	return l.table.RefundQuota(l.table.Find(r.hash), l.clock.latest, n, r.of.Quota(), r.of)
 }

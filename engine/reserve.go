@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,7 @@ var (
 
 // A Reservation is tokens that were taken ahead of their time. It may be used from any goroutine.
 type Reservation struct {
-	done    atomic.Bool // cancelled
+	done    atomic.Bool // cancelled, or its receipt was given out
 	receipt Receipt
 	until   int64 // when the tokens are there
 	delay   time.Duration
@@ -40,14 +41,24 @@ func (r *Reservation) Delay() time.Duration { return r.delay }
 // between them. So a queue from which all but the last go away is no shorter, and Cancel never lets two go at one
 // time. Cancelling twice is harmless.
 func (r *Reservation) Cancel() {
-	if !r.done.Swap(true) && r.receipt.n > 0 && r.receipt.limiter.clock.latest() < r.until {
-		r.receipt.Refund(r.receipt.n)
+	if !r.done.Swap(true) && r.receipt.limiter != nil && r.receipt.limiter.clock.latest() < r.until {
+		r.receipt.Refund(math.MaxUint64)
 	}
 }
 
+// Receipt returns the receipt for the tokens, by which they can be given back after their time has come, too: for a
+// request that waited for them and cost less in the end, or nothing ([Receipt.Refund]). From then on the receipt stands
+// for them: Cancel does nothing, and a second call returns the receipt for nothing, as it does after Cancel.
+func (r *Reservation) Receipt() Receipt {
+	if r.done.Swap(true) {
+		return Receipt{}
+	}
+	return r.receipt
+}
+
 // Reserve takes n tokens from the key, all or none, ahead of their time if they will be
-// there within longest. The caller waits for Delay and then goes on, or cancels. It is
-// shorthand for ReserveKey(l.Key(key), n, longest).
+// there within maxWait. The caller waits for Delay and then goes on, or cancels. It is
+// shorthand for ReserveKey(l.Key(key), n, maxWait).
 //
 // Reservations stand in line: each takes its tokens behind those taken or reserved before, in the
 // order in which the calls changed the key's record, and requests that do not wait are refused
@@ -55,17 +66,17 @@ func (r *Reservation) Cancel() {
 // days for rates of whole nanoseconds.
 //
 // The error is [ErrNever], [ErrTooLong], [ErrNotTokenBucket] or [ErrInFlight], with the numbers; then the reservation
-// is nil. A reservation is allocated, 112 bytes.
-func (l *Limiter) Reserve(key string, n uint64, longest time.Duration) (*Reservation, error) {
-	return l.ReserveKey(l.madeKey(key), n, longest)
+// is nil. A reservation is allocated, 96 bytes.
+func (l *Limiter) Reserve(key string, n uint64, maxWait time.Duration) (*Reservation, error) {
+	return l.ReserveKey(l.madeKey(key), n, maxWait)
 }
 
 // ReserveKey is [Limiter.Reserve] for a key that is hashed already.
-func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservation, error) {
+func (l *Limiter) ReserveKey(k Key, n uint64, maxWait time.Duration) (*Reservation, error) {
 	l.requireMade()
 	r := &Reservation{}
 	nanos := l.clock.surely()
-	if err := l.reserve(r, k, n, nanos, nanos, longest); err != nil {
+	if err := l.reserve(r, k, n, nanos, nanos, maxWait); err != nil {
 		return nil, fmt.Errorf("engine: Reserve(%d): %w", n, err)
 	}
 	return r, nil
@@ -73,20 +84,20 @@ func (l *Limiter) ReserveKey(k Key, n uint64, longest time.Duration) (*Reservati
 
 // ReserveAt is ReserveKey at a time that the caller supplies: see [Limiter.TakeAt]. A time that is further ahead than
 // [MaxLead] is an error, and nothing is taken.
-func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, longest time.Duration) (*Reservation, error) {
+func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, maxWait time.Duration) (*Reservation, error) {
 	l.requireMade()
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
 		return nil, tooEarly("ReserveAt", now, early)
 	}
 	r := &Reservation{}
-	if err := l.reserve(r, k, n, nanos, clock, longest); err != nil {
+	if err := l.reserve(r, k, n, nanos, clock, maxWait); err != nil {
 		return nil, fmt.Errorf("engine: ReserveAt(%d): %w", n, err)
 	}
 	return r, nil
 }
 
-func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, longest time.Duration) error {
+func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, maxWait time.Duration) error {
 	if l.table.Plan().InFlight() {
 		return ErrInFlight
 	}
@@ -98,21 +109,22 @@ func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, l
 	}
 	place := l.table.Find(k.hash)
 	ends := l.table.Ends(place)
-	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(longest, 0))
+	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(maxWait, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
 		return fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
 	case shard.Admitted:
 		r.delay = later(o.At-nanos, o.OverdrawnOf(k.quota))
 		r.until = nanos + int64(r.delay)
-		r.receipt.enter(l, &o, k, n, ends)
+		r.receipt.limiter, r.receipt.hash = l, k.hash
+		r.receipt.of.Enter(&o, n, k.quota, ends)
 		return nil
 	case shard.Unrecorded, shard.UnlimitedQuota: // nothing was taken
 		return nil
 	}
 	var d Decision
 	l.decide(&d, k, o, o.Plan.StatusOf(o.State, o.At, n, k.quota), nanos, n)
-	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
+	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
 // Wait waits until n tokens are there and takes them. It fails at once, having taken
@@ -137,18 +149,18 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		longest := Never
+		maxWait := Never
 		if deadline, ok := ctx.Deadline(); ok {
-			longest = time.Until(deadline)
+			maxWait = time.Until(deadline)
 		}
 		var r Reservation
 		nanos := l.clock.surely()
-		err := l.reserve(&r, k, n, nanos, nanos, longest)
+		err := l.reserve(&r, k, n, nanos, nanos, maxWait)
 		again := errors.Is(err, ErrNotTokenBucket)
 		if again {
-			r.delay, err = l.ask(k, n, longest)
+			r.delay, err = l.ask(k, n, maxWait)
 		}
-		if errors.Is(err, ErrTooLong) && longest != Never {
+		if errors.Is(err, ErrTooLong) && maxWait != Never {
 			return fmt.Errorf("engine: Wait(%d): %w (%w)", n, err, context.DeadlineExceeded)
 		} else if err != nil {
 			return fmt.Errorf("engine: Wait(%d): %w", n, err)
@@ -166,15 +178,15 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 }
 
 // ask takes n tokens if they are there, and else says how long to wait before asking again.
-func (l *Limiter) ask(k Key, n uint64, longest time.Duration) (time.Duration, error) {
+func (l *Limiter) ask(k Key, n uint64, maxWait time.Duration) (time.Duration, error) {
 	d := l.TakeKey(k, n)
 	switch {
 	case d.Allowed:
 		return 0, nil
 	case d.RetryAfter == Never:
 		return 0, fmt.Errorf("%w of %d", ErrNever, d.Limit)
-	case d.RetryAfter > longest:
-		return 0, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, longest)
+	case d.RetryAfter > maxWait:
+		return 0, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 	}
 	return d.RetryAfter, nil
 }

@@ -131,6 +131,33 @@ func TestReserveHasAnEnd(t *testing.T) {
 	})
 }
 
+// TestTheReceiptOfAReservation: what was reserved goes back by it once its time has come, and only by it.
+func TestTheReceiptOfAReservation(t *testing.T) {
+	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
+		require.True(t, l.Take("k", 2).Allowed)
+		ahead, err := l.Reserve("k", 2, time.Minute)
+		require.NoError(t, err)
+		time.Sleep(ahead.Delay())
+		receipt := ahead.Receipt()
+		ahead.Cancel()
+		again := ahead.Receipt()
+		again.Refund(2)
+		require.Zero(t, l.Peek("k", 0).Remaining)
+		receipt.Refund(1)
+		require.EqualValues(t, 1, l.Peek("k", 0).Remaining)
+		receipt.Refund(9)
+		require.EqualValues(t, 2, l.Peek("k", 0).Remaining)
+
+		require.True(t, l.Take("k", 2).Allowed)
+		ahead, err = l.Reserve("k", 2, time.Minute)
+		require.NoError(t, err)
+		ahead.Cancel()
+		receipt = ahead.Receipt()
+		receipt.Refund(2)
+		require.Equal(t, 2*time.Second, l.Peek("k", 0).ResetAfter, "it was cancelled, once")
+	})
+}
+
 // What was taken ahead is not forgiven by a change of policy.
 func TestSetPolicyKeepsReservations(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -26,7 +27,7 @@ func plenty(t testing.TB, limits ...rpclimit.Limit) *rpclimit.Limits {
 	t.Helper()
 	for i := range limits {
 		limits[i].Name = string(rune('a' + i))
-		limits[i].Limiter = newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32))
+		limits[i].Limiter = testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32))
 	}
 	l, err := rpclimit.New(limits)
 	require.NoError(t, err)

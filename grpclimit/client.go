@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -33,10 +34,13 @@ func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 		if !res.Allowed() {
 			return refused(&res)
 		}
-		err := invoker(ctx, method, req, reply, cc, opts...)
-		if res.Refundable() {
-			res.Finish(codeOf(err))
+		if !res.Refundable() {
+			return invoker(ctx, method, req, reply, cc, opts...)
 		}
+		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
+		defer func() { res.Finish(code) }()
+		err := invoker(ctx, method, req, reply, cc, opts...)
+		code = codeOf(err)
 		return err
 	}
 }
@@ -64,6 +68,12 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 		if !limits.CountMessages() && !res.Refundable() {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
+		opened := false
+		defer func() {
+			if !opened { // or a panic, which goes on
+				res.Release()
+			}
+		}()
 		ctx, cancel := context.WithCancel(ctx)
 		stream, err := streamer(ctx, desc, cc, method, opts...)
 		if err != nil {
@@ -71,8 +81,13 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 			res.Finish(codeOf(err))
 			return nil, err
 		}
-		return &clientStream{ClientStream: stream, limits: limits, call: call, unaryReply: !desc.ServerStreams,
-			cancel: cancel, result: res}, nil
+		opened = true
+		s := &clientStream{ClientStream: stream, limits: limits, call: call, unaryReply: !desc.ServerStreams,
+			cancel: cancel, result: res}
+		if res.InFlight() { // the caller may cancel it and not ask for its end
+			context.AfterFunc(ctx, s.release)
+		}
+		return s, nil
 	}
 }
 
@@ -100,8 +115,17 @@ func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.ended, s.refused = true, refused
 	if refused == nil {
 		s.result.Finish(code)
+	} else {
+		s.result.Release()
 	}
 	s.cancel()
+}
+
+// release ends that the stream is in flight.
+func (s *clientStream) release() {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	s.result.Release()
 }
 
 // refusal returns the error of the message that was refused.
@@ -124,7 +148,11 @@ func (s *clientStream) SendMsg(m any) error {
 		s.end(0, err)
 		return err
 	}
-	return s.ClientStream.SendMsg(m)
+	err := s.ClientStream.SendMsg(m)
+	if err != nil && err != io.EOF { // that ends it, and RecvMsg need not be called
+		s.release()
+	}
+	return err
 }
 
 // RecvMsg receives a message.

@@ -17,7 +17,7 @@ A call that a client's own limits refuse fails with the same error, before anyth
 # Cost
 
 An admitted call allocates nothing, with up to eight limits on the peer's address or the method. A key of metadata costs
-an allocation, in which gRPC copies the value. A stream whose messages are counted, or whose opening may be given back,
-costs one more.
+an allocation, in which gRPC copies the value. A stream whose messages are counted, whose opening may be given back, or
+that is in flight costs one more, and a limit with Hold some.
 */
 package grpclimit

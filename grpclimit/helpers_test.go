@@ -22,35 +22,15 @@ import (
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// A clock stands still until the test moves it.
-type clock struct{ nanos atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
-
-func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
-func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
-
-// limiter returns a small limiter by the clock.
-func (c *clock) limiter(t testing.TB, policy engine.Policy) *engine.Limiter {
-	t.Helper()
-	l, err := engine.New(policy, engine.MaxKeys(1000), engine.ClockFunc(c.now))
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
 // burst returns a limiter that grants so many tokens, one of which comes back each second.
 func burst(t testing.TB, n uint64) *engine.Limiter {
-	return newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), n))
+	return testclock.New().Burst(t, n)
 }
 
 // one returns limits with one limit.

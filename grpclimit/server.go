@@ -36,11 +36,11 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 			return nil, refused(&res)
 		}
 		if !res.Refundable() {
-			return handler(ctx, req)
+			return handler(res.Context(ctx), req)
 		}
 		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
 		defer func() { res.Finish(code) }()
-		resp, err := handler(ctx, req)
+		resp, err := handler(res.Context(ctx), req)
 		code = codeOf(err)
 		return resp, err
 	}
@@ -61,15 +61,18 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 			}
 			return refused(&res)
 		}
-		if !limits.CountMessages() && !res.Refundable() {
+		ctx := res.Context(ss.Context())
+		if !limits.CountMessages() && !res.Refundable() && ctx == ss.Context() {
 			return handler(srv, ss)
 		}
-		held := &serverStream{ServerStream: ss, limits: limits, call: call}
+		held := &serverStream{ServerStream: ss, ctx: ctx, limits: limits, call: call}
 		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
 		defer func() {
-			if !held.broken.Load() {
-				res.Finish(code)
+			if held.broken.Load() {
+				res.Release()
+				return
 			}
+			res.Finish(code)
 		}()
 		err := handler(srv, held)
 		if refused := held.refused.Load(); err == nil && refused != nil {
@@ -83,11 +86,15 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 // A serverStream holds the messages that its handler receives to the limits.
 type serverStream struct {
 	grpc.ServerStream
+	ctx     context.Context // of the handler
 	limits  *rpclimit.Limits
 	call    rpclimit.Call
 	refused atomic.Pointer[error] // of a message, once one was
 	broken  atomic.Bool           // receiving or sending failed, perhaps by the client
 }
+
+// Context returns the context of the handler.
+func (s *serverStream) Context() context.Context { return s.ctx }
 
 // RecvMsg receives a message and holds it to the limits.
 func (s *serverStream) RecvMsg(m any) error {

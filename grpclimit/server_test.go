@@ -28,16 +28,17 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 func TestARefusedCallSaysWhenAndWhy(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	s := &service{}
-	client := limited(t, s, one(t, rpclimit.Limit{Limiter: c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 2))}))
+	client := limited(t, s, one(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 2))}))
 	require.Equal(t, codes.OK, call(within(t), client))
 	require.Equal(t, codes.OK, call(within(t), client))
-	c.advance(250 * time.Millisecond)
+	c.Advance(250 * time.Millisecond)
 	var trailer metadata.MD
 	_, err := client.UnaryCall(within(t), &pb.SimpleRequest{}, grpc.Trailer(&trailer))
 	st := status.Convert(err)
@@ -52,7 +53,7 @@ func TestARefusedCallSaysWhenAndWhy(t *testing.T) {
 	assert.Equal(t, int64(2), violations[0].GetQuotaValue())
 	assert.Equal(t, []string{"750"}, trailer.Get("grpc-retry-pushback-ms"))
 	assert.Equal(t, int64(2), s.unary.Load(), "the refused call does not reach the service")
-	c.advance(750 * time.Millisecond)
+	c.Advance(750 * time.Millisecond)
 	assert.Equal(t, codes.OK, call(within(t), client))
 }
 
@@ -68,7 +69,7 @@ func TestWhatCanNeverPassSaysSo(t *testing.T) {
 
 // TestALongWaitIsNoPushback: a client that tries again by itself would hang for as long.
 func TestALongWaitIsNoPushback(t *testing.T) {
-	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: newClock().limiter(t, engine.FixedWindow(1, time.Hour))}))
+	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.FixedWindow(1, time.Hour))}))
 	call(within(t), client)
 	var trailer metadata.MD
 	_, err := client.UnaryCall(within(t), &pb.SimpleRequest{}, grpc.Trailer(&trailer))

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -269,14 +270,14 @@ func (s *scripted) SetTrailer(metadata.MD) {}
 
 // TestARefusedStreamStaysRefused: a handler that goes on receives nothing more, also when tokens have come.
 func TestARefusedStreamStaysRefused(t *testing.T) {
-	c := newClock()
-	limits := one(t, rpclimit.Limit{Limiter: c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
+	c := testclock.New()
+	limits := one(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
 	ss := &scripted{}
 	err := grpclimit.StreamServer(limits)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
 		require.NoError(t, stream.RecvMsg(nil))
 		for range 3 {
 			assert.Equal(t, codes.ResourceExhausted, status.Code(stream.RecvMsg(nil)))
-			c.advance(time.Second)
+			c.Advance(time.Second)
 		}
 		return nil
 	})
@@ -363,14 +364,14 @@ func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 
 // TestAClientsRefusedStreamStaysRefused, also when tokens have come.
 func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
-	c := newClock()
-	limits := one(t, rpclimit.Limit{Limiter: c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
+	c := testclock.New()
+	limits := one(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
 	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
 	stream, err := client.StreamingInputCall(context.Background())
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
 	require.Error(t, stream.Send(&pb.StreamingInputCallRequest{}))
-	c.advance(time.Second)
+	c.Advance(time.Second)
 	assert.Equal(t, codes.ResourceExhausted, status.Code(stream.Send(&pb.StreamingInputCallRequest{})))
 }
 

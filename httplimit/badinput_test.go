@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // TestMain fails if any of these leaves a goroutine behind.
@@ -64,7 +65,7 @@ func TestBodiesCutShort(t *testing.T) {
 
 // TestRefusedBodiesAreNotRead: the answer comes before the body does.
 func TestRefusedBodiesAreNotRead(t *testing.T) {
-	h := one(t, shared("none", newClock().burst(t, 1))).Handler(hello)
+	h := one(t, shared("none", testclock.New().Burst(t, 1))).Handler(hello)
 	serve(h, get("/"))
 	s := startServer(t, h)
 	conn := dial(t, s.Listener.Addr())
@@ -80,7 +81,7 @@ func TestRefusedBodiesAreNotRead(t *testing.T) {
 
 // TestClientsThatGoAway in the middle of the answer have had their request.
 func TestClientsThatGoAway(t *testing.T) {
-	l := shared("work", newClock().burst(t, 9))
+	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = func(*http.Request, int) bool { return true }
 	s := startServer(t, one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
@@ -102,7 +103,7 @@ func TestMalformedHeaders(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("127.0.0.0/8"))
 	seen := make(chan string, 1)
 	m := one(t, httplimit.Limit{
-		Limiter: newClock().burst(t, 9),
+		Limiter: testclock.New().Burst(t, 9),
 		Key:     httplimit.Join(header(t, "X-API-Key", ip.Key), httplimit.Path, httplimit.Host),
 	})
 	s := startServer(t, m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,9 +136,9 @@ func TestMalformedHeaders(t *testing.T) {
 func TestBodiesOfRefusals(t *testing.T) {
 	gone := &backend{err: errors.New("gone")}
 	closed := httplimit.Limit{Name: "shared", Backend: gone, OnError: httplimit.FailClosed}
-	never := shared("small", newClock().burst(t, 1))
+	never := shared("small", testclock.New().Burst(t, 1))
 	never.Cost = func(*http.Request) uint64 { return 2 }
-	empty := shared("used \"up\"", newClock().burst(t, 1))
+	empty := shared("used \"up\"", testclock.New().Burst(t, 1))
 	serve(one(t, empty).Handler(hello), get("/"))
 	for _, c := range []struct {
 		limit       httplimit.Limit
@@ -189,7 +190,7 @@ func TestBodiesOfRefusals(t *testing.T) {
 
 // TestCanceledRequestsAreDecided: a context that is done loses no state.
 func TestCanceledRequestsAreDecided(t *testing.T) {
-	l := shared("all", newClock().burst(t, 2))
+	l := shared("all", testclock.New().Burst(t, 2))
 	h := one(t, l).Handler(hello)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

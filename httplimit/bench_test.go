@@ -10,11 +10,12 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // plenty is a limit that never refuses here.
 func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
-	return httplimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
+	return httplimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
 		Key: key}
 }
 
@@ -27,7 +28,7 @@ func budgets(t testing.TB) (cases []budget) {
 	trusting := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48"))
 	apiKey := header(t, "X-API-Key", trusting.Key)
 	empty := plenty(t, "empty", httplimit.Everyone)
-	empty.Limiter = newClock().burst(t, 1)
+	empty.Limiter = testclock.New().Burst(t, 1)
 	empty.Limiter.TakeKey(empty.Limiter.KeyUint64(0), 1)
 	shadow := plenty(t, "shadow", httplimit.Everyone)
 	shadow.Shadow = true
@@ -152,7 +153,7 @@ func BenchmarkHandler(b *testing.B) {
 	refund := plenty(b, "default", nil)
 	refund.Refund = httplimit.RefundStatus(200, 299)
 	empty := plenty(b, "default", httplimit.Everyone)
-	empty.Limiter = newClock().burst(b, 1)
+	empty.Limiter = testclock.New().Burst(b, 1)
 	empty.Limiter.TakeKey(empty.Limiter.KeyUint64(0), 1)
 	remaining := uint64(1 << 32)
 	for _, c := range []struct {

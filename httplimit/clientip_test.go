@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 func clientIP(t testing.TB, options ...httplimit.IPOption) *httplimit.ClientIP {
@@ -296,7 +297,7 @@ func FuzzClientIP(f *testing.F) {
 // TestClientIPDoesNotAllocate, whatever the chain, as long as it is well-formed.
 func TestClientIPDoesNotAllocate(t *testing.T) {
 	trust := httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48")
-	limiter := newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 5))
+	limiter := testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 5))
 	for _, c := range []struct {
 		ip     *httplimit.ClientIP
 		header string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // left returns what all clients together have left.
@@ -26,7 +27,7 @@ func shared(name string, l *engine.Limiter) httplimit.Limit {
 
 // TestAllOrNothing: if one limit refuses, the others keep their tokens, wherever it stands.
 func TestAllOrNothing(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	for small := range 3 {
 		var limits []httplimit.Limit
 		for i := range 3 {
@@ -34,7 +35,7 @@ func TestAllOrNothing(t *testing.T) {
 			if i == small {
 				burst = 2
 			}
-			limits = append(limits, shared(fmt.Sprint("limit", i), c.burst(t, burst)))
+			limits = append(limits, shared(fmt.Sprint("limit", i), c.Burst(t, burst)))
 		}
 		m := newMiddleware(t, limits)
 		assert.Equal(t, []int{200, 200, 429, 429}, statuses(m.Handler(hello), 4))
@@ -64,12 +65,12 @@ func TestAllOrNothing(t *testing.T) {
 
 // TestTheLongestWaitIsTold: of all limits that refuse, also of those behind the first.
 func TestTheLongestWaitIsTold(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
-		shared("second", c.limiter(t, engine.FixedWindow(1, time.Second))),
-		shared("hour", c.limiter(t, engine.FixedWindow(1, time.Hour))),
-		shared("minute", c.limiter(t, engine.FixedWindow(1, time.Minute))),
-		shared("wide", c.limiter(t, engine.FixedWindow(100, time.Hour))),
+		shared("second", c.Limiter(t, engine.FixedWindow(1, time.Second))),
+		shared("hour", c.Limiter(t, engine.FixedWindow(1, time.Hour))),
+		shared("minute", c.Limiter(t, engine.FixedWindow(1, time.Minute))),
+		shared("wide", c.Limiter(t, engine.FixedWindow(100, time.Hour))),
 	})
 	statuses(m.Handler(hello), 1)
 	w := serve(m.Handler(hello), get("/"))
@@ -80,11 +81,11 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 
 // TestTheTightestIsShown: the least that is left, and of equals what takes longer to come back.
 func TestTheTightestIsShown(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
-		shared("ten", c.burst(t, 10)),
-		shared("minute", c.limiter(t, engine.FixedWindow(5, time.Minute))),
-		shared("hour", c.limiter(t, engine.FixedWindow(5, time.Hour))),
+		shared("ten", c.Burst(t, 10)),
+		shared("minute", c.Limiter(t, engine.FixedWindow(5, time.Minute))),
+		shared("hour", c.Limiter(t, engine.FixedWindow(5, time.Hour))),
 	})
 	h := serve(m.Handler(hello), get("/")).Header()
 	assert.Equal(t, `"hour";r=4;t=3600`, h.Get("RateLimit"))
@@ -93,12 +94,12 @@ func TestTheTightestIsShown(t *testing.T) {
 }
 
 func TestShadowMode(t *testing.T) {
-	c := newClock()
-	shadow := shared("trial", c.burst(t, 2))
+	c := testclock.New()
+	shadow := shared("trial", c.Burst(t, 2))
 	shadow.Shadow = true
 	var seen counts
 	var told []string
-	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.burst(t, 4))}, httplimit.ObserveWith(&seen),
+	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.Burst(t, 4))}, httplimit.ObserveWith(&seen),
 		httplimit.OnLimited(func(r *http.Request, c httplimit.Check) {
 			assert.Equal(t, "number:0", c.KeyText(r))
 			assert.Equal(t, shadow.Limiter.KeyUint64(0), c.Key())
@@ -110,7 +111,7 @@ func TestShadowMode(t *testing.T) {
 	assert.Equal(t, 6, seen.of(httplimit.Allowed))
 	assert.Equal(t, 2, seen.of(httplimit.ShadowRefused))
 	assert.Equal(t, 1, seen.of(httplimit.Refused))
-	c.advance(time.Minute)
+	c.Advance(time.Minute)
 	h := serve(m.Handler(hello), get("/")).Header()
 	assert.Equal(t, `"real";q=4;w=4`, h.Get("RateLimit-Policy"), "clients are not told")
 	assert.Equal(t, `"real";r=3;t=1`, h.Get("RateLimit"))
@@ -124,19 +125,19 @@ func TestShadowMode(t *testing.T) {
 
 // TestARefusalCostsShadowsNothing: they count as if they were in force.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
-	c := newClock()
-	shadow := shared("trial", c.burst(t, 10))
+	c := testclock.New()
+	shadow := shared("trial", c.Burst(t, 10))
 	shadow.Shadow = true
-	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.burst(t, 1))})
+	m := newMiddleware(t, []httplimit.Limit{shadow, shared("real", c.Burst(t, 1))})
 	assert.Equal(t, []int{200, 429, 429}, statuses(m.Handler(hello), 3))
 	assert.EqualValues(t, 9, left(shadow.Limiter))
 }
 
 func TestMatchSkipAndKeysThatDoNotApply(t *testing.T) {
-	c := newClock()
-	admin := shared("admin", c.burst(t, 1))
+	c := testclock.New()
+	admin := shared("admin", c.Burst(t, 1))
 	admin.Match = func(r *http.Request) bool { return r.URL.Path == "/admin" }
-	users := httplimit.Limit{Name: "users", Limiter: c.burst(t, 1), Key: header(t, "User", nil)}
+	users := httplimit.Limit{Name: "users", Limiter: c.Burst(t, 1), Key: header(t, "User", nil)}
 	m := newMiddleware(t, []httplimit.Limit{admin, users},
 		httplimit.Skip(func(r *http.Request) bool { return r.URL.Path == "/health" }))
 	h := m.Handler(hello)
@@ -159,8 +160,8 @@ func TestMatchSkipAndKeysThatDoNotApply(t *testing.T) {
 }
 
 func TestTiers(t *testing.T) {
-	c := newClock()
-	l := shared("plan", c.limiter(t, engine.FixedWindow(2, time.Minute),
+	c := testclock.New()
+	l := shared("plan", c.Limiter(t, engine.FixedWindow(2, time.Minute),
 		engine.Tiers(engine.FixedWindow(4, time.Minute))))
 	l.Tier = func(r *http.Request) int {
 		tier := 0
@@ -185,10 +186,10 @@ func TestTiers(t *testing.T) {
 
 // TestManyLimits: more than fit into a Result without allocating.
 func TestManyLimits(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	var limits []httplimit.Limit
 	for i := range 20 {
-		limits = append(limits, shared(fmt.Sprint(i), c.burst(t, uint64(30-i))))
+		limits = append(limits, shared(fmt.Sprint(i), c.Burst(t, uint64(30-i))))
 	}
 	m := newMiddleware(t, limits)
 	res := m.Decide(get("/"))
@@ -201,8 +202,8 @@ func TestManyLimits(t *testing.T) {
 
 // TestConcurrentRequests: all together get exactly what there is, under every limit.
 func TestConcurrentRequests(t *testing.T) {
-	c := newClock()
-	wide, narrow := c.burst(t, 100), c.burst(t, 40)
+	c := testclock.New()
+	wide, narrow := c.Burst(t, 100), c.Burst(t, 40)
 	h := newMiddleware(t, []httplimit.Limit{shared("wide", wide), shared("narrow", narrow)}).Handler(hello)
 	var wg sync.WaitGroup
 	var passed counts
@@ -244,11 +245,11 @@ func (s *backend) Refund(ctx context.Context, key string, n uint64) error {
 }
 
 func TestBackends(t *testing.T) {
-	c := newClock()
-	s := &backend{limiter: c.burst(t, 3)}
-	behind := shared("behind", c.burst(t, 2))
+	c := testclock.New()
+	s := &backend{limiter: c.Burst(t, 3)}
+	behind := shared("behind", c.Burst(t, 2))
 	m := newMiddleware(t, []httplimit.Limit{
-		shared("first", c.burst(t, 10)),
+		shared("first", c.Burst(t, 10)),
 		{Name: "store", Backend: s, Window: 3 * time.Second},
 		behind,
 	})
@@ -267,7 +268,7 @@ func TestBackends(t *testing.T) {
 	assert.Zero(t, m.BackendFailures())
 
 	// Behind a refusal the backend is not asked, and what the headers say of it is what it said last.
-	c.advance(time.Minute)
+	c.Advance(time.Minute)
 	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Backend: s}})
 	assert.Equal(t, []int{200, 200}, statuses(first.Handler(hello), 2))
 	asked := len(s.keys)
@@ -300,7 +301,7 @@ func (f fixed) Take(context.Context, string, uint64) (engine.Decision, error) {
 func (f fixed) Refund(context.Context, string, uint64) error { return nil }
 
 func TestBadLimits(t *testing.T) {
-	l := newClock().burst(t, 5)
+	l := testclock.New().Burst(t, 5)
 	s := fixed{}
 	for _, c := range []struct {
 		limits []httplimit.Limit

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // TestRefusedGRPC: a refused call gets a status that clients do not retry at once, with the time to wait. (cmd/weir has
@@ -19,7 +20,7 @@ func TestRefusedGRPC(t *testing.T) {
 		r.ProtoMajor = major
 		return r
 	}
-	empty := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1)},
+	empty := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)},
 		httplimit.Headers(httplimit.NoHeaders)).Handler(hello)
 	serve(empty, getFrom(direct))
 	w := serve(empty, call("application/grpc", 2))
@@ -43,7 +44,7 @@ func TestRefusedGRPC(t *testing.T) {
 		assert.Equal(t, 429, serve(empty, call(contentType, 1)).Code, "gRPC is HTTP/2")
 	}
 
-	dear := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1), Cost: func(*http.Request) uint64 { return 2 }})
+	dear := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Cost: func(*http.Request) uint64 { return 2 }})
 	w = serve(dear.Handler(hello), call("application/grpc", 2))
 	assert.Equal(t, []string{"8", ""}, []string{w.Header().Get("Grpc-Status"),
 		w.Header().Get("Grpc-Status-Details-Bin")})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 const allStyles = httplimit.IETF | httplimit.Legacy | httplimit.Draft06
@@ -46,8 +47,8 @@ func TestHeaderStyles(t *testing.T) {
 		allStyles:                         union(ietf, legacy, draft06),
 		httplimit.NoHeaders:               {},
 	} {
-		c := newClock()
-		m := one(t, httplimit.Limit{Limiter: c.burst(t, 5)}, httplimit.Headers(styles), httplimit.Clock(c.now))
+		c := testclock.New()
+		m := one(t, httplimit.Limit{Limiter: c.Burst(t, 5)}, httplimit.Headers(styles), httplimit.Clock(c.Now))
 		h := http.Header{}
 		res := m.Decide(get("/"))
 		res.WriteHeaders(h)
@@ -57,33 +58,33 @@ func TestHeaderStyles(t *testing.T) {
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))
 		assert.Len(t, w.Header(), len(want)+3, "Retry-After, and the body's type")
 	}
-	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 5)})
+	m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)})
 	assert.Equal(t, union(ietf, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}),
 		serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
 // TestRounding: a client that believes a header does not come back too early.
 func TestRounding(t *testing.T) {
-	c := newClock()
-	c.advance(300 * time.Millisecond)
-	m := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(1, 1500*time.Millisecond))},
-		httplimit.Headers(allStyles), httplimit.Clock(c.now))
+	c := testclock.New()
+	c.Advance(300 * time.Millisecond)
+	m := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(1, 1500*time.Millisecond))},
+		httplimit.Headers(allStyles), httplimit.Clock(c.Now))
 	h := m.Handler(hello)
 	get := func() http.Header { return serve(h, get("/")).Header() }
 	first := get()
 	assert.Equal(t, `"default";q=1;w=2`, first.Get("RateLimit-Policy"))
 	assert.Equal(t, `"default";r=0;t=2`, first.Get("RateLimit"))
-	assert.Equal(t, strconv.FormatInt(c.now().Unix()+2, 10), first.Get("X-RateLimit-Reset"), "300 ms + 1500 ms")
-	c.advance(time.Second - 1)
+	assert.Equal(t, strconv.FormatInt(c.Now().Unix()+2, 10), first.Get("X-RateLimit-Reset"), "300 ms + 1500 ms")
+	c.Advance(time.Second - 1)
 	assert.Equal(t, "1", get().Get("Retry-After"), "500 ms and a nanosecond")
-	c.advance(1)
+	c.Advance(1)
 	assert.Equal(t, "1", get().Get("Retry-After"))
-	c.advance(500*time.Millisecond - 1)
+	c.Advance(500*time.Millisecond - 1)
 	late := get()
 	assert.Equal(t, "1", late.Get("Retry-After"), "a nanosecond")
 	assert.Equal(t, `"default";r=0;t=1`, late.Get("RateLimit"))
 	assert.Equal(t, "1", late.Get("RateLimit-Reset"))
-	c.advance(1)
+	c.Advance(1)
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
@@ -96,26 +97,26 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute),
 		engine.SlidingLog(3, time.Minute),
 	} {
-		c := newClock()
-		c.advance(12_345_678_901)
-		h := one(t, httplimit.Limit{Limiter: c.limiter(t, policy)}).Handler(hello)
+		c := testclock.New()
+		c.Advance(12_345_678_901)
+		h := one(t, httplimit.Limit{Limiter: c.Limiter(t, policy)}).Handler(hello)
 		statuses(h, 3)
 		w := serve(h, get("/"))
 		wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
 		require.NoError(t, err, policy)
 		requireHeadersHold(t, w.Result())
-		c.advance(time.Duration(wait-1) * time.Second)
+		c.Advance(time.Duration(wait-1) * time.Second)
 		assert.Equal(t, 429, serve(h, get("/")).Code, policy)
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		assert.Equal(t, 200, serve(h, get("/")).Code, policy)
 	}
 }
 
 func TestNever(t *testing.T) {
-	c := newClock()
-	l := shared("small", c.burst(t, 5))
+	c := testclock.New()
+	l := shared("small", c.Burst(t, 5))
 	l.Cost = func(*http.Request) uint64 { return 6 }
-	other := shared("other", c.burst(t, 9))
+	other := shared("other", c.Burst(t, 9))
 	m := newMiddleware(t, []httplimit.Limit{other, l}, httplimit.RetryJitter(time.Minute, nil))
 	w := serve(m.Handler(hello), get("/"))
 	assert.Equal(t, 429, w.Code)
@@ -130,9 +131,9 @@ func TestNever(t *testing.T) {
 }
 
 func TestRetryJitter(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	for random, want := range map[float64]string{0: "1", 0.33: "2", 0.5: "3", 0.999999: "4"} {
-		m := one(t, httplimit.Limit{Limiter: c.burst(t, 1)}, httplimit.Body(httplimit.PlainJSON),
+		m := one(t, httplimit.Limit{Limiter: c.Burst(t, 1)}, httplimit.Body(httplimit.PlainJSON),
 			httplimit.RetryJitter(3*time.Second, func() float64 { return random }))
 		statuses(m.Handler(hello), 1)
 		w := serve(m.Handler(hello), get("/"))
@@ -141,7 +142,7 @@ func TestRetryJitter(t *testing.T) {
 		assert.Equal(t, `"default";r=0;t=1`, w.Header().Get("RateLimit"))
 		requireHeadersHold(t, w.Result())
 	}
-	m := one(t, httplimit.Limit{Limiter: c.burst(t, 1)}, httplimit.RetryJitter(3*time.Second, nil))
+	m := one(t, httplimit.Limit{Limiter: c.Burst(t, 1)}, httplimit.RetryJitter(3*time.Second, nil))
 	statuses(m.Handler(hello), 1)
 	for range 50 {
 		res := m.Decide(get("/"))
@@ -152,8 +153,8 @@ func TestRetryJitter(t *testing.T) {
 
 // TestHeadersFollowSetPolicy: what is said is what holds.
 func TestHeadersFollowSetPolicy(t *testing.T) {
-	c := newClock()
-	l := c.limiter(t, engine.FixedWindow(4, time.Minute))
+	c := testclock.New()
+	l := c.Limiter(t, engine.FixedWindow(4, time.Minute))
 	h := one(t, httplimit.Limit{Limiter: l}).Handler(hello)
 	assert.Equal(t, `"default";q=4;w=60`, serve(h, get("/")).Header().Get("RateLimit-Policy"))
 	require.NoError(t, l.SetPolicy(engine.FixedWindow(4, time.Hour)))
@@ -166,7 +167,7 @@ func TestHeadersFollowSetPolicy(t *testing.T) {
 
 func TestUnitAndNames(t *testing.T) {
 	name := ` "quoted\", with; every=thing, ~`
-	m := one(t, httplimit.Limit{Name: name, Limiter: newClock().burst(t, 1), Unit: `content-"bytes"`}, httplimit.Headers(allStyles))
+	m := one(t, httplimit.Limit{Name: name, Limiter: testclock.New().Burst(t, 1), Unit: `content-"bytes"`}, httplimit.Headers(allStyles))
 	for range 2 {
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
@@ -183,7 +184,7 @@ func TestUnitAndNames(t *testing.T) {
 
 // TestPartitionKeys: the same key has the same bytes, another has others, and the key is not in them.
 func TestPartitionKeys(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	key := header(t, "X-API-Key", nil)
 	pk := func(m *httplimit.Middleware, value string) []byte {
 		w := serve(m.Handler(hello), getFrom(direct, "X-API-Key", value))
@@ -196,7 +197,7 @@ func TestPartitionKeys(t *testing.T) {
 		return bytes.([]byte)
 	}
 	secret := []byte("0123456789abcdef")
-	limit := httplimit.Limit{Limiter: c.burst(t, 9), Key: key}
+	limit := httplimit.Limit{Limiter: c.Burst(t, 9), Key: key}
 	a, b := one(t, limit, httplimit.PartitionKeys(secret)), one(t, limit, httplimit.PartitionKeys(secret))
 	random := one(t, limit, httplimit.PartitionKeys(nil))
 	assert.Len(t, pk(a, "secret"), 8)
@@ -209,7 +210,7 @@ func TestPartitionKeys(t *testing.T) {
 // lower case, and either way Get finds them.
 func TestOnTheWire(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
-		m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1)}, httplimit.Headers(allStyles))
+		m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}, httplimit.Headers(allStyles))
 		s := httptest.NewUnstartedServer(m.Handler(hello))
 		s.EnableHTTP2 = http2
 		s.StartTLS()
@@ -230,7 +231,7 @@ func TestOnTheWire(t *testing.T) {
 		s.Close()
 	}
 
-	s := startServer(t, one(t, httplimit.Limit{Limiter: newClock().burst(t, 1)}).Handler(hello))
+	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Handler(hello))
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
@@ -243,7 +244,7 @@ func TestOnTheWire(t *testing.T) {
 // TestHeadersAreThisRequestsOwn: what a handler does to one of them shows neither in another nor in
 // the next answer.
 func TestHeadersAreThisRequestsOwn(t *testing.T) {
-	m := one(t, httplimit.Limit{Limiter: newClock().burst(t, 9)}, httplimit.Headers(allStyles))
+	m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 9)}, httplimit.Headers(allStyles))
 	h := http.Header{}
 	res := m.Decide(get("/"))
 	res.WriteHeaders(h)

@@ -7,43 +7,14 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
-
-// A clock stands still until the test moves it.
-type clock struct{ nanos atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
-
-func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
-func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
-
-// limiter returns a small limiter by the clock.
-func (c *clock) limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {
-	t.Helper()
-	l, err := engine.New(policy, append([]engine.Option{engine.MaxKeys(1000), engine.ClockFunc(c.now)}, options...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
-// burst returns a limiter that grants so many tokens, one of which comes back each second.
-func (c *clock) burst(t testing.TB, n uint64) *engine.Limiter {
-	t.Helper()
-	return c.limiter(t, engine.TokenBucket(engine.PerSecond(1), n))
-}
 
 func newMiddleware(t testing.TB, limits []httplimit.Limit, options ...httplimit.Option) *httplimit.Middleware {
 	t.Helper()

@@ -17,16 +17,17 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // inFlight is a limit of so many requests of all clients at a time.
-func inFlight(t testing.TB, c *clock, limit uint64) httplimit.Limit {
-	return shared("in flight", c.limiter(t, engine.Concurrency(limit, time.Hour)))
+func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
+	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
 
 // TestARequestIsInFlightUntilItsHandlerReturns: whatever the handler does to the answer, and if it panics.
 func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
-	l := inFlight(t, newClock(), 2)
+	l := inFlight(t, testclock.New(), 2)
 	var during uint64
 	for name, handler := range map[string]http.HandlerFunc{
 		"nothing":         func(http.ResponseWriter, *http.Request) {},
@@ -51,7 +52,7 @@ func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
 
 // TestAHijackedConnectionIsInFlight: until the handler that has hijacked it returns.
 func TestAHijackedConnectionIsInFlight(t *testing.T) {
-	l := inFlight(t, newClock(), 1)
+	l := inFlight(t, testclock.New(), 1)
 	s := startServer(t, one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffer, err := http.NewResponseController(w).Hijack()
 		if !assert.NoError(t, err) {
@@ -86,7 +87,7 @@ func TestAHijackedConnectionIsInFlight(t *testing.T) {
 // TestNoMoreRequestsInside: at no moment are more than the limit in the handler, and the others are refused.
 func TestNoMoreRequestsInside(t *testing.T) {
 	const limit = 3
-	l := inFlight(t, newClock(), limit)
+	l := inFlight(t, testclock.New(), limit)
 	var inside, refused atomic.Int64
 	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if n := inside.Add(1); n > limit {
@@ -112,14 +113,14 @@ func TestNoMoreRequestsInside(t *testing.T) {
 
 // TestARefusalByALimitInFlight: the client is told which limit it was, and not when to come back, which is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
-	full := shared("full", newClock().burst(t, 1))
+	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {
 		res := m.Decide(get("/"))
 		require.True(t, res.Allowed())
 		return res.Release
 	}
 	for _, options := range [][]httplimit.Option{nil, {httplimit.Body(httplimit.PlainJSON)}, {httplimit.Headers(httplimit.Legacy | httplimit.Draft06)}, {httplimit.RetryJitter(time.Minute, nil)}} {
-		m := one(t, inFlight(t, newClock(), 1), options...)
+		m := one(t, inFlight(t, testclock.New(), 1), options...)
 		release := hold(m)
 		w := serve(m.Handler(hello), get("/"))
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
@@ -137,7 +138,7 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 		assert.Equal(t, http.StatusOK, w.Code)
 		assert.Empty(t, w.Header().Values("RateLimit-Policy"))
 	}
-	m := one(t, inFlight(t, newClock(), 1), httplimit.Body(httplimit.PlainJSON))
+	m := one(t, inFlight(t, testclock.New(), 1), httplimit.Body(httplimit.PlainJSON))
 	hold(m)
 	assert.JSONEq(t, `{"error":"Too many requests","retryAfter":null}`, serve(m.Handler(hello), get("/")).Body.String())
 	r := get("/")
@@ -148,7 +149,7 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.Equal(t, []string{"too many calls are in flight"}, w.Header()["Grpc-Message"])
 	assert.Empty(t, w.Header()["Grpc-Status-Details-Bin"])
 
-	dear := inFlight(t, newClock(), 2)
+	dear := inFlight(t, testclock.New(), 2)
 	dear.Cost = func(*http.Request) uint64 { return 3 }
 	w = serve(newMiddleware(t, []httplimit.Limit{dear, full}).Handler(hello), get("/"))
 	assert.Contains(t, w.Body.String(), "This request can never be admitted: it costs 3 and the limit is 2")
@@ -159,8 +160,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 // TestLimitsInFlightBesideRates: all or nothing, whichever refuses, and headers are about the rates.
 func TestLimitsInFlightBesideRates(t *testing.T) {
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
-		c := newClock()
-		limits := []httplimit.Limit{inFlight(t, c, 1), shared("rate", c.burst(t, 2))}
+		c := testclock.New()
+		limits := []httplimit.Limit{inFlight(t, c, 1), shared("rate", c.Burst(t, 2))}
 		gate, rate := limits[0].Limiter, limits[1].Limiter
 		m := newMiddleware(t, []httplimit.Limit{limits[order[0]], limits[order[1]]})
 		h := m.Handler(hello)
@@ -180,7 +181,7 @@ func TestLimitsInFlightBesideRates(t *testing.T) {
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))
 		assert.EqualValues(t, 1, left(gate), "and is not inside")
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		second := m.Decide(get("/"))
 		require.True(t, second.Allowed())
 		w = serve(h, get("/"))
@@ -193,7 +194,7 @@ func TestLimitsInFlightBesideRates(t *testing.T) {
 
 // TestAShadowedLimitInFlight: it enters and leaves, and refuses nothing.
 func TestAShadowedLimitInFlight(t *testing.T) {
-	l := inFlight(t, newClock(), 1)
+	l := inFlight(t, testclock.New(), 1)
 	l.Shadow = true
 	m := one(t, l)
 	first, second := m.Decide(get("/")), m.Decide(get("/"))
@@ -207,7 +208,7 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 
 // TestADecisionThatPanicsLeaves: what a request took from a limit in flight before.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
-	l := inFlight(t, newClock(), 1)
+	l := inFlight(t, testclock.New(), 1)
 	m := one(t, l, httplimit.ObserveWith(panics{}))
 	assert.Panics(t, func() { m.Decide(get("/")) })
 	assert.EqualValues(t, 1, left(l.Limiter))
@@ -219,7 +220,7 @@ func (panics) Observe(string, httplimit.Outcome) { panic("observed") }
 
 // TestLimitsInFlightThatMakeNoSense are refused by New.
 func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	for want, change := range map[string]func(*httplimit.Limit){
 		"a limit of requests in flight gets back all that it gives, but Refund is set": func(l *httplimit.Limit) {
 			l.Refund = httplimit.RefundStatus(200, 299)
@@ -239,7 +240,7 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 
 // TestALimitInFlightDoesNotAllocate: nor does its release.
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
-	m := one(t, inFlight(t, newClock(), 1))
+	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
 		res := m.Decide(r)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 func header(t testing.TB, name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
@@ -154,9 +155,9 @@ func TestRequestKeys(t *testing.T) {
 
 // TestKeysAreThoseOfTheLimiter: what a KeyFunc charges is what Reset and Peek name.
 func TestKeysAreThoseOfTheLimiter(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	for _, options := range [][]engine.Option{nil, {engine.HashStable()}} {
-		l := c.limiter(t, engine.TokenBucket(engine.PerSecond(1), 5), options...)
+		l := c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 5), options...)
 		h := httplimit.HasherOf(l)
 		assert.Equal(t, l.Key("a"), h.Key("a"))
 		assert.Equal(t, l.Key("a"), h.KeyBytes([]byte("a")))
@@ -170,7 +171,7 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 
 // TestKeyKindsDiffer: an address never meets a header that says the same, in a limiter or a store.
 func TestKeyKindsDiffer(t *testing.T) {
-	l := newClock().burst(t, 5)
+	l := testclock.New().Burst(t, 5)
 	key := header(t, "X-API-Key", httplimit.RemoteIP)
 	address, _ := key(httplimit.HasherOf(l), getFrom(direct))
 	forged, _ := key(httplimit.HasherOf(l), getFrom(proxy, "X-API-Key", "198.51.100.7"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // perHour is the limit that a header of the request says.
@@ -29,9 +30,9 @@ func perHour(r *http.Request) engine.Policy {
 
 // TestQuotaOfARequest: the limit comes with the request, and the headers say it.
 func TestQuotaOfARequest(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	var failures []error
-	m := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: perHour},
+	m := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: perHour},
 		httplimit.OnBackendError(func(_ string, err error) { failures = append(failures, err) }))
 	ask := func(text string) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
@@ -83,7 +84,7 @@ func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
 // TestQuotaOfABackend: a backend decides under the limit of the request, and what it does not take is answered 503
 // whatever OnError says.
 func TestQuotaOfABackend(t *testing.T) {
-	l := newClock().limiter(t, engine.TokenBuckets(2*time.Hour))
+	l := testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour))
 	var failures []error
 	refunds := false
 	m := one(t, httplimit.Limit{
@@ -118,11 +119,11 @@ func TestQuotaOfABackend(t *testing.T) {
 type idleBackend struct{ httplimit.Backend }
 
 func TestQuotaBadInput(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	for want, l := range map[string]httplimit.Limit{
-		"both Tier and Quota":                  {Limiter: c.burst(t, 1), Quota: perHour, Tier: func(*http.Request) int { return 0 }},
+		"both Tier and Quota":                  {Limiter: c.Burst(t, 1), Quota: perHour, Tier: func(*http.Request) int { return 0 }},
 		"a Backend has quotas by BackendQuota": {Backend: idleBackend{}, Quota: perHour},
-		"not both are set":                     {Limiter: c.burst(t, 1), Quota: perHour, BackendQuota: func(engine.Policy) (httplimit.Backend, error) { return nil, nil }},
+		"not both are set":                     {Limiter: c.Burst(t, 1), Quota: perHour, BackendQuota: func(engine.Policy) (httplimit.Backend, error) { return nil, nil }},
 	} {
 		l.Name = "x"
 		_, err := httplimit.New([]httplimit.Limit{l})
@@ -132,7 +133,7 @@ func TestQuotaBadInput(t *testing.T) {
 
 // TestQuotaAllocatesNothing: a request that brings its limit costs no garbage.
 func TestQuotaAllocatesNothing(t *testing.T) {
-	m := one(t, httplimit.Limit{Limiter: newClock().limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) engine.Policy {
+	m := one(t, httplimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) engine.Policy {
 		return engine.TokenBucket(engine.PerHour(100), 100)
 	}})
 	r := httptest.NewRequest("GET", "/", nil)

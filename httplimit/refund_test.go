@@ -17,12 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // failuresOnly is a limit of 9 that gives back what successes cost.
 func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middleware, func() uint64) {
 	t.Helper()
-	l := shared("failures", newClock().burst(t, 9))
+	l := shared("failures", testclock.New().Burst(t, 9))
 	l.Refund = httplimit.RefundStatus(200, 299)
 	return one(t, l, options...), func() uint64 { return left(l.Limiter) }
 }
@@ -92,7 +93,7 @@ func TestPanicsAreFailures(t *testing.T) {
 		}
 	}
 	// The other way round: what the server failed at is not charged.
-	l := shared("work", newClock().burst(t, 9))
+	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = httplimit.RefundStatus(500, 599)
 	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(boom) }))
 	assert.Panics(t, func() { serve(h, get("/")) })
@@ -111,7 +112,7 @@ func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 		"both, the other way": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := shared("any", newClock().burst(t, 9))
+			l := shared("any", testclock.New().Burst(t, 9))
 			l.Refund = httplimit.RefundStatus(100, 599)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -155,7 +156,7 @@ func TestAFailedGRPCCallIsNoSuccess(t *testing.T) {
 // TestHijackedConnections count as 101, however one gets at them.
 func TestHijackedConnections(t *testing.T) {
 	for _, byController := range []bool{false, true} {
-		l := shared("upgrades", newClock().burst(t, 9))
+		l := shared("upgrades", testclock.New().Burst(t, 9))
 		seen := make(chan int, 1)
 		l.Refund = func(_ *http.Request, status int) bool {
 			seen <- status
@@ -192,7 +193,7 @@ func TestHijackedConnections(t *testing.T) {
 func TestTheWriterStaysWhatItIs(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })
-	one(t, httplimit.Limit{Limiter: newClock().burst(t, 9)}).Handler(same).ServeHTTP(recorder, get("/"))
+	one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 9)}).Handler(same).ServeHTTP(recorder, get("/"))
 
 	type plain struct{ http.ResponseWriter }
 	m, _ := failuresOnly(t)
@@ -278,14 +279,14 @@ func TestFinishOnce(t *testing.T) {
 
 // TestRefundOfCostsShadowsAndBackends: each gives back what it took.
 func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	success := httplimit.RefundStatus(200, 299)
-	dear := shared("dear", c.burst(t, 9))
+	dear := shared("dear", c.Burst(t, 9))
 	dear.Cost, dear.Refund = func(*http.Request) uint64 { return 5 }, success
-	shadow := shared("trial", c.burst(t, 1))
+	shadow := shared("trial", c.Burst(t, 1))
 	shadow.Shadow, shadow.Refund = true, success
-	s := &backend{limiter: c.burst(t, 9)}
-	kept := shared("kept", c.burst(t, 9))
+	s := &backend{limiter: c.Burst(t, 9)}
+	kept := shared("kept", c.Burst(t, 9))
 	m := newMiddleware(t, []httplimit.Limit{dear, shadow, {Name: "store", Backend: s, Refund: success}, kept})
 	ctx, cancel := context.WithCancel(context.Background())
 	h := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -305,7 +306,7 @@ func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 // TestABackendThatFailsToRefund is counted, and the answer stands.
 func TestABackendThatFailsToRefund(t *testing.T) {
 	gone := errors.New("gone")
-	s := &backend{limiter: newClock().burst(t, 9)}
+	s := &backend{limiter: testclock.New().Burst(t, 9)}
 	var told []error
 	m := one(t, httplimit.Limit{Backend: s, Refund: httplimit.RefundStatus(200, 299)},
 		httplimit.OnBackendError(func(_ string, err error) { told = append(told, err) }))

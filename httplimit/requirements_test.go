@@ -16,13 +16,14 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // The behaviours that this package must have, the faults of other limiters that it must not
 // have, and the wishes that their users have. One test for each, by its name.
 
 func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing.T) {
-	s := startServer(t, one(t, httplimit.Limit{Limiter: newClock().burst(t, 5)}).Handler(hello))
+	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)}).Handler(hello))
 	var codes []int
 	var retry []string
 	for range 7 {
@@ -37,28 +38,28 @@ func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing
 }
 
 func TestFixedWindowOf100Per60Seconds(t *testing.T) {
-	c := newClock()
-	begin := c.now().Unix()
-	h := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(100, time.Minute))},
-		httplimit.Headers(httplimit.Legacy), httplimit.Clock(c.now)).Handler(hello)
+	c := testclock.New()
+	begin := c.Now().Unix()
+	h := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(100, time.Minute))},
+		httplimit.Headers(httplimit.Legacy), httplimit.Clock(c.Now)).Handler(hello)
 	for i := range 100 {
 		w := serve(h, get("/"))
 		assert.Equal(t, 200, w.Code)
 		assert.Equal(t, strconv.Itoa(99-i), w.Header().Get("X-RateLimit-Remaining"))
 		assert.Equal(t, strconv.FormatInt(begin+60, 10), w.Header().Get("X-RateLimit-Reset"),
 			"the window began with the first request")
-		c.advance(100 * time.Millisecond)
+		c.Advance(100 * time.Millisecond)
 	}
 	w := serve(h, get("/"))
 	assert.Equal(t, 429, w.Code)
 	assert.Equal(t, "50", w.Header().Get("Retry-After"))
 	assert.Equal(t, strconv.FormatInt(begin+60, 10), w.Header().Get("X-RateLimit-Reset"))
-	c.advance(50 * time.Second)
+	c.Advance(50 * time.Second)
 	assert.Equal(t, 200, serve(h, get("/")).Code)
 }
 
 func TestRetryAfterOn429Only(t *testing.T) {
-	h := one(t, httplimit.Limit{Limiter: newClock().burst(t, 3)}, httplimit.Headers(allStyles)).Handler(hello)
+	h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 3)}, httplimit.Headers(allStyles)).Handler(hello)
 	for range 5 {
 		w := serve(h, get("/"))
 		assert.Equal(t, w.Code == 429, w.Header().Get("Retry-After") != "")
@@ -66,19 +67,19 @@ func TestRetryAfterOn429Only(t *testing.T) {
 }
 
 func TestResetIsThereForATokenBucket(t *testing.T) {
-	c := newClock()
-	h := one(t, httplimit.Limit{Limiter: c.burst(t, 5)}, httplimit.Headers(httplimit.Legacy),
-		httplimit.Clock(c.now)).Handler(hello)
+	c := testclock.New()
+	h := one(t, httplimit.Limit{Limiter: c.Burst(t, 5)}, httplimit.Headers(httplimit.Legacy),
+		httplimit.Clock(c.Now)).Handler(hello)
 	for i := range 5 {
-		assert.Equal(t, strconv.FormatInt(c.now().Unix()+int64(i)+1, 10),
+		assert.Equal(t, strconv.FormatInt(c.Now().Unix()+int64(i)+1, 10),
 			serve(h, get("/")).Header().Get("X-RateLimit-Reset"), "when it is full again")
 	}
-	assert.Equal(t, strconv.FormatInt(c.now().Unix()+1, 10), serve(h, get("/")).Header().Get("X-RateLimit-Reset"),
+	assert.Equal(t, strconv.FormatInt(c.Now().Unix()+1, 10), serve(h, get("/")).Header().Get("X-RateLimit-Reset"),
 		"when the request passes")
 }
 
 func TestAPIKeyElseIPAndAJSONBody(t *testing.T) {
-	h := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1), Key: header(t, "X-API-Key", httplimit.RemoteIP)},
+	h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: header(t, "X-API-Key", httplimit.RemoteIP)},
 		httplimit.Body(httplimit.PlainJSON)).Handler(hello)
 	for _, headers := range [][]string{{"X-API-Key", "a"}, {"X-API-Key", "b"}, nil} {
 		assert.Equal(t, 200, serve(h, getFrom(direct, headers...)).Code)
@@ -97,7 +98,7 @@ func TestAPIKeyElseIPAndAJSONBody(t *testing.T) {
 
 func TestBehindALoadBalancerEachClientHasItsBucket(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"))
-	h := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1), Key: ip.Key}).Handler(hello)
+	h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: ip.Key}).Handler(hello)
 	for i := range 10 {
 		client := fmt.Sprintf("203.0.113.%d", i)
 		assert.Equal(t, 200, serve(h, getFrom(proxy, "X-Forwarded-For", client)).Code)
@@ -113,7 +114,7 @@ func TestClientIPCannotBeSpoofed(t *testing.T) {
 		"Forwarded":  clientIP(t, httplimit.TrustProxies("10.0.0.1"), httplimit.IPHeader("Forwarded")),
 		"X-Real-IP":  clientIP(t, httplimit.TrustProxies("10.0.0.1"), httplimit.IPHeader("X-Real-IP")),
 	} {
-		h := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1), Key: ip.Key}).Handler(hello)
+		h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: ip.Key}).Handler(hello)
 		for i := range 20 {
 			forged := fmt.Sprintf("203.0.113.%d", i)
 			r := getFrom(direct, "X-Forwarded-For", forged, "X-Real-IP", forged, "True-Client-IP", forged,
@@ -125,7 +126,7 @@ func TestClientIPCannotBeSpoofed(t *testing.T) {
 
 // traefik 9721, caddy-ratelimit 23: one customer has 2^64 addresses.
 func TestIPv6ClientsHaveOneKeyForTheir64(t *testing.T) {
-	h := one(t, httplimit.Limit{Limiter: newClock().burst(t, 1)}).Handler(hello)
+	h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Handler(hello)
 	assert.Equal(t, 200, serve(h, getFrom("[2001:db8:1:2::1]:1")).Code)
 	assert.Equal(t, 429, serve(h, getFrom("[2001:db8:1:2:ffff:ffff:ffff:ffff]:1")).Code)
 	assert.Equal(t, 200, serve(h, getFrom("[2001:db8:1:3::1]:1")).Code)
@@ -133,7 +134,7 @@ func TestIPv6ClientsHaveOneKeyForTheir64(t *testing.T) {
 
 // go-limiter 46.
 func TestCostN(t *testing.T) {
-	l := shared("bytes", newClock().burst(t, 10))
+	l := shared("bytes", testclock.New().Burst(t, 10))
 	l.Cost = func(r *http.Request) uint64 {
 		n, _ := strconv.ParseUint(r.Header.Get("Cost"), 10, 64)
 		return n
@@ -151,7 +152,7 @@ func TestCostN(t *testing.T) {
 }
 
 func TestTheFirstRequestIsRefusedIfItCostsMoreThanTheLimit(t *testing.T) {
-	l := shared("small", newClock().burst(t, 10))
+	l := shared("small", testclock.New().Burst(t, 10))
 	l.Cost = func(*http.Request) uint64 { return 11 }
 	w := serve(one(t, l).Handler(hello), get("/"))
 	assert.Equal(t, 429, w.Code)
@@ -161,7 +162,7 @@ func TestTheFirstRequestIsRefusedIfItCostsMoreThanTheLimit(t *testing.T) {
 
 // uber ratelimit 69 and 107, tollbooth 68.
 func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
-	l := shared("changed", newClock().limiter(t, engine.FixedWindow(4, time.Minute)))
+	l := shared("changed", testclock.New().Limiter(t, engine.FixedWindow(4, time.Minute)))
 	h := one(t, l).Handler(hello)
 	statuses(h, 4)
 	require.NoError(t, l.Limiter.SetPolicy(engine.FixedWindow(8, time.Minute)))
@@ -172,13 +173,13 @@ func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
 
 // throttled 108, and others whose header was a malformed date, missing, or always the whole window.
 func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
-	c := newClock()
-	h := one(t, httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(2, time.Minute))},
+	c := testclock.New()
+	h := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(2, time.Minute))},
 		httplimit.Headers(httplimit.NoHeaders)).Handler(hello)
 	statuses(h, 2)
 	for wait := 60; wait > 0; wait-- {
 		assert.Equal(t, strconv.Itoa(wait), serve(h, get("/")).Header().Get("Retry-After"))
-		c.advance(time.Second)
+		c.Advance(time.Second)
 	}
 	assert.Equal(t, 200, serve(h, get("/")).Code)
 }
@@ -186,7 +187,7 @@ func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
 // caddy-ratelimit 79, envoy ratelimit 1132.
 func TestMetricsHaveAsManyLabelsAsLimits(t *testing.T) {
 	var seen counts
-	h := one(t, httplimit.Limit{Name: "clients", Limiter: newClock().burst(t, 1)},
+	h := one(t, httplimit.Limit{Name: "clients", Limiter: testclock.New().Burst(t, 1)},
 		httplimit.ObserveWith(&seen)).Handler(hello)
 	for i := range 100 {
 		serve(h, getFrom(fmt.Sprintf("203.0.113.%d:1", i)))
@@ -199,7 +200,7 @@ func TestMetricsHaveAsManyLabelsAsLimits(t *testing.T) {
 
 // envoy ratelimit 293.
 func TestShadowModeNeverRefuses(t *testing.T) {
-	l := shared("trial", newClock().burst(t, 1))
+	l := shared("trial", testclock.New().Burst(t, 1))
 	l.Shadow = true
 	var seen counts
 	h := one(t, l, httplimit.ObserveWith(&seen)).Handler(hello)
@@ -213,8 +214,8 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 // httprate-redis 15, traefik 12043 and 12091; and a default handler that panicked on a backend error.
 func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	gone := errors.New("gone")
-	c := newClock()
-	local := c.burst(t, 2)
+	c := testclock.New()
+	local := c.Burst(t, 2)
 	for _, k := range []struct {
 		policy  httplimit.ErrorPolicy
 		limiter *engine.Limiter
@@ -226,7 +227,7 @@ func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	} {
 		var seen counts
 		var told []error
-		before := shared("before", c.burst(t, 9))
+		before := shared("before", c.Burst(t, 9))
 		m := newMiddleware(t, []httplimit.Limit{before,
 			{Name: "shared", Backend: &backend{err: gone}, OnError: k.policy, Limiter: k.limiter}},
 			httplimit.ObserveWith(&seen), httplimit.OnBackendError(func(limit string, err error) {
@@ -251,13 +252,13 @@ func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 
 // envoy ratelimit 427 and 440, upstash 161.
 func TestRefusedRequestsConsumeNothing(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.PerMinute(1), 1), engine.BatchRefill(1, time.Minute, 1),
 		engine.FixedWindow(1, time.Minute),
 		engine.SlidingWindow(1, time.Minute), engine.SlidingLog(1, time.Minute),
 	} {
-		h := one(t, httplimit.Limit{Limiter: c.limiter(t, policy)}).Handler(hello)
+		h := one(t, httplimit.Limit{Limiter: c.Limiter(t, policy)}).Handler(hello)
 		statuses(h, 1)
 		first := serve(h, get("/")).Header()
 		for range 100 {
@@ -268,7 +269,7 @@ func TestRefusedRequestsConsumeNothing(t *testing.T) {
 
 // fiber 3867.
 func TestCountingOnlyFailures(t *testing.T) {
-	l := shared("logins", newClock().burst(t, 3))
+	l := shared("logins", testclock.New().Burst(t, 3))
 	l.Refund = httplimit.RefundStatus(200, 299)
 	h := one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/wrong" {
@@ -286,8 +287,8 @@ func TestCountingOnlyFailures(t *testing.T) {
 
 // Two limits taken in opposite order, and the same limit twice.
 func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
-	c := newClock()
-	a, b := shared("a", c.burst(t, 1000)), shared("b", c.burst(t, 1000))
+	c := testclock.New()
+	a, b := shared("a", c.Burst(t, 1000)), shared("b", c.Burst(t, 1000))
 	again := shared("again", a.Limiter)
 	forth := newMiddleware(t, []httplimit.Limit{a, b}).Handler(hello)
 	back := newMiddleware(t, []httplimit.Limit{b, a}).Handler(hello)
@@ -302,7 +303,7 @@ func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	twice := newMiddleware(t, []httplimit.Limit{a, again}).Handler(hello)
 	assert.Equal(t, 200, serve(twice, get("/")).Code)
 	assert.EqualValues(t, 598, left(a.Limiter), "both names take")
-	last := shared("last", c.burst(t, 1))
+	last := shared("last", c.Burst(t, 1))
 	w := serve(newMiddleware(t, []httplimit.Limit{last, shared("same", last.Limiter)}).Handler(hello), get("/"))
 	assert.Equal(t, 429, w.Code)
 	assert.EqualValues(t, 1, left(last.Limiter), "all or nothing")
@@ -310,16 +311,16 @@ func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 
 // httprate: a request that straddled the window's edge wiped every key's counters.
 func TestARequestAcrossTheWindowsEdgeWipesNothing(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	var h http.Handler
-	l := httplimit.Limit{Limiter: c.limiter(t, engine.FixedWindow(2, time.Second).Aligned()),
+	l := httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(2, time.Second).Aligned()),
 		Refund: httplimit.RefundStatus(200, 299)}
 	h = one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/fails" {
 			w.WriteHeader(500)
 			return
 		}
-		c.advance(time.Second) // and meanwhile, in the new window:
+		c.Advance(time.Second) // and meanwhile, in the new window:
 		for i := range 20 {
 			failing := get("/fails")
 			failing.RemoteAddr = fmt.Sprintf("203.0.113.%d:1", i/2)

@@ -45,8 +45,7 @@ type check struct {
 	answered bool // the decision is one of the limiter or backend
 	taken    source
 	receipt  engine.Receipt // of what was taken from the limiter
-	turn     *turn          // instead, of what was taken ahead of its time
-	waited   bool           // its time has come
+	turn     *turn          // instead, of what was taken ahead of its time, until that has come
 	tier     uint8
 	policy   engine.Policy // of the request, where the limit has a Quota
 	failure  error         // that it could not be applied

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // TestAUnixSocketIsNoAddress: a client may give its end of a Unix socket a name that reads as an address.
@@ -20,7 +21,7 @@ func TestAUnixSocketIsNoAddress(t *testing.T) {
 	l, err := net.Listen("unix", "server")
 	require.NoError(t, err)
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"))
-	server := &http.Server{Handler: one(t, httplimit.Limit{Limiter: newClock().burst(t, 1), Key: ip.Key}).Handler(hello)}
+	server := &http.Server{Handler: one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: ip.Key}).Handler(hello)}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer func() {

@@ -67,9 +67,8 @@ func (c *check) reserve(d *engine.Decision) {
 		return // it would be too long
 	}
 	c.turn = turn
-	if delay == 0 { // they have come meanwhile
-		c.limit.lines.pass(c.key, turn)
-		c.waited = true
+	if delay == 0 || c.limit.Shadow { // they have come meanwhile, or are not waited for
+		c.come()
 	}
 	d.Allowed, d.RetryAfter, d.ResetAfter = true, 0, d.ResetAfter+delay
 }
@@ -112,7 +111,7 @@ func (res *Result) lastTurn(wake context.CancelFunc) (at time.Time, last int) {
 	last = -1
 	for i := range res.n {
 		c := res.at(i)
-		if c.turn == nil || c.limit.Shadow {
+		if c.turn == nil {
 			continue
 		}
 		if t := c.limit.lines.when(c.turn, wake); last < 0 || t.After(at) {
@@ -126,21 +125,22 @@ func (res *Result) lastTurn(wake context.CancelFunc) (at time.Time, last int) {
 func (res *Result) come() {
 	for i := range res.n {
 		if c := res.at(i); c.turn != nil {
-			c.limit.lines.pass(c.key, c.turn)
-			c.waited = true
+			c.come()
 		}
 	}
 }
 
-// giveBackLocal gives back what was taken from the limiter. Of tokens that were waited for there is no receipt: they go
-// back as tokens of the key.
+// come ends the turn of tokens whose time has come: there is a receipt for them now.
+func (c *check) come() {
+	c.limit.lines.pass(c.key, c.turn)
+	c.receipt, c.turn = c.turn.ahead.Receipt(), nil
+}
+
+// giveBackLocal gives back what was taken from the limiter.
 func (c *check) giveBackLocal() {
-	switch {
-	case c.turn == nil:
-		c.receipt.Refund(c.n)
-	case c.waited:
-		c.limit.Limiter.RefundKey(c.key, c.n)
-	default:
+	if c.turn != nil {
 		c.limit.lines.leave(c.key, c.turn)
+		return
 	}
+	c.receipt.Refund(c.n)
 }

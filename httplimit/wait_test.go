@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // inBubble runs a test in simulated time, with a limiter of one token a second and so many at once.
@@ -235,7 +236,7 @@ func TestWaitsThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	defer window.Close()
 	for want, l := range map[string]httplimit.Limit{
-		"a MaxWait of -1s":             {Name: "a", Limiter: newClock().burst(t, 1), MaxWait: -time.Second},
+		"a MaxWait of -1s":             {Name: "a", Limiter: testclock.New().Burst(t, 1), MaxWait: -time.Second},
 		"only tokens of a token buck":  {Name: "a", Limiter: window, MaxWait: time.Second},
 		"tokens of a Backend cannot b": {Name: "a", Backend: noBackend{}, MaxWait: time.Second},
 	} {
@@ -245,7 +246,7 @@ func TestWaitsThatCannotBe(t *testing.T) {
 	for want, option := range map[string]httplimit.Option{
 		"MaxWaiting(0)": httplimit.MaxWaiting(0), "Pause(nil)": httplimit.Pause(nil),
 	} {
-		_, err := httplimit.New([]httplimit.Limit{{Name: "a", Limiter: newClock().burst(t, 1)}}, option)
+		_, err := httplimit.New([]httplimit.Limit{{Name: "a", Limiter: testclock.New().Burst(t, 1)}}, option)
 		assert.ErrorContains(t, err, want)
 	}
 }
@@ -255,22 +256,65 @@ type noBackend struct{ httplimit.Backend }
 // TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
 // refuses the request: it has taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
-	var now atomic.Int64
-	step := int64(0)
-	hurried := func() time.Time { return time.Unix(1_800_000_000, now.Add(step)) }
-	patient, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(hurried))
-	require.NoError(t, err)
-	defer patient.Close()
-	strict := newClock().burst(t, 1)
+	c := testclock.New()
+	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
 	key := strict.KeyUint64(0)
 	strict.TakeKey(key, 1)
 	patient.TakeKey(key, 1)
 	m := newMiddleware(t, []httplimit.Limit{{Name: "patient", Limiter: patient, Key: httplimit.Everyone, MaxWait: time.Minute},
 		{Name: "strict", Limiter: strict, Key: httplimit.Everyone}})
-	now.Add(int64(400 * time.Millisecond))
-	step = int64(300 * time.Millisecond) // at each look at the clock: refused at 0.7 s, there at 1 s
+	c.Advance(400 * time.Millisecond)
+	c.Hurry(300 * time.Millisecond) // refused at 0.7 s, there at 1 s
 	res := m.Decide(get("/"))
 	assert.Equal(t, http.StatusTooManyRequests, res.Status())
-	step = 0
+	c.Hurry(0)
 	assert.True(t, patient.PeekKey(key, 1).Allowed)
+}
+
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token, and is over when that would have
+// come back by itself, and others have taken it. What it gives back would let one more through than the limit.
+func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts  time.Duration
+		others uint64 // tokens that others take before it is over
+		left   uint64 // when it is over
+	}{
+		"at once":                       {0, 0, 1},
+		"back by itself, and had again": {10 * time.Second, 3, 0},
+		"back by itself":                {10 * time.Second, 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+				l := bucket(3)
+				key := l.KeyUint64(0)
+				require.True(t, l.TakeKey(key, 3).Allowed)
+				m := one(t, httplimit.Limit{Limiter: l, Key: httplimit.Everyone, MaxWait: time.Minute,
+					Refund: httplimit.RefundStatus(500, 599)})
+				res := m.Decide(get("/"))
+				require.True(t, res.Allowed())
+				time.Sleep(c.lasts)
+				require.True(t, l.TakeKey(key, c.others).Allowed)
+				res.Finish(get("/"), http.StatusInternalServerError)
+				assert.Equal(t, c.left, l.PeekKey(key, 0).Remaining)
+			})
+		})
+	}
+}
+
+// TestAShadowGivesBackByItsReceipt: it takes ahead and does not wait, and what the request took goes back when it is
+// over, though its time has come by then.
+func TestAShadowGivesBackByItsReceipt(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		l := bucket(3)
+		key := l.KeyUint64(0)
+		require.True(t, l.TakeKey(key, 3).Allowed)
+		m := one(t, httplimit.Limit{Limiter: l, Key: httplimit.Everyone, MaxWait: time.Minute, Shadow: true,
+			Refund: httplimit.RefundStatus(500, 599)})
+		res := m.Decide(get("/"))
+		require.True(t, res.Allowed())
+		time.Sleep(time.Second)
+		require.Zero(t, l.PeekKey(key, 0).Remaining)
+		res.Finish(get("/"), http.StatusInternalServerError)
+		assert.EqualValues(t, 1, l.PeekKey(key, 0).Remaining)
+	})
 }

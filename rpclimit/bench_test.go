@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -17,7 +18,7 @@ var raceEnabled bool
 
 // plenty is a limit that never refuses here.
 func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
-	return rpclimit.Limit{Name: name, Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
+	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
 }
 
 // decisions are limits and calls on which a decision allocates nothing.
@@ -34,7 +35,7 @@ func decisions(t testing.TB) map[string]func() {
 	costly := plenty(t, "costs", nil)
 	costly.Cost, costly.Refund = costs, rpclimit.RefundCodes(rpclimit.Unavailable)
 	empty := plenty(t, "empty", rpclimit.Everyone)
-	empty.Limiter = newClock().burst(t, 1)
+	empty.Limiter = testclock.New().Burst(t, 1)
 	empty.Limiter.TakeKey(empty.Limiter.KeyUint64(0), 1)
 	var eight []rpclimit.Limit
 	for i := range 8 {

@@ -43,6 +43,14 @@ func (l *Limits) decide(res *Result, c Call, calls, messages bool) {
 			res.apply(limit)
 		}
 	}
+	decided := false
+	if res.inFlight { // a callback that panics must not leave it so
+		defer func() {
+			if !decided {
+				res.Release()
+			}
+		}()
+	}
 	if res.enforce() {
 		for i := range res.n {
 			if c := res.at(i); c.limit.Shadow {
@@ -54,6 +62,7 @@ func (l *Limits) decide(res *Result, c Call, calls, messages bool) {
 	if l.metrics != nil || l.onLimited != nil || l.onError != nil {
 		res.report()
 	}
+	decided = true
 }
 
 // apply adds a check to the result if the call has a key.
@@ -79,6 +88,8 @@ func (res *Result) apply(l *Limit) {
 		c.n = l.Cost(res.call)
 	}
 	res.refundable = res.refundable || l.Refund != nil
+	res.inFlight = res.inFlight || l.inFlight
+	res.holding = res.holding || l.Hold
 }
 
 // enforce takes from the limits that are not in shadow mode and waits where it may, and reports whether all of them
@@ -139,7 +150,12 @@ func (res *Result) attempt(waited time.Duration) (wait time.Duration, ok bool) {
 
 // take takes from the limit, also ahead of the time. If it refuses, again says that the call may wait and try again.
 func (c *check) take(res *Result, waited time.Duration) (again bool) {
-	c.decision, c.receipt = c.limit.Limiter.TakeReceipt(c.key, c.n)
+	if c.limit.Hold {
+		c.hold = new(engine.Hold)
+		*c.hold, c.decision = c.limit.Limiter.HoldKey(c.key, c.n)
+	} else {
+		c.decision, c.receipt = c.limit.Limiter.TakeReceipt(c.key, c.n)
+	}
 	if !c.decision.Allowed && c.limit.MaxWait > 0 {
 		again = c.reserve(res, waited)
 	}
@@ -174,22 +190,30 @@ func (res *Result) undo(i int) {
 		if c.failure != nil {
 			continue
 		}
-		c.decision = c.limit.Limiter.PeekKey(c.key, c.n)
+		c.decision = c.peek()
 		if !c.decision.Allowed && c.decision.RetryAfter > c.limit.MaxWait {
 			c.outcome = httplimit.Refused
 		}
 	}
 }
 
-// giveBack gives back what the check has taken. A second call does nothing. Of tokens that were waited for there is no
-// receipt: they go back as tokens of the key.
+// peek returns what the limit says without taking anything.
+func (c *check) peek() engine.Decision {
+	d := c.limit.Limiter.PeekKey(c.key, c.n)
+	if c.limit.Hold && c.n > d.Limit && d.Limit > 0 {
+		return c.limit.Limiter.PeekKey(c.key, d.Limit)
+	}
+	return d
+}
+
+// giveBack gives back what the check has taken. A second call does nothing.
 func (c *check) giveBack() {
 	switch {
 	case !c.taken:
+	case c.hold != nil:
+		c.hold.Settle(0)
 	case c.ahead == nil:
 		c.receipt.Refund(c.n)
-	case c.waited:
-		c.limit.Limiter.RefundKey(c.key, c.n)
 	default:
 		c.ahead.Cancel()
 	}
@@ -214,14 +238,24 @@ func (res *Result) sum() {
 	if res.code != ResourceExhausted {
 		return
 	}
-	res.retry = max(res.at(res.shown).decision.RetryAfter, 1)
+	shown := res.at(res.shown)
+	if shown.limit.inFlight && shown.decision.RetryAfter != engine.Never {
+		return
+	}
+	res.retry = max(shown.decision.RetryAfter, 1)
 	if jitter := res.limits.jitter; jitter > 0 && res.retry < engine.Never-jitter {
 		res.retry += min(max(time.Duration(res.limits.random()*float64(jitter)), 0), jitter)
 	}
 }
 
+// tighter reports whether the check says more than another. One of calls in flight, of which no time is known, does so
+// only where there is no other, or where it refuses for ever.
 func (c *check) tighter(other *check) bool {
 	d, o := c.decision, other.decision
+	never := func(d engine.Decision) bool { return d.RetryAfter == engine.Never }
+	if c.limit.inFlight != other.limit.inFlight && (d.Allowed || never(d) == never(o)) {
+		return other.limit.inFlight
+	}
 	if !d.Allowed {
 		return d.RetryAfter > o.RetryAfter
 	}

@@ -12,22 +12,23 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 func TestARefusalTellsWhen(t *testing.T) {
-	c := newClock()
-	l := one(t, rpclimit.Limit{Limiter: c.burst(t, 2)})
+	c := testclock.New()
+	l := one(t, rpclimit.Limit{Limiter: c.Burst(t, 2)})
 	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, from("192.0.2.1")))
-	c.advance(300 * time.Millisecond)
+	c.Advance(300 * time.Millisecond)
 	res := l.Decide(from("192.0.2.1"))
 	assert.False(t, res.Allowed())
 	assert.Equal(t, 700*time.Millisecond, res.RetryAfter())
 	assert.Equal(t, "rate limit exceeded", res.Reason())
 	assert.Equal(t, ok, codes(l, 1, from("192.0.2.2"))[0], "another client has its own bucket")
-	c.advance(res.RetryAfter() - 1)
+	c.Advance(res.RetryAfter() - 1)
 	assert.Equal(t, refused, codes(l, 1, from("192.0.2.1"))[0])
-	c.advance(1)
+	c.Advance(1)
 	res = l.Decide(from("192.0.2.1"))
 	assert.True(t, res.Allowed())
 	assert.Zero(t, res.RetryAfter())
@@ -35,7 +36,7 @@ func TestARefusalTellsWhen(t *testing.T) {
 }
 
 func TestACallThatCostsMoreThanTheLimitNeverPasses(t *testing.T) {
-	l := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 2), Cost: func(rpclimit.Call) uint64 { return 3 }, MaxWait: engine.Never},
+	l := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 2), Cost: func(rpclimit.Call) uint64 { return 3 }, MaxWait: engine.Never},
 		rpclimit.RetryJitter(time.Second, nil))
 	res := l.Decide(from(""))
 	assert.Equal(t, refused, res.Code())
@@ -44,8 +45,8 @@ func TestACallThatCostsMoreThanTheLimitNeverPasses(t *testing.T) {
 }
 
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
-	c := newClock()
-	small, large := c.burst(t, 1), c.burst(t, 5)
+	c := testclock.New()
+	small, large := c.Burst(t, 1), c.Burst(t, 5)
 	seen := &counts{}
 	var told []string
 	l := newLimits(t, []rpclimit.Limit{{Name: "large", Limiter: large, Key: rpclimit.Everyone}, {Name: "small", Limiter: small}},
@@ -67,7 +68,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 
 // TestOneLimiterTwice: two limits may meet on one key of one limiter; both take.
 func TestOneLimiterTwice(t *testing.T) {
-	limiter := newClock().burst(t, 3)
+	limiter := testclock.New().Burst(t, 3)
 	l := newLimits(t, []rpclimit.Limit{{Name: "a", Limiter: limiter}, {Name: "b", Limiter: limiter}})
 	assert.Equal(t, []rpclimit.Code{ok, refused}, codes(l, 2, from("192.0.2.1")))
 	assert.Equal(t, uint64(1), limiter.PeekKey(limiter.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
@@ -78,7 +79,7 @@ func TestMatchAndManyLimits(t *testing.T) {
 	require.NoError(t, err)
 	var limits []rpclimit.Limit
 	for i := range 20 {
-		limits = append(limits, rpclimit.Limit{Name: string(rune('a' + i)), Limiter: newClock().burst(t, uint64(30-i)), Match: match})
+		limits = append(limits, rpclimit.Limit{Name: string(rune('a' + i)), Limiter: testclock.New().Burst(t, uint64(30-i)), Match: match})
 	}
 	l := newLimits(t, limits)
 	res := l.Decide(from("192.0.2.1"))
@@ -94,10 +95,10 @@ func TestMatchAndManyLimits(t *testing.T) {
 }
 
 func TestShadow(t *testing.T) {
-	c := newClock()
+	c := testclock.New()
 	seen := &counts{}
-	shadow := c.burst(t, 1)
-	l := newLimits(t, []rpclimit.Limit{{Name: "tried", Limiter: shadow, Shadow: true, MaxWait: time.Second}, {Name: "real", Limiter: c.burst(t, 4)}},
+	shadow := c.Burst(t, 1)
+	l := newLimits(t, []rpclimit.Limit{{Name: "tried", Limiter: shadow, Shadow: true, MaxWait: time.Second}, {Name: "real", Limiter: c.Burst(t, 4)}},
 		rpclimit.ObserveWith(seen), rpclimit.MaxWaiting(1), rpclimit.Pause(func(context.Context, time.Duration) error {
 			t.Error("a limit in shadow mode does not wait")
 			return nil
@@ -109,7 +110,7 @@ func TestShadow(t *testing.T) {
 }
 
 func TestTier(t *testing.T) {
-	limiter := newClock().limiter(t, engine.TokenBucket(engine.PerSecond(1), 1), engine.Tiers(engine.TokenBucket(engine.PerSecond(1), 3)))
+	limiter := testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1), engine.Tiers(engine.TokenBucket(engine.PerSecond(1), 3)))
 	l := one(t, rpclimit.Limit{Limiter: limiter, Tier: func(c rpclimit.Call) int {
 		if v, _ := c.Value("plan"); v == "paid" {
 			return 1
@@ -124,7 +125,7 @@ func TestQuota(t *testing.T) {
 	policy := engine.TokenBucket(engine.PerSecond(1), 2)
 	var failure error
 	seen := &counts{}
-	l := one(t, rpclimit.Limit{Limiter: newClock().limiter(t, engine.TokenBuckets(time.Hour)),
+	l := one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(time.Hour)),
 		Quota: func(rpclimit.Call) engine.Policy { return policy }},
 		rpclimit.OnError(func(_ string, err error) { failure = err }), rpclimit.ObserveWith(seen))
 	assert.Equal(t, []rpclimit.Code{ok, ok, refused}, codes(l, 3, from("192.0.2.1")))
@@ -144,8 +145,8 @@ func TestQuota(t *testing.T) {
 // TestAQuotaThatFailsGivesBackWhatOthersTook: and one in shadow mode refuses nothing.
 func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 	bad := func(rpclimit.Call) engine.Policy { return engine.Policy{} }
-	other := newClock().burst(t, 1)
-	limits := []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "bad", Limiter: newClock().burst(t, 1), Quota: bad}}
+	other := testclock.New().Burst(t, 1)
+	limits := []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "bad", Limiter: testclock.New().Burst(t, 1), Quota: bad}}
 	assert.Equal(t, []rpclimit.Code{rpclimit.Unavailable, rpclimit.Unavailable}, codes(newLimits(t, limits), 2, from("192.0.2.1")))
 	assert.Equal(t, uint64(1), other.PeekKey(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
 	limits[1].Shadow = true
@@ -156,8 +157,8 @@ func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
-	limiter := newClock().burst(t, 2)
-	l := newLimits(t, []rpclimit.Limit{{Name: "calls", Limiter: newClock().burst(t, 10)}, {Name: "messages", Limiter: limiter, On: rpclimit.Messages}})
+	limiter := testclock.New().Burst(t, 2)
+	l := newLimits(t, []rpclimit.Limit{{Name: "calls", Limiter: testclock.New().Burst(t, 10)}, {Name: "messages", Limiter: limiter, On: rpclimit.Messages}})
 	assert.True(t, l.CountMessages())
 	stream := from("192.0.2.1")
 	stream.Stream = true
@@ -172,7 +173,7 @@ func TestMessages(t *testing.T) {
 
 func TestRefund(t *testing.T) {
 	seen := &counts{}
-	l := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 1), Refund: rpclimit.RefundCodes(rpclimit.OK, rpclimit.Unavailable)},
+	l := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1), Refund: rpclimit.RefundCodes(rpclimit.OK, rpclimit.Unavailable)},
 		rpclimit.ObserveWith(seen))
 	for _, code := range []rpclimit.Code{ok, rpclimit.Unavailable, ok} {
 		res := l.Decide(from("192.0.2.1"))
@@ -194,10 +195,10 @@ func TestRefund(t *testing.T) {
 	res.Finish(ok)
 	assert.Equal(t, 3, seen.of(httplimit.Refunded))
 
-	plain := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 1)})
+	plain := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)})
 	res = plain.Decide(from(""))
 	assert.False(t, res.Refundable())
-	kept := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 1), Refund: rpclimit.RefundCodes(rpclimit.OK)})
+	kept := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1), Refund: rpclimit.RefundCodes(rpclimit.OK)})
 	res = kept.Decide(from(""))
 	res.Finish(rpclimit.Internal)
 	assert.Equal(t, []rpclimit.Code{refused}, codes(kept, 1, from("")))
@@ -205,8 +206,8 @@ func TestRefund(t *testing.T) {
 
 // TestCountedDecisions: of many goroutines together just as many calls pass as there are tokens.
 func TestCountedDecisions(t *testing.T) {
-	limiter := newClock().burst(t, 1000)
-	l := newLimits(t, []rpclimit.Limit{{Name: "all", Limiter: limiter, Key: rpclimit.Everyone}, {Name: "peer", Limiter: newClock().burst(t, 400)}})
+	limiter := testclock.New().Burst(t, 1000)
+	l := newLimits(t, []rpclimit.Limit{{Name: "all", Limiter: limiter, Key: rpclimit.Everyone}, {Name: "peer", Limiter: testclock.New().Burst(t, 400)}})
 	var passed, stopped atomic.Int64
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -243,7 +244,7 @@ func TestLimitsThatNewDidNotMake(t *testing.T) {
 func TestTheZeroCall(t *testing.T) {
 	value, err := rpclimit.MetadataValue("x", rpclimit.Join(rpclimit.Method, rpclimit.Target, rpclimit.Peer))
 	require.NoError(t, err)
-	l := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 1), Key: value, MaxWait: time.Millisecond, Refund: rpclimit.RefundCodes(ok)},
+	l := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: value, MaxWait: time.Millisecond, Refund: rpclimit.RefundCodes(ok)},
 		rpclimit.Skip(func(c rpclimit.Call) bool { return c.Context.Err() != nil }))
 	res := l.Decide(rpclimit.Call{})
 	assert.True(t, res.Allowed())
@@ -252,13 +253,13 @@ func TestTheZeroCall(t *testing.T) {
 }
 
 func TestJitter(t *testing.T) {
-	l := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 1)}, rpclimit.RetryJitter(4*time.Second, func() float64 { return 0.5 }))
+	l := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)}, rpclimit.RetryJitter(4*time.Second, func() float64 { return 0.5 }))
 	codes(l, 1, from(""))
 	res := l.Decide(from(""))
 	assert.Equal(t, 3*time.Second, res.RetryAfter())
 
 	for bad, want := range map[float64]time.Duration{-1: time.Second, 2: 5 * time.Second} {
-		l := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 1)}, rpclimit.RetryJitter(4*time.Second, func() float64 { return bad }))
+		l := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)}, rpclimit.RetryJitter(4*time.Second, func() float64 { return bad }))
 		codes(l, 1, from(""))
 		res := l.Decide(from(""))
 		assert.Equal(t, want, res.RetryAfter(), "a random number that is none")
@@ -266,7 +267,7 @@ func TestJitter(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	limiter := newClock().burst(t, 1)
+	limiter := testclock.New().Burst(t, 1)
 	good := rpclimit.Limit{Name: "a", Limiter: limiter}
 	with := func(change func(*rpclimit.Limit)) []rpclimit.Limit {
 		l := good
@@ -302,8 +303,8 @@ func TestBadInput(t *testing.T) {
 
 // TestTheLongestRetryAfter is that of the refusal: nothing passes sooner.
 func TestTheLongestRetryAfter(t *testing.T) {
-	slow := rpclimit.Limit{Name: "slow", Limiter: newClock().limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))}
-	fast := rpclimit.Limit{Name: "fast", Limiter: newClock().burst(t, 1)}
+	slow := rpclimit.Limit{Name: "slow", Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))}
+	fast := rpclimit.Limit{Name: "fast", Limiter: testclock.New().Burst(t, 1)}
 	codes(newLimits(t, []rpclimit.Limit{slow, fast}), 1, from(""))
 	for _, limits := range [][]rpclimit.Limit{{slow, fast}, {fast, slow}} {
 		res := newLimits(t, limits).Decide(from(""))
@@ -316,8 +317,8 @@ func TestTheLongestRetryAfter(t *testing.T) {
 // TestFinishOnce: the first code is the one, and only what was taken is given back.
 func TestFinishOnce(t *testing.T) {
 	seen := &counts{}
-	l := newLimits(t, []rpclimit.Limit{{Name: "real", Limiter: newClock().burst(t, 2), Refund: rpclimit.RefundCodes(ok)},
-		{Name: "tried", Limiter: newClock().burst(t, 1), Shadow: true, Refund: rpclimit.RefundCodes(rpclimit.Internal)}}, rpclimit.ObserveWith(seen))
+	l := newLimits(t, []rpclimit.Limit{{Name: "real", Limiter: testclock.New().Burst(t, 2), Refund: rpclimit.RefundCodes(ok)},
+		{Name: "tried", Limiter: testclock.New().Burst(t, 1), Shadow: true, Refund: rpclimit.RefundCodes(rpclimit.Internal)}}, rpclimit.ObserveWith(seen))
 	codes(l, 1, from(""))
 	res := l.Decide(from(""))
 	require.True(t, res.Refundable())

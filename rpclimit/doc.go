@@ -27,7 +27,12 @@ limit over both.
 
 # Several limits
 
-A call is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens.
+A call is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens. One
+whose limiter is an [engine.Concurrency] limits calls in flight: a call's place comes back when it ends.
+
+# Costs that are known at the end
+
+A limit with Hold takes an estimate, and the handler settles it by [HoldFrom].
 
 # Streams
 

@@ -5,50 +5,16 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
-
-// A clock stands still until the test moves it.
-type clock struct{ nanos atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
-
-func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
-func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
-
-// pause waits by the clock.
-func (c *clock) pause(ctx context.Context, d time.Duration) error {
-	c.advance(d)
-	return ctx.Err()
-}
-
-// limiter returns a small limiter by the clock.
-func (c *clock) limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {
-	t.Helper()
-	l, err := engine.New(policy, append([]engine.Option{engine.MaxKeys(1000), engine.ClockFunc(c.now)}, options...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
-// burst returns a limiter that grants so many tokens, one of which comes back each second.
-func (c *clock) burst(t testing.TB, n uint64) *engine.Limiter {
-	t.Helper()
-	return c.limiter(t, engine.TokenBucket(engine.PerSecond(1), n))
-}
 
 func newLimits(t testing.TB, limits []rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
 	t.Helper()
@@ -105,7 +71,7 @@ func (c *counts) of(o httplimit.Outcome) int { return int(c.seen[o].Load()) }
 // same reports whether two calls have one key.
 func same(t testing.TB, key rpclimit.KeyFunc, a, b rpclimit.Call) bool {
 	t.Helper()
-	h := httplimit.HasherOf(newClock().burst(t, 1))
+	h := httplimit.HasherOf(testclock.New().Burst(t, 1))
 	first, limited := key(h, a)
 	require.True(t, limited)
 	second, limited := key(h, b)

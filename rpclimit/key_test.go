@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -34,7 +35,7 @@ func TestPeer(t *testing.T) {
 
 // TestKeysAreThoseOfHTTP: a limiter that serves HTTP and RPC has one bucket for a client.
 func TestKeysAreThoseOfHTTP(t *testing.T) {
-	h := httplimit.HasherOf(newClock().burst(t, 1))
+	h := httplimit.HasherOf(testclock.New().Burst(t, 1))
 	r := httptest.NewRequest("POST", "/", nil)
 	r.RemoteAddr = "[2001:db8::7]:80"
 	r.Header.Set("X-Api-Key", "secret")
@@ -104,7 +105,7 @@ func TestMetadataValue(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, same(t, auth, from("", "authorization", "Bearer t"), from("", "authorization", "bearer  t ")))
 
-	h := httplimit.HasherOf(newClock().burst(t, 1))
+	h := httplimit.HasherOf(testclock.New().Burst(t, 1))
 	_, limited := auth(h, from("192.0.2.1"))
 	assert.False(t, limited, "without a fallback it has no limit")
 	none := from("192.0.2.1")
@@ -172,7 +173,7 @@ func TestJoin(t *testing.T) {
 	assert.False(t, same(t, key, from("", "x", "a", "y", "bc"), from("", "x", "ab", "y", "c")))
 	assert.True(t, same(t, key, from("", "x", "a", "y", "b"), from("", "x", "a", "y", "b")))
 	assert.True(t, same(t, x, from("", "x", "a"), from("", "x", "a")))
-	_, limited := rpclimit.Join(x, nil)(httplimit.HasherOf(newClock().burst(t, 1)), from(""))
+	_, limited := rpclimit.Join(x, nil)(httplimit.HasherOf(testclock.New().Burst(t, 1)), from(""))
 	assert.False(t, limited)
 }
 
@@ -203,7 +204,7 @@ func TestMatchMethods(t *testing.T) {
 func TestMethodCosts(t *testing.T) {
 	costs, err := rpclimit.MethodCosts(map[string]uint64{"/a.B/*": 3, "/a.B/Free": 0}, 1)
 	require.NoError(t, err)
-	l := one(t, rpclimit.Limit{Limiter: newClock().burst(t, 5), Cost: costs})
+	l := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 5), Cost: costs})
 	assert.Equal(t, []rpclimit.Code{ok, refused}, codes(l, 2, method("/a.B/C")))
 	assert.Equal(t, []rpclimit.Code{ok, ok, refused}, codes(l, 3, method("/other.S/M")))
 	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, method("/a.B/Free")))
@@ -211,7 +212,7 @@ func TestMethodCosts(t *testing.T) {
 
 func TestHealthAndReflection(t *testing.T) {
 	health := method("/grpc.health.v1.Health/Check")
-	limit := rpclimit.Limit{Limiter: newClock().burst(t, 1)}
+	limit := rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)}
 	assert.Equal(t, []rpclimit.Code{ok, refused}, codes(one(t, limit), 2, health), "exempt only if asked")
 	exempt := one(t, limit, rpclimit.Skip(rpclimit.HealthAndReflection))
 	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(exempt, 2, health))

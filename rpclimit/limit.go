@@ -26,10 +26,10 @@ type Limit struct {
 	// Name is what the limit is called in the details of errors and in metrics: 1 to 1,024 printable ASCII characters,
 	// and no two limits of one Limits have the same.
 	Name string
-	// Limiter decides. Other limits, HTTP requests and the like may share it. One of [engine.Concurrency] is an error
-	// of [New].
+	// Limiter decides. Other limits, HTTP requests and the like may share it. Under [engine.Concurrency] the limit is
+	// one of calls in flight: what a call takes comes back when it ends, however it ends.
 	Limiter *engine.Limiter
-	// On says what is counted: Calls without it.
+	// On says what is counted: Calls without it. A limit of calls in flight is on Calls.
 	On Scope
 
 	// Match says which calls the limit is for; nil means all. See [MatchMethods].
@@ -37,9 +37,13 @@ type Limit struct {
 	// Key returns the key that a call is charged to; nil means [Peer].
 	Key KeyFunc
 	// Cost says how many tokens of the limiter a call or message takes; nil means 1. Nothing is taken for 0. What costs
-	// more than the limit is always refused. See [MethodCosts]. A cost that is known only at the end of the call is
-	// charged by the handler, to the limiter and the same key ([engine.Limiter.Charge]).
+	// more than the limit is always refused. See [MethodCosts].
 	Cost func(Call) uint64
+	// Hold says that the Cost of a call is an estimate, of which the limit at most is taken ([engine.Limiter.Hold]).
+	// The handler finds the hold by [HoldFrom] and settles it when the cost is known: tokens of a language model, bytes
+	// of an answer. One that is not settled costs the estimate. It takes some allocations. Only for Calls, and not for
+	// calls in flight.
+	Hold bool
 	// Tier says which of the limiter's tiers a call is under ([engine.Tiers]); nil means 0. A call under a tier
 	// that the limiter does not have is always refused.
 	Tier func(Call) int
@@ -61,12 +65,14 @@ type Limit struct {
 	// Tokens of a token bucket are taken ahead ([engine.Limiter.Reserve]), so calls go on in the order in which they
 	// came; of other algorithms a call asks again when its tokens should be there. It goes on when the last of its
 	// limits has them. One whose context is done meanwhile, or that another limit refuses, gives back what it can.
-	// [MaxWaiting] bounds how many wait.
+	// [MaxWaiting] bounds how many wait. Not with Hold, and not for calls in flight, whose end is not known.
 	MaxWait time.Duration
 
 	// Shadow makes the limit one that counts and reports but never refuses: to try it out. It takes what it would if it
 	// were in force, and does not wait.
 	Shadow bool
+
+	inFlight bool // it is one of calls in flight
 }
 
 // newLimits checks limits.
@@ -87,10 +93,14 @@ func newLimits(limits []Limit) ([]Limit, error) {
 		if l.Key == nil {
 			l.Key = Peer
 		}
+		l.inFlight = l.isInFlight()
 		checked[i] = l
 	}
 	return checked, nil
 }
+
+// isInFlight reports whether it is a limit of calls in flight.
+func (l *Limit) isInFlight() bool { return l.Limiter.Algorithm() == engine.AlgorithmConcurrency }
 
 func (l *Limit) check() error {
 	switch {
@@ -98,10 +108,20 @@ func (l *Limit) check() error {
 		return errors.New("the name goes into errors: want 1 to 1,024 printable ASCII characters")
 	case l.Limiter == nil:
 		return errors.New("it has no Limiter")
-	case l.Limiter.Algorithm() == engine.AlgorithmConcurrency:
-		return errors.New("what a call takes from an engine.Concurrency would not be given back: want a rate")
 	case l.On > Messages:
 		return fmt.Errorf("it is on %d: want Calls or Messages", l.On)
+	case l.isInFlight() && l.On == Messages:
+		return errors.New("nothing tells when a message is over, but it is on Messages and a limit of what is in flight")
+	case l.isInFlight() && l.Refund != nil:
+		return errors.New("a limit of calls in flight gets back all that it gives, but Refund is set")
+	case l.isInFlight() && l.Hold:
+		return errors.New("a limit of calls in flight gets back all that it gives, but Hold is set")
+	case l.isInFlight() && l.MaxWait != 0:
+		return errors.New("when a call in flight ends is not known, so it cannot be waited for, but MaxWait is set")
+	case l.Hold && l.On == Messages:
+		return errors.New("a message has no handler that settles, but Hold is set")
+	case l.Hold && l.MaxWait != 0:
+		return errors.New("an estimate is not waited for, but Hold and MaxWait are set")
 	case l.Tier != nil && l.Quota != nil:
 		return errors.New("both Tier and Quota say what limit a call is under")
 	case l.Refund != nil && l.On == Messages:

@@ -16,6 +16,8 @@ type Result struct {
 	call       Call
 	code       Code
 	refundable bool // a limit may give back at the end
+	inFlight   bool // a limit gives back then what the call has in flight
+	holding    bool // a limit has a hold, for the handler to settle
 	queued     bool // it holds one of the places of calls that wait
 	n          int  // checks
 	shown      int  // the check that is the tightest; -1 for none
@@ -37,8 +39,8 @@ type check struct {
 	outcome  httplimit.Outcome
 	taken    bool
 	receipt  engine.Receipt      // of what was taken
-	ahead    *engine.Reservation // instead, of what was taken ahead of its time
-	waited   bool                // its time has come
+	hold     *engine.Hold        // instead, of a limit with Hold
+	ahead    *engine.Reservation // instead, of what was taken ahead of its time, until that has come
 	failure  error               // that it could not be applied
 }
 
@@ -72,8 +74,13 @@ func (res *Result) Reason() string {
 	case OK:
 		return ""
 	case ResourceExhausted:
-		if res.retry == engine.Never {
+		switch inFlight := res.shown >= 0 && res.at(res.shown).limit.inFlight; {
+		case res.retry == engine.Never && inFlight:
+			return "the call costs more than the limit of calls in flight"
+		case res.retry == engine.Never:
 			return "the call costs more than the rate limit"
+		case inFlight:
+			return "too many calls are in flight"
 		}
 		return "rate limit exceeded"
 	case Canceled, DeadlineExceeded:
@@ -85,11 +92,12 @@ func (res *Result) Reason() string {
 }
 
 // RetryAfter returns when a refused call could pass, jitter included; [engine.Never] for one that costs more than the
-// limit, 0 if it is not known or the call was not refused.
+// limit, 0 if it is not known, as where only a limit of calls in flight refuses, or the call was not refused.
 func (res *Result) RetryAfter() time.Duration { return res.retry }
 
-// Refundable reports whether a limit may give back when the call ends, so that a front has to call [Result.Finish].
-func (res *Result) Refundable() bool { return res.refundable && res.code == OK }
+// Refundable reports whether a limit may give back when the call ends, or does because it is one of calls in flight, so
+// that a front has to call [Result.Finish], or [Result.Release].
+func (res *Result) Refundable() bool { return (res.refundable || res.inFlight) && res.code == OK }
 
 // Tightest returns the check that says most: of an admitted call that with the least Remaining, of a refused one that
 // with the longest RetryAfter. It is not ok if no limit applies that is in force and has decided.
@@ -124,11 +132,12 @@ func (c *check) public() Check {
 	return Check{c.limit.Name, c.n, c.tier, c.outcome, c.decision, c.limit.Shadow, c.key}
 }
 
-// Finish ends an admitted call that ended with a code: limits whose Refund function says so get their tokens back. If
-// the context of the call is done nothing is given back ([Limit].Refund). The second time, and after a refusal, it does
-// nothing.
+// Finish ends an admitted call that ended with a code: it is no longer in flight ([Result.Release]), and limits whose
+// Refund function says so get their tokens back. If the context of the call is done they do not ([Limit].Refund). The
+// second time, and after a refusal, it does nothing.
 func (res *Result) Finish(code Code) {
-	if !res.Refundable() {
+	res.Release()
+	if !res.refundable || res.code != OK {
 		return
 	}
 	res.refundable = false

@@ -23,7 +23,9 @@ func (c *check) reserve(res *Result, waited time.Duration) (again bool) {
 		// Else another call was faster, and the tokens are too far away now.
 		return errors.Is(err, engine.ErrNotTokenBucket)
 	}
-	c.ahead, c.waited = ahead, ahead.Delay() == 0 // they may have come meanwhile
+	if c.ahead = ahead; ahead.Delay() == 0 || c.limit.Shadow { // they have come meanwhile, or are not waited for
+		c.come()
+	}
 	c.decision.Allowed, c.decision.RetryAfter, c.decision.ResetAfter = true, 0, c.decision.ResetAfter+ahead.Delay()
 	return false
 }
@@ -57,9 +59,14 @@ func (res *Result) leave() {
 // come notes that the time of all tokens has come.
 func (res *Result) come() {
 	for i := range res.n {
-		res.at(i).waited = true
+		if c := res.at(i); c.ahead != nil {
+			c.come()
+		}
 	}
 }
+
+// come notes that the time of tokens has come: there is a receipt for them now.
+func (c *check) come() { c.receipt, c.ahead = c.ahead.Receipt(), nil }
 
 // end ends a call whose context is done while it waits: everything goes back that can.
 func (res *Result) end(err error, wait time.Duration) {

@@ -3,7 +3,6 @@ package rpclimit_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,21 +12,22 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 // TestWaitInOrder: calls wait for tokens of a bucket one behind the other.
 func TestWaitInOrder(t *testing.T) {
-	c := newClock()
-	begin := c.now()
-	l := one(t, rpclimit.Limit{Limiter: c.burst(t, 1), MaxWait: 2 * time.Second}, rpclimit.Pause(c.pause))
+	c := testclock.New()
+	begin := c.Now()
+	l := one(t, rpclimit.Limit{Limiter: c.Burst(t, 1), MaxWait: 2 * time.Second}, rpclimit.Pause(c.Pause))
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok}, codes(l, 3, from("192.0.2.1")))
-	assert.Equal(t, 2*time.Second, c.now().Sub(begin))
+	assert.Equal(t, 2*time.Second, c.Now().Sub(begin))
 }
 
 func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
-	c := newClock()
-	limiter := c.burst(t, 1)
+	c := testclock.New()
+	limiter := c.Burst(t, 1)
 	never := rpclimit.Pause(func(context.Context, time.Duration) error { t.Error("it waits"); return nil })
 	l := one(t, rpclimit.Limit{Limiter: limiter, MaxWait: time.Second - 1}, never)
 	codes(l, 1, from("192.0.2.1"))
@@ -47,50 +47,50 @@ func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
 func TestWaitOfAWindow(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.SlidingWindow(1, time.Second), engine.SlidingLog(1, time.Second),
 		engine.BatchRefill(1, time.Second, 1)} {
-		c := newClock()
-		begin := c.now()
-		l := one(t, rpclimit.Limit{Limiter: c.limiter(t, policy), MaxWait: 10 * time.Second}, rpclimit.Pause(c.pause), rpclimit.MaxWaiting(1))
+		c := testclock.New()
+		begin := c.Now()
+		l := one(t, rpclimit.Limit{Limiter: c.Limiter(t, policy), MaxWait: 10 * time.Second}, rpclimit.Pause(c.Pause), rpclimit.MaxWaiting(1))
 		assert.Equal(t, []rpclimit.Code{ok, ok, ok}, codes(l, 3, from("192.0.2.1")), policy)
-		assert.GreaterOrEqual(t, c.now().Sub(begin), 2*time.Second, policy)
+		assert.GreaterOrEqual(t, c.Now().Sub(begin), 2*time.Second, policy)
 	}
 }
 
 // TestAskingAgainEnds: the waits of one call together are no longer than MaxWait, also if others are always faster.
 func TestAskingAgainEnds(t *testing.T) {
-	c := newClock()
-	begin := c.now()
-	limiter := c.limiter(t, engine.FixedWindow(1, time.Second))
+	c := testclock.New()
+	begin := c.Now()
+	limiter := c.Limiter(t, engine.FixedWindow(1, time.Second))
 	key := limiter.KeyUint64(0)
 	l := one(t, rpclimit.Limit{Limiter: limiter, Key: rpclimit.Everyone, MaxWait: 3 * time.Second},
 		rpclimit.Pause(func(ctx context.Context, d time.Duration) error {
-			err := c.pause(ctx, d)
+			err := c.Pause(ctx, d)
 			limiter.TakeKey(key, 1)
 			return err
 		}))
 	limiter.TakeKey(key, 1)
 	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
-	assert.Equal(t, 3*time.Second, c.now().Sub(begin))
+	assert.Equal(t, 3*time.Second, c.Now().Sub(begin))
 }
 
 // TestAllOrNothingWithWaits: what was taken ahead goes back when another limit refuses.
 func TestAllOrNothingWithWaits(t *testing.T) {
-	c := newClock()
-	patient, strict := c.burst(t, 1), c.burst(t, 1)
+	c := testclock.New()
+	patient, strict := c.Burst(t, 1), c.Burst(t, 1)
 	l := newLimits(t, []rpclimit.Limit{{Name: "patient", Limiter: patient, MaxWait: time.Minute}, {Name: "strict", Limiter: strict}},
-		rpclimit.Pause(c.pause))
+		rpclimit.Pause(c.Pause))
 	codes(l, 1, from("192.0.2.1"))
 	res := l.Decide(from("192.0.2.1"))
 	assert.Equal(t, refused, res.Code())
 	assert.Equal(t, httplimit.NotTaken, res.Check(0).Outcome, "it would have waited")
-	c.advance(time.Second)
+	c.Advance(time.Second)
 	assert.Equal(t, []rpclimit.Code{ok}, codes(l, 1, from("192.0.2.1")), "the reservation is undone")
 }
 
 func TestACallThatEndsWhileItWaitsGivesBack(t *testing.T) {
 	for code, err := range map[rpclimit.Code]error{rpclimit.Canceled: context.Canceled, rpclimit.DeadlineExceeded: context.DeadlineExceeded} {
-		c := newClock()
-		other := c.burst(t, 5)
-		l := newLimits(t, []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "waits", Limiter: c.burst(t, 1), MaxWait: time.Minute}},
+		c := testclock.New()
+		other := c.Burst(t, 5)
+		l := newLimits(t, []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "waits", Limiter: c.Burst(t, 1), MaxWait: time.Minute}},
 			rpclimit.Pause(func(context.Context, time.Duration) error { return err }), rpclimit.MaxWaiting(1))
 		assert.Equal(t, []rpclimit.Code{ok, code, code}, codes(l, 3, from("192.0.2.1")))
 		res := l.Decide(from("192.0.2.1"))
@@ -103,21 +103,21 @@ func TestACallThatEndsWhileItWaitsGivesBack(t *testing.T) {
 
 // TestRefundOfAWait: tokens that were waited for can be given back.
 func TestRefundOfAWait(t *testing.T) {
-	c := newClock()
-	l := one(t, rpclimit.Limit{Limiter: c.burst(t, 1), MaxWait: time.Minute, Refund: rpclimit.RefundCodes(ok)}, rpclimit.Pause(c.pause))
+	c := testclock.New()
+	l := one(t, rpclimit.Limit{Limiter: c.Burst(t, 1), MaxWait: time.Minute, Refund: rpclimit.RefundCodes(ok)}, rpclimit.Pause(c.Pause))
 	codes(l, 1, from("192.0.2.1"))
 	res := l.Decide(from("192.0.2.1"))
 	require.True(t, res.Allowed())
-	begin := c.now()
+	begin := c.Now()
 	res.Finish(ok)
 	assert.Equal(t, []rpclimit.Code{ok}, codes(l, 1, from("192.0.2.1")))
-	assert.Equal(t, begin, c.now(), "no wait")
+	assert.Equal(t, begin, c.Now(), "no wait")
 }
 
 // TestMaxWaiting: calls beyond those that may wait are refused at once, and places are given up however a wait ends.
 func TestMaxWaiting(t *testing.T) {
-	c := newClock()
-	limiter := c.burst(t, 1)
+	c := testclock.New()
+	limiter := c.Burst(t, 1)
 	var l *rpclimit.Limits
 	inside := func(context.Context, time.Duration) error {
 		res := l.Decide(from("192.0.2.1"))
@@ -156,49 +156,44 @@ func TestWaitInRealTime(t *testing.T) {
 // TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
 // refuses the call: it has taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
-	var now atomic.Int64
-	step := int64(0)
-	hurried := func() time.Time { return time.Unix(1_800_000_000, now.Add(step)) }
-	patient, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(hurried))
-	require.NoError(t, err)
-	defer patient.Close()
-	strict := newClock().burst(t, 1)
+	c := testclock.New()
+	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
 	key := strict.KeyUint64(0)
 	strict.TakeKey(key, 1)
 	patient.TakeKey(key, 1)
 	l := newLimits(t, []rpclimit.Limit{{Name: "patient", Limiter: patient, Key: rpclimit.Everyone, MaxWait: time.Minute},
 		{Name: "strict", Limiter: strict, Key: rpclimit.Everyone}})
-	now.Add(int64(400 * time.Millisecond))
-	step = int64(300 * time.Millisecond) // at each look at the clock: refused at 0.7 s, there at 1 s
+	c.Advance(400 * time.Millisecond)
+	c.Hurry(300 * time.Millisecond) // refused at 0.7 s, there at 1 s
 	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
-	step = 0
+	c.Hurry(0)
 	assert.True(t, patient.PeekKey(key, 1).Allowed)
 }
 
 // TestTheLongestWait is what a call with several waits for.
 func TestTheLongestWait(t *testing.T) {
-	c := newClock()
-	begin := c.now()
-	slow := c.limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))
-	l := newLimits(t, []rpclimit.Limit{{Name: "slow", Limiter: slow, MaxWait: time.Hour}, {Name: "fast", Limiter: c.burst(t, 1), MaxWait: time.Hour}},
-		rpclimit.Pause(c.pause))
+	c := testclock.New()
+	begin := c.Now()
+	slow := c.Limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))
+	l := newLimits(t, []rpclimit.Limit{{Name: "slow", Limiter: slow, MaxWait: time.Hour}, {Name: "fast", Limiter: c.Burst(t, 1), MaxWait: time.Hour}},
+		rpclimit.Pause(c.Pause))
 	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, from("")))
-	assert.Equal(t, time.Minute, c.now().Sub(begin))
+	assert.Equal(t, time.Minute, c.Now().Sub(begin))
 }
 
 // TestWaitsOfBothKinds: what a bucket reserved for the first attempt is not waited for in the second.
 func TestWaitsOfBothKinds(t *testing.T) {
-	c := newClock()
-	begin := c.now()
-	l := newLimits(t, []rpclimit.Limit{{Name: "bucket", Limiter: c.burst(t, 1), MaxWait: time.Minute},
-		{Name: "window", Limiter: c.limiter(t, engine.FixedWindow(1, 5*time.Second)), MaxWait: time.Minute}}, rpclimit.Pause(c.pause))
+	c := testclock.New()
+	begin := c.Now()
+	l := newLimits(t, []rpclimit.Limit{{Name: "bucket", Limiter: c.Burst(t, 1), MaxWait: time.Minute},
+		{Name: "window", Limiter: c.Limiter(t, engine.FixedWindow(1, 5*time.Second)), MaxWait: time.Minute}}, rpclimit.Pause(c.Pause))
 	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, from("")))
-	assert.Equal(t, 5*time.Second, c.now().Sub(begin))
+	assert.Equal(t, 5*time.Second, c.Now().Sub(begin))
 }
 
 func TestWhatCanNeverPassDoesNotWait(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.TokenBucket(engine.PerSecond(1), 1)} {
-		l := one(t, rpclimit.Limit{Limiter: newClock().limiter(t, policy), MaxWait: engine.Never, Cost: func(rpclimit.Call) uint64 { return 2 }},
+		l := one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, policy), MaxWait: engine.Never, Cost: func(rpclimit.Call) uint64 { return 2 }},
 			rpclimit.Pause(func(context.Context, time.Duration) error { t.Error("it waits"); return errors.New("over") }))
 		assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")), policy)
 	}
@@ -206,8 +201,39 @@ func TestWhatCanNeverPassDoesNotWait(t *testing.T) {
 
 // TestAShadowTakesNoPlaceAmongThoseThatWait.
 func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
-	c := newClock()
-	limits := []rpclimit.Limit{{Name: "tried", Limiter: c.burst(t, 1), Shadow: true, MaxWait: time.Hour},
-		{Name: "real", Limiter: c.burst(t, 2), MaxWait: time.Minute}}
-	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, limits, rpclimit.MaxWaiting(1), rpclimit.Pause(c.pause)), 4, from("")))
+	c := testclock.New()
+	limits := []rpclimit.Limit{{Name: "tried", Limiter: c.Burst(t, 1), Shadow: true, MaxWait: time.Hour},
+		{Name: "real", Limiter: c.Burst(t, 2), MaxWait: time.Minute}}
+	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, limits, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
+}
+
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token, and ends when that would have come
+// back by itself, and others have taken it. What it gives back would let one more through than the limit.
+func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
+	for name, test := range map[string]struct {
+		lasts  time.Duration
+		others uint64 // tokens that others take before it ends
+		shadow bool
+		left   uint64 // when it has ended
+	}{
+		"at once":                       {0, 0, false, 1},
+		"back by itself, and had again": {10 * time.Second, 3, false, 0},
+		"back by itself":                {10 * time.Second, 0, false, 3},
+		"taken ahead in shadow mode":    {time.Second, 0, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := testclock.New()
+			l := c.Burst(t, 3)
+			key := l.KeyUint64(0)
+			require.True(t, l.TakeKey(key, 3).Allowed)
+			limits := one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone, MaxWait: time.Minute, Shadow: test.shadow,
+				Refund: rpclimit.RefundCodes(rpclimit.Internal)}, rpclimit.Pause(c.Pause))
+			res := limits.Decide(from(""))
+			require.True(t, res.Allowed())
+			c.Advance(test.lasts)
+			require.True(t, l.TakeKey(key, test.others).Allowed)
+			res.Finish(rpclimit.Internal)
+			assert.Equal(t, test.left, l.PeekKey(key, 0).Remaining)
+		})
+	}
 }

@@ -29,7 +29,7 @@ const (
 	Penalty
 )
 
-// DefaultMaxDebt is how many limits a bucket may owe without [Plan.SetCharges].
+// DefaultMaxDebt is how many limits a bucket may owe without [Plan.SetCharges], one that is refilled in batches, too.
 const DefaultMaxDebt = 10
 
 // SetCharges says how many limits a key may owe by [Table.Charge], from 1 on, and what refusals cost. The plan must not

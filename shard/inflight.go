@@ -16,7 +16,7 @@ func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 
 // returns reports whether a refund by a receipt lowers a count whatever the quota of its key is by now: what is in
 // flight leaves, also when the limit has become less than it, or none (R16).
-func (p *Plan) returns(of Receipt) bool { return p.inFlight != nil && of.of.IsKnown() }
+func (p *Plan) returns(of *Receipt) bool { return p.inFlight != nil && of.IsKnown() }
 
 // forget counts what a record of a limit in flight drops when a compare-and-swap from its state has succeeded, that of
 // a call or a sweep at a time: the tokens that were never given back. So each is counted once, and only when its record

@@ -49,11 +49,16 @@ func (e Ends) begun() uint32 { return uint32(e.word / endBegun) }
 // ended by force.
 func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()} }
 
-// A Receipt identifies a take. The zero Receipt identifies none.
+// A Receipt identifies a take. The zero Receipt identifies none. What a take knows is only kept: what it means is made
+// out when something is given back, as most takes are never asked.
 type Receipt struct {
-	of   atomicbucket.Receipt
-	ends uint32 // that had begun before the take
-	plan uint32 // number of the plan that its record followed; 0: nothing is given back
+	plan   *Plan              // that its record followed; nil: no take
+	after  atomicbucket.State // of the record; or without what was given back: see State.Less
+	at     int64
+	n      uint64 // tokens that have not been given back
+	quota  Quota
+	ends   uint32 // that had begun before the take
+	number uint32 // of the plan then; 0: nothing is given back
 }
 
 // Receipt returns what identifies a take of n tokens in a tier that was admitted, for [Table.Refund]. ends is what
@@ -65,37 +70,63 @@ func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 
 // Enter makes r what identifies a take, as [Outcome.Receipt] does, for any quota.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
-	plan := o.Plan
-	token := plan.quotas[q.rest%MaxTiers].Token
-	if !q.IsTier() {
-		token = q.token // it has admitted something
-	}
-	demand := atomicbucket.Demand{Cost: n * token, Token: token}
-	if plan.isBucket { // without an indirect call
-		r.of = plan.bucket.Receipt(o.State, o.At, demand)
-	} else {
-		r.of = plan.algorithm.Receipt(o.State, o.At, demand)
-	}
-	r.ends, r.plan = ends.begun(), plan.number
+	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
+	r.ends, r.number = ends.begun(), o.Plan.number
 	if ends.word&endsUnderway != 0 { // the take may have been before the end that is under way: R15
-		r.plan = 0
+		r.number = 0
 	}
 }
 
-// Less returns what identifies the take when n of its tokens have been given back, which left the record in a state.
+// EnterNone makes r one of no take, that stands for n tokens which are in no record.
+func (r *Receipt) EnterNone(n uint64, q Quota) { *r = Receipt{n: n, quota: q} }
+
+// IsKnown reports whether the receipt identifies a take.
+func (r *Receipt) IsKnown() bool { return r.plan != nil }
+
+// Tokens returns how many tokens of the take have not been given back.
+func (r *Receipt) Tokens() uint64 { return r.n }
+
+// Quota returns the quota that the take was under.
+func (r *Receipt) Quota() Quota { return r.quota }
+
+// token returns the cost of one of its tokens.
+func (r *Receipt) token() uint64 {
+	if r.quota.IsTier() {
+		return r.plan.quotas[r.quota.rest%MaxTiers].Token
+	}
+	return r.quota.token // it has admitted something
+}
+
+// of returns the take in the terms of its algorithm.
+func (r *Receipt) of() atomicbucket.Receipt {
+	switch {
+	case r.plan == nil:
+		return atomicbucket.Receipt{}
+	case r.plan.isBucket: // without an indirect call
+		return r.plan.bucket.Receipt(r.after, r.at, r.n*r.token())
+	}
+	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
+}
+
+// Less returns what identifies the rest of the take when n of its tokens have been given back, which left the record in
+// a state.
 func (r Receipt) Less(n uint64, after atomicbucket.State) Receipt {
-	r.of = r.of.Less(n, after)
+	ticks := uint64(0)
+	if r.plan.isBucket {
+		ticks = n * r.token()
+	}
+	r.n, r.after = r.n-n, r.after.Less(ticks, after)
 	return r
 }
 
 // void reports whether the record of the key at p may be of another tenure than the take that a receipt identifies, so
 // that what it owes may be others'. plan is that which the record follows. The record was read before: R15.
-func (t *Table) void(r Receipt, p Place, plan *Plan) bool {
-	if !r.of.IsKnown() {
+func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
+	if r.plan == nil {
 		return false
 	}
 	// A log's requests stay what they are when the plan is replaced.
-	return r.plan == 0 || t.rings == nil && r.plan != plan.number ||
+	return r.number == 0 || t.rings == nil && r.number != plan.number ||
 		t.Ends(p).begun() != r.ends
 }
 

@@ -34,7 +34,7 @@ func (t *Table) RefundQuota(p Place, clock func() int64, n uint64, q Quota, of R
 			t.shard(p).retries.Add(1)
 			continue
 		}
-		if o, done := t.giveBack(p, record, plan, sl, at, n, q, of); done {
+		if o, done := t.giveBack(p, record, plan, sl, at, n, q, &of); done {
 			return o
 		}
 	}
@@ -49,7 +49,7 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 	for {
 		record, plan, sl, at := t.recordAt(p, now, clock)
-		if o, done := t.giveBack(p, record, plan, sl, at, n, q, of); done {
+		if o, done := t.giveBack(p, record, plan, sl, at, n, q, &of); done {
 			return o
 		}
 	}
@@ -58,7 +58,7 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 // giveBack gives n tokens back to the record of the key at p, which was read before, in its slot, at a time. It is not
 // done if the slot holds another state by now.
 func (t *Table) giveBack(
-	p Place, record atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, q Quota, of Receipt,
+	p Place, record atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, q Quota, of *Receipt,
 ) (o Outcome, done bool) {
 	returns := plan.returns(of)
 	if sl == nil || !returns && (plan.looksAtNothing(q) || t.void(of, p, plan)) {
@@ -70,7 +70,7 @@ func (t *Table) giveBack(
 	// All of this is read after the record: R15.
 	latest := max(at, int64(t.leading.Load()))
 	after, ok := algorithm.Refund(record, atomicbucket.Return{
-		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of, Demand: demand,
+		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of(), Demand: demand,
 		Behind: int64(t.neighbourhood(p).promised.Load()) > at,
 	}, &sl.state)
 	if !ok {

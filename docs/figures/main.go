@@ -11,6 +11,7 @@
 //	load.go      the requests of the pictures, and what the engine answers to them
 //	picture.go   a picture of that
 //	figures.go   the list of pictures
+//	story.go     the pictures of a debt and of holds
 //	log.go       the exact log, the yardstick
 //	accuracy.go  the counter against the yardstick
 //	traffic.go   the traffic for that: Poisson, or an access log
@@ -46,10 +47,22 @@ func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
 	case accuracy:
 		return printAccuracy(out, log)
 	}
-	for _, f := range figures {
-		if err := atomicfile.Write(filepath.Join(folder, f.file+".svg"), f.draw); err != nil {
+	for file, draw := range pictures() {
+		if err := atomicfile.Write(filepath.Join(folder, file+".svg"), draw); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pictures returns what draws each of them.
+func pictures() map[string]func(io.Writer) error {
+	all := map[string]func(io.Writer) error{}
+	for _, f := range figures {
+		all[f.file] = f.draw
+	}
+	for _, s := range stories {
+		all[s.file] = s.draw
+	}
+	return all
 }

@@ -17,14 +17,13 @@ import (
 // The pictures in the folder are those that the program draws.
 func TestPicturesAreCurrent(t *testing.T) {
 	drawn := map[string]bool{}
-	for _, f := range figures {
+	for file, draw := range pictures() {
 		var svg bytes.Buffer
-		require.NoError(t, f.draw(&svg))
-		committed, err := os.ReadFile(f.file + ".svg")
+		require.NoError(t, draw(&svg))
+		committed, err := os.ReadFile(file + ".svg")
 		require.NoError(t, err, "go run ./docs/figures")
-		assert.True(t, bytes.Equal(svg.Bytes(), committed), "%s.svg is not what the program draws: go run ./docs/figures",
-			f.file)
-		drawn[f.file+".svg"] = true
+		assert.True(t, bytes.Equal(svg.Bytes(), committed), "%s.svg is not what the program draws: go run ./docs/figures", file)
+		drawn[file+".svg"] = true
 	}
 	entries, err := os.ReadDir(".")
 	require.NoError(t, err)
@@ -41,7 +40,7 @@ func TestRun(t *testing.T) {
 	require.NoError(t, run(nil, false, false, "", dir))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, len(figures))
+	assert.Len(t, entries, len(figures)+len(stories))
 	assert.Error(t, run(nil, false, false, "", dir+"/no/such/folder"))
 }
 
@@ -62,14 +61,38 @@ func TestWorstMomentOfEachPicture(t *testing.T) {
 	}
 }
 
+// What the pictures of a debt and of holds show, and the document says.
+func TestStories(t *testing.T) {
+	d, err := tellDebt()
+	require.NoError(t, err)
+	assert.Equal(t, 16*time.Second, d.passes-chargeAt)
+	lowest := 0.0
+	for _, p := range d.tokens {
+		lowest = min(lowest, p.Y)
+	}
+	assert.InDelta(t, limit-charged, lowest, 1e-9, "it was full but for the two requests before, which are back: one a second")
+
+	fixed, err := tellHold(engine.FixedWindow(budget, minute).Aligned())
+	require.NoError(t, err)
+	assert.InDelta(t, 35, fixed[len(fixed)-1].Y, 0, "30 and 5")
+	log, err := tellHold(engine.SlidingLog(budget, minute))
+	require.NoError(t, err)
+	highest := 0.0
+	for _, p := range log {
+		highest = max(highest, p.Y)
+	}
+	assert.InDelta(t, 100, highest, 0, "70 and 30")
+	assert.InDelta(t, 35, log[len(log)-1].Y, 0, "all that was held has left")
+}
+
 // The document has a picture of each, with what it shows in words, and every table as the
 // program prints it.
 func TestDocumentIsCurrent(t *testing.T) {
 	text, err := os.ReadFile("../algorithms.md")
 	require.NoError(t, err)
 	document := string(text)
-	for _, f := range figures {
-		assert.Contains(t, document, "](figures/"+f.file+".svg)", "a picture")
+	for file := range pictures() {
+		assert.Contains(t, document, "](figures/"+file+".svg)", "a picture")
 	}
 	contains := func(table string) {
 		t.Helper()

@@ -116,7 +116,7 @@ var mutants = []mutant{
 		{countGo, "of.known && of.tick&bornMask != c.born(r.State):", "false:"},
 	}},
 	{"R16", "a receipt is void after a change of the limit", "in flight: one leaves beside a change of the limit", "I2", []edit{
-		{refundGo, "|| !returns && (plan.looksAtNothing(q)", "|| returns && of.plan != plan.number || !returns && (plan.looksAtNothing(q)"},
+		{refundGo, "|| !returns && (plan.looksAtNothing(q)", "|| returns && of.number != plan.number || !returns && (plan.looksAtNothing(q)"},
 	}},
 	{"R16", "a receipt is void after another key's eviction", "in flight: one leaves beside an eviction of another", "I2", []edit{
 		{refundGo, "|| !returns && (plan.looksAtNothing(q) || t.void(of, p, plan))", "|| !returns && plan.looksAtNothing(q) || t.void(of, p, plan)"},
@@ -438,7 +438,7 @@ var mutants = []mutant{
 		{receiptGo, "// Ends is what", "var ended Ends\n\n// Ends is what"},
 	}},
 	{"R15", "a refund does not look at the plan of its take", "receipt: the limit shrinks", "I2", []edit{
-		{receiptGo, "t.rings == nil && r.plan != plan.number", "false"},
+		{receiptGo, "t.rings == nil && r.number != plan.number", "false"},
 	}},
 	{"R15", "a plan has the number of the one before it", "receipt: the limit shrinks and grows", "I2", []edit{
 		{adoptGo, "max(before.number+1, 1) // R15", "before.number"},

@@ -36,11 +36,11 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			return nil, refused(&res)
 		}
 		if !res.Refundable() {
-			return next(ctx, req)
+			return next(res.Context(ctx), req)
 		}
 		code := rpclimit.Internal // of a panic, which goes on
 		defer func() { res.Finish(code) }()
-		resp, err := next(ctx, req)
+		resp, err := next(res.Context(ctx), req)
 		code = codeOf(err)
 		return resp, err
 	}
@@ -57,16 +57,18 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 			return refused(&res)
 		}
 		if !i.limits.CountMessages() && !res.Refundable() {
-			return next(ctx, conn)
+			return next(res.Context(ctx), conn)
 		}
 		held := &handlerConn{StreamingHandlerConn: conn, limits: i.limits, call: call}
 		code := rpclimit.Internal // of a panic, which goes on
 		defer func() {
-			if !held.broken.Load() {
-				res.Finish(code)
+			if held.broken.Load() {
+				res.Release()
+				return
 			}
+			res.Finish(code)
 		}()
-		err := next(ctx, held)
+		err := next(res.Context(ctx), held)
 		if refused := held.refused.Load(); err == nil && refused != nil {
 			err = refused // else the client would take it that all its messages were handled
 		}

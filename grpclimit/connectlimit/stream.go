@@ -62,8 +62,8 @@ func (c *handlerConn) Send(m any) error {
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}
-		ctx, conn.cancel = context.WithCancel(ctx)
-		conn.StreamingClientConn = next(ctx, spec)
+		conn.own, conn.cancel = context.WithCancel(ctx)
+		conn.StreamingClientConn = next(conn.own, spec)
 		return conn
 	}
 }
@@ -73,6 +73,7 @@ type clientConn struct {
 	connect.StreamingClientConn
 	limits *rpclimit.Limits
 	ctx    context.Context // of the call
+	own    context.Context // of the stream, which cancel ends
 	cancel context.CancelFunc
 
 	opening sync.Once
@@ -96,6 +97,9 @@ func (c *clientConn) open() error {
 		c.ending.Unlock()
 		if res.Allowed() {
 			c.opened.Store(true)
+			if res.InFlight() { // the caller may cancel it and not ask for its end
+				context.AfterFunc(c.own, c.release)
+			}
 		} else {
 			c.end(0, refused(&res))
 		}
@@ -113,8 +117,17 @@ func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.ended, c.refused = true, refused
 	if refused == nil {
 		c.result.Finish(code)
+	} else {
+		c.result.Release()
 	}
 	c.cancel()
+}
+
+// release ends that the stream is in flight.
+func (c *clientConn) release() {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	c.result.Release()
 }
 
 // refusal returns the error of what was refused, nil for none.
@@ -191,6 +204,7 @@ func (c *clientConn) ResponseTrailer() http.Header {
 // CloseResponse closes the receiving side.
 func (c *clientConn) CloseResponse() error {
 	defer c.cancel()
+	defer c.release()
 	if c.refusal() != nil && !c.opened.Load() {
 		return nil
 	}

@@ -28,7 +28,8 @@ var keyCounts = []int{1, 1000, 1_000_000}
 // names returns the names of the calls, in the order in which calls makes them.
 func names() (all []string) {
 	for _, keys := range keyCounts {
-		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock"} {
+		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
+			"TakeKey", "TakeReceipt", "HoldKey", "Settle, less", "Settle, more", "RefundKey", "ChargeKey"} {
 			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
@@ -57,6 +58,11 @@ func calls() (all []call, err error) {
 			return nil, err
 		}
 		bare := floor.(measure.Keyed).Limiter
+		var hashed [repeats]engine.Key
+		for i := range hashed {
+			hashed[i] = tsc.Key(texts[i*7919%keys])
+		}
+		held := newHolds(tsc, hashed[:])
 		for i := range keys {
 			tsc.Allow(texts[i])
 			coarse.Allow(texts[i])
@@ -68,9 +74,38 @@ func calls() (all []call, err error) {
 			call{"Allow", func(i int) { tsc.Allow(texts[i*7919%keys]) }},
 			call{"Take", func(i int) { tsc.Take(texts[i*7919%keys], 1) }},
 			call{"KeyAddr", func(i int) { tsc.AllowKey(tsc.KeyAddr(addrs[i*7919%keys])) }},
-			call{"coarse", func(i int) { coarse.Allow(texts[i*7919%keys]) }})
+			call{"coarse", func(i int) { coarse.Allow(texts[i*7919%keys]) }},
+			call{"TakeKey", func(i int) { tsc.TakeKey(hashed[i], 1) }},
+			call{"TakeReceipt", func(i int) { tsc.TakeReceipt(hashed[i], 1) }},
+			call{"HoldKey", func(i int) {
+				h, _ := tsc.HoldKey(hashed[i], 1)
+				_ = &h
+			}},
+			call{"Settle, less", func(int) { held.next().Settle(1) }},
+			call{"Settle, more", func(int) { held.next().Settle(3) }},
+			call{"RefundKey", func(i int) { tsc.RefundKey(hashed[i], 1) }},
+			call{"ChargeKey", func(i int) { tsc.ChargeKey(hashed[i], 1) }})
 	}
 	return all, nil
+}
+
+// holds are as many as are settled.
+type holds struct {
+	of   [4 * repeats]engine.Hold
+	used int
+}
+
+func newHolds(l *engine.Limiter, keys []engine.Key) *holds {
+	h := &holds{}
+	for i := range h.of {
+		h.of[i], _ = l.HoldKey(keys[i%len(keys)], 2)
+	}
+	return h
+}
+
+func (h *holds) next() *engine.Hold {
+	h.used++
+	return &h.of[h.used-1]
 }
 
 // child makes every call between two breakpoints, on the thread that is stepped through.

@@ -30,19 +30,22 @@ func Pushback(res *rpclimit.Result) string {
 		return ""
 	}
 	retry := res.RetryAfter()
+	if retry == 0 { // it is not known
+		return ""
+	}
 	if retry > longestPushback {
 		return "-1"
 	}
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns what an error of a refused call carries: a RetryInfo, unless it can never pass, and a QuotaFailure
-// with a violation for every limit that refused it. It is nil if the call was not refused by limits.
+// Details returns what an error of a refused call carries: a RetryInfo, if it is known when it could pass, and a
+// QuotaFailure with a violation for every limit that refused it. It is nil if the call was not refused by limits.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil
 	}
-	if retry := res.RetryAfter(); retry != engine.Never {
+	if retry := res.RetryAfter(); retry > 0 && retry != engine.Never {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
 	}
 	failure := &errdetails.QuotaFailure{}

@@ -86,6 +86,7 @@ type Upstream struct {
 	ResponseTimeout time.Duration // until the header of the answer; 0 for none
 	KeepHost        bool          // pass the client's Host on instead of the URL's
 	H2C             bool          // HTTP/2 without TLS
+	IgnoreAbort     bool          // a request goes on until the header of the answer, its client gone or not
 	PassHeaders     []string      // canonical names of fields that are passed on although they mislead servers
 	Health          *Health       // nil for no checks
 	EjectAfter      int           // failures in a row, after which a server is left out; 0 for never

@@ -180,6 +180,7 @@ func upstreamSchema() schema {
 	path := pattern("The path of a page that says whether the server is well", "^/")
 	return anyOf(url, need(object("The server that requests go to", properties{
 		"url": url, "connect_timeout": duration("10s"), "response_timeout": duration("1m"), "keep_host": yes(), "h2c": yes(),
+		"ignore_client_abort": yes(),
 		"health": anyOf(path, need(object("", properties{
 			"path": path, "interval": duration("10s"), "timeout": duration("2s"), "passes": whole(1, 100, 2),
 			"fails": whole(1, 100, 3),

@@ -23,6 +23,7 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 		d.durationField("response_timeout", 0, longest, &u.ResponseTimeout),
 		d.yesField("keep_host", &u.KeepHost),
 		d.yesField("h2c", &u.H2C),
+		d.yesField("ignore_client_abort", &u.IgnoreAbort),
 		field{"health", func(n *yaml.Node) { u.Health = d.health(n) }},
 		d.integerField("eject_after", 0, 1000, &u.EjectAfter),
 		d.durationField("eject_for", time.Millisecond, longest, &u.EjectFor),
@@ -32,6 +33,10 @@ func (d *decoder) upstream(n *yaml.Node) *Upstream {
 	)
 	if seen != nil && seen["url"] == nil {
 		d.fail(n, "upstream: no url: write for example url: http://127.0.0.1:3000")
+	}
+	if u.IgnoreAbort && u.ResponseTimeout == 0 {
+		d.fail(seen["ignore_client_abort"], "ignore_client_abort: with response_timeout: 0s a request that nobody waits for "+
+			"could last for ever: write a response_timeout")
 	}
 	for _, t := range u.Targets {
 		if u.H2C && t.URL.Scheme == "https" {

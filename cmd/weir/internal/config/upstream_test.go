@@ -54,3 +54,13 @@ func TestSeveralServers(t *testing.T) {
 		assert.Equal(t, want, strings.Join(f.Warnings(), "\n"))
 	}
 }
+
+// TestARequestThatNobodyWaitsForEnds: with ignore_client_abort it is the timeout that ends it.
+func TestARequestThatNobodyWaitsForEnds(t *testing.T) {
+	const rule = ", ignore_client_abort: true}\nrules: [{name: a, rate: 1/s}]"
+	f, err := Parse("weir.yaml", []byte("upstream: {url: \"http://a\""+rule))
+	require.NoError(t, err)
+	assert.True(t, f.Upstream.IgnoreAbort)
+	_, err = Parse("weir.yaml", []byte("upstream: {url: \"http://a\", response_timeout: 0s"+rule))
+	assert.ErrorContains(t, err, "ignore_client_abort: with response_timeout: 0s")
+}

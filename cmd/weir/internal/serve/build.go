@@ -189,7 +189,11 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 			g.pools[key] = newRefcounted(newPool(u, members, s.now, s.config.Log), (*pool).close)
 		}
 	}
-	return newProxy(u, g.pools[key].value, g.file, g.ip, s.traffic, s.config.Log)
+	p := newProxy(u, g.pools[key].value, g.file, g.ip, s.traffic, s.config.Log)
+	if u.IgnoreAbort {
+		p.server = s.base
+	}
+	return p
 }
 
 // transport returns the connections to a server: the present ones, or new ones.

@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"bufio"
 	"context"
-	"net"
 	"net/http"
 	"time"
 )
@@ -18,10 +16,12 @@ type exchange struct {
 	kept     keptHeader // weir's own of the answer, of a request that is passed on
 	client   clientBody
 	body     watchedBody // of the upstream's answer
+	tunnel   *tunnel     // that the request has become; nil for none
 	server   *member     // of the upstream, that the request was last sent to; nil for none
-	deadline time.Time   // of a gRPC call; zero for none
-	passed   time.Time   // on to the upstream
-	whole    bool        // the answer is the upstream's, to its end
+	abort    clientAbort
+	deadline time.Time // of a gRPC call; zero for none
+	passed   time.Time // on to the upstream
+	whole    bool      // the answer is the upstream's, to its end
 }
 
 // An answerer says where an answer comes from.
@@ -118,15 +118,6 @@ func (w *response) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)
 	return n, err
-}
-
-// Hijack is for http.ResponseController. What is hijacked has become another protocol.
-func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err == nil && w.status == 0 {
-		w.status = http.StatusSwitchingProtocols
-	}
-	return conn, buffer, err
 }
 
 // Unwrap is for http.ResponseController.

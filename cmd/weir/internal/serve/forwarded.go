@@ -47,14 +47,14 @@ func (f *forwarder) set(r *httputil.ProxyRequest) {
 	}
 }
 
-// asField returns an address as the values of a field: the given ones if they are that. (IPv6 has several spellings.)
+// asField returns an address as the values of a field: the given ones if they are that.
 func asField(addr netip.Addr, same []string) []string {
-	if len(same) == 1 {
-		if other, err := netip.ParseAddr(same[0]); err == nil && other == addr && addr.Is4() {
-			return same
-		}
+	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
+	text := addr.AppendTo(room[:0])
+	if len(same) == 1 && same[0] == string(text) {
+		return same
 	}
-	return []string{addr.String()}
+	return []string{string(text)}
 }
 
 // remove removes the fields that must not come from a client.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -21,6 +23,7 @@ type proxy struct {
 	grpc    bool        // the upstream may speak gRPC: it has HTTP/2
 	h2c     bool        // it has nothing else
 	traffic *traffic
+	server  context.Context // that ends requests whose clients have gone; nil where these end at once
 }
 
 func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.ClientIP, traffic *traffic,
@@ -64,6 +67,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.server.release()
 		}
 	}()
+	if p.server != nil {
+		var end func()
+		r, end = x.delayAbort(r, p.server)
+		defer end()
+	}
 	p.reverse.ServeHTTP(w, r)
 	x.whole = true // an answer that breaks off ends with a panic
 }
@@ -77,18 +85,42 @@ func (p *proxy) answered(response *http.Response) error {
 	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
 	// which limits are weir's.
 	x := exchangeOf(response.Request)
+	x.begun()
 	x.server.seconds.Observe(time.Since(x.passed).Seconds())
-	x.server.served()
-	x.kept.giveTo(response.Header)
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		if response.Request.Header.Get("Upgrade") == "" {
-			return errors.New("the upstream changes the protocol, for which it was not asked")
+		if err := x.openTunnel(response); err != nil {
+			return err
 		}
-		return nil // no body but a connection, which either side may end
 	}
+	x.server.served()
+	if x.tunnel != nil { // whose header ReverseProxy writes
+		x.kept.giveTo(response.Header)
+		return nil
+	}
+	handOver(response.Header, x.Header())
+	x.kept.giveTo(x.Header())
 	x.body = watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
 	response.Body = &x.body
 	return nil
+}
+
+// handOver moves the header of an upstream's answer to that of the client's, which is empty. ReverseProxy would copy
+// field by field, with an allocation for each. It reads the media type, to pass events on at once, so that of events
+// stays.
+func handOver(from, to http.Header) {
+	for name, values := range from {
+		if name == "Content-Type" && isEvents(values) {
+			continue
+		}
+		to[name] = values
+		delete(from, name)
+	}
+}
+
+// isEvents reports whether a media type is that of a stream of events.
+func isEvents(mediaType []string) bool {
+	const events = "text/event-stream"
+	return len(mediaType) > 0 && len(mediaType[0]) >= len(events) && strings.EqualFold(mediaType[0][:len(events)], events)
 }
 
 // unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
@@ -114,6 +146,11 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
+	if isTooLarge(err) {
+		fail(w, r, p.body, http.StatusRequestHeaderFieldsTooLarge, "The header of the request is larger than the upstream "+
+			"server takes")
+		return
+	}
 	if errors.As(err, &slow) && slow.Timeout() {
 		p.failed(r, "timeout", err)
 		fail(w, r, p.body, http.StatusGatewayTimeout, "The upstream server did not answer in time")
@@ -121,6 +158,13 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p.failed(r, "unanswered", err)
 	fail(w, r, p.body, http.StatusBadGateway, "The upstream server did not answer")
+}
+
+// isTooLarge reports whether an error says that the header of a request is larger than the upstream has said it takes,
+// over HTTP/2. The upstream has not been asked and is not to blame: a client could otherwise have it left out. net/http
+// does not export the error.
+func isTooLarge(err error) bool {
+	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
 // failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not

@@ -299,6 +299,32 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 	close(next)
 }
 
+// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy tells them by their media type alone, and the header is taken
+// from it. The client gets the fields once, as the upstream sent them.
+func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
+	next := make(chan struct{})
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = []string{"Text/Event-Stream; charset=utf-8"}
+		w.Header()["Set-Cookie"] = []string{"a=1", "b=2"}
+		w.Header().Set("Content-Length", "10")
+		_, _ = io.WriteString(w, "data:")
+		http.NewResponseController(w).Flush()
+		<-next
+		_, _ = io.WriteString(w, "data:")
+	})
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	_, err = io.ReadFull(resp.Body, make([]byte, 5))
+	require.NoError(t, err)
+	close(next)
+	assert.Equal(t, []string{"Text/Event-Stream; charset=utf-8"}, resp.Header["Content-Type"])
+	assert.Equal(t, []string{"a=1", "b=2"}, resp.Header["Set-Cookie"])
+	assert.EqualValues(t, 10, resp.ContentLength)
+	assert.Len(t, resp.Header["Ratelimit"], 1)
+}
+
 // TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy by itself leaves pairs out that it cannot read, and a rule would
 // judge a query that the upstream does not get.
 func TestTheQueryIsPassedOnAsTheRulesSawIt(t *testing.T) {

@@ -6,13 +6,19 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
-// checkTarget returns an error if the target of a request is none that rules can be held against (RFC 9112, section
-// 3.2). net/http takes "http:http://a/login" for a URL with an opaque part and without a path: no pattern would match
-// it, and an upstream could read a path in it.
+// checkTarget returns an error if the method or the target of a request is none that rules can be held against (RFC
+// 9112, section 3). net/http takes "http:http://a/login" for a URL with an opaque part and without a path: no pattern
+// would match it, and an upstream could read a path in it. Over HTTP/2 it takes any text for a method; the transport
+// would return an error, for which the upstream is not to blame.
 func checkTarget(r *http.Request) error {
 	u := r.URL
+	if !httpguts.ValidHeaderFieldName(r.Method) { // the same characters
+		return fmt.Errorf("its method %q is none", r.Method)
+	}
 	if err := checkHost(r.Host); err != nil {
 		return err
 	}

@@ -1,0 +1,41 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+)
+
+// A clientAbort is the end of a request whose client has gone, where ignore_client_abort delays it until the upstream
+// has begun to answer. An upstream that does not notice the end of a connection works on, and the request keeps its
+// place among those in flight. From the answer on the upstream would notice by what it sends, and the answer may be
+// without an end.
+type clientAbort struct {
+	answered atomic.Bool
+	cancel   context.CancelFunc // nil where nothing is delayed
+}
+
+// delayAbort returns the request as the upstream gets it. The end of the server is not delayed. The caller calls the
+// function when the request has ended.
+func (x *exchange) delayAbort(r *http.Request, server context.Context) (*http.Request, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	x.abort.cancel = cancel
+	forget := context.AfterFunc(x.Context, func() {
+		if x.abort.answered.Load() {
+			cancel()
+		}
+	})
+	unlink := context.AfterFunc(server, cancel)
+	return r.WithContext(ctx), func() { forget(); unlink(); cancel() }
+}
+
+// begun ends the delay.
+func (x *exchange) begun() {
+	if x.abort.cancel == nil {
+		return
+	}
+	x.abort.answered.Store(true)
+	if x.Context.Err() != nil {
+		x.abort.cancel()
+	}
+}

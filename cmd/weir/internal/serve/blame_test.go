@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// http2Upstream returns the URL of an upstream that speaks HTTP/2 without TLS alone, and takes headers of 4 KiB.
+func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Config.MaxHeaderBytes = 4 << 10
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestAHeaderThatAnUpstreamDoesNotTake is the client's: over HTTP/2 the upstream says how much it takes, and the
+// transport returns an error without asking it. A client could otherwise have servers left out.
+func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
+	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
+	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true, eject_after: 1}"+many)
+	assert.Equal(t, "aaaa", s.bodies(4), "the connections are there, and the settings have come")
+	for range 4 {
+		assert.Equal(t, 431, s.get("/", "X-Large: "+strings.Repeat("x", 8<<10)).status)
+	}
+	assert.NotContains(t, s.log.String(), "upstream failed")
+	assert.Zero(t, s.traffic.upstreamFailures.Load())
+	assert.Equal(t, "aaaa", s.bodies(4))
+}
+
+// TestAnAnswerWhoseHeaderIsTooLarge is a failure of the upstream, over HTTP/1 and HTTP/2: the client gets no answer,
+// and has no part in it.
+func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
+	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
+	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
+		s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], eject_after: 1, "+setting+"}"+many)
+		assert.Equal(t, "!!", s.bodies(2), setting)
+		assert.EqualValues(t, 2, s.traffic.upstreamFailures.Load(), setting)
+		s.waitFor("upstream down: requests failed")
+	}
+}
+
+// TestAMethodThatIsNone is the client's, too: over HTTP/2 any text may stand there.
+func TestAMethodThatIsNone(t *testing.T) {
+	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+
+		"/b\"], eject_after: 1}"+many)
+	for _, method := range []string{"A B", "GET /x HTTP/1.1", "GE\tT", "(", "\x80"} {
+		frames, _ := s.stream(true, ":method", method, ":scheme", "http", ":authority", "a.example", ":path", "/")
+		assert.Equal(t, "400", statusOf(t, frames), "%q", method)
+	}
+	assert.NotContains(t, s.log.String(), "upstream failed")
+}

@@ -1,0 +1,170 @@
+package serve
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+const (
+	// tunnelSilence is how long one end of a tunnel may send nothing after the other has sent its last byte.
+	tunnelSilence = 10 * time.Second
+	// tunnelStall is how long an end may take none of the bytes that wait for it.
+	tunnelStall = time.Minute
+)
+
+// A tunnel is a request that has become two connections, as a WebSocket does. [httputil.ReverseProxy] copies between
+// them until both ends have sent their last byte, or one has broken off.
+//
+// By itself it would wait for ever for an end that does not react to the end of the other, and the request would keep
+// its place among those in flight, and two open files. So the end that is left may go on for as long as it sends
+// something every few seconds. An end that takes nothing for a minute ends the tunnel, too: behind bytes that cannot be
+// passed on nobody sees the last one.
+type tunnel struct {
+	mu               sync.Mutex
+	client, upstream tunnelEnd
+	closed           bool
+}
+
+// A tunnelEnd is one of the connections. One goroutine reads from it, and another one writes to it.
+type tunnelEnd struct {
+	io.ReadWriteCloser // nil for a client that has not been hijacked
+	tunnel             *tunnel
+	other              *tunnelEnd
+
+	// These are about the bytes from this end to the other one. The mutex of the tunnel guards them.
+	ended   bool        // there are no more
+	writing bool        // some wait for the other end
+	timer   *time.Timer // that closes the tunnel; nil before it is needed
+}
+
+// openTunnel makes the connection of an answer that changes the protocol an end of a tunnel. It returns an error if the
+// client did not ask for what the upstream changes to: ReverseProxy looks, too, and leaves the connection open then.
+func (x *exchange) openTunnel(answer *http.Response) error {
+	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
+	if asked == "" || !strings.EqualFold(asked, got) {
+		return fmt.Errorf("the upstream changes the protocol to %q, for which it was not asked", got)
+	}
+	upstream, is := answer.Body.(io.ReadWriteCloser)
+	if !is {
+		return fmt.Errorf("the connection to the upstream is a %T, which cannot be written to", answer.Body)
+	}
+	t := &tunnel{}
+	t.client.tunnel, t.client.other = t, &t.upstream
+	t.upstream = tunnelEnd{ReadWriteCloser: upstream, tunnel: t, other: &t.client}
+	x.tunnel, answer.Body = t, &t.upstream
+	return nil
+}
+
+// upgradeOf returns the protocol that a message changes to or asks for; "" for none.
+func upgradeOf(header http.Header) string {
+	if !httpguts.HeaderValuesContainsToken(header["Connection"], "Upgrade") {
+		return ""
+	}
+	return header.Get("Upgrade")
+}
+
+// Close closes both connections. It is called by ReverseProxy when it has ended, and when the server ends.
+func (t *tunnel) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	t.client.await()
+	t.upstream.await()
+	t.mu.Unlock()
+	err := t.upstream.ReadWriteCloser.Close()
+	if t.client.ReadWriteCloser != nil {
+		err = errors.Join(err, t.client.ReadWriteCloser.Close())
+	}
+	return err
+}
+
+// await sets the timer to how long the next step of the bytes from this end may take. The tunnel is locked.
+func (e *tunnelEnd) await() {
+	most := time.Duration(0) // no bound
+	switch {
+	case e.tunnel.closed, e.ended:
+	case e.writing:
+		most = tunnelStall
+	case e.other.ended:
+		most = tunnelSilence
+	}
+	switch {
+	case most > 0 && e.timer == nil:
+		e.timer = time.AfterFunc(most, func() { _ = e.tunnel.Close() }) // what was wrong, ReverseProxy finds out
+	case most > 0:
+		e.timer.Reset(most)
+	case e.timer != nil:
+		e.timer.Stop()
+	}
+}
+
+// Read implements [io.Reader].
+func (e *tunnelEnd) Read(into []byte) (int, error) {
+	n, err := e.ReadWriteCloser.Read(into)
+	if errors.Is(err, io.EOF) {
+		e.tunnel.mu.Lock()
+		defer e.tunnel.mu.Unlock()
+		e.ended = true
+		e.await()
+		e.other.await()
+	}
+	return n, err
+}
+
+// Write implements [io.Writer].
+func (e *tunnelEnd) Write(from []byte) (int, error) {
+	e.other.setWriting(true)
+	defer e.other.setWriting(false)
+	return e.ReadWriteCloser.Write(from)
+}
+
+func (e *tunnelEnd) setWriting(to bool) {
+	e.tunnel.mu.Lock()
+	defer e.tunnel.mu.Unlock()
+	e.writing = to
+	e.await()
+}
+
+// CloseWrite passes the last byte of the other end on.
+func (e *tunnelEnd) CloseWrite() error {
+	half, is := e.ReadWriteCloser.(interface{ CloseWrite() error })
+	if !is {
+		return http.ErrNotSupported
+	}
+	return half.CloseWrite()
+}
+
+// Close implements [io.Closer]: both connections end.
+func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
+
+// A hijackedEnd is the end of the client. Its Read and Write are those of the tunnelEnd, which is embedded less deep.
+type hijackedEnd struct {
+	*tunnelEnd
+	hijackedConn
+}
+
+type hijackedConn struct{ net.Conn }
+
+// Hijack is for http.ResponseController. What is hijacked has become another protocol.
+func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffer, err := http.NewResponseController(x.ResponseWriter).Hijack()
+	if err != nil {
+		return conn, buffer, err
+	}
+	if x.status == 0 {
+		x.status = http.StatusSwitchingProtocols
+	}
+	if x.tunnel != nil {
+		x.tunnel.client.ReadWriteCloser = conn
+		conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
+	}
+	return conn, buffer, nil
+}

@@ -1,0 +1,107 @@
+package reference
+
+// A Mark tells a take from others: by the instant, by the end or the number of the window in which it was, or by when
+// the bucket is full after it and how often others gave back until then.
+type Mark struct {
+	at, place int64
+	cost      uint64
+	changes   uint64
+}
+
+// Mark returns the end of the window.
+func (w *FixedWindow) Mark() Mark { return Mark{place: w.end} }
+
+// GiveBack gives back if the window is that of the take.
+func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
+	if of.place == w.end {
+		w.Refund(nanos, n)
+	}
+}
+
+// Mark returns the number of the window.
+func (w *SlidingWindow) Mark() Mark { return Mark{place: w.index} }
+
+// GiveBack gives back to the window of the take, if that is the present one or the one before.
+func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
+	*w = w.at(nanos)
+	switch of.place {
+	case w.index:
+		w.current -= min(n, w.current)
+	case w.index - 1:
+		w.previous -= min(n, w.previous)
+	}
+}
+
+// Mark returns the instant.
+func (l *SlidingLog) Mark() Mark { return Mark{at: l.newest} }
+
+// GiveBack forgets tokens of that instant.
+func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
+	for i, e := range l.inside(nanos) {
+		if e.at == of.at {
+			given := min(n, e.n)
+			l.inside(nanos)[i].n -= given
+			n -= given
+		}
+	}
+}
+
+// An Owed is one key's token bucket of which a token takes whole nanoseconds: when it is full, and how often something
+// was given back that others had come behind.
+type Owed struct {
+	token, burst uint64 // nanoseconds
+	full         int64
+	changes      uint64
+	last         Mark
+}
+
+// NewOwed returns a full bucket whose tokens take so many nanoseconds each.
+func NewOwed(token, burst uint64) *Owed { return &Owed{token: token, burst: token * burst} }
+
+// owed returns the nanoseconds until it is full.
+func (o *Owed) owed(nanos int64) uint64 { return uint64(max(o.full-nanos, 0)) }
+
+// Take takes n tokens if they are there.
+func (o *Owed) Take(nanos int64, n uint64) bool {
+	owed := o.owed(nanos)
+	if n > o.burst/o.token || owed+n*o.token > o.burst {
+		return false
+	}
+	o.full = nanos + int64(owed+n*o.token)
+	o.last = Mark{nanos, o.full, n * o.token, o.changes}
+	return true
+}
+
+// Charge takes what fits, in whole tokens.
+func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
+	owed, most := o.owed(nanos), bound*o.token
+	charged := min(n, (most-min(owed, most))/o.token)
+	o.full = nanos + int64(owed+charged*o.token)
+	return charged
+}
+
+// Remaining returns the whole tokens.
+func (o *Owed) Remaining(nanos int64) uint64 {
+	return (o.burst - min(o.owed(nanos), o.burst)) / o.token
+}
+
+// Mark returns when the bucket is full, and its changes until then.
+func (o *Owed) Mark() Mark { return o.last }
+
+// GiveBack gives back what is owed because of the take. If nothing came behind it that is what is left of it. If others
+// took since, it is what the bucket would have owed before the take had nobody else taken. If others gave back since,
+// it is the cost of the take less what has passed since.
+func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
+	owed := o.owed(nanos)
+	back := min(owed, n*o.token)
+	switch {
+	case o.changes == of.changes && o.full == of.place:
+		o.full = nanos + int64(owed-back)
+		return
+	case o.changes == of.changes:
+		back = min(back, uint64(max(of.place-nanos, 0)))
+	default:
+		back = min(back, of.cost-min(of.cost, uint64(nanos-of.at)))
+	}
+	o.full, o.changes = nanos+int64(owed-back), o.changes+1
+}

@@ -1,0 +1,54 @@
+// Package testclock is a clock that tests move, for the tests of the packages that put limits in front of servers and
+// clients.
+package testclock
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Clock stands still until the test moves it. It may be used from any goroutine.
+type Clock struct{ nanos, hurry atomic.Int64 }
+
+// New returns a clock that reads noon of a day.
+func New() *Clock {
+	c := new(Clock)
+	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+// Now reads the clock.
+func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.hurry.Load())) }
+
+// Advance moves the clock.
+func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
+
+// Hurry makes the clock move by itself from now on, by so much whenever it is read. 0 ends that.
+func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
+
+// Pause waits by the clock: it moves it.
+func (c *Clock) Pause(ctx context.Context, d time.Duration) error {
+	c.Advance(d)
+	return ctx.Err()
+}
+
+// Limiter returns a small limiter by the clock, which is closed with the test.
+func (c *Clock) Limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {
+	t.Helper()
+	l, err := engine.New(policy, append([]engine.Option{engine.MaxKeys(1000), engine.ClockFunc(c.Now)}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// Burst returns a limiter that grants so many tokens, one of which comes back each second.
+func (c *Clock) Burst(t testing.TB, n uint64) *engine.Limiter {
+	t.Helper()
+	return c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), n))
+}

@@ -1,0 +1,109 @@
+package rpclimit_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// budget is a limit of so many tokens of all clients, of which a call is estimated to take some.
+func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
+	return rpclimit.Limit{Name: name, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return estimate },
+		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
+}
+
+// TestAHandlerSettles what its call has cost: less or more, once, by the name of the limit, which may be one of an
+// interceptor before. What it does not settle costs the estimate.
+func TestAHandlerSettles(t *testing.T) {
+	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
+	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
+	first := outer.Decide(from(""))
+	require.True(t, first.Allowed())
+	ctx := first.Context(context.Background())
+	second := inner.Decide(from(""))
+	require.True(t, second.Allowed())
+	ctx = second.Context(ctx)
+	for range 2 {
+		assert.Zero(t, rpclimit.HoldFrom(ctx, "one").Settle(10))
+		assert.Zero(t, rpclimit.HoldFrom(ctx, "two").Settle(50))
+		assert.Zero(t, rpclimit.HoldFrom(ctx, "three").Settle(7))
+		assert.Zero(t, rpclimit.HoldFrom(context.Background(), "two").Settle(7))
+	}
+	assert.EqualValues(t, 90, left(one.Limiter))
+	assert.EqualValues(t, 50, left(two.Limiter))
+	assert.EqualValues(t, 70, left(dropped.Limiter))
+}
+
+// TestNoHoldNoContext: where no limit holds, the context is the one that there was.
+func TestNoHoldNoContext(t *testing.T) {
+	res := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Decide(from(""))
+	ctx := context.Background()
+	assert.Equal(t, ctx, res.Context(ctx))
+}
+
+// TestAnEstimateAboveTheLimit passes when there is all of it, and is told when that will be.
+func TestAnEstimateAboveTheLimit(t *testing.T) {
+	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
+	limits := newLimits(t, []rpclimit.Limit{gate, l})
+	first := limits.Decide(from(""))
+	require.True(t, first.Allowed())
+	assert.Zero(t, left(l.Limiter))
+	res := limits.Decide(from(""))
+	assert.Equal(t, refused, res.Code())
+	assert.Equal(t, time.Hour, res.RetryAfter(), "and not never")
+	assert.Zero(t, rpclimit.HoldFrom(first.Context(context.Background()), "budget").Settle(60))
+	first.Finish(ok)
+	res = limits.Decide(from(""))
+	assert.Equal(t, time.Hour, res.RetryAfter())
+	assert.EqualValues(t, 40, left(l.Limiter))
+	assert.EqualValues(t, 1, left(gate.Limiter))
+}
+
+// TestWhatIsHeldGoesBack: if a limit behind refuses, or the call ends with a code that gives back. A handler that has
+// settled has the last word.
+func TestWhatIsHeldGoesBack(t *testing.T) {
+	l := budget(t, "budget", 100, 30)
+	l.Refund = rpclimit.RefundCodes(rpclimit.Unavailable)
+	limits := newLimits(t, []rpclimit.Limit{l, {Name: "rate", Key: rpclimit.Everyone, Limiter: testclock.New().Burst(t, 2)}})
+	res := limits.Decide(from(""))
+	res.Finish(rpclimit.Unavailable)
+	assert.EqualValues(t, 100, left(l.Limiter))
+	res = limits.Decide(from(""))
+	rpclimit.HoldFrom(res.Context(context.Background()), "budget").Settle(10)
+	res.Finish(rpclimit.Unavailable)
+	assert.EqualValues(t, 90, left(l.Limiter))
+	assert.Equal(t, []rpclimit.Code{refused}, codes(limits, 1, from("")))
+	assert.EqualValues(t, 90, left(l.Limiter))
+}
+
+// A handler says what the answer has cost when it is there.
+func ExampleHoldFrom() {
+	tokens, err := engine.New(engine.FixedWindow(1000, time.Minute), stopped)
+	if err != nil {
+		panic(err)
+	}
+	defer tokens.Close()
+	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "tokens", Limiter: tokens, Key: rpclimit.Everyone, Hold: true,
+		Cost: func(rpclimit.Call) uint64 { return 400 }}}) // an estimate
+	if err != nil {
+		panic(err)
+	}
+	complete := func(ctx context.Context, _ string) string {
+		rpclimit.HoldFrom(ctx, "tokens").Settle(150)
+		return "an answer of 150 tokens"
+	}
+	res := limits.Decide(rpclimit.Call{Method: "/models.Text/Complete"}) // as the interceptors do
+	fmt.Println(complete(res.Context(context.Background()), "a question"))
+	fmt.Println(tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining)
+	// Output:
+	// an answer of 150 tokens
+	// 850
+}

@@ -1,0 +1,172 @@
+package rpclimit_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// inFlight is a limit of so many calls of all clients at a time.
+func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
+	return rpclimit.Limit{Name: "in flight", Key: rpclimit.Everyone,
+		Limiter: testclock.New().Limiter(t, engine.Concurrency(limit, time.Hour))}
+}
+
+// left is what Everyone has left in a limiter.
+func left(l *engine.Limiter) uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
+
+// TestACallIsInFlightUntilItEnds: however it ends, and once.
+func TestACallIsInFlightUntilItEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, end := range map[string]func(res *rpclimit.Result){
+		"well":            func(res *rpclimit.Result) { res.Finish(ok) },
+		"badly":           func(res *rpclimit.Result) { res.Finish(rpclimit.Internal) },
+		"nobody knows":    func(res *rpclimit.Result) { res.Release() },
+		"more than once":  func(res *rpclimit.Result) { res.Release(); res.Finish(ok); res.Finish(ok); res.Release() },
+		"its client went": func(res *rpclimit.Result) { res.Finish(rpclimit.Canceled) },
+	} {
+		l := inFlight(t, 2)
+		limits := newLimits(t, []rpclimit.Limit{l})
+		other := limits.Decide(from(""))
+		c := from("")
+		c.Context = ctx
+		res := limits.Decide(c)
+		require.True(t, res.Allowed())
+		require.True(t, res.InFlight())
+		require.True(t, res.Refundable())
+		require.Equal(t, []rpclimit.Code{refused}, codes(limits, 1, from("")))
+		end(&res)
+		assert.EqualValues(t, 1, left(l.Limiter), name)
+		other.Finish(ok)
+		assert.EqualValues(t, 2, left(l.Limiter), name)
+	}
+}
+
+// TestCallsInFlightBesideRates: all or nothing, whichever refuses, and the time to come back is that of the rate.
+func TestCallsInFlightBesideRates(t *testing.T) {
+	for _, rateFirst := range []bool{false, true} {
+		c := testclock.New()
+		rate := rpclimit.Limit{Name: "rate", Key: rpclimit.Everyone, Limiter: c.Burst(t, 2)}
+		gate := inFlight(t, 1)
+		list := []rpclimit.Limit{gate, rate}
+		if rateFirst {
+			list = []rpclimit.Limit{rate, gate}
+		}
+		limits := newLimits(t, list, rpclimit.RetryJitter(time.Nanosecond, func() float64 { return 0 }))
+		first := limits.Decide(from(""))
+		require.True(t, first.Allowed())
+		shown, _ := first.Tightest()
+		assert.Equal(t, "rate", shown.Limit)
+		res := limits.Decide(from(""))
+		assert.Equal(t, refused, res.Code(), "one is inside")
+		assert.Equal(t, "too many calls are in flight", res.Reason())
+		assert.Zero(t, res.RetryAfter())
+		assert.False(t, res.InFlight())
+		assert.EqualValues(t, 1, left(rate.Limiter), "and it took nothing from the rate")
+		first.Finish(ok)
+		second := limits.Decide(from(""))
+		require.True(t, second.Allowed())
+		res = limits.Decide(from(""))
+		assert.Equal(t, time.Second, res.RetryAfter(), "both refuse: the time of the rate is known")
+		assert.Equal(t, "rate limit exceeded", res.Reason())
+		second.Finish(ok)
+		res = limits.Decide(from(""))
+		assert.Equal(t, refused, res.Code(), "the rate")
+		assert.EqualValues(t, 1, left(gate.Limiter), "it is not inside")
+	}
+}
+
+// TestACallThatIsMoreThanTheLimitInFlight never passes.
+func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
+	l := inFlight(t, 2)
+	l.Cost = func(rpclimit.Call) uint64 { return 3 }
+	res := one(t, l).Decide(from(""))
+	assert.Equal(t, engine.Never, res.RetryAfter())
+	assert.Equal(t, "the call costs more than the limit of calls in flight", res.Reason())
+}
+
+// TestNoMoreCallsInside: at no moment are more than the limit inside, and the others are refused.
+func TestNoMoreCallsInside(t *testing.T) {
+	const limit = 3
+	l := inFlight(t, limit)
+	limits := newLimits(t, []rpclimit.Limit{l})
+	var inside atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				res := limits.Decide(from(""))
+				if !res.Allowed() {
+					continue
+				}
+				if n := inside.Add(1); n > limit {
+					t.Errorf("%d are inside", n)
+				}
+				inside.Add(-1)
+				res.Finish(ok)
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, limit, left(l.Limiter))
+}
+
+// TestAShadowedLimitInFlight: it enters and leaves, and refuses nothing.
+func TestAShadowedLimitInFlight(t *testing.T) {
+	l := inFlight(t, 1)
+	l.Shadow = true
+	limits := newLimits(t, []rpclimit.Limit{l})
+	first, second := limits.Decide(from("")), limits.Decide(from(""))
+	assert.True(t, second.Allowed())
+	assert.Equal(t, httplimit.ShadowRefused, second.Check(0).Outcome)
+	second.Finish(ok)
+	assert.Zero(t, left(l.Limiter), "the second has not entered")
+	first.Finish(ok)
+	assert.EqualValues(t, 1, left(l.Limiter))
+}
+
+// TestADecisionThatPanicsLeaves: what a call took from a limit in flight before.
+func TestADecisionThatPanicsLeaves(t *testing.T) {
+	l := inFlight(t, 1)
+	limits := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))
+	assert.Panics(t, func() { limits.Decide(from("")) })
+	assert.EqualValues(t, 1, left(l.Limiter))
+}
+
+type panics struct{}
+
+func (panics) Observe(string, httplimit.Outcome) { panic("observed") }
+
+// TestLimitsThatMakeNoSense are refused by New.
+func TestLimitsThatMakeNoSense(t *testing.T) {
+	rate := func() rpclimit.Limit { return rpclimit.Limit{Name: "rate", Limiter: testclock.New().Burst(t, 1)} }
+	for want, c := range map[string]struct {
+		limit  rpclimit.Limit
+		change func(*rpclimit.Limit)
+	}{
+		"nothing tells when a message is over":                      {inFlight(t, 1), func(l *rpclimit.Limit) { l.On = rpclimit.Messages }},
+		"gets back all that it gives, but Refund is set":            {inFlight(t, 1), func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) }},
+		"gets back all that it gives, but Hold is set":              {inFlight(t, 1), func(l *rpclimit.Limit) { l.Hold = true }},
+		"when a call in flight ends is not known":                   {inFlight(t, 1), func(l *rpclimit.Limit) { l.MaxWait = time.Second }},
+		"a message has no handler that settles, but Hold is set":    {rate(), func(l *rpclimit.Limit) { l.Hold, l.On = true, rpclimit.Messages }},
+		"an estimate is not waited for, but Hold and MaxWait are s": {rate(), func(l *rpclimit.Limit) { l.Hold, l.MaxWait = true, time.Second }},
+	} {
+		if c.limit.Limiter.Algorithm() == engine.AlgorithmConcurrency {
+			require.NoError(t, c.limit.Limiter.SetPolicy(engine.Unlimited())) // it stays one
+		}
+		c.change(&c.limit)
+		_, err := rpclimit.New([]rpclimit.Limit{c.limit})
+		assert.ErrorContains(t, err, want)
+	}
+}
