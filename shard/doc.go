@@ -230,7 +230,9 @@
 // word is for several homes gives less back, never more.) Were an end counted after it was made, a refund could meet
 // the next tenure and no count. Were it over before it was made, a take of the old tenure could see it as past (the
 // compare-and-swap succeeds nonetheless if another take was given back meanwhile, so that the state is what it was).
-// If the call read the word after the take, an end between the two would be missed.
+// If the call read the word after the take, an end between the two would be missed. What the call itself evicts near
+// its key, to make room for its record, is over before its take, so the receipt takes it as counted: else a receipt of
+// such a take would be good for nothing.
 //
 // A receipt also names the plan of its take, by a number that no other plan of the table has. What a conversion (R9)
 // makes of a single take is not known, but of a log, whose requests stay what they are.

@@ -139,5 +139,5 @@ search:
 		*r.charged = charged
 	}
 	plan.tell(s, now, r)
-	return Outcome{s, plan, now, Admitted}
+	return Outcome{State: s, Plan: plan, At: now, Verdict: Admitted}
 }

@@ -65,7 +65,7 @@ var mutants = []mutant{
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
-			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{s, plan, r.now, Admitted}\n}"},
+			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
 			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
@@ -244,7 +244,7 @@ var mutants = []mutant{
 		{insertGo, "plan.first(now, demand)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now))))\n\t_ = demand\n\tif true || !ok {"},
 	}},
 	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
-		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
+		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{State: tentative, Plan: plan, At: now, Verdict: Admitted}"},
 	}},
 	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
 		{takeGo, "\tsl := p.home\n", "\tsl, plan := p.home, t.plan.Load()\n"},
@@ -433,8 +433,12 @@ var mutants = []mutant{
 		{receiptGo, "t.Ends(p).begun() != r.ends", "false"},
 	}},
 	{"R15", "an eviction is not counted as an end", "receipt: an eviction", "I2", []edit{
-		{evictGo, "if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim, t.claimant)\n\t\treturn ok\n\t}) {",
-			"if claimed, ok = sl.state.Claim(victim, t.claimant); !ok {"},
+		{evictGo, "if t.end(victims, func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim, t.claimant)\n\t\treturn ok\n\t}) {",
+			"if claimed, ok = sl.state.Claim(victim, t.claimant); ok {"},
+		{evictGo, "o.ended = 1", "o.ended = 0"},
+	}},
+	{"R15", "a take counts more ends as its own than it made", "receipt: a take that evicts another key", "I2", []edit{
+		{evictGo, "o.ended = 1", "o.ended = 2"},
 	}},
 	{"R15", "an end is counted after it was made", "receipt: a reset, then another takes", "I2", []edit{
 		{receiptGo, "\tn.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first\n\tdone := transition()\n",
@@ -556,7 +560,7 @@ var mutants = []mutant{
 	}},
 	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
 		{takeGo, "if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
-			"t.penalizeTooMuch(p, r)\n\t\t\treturn Outcome{record.State, plan, r.now, Refused}"},
+			"t.penalizeTooMuch(p, r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
 	}},
 	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
 		{chargeGo, "if m == draining {", "if false {"},

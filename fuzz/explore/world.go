@@ -275,7 +275,7 @@ func (w *world) Step(thread, way int) error {
 	th.before = interleave.Mix(th.before, uint64(returned.verdict))
 	if w.cancels { // the thread remembers what it took
 		th.before = interleave.Mix(interleave.Mix(th.before, uint64(returned.state)), th.tenure)
-		th.before = interleave.Mix(th.before, returned.ends.Word())
+		th.before = interleave.Mix(interleave.Mix(th.before, returned.ends.Word()), uint64(returned.ended))
 	}
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
