@@ -58,7 +58,7 @@ func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool
 	sl := p.at(index)
 	claimed, ok := sl.state.Claim(0, 0)
 	require.True(t, ok)
-	tb.claimedFirst(sl)
+	tb.claimsFirst(sl)
 	sl.key.Store(key)
 	tentative := sl.state.Publish(claimed)
 	tb.cover(p, index)

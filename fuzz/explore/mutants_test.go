@@ -371,7 +371,7 @@ var mutants = []mutant{
 		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
 	}},
 	{"R11", "two sweeps lower probe bounds at once", "probe bound: a sweep beside two sweeps", "R11", []edit{
-		{boundGo, "if v&owned != 0 {", "if false {"},
+		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
 	}},
 	{"R11", "two sweeps that begin at once both lower", "probe bound: a sweep beside two sweeps", "R11", []edit{
 		{boundGo, "return t.lowering.CompareAndSwap(v, next)", "t.lowering.Store(next)\n\treturn true"},
@@ -380,7 +380,7 @@ var mutants = []mutant{
 		{boundGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tt.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
 	}},
 	{"R11", "probe bounds are cleared without a peek at them", "probe bound: a sweep beside an insert", "R11", []edit{
-		{boundGo, "if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {", "if r.words[i].Store(old &^ before); true {"},
+		{boundGo, "if old&before == 0 || t.words[i].CompareAndSwap(old, old&^before) {", "if t.words[i].Store(old &^ before); true {"},
 	}},
 	{"R11", "a probe bound is not extended if the other one covers the slot", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
 		{boundGo, "at += t.lowering.Load() & swapped * boundBits", "first := at\n\tat += t.lowering.Load() & swapped * boundBits"},
