@@ -23,6 +23,16 @@ type score struct {
 	weaker    []string // those of them that the history had as noticed
 }
 
+// retries is how often all suites are asked again about a change that the history has as noticed: some tests draw
+// other numbers each time.
+const retries = 2
+
+// wasNoticed reports whether the history had a change as noticed.
+func (s *score) wasNoticed(m mutation) bool {
+	was := s.before[m.key].suite
+	return was != "" && was != survives && was != unbuilt
+}
+
 // try tries changes against the suites from one to before another, some at a time, and returns those that survive.
 func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest []mutation, err error) {
 	queue := make(chan mutation, len(chosen))
@@ -35,6 +45,9 @@ func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest [
 		go func() {
 			for m := range queue {
 				found, err := r.noticed(m, from, to)
+				for again := 0; err == nil && again < retries && to == len(suites) && found.suite == survives && s.wasNoticed(m); again++ {
+					found, err = r.noticed(m, 0, to)
+				}
 				if err == nil {
 					err = s.note(m, found, len(queue))
 				}
@@ -64,7 +77,7 @@ func (s *score) note(m mutation, r result, left int) error {
 		s.none++
 	case r.suite == survives:
 		s.survivors = append(s.survivors, m.name())
-		if was := s.before[m.key]; was.suite != "" && was.suite != survives {
+		if was := s.before[m.key]; s.wasNoticed(m) {
 			s.weaker = append(s.weaker, fmt.Sprintf("%s, which %s of %s noticed", m.name(), was.test, was.suite))
 		}
 	default:
