@@ -81,6 +81,10 @@ func TestTwoTablesInOneMemory(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, start+10*second, mark)
 	assert.True(t, one.IsShared())
+	for _, part := range []unsafe.Pointer{unsafe.Pointer(one.first), unsafe.Pointer(one.common), unsafe.Pointer(&one.words[0]),
+		unsafe.Pointer(one.shards[0].counters), unsafe.Pointer(&one.neighbourhoods[0]), unsafe.Pointer(&one.memory.marks[0])} {
+		assert.Zero(t, uintptr(part)%partBytes, "each part begins on a page")
+	}
 	bytes, err := cfg.SharedBytes()
 	require.NoError(t, err)
 	assert.Equal(t, bytes+uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(shard{})), one.Stats().Bytes)
@@ -201,6 +205,10 @@ func TestMapRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "claimant 0: want 1 to 18014398509481983")
 	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}})
 	assert.ErrorContains(t, err, "claimant")
+	for _, most := range []uint64{1, 1<<54 - 1} {
+		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}})
+		assert.NoError(t, err)
+	}
 	cfg.Plan = logOf(t, 3)
 	_, err = cfg.SharedBytes()
 	assert.ErrorContains(t, err, "cannot be shared")
