@@ -43,7 +43,7 @@ func (l layout) stretches() (s stretches) {
 		{&s.bounds, l.boundWords() * uint64(unsafe.Sizeof(word.Word{}))},
 		{&s.neighbourhoods, l.neighbourhoods() * uint64(unsafe.Sizeof(neighbourhood{}))},
 		{&s.marks, markWords(l.slots()) * uint64(unsafe.Sizeof(word.Word{}))},
-		{&s.slots, (l.slots() + spareSlots) * slotBytes},
+		{&s.slots, l.slots() * slotBytes},
 	} {
 		*part.begin = at
 		at += ceilDiv(part.bytes, partBytes) * partBytes
