@@ -149,8 +149,8 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientWhoseEndNobodyReceives is in flight until it has ended: gRPC asks a caller to receive until an error,
-// to close the connection, or to ask for a header that there is not.
+// TestACallOfAClientWhoseEndNobodyReceives is in flight until it has ended: gRPC lets a caller close the connection, or
+// ask for a header that there is not, instead of receiving until an error.
 func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 	address := start(t, &service{})
 	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){

@@ -138,7 +138,7 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
 		return
 	}
-	if exchangeOf(r).Context.Err() != nil {
+	if exchangeOf(r).Context.Err() != nil || exchangeOf(r).isHijacked() {
 		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
 	}
 	if exchangeOf(r).expired() {
