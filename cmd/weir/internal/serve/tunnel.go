@@ -172,4 +172,6 @@ func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // isHijacked reports whether the upstream has changed the protocol and the client is to get the answer.
-func (x *exchange) isHijacked() bool { return x.tunnel != nil && x.tunnel.client.ReadWriteCloser != nil }
+func (x *exchange) isHijacked() bool {
+	return x.tunnel != nil && x.tunnel.client.ReadWriteCloser != nil
+}
