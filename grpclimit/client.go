@@ -3,10 +3,13 @@ package grpclimit
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -68,25 +71,25 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 		if !limits.CountMessages() && !res.Refundable() {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
+		s := &clientStream{limits: limits, call: call, unaryReply: !desc.ServerStreams, result: res}
+		ctx, s.cancel = context.WithCancel(ctx)
+		if res.InFlight() { // the caller may cancel it, or close the connection, and not ask for its end
+			context.AfterFunc(ctx, s.release)
+			opts = append(slices.Clip(opts), grpc.OnFinish(func(error) { s.closed(cc) }))
+		}
 		opened := false
 		defer func() {
 			if !opened { // or a panic, which goes on
-				res.Release()
+				s.cancel()
+				s.release()
 			}
 		}()
-		ctx, cancel := context.WithCancel(ctx)
 		stream, err := streamer(ctx, desc, cc, method, opts...)
 		if err != nil {
-			cancel()
-			res.Finish(codeOf(err))
+			s.end(codeOf(err), nil)
 			return nil, err
 		}
-		opened = true
-		s := &clientStream{ClientStream: stream, limits: limits, call: call, unaryReply: !desc.ServerStreams,
-			cancel: cancel, result: res}
-		if res.InFlight() { // the caller may cancel it and not ask for its end
-			context.AfterFunc(ctx, s.release)
-		}
+		s.ClientStream, opened = stream, true
 		return s, nil
 	}
 }
@@ -126,6 +129,23 @@ func (s *clientStream) release() {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.result.Release()
+}
+
+// closed is called when an attempt has ended, and ends that the stream is in flight if there can be no other: an
+// interceptor may try again.
+func (s *clientStream) closed(cc *grpc.ClientConn) {
+	if cc.GetState() == connectivity.Shutdown {
+		s.release()
+	}
+}
+
+// Header returns the header of the answer. It has none if the stream has ended, and RecvMsg need not be called.
+func (s *clientStream) Header() (metadata.MD, error) {
+	header, err := s.ClientStream.Header()
+	if header == nil {
+		s.release()
+	}
+	return header, err
 }
 
 // refusal returns the error of the message that was refused.

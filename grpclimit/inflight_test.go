@@ -149,6 +149,27 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
+// TestACallOfAClientWhoseEndNobodyReceives is in flight until it has ended: gRPC lets a caller close the connection, or
+// ask for a header that there is not, instead of receiving until an error.
+func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
+	address := start(t, &service{})
+	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){
+		"the connection is closed": func(_ pb.TestService_FullDuplexCallClient, conn *grpc.ClientConn) { conn.Close() },
+		"there is no header": func(stream pb.TestService_FullDuplexCallClient, _ *grpc.ClientConn) {
+			require.NoError(t, stream.CloseSend())
+			_, _ = stream.Header()
+		},
+	} {
+		limits, left := inFlight(t, 1)
+		conn := dial(t, address, grpclimit.DialOptions(limits)...)
+		stream, err := pb.NewTestServiceClient(conn).FullDuplexCall(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, left(), name)
+		end(stream, conn)
+		assert.Eventually(t, func() bool { return left() == 1 }, 5*time.Second, time.Millisecond, name)
+	}
+}
+
 // unsent is a stream on which nothing can be sent.
 type unsent struct{ grpc.ClientStream }
 

@@ -1,10 +1,15 @@
 package serve
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,3 +63,50 @@ func TestAMethodThatIsNone(t *testing.T) {
 	}
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
+
+// TestABodyThatAnUpstreamDoesNotTake is the client's: the upstream answers, and closes the connection while the body
+// comes. The answer is often lost then, since net/http reports what could not be written.
+func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
+	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		_ = conn.Close() // with bytes unread, so that the system sends a reset
+	})
+	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], eject_after: 1}"+many)
+	body := strings.Repeat("x", 32<<20)
+	for range 20 {
+		conn := s.dial("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n")
+		go io.WriteString(conn, body)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if assert.NoError(t, err) {
+			assert.Contains(t, []int{413, 502}, answer.StatusCode)
+		}
+		_ = conn.Close()
+	}
+	broken := &net.OpError{Op: "write", Err: syscall.EPIPE}
+	for _, err := range []error{broken, fmt.Errorf("it is broken: %w", &net.OpError{Op: "readfrom", Err: broken})} {
+		s.failWith(err)
+		assert.Equal(t, 502, s.get("/").status)
+	}
+	assert.NotContains(t, s.log.String(), "upstream down")
+	s.failWith(&net.OpError{Op: "read", Err: syscall.ECONNRESET})
+	assert.Equal(t, 502, s.get("/").status)
+	s.waitFor("upstream down")
+}
+
+// failWith has every request to an upstream fail.
+func (r *running) failWith(err error) {
+	for _, p := range r.current.Load().pools {
+		for _, m := range p.value.members {
+			m.transport = transportFunc(func(*http.Request) (*http.Response, error) { return nil, err })
+		}
+	}
+}
+
+// A transportFunc is an [http.RoundTripper].
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

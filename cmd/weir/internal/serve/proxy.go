@@ -138,7 +138,7 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
 		return
 	}
-	if exchangeOf(r).Context.Err() != nil {
+	if exchangeOf(r).Context.Err() != nil || exchangeOf(r).isHijacked() {
 		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
 	}
 	if exchangeOf(r).expired() {
@@ -177,9 +177,17 @@ func (p *proxy) failed(r *http.Request, reason string, err error) {
 	p.traffic.upstreamFailures.Add(1)
 	p.traffic.failures.WithLabelValues(x.server.name, reason).Inc()
 	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	if !errors.Is(err, errNoFile) { // which is not the server's fault
+	if !errors.Is(err, errNoFile) && !isUntaken(err) { // which is not the server's fault
 		x.server.failed(err)
 	}
+}
+
+// isUntaken reports whether an error says that a server has closed the connection while it was written to: it may have
+// answered before it had the whole body, and weir has lost that. A client could otherwise have it left out by bodies
+// that are too large for it. A server that is dead is noticed by what is read, or by the next connection.
+func isUntaken(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "write" || op.Op == "readfrom") && !op.Timeout()
 }
 
 // A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered

@@ -165,6 +165,13 @@ func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if x.tunnel != nil {
 		x.tunnel.client.ReadWriteCloser = conn
 		conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
+		// The answer is written by it, before anything is copied, and may wait for the client, too.
+		buffer = bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn))
 	}
 	return conn, buffer, nil
+}
+
+// isHijacked reports whether the upstream has changed the protocol and the client is to get the answer.
+func (x *exchange) isHijacked() bool {
+	return x.tunnel != nil && x.tunnel.client.ReadWriteCloser != nil
 }

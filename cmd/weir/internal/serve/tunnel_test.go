@@ -55,6 +55,16 @@ type tunnelled struct {
 // inTunnels runs a test with a WebSocket to an upstream without TLS, and one to an upstream with it. Of a request that
 // has ended nothing may be left.
 func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
+	inHandshakes(t, func(t *testing.T, s *tunnelled) {
+		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, answer.StatusCode)
+		test(t, s)
+	})
+}
+
+// inHandshakes is inTunnels for a client that has not read the answer.
+func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nupstream: "+scheme+"://upstream.invalid\n"+
@@ -76,6 +86,7 @@ func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 				<-s.ended
 				synctest.Wait()
 				assert.Zero(t, s.conns.open.Load(), "connections to the upstream")
+				assert.Zero(t, server.traffic.upstreamFailures.Load(), "the upstream has done its part")
 				assert.NotEqual(t, http.StatusTooManyRequests, statusOfAnother(server), "the place is free")
 			})
 		})
@@ -127,9 +138,6 @@ func (s *tunnelled) open(t *testing.T, server *Server, over *tls.Config) {
 	require.NoError(t, err)
 	_, err = io.WriteString(s.upstream, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	require.NoError(t, err)
-	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusSwitchingProtocols, answer.StatusCode)
 }
 
 // isOpen reports whether the request has not ended.
@@ -223,6 +231,15 @@ func TestAnEndThatTakesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAClientThatTakesNotEvenTheAnswer to its handshake, such as one that has filled its connection with other answers:
+// nobody reads from the upstream meanwhile, so it could not end the request, either. It is not to blame.
+func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
+	inHandshakes(t, func(t *testing.T, s *tunnelled) {
+		s.takeAll(s.upstream)
+		s.endsIn(t, tunnelStall)
+	})
 }
 
 // TestASlowEndHasItsTime: what was sent before the last byte is not cut off after a few seconds, only because the other
