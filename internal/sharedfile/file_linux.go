@@ -92,8 +92,11 @@ func (f *File) sit() error {
 		f.claimant = taken<<seatBits | uint64(i)
 		return nil
 	}
-	return fmt.Errorf("%d processes have the file, and no more can", seats)
+	return errFull
 }
+
+// errFull is the error of a file of which every seat is taken.
+var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 

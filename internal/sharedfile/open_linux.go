@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +21,9 @@ func Open(path string, s Spec) (*File, error) {
 	}
 	for range 8 { // others may make the file and remove it meanwhile
 		f, err := attach(path, s)
+		if errors.Is(err, errFull) {
+			f, err = attachAfterCollection(path, s)
+		}
 		if !errors.Is(err, unix.ENOENT) {
 			return f, err
 		}
@@ -27,6 +32,20 @@ func Open(path string, s Spec) (*File, error) {
 		}
 	}
 	return nil, errors.New("the file is removed again and again while this process attaches to it")
+}
+
+// attachAfterCollection is attach to a file of which every seat is taken. Files of this process that nobody uses any
+// more have theirs until they are collected, which may be minutes from now. What uses a file may have to be collected
+// before it, and the cleanup runs in a goroutine of its own, so one collection is not always enough.
+func attachAfterCollection(path string, s Spec) (f *File, err error) {
+	for range 8 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+		if f, err = attach(path, s); !errors.Is(err, errFull) {
+			break
+		}
+	}
+	return f, err
 }
 
 // attach is Open of a file that is there.

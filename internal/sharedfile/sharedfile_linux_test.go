@@ -90,7 +90,7 @@ func TestSeats(t *testing.T) {
 		open(t, path, 0)
 	}
 	_, err = Open(path, spec(0))
-	assert.ErrorContains(t, err, "256 processes have the file")
+	assert.ErrorContains(t, err, "256 limiters have the file")
 }
 
 // TestAFileOfOthers: fields that only one side has, and a text that is longer than its page.
