@@ -24,7 +24,7 @@ func Open(path string, s Spec) (*File, error) {
 		if errors.Is(err, errFull) {
 			f, err = attachAfterCollection(path, s)
 		}
-		if !errors.Is(err, unix.ENOENT) {
+		if !errors.Is(err, errNone) {
 			return f, err
 		}
 		if err := create(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -48,7 +48,10 @@ func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	return f, err
 }
 
-// attach is Open of a file that is there.
+// errNone says that there is no file, or that it was removed meanwhile.
+var errNone = errors.New("there is no file")
+
+// attach is Open of a file that is there, else errNone.
 func attach(path string, s Spec) (f *File, err error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -98,8 +101,8 @@ func attach(path string, s Spec) (f *File, err error) {
 func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
-	case errors.Is(err, unix.ENOENT) && statErr != nil:
-		return err
+	case errors.Is(err, unix.ENOENT): // though another process may have made it since
+		return errNone
 	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
 		return errors.New("this is a symbolic link: want the file's own path")
 	case statErr == nil && !info.Mode().IsRegular():
@@ -120,7 +123,7 @@ func examine(fd int) (size uint64, err error) {
 		return 0, errors.New("this is not a regular file")
 	}
 	if info.Nlink == 0 {
-		return 0, unix.ENOENT // it was removed meanwhile
+		return 0, errNone
 	}
 	if int(info.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("owner: the file belongs to user %d, and this process is of user %d", info.Uid, os.Geteuid())
