@@ -32,6 +32,7 @@ const (
 	seatsAt     = 2 * pageBytes
 	attachingAt = 1 << 50 // the byte that is locked while a process attaches; seats are behind it
 	attachTime  = 5 * time.Second
+	collectTime = 500 * time.Millisecond // for seats of files that are not used any more
 )
 
 // A seat is the words of one in the file.

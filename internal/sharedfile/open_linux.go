@@ -36,11 +36,12 @@ func Open(path string, s Spec) (*File, error) {
 
 // attachAfterCollection is attach to a file of which every seat is taken. Files of this process that nobody uses any
 // more have theirs until they are collected, which may be minutes from now. What uses a file may have to be collected
-// before it, and the cleanup runs in a goroutine of its own, so one collection is not always enough.
+// before it, and cleanups run in goroutines of their own, so one collection is not always enough. It takes about half a
+// second at most.
 func attachAfterCollection(path string, s Spec) (f *File, err error) {
-	for range 8 {
+	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
+		time.Sleep(wait)
 		if f, err = attach(path, s); !errors.Is(err, errFull) {
 			break
 		}
