@@ -101,12 +101,7 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 func (r *running) failWith(err error) {
 	for _, p := range r.current.Load().pools {
 		for _, m := range p.value.members {
-			m.transport = transportFunc(func(*http.Request) (*http.Response, error) { return nil, err })
+			m.transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })
 		}
 	}
 }
-
-// A transportFunc is an [http.RoundTripper].
-type transportFunc func(*http.Request) (*http.Response, error)
-
-func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -24,6 +24,7 @@ type proxy struct {
 	h2c     bool        // it has nothing else
 	traffic *traffic
 	server  context.Context // that ends requests whose clients have gone; nil where these end at once
+	longest time.Duration   // that these may take then
 }
 
 func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.ClientIP, traffic *traffic,
@@ -69,7 +70,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	if p.server != nil {
 		var end func()
-		r, end = x.delayAbort(r, p.server)
+		r, end = x.delayAbort(r, p.server, p.longest)
 		defer end()
 	}
 	p.reverse.ServeHTTP(w, r)
