@@ -18,8 +18,8 @@ type clientAbort struct {
 }
 
 // delayAbort returns the request as the upstream gets it. The end of the server is not delayed. A body that breaks off
-// may be a client that has gone: the upstream has the header and may be at work, so that is delayed, too, and by longest
-// at most, since the transport does not bound it. The caller calls the function when the request has ended.
+// may be a client that has gone: the upstream has the header and may be at work, so that is delayed, too; by longest at
+// most, since the transport does not bound it. The caller calls the function when the request has ended.
 func (x *exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel
