@@ -2,8 +2,10 @@ package serve
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -94,6 +96,33 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream down")
 	s.failWith(&net.OpError{Op: "read", Err: syscall.ECONNRESET})
 	assert.Equal(t, 502, s.get("/").status)
+	s.waitFor("upstream down")
+}
+
+// TestAWebSocketThatAnUpstreamCannotHave is the client's: a server that speaks HTTP/2 alone, over TLS, closes the
+// connection by which the wish comes. One that cannot be reached fails.
+func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP2(true)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s := start(t, "upstream: {url: [\""+server.URL+"\", \""+server.URL+"/b\"], eject_after: 1}"+many)
+	for _, p := range s.current.Load().pools {
+		for _, m := range p.value.members {
+			m.transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+		}
+	}
+	assert.Equal(t, "aa", s.bodies(2))
+	wish := func() int { return s.get("/", "Connection: Upgrade", "Upgrade: websocket").status }
+	for range 4 {
+		assert.Equal(t, 502, wish())
+	}
+	assert.NotContains(t, s.log.String(), "upstream down")
+	s.failWith(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	assert.Equal(t, 502, wish())
 	s.waitFor("upstream down")
 }
 

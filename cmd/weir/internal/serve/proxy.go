@@ -178,9 +178,18 @@ func (p *proxy) failed(r *http.Request, reason string, err error) {
 	p.traffic.upstreamFailures.Add(1)
 	p.traffic.failures.WithLabelValues(x.server.name, reason).Inc()
 	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	if !errors.Is(err, errNoFile) && !isUntaken(err) { // which is not the server's fault
+	if !errors.Is(err, errNoFile) && !isUntaken(err) && !isUnspoken(x.server, r, err) { // which is not the server's fault
 		x.server.failed(err)
 	}
+}
+
+// isUnspoken reports whether an error may say that a server over TLS speaks HTTP/2 alone, and was sent the wish for a
+// WebSocket, which goes over HTTP/1. A client could otherwise have it left out by such wishes.
+func isUnspoken(m *member, r *http.Request, err error) bool {
+	var network net.Error
+	var op *net.OpError
+	return m.URL.Scheme == "https" && upgradeOf(r.Header) != "" && !errors.Is(err, errUnasked) &&
+		!(errors.As(err, &network) && network.Timeout()) && !(errors.As(err, &op) && op.Op == "dial")
 }
 
 // isUntaken reports whether an error says that a server has closed the connection while it was written to: it may have
