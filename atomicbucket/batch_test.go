@@ -53,7 +53,7 @@ func (c *cell) take(nanos int64, n uint64) bool {
 
 func (c *cell) refund(nanos int64, n uint64) {
 	var at atomicbucket.Word
-	claimed, _ := at.Claim(0)
+	claimed, _ := at.Claim(0, 0)
 	live, _ := at.Commit(at.Publish(claimed), atomicbucket.Live, c.state.Payload())
 	now := c.algorithm.Ticks(nanos)
 	after, _ := c.algorithm.Refund(live.Record(), atomicbucket.Return{Now: now, Latest: now, Demand: c.algorithm.Quota().Demand(n)}, &at)

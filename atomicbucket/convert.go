@@ -32,8 +32,10 @@ func share(part, from, to uint64, dither uint32) uint64 {
 // Following returns the bucket itself: it can take over the records of any other bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload of another bucket's record. A reservation owes more than the burst, and goes on to. Ticks
-// of a bucket that is refilled all the time are so short that they are always rounded up.
+// Convert returns the payload of another bucket's record. A reservation or a charge may owe more than the burst, and
+// goes on to: as many times the new one, but no more than a record has room for, 2^51 ticks. What is above that is
+// forgiven: a payload that said more would be taken for past. Ticks of a bucket that is refilled all the time are so
+// short that they are always rounded up.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
 	from := before.(*TokenBucket)
 	if batch := b.exact == 0 && b.round == 0; !batch {

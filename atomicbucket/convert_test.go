@@ -373,3 +373,24 @@ func TestConvertAtTheEndOfTime(t *testing.T) {
 	require.EqualValues(t, 10, to.Debt(after.state.Record(), to.Ticks(at)))
 	require.EqualValues(t, 10, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }
+
+// What a key owes by charges is of the next limit as many times the whole, as far as a record of it has room: 2^51
+// ticks. A record that would say more would say that nothing is owed.
+func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
+	const at = 1 << 60
+	bucket := func(period time.Duration, burst uint64) *atomicbucket.TokenBucket {
+		b, err := atomicbucket.NewTokenBucket(1, period, burst)
+		require.NoError(t, err)
+		return &b
+	}
+	from := bucket(time.Second, 5)
+	for _, c := range []struct {
+		burst uint64
+		want  time.Duration
+	}{{62, 620 * time.Hour}, {63, 1 << 51}, {600, 1 << 51}} { // a tick is a nanosecond
+		to := bucket(time.Hour, c.burst)
+		s := atomicbucket.NewState(atomicbucket.Live, 0, from.Ticks(at)+from.Cost(50))
+		after := atomicbucket.NewState(atomicbucket.Live, 0, to.Convert(from, s, at, 0))
+		require.Equal(t, c.want, to.Wait(at, to.UntilIdle(after, to.Ticks(at))), "ten times %d hours", c.burst)
+	}
+}

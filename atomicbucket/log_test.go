@@ -13,6 +13,7 @@ func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, log.clock.first(1))
+	require.EqualValues(t, 50e9+1, log.length)
 	require.Equal(t, 400*time.Microsecond, log.shortest())
 	follow := func(window time.Duration) (*SlidingLog, error) {
 		next, err := NewSlidingLog(7, 7, window)
@@ -52,5 +53,29 @@ func TestALogFarFromItsTime(t *testing.T) {
 			require.Zero(t, log.Debt(after, at+ahead+past*skew+1), "%d skews past", past)
 			require.Equal(t, past*skew+1-log.length, log.IdleFor(after.State, at+ahead+past*skew+1))
 		}
+	}
+}
+
+// TestARefundOfALogBehindATimeAhead gives back what is asked for, and no request that is ahead of its clock.
+func TestARefundOfALogBehindATimeAhead(t *testing.T) {
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	const at = 1 << 50
+	for cost, want := range map[uint64]uint64{1: 3, 2: 2, 3: 1, 4: 1, 5: 1} {
+		ring := make(Ring, 5)
+		ring.Clear(NewState(Claimed, 1, 0))
+		record := Record{NewState(Live, 1, log.Full(at)), ring}
+		var w Word
+		for _, tick := range []uint64{at, at + 1, at + 2, at + 10} {
+			payload, ok := log.Take(record, tick, Demand{1, 5, 1})
+			require.True(t, ok)
+			w.w.Store(uint64(record.State))
+			require.True(t, log.Flush(record, tick, &w))
+			record = record.After(payload)
+		}
+		w.w.Store(uint64(record.State))
+		after, ok := log.Refund(record, Return{Now: at + 2, Latest: at + 10, Demand: Demand{cost, 5, 1}}, &w)
+		require.True(t, ok)
+		require.Equal(t, want, log.Debt(Record{after, ring}, at+10), cost)
 	}
 }

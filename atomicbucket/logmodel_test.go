@@ -54,7 +54,7 @@ func TestALogAgainstAList(t *testing.T) {
 			m := &listed{length: l.length}
 			ring := make(Ring, c.most)
 			var at Word
-			claimed, _ := at.Claim(State(seed % 2 * uint64(NewState(Free, 126, 0))))
+			claimed, _ := at.Claim(State(seed%2*uint64(NewState(Free, 126, 0))), 0)
 			ring.Clear(claimed)
 			payload, ok := l.Take(Record{NewState(Live, 0, l.Full(l.Ticks(nanos))), nil}, l.Ticks(nanos), l.Quota().Demand(1))
 			require.True(t, ok)
@@ -157,7 +157,7 @@ func TestALogThatChangesUnderARefund(t *testing.T) {
 	const now = uint64(1 << 40)
 	ring := make([]word.Word, 5)
 	var at Word
-	claimed, _ := at.Claim(0)
+	claimed, _ := at.Claim(0, 0)
 	Ring(ring).Clear(claimed)
 	s, _ := at.Commit(at.Publish(claimed), Live, l.pack(now, 2, requested(2)))
 	gone := Record{s, ring}

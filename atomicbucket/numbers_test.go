@@ -243,7 +243,7 @@ func TestOverdrawnWithinTheLimitIsNothing(t *testing.T) {
 // TestTheVersionGoesUpByOne: with a claim and with a conversion.
 func TestTheVersionGoesUpByOne(t *testing.T) {
 	var w Word
-	claimed, _ := w.Claim(0)
+	claimed, _ := w.Claim(0, 0)
 	live, _ := w.Commit(w.Publish(claimed), Live, 7)
 	converted, ok := w.Convert(live, Second, 9)
 	require.True(t, ok)
@@ -251,4 +251,76 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.Equal(t, converted, w.Load())
 	_, ok = w.Convert(live, Second, 9)
 	assert.False(t, ok)
+}
+
+// TestPeriods: how many end until no more are in flight. Those of this period leave after the next one.
+func TestPeriods(t *testing.T) {
+	for _, c := range []struct{ previous, current, most, want uint64 }{
+		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
+		{1, 2, 1, 2}, {1, 1, 2, 0}, {2, 2, 3, 1}, {2, 2, 4, 0}, {0, 3, 2, 2},
+	} {
+		require.Equal(t, c.want, periods(c.previous, c.current, c.most), c)
+	}
+}
+
+// TestWhatIsLeftForAWeight: the largest left with previous * left < (tokens + 1) * window, also where that product
+// fills a word.
+func TestWhatIsLeftForAWeight(t *testing.T) {
+	for _, c := range []struct{ window, previous, tokens, want uint64 }{
+		{100, 10, 4, 49}, {100, 11, 4, 45}, {1 << 50, 1 << 15, 1<<14 - 1, 1<<49 - 1}, {1 << 50, 1 << 14, 1<<14 - 1, 1<<50 - 1},
+		{67_280_421_310_721, 1 << 19, 274_176, 1 << 45}, // a product of 2^64 + 1
+	} {
+		w := SlidingWindow{window: c.window}
+		require.Equal(t, c.want, w.leftFor(c.previous, c.tokens), c)
+	}
+}
+
+// TestWaitForNothing takes no time, also within a tick.
+func TestWaitForNothing(t *testing.T) {
+	log, err := NewSlidingLog(100, 100, 100*time.Second) // whose ticks are two nanoseconds
+	require.NoError(t, err)
+	for nanos := range int64(4) {
+		require.Zero(t, log.Wait(nanos, 0))
+	}
+}
+
+// TestWhatIsLeftInOtherTokens: under a quota whose tokens cost half as much twice as many are left.
+func TestWhatIsLeftInOtherTokens(t *testing.T) {
+	b, err := NewTokenBucket(1, 1000, 5)
+	require.NoError(t, err)
+	full := Record{State: NewState(Live, 1, b.Full(b.Ticks(7)))}
+	require.EqualValues(t, 10, b.Status(full, 7, Demand{0, 5000, 500}).Remaining)
+	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
+}
+
+// TestWhatIsNoRate grants nothing, however little it is below one.
+func TestWhatIsNoRate(t *testing.T) {
+	b, err := NewTokenBucket(1, time.Second, 5)
+	require.NoError(t, err)
+	for _, tokens := range []float64{0, -0.5, -1, -1e-300, math.NaN(), math.Inf(-1)} {
+		_, ok := b.quickTicks(tokens, time.Second)
+		require.False(t, ok, tokens)
+		_, err := b.Grant(tokens, time.Second, 1)
+		require.Error(t, err, tokens)
+	}
+}
+
+// TestWhatEveryAlgorithmSaysOfItself: its units are its own, and a receipt of a take is one.
+func TestWhatEveryAlgorithmSaysOfItself(t *testing.T) {
+	bucket, err := NewTokenBucket(1, time.Second, 5)
+	require.NoError(t, err)
+	fixed, err := NewFixedWindow(5, 5, time.Minute, false)
+	require.NoError(t, err)
+	sliding, err := NewSlidingWindow(5, 5, time.Minute)
+	require.NoError(t, err)
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	inFlight, err := NewConcurrency(5, 5, time.Minute)
+	require.NoError(t, err)
+	const at = 1 << 40
+	for _, algorithm := range []Algorithm{&bucket, &fixed, &sliding, &log, &inFlight} {
+		require.True(t, SameUnits(algorithm, algorithm), "%T", algorithm)
+		s := NewState(Live, 1, algorithm.Full(algorithm.Ticks(at)))
+		require.True(t, algorithm.Receipt(s, at, 1).IsKnown(), "%T", algorithm)
+	}
 }

@@ -51,6 +51,8 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 		"nothing came since":                       {state(7, 3000), 500, one, take, state(7, 2000)},
 		"nothing came since, nearly full":          {state(7, 3000), 2500, one, take, state(7, 2500)},
 		"nothing came since, full again":           {state(7, 3000), 4000, one, take, state(7, 4000)},
+		"of no take in particular":                 {state(7, 3000), 0, one, Receipt{}, state(8, 2000)},
+		"of no take, at the receipt's version":     {state(0, 3000), 0, one, Receipt{}, state(1, 2000)},
 		"others took":                              {state(7, 4000), 500, one, take, state(8, 3000)},
 		"others took, and a part of it is paid":    {state(7, 4000), 2500, one, take, state(8, 3500)},
 		"others took, and all of it is paid":       {state(7, 4000), 3500, one, take, state(8, 4000)},

@@ -248,13 +248,10 @@ func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	for {
 		used := g.used(now)
 		status := Status{Remaining: d.Limit - min(used, d.Limit)}
-		// An exchange beside this may have made entries older since they were counted, so that they have left by now.
+		// An exchange beside this may have made entries older since they were counted, so that they have left by now:
+		// then the oldest has, too, and they are counted again.
 		if d.Cost > status.Remaining {
-			left := g.left(d.Limit-d.Cost, now)
-			if left == 0 {
-				continue
-			}
-			status.RetryAfter = l.Wait(nanos, left)
+			status.RetryAfter = l.Wait(nanos, g.left(d.Limit-d.Cost, now))
 		}
 		if used == 0 {
 			return status

@@ -12,10 +12,10 @@ type Word struct{ w word.Word }
 // Load returns the state.
 func (w *Word) Load() State { return State(w.w.Load()) }
 
-// Claim takes the slot for a new tenure: version+1, CLAIM. The caller has a reason why from may be
-// taken: it was never used, is free, is idle, or is being evicted.
-func (w *Word) Claim(from State) (State, bool) {
-	to := NewState(Claimed, from.Version()+1, 0)
+// Claim takes the slot for a new tenure: version+1, CLAIM, and in the payload who claims. The caller has a reason why
+// from may be taken: it was never used, is free, is idle, or is being evicted.
+func (w *Word) Claim(from State, claimant uint64) (State, bool) {
+	to := NewState(Claimed, from.Version()+1, claimant)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
@@ -26,6 +26,11 @@ func (w *Word) Publish(from State) State {
 	to := from.with(Tentative, 0)
 	w.w.Store(uint64(to))
 	return to
+}
+
+// Abandon frees a claimed slot whose claimer is dead: no goroutine will publish a record there.
+func (w *Word) Abandon(from State) bool {
+	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
 
 // Commit decides that the tentative record is the key's only one, with

@@ -12,7 +12,7 @@ func TestWordArrows(t *testing.T) {
 	var w Word
 	require.Equal(t, State(0), w.Load())
 
-	claimed, ok := w.Claim(0)
+	claimed, ok := w.Claim(0, 0)
 	require.True(t, ok)
 	assert.Equal(t, NewState(Claimed, 1, 0), claimed)
 	assert.Equal(t, claimed, w.Load())
@@ -31,7 +31,7 @@ func TestWordArrows(t *testing.T) {
 	require.True(t, w.Free(moved))
 	assert.Equal(t, NewState(Free, 1, 0), w.Load())
 
-	claimed, ok = w.Claim(w.Load())
+	claimed, ok = w.Claim(w.Load(), 0)
 	require.True(t, ok)
 	assert.Equal(t, NewState(Claimed, 2, 0), claimed, "another claim, another tenure")
 	require.True(t, w.Abort(w.Publish(claimed)))
@@ -42,11 +42,11 @@ func TestWordArrows(t *testing.T) {
 // writes nothing.
 func TestWordArrowsFromAStaleState(t *testing.T) {
 	var w Word
-	claimed, _ := w.Claim(0)
+	claimed, _ := w.Claim(0, 0)
 	tentative := w.Publish(claimed)
 	live, _ := w.Commit(tentative, Live, 1)
 
-	_, ok := w.Claim(0)
+	_, ok := w.Claim(0, 0)
 	assert.False(t, ok)
 	_, ok = w.Commit(tentative, Live, 2)
 	assert.False(t, ok, "a tentative record has one fate")
@@ -60,7 +60,7 @@ func TestWordArrowsFromAStaleState(t *testing.T) {
 func TestWordVersionGoesRound(t *testing.T) {
 	var w Word
 	for i := range 2 * (1 << VersionBits) {
-		claimed, ok := w.Claim(w.Load())
+		claimed, ok := w.Claim(w.Load(), 0)
 		require.True(t, ok)
 		require.Equal(t, uint64(i+1)%(1<<VersionBits), claimed.Version())
 		require.Equal(t, Claimed, claimed.Tag())

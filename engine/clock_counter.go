@@ -18,6 +18,8 @@ type counterClock struct {
 
 	mu   sync.Mutex // guards last
 	last sample     // at the latest calibration
+	// joint says that other processes count on the same timeline, by Go's clock or by counters of their own.
+	joint bool
 	// Once the counter was given up, Go's clock counts on from here.
 	left      int64
 	leftSince time.Time
@@ -71,6 +73,18 @@ func sharedCounter() *counterClock {
 		}
 	}
 	return nil
+}
+
+// moved returns a counter clock whose timeline is so many nanoseconds ahead, and which other processes count by, too.
+func (c *counterClock) moved(ahead int64) *counterClock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := &counterClock{base: c.base, origin: c.origin + ahead, last: c.last, joint: true, leftSince: c.base}
+	m.left = m.origin
+	if line := c.current.Load(); line != nil {
+		m.current.Store(&calibration{count: line.count, nanos: line.nanos + ahead, mul: line.mul})
+	}
+	return m
 }
 
 func makeCounter() *counterClock {
@@ -136,6 +150,9 @@ func (c *counterClock) recalibrate() {
 	c.last = next
 	if !ok || !tolerable(late, elapsed) {
 		c.left, c.leftSince = line.nanosAt(next.count), next.at // published by the store below
+		if c.joint {
+			c.left += int64(late) // what the others say
+		}
 		c.current.Store(nil)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // A Key is a hashed key: hash once with [Limiter.Key] or its siblings, then use
 // it for as many decisions as you like. With the default hash a Key is good for
 // every limiter of this process (and for no other process); with [HashStable] for
-// every limiter that has that option.
+// every limiter that has that option; with [Shared] for every limiter of the same file.
 //
 // The three kinds of key, text, address and number, are hashed apart: an address
 // never meets a text that has the same bytes.
@@ -48,6 +48,9 @@ const (
 // other. It does not allocate.
 func (l *Limiter) Key(text string) Key {
 	if !l.seeded {
+		if l.secrets != nil {
+			return Key{hash: keyhash.Keyed(&l.secrets.text, text)}
+		}
 		l.requireMade()
 		return Key{hash: xxhash.Sum64String(text)}
 	}
@@ -58,6 +61,9 @@ func (l *Limiter) Key(text string) Key {
 // does not keep text.
 func (l *Limiter) KeyBytes(text []byte) Key {
 	if !l.seeded {
+		if l.secrets != nil {
+			return Key{hash: keyhash.KeyedBytes(&l.secrets.text, text)}
+		}
 		l.requireMade()
 		return Key{hash: xxhash.Sum64(text)}
 	}
@@ -70,6 +76,9 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	b := addr.As16()
 	if !l.seeded {
+		if l.secrets != nil {
+			return Key{hash: keyhash.KeyedBytes(&l.secrets.addr, b[:])}
+		}
 		l.requireMade()
 		return Key{hash: xxhash.Sum64(b[:]) ^ stableAddr}
 	}
@@ -82,6 +91,9 @@ func (l *Limiter) KeyUint64(n uint64) Key {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], n)
 	if !l.seeded {
+		if l.secrets != nil {
+			return Key{hash: keyhash.KeyedBytes(&l.secrets.number, b[:])}
+		}
 		l.requireMade()
 		return Key{hash: xxhash.Sum64(b[:]) ^ stableNumber}
 	}

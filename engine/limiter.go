@@ -21,6 +21,7 @@ type Limiter struct {
 	clock *clock
 
 	seeded     bool      // keys are made by the hash with a seed; false of a zero Limiter
+	secrets    *secrets  // or by the one with the secret of a shared table, if not nil
 	observer   *observer // nil for none
 	setting    sync.Mutex
 	policies   atomic.Pointer[policies] // written under setting
@@ -69,14 +70,21 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	}
 	layout := c.table(plan)
 	layout.Start = clock.nanos()
-	table, err := shard.New(layout)
+	var table *shard.Table
+	var secrets *secrets
+	if c.shared != "" {
+		table, secrets, err = c.attach(layout, clock, policies)
+	} else if table, err = shard.New(layout); err != nil {
+		err = fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
+		return nil, err
 	}
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		seeded:     !c.stable,
+		seeded:     !c.stable && c.shared == "",
+		secrets:    secrets,
 		observer:   c.observer,
 		terms:      c.terms,
 		background: &background{table: table, clock: clock, interval: c.interval},

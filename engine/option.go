@@ -26,6 +26,7 @@ type config struct {
 	tiers    []Policy
 	terms    terms
 	observer *observer
+	shared   string // path of the file, or none
 }
 
 const (
@@ -194,8 +195,12 @@ func (c *config) shardCount() int {
 	if c.shards > 0 {
 		return c.shards
 	}
+	processors := runtime.GOMAXPROCS(0)
+	if c.shared != "" {
+		processors = sharedProcessors
+	}
 	n := 1
-	for n < 4*runtime.GOMAXPROCS(0) && n < shard.MaxShards && c.slots() >= uint64(n)*2*4096 {
+	for n < 4*processors && n < shard.MaxShards && c.slots() >= uint64(n)*2*4096 {
 		n *= 2
 	}
 	return n

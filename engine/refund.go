@@ -127,8 +127,7 @@ func (l *Limiter) takeReceiptSlowly(
 //   - A sliding window counter gives back to the window in which the take was.
 //   - A sliding window log forgets just this request.
 //   - A key that was reset or evicted since gives back nothing. (Resets and evictions are counted for some hundred keys
-//     together. So where keys are evicted all the time, a key that was not may give back nothing, too, and so may a
-//     request for which another key was evicted.)
+//     together. So where keys are evicted all the time, a key that was not may give back nothing, too.)
 //   - A limiter whose policy was changed since gives back nothing; a log does.
 //   - What is in flight ([Concurrency]) leaves, also after a change of the policy and after evictions of other keys.
 func (r *Receipt) Refund(n uint64) {

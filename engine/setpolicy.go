@@ -13,7 +13,11 @@ import "fmt"
 // when it would have; if windows become shorter, when one that begins now would end, if that is sooner; an aligned
 // one with the clock's. The requests in a sliding log stay what they are; a longer window counts those that are still
 // there, which is none of a key that was idle by the shorter one and has been forgotten. In a limiter of
-// [TokenBuckets] the debts stay what they are, as time.
+// [TokenBuckets] the debts stay what they are, as time. What a bucket owes above its limit, by reservations or
+// [Limiter.Charge], becomes as many times the new limit, but no more than comes back in 39 hours at the new rate, or
+// 26 days where a token takes a whole number of nanoseconds: a record has room for no more, and the rest is forgiven.
+//
+// The policy of a limiter with [Shared] cannot be changed.
 //
 // To [Unlimited] and [Blocked] every limiter can change, and back to its own kind.
 //
@@ -22,6 +26,9 @@ import "fmt"
 // nothing has changed.
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.requireMade()
+	if l.table.IsShared() {
+		return fmt.Errorf("engine: SetPolicy(%v): the policy of a limiter with Shared stays what it is", policy)
+	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	after, err := l.policies.Load().changed(append([]Policy{policy}, tiers...))

@@ -15,7 +15,7 @@ import (
 // question there is.
 func (l *Limiter) Allow(key string) bool {
 	if !l.seeded {
-		return l.AllowKey(l.Key(key))
+		return l.allowUnseeded(key)
 	}
 	// The clock comes first, since what is known before a call has to be kept on the stack meanwhile. It is read here,
 	// and AllowKey is written out below: each call less is a twentieth of the time.
@@ -28,6 +28,24 @@ func (l *Limiter) Allow(key string) bool {
 	k := Key{hash: keyhash.String(seeds.text, key)}
 	_, _, v := l.table.Hit(l.table.Find(k.hash), now, 1, 0)
 	runtime.KeepAlive(l) // and with it the table
+	return v == shard.Admitted || l.mayYet(k, now, v)
+}
+
+// allowUnseeded is Allow for keys that are hashed otherwise: with the secret of a shared table as Allow does it, with
+// no more calls than there.
+func (l *Limiter) allowUnseeded(key string) bool {
+	if l.secrets == nil {
+		return l.AllowKey(l.Key(key))
+	}
+	var now int64
+	if line := l.clock.line.Load(); line != nil {
+		now = line.nanosAt(tsc.Read())
+	} else if now = l.clock.coarse.Load(); now == 0 {
+		return l.AllowKey(l.Key(key))
+	}
+	k := Key{hash: keyhash.Keyed(&l.secrets.text, key)}
+	_, _, v := l.table.Hit(l.table.Find(k.hash), now, 1, 0)
+	runtime.KeepAlive(l)
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 

@@ -57,8 +57,12 @@ func (t *Table) adopt(sl *slot) {
 // replacement has begun since the state was read, the one before has ended and has converted the record, or it was
 // changed otherwise (R9). Then the numbers of s may be of neither plan, and the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
-	plan := t.plan.Load()
-	payload := plan.algorithm.Convert(t.before.Load().algorithm, s, t.Watermark(), plan.dither)
+	plan, before := t.plan.Load(), t.before.Load()
+	if before == nil {
+		sl.state.Free(s) // R20
+		return false
+	}
+	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark(), plan.dither)
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

@@ -53,7 +53,7 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 					continue
 				}
 				sl := place.at(uint64(slot))
-				claimed, ok := sl.state.Claim(sl.state.Load())
+				claimed, ok := sl.state.Claim(sl.state.Load(), 0)
 				assert.True(t, ok)
 				sl.key.Store(uint64(100 + slot))
 				bucket := bucketOf(table)

@@ -172,7 +172,7 @@ func (t *Table) chargeRecord(p Place, r request) Outcome {
 		n := min(r.n, plan.room(record, r.now, quota, bound))
 		if after, verdict := t.moveBy(record, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
 			*r.charged = n // 0 if it is refused
-			return Outcome{after, plan, r.now, verdict}
+			return Outcome{State: after, Plan: plan, At: r.now, Verdict: verdict}
 		}
 		t.shard(p).retries.Add(1)
 	}
@@ -199,7 +199,7 @@ func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r reque
 	}
 	t.lead(r.now, r.clock)
 	if after, ok := sl.state.Move(record.State, payload); ok {
-		plan.forget(&t.shards[0].counters, record.State, r.now)
+		plan.forget(t.shards[0].counters, record.State, r.now)
 		return after, Admitted
 	}
 	return 0, Undecided
@@ -222,7 +222,7 @@ func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r req
 	if verdict == Undecided {
 		return undecided
 	}
-	return Outcome{after, plan, r.now, Refused}
+	return Outcome{State: after, Plan: plan, At: r.now, Verdict: Refused}
 }
 
 // penalizeTooMuch is what a request for more than the limit is charged. No record could have admitted it, so it is a

@@ -81,6 +81,7 @@ func TestVerdicts(t *testing.T) {
 	for verdict, want := range map[Verdict][2]bool{
 		Refused: {false, true}, Doubtful: {false, true}, Admitted: {true, false}, NoRoom: {false, false},
 		Unrecorded: {true, false}, TooMuch: {false, false}, Undecided: {false, false},
+		UnlimitedQuota: {true, false},
 	} {
 		assert.Equal(t, want, [2]bool{verdict.Admits(), verdict.Refuses()}, verdict)
 	}

@@ -47,7 +47,8 @@
 //
 //	0      never used since New. A search ends here.
 //	FREE   no owner. The key word means nothing.
-//	CLAIM  one goroutine owns the slot and is writing the key word.
+//	CLAIM  one goroutine owns the slot and is writing the key word. The payload says of which process, in a
+//	       table of several.
 //	TENT   tentative: the key word is valid; whether this is the key's only
 //	       record is not yet decided. No take is charged to it.
 //	LIVE   the key's record. payload = the bucket. LIVE' is the same under another plan.
@@ -195,12 +196,14 @@
 // and a second one is made for its key. If settle extended the bound after its search, each of two inserts could miss
 // the other.
 //
-// R12. A page is marked after the claim of a slot that was never used, and before the record there is published.
+// R12. A page is marked before the claim of a slot that was never used, and so before the record there is published.
 // Sweeps and replacements of the plan pass the pages that are not marked. A page that they pass has no record, or none
 // that was published before its mark was read, which is as if they had come to the slot before: R7, R9 and R11 say what
 // then becomes of the record. A mark is for ever, as a used slot is never unused again (R5). If the mark were made
 // after the record is published, a live record could be passed: it would grow older than the circle, follow a plan of
-// long ago, or lose its probe bound.
+// long ago, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would leave a
+// slot that sweeps pass (R17).
+//
 // R13. A quota that has numbers of its own names the unit that they are in, and is compared with that of the plan that
 // the state follows (R9). A quota of another unit grants nothing. A unit is that of one table, and a new plan has it as
 // long as the numbers mean the same to it. Without this a limit would be applied in ticks of another length, or where
@@ -227,7 +230,9 @@
 // word is for several homes gives less back, never more.) Were an end counted after it was made, a refund could meet
 // the next tenure and no count. Were it over before it was made, a take of the old tenure could see it as past (the
 // compare-and-swap succeeds nonetheless if another take was given back meanwhile, so that the state is what it was).
-// If the call read the word after the take, an end between the two would be missed.
+// If the call read the word after the take, an end between the two would be missed. What the call itself evicts near
+// its key, to make room for its record, is over before its take, so the receipt takes it as counted: else a receipt of
+// such a take would be good for nothing.
 //
 // A receipt also names the plan of its take, by a number that no other plan of the table has. What a conversion (R9)
 // makes of a single take is not known, but of a log, whose requests stay what they are.
@@ -245,6 +250,36 @@
 // the search that found no record, so an end that made room for the commit is counted, and the end of this tenure is
 // not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
 // after that.
+//
+// # A table of several processes
+//
+// A shared table ([Map]) is the same words in memory that several processes have mapped. A process that is killed is
+// goroutines that are stopped for ever, which the rules above allow for. The rules below are about what such goroutines
+// leave behind, and about words that nobody should have written. What a process has of its own is its plan, which is
+// built of the same numbers in all of them and is not replaced, and what hangs on that: the pace, the calls that may
+// move the watermark, and the units of its quotas.
+//
+// R17. A claim says who claims: its payload is the number of the claimer's attachment. A sweep that meets a claim of
+// the dead frees the slot. An attachment is dead when none of its goroutines runs, or ever will; no later one has its
+// number. So nobody is about to publish there. (What is tentative needs no owner: any call settles it, and a sweep
+// aborts it.) Were a claim of the living freed, its goroutine would publish over another's record. Were a number given
+// again, claims of the dead would look like those of the living, and the slot would be lost.
+//
+// R18. The word by which one sweep at a time lowers probe bounds says whose sweep that is. One of the dead has given
+// up, and the next goes on with its target (R11), as after any sweep that gave up. Else probe bounds would never be
+// lowered again. A complete sweep and the clearing of bounds may be begun again at any point: bounds are cleared by
+// compare-and-swap, and the word is written last.
+//
+// R19. What a dead call had counted as under way (R15) stays so, and makes receipts void that are good: less is given
+// back, never more. Who attaches while nobody else is attached takes it off.
+//
+// R20. Any word may hold anything: no call crashes, goes on for ever, or touches what is beside the table because of
+// it. A page's mark beyond the last page, and a bound for a slot that is not in the window of its key, are not
+// followed. A live record that follows no plan is freed. So is one that a search does not find because a slot before it
+// says that it was never used; and one that is beyond its probe bound is brought within it. Else the call that meets
+// such a record while it inserts would look for it for ever. What is decided by words that nobody wrote is decided by
+// them: the records of this table are wrong, and no other's. Logs are not shared, since what their rings say is
+// followed without a check.
 //
 // # Why it is right
 //
@@ -265,9 +300,10 @@
 // refused has a record already, since a full bucket admits every cost up to the burst.
 //
 // Lock-free (I5). No call waits for CLAIM: it is passed. Any call can settle TENT. Every other compare-and-swap that
-// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's
-// that has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped
-// for ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered.
+// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's that
+// has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped for ever
+// inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead, only until
+// the next sweep (R17, R18).
 //
 // # Time and memory
 //

@@ -102,6 +102,9 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 // Before returns the plan before the present one, if there was one.
 func (t *Table) Before() *Plan { return t.before.Load() }
 
+// Ended returns how many tenures near its key the call was about to end by force.
+func (o Outcome) Ended() uint32 { return o.ended }
+
 // Word returns all that the number says.
 func (e Ends) Word() uint64 { return e.word }
 

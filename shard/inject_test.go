@@ -9,29 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
-	"github.com/weir-go/weir/internal/word"
+	"github.com/weir-go/weir/internal/interleave"
 )
 
-// injected runs a call once for each of its operations on words, and before that operation what another goroutine does.
+// injected is [interleave.Inject].
 func injected(t *testing.T, make func() (call, other func(), check func(what string))) {
 	t.Helper()
-	defer func() { word.Before = nil }()
-	for at, more := 0, true; more; at++ {
-		call, other, check := make()
-		made := 0
-		more = false
-		word.Before = func(word.Access) {
-			if made++; made == at+1 {
-				more, word.Before = true, nil
-				other()
-			}
-		}
-		call()
-		word.Before = nil
-		if more {
-			check(fmt.Sprintf("between the operations %d and %d", at, at+1))
-		}
-	}
+	interleave.Inject(make)
 }
 
 // requireSettled requires that no slot is claimed or tentative when no call is under way: it would be of no use.

@@ -36,6 +36,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 		}
 		if sl.key.Load() == p.fingerprint && s.Tag() >= atomicbucket.Tentative {
 			if s.IsLive() {
+				t.findable(p, sl, s)
 				return undecided
 			}
 			return t.settle(p, sl, s, r)
@@ -56,14 +57,15 @@ func (t *Table) insert(p Place, r request) Outcome {
 	if room.rank < idleAtWatermark {
 		t.raise(r.clock) // R7: forget nothing that is not idle at the watermark
 	}
-	claimed, ok := room.slot.state.Claim(room.state)
+	if room.state == 0 {
+		t.claimsFirst(room.slot) // before it is claimed: R12
+	}
+	claimed, ok := room.slot.state.Claim(room.state, t.claimant)
 	if !ok {
 		return undecided
 	}
-	if room.state == 0 {
-		t.claimedFirst(room.slot) // before it is published: R12
-	} else if room.state.IsLive() {
-		t.plan.Load().forget(&t.shard(p).counters, room.state, t.Watermark())
+	if room.state.IsLive() {
+		t.plan.Load().forget(t.shard(p).counters, room.state, t.Watermark())
 	}
 	return t.publish(p, room.slot, claimed, r)
 }
@@ -106,6 +108,7 @@ search:
 			continue
 		}
 		if s.IsLive() || lower {
+			t.findable(p, other, s)
 			mine.state.Abort(tentative) // R6: the live one stays, else the lower one
 			return undecided
 		}
@@ -136,5 +139,5 @@ search:
 		*r.charged = charged
 	}
 	plan.tell(s, now, r)
-	return Outcome{s, plan, now, Admitted}
+	return Outcome{State: s, Plan: plan, At: now, Verdict: Admitted}
 }

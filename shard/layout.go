@@ -67,7 +67,7 @@ func (cfg Config) Bytes() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	bytes := uint64(unsafe.Sizeof(Table{})) + l.shards*uint64(unsafe.Sizeof(shard{})) +
+	bytes := uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(common{})) + l.shards*shardBytes +
 		l.boundWords()*uint64(unsafe.Sizeof(word.Word{})) +
 		l.neighbourhoods()*uint64(unsafe.Sizeof(neighbourhood{})) + allocated(l.slots())
 	if l.ringSize > 0 {

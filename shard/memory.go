@@ -81,7 +81,10 @@ func touch(slots []slot) {
 
 // bytes is everything a table holds.
 func (t *Table) bytes() uint64 {
-	bytes := uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.bytes()
+	if t.owner != nil {
+		return uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped
+	}
+	bytes := uint64(unsafe.Sizeof(*t)+unsafe.Sizeof(common{})) + uint64(len(t.shards))*shardBytes + t.memory.bytes()
 	bytes += uint64(len(t.words)) * uint64(unsafe.Sizeof(t.words[0]))
 	bytes += uint64(len(t.neighbourhoods)) * uint64(unsafe.Sizeof(neighbourhood{}))
 	if t.rings != nil {

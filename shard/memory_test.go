@@ -62,7 +62,7 @@ func TestHowATableLiesInMemory(t *testing.T) {
 
 		bytes, err := cfg.Bytes()
 		require.NoError(t, err)
-		want := uint64(unsafe.Sizeof(Table{})) + uint64(c.shards)*uint64(unsafe.Sizeof(shard{})) + c.bounded*8 + (c.all+spareSlots)*16 + markWords(c.all)*8 + c.near*16
+		want := uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(common{})) + uint64(c.shards)*shardBytes + c.bounded*8 + (c.all+spareSlots)*16 + markWords(c.all)*8 + c.near*16
 		if c.limit > 0 {
 			want += (c.ringSlots+spareSlots)*16 + markWords(c.ringSlots)*8
 		}

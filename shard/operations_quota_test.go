@@ -40,7 +40,7 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 	tentative := func(call func(tb *Table)) func(tb *Table) {
 		return func(tb *Table) {
 			sl := tb.Find(1).at(3)
-			claimed, _ := sl.state.Claim(0)
+			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
 			call(tb)
@@ -69,8 +69,8 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 		{"quota, refused", "bucket", 3, 0, under(1, now, 9, 9), "p p s0 k0 p w s0"},
 		{"quota, refused by a lower one", "bucket", 3, 0, under(1, now, 1, 1), "p p s0 k0 p w s0"},
 		{"quota, too much", "bucket", 3, 0, under(1, now, 10, 9), "p p w p p"},
-		{"quota, the first", "bucket", 0, 0, under(100, now, 9, 9), "p p s0 k0 w p p s0 p k0 w p s0? m m? k0= s0= k1 s1 p w s0?"},
-		{"quota, new, behind live ones", "bucket", 3, 0, under(100, now, 9, 9), "p p s0 k0 s1 k1 s2 k2 s3 k3 w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w p s3? m k3= s3= l h0 k0 k1 h0 k2 h0 h0 p w s3?"},
+		{"quota, the first", "bucket", 0, 0, under(100, now, 9, 9), "p p s0 k0 w p p s0 p k0 w p m m? s0? k0= s0= k1 s1 p w s0?"},
+		{"quota, new, behind live ones", "bucket", 3, 0, under(100, now, 9, 9), "p p s0 k0 s1 k1 s2 k2 s3 k3 w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w p m s3? k3= s3= l h0 k0 k1 h0 k2 h0 h0 p w s3?"},
 		{"quota, a tentative record", "bucket", 3, 0, tentative(under(100, now, 1, 9)), "s3? k3= s3= p p s0 k0 s1 k1 s2 k2 s3 k3 p s4 k4 w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 l h0 k0 k1 h0 k2 h0 h0 p w s3?"},
 		{"quota, meets another plan", "bucket", 2, 0, adopted(under(2, now, 1, 7)), "p b= p= p p s0 k0 s1 k1 p w p p s0 p p b w s0? s0 k0 s1 k1 p p b w s1? s1 k1 p w s1"},
 		{"quota, late", "bucket", 3, 0, under(1, start-1, 1, 9), "p p s0 k0 p w w p s0 p k0 s0 k0 p w s0"},
@@ -89,8 +89,8 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 		{"charge, more than fits", "bucket", 3, 0, charge(1, now, 50), "s0 k0 p w s0 k0 p w s0?"},
 		{"charge, more than a record holds", "bucket", 3, 0, charge(1, now, math.MaxUint64), "s0 k0 p s0 k0 p w s0?"},
 		{"charge, all is owed", "bucket", 3, 0, func(tb *Table) { charge(1, now, 49)(tb); charge(1, now, 1)(tb) }, "s0 k0 p w s0? s0 k0 p w s0 k0 p w s0"},
-		{"charge, the first", "bucket", 0, 0, charge(100, now, 60), "s0 k0 s0 p w p p s0 p k0 w p s0? m m? k0= s0= k1 s1 p w s0?"},
-		{"charge, new, behind live ones", "bucket", 3, 0, charge(100, now, 1), "s0 k0 s1 k1 s2 k2 s3 k3 s0 k0 s1 k1 h0 s2 k2 h0 s3 p w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w p s3? m k3= s3= l h0 k0 k1 h0 k2 h0 h0 p w s3?"},
+		{"charge, the first", "bucket", 0, 0, charge(100, now, 60), "s0 k0 s0 p w p p s0 p k0 w p m m? s0? k0= s0= k1 s1 p w s0?"},
+		{"charge, new, behind live ones", "bucket", 3, 0, charge(100, now, 1), "s0 k0 s1 k1 s2 k2 s3 k3 s0 k0 s1 k1 h0 s2 k2 h0 s3 p w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w p m s3? k3= s3= l h0 k0 k1 h0 k2 h0 h0 p w s3?"},
 		{"charge, a tentative record", "bucket", 3, 0, tentative(charge(100, now, 1)), "s3? k3= s3= s0 k0 s1 k1 s2 k2 s3 k3 p s4 k4 s0 k0 s1 k1 h0 s2 k2 h0 s3 h0 p w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 l h0 k0 k1 h0 k2 h0 h0 p w s3?"},
 		{"charge, meets another plan", "bucket", 2, 0, adopted(charge(2, now, 1)), "p b= p= s0 k0 s1 k1 p s0 k0 s1 k1 p p b w s1? s1 k1 p w s1?"},
 		{"charge, late", "bucket", 3, 0, charge(1, start-1, 1), "s0 k0 p w s0 k0 p w w p s0 p k0 s0 k0 p w s0?"},

@@ -14,7 +14,7 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 		demand, _ := r.first(plan, plan.granted(r.quota))
 		state := atomicbucket.NewState(plan.live, 0, plan.first(r.now, demand))
 		plan.tell(state, r.now, r)
-		return Outcome{state, plan, r.now, Unrecorded}
+		return Outcome{State: state, Plan: plan, At: r.now, Verdict: Unrecorded}
 	}
 	if t.overflow == Refuse || sl == nil {
 		// Evict without a live record: other goroutines are inserting in every
@@ -24,20 +24,23 @@ func (t *Table) overflowed(p Place, r request) Outcome {
 			return undecided
 		}
 		t.shard(p).noRoom.Add(1)
-		return Outcome{victim, plan, r.now, NoRoom}
+		return Outcome{State: victim, Plan: plan, At: r.now, Verdict: NoRoom}
 	}
 	debt := t.debt(sl, victim, plan, r.clock)
-	claimed := atomicbucket.State(0)
-	if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's
-		claimed, ok = sl.state.Claim(victim)
+	claimed, victims, o := atomicbucket.State(0), t.Find(sl.key.Load()), undecided
+	if t.end(victims, func() (ok bool) { // so debt and key were the victim's
+		claimed, ok = sl.state.Claim(victim, t.claimant)
 		return ok
 	}) {
-		return undecided
+		t.shard(p).evictions.Add(1)
+		t.shard(p).forgiven.Add(plan.algorithm.Tokens(debt))
+		plan.forget(t.shard(p).counters, victim, r.clock)
+		o = t.publish(p, sl, claimed, r)
 	}
-	t.shard(p).evictions.Add(1)
-	t.shard(p).forgiven.Add(plan.algorithm.Tokens(debt))
-	plan.forget(&t.shard(p).counters, victim, r.clock)
-	return t.publish(p, sl, claimed, r)
+	if t.neighbourhood(victims) == t.neighbourhood(p) {
+		o.ended = 1 // counted as begun, before the take: R15
+	}
+	return o
 }
 
 // least returns the live record of p's probe window that is to be evicted, the one with the

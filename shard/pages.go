@@ -50,6 +50,9 @@ func (m *memory) marked() iter.Seq[[]slot] {
 		for i := range m.marks {
 			for w := m.marks[i].Load(); w != 0; w &= w - 1 {
 				from := (i*wordPages + bits.TrailingZeros64(w)) * pageSlots
+				if from >= len(m.slots) {
+					return // R20
+				}
 				if !yield(m.slots[from:min(from+pageSlots, len(m.slots))]) {
 					return
 				}
@@ -58,9 +61,8 @@ func (m *memory) marked() iter.Seq[[]slot] {
 	}
 }
 
-// claimedFirst marks the pages of a slot that has been claimed for the first time, before a record is published there
-// (R12), and those of its ring.
-func (t *Table) claimedFirst(sl *slot) {
+// claimsFirst marks the pages of a slot that is about to be claimed for the first time (R12), and those of its ring.
+func (t *Table) claimsFirst(sl *slot) {
 	number := t.number(sl)
 	dense := t.memory.mark(number)
 	if t.rings != nil {

@@ -94,7 +94,7 @@ func TestDenseIsToldOnce(t *testing.T) {
 	require.NoError(t, err)
 	table := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Plan = plan })
 	for i := uint64(0); i < table.slots; i += pageSlots { // a slot in each page, whose rings are in half of theirs
-		table.claimedFirst(&table.memory.slots[i])
+		table.claimsFirst(&table.memory.slots[i])
 	}
 	if table.memory.mapped == 0 {
 		t.Skip("this system has nothing but the Go heap")
@@ -114,7 +114,7 @@ func TestThePagesOfARing(t *testing.T) {
 		plan, err := NewPlan(&log, 0)
 		require.NoError(t, err)
 		table := newTable(t, 256, 0, func(c *Config) { c.Plan = plan })
-		table.claimedFirst(&table.memory.slots[c.slot])
+		table.claimsFirst(&table.memory.slots[c.slot])
 		assert.Equal(t, c.pages, table.rings.count.Load(), "%+v", c)
 	}
 }

@@ -24,21 +24,13 @@ const (
 	owned               // a sweep is under way that counts
 )
 
+// ownerShift is where the word lowering says which process that sweep is of, in a shared table.
+const ownerShift = 3
+
 // probe bounds are those of all homes.
 type probeBounds struct {
-	words    []word.Word
-	stride   uint64 // slots
-	lowering word.Word
-}
-
-// begin makes all probe bounds 0.
-func (r *probeBounds) begin(l layout, prefault bool) {
-	r.words, r.stride = make([]word.Word, l.boundWords()), ceilDiv(l.probeWindow, boundSteps)
-	if prefault {
-		for i := range r.words {
-			r.words[i].Store(0)
-		}
-	}
+	words  []word.Word
+	stride uint64 // slots
 }
 
 // probeBoundOf returns the word that a home's probe bounds are in, and where.
@@ -82,36 +74,37 @@ func (t *Table) extend(p Place, strides uint64) {
 	}
 }
 
-// lower begins a sweep that lowers probe bounds, if no other is under way.
-func (r *probeBounds) lower() bool {
-	v := r.lowering.Load()
-	if v&owned != 0 {
+// lower begins a sweep that lowers probe bounds, if no other is under way. One whose process is dead has given up
+// (R18).
+func (t *Table) lower() bool {
+	v := t.lowering.Load()
+	if v&owned != 0 && !t.deserted(v>>ownerShift) {
 		return false
 	}
-	next := v | owned
+	next := v&(swapped|partial) | owned | t.claimant<<ownerShift
 	if v&partial == 0 {
 		next = next ^ swapped | partial
 	}
-	return r.lowering.CompareAndSwap(v, next)
+	return t.lowering.CompareAndSwap(v, next)
 }
 
 // lowered ends such a sweep, which has met everything if it is whole.
-func (r *probeBounds) lowered(whole bool) {
-	v := r.lowering.Load() &^ owned
+func (t *Table) lowered(whole bool) {
+	v := t.lowering.Load() & (swapped | partial)
 	if whole {
 		v &^= partial
 		before := uint64(allFirst)
 		if v&swapped == 0 {
 			before <<= boundBits
 		}
-		for i := range r.words {
+		for i := range t.words {
 			for {
-				old := r.words[i].Load()
-				if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {
+				old := t.words[i].Load()
+				if old&before == 0 || t.words[i].CompareAndSwap(old, old&^before) {
 					break
 				}
 			}
 		}
 	}
-	r.lowering.Store(v)
+	t.lowering.Store(v)
 }

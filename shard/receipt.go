@@ -71,8 +71,8 @@ func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 // Enter makes r what identifies a take, as [Outcome.Receipt] does, for any quota.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
-	r.ends, r.number = ends.begun(), o.Plan.number
-	if ends.word&endsUnderway != 0 { // the take may have been before the end that is under way: R15
+	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // what the call has ended itself was before its take: R15
+	if ends.word&endsUnderway != 0 {                       // the take may have been before the end under way: R15
 		r.number = 0
 	}
 }

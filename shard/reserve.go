@@ -15,6 +15,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 // ReserveAt is [Table.Reserve] at a time that may be ahead of a clock: see [Table.TakeAt].
 func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
+	ended := uint32(0)
 	for {
 		o := undecided
 		if now <= clock {
@@ -24,7 +25,9 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 		if o.Verdict == Undecided {
 			o = t.miss(p, request{now: now, clock: clock, n: n, quota: q, mode: reserving})
 		}
+		ended += o.ended
 		if !o.Verdict.Refuses() {
+			o.ended = ended
 			return o
 		}
 		record, plan, sl := t.record(p)
@@ -39,7 +42,7 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 				return Outcome{State: record.State, Plan: plan, At: o.At}
 			}
 		} else {
-			ahead := Outcome{State: record.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted}
+			ahead := Outcome{State: record.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted, ended: ended}
 			if now > clock {
 				t.lead(o.At, clock)
 			}

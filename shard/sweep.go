@@ -14,7 +14,6 @@ const sweepChunk = 8192
 
 // sweeps is what sweeping leaves behind.
 type sweeps struct {
-	chunk     int           // slots visited between two rests
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
 	live      atomic.Uint64 // records that the last complete pass met and that were not idle
@@ -96,7 +95,12 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 		sl := &slots[i]
 		s := sl.state.Load()
 		switch s.Tag() {
-		case atomicbucket.NeverUsed, atomicbucket.Free, atomicbucket.Claimed:
+		case atomicbucket.NeverUsed, atomicbucket.Free:
+			continue
+		case atomicbucket.Claimed:
+			if t.deserted(s.Payload()) { // R17
+				sl.state.Abandon(s)
+			}
 			continue
 		case atomicbucket.Tentative:
 			// A call that is about to commit it may have read the watermark long ago: R7. It will begin again.
@@ -117,7 +121,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			case !plan.idle(s, since): // the record stays, so that its key finds it again
 				idle++
 			case sl.state.Free(s):
-				plan.forget(&t.shards[0].counters, s, t.Watermark())
+				plan.forget(t.shards[0].counters, s, t.Watermark())
 				reclaimed++
 				continue
 			default: // taken this moment
@@ -128,7 +132,9 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			// R11. If the slot has changed hands the key is that of its new owner, whose call extends the bound too.
 			// The slot lies in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
-			t.cover(p, p.index(sl))
+			if i := p.index(sl); i < t.probeWindow { // R20
+				t.cover(p, i)
+			}
 		}
 	}
 	return live, idle, reclaimed

@@ -102,13 +102,13 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 			switch overflow {
 			case Refuse:
 				want := table.Find(1).at(last - 1).state.Load()
-				assert.Equal(t, Outcome{want, table.Plan(), start, NoRoom}, o)
+				assert.Equal(t, Outcome{State: want, Plan: table.Plan(), At: start, Verdict: NoRoom}, o)
 				assert.Equal(t, []uint64{1, 0, 0, 0}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
 			case Admit:
-				assert.Equal(t, Outcome{atomicbucket.NewState(atomicbucket.Live, 0, uint64(start)+uint64(4*second)), table.Plan(), start, Unrecorded}, o)
+				assert.Equal(t, Outcome{atomicbucket.NewState(atomicbucket.Live, 0, uint64(start)+uint64(4*second)), table.Plan(), start, Unrecorded, 0}, o)
 				assert.Equal(t, []uint64{0, 1, 0, 0}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
 			case Evict:
-				assert.Equal(t, Outcome{atomicbucket.NewState(atomicbucket.Live, 2, uint64(start)+uint64(4*second)), table.Plan(), start, Admitted}, o)
+				assert.Equal(t, Outcome{atomicbucket.NewState(atomicbucket.Live, 2, uint64(start)+uint64(4*second)), table.Plan(), start, Admitted, 1}, o)
 				assert.Equal(t, []uint64{0, 0, 1, least}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
 				assert.Zero(t, records(table, last))
 			}
@@ -122,12 +122,12 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 func TestAProbeWindowFullOfInserts(t *testing.T) {
 	for _, overflow := range []Overflow{Refuse, Evict} {
 		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
-		claimed, _ := table.Find(1).at(0).state.Claim(0)
-		_, _ = table.Find(1).at(1).state.Claim(0)
+		claimed, _ := table.Find(1).at(0).state.Claim(0, 0)
+		_, _ = table.Find(1).at(1).state.Claim(0, 0)
 		table.Find(1).at(0).key.Store(5)
 		table.Find(1).at(0).state.Publish(claimed)
 		o := table.Take(table.Find(9), start, 1, 0)
-		assert.Equal(t, Outcome{table.Plan().full(start).State, table.Plan(), start, NoRoom}, o)
+		assert.Equal(t, Outcome{State: table.Plan().full(start).State, Plan: table.Plan(), At: start, Verdict: NoRoom}, o)
 		assert.EqualValues(t, 1, table.Stats().NoRoom)
 		assert.Zero(t, table.Stats().Evictions)
 	}
@@ -146,7 +146,7 @@ func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 		state := table.Find(1).at(chosen - 1).state.Load()
 		o := table.Take(table.Find(3), start+second, 1, 0)
 		if overflow == Refuse {
-			assert.Equal(t, Outcome{state, plan, start + second, NoRoom}, o)
+			assert.Equal(t, Outcome{State: state, Plan: plan, At: start + second, Verdict: NoRoom}, o)
 		} else {
 			assert.Zero(t, records(table, chosen))
 			assert.EqualValues(t, 1, table.Stats().Forgiven)

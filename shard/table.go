@@ -73,10 +73,11 @@ type Table struct {
 	lines       uint64 // lines in a shard
 	homes       uint64 // lines in a shard that are a home: those with a probe window behind them
 	probeWindow uint64 // slots in a probe window
-	slots       uint64 // in all shards
 	hits        uint64 // slots that Hit searches: none, if the records are not token buckets
 	plan        word.Pointer[Plan]
-	before      word.Pointer[Plan] // the plan before, if there was one
+	*common
+	before word.Pointer[Plan] // the plan before, if there was one
+	slots  uint64             // in all shards
 
 	buckets   bool // the records are token buckets, of whatever plan
 	overflow  Overflow
@@ -86,25 +87,33 @@ type Table struct {
 	ringSize  uint64  // entries of a ring
 	ringWords uint64  // and the words that it takes
 	dense     chan struct{}
+	chunk     int    // slots that a sweep visits between two rests
+	owner     Owner  // of a shared table, else nil
+	claimant  uint64 // what a claim of this table says; 0 of a table that is not shared
 
 	probeBounds
 	neighbourhoods []neighbourhood
 
 	_         [lineBytes]byte // the words below are written while the table is used
-	watermark word.Word
-	pace      word.Word // the skew by which the watermark moves, and whether the plan is being replaced
-	advancing word.Word // calls that may be about to move the watermark
+	pace      word.Word       // the skew by which the watermark moves, and whether the plan is being replaced
+	advancing word.Word       // calls that may be about to move the watermark
+}
 
-	_       [lineBytes - 8]byte // Hit reads the watermark, and shall not wait for what is written below
-	leading word.Word           // the latest time ahead of its clock at which a request was granted
+// common is the words that are neither a slot's nor a home's. Those of a shared table are in the memory that is shared.
+type common struct {
+	watermark word.Word
+	_         [lineBytes - 8]byte // Hit reads the watermark, and shall not wait for what is written below
+	leading   word.Word           // the latest time ahead of its clock at which a request was granted
+	lowering  word.Word           // what the sweep is at that lowers probe bounds
+	_         [lineBytes - 16]byte
 	sweeps
+	_ [2*lineBytes - unsafe.Sizeof(sweeps{})]byte
 }
 
 // A shard is one open-addressed array of slots with its own counters.
 type shard struct {
 	slots []slot
-	_     [lineBytes - unsafe.Sizeof([]slot{})%lineBytes]byte
-	counters
+	*counters
 }
 
 // New returns a table of cfg.Slots slots, rounded up to whole lines per shard.
@@ -114,12 +123,19 @@ func New(cfg Config) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := allocate(layout.slots(), cfg.Prefault)
+	p, err := layout.allocate(cfg.Prefault)
 	if err != nil {
-		return nil, fmt.Errorf("shard: %d slots: %w", layout.slots(), err)
+		return nil, err
 	}
+	t := cfg.table(layout, p)
+	t.begin(cfg.Start)
+	return t, nil
+}
+
+// table returns a table that is made of parts. Their words are what they are.
+func (cfg Config) table(layout layout, p parts) *Table {
 	t := &Table{
-		first:       &memory.slots[0],
+		first:       &p.memory.slots[0],
 		mask:        layout.shards - 1,
 		lines:       layout.perShard / lineSlots,
 		homes:       layout.homes,
@@ -127,30 +143,33 @@ func New(cfg Config) (*Table, error) {
 		probeWindow: layout.probeWindow,
 		overflow:    cfg.Overflow,
 		shards:      make([]shard, layout.shards),
-		memory:      memory,
+		memory:      p.memory,
+		rings:       p.rings,
 		ringSize:    layout.ringSize,
 		ringWords:   layout.ringWords,
 		dense:       make(chan struct{}, 1),
+		chunk:       sweepChunk,
+		common:      p.common,
+		probeBounds: probeBounds{p.bounds, ceilDiv(layout.probeWindow, boundSteps)},
+
+		neighbourhoods: p.neighbourhoods,
 	}
-	if layout.ringSize > 0 {
-		if t.rings, err = allocate(layout.ringSlots(), cfg.Prefault); err != nil {
-			return nil, fmt.Errorf("shard: %d slots with %d times each: %w", layout.slots(), layout.ringSize, err)
-		}
-	}
-	t.probeBounds.begin(layout, cfg.Prefault)
-	t.neighbourhoods = make([]neighbourhood, layout.neighbourhoods())
 	for i := range t.shards {
-		t.shards[i].slots = memory.slots[uint64(i)*layout.perShard:][:layout.perShard:layout.perShard]
+		slots := p.memory.slots[uint64(i)*layout.perShard:][:layout.perShard:layout.perShard]
+		t.shards[i] = shard{slots, &p.counters[i]}
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
 		t.hits = min(t.probeWindow, hitLines*lineSlots)
 	}
-	t.chunk = sweepChunk
 	t.plan.Store(cfg.Plan)
-	t.watermark.Store(uint64(cfg.Start))
 	t.pace.Store(cfg.Plan.skew)
-	t.swept.Store(uint64(cfg.Start))
-	return t, nil
+	return t
+}
+
+// begin makes a time the one at which the table is made. All other words are 0.
+func (t *Table) begin(start int64) {
+	t.watermark.Store(uint64(start))
+	t.swept.Store(uint64(start))
 }
 
 // A Place is where a key's record is, if it has one: the probe window of slots that

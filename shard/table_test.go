@@ -83,8 +83,9 @@ func records(t *Table, key uint64) int {
 
 func TestSlotIsSixteenBytesFourToALine(t *testing.T) {
 	assert.EqualValues(t, slotBytes, unsafe.Sizeof(slot{}))
-	assert.Zero(t, unsafe.Sizeof(shard{})%lineBytes, "shards do not share a line")
-	assert.GreaterOrEqual(t, unsafe.Offsetof(Table{}.leading)-unsafe.Offsetof(Table{}.watermark), uintptr(lineBytes),
+	assert.Zero(t, unsafe.Sizeof(counters{})%lineBytes, "shards do not share a line")
+	assert.Zero(t, unsafe.Sizeof(common{})%lineBytes)
+	assert.GreaterOrEqual(t, unsafe.Offsetof(common{}.leading)-unsafe.Offsetof(common{}.watermark), uintptr(lineBytes),
 		"a request ahead of its clock does not write where Hit reads")
 	for _, slots := range []int{1, 5, 4096, mapFrom/slotBytes + 1} {
 		table := newTable(t, slots, 0, nil)

@@ -44,6 +44,8 @@ type Outcome struct {
 	Plan    *Plan              // that the state follows
 	At      int64              // when it was decided: the time given, or the watermark if that is later
 	Verdict Verdict
+
+	ended uint32 // how many tenures of keys near p the call was about to end by force, before its take: R15
 }
 
 // A request is what a take asks for, and when.
@@ -68,7 +70,7 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
 	if v != Undecided {
-		return Outcome{s, plan, now, v}
+		return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 	}
 	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
@@ -98,7 +100,7 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	if status != nil {
 		*status = plan.StatusOf(s, now, n, q)
 	}
-	return Outcome{s, plan, now, v}
+	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
 // hitLines is how many lines of a probe window Hit searches. In a table that is 0.6 full of live
@@ -174,15 +176,19 @@ func (t *Table) miss(p Place, r request) Outcome {
 			return o
 		}
 	}
+	ended := uint32(0)
 	for now, clock := r.now, r.clock; ; {
 		r.now, r.clock = t.follow(now, clock)
-		if o := t.insert(p, r); o.Verdict != Undecided {
-			if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
-				t.penalizeTooMuch(p, r)
-			}
-			return o
+		o := t.insert(p, r)
+		ended += o.ended
+		if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
+			t.penalizeTooMuch(p, r)
 		}
-		if o := t.hit(p, r); o.Verdict != Undecided {
+		if o.Verdict == Undecided {
+			o = t.hit(p, r)
+		}
+		if o.Verdict != Undecided {
+			o.ended = ended
 			return o
 		}
 		t.shard(p).retries.Add(1)
@@ -213,7 +219,7 @@ func (t *Table) hit(p Place, r request) Outcome {
 				room = r.status.RetryAfter == 0 // by an exchange beside this: R10
 			}
 			if sl.state.Load() == record.State && !room { // R2
-				return Outcome{record.State, plan, r.now, verdict}
+				return Outcome{State: record.State, Plan: plan, At: r.now, Verdict: verdict}
 			}
 		} else if plan.flush(record, r.now, &sl.state) { // R10
 			if r.status != nil { // before the move: afterwards the ring may have gone on
@@ -221,8 +227,8 @@ func (t *Table) hit(p Place, r request) Outcome {
 			}
 			t.lead(r.now, r.clock)
 			if after, ok := sl.state.Move(record.State, payload); ok {
-				plan.forget(&t.shard(p).counters, record.State, r.now)
-				return Outcome{after, plan, r.now, Admitted}
+				plan.forget(t.shard(p).counters, record.State, r.now)
+				return Outcome{State: after, Plan: plan, At: r.now, Verdict: Admitted}
 			}
 		}
 		t.shard(p).retries.Add(1)

@@ -54,18 +54,18 @@ var mutants = []mutant{
 		{takeGo, "if sl.state.Load() == record.State && !room { // R2", "if !room {"},
 	}},
 	{"R3", "a claim does not change the version", "two keys twice, one slot, evict", "I2", []edit{
-		{wordGo, "NewState(Claimed, from.Version()+1, 0)", "NewState(Claimed, from.Version(), 0)"},
+		{wordGo, "NewState(Claimed, from.Version()+1, claimant)", "NewState(Claimed, from.Version(), claimant)"},
 	}},
 	{"R3", "the key is written after TENT", "a key comes back", "I2", []edit{
 		{insertGo, "sl.key.Store(p.fingerprint)            // under CLAIM: R3\n", ""},
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, r)\n"},
 	}},
 	{"R3", "the key is written before the claim", "two keys, one slot, evict", "I2", []edit{
-		{insertGo, "claimed, ok := room.slot.state.Claim(room.state)", "room.slot.key.Store(p.fingerprint)\n\tclaimed, ok := room.slot.state.Claim(room.state)"},
+		{insertGo, "claimed, ok := room.slot.state.Claim(room.state, t.claimant)", "room.slot.key.Store(p.fingerprint)\n\tclaimed, ok := room.slot.state.Claim(room.state, t.claimant)"},
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
-			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{s, plan, r.now, Admitted}\n}"},
+			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
 			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
@@ -138,16 +138,16 @@ var mutants = []mutant{
 		{refundGo, "min(n, plan.most/quota.Token)", "min(n, quota.Tokens)"},
 	}},
 	{"R16", "what a take drops is not counted", "in flight: one leaves that is forgotten", "I7", []edit{
-		{takeGo, "plan.forget(&t.shard(p).counters, record.State, r.now)\n", "\n"},
+		{takeGo, "plan.forget(t.shard(p).counters, record.State, r.now)\n", "\n"},
 	}},
 	{"R16", "what a sweep drops is not counted", "in flight: one leaves that is forgotten, beside a sweep", "I7", []edit{
-		{sweepGo, "plan.forget(&t.shards[0].counters, s, t.Watermark())\n", "\n"},
+		{sweepGo, "plan.forget(t.shards[0].counters, s, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a claim drops is not counted", "in flight: forgotten for another key", "I7", []edit{
-		{insertGo, "t.plan.Load().forget(&t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
+		{insertGo, "t.plan.Load().forget(t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a take drops is counted before it is made", "in flight: a late one enters", "I7", []edit{
-		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(&t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(&t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
+		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
 		{insertGo, "t.raise(r.clock) // R7", "// R7"},
@@ -244,7 +244,7 @@ var mutants = []mutant{
 		{insertGo, "plan.first(now, demand)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now))))\n\t_ = demand\n\tif true || !ok {"},
 	}},
 	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
-		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{tentative, plan, now, Admitted}"},
+		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{State: tentative, Plan: plan, At: now, Verdict: Admitted}"},
 	}},
 	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
 		{takeGo, "\tsl := p.home\n", "\tsl, plan := p.home, t.plan.Load()\n"},
@@ -371,16 +371,16 @@ var mutants = []mutant{
 		{sweepGo, "if lowers {\n\t\tt.lowered(whole)\n\t}", "t.lowered(whole)"},
 	}},
 	{"R11", "two sweeps lower probe bounds at once", "probe bound: a sweep beside two sweeps", "R11", []edit{
-		{boundGo, "if v&owned != 0 {", "if false {"},
+		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
 	}},
 	{"R11", "two sweeps that begin at once both lower", "probe bound: a sweep beside two sweeps", "R11", []edit{
-		{boundGo, "return r.lowering.CompareAndSwap(v, next)", "r.lowering.Store(next)\n\treturn true"},
+		{boundGo, "return t.lowering.CompareAndSwap(v, next)", "t.lowering.Store(next)\n\treturn true"},
 	}},
 	{"R11", "another sweep may lower before the probe bounds are cleared", "probe bound: a sweep beside two sweeps", "R11", []edit{
-		{boundGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tr.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
+		{boundGo, "\tif whole {\n\t\tv &^= partial", "\tif whole {\n\t\tt.lowering.Store(v &^ partial)\n\t\tv &^= partial"},
 	}},
 	{"R11", "probe bounds are cleared without a peek at them", "probe bound: a sweep beside an insert", "R11", []edit{
-		{boundGo, "if old&before == 0 || r.words[i].CompareAndSwap(old, old&^before) {", "if r.words[i].Store(old &^ before); true {"},
+		{boundGo, "if old&before == 0 || t.words[i].CompareAndSwap(old, old&^before) {", "if t.words[i].Store(old &^ before); true {"},
 	}},
 	{"R11", "a probe bound is not extended if the other one covers the slot", "probe bound: a sweep beside a taker of an idle record", "R11", []edit{
 		{boundGo, "at += t.lowering.Load() & swapped * boundBits", "first := at\n\tat += t.lowering.Load() & swapped * boundBits"},
@@ -393,13 +393,32 @@ var mutants = []mutant{
 		{boundGo, "w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {", "true {\n\t\t\tw.Store(max(old, old&^(boundMask<<at)|strides<<at))"},
 	}},
 	{"R12", "a page is marked after its first record is published", "pages: a sweep beside an insert", "R11", []edit{
-		{insertGo, "\t\tt.claimedFirst(room.slot) // before it is published: R12\n", "\t\tdefer t.claimedFirst(room.slot)\n"},
+		{insertGo, "\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n", "\t\tdefer t.claimsFirst(room.slot)\n"},
 	}},
 	{"R12", "a page is marked after its first record is published, beside a change of plan", "pages: an insert beside a change of plan", "R9", []edit{
-		{insertGo, "\t\tt.claimedFirst(room.slot) // before it is published: R12\n", "\t\tdefer t.claimedFirst(room.slot)\n"},
+		{insertGo, "\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n", "\t\tdefer t.claimsFirst(room.slot)\n"},
 	}},
 	{"R12", "a page is not marked", "pages: a take after a leap of a circle", "I9", []edit{
 		{insertGo, "if room.state == 0 {", "if false {"},
+	}},
+	{"R12", "a page is marked after the claim, and the claimer dies in between", "mortal: the first taker of a page dies", "R17", []edit{
+		{insertGo, "\tif room.state == 0 {\n\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n\t}\n", ""},
+		{insertGo, "\tif room.state.IsLive() {\n", "\tif room.state == 0 {\n\t\tt.claimsFirst(room.slot)\n\t}\n\tif room.state.IsLive() {\n"},
+	}},
+	{"R17", "a sweep leaves what the dead have claimed", "mortal: a taker dies beside a taker", "R17", []edit{
+		{sweepGo, "if t.deserted(s.Payload()) { // R17", "if false {"},
+	}},
+	{"R17", "a claim does not say who claims", "mortal: a taker dies beside a taker", "R17", []edit{
+		{wordGo, "NewState(Claimed, from.Version()+1, claimant)", "NewState(Claimed, from.Version()+1, 63)"},
+	}},
+	{"R17", "a sweep frees what the living have claimed", "mortal: a taker dies, one slot", "I2", []edit{
+		{sweepGo, "if t.deserted(s.Payload()) { // R17", "if s.Payload() != t.claimant {"},
+	}},
+	{"R18", "a sweep that died is not taken over", "mortal: a sweep dies beside a sweep and a taker", "R18", []edit{
+		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if v&owned != 0 {"},
+	}},
+	{"R18", "a sweep of the living is taken over", "mortal: a sweep dies beside an insert", "R11", []edit{
+		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
 	}},
 	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
 		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
@@ -414,8 +433,12 @@ var mutants = []mutant{
 		{receiptGo, "t.Ends(p).begun() != r.ends", "false"},
 	}},
 	{"R15", "an eviction is not counted as an end", "receipt: an eviction", "I2", []edit{
-		{evictGo, "if !t.end(t.Find(sl.key.Load()), func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim)\n\t\treturn ok\n\t}) {",
-			"if claimed, ok = sl.state.Claim(victim); !ok {"},
+		{evictGo, "if t.end(victims, func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim, t.claimant)\n\t\treturn ok\n\t}) {",
+			"if claimed, ok = sl.state.Claim(victim, t.claimant); ok {"},
+		{evictGo, "o.ended = 1", "o.ended = 0"},
+	}},
+	{"R15", "a take counts more ends as its own than it made", "receipt: a take that evicts another key", "I2", []edit{
+		{evictGo, "o.ended = 1", "o.ended = 2"},
 	}},
 	{"R15", "an end is counted after it was made", "receipt: a reset, then another takes", "I2", []edit{
 		{receiptGo, "\tn.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first\n\tdone := transition()\n",
@@ -537,7 +560,7 @@ var mutants = []mutant{
 	}},
 	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
 		{takeGo, "if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
-			"t.penalizeTooMuch(p, r)\n\t\t\treturn Outcome{record.State, plan, r.now, Refused}"},
+			"t.penalizeTooMuch(p, r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
 	}},
 	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
 		{chargeGo, "if m == draining {", "if false {"},

@@ -32,7 +32,9 @@ type scenario struct {
 	refusals    shard.RefusalCharge // what a refusal costs
 	before      []call
 	threads     [][]call
+	mortal      bool // threads are processes of a shared table, and the first may die at any step
 	large       bool // explored with -large only
+	endless     bool // not explored whole, which takes hours: a place for mutants to be found in
 }
 
 // logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
@@ -198,11 +200,12 @@ type outcome struct {
 	plan    *shard.Plan
 	used    uint64 // of the limit, as a peek has seen it; or what a charge took
 	ends    shard.Ends
-	atOnce  bool // the call was told that it may come again at once
+	ended   uint32 // tenures that the call was about to end itself
+	atOnce  bool   // the call was told that it may come again at once
 }
 
 func outcomeOf(o shard.Outcome, used uint64) outcome {
-	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used}
+	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used, ended: o.Ended()}
 }
 
 // perform makes the call. What it takes is entered in the receipt, which a cancel gives back at the time that it reads.

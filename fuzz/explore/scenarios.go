@@ -142,6 +142,8 @@ var scenarios = []scenario{
 	{name: "receipt: a reset, then another takes", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {both}}},
 	{name: "receipt: two resets", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one}, {resets(key1)}}},
 	{name: "receipt: an eviction", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {takes(key2, 1), both}}},
+	{name: "receipt: a take that evicts another key", probeWindow: 1, burst: 2, before: []call{takes(key2, 1)}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
+	{name: "receipt: two takes that evict each other", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {takes(key2, 1), both}}},
 	{name: "receipt: the limit shrinks", probeWindow: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), one}}},
 	{name: "receipt: the limit shrinks and grows", probeWindow: 1, burst: 4, plans: [2]uint64{2}, threads: [][]call{{both, cancels(key1, 2)}, {adopts(1), adopts(0)}}},
 	{name: "receipt: an idle record", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1).at(past)}, {sweeps().at(past), both.at(past)}}},
@@ -313,11 +315,14 @@ var scenarios = []scenario{
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
-	// Plans whose skews differ. A circle of the second plan is 2^50 ns, a skew of the first.
-	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, large: true},
-	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, large: true},
+	// Plans whose skews differ. A circle of the second plan is 2^50 ns, a skew of the first. A sweep that makes
+	// the leap in steps, each of them a sweep of its own, has too many states beside a replacement, so a peek makes it
+	// in one of them, which visits nothing afterwards.
+	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
+	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
+	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},
 	{name: "skews: a smaller one beside an insert ahead", fine: 16, probeWindow: 1, burst: 16, plans: [2]uint64{1}, threads: [][]call{{one.at(1 << 48)}, {adopts(1)}}},
-	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, large: true},
+	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, endless: true},
 
 	// Reaches. A sweep before the threads lowers them, so that slots are free and beyond the reach.
 	{name: "probe bound: one taker", probeBound: true, probeWindow: 3, before: []call{idle3}, threads: together(one)},
@@ -341,6 +346,18 @@ var scenarios = []scenario{
 	{name: "probe bound: a sweep that gives up", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: [][]call{{takes(far, 1)}, {sweepsPart(), peeks(far)}}},
 	{name: "probe bound: two homes in a byte", probeBound: true, probeWindow: 6, slots: 8, before: []call{idle3, takes(1<<63|5, 1), takes(1<<63|6, 1), takes(1<<63|7, 1)}, threads: [][]call{{one}, {sweeps(), takes(1<<63|1, 1)}}, large: true},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
+
+	// Processes of a shared table, of which the first may die at any step, and others that have attached.
+	{name: "mortal: a taker dies beside a taker", mortal: true, probeWindow: 2, threads: together(one, one)},
+	{name: "mortal: a taker dies beside a taker and a sweep", mortal: true, probeWindow: 2, threads: [][]call{{one}, {sweeps(), one}}},
+	{name: "mortal: a taker dies, one slot", mortal: true, probeWindow: 1, threads: [][]call{{one}, {takes(key2, 1), sweeps(), takes(key2, 1)}}},
+	{name: "mortal: a taker of an idle record dies", mortal: true, probeWindow: 2, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
+	{name: "mortal: an eviction dies", mortal: true, probeWindow: 1, burst: 2, before: []call{idle3}, threads: together(one, takes(other3, 1))},
+	{name: "mortal: a reset dies", mortal: true, probeWindow: 2, burst: 2, before: []call{one}, threads: together(resets(key1), one)},
+	{name: "mortal: a refund dies", mortal: true, probeWindow: 2, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {one}}},
+	{name: "mortal: a sweep dies beside a sweep and a taker", mortal: true, probeBound: true, probeWindow: 2, before: []call{idle3, one}, threads: [][]call{{sweeps()}, {sweeps(), one}}},
+	{name: "mortal: a sweep dies beside an insert", mortal: true, probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: [][]call{{sweeps(), sweeps()}, {one, sweeps()}}},
+	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
 	// Pages that are not marked at first. Of the two pages of the first table the second is not.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},

@@ -12,6 +12,9 @@ import (
 // explored.
 func TestScenarios(t *testing.T) {
 	for _, s := range scenarios {
+		if s.endless && !interleave.Endless() {
+			continue
+		}
 		interleave.Test(t, s.name, s.large, func() (interleave.Report, error) { return explore(s) })
 	}
 }

@@ -15,6 +15,7 @@ type thread struct {
 	program []call
 
 	made     int      // calls returned
+	dead     bool     // it never runs again
 	returned *outcome // what the last step made a call return, or nil
 	before   uint64   // history when the present call began
 
@@ -47,7 +48,7 @@ func (w *world) newThread(name int, program []call) *thread {
 	th.Thread = interleave.NewThread(func() {
 		var receipt shard.Receipt
 		for _, c := range th.program {
-			o := c.perform(w.table, w.plans, &receipt, read)
+			o := c.perform(w.tableOf(name), w.plans, &receipt, read)
 			th.returned = &o
 			th.made++
 		}
@@ -100,7 +101,7 @@ func (th *thread) begin(watermark int64) {
 // hash stands for the thread's part of the state. Threads of one program are
 // interchangeable, so its name is not in it.
 func (th *thread) hash() uint64 {
-	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
+	h := interleave.Mix(uint64(len(th.program)-th.made)|interleave.Bit(th.dead)<<32, th.History)
 	for _, c := range th.program[th.made:] {
 		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n|c.limit<<16|interleave.Bit(c.other)<<48), uint64(c.late)^uint64(c.lead)<<32)
 	}

@@ -18,6 +18,7 @@ import (
 type world struct {
 	scenario    scenario
 	table       *shard.Table
+	tables      []*shard.Table // as the threads of a mortal scenario have it
 	plans       [3]*shard.Plan
 	words       []*word.Word // as shard.Table.Words has them
 	slots       int
@@ -25,6 +26,7 @@ type world struct {
 	pages       []*word.Word // those that say where records may be
 	refunds     []*word.Word // those that only refunds act upon: the last ones
 	threads     []*thread
+	planted     bool // the calls before the threads are made
 	still       bool // no thread writes the watermark or swept, so reading them is no step
 	planned     bool // a thread changes the plan
 	cancels     bool // some thread gives back what it took
@@ -73,9 +75,16 @@ func newWorld(s scenario, still bool) (*world, error) {
 		}
 	}
 	w.shadow.refusals = s.refusals
-	table, err := shard.New(shard.Config{
+	cfg := shard.Config{
 		Plan: w.plans[0], Slots: cmpOr(s.slots, 1), Shards: 1, ProbeWindow: s.probeWindow, Overflow: s.overflow, Start: start,
-	})
+	}
+	var table *shard.Table
+	var err error
+	if s.mortal {
+		table, err = w.share(cfg)
+	} else {
+		table, err = shard.New(cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +100,9 @@ func newWorld(s scenario, still bool) (*world, error) {
 	table.RestAfter(1)
 	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.algorithm.Exact()), s.overflow
 	interleave.Intercept(func(a word.Access) bool {
+		if w.foreign(a.Word) {
+			return true
+		}
 		if slices.Contains(w.refunds, a.Word) {
 			return !w.refunded || a.Op == word.Load && !w.forced && a.Word == w.refunds[1]
 		}
@@ -117,7 +129,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 		}
 	}
 	w.keep()
-	w.threads, w.still = nil, still
+	w.threads, w.still, w.planted = nil, still, true
 	for i, program := range s.threads {
 		w.threads = append(w.threads, w.newThread(i, program))
 	}
@@ -172,13 +184,15 @@ func (w *world) Trace(tell func(line string)) { w.trace = tell }
 // Unfinished returns the threads that have a next step, a bit each.
 func (w *world) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
-		threads |= (1 - interleave.Bit(th.finished())) << i
+		threads |= (1 - interleave.Bit(th.finished() || th.dead)) << i
 	}
 	return threads
 }
 
-// Ways returns 1: the table asks nothing that is not in it.
-func (w *world) Ways(int) int { return 1 }
+// Ways returns 1: the table asks nothing that is not in it. But a thread that is mortal may die instead.
+func (w *world) Ways(thread int) int {
+	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
+}
 
 // Restart begins an execution: every thread stands before its first operation.
 func (w *world) Restart() {
@@ -228,8 +242,12 @@ func (w *world) hints() int { return len(w.words) - len(w.probeBounds) - len(w.p
 var errNotStill = errors.New("the watermark was written")
 
 // Step lets a thread do its next operation, and checks everything.
-func (w *world) Step(thread, _ int) error {
+func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
+	if way > 0 {
+		w.die(th)
+		return nil
+	}
 	a := th.Pending
 	i := slices.Index(w.words, a.Word)
 	from, to := th.Step()
@@ -257,7 +275,7 @@ func (w *world) Step(thread, _ int) error {
 	th.before = interleave.Mix(th.before, uint64(returned.verdict))
 	if w.cancels { // the thread remembers what it took
 		th.before = interleave.Mix(interleave.Mix(th.before, uint64(returned.state)), th.tenure)
-		th.before = interleave.Mix(th.before, returned.ends.Word())
+		th.before = interleave.Mix(interleave.Mix(th.before, returned.ends.Word()), uint64(returned.ended))
 	}
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {

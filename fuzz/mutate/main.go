@@ -1,24 +1,30 @@
 // Mutate changes the code of packages shard and atomicbucket in every small way that it knows, one at a time, and tells
 // which of the changes no test notices.
 //
-//	go run ./mutate -sample 10           ten of them, chosen by the day (make test)
-//	go run ./mutate                      all of them (make mutate)
-//	go run ./mutate -only insert.go      those of one file
-//	go run ./mutate -journal results     all of them, but for those whose results the file has from an earlier run
+//	go run ./mutate                      those that history.txt does not have as noticed (make mutate)
+//	go run ./mutate -fresh               all of them
+//	go run ./mutate -only insert.go      of one file
+//	go run ./mutate -sample 10           ten of them, chosen by the day, whatever the history has (make test)
+//	go run ./mutate -score               none: what the history has
 //	go run ./mutate -list                what they are
 //
 // Where the mutants of fuzz/explore each break a rule on purpose, these are places: every atomic operation, every
 // condition and every constant. Each is tried against the tests from the fastest to the slowest, until one fails. A
 // change that does not build is none. A change that the list equivalent.txt explains is not tried. Those of the list
 // open.txt are known to survive, and nobody has explained them yet: they are not tried and count as not noticed. The
-// score is how many were noticed of all that are not explained. The exit status is 1 if another one was not, but of a
-// sample.
+// score is how many were noticed of all that are not explained. The exit status is 1 if another one was not; of a
+// sample, if one was not that the history has as noticed.
+//
+// What a run finds is added to history.txt as it comes, so a run may be stopped, and the next one goes on. An entry
+// counts as long as the text of its function stays the same, but for comments. Changes of tests, of other functions and
+// of constants do not make it void: for them there are the samples, and -fresh. What survived is tried again, after all
+// others.
 //
 //	mutations.go   which changes there are
 //	schema.go      one build of all of them
 //	run.go         one of them against the tests
 //	lists.go       what is known of those that survive
-//	journal.go     the results of a run that was stopped
+//	history.go     the results of earlier runs
 //	score.go       how many were noticed
 package main
 
@@ -26,6 +32,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -39,11 +46,11 @@ var packages = []string{"atomicbucket", "shard"}
 
 // options are those of the command line.
 type options struct {
-	root, only, names       string
-	journal                 string
-	sample, workers, suites int
-	seed                    uint64
-	list, listed, v         bool
+	root, only, names             string
+	history                       string
+	sample, workers, suites       int
+	seed                          uint64
+	list, listed, fresh, score, v bool
 }
 
 func main() {
@@ -53,7 +60,9 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()/86400), "which to try")
 	flag.StringVar(&o.only, "only", "", "those whose name contains this text")
 	flag.StringVar(&o.names, "names", "", "those whose names are the lines of this file")
-	flag.StringVar(&o.journal, "journal", "", "add the results to this file, and try none of which it has one")
+	flag.StringVar(&o.history, "history", "mutate/history.txt", "the file of results")
+	flag.BoolVar(&o.fresh, "fresh", false, "try also what the history has as noticed")
+	flag.BoolVar(&o.score, "score", false, "print the score that the history has, and try none")
 	flag.BoolVar(&o.list, "list", false, "list them, and try none")
 	flag.BoolVar(&o.listed, "listed", false, "those of the lists, and no others: one that a test notices should not be there")
 	flag.IntVar(&o.suites, "suites", len(suites), "how many of the suites of tests to use, the fastest ones")
@@ -74,45 +83,85 @@ func (o options) run() (status int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	chosen, err := o.choose(mutations(all))
+	h, err := openHistory(o.history)
 	if err != nil {
 		return 1, err
 	}
-	if o.list {
+	every := mutations(all)
+	unlisted := slices.DeleteFunc(slices.Clone(every), listed)
+	chosen, err := o.choose(every)
+	if err != nil {
+		return 1, err
+	}
+	switch {
+	case o.list:
 		slices.SortFunc(chosen, func(a, b mutation) int { return cmp.Compare(a.name(), b.name()) })
 		for _, m := range chosen {
 			fmt.Println(m.name())
 		}
 		return 0, nil
+	case o.score:
+		t := h.tally(unlisted)
+		for _, m := range t.survivors {
+			fmt.Println("survives:", m.name())
+		}
+		t.print()
+		return 0, nil
+	case o.sample > 0:
+		h.name = "" // a sample writes nothing
+	case !o.fresh && !o.listed:
+		t := h.tally(chosen)
+		chosen = append(t.untried, t.survivors...)
 	}
+	s := score{begin: time.Now(), last: time.Now(), history: h, before: maps.Clone(h.known), noticed: map[string]int{}, verbose: o.v}
+	if err := s.run(o, all, chosen); err != nil {
+		return 1, err
+	}
+	s.print()
+	h.tally(unlisted).print()
+	if o.sample > 0 {
+		return min(len(s.weaker), 1), nil
+	}
+	return min(len(s.survivors), 1), h.close(unlisted)
+}
+
+// run builds the changes and tries those that are chosen; of a sample, as many as it has.
+func (s *score) run(o options, all []file, chosen []mutation) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
-		return 1, err
+		return err
 	}
 	defer os.RemoveAll(dir)
-	begin := time.Now()
-	suites = suites[:min(max(o.suites, 0), len(suites))]
-	r, err := prepare(o.root, dir, all, o.sample == 0)
+	suites = suites[:min(max(o.suites, 1), len(suites))]
+	r, err := prepare(o.root, dir, all, o.sample == 0 && len(chosen) > fewChanges, s.history.catches())
 	if err != nil {
-		return 1, err
-	}
-	chosen = slices.DeleteFunc(chosen, r.unbuilt)
-	s := score{all: len(chosen), begin: begin, last: time.Now(), noticed: map[string]int{}, verbose: o.v}
-	chosen, err = s.resume(o.journal, chosen)
-	if err != nil {
-		return 1, err
+		return err
 	}
 	if o.sample > 0 {
+		chosen = slices.DeleteFunc(chosen, r.unbuilt)
 		chosen = chosen[:min(o.sample, len(chosen))]
 	}
-	s.chosen = len(chosen)
-	err = s.try(r, chosen, o.workers)
-	s.print()
-	if o.sample > 0 { // a score, not a test
-		return 0, err
+	// A change that has survived the fast suites in a run which was stopped goes on with the slow ones.
+	fast, rest := fast(), []mutation{}
+	if !o.fresh && o.sample == 0 {
+		isFast := func(m mutation) bool { n := s.before[m.key].asked(); return n < fast || n == len(suites) }
+		for _, m := range chosen {
+			if !isFast(m) {
+				rest = append(rest, m)
+			}
+		}
+		chosen = slices.DeleteFunc(chosen, func(m mutation) bool { return !isFast(m) })
 	}
-	return min(len(s.survivors), 1), err
+	survivors, err := s.try(r, chosen, 0, fast, o.workers)
+	if err != nil || fast == len(suites) {
+		return err
+	}
+	_, err = s.try(r, append(survivors, rest...), fast, len(suites), o.workers)
+	return err
 }
+
+// fewChanges are tried against all tests, rather than to learn which tests reach them.
+const fewChanges = 100
 
 // choose returns the changes that the options ask for, in an order that the seed decides.
 func (o options) choose(all []mutation) ([]mutation, error) {
@@ -126,9 +175,20 @@ func (o options) choose(all []mutation) ([]mutation, error) {
 			wanted[strings.TrimSpace(line)] = true
 		}
 	}
-	all = slices.DeleteFunc(all, func(m mutation) bool {
+	all = slices.DeleteFunc(slices.Clone(all), func(m mutation) bool {
 		return listed(m) != o.listed || !strings.Contains(m.name(), o.only) || o.names != "" && !wanted[m.name()]
 	})
 	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if o.sample == 0 { // those that need builds of their own are the slowest
+		slices.SortStableFunc(all, func(a, b mutation) int {
+			switch {
+			case a.isConstant() == b.isConstant():
+				return 0
+			case b.isConstant():
+				return -1
+			}
+			return 1
+		})
+	}
 	return all, nil
 }

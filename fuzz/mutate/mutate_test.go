@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,4 +101,59 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 func TestReasons(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "because of this", "b": "because of this", "c": "or that"},
 		reasons("# what\nbecause\nof this\n\ta\n\n\tb\nor that\n\tc\n"))
+}
+
+// A result counts for the text of a function, whatever stands around and between it.
+func TestAResultIsOfTheTextOfAFunction(t *testing.T) {
+	keys := func(source string) (keys []string) {
+		found, err := ofFile("a.go", "package a\n"+source)
+		require.NoError(t, err)
+		for _, m := range mutations([]file{found}) {
+			keys = append(keys, m.key)
+		}
+		return keys
+	}
+	of := keys("func f(a int) int {\n\treturn a + 1\n}\n")
+	assert.Len(t, of, 3)
+	assert.Equal(t, of, keys("const b = \"\"\n\n// f does it.\nfunc f(a int) int {\n\t// so\n\treturn a +\n1 // that\n}\n"))
+	for _, key := range keys("func f(a int) int {\n\ta, b := 1, a\n\treturn a + 1\n}\n") {
+		assert.NotContains(t, of, key)
+	}
+	assert.NotContains(t, of, keys("func g(a int) int {\n\treturn a + 1\n}\n")[0])
+}
+
+func TestHistory(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "history.txt")
+	h, err := openHistory(name)
+	require.NoError(t, err)
+	found, err := ofFile("a.go", "package a\nfunc f(a int) int {\n\treturn a + 1\n}\n")
+	require.NoError(t, err)
+	all := mutations([]file{found})
+	assert.Equal(t, tally{untried: all}, h.tally(all))
+	gone := mutation{file: "a.go", function: "f", key: "gone"}
+	require.NoError(t, h.add(gone, result{"s", "TestGone"}))
+	require.NoError(t, h.add(all[0], result{survives, "engine"}))
+	require.NoError(t, h.add(all[1], result{unbuilt, ""}))
+
+	h, err = openHistory(name) // of a run that was stopped
+	require.NoError(t, err)
+	assert.Equal(t, tally{unbuilt: 1, survivors: all[:1], untried: all[2:]}, h.tally(all))
+	assert.Equal(t, map[string]map[string]int{"a.go f": {"TestGone": 1}}, h.catches())
+	require.NoError(t, h.add(all[0], result{"s", "TestNow"}))
+	require.NoError(t, h.close(all))
+
+	h, err = openHistory(name)
+	require.NoError(t, err)
+	assert.Equal(t, tally{noticed: 1, unbuilt: 1, untried: all[2:]}, h.tally(all))
+	assert.NotContains(t, h.known, "gone")
+	assert.Error(t, h.read("no tabs\n"))
+}
+
+// TestTheHistoryCanBeRead reads the file of the repository, and finds in it functions that there are.
+func TestTheHistoryCanBeRead(t *testing.T) {
+	h, err := openHistory("history.txt")
+	require.NoError(t, err)
+	all, err := files("../..", packages)
+	require.NoError(t, err)
+	assert.NotZero(t, h.tally(mutations(all)).noticed)
 }

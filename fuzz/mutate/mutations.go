@@ -1,9 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -22,6 +25,7 @@ type mutation struct {
 	line     string // in which it is
 	shown    string // the text as the name tells it; "" where that is told already
 	nth      int    // of those of the same name before
+	key      string // of the text of the function without and with the change: see keyOf
 }
 
 // name tells the change apart from all others, also when lines are added before it.
@@ -37,8 +41,37 @@ func (m mutation) name() string {
 	return name
 }
 
+// isConstant reports whether it is one of a declaration of constants.
+func (m mutation) isConstant() bool { return m.function == "const" }
+
 // site returns the function that it is in.
 func (m mutation) site() string { return m.file + " " + m.function }
+
+// keyOf returns the key of a change of a function, or of a declaration: another one if its text is another, but for
+// comments and white space.
+func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
+	begin, end := f.offset(of.Pos()), f.offset(of.End())
+	whole := source[begin:m.from] + m.text + source[m.to:end]
+	sum := sha256.Sum256([]byte(m.site() + "\n" + tokens(source[begin:end]) + "\n" + tokens(whole)))
+	return hex.EncodeToString(sum[:5])
+}
+
+// tokens returns a text without comments, and with one space between any two tokens.
+func tokens(text string) string {
+	var s scanner.Scanner
+	var out strings.Builder
+	s.Init(token.NewFileSet().AddFile("", -1, len(text)), []byte(text), nil, 0)
+	for {
+		_, t, literal := s.Scan()
+		switch {
+		case t == token.EOF:
+			return out.String()
+		case t == token.SEMICOLON || literal == "": // the end of a line is one, too
+			literal = t.String()
+		}
+		out.WriteString(literal + " ")
+	}
+}
 
 // changed returns the text of the file with the change.
 func (m mutation) changed(source string) string { return source[:m.from] + m.text + source[m.to:] }
@@ -131,6 +164,7 @@ func ofFile(name, source string) (file, error) {
 			m := &of.found[i]
 			name := m.name()
 			m.nth, known[name] = known[name], known[name]+1
+			m.key = m.keyOf(source, d, &f)
 		}
 		if len(of.found) > 0 {
 			f.units = append(f.units, unit{function, of.found})

@@ -25,16 +25,26 @@ type suite struct {
 	tests  string // which, a regular expression
 	parts  bool   // the parts of its one test are tests of their own
 	of     string // which package's changes it notices; "" is each
+	slow   bool   // asked when all changes have been tried against the others
 }
 
 // suites are from the fastest to the slowest.
 var suites = []suite{
-	{"atomicbucket", "atomicbucket", "", ".", false, "atomicbucket"},
-	{"shard", "shard", "", ".", false, ""},
-	{"every step", "shard", "explore", "EveryStep|AnAnswerFollows|TheOperations|TheSmallerSkew|FollowsItsUnit|ThatIsAborted", false, ""},
-	{"engine", "engine", "", ".", false, ""},
-	{"models", "fuzz", "", "^Test([^SF]|S[^t])|^Fuzz", false, ""}, // without stress and floods
-	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, ""},
+	{"atomicbucket", "atomicbucket", "", ".", false, "atomicbucket", false},
+	{"shard", "shard", "", ".", false, "", false},
+	{"every step of a log", "atomicbucket", "explore", "EveryStep", false, "atomicbucket", false},
+	{"every step", "shard", "explore", "EveryStep|AnAnswerFollows|TheOperations|TheSmallerSkew|FollowsItsUnit|ThatIsAborted", false, "", false},
+	{"engine", "engine", "", ".", false, "", true},
+	{"models", "fuzz", "", "^Test([^SF]|S[^t])|^Fuzz", false, "", true}, // without stress and floods
+	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, "", true},
+}
+
+// fast returns how many suites are fast.
+func fast() int {
+	if n := slices.IndexFunc(suites, func(s suite) bool { return s.slow }); n >= 0 {
+		return n
+	}
+	return len(suites)
 }
 
 // A binary is the built tests of a suite.
@@ -75,14 +85,17 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	}
 	c := exec.Command(b.path, append([]string{"-test.v", "-test.run", s.tests}, b.flags...)...)
 	c.Dir = filepath.Join(root, s.folder)
+	begin := time.Now()
 	out, err := c.CombinedOutput()
+	// The tests tell how long they took by the clock. What counts is the processor's time, of which others have a part.
+	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)
 	}
 	for _, found := range passed.FindAllStringSubmatch(string(out), -1) {
 		if isPart := found[1] != ""; isPart == s.parts {
 			seconds, _ := strconv.ParseFloat(found[3], 64)
-			b.tests = append(b.tests, test{name: found[2], seconds: seconds})
+			b.tests = append(b.tests, test{name: found[2], seconds: part * seconds})
 		}
 	}
 	if len(b.tests) == 0 {
@@ -123,13 +136,13 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages.
-func prepare(root, dir string, all []file, watch bool) (*runner, error) {
+// prepare builds the changed packages. catches is how many changes of a function each test has noticed before.
+func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{root: s.root, dir: dir, schema: s, watch: watch, catches: map[string]map[string]int{}}
+	r := &runner{root: s.root, dir: dir, schema: s, watch: watch, catches: catches}
 	for _, suite := range suites {
 		r.binaries = append(r.binaries, sync.OnceValues(func() (*binary, error) { return r.binary(suite) }))
 	}
@@ -139,7 +152,7 @@ func prepare(root, dir string, all []file, watch bool) (*runner, error) {
 // binary returns the built tests of a suite.
 func (r *runner) binary(s suite) (*binary, error) {
 	b, err := s.reference(r.root, r.schema.overlay, r.dir)
-	if err == nil && r.watch {
+	if err == nil && s.slow && r.watch { // of the others it would take longer than it spares
 		b.reach(r.dir)
 	}
 	return b, err
@@ -165,55 +178,52 @@ func (b *binary) reach(dir string) {
 	}
 }
 
-// unbuilt is what is said of a change that does not build.
-const unbuilt = "does not build"
-
 // unbuilt reports whether a change does not build. Of a constant that is not known before it is tried.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed returns what notices the change: a suite and a test, unbuilt, or "" for nothing.
-func (r *runner) noticed(m mutation) (suite, test string, err error) {
+// noticed returns what notices the change, of the suites from one to before another.
+func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	number := r.schema.numbers[m.name()]
 	if r.unbuilt(m) {
-		return unbuilt, "", nil
+		return result{unbuilt, ""}, nil
 	}
-	constant := m.function == "const"
+	constant := m.isConstant()
 	overlay := filepath.Join(r.dir, fmt.Sprintf("constant-%d", number))
 	if constant {
 		if err := r.constant(m, overlay); err != nil {
-			return "", "", err
+			return result{}, err
 		}
 		defer os.Remove(overlay)
 		defer os.Remove(overlay + ".go")
 	}
-	for i, suite := range suites {
-		if suite.of != "" && suite.of != filepath.Dir(m.file) {
+	for i := from; i < to; i++ {
+		if of := suites[i].of; of != "" && of != filepath.Dir(m.file) {
 			continue
 		}
 		b, err := r.binaries[i]()
 		if err != nil {
-			return "", "", err
+			return result{}, err
 		}
 		path := b.path
 		if constant {
 			path = filepath.Join(r.dir, fmt.Sprintf("constant-%d.test", number))
 			defer os.Remove(path)
 			if err := b.compile(r.root, overlay, path); err != nil {
-				return unbuilt, "", nil
+				return result{unbuilt, ""}, nil
 			}
 		}
 		for _, chunk := range r.chunks(b, m) {
 			test, err := b.try(path, number, chunk)
 			if err != nil {
-				return "", "", err
+				return result{}, err
 			}
 			if test != "" {
 				r.caught(m, test)
-				return b.name, test, nil
+				return result{b.name, test}, nil
 			}
 		}
 	}
-	return "", "", nil
+	return result{survives, suites[to-1].name}, nil
 }
 
 // constant writes the overlay with a changed constant.
@@ -247,7 +257,7 @@ func (r *runner) chunks(b *binary, m mutation) [][]test {
 	var total float64
 	var favourites, reaching []test
 	for _, t := range b.tests {
-		if t.reaches != nil && m.function != "const" && !t.reaches[m.site()] {
+		if t.reaches != nil && !m.isConstant() && !t.reaches[m.site()] {
 			continue
 		}
 		total, reaching = total+t.seconds, append(reaching, t)

@@ -1,30 +1,40 @@
 package main
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
-// A score is what was noticed so far.
+// A score is what was noticed of the changes that are tried now.
 type score struct {
 	verbose     bool
 	begin, last time.Time
-	all, chosen int // changes that no list has and that build; and those of them that are tried
-	journal     journal
+	history     *history
+	before      map[string]entry // what the history had before
 
 	mutex     sync.Mutex
-	done      int            // now
-	tried     int            // now, and before by the journal
+	done      int
 	none      int            // that do not build
 	noticed   map[string]int // by each suite
 	survivors []string
+	weaker    []string // those of them that the history had as noticed
 }
 
-// try tries changes, some at a time.
-func (s *score) try(r *runner, chosen []mutation, workers int) error {
+// retries is how often all suites are asked again about a change that the history has as noticed: some tests draw
+// other numbers each time.
+const retries = 2
+
+// wasNoticed reports whether the history had a change as noticed.
+func (s *score) wasNoticed(m mutation) bool {
+	was := s.before[m.key].suite
+	return was != "" && was != survives && was != unbuilt
+}
+
+// try tries changes against the suites from one to before another, some at a time, and returns those that survive.
+func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest []mutation, err error) {
 	queue := make(chan mutation, len(chosen))
 	for _, m := range chosen {
 		queue <- m
@@ -34,12 +44,14 @@ func (s *score) try(r *runner, chosen []mutation, workers int) error {
 	for range workers {
 		go func() {
 			for m := range queue {
-				suite, test, err := r.noticed(m)
-				if err != nil {
-					errs <- err
-					return
+				found, err := r.noticed(m, from, to)
+				for again := 0; err == nil && again < retries && to == len(suites) && found.suite == survives && s.wasNoticed(m); again++ {
+					found, err = r.noticed(m, 0, to)
 				}
-				if err := s.note(m, result{suite, test}); err != nil {
+				if err == nil {
+					err = s.note(m, found, len(queue))
+				}
+				if err != nil {
 					errs <- err
 					return
 				}
@@ -48,72 +60,86 @@ func (s *score) try(r *runner, chosen []mutation, workers int) error {
 		}()
 	}
 	for range workers {
-		if err := <-errs; err != nil {
-			return err
-		}
+		err = errors.Join(err, <-errs)
 	}
-	return nil
+	return slices.DeleteFunc(chosen, func(m mutation) bool { return s.history.known[m.key].suite != survives }), err
 }
 
-// resume counts the results that a journal has of changes, and returns those of which it has none.
-func (s *score) resume(name string, chosen []mutation) (rest []mutation, err error) {
-	var known map[string]result
-	if s.journal, known, err = openJournal(name); err != nil {
-		return nil, err
-	}
-	for _, m := range chosen {
-		if r, ok := known[m.name()]; ok {
-			s.count(m, r)
-		} else {
-			rest = append(rest, m)
-		}
-	}
-	return rest, nil
-}
-
-// count counts a change.
-func (s *score) count(m mutation, r result) {
-	s.tried++
-	switch r.suite {
-	case unbuilt:
+// note counts a change that has been tried, unless the slow suites are still to be asked, and tells from time to time
+// how far things are.
+func (s *score) note(m mutation, r result, left int) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	final := r.suite != survives || r.asked() == len(suites)
+	switch {
+	case !final:
+	case r.suite == unbuilt:
 		s.none++
-	case "":
+	case r.suite == survives:
 		s.survivors = append(s.survivors, m.name())
+		if was := s.before[m.key]; s.wasNoticed(m) {
+			s.weaker = append(s.weaker, fmt.Sprintf("%s, which %s of %s noticed", m.name(), was.test, was.suite))
+		}
 	default:
 		s.noticed[r.suite]++
 	}
-}
-
-// note counts a change that has been tried, and tells from time to time how far things are.
-func (s *score) note(m mutation, r result) error {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.done++
-	s.count(m, r)
-	if s.verbose || r.suite == "" {
-		fmt.Printf("%-14s %-40s %s\n", cmp.Or(r.suite, "SURVIVES"), r.test, m.name())
+	if final {
+		s.done++
+	}
+	if s.verbose || final && r.suite == survives {
+		fmt.Printf("%-14s %-40s %s\n", r.suite, r.test, m.name())
 	}
 	if time.Since(s.last) > 30*time.Second {
 		s.last = time.Now()
-		spent := time.Since(s.begin)
-		left := time.Duration(float64(spent) / float64(s.done) * float64(s.chosen-s.done))
-		fmt.Printf("%d of %d changes, %d survive, %v, about %v to go\n", s.done, s.chosen, len(s.survivors), spent.Round(time.Second), left.Round(time.Second))
+		fmt.Printf("%d changes done, %d survive, %d to go in this stage, %v\n", s.done, len(s.survivors), left, time.Since(s.begin).Round(time.Second))
 	}
-	return s.journal.add(m.name(), r)
+	return s.history.add(m, r)
 }
 
-// print prints the score.
+// print prints what was noticed now.
 func (s *score) print() {
-	tried := s.tried - s.none
-	caught := tried - len(s.survivors)
-	fmt.Printf("mutation score of shard and atomicbucket: %d of %d changes noticed, %.1f %%, by %v, %d do not build, in %v\n",
-		caught, tried, percent(caught, tried), s.noticed, s.none, time.Since(s.begin).Round(time.Second))
-	fmt.Printf("of %d changes in all %d are explained; %d of the others are known to survive: %.1f %% are noticed at best\n",
-		s.all+len(equivalent)+len(open), len(equivalent), len(open), percent(s.all, s.all+len(open)))
+	tried := s.done - s.none
+	fmt.Printf("tried now: %d changes that build, of which %d are noticed, by %v, in %v\n",
+		tried, tried-len(s.survivors), s.noticed, time.Since(s.begin).Round(time.Second))
 	slices.Sort(s.survivors)
 	for _, name := range s.survivors {
 		fmt.Println("survives:", name)
 	}
+	for _, name := range s.weaker {
+		fmt.Println("not noticed any more:", name)
+	}
+}
+
+// A tally is what a history has of changes that no list has.
+type tally struct {
+	noticed, unbuilt   int
+	survivors, untried []mutation
+}
+
+func (h *history) tally(of []mutation) (t tally) {
+	for _, m := range of {
+		switch h.known[m.key].suite {
+		case "":
+			t.untried = append(t.untried, m)
+		case unbuilt:
+			t.unbuilt++
+		case survives:
+			t.survivors = append(t.survivors, m)
+		default:
+			t.noticed++
+		}
+	}
+	return t
+}
+
+// print prints the score of all changes.
+func (t tally) print() {
+	missed := len(t.survivors) + len(open)
+	tried := t.noticed + missed
+	fmt.Printf("mutation score of shard and atomicbucket: %.1f %%: of %d changes that were tried %d are noticed and %d are not\n",
+		percent(t.noticed, tried), tried, t.noticed, missed)
+	fmt.Printf("of %d changes in all %d are explained, %d do not build, %d were not tried yet\n",
+		tried+len(equivalent)+t.unbuilt+len(t.untried), len(equivalent), t.unbuilt, len(t.untried))
 }
 
 func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of, 1)) }

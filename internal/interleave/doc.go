@@ -13,6 +13,7 @@
 //	hash.go     what states are told apart by
 //	report.go   exploring as a test, a printed line each
 //	mutant.go   the code with a rule broken, by the build's overlay: a test that catches it
+//	inject.go   one call, with another one before each of its operations
 //
 // All but this file is built with the tag only. fuzz/explore explores the table so, and
 // redislimit/internal/lease the lease.

@@ -38,7 +38,7 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 			t.Parallel()
 			binary := build(t, overlay(t, root, m))
 			run := "^TestScenarios$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.Scenario, " ", "_")) + "$"
-			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-large", "-test.run", run).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-large", "-endless", "-test.run", run).CombinedOutput()
 			require.Error(t, err, "the mutant survives:\n%s", out)
 			caught := broken.FindStringSubmatch(string(out))
 			require.NotNil(t, caught, "no invariant was broken:\n%s", out)

@@ -12,6 +12,11 @@ import (
 
 var large = flag.Bool("large", false, "explore the larger scenarios too")
 
+var endless = flag.Bool("endless", false, "explore also scenarios that take hours, in which mutants are found")
+
+// Endless reports whether a test is to explore also what takes hours: a mutant is found in it sooner.
+func Endless() bool { return *endless }
+
 // Test explores a scenario as a test of that name and prints a line of what was explored, or what
 // is broken and by which schedule. One that is large is explored with -large only.
 func Test(t *testing.T, name string, isLarge bool, explore func() (Report, error)) {

@@ -25,13 +25,17 @@ type mod struct {
 	folder    string // below that of the tree, with slashes; "." for the root
 	path      string
 	published bool // that people import or install it
+	apart     bool // that it has a go.work of its own
 }
 
 // published are the folders of the modules that people import or install, each after those that it requires.
 var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit", "otellimit"}
 
-// apart are the folders of modules that require those of go.work, and are not in it.
-var apart = []string{"examples"}
+// apart are the modules that have a go.work of their own, and are not in that of the repository. They come last.
+var apart = []mod{
+	{folder: "examples", apart: true},
+	{folder: "caddylimit", published: true, apart: true},
+}
 
 // tag returns what a version of the module is called in git.
 func (m mod) tag(version string) string { return path.Join(m.folder, version) }
@@ -73,9 +77,7 @@ func readTree(folder string) (*tree, error) {
 			t.modules = append(t.modules, mod{folder: folder})
 		}
 	}
-	for _, folder := range apart {
-		t.modules = append(t.modules, mod{folder: folder})
-	}
+	t.modules = append(t.modules, apart...)
 	for i := range t.modules {
 		file, err := t.goMod(t.modules[i])
 		if err != nil {
@@ -108,15 +110,43 @@ func (t *tree) agree() error {
 			}
 		}
 	}
-	for _, r := range t.work.Replace {
-		if t.own(r.Old.Path) && r.Old.Version != t.version {
-			return fmt.Errorf("go.work replaces %s, the modules require %s", r.Old, t.version)
+	if err := t.agreesWith("go.work", t.work); err != nil {
+		return err
+	}
+	for _, m := range apart {
+		name, work, err := t.workOf(m.folder)
+		if err != nil {
+			return err
+		}
+		if err := t.agreesWith(name, work); err != nil {
+			return err
 		}
 	}
 	if t.version == "" {
 		return fmt.Errorf("no module requires another")
 	}
 	return nil
+}
+
+// agreesWith fails if a go.work replaces another version than that which the modules require of each other.
+func (t *tree) agreesWith(name string, work *modfile.WorkFile) error {
+	for _, r := range work.Replace {
+		if t.own(r.Old.Path) && r.Old.Version != t.version {
+			return fmt.Errorf("%s replaces %s, the modules require %s", name, r.Old, t.version)
+		}
+	}
+	return nil
+}
+
+// workOf returns the go.work of a module that has its own, and its name.
+func (t *tree) workOf(folder string) (name string, work *modfile.WorkFile, err error) {
+	name = path.Join(folder, "go.work")
+	text, err := os.ReadFile(t.join(name))
+	if err != nil {
+		return "", nil, err
+	}
+	work, err = modfile.ParseWork(name, text, nil)
+	return name, work, err
 }
 
 // own reports whether a path is that of a module of the repository.

@@ -11,16 +11,17 @@ import (
 // setVersion makes the modules require a version of each other, go.work replace it, and go.sum
 // hold what the go command will find when it is tagged.
 func (t *tree) setVersion(version string) error {
-	for _, r := range t.work.Replace {
-		if !t.own(r.Old.Path) {
-			continue
-		}
-		// In place, because DropReplace and AddReplace lose the comment and the block.
-		r.Syntax.Token[slices.Index(r.Syntax.Token, r.Old.Version)] = version
-		r.Old.Version = version
-	}
-	if err := os.WriteFile(t.join("go.work"), modfile.Format(t.work.Syntax), 0o644); err != nil {
+	if err := t.replaceBy(version, "go.work", t.work); err != nil {
 		return err
+	}
+	for _, m := range apart {
+		name, work, err := t.workOf(m.folder)
+		if err != nil {
+			return err
+		}
+		if err := t.replaceBy(version, name, work); err != nil {
+			return err
+		}
 	}
 	t.version = version
 
@@ -40,6 +41,19 @@ func (t *tree) setVersion(version string) error {
 		sums[m.path] = own
 	}
 	return nil
+}
+
+// replaceBy makes a go.work replace a version of the modules.
+func (t *tree) replaceBy(version, name string, work *modfile.WorkFile) error {
+	for _, r := range work.Replace {
+		if !t.own(r.Old.Path) {
+			continue
+		}
+		// In place, because DropReplace and AddReplace lose the comment and the block.
+		r.Syntax.Token[slices.Index(r.Syntax.Token, r.Old.Version)] = version
+		r.Old.Version = version
+	}
+	return os.WriteFile(t.join(name), modfile.Format(work.Syntax), 0o644)
 }
 
 // setModule sets what a module requires of the modules whose sums are given.

@@ -73,7 +73,7 @@ func TestCaddyMayBeMissing(t *testing.T) {
 		var said strings.Builder
 		all := servers("weir", "self", &said)
 		assert.Len(t, all, want)
-		assert.Equal(t, want == 5, strings.Contains(said.String(), "caddy is missing: apt-get install caddy; it is left out"))
+		assert.Equal(t, want == 5, strings.Contains(said.String(), "caddy is missing: make build-caddy, or apt-get install caddy; it is left out"))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "caddy"), []byte("#!/bin/sh\n"), 0o755))
 	}
 }

@@ -6,7 +6,7 @@ import "fmt"
 func Caddy() *Server {
 	return &Server{
 		Name:    "Caddy reverse_proxy",
-		Program: Program{Name: "caddy", Package: "apt-get install caddy", Version: []string{"version"}},
+		Program: Program{Name: "caddy", Package: "make build-caddy, or apt-get install caddy", Version: []string{"version"}},
 		Modes:   []Mode{Without}, write: caddy,
 		args: func(config string) []string { return []string{"run", "--adapter", "caddyfile", "--config", config} },
 		Says: "GOMAXPROCS as Go sets it, no access log",

@@ -129,10 +129,21 @@ func (r *Rule) incompatible(before *Rule) string {
 		}
 		return ""
 	}
+	if r.State != before.State {
+		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+	}
 	if err := engine.CheckChange(before.policies(), r.policies()); err != nil {
 		return "the limiter does not take the new numbers: " + plain(err)
 	}
 	return ""
+}
+
+// named returns a file's path, or that there is none.
+func named(path string) string {
+	if path == "" {
+		return "none"
+	}
+	return path
 }
 
 // missing returns the listeners of a that are not in b.
@@ -161,7 +172,7 @@ func (f *File) others(before *File) []string {
 		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
 		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
 		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
-		{"store", before.Store, f.Store}, {"log", before.Log, f.Log},
+		{"store", before.Store, f.Store}, {"state", before.State, f.State}, {"log", before.Log, f.Log},
 	})
 }
 

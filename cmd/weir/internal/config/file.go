@@ -28,6 +28,7 @@ type File struct {
 	Log            Log
 	Exempt         []Match // requests that no rule is for: see [Match.IsCertain]
 	Store          *Store  // nil for none
+	State          string  // folder of the files that outlive the process; "" for none
 	Rules          []Rule  // in the order of the file; at most MaxRules
 }
 

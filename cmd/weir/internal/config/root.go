@@ -35,6 +35,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 			d.list(n, "exempt", func(n *yaml.Node) { f.Exempt = append(f.Exempt, d.exception(n)) })
 		}},
 		field{"store", func(n *yaml.Node) { f.Store = d.store(n) }},
+		field{"state", func(n *yaml.Node) { f.State = d.stateFolder(n) }},
 		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
 		field{ownKeys, nil},
 	)
@@ -56,6 +57,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 	d.checkInFlight(f)
 	d.checkRedis(f, seen["redis"])
 	d.checkStores(f)
+	d.checkState(f, seen["state"])
 }
 
 var headerStyles = []Headers{HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone}

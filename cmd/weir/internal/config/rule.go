@@ -27,6 +27,7 @@ type Rule struct {
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
 	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
+	State    string // file in which the limit is kept beyond the process; "" for none
 	Line     int    // in the file
 }
 
@@ -61,7 +62,7 @@ func (s Statuses) Contains(status int) bool {
 }
 
 // NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
-// the memory is the only error.
+// the memory is the only error; with [Rule.StateOptions] those of [engine.Shared], too.
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
 	return engine.New(r.Policy, append(own, options...)...)

@@ -39,6 +39,7 @@ func Schema() ([]byte, error) {
 		}),
 		"exempt": many(ref("exception")),
 		"store":  anyOf(text("redis://host:port"), storeSchema()),
+		"state":  pattern("A folder in which limits outlive the process", "^/"),
 		"rules":  many(ruleSchema(), "The limits"),
 	})
 	s["$schema"] = "http://json-schema.org/draft-07/schema#"

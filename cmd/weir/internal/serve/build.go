@@ -93,7 +93,7 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	case config.Keep, config.Adjust:
 		g.limiters[rule.Name] = old.acquire()
 	case config.Replace, config.Add:
-		limiter, err := rule.NewLimiter(s.config.LimiterOptions...)
+		limiter, err := rule.NewLimiter(append(rule.StateOptions(), s.config.LimiterOptions...)...)
 		if err != nil {
 			return nil, &LimiterError{rule.Name, err}
 		}
@@ -102,7 +102,7 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	return undo, nil
 }
 
-// A LimiterError says why the limiter of a rule cannot be made: there is not the memory.
+// A LimiterError says why the limiter of a rule cannot be made: there is not the memory, or its file is refused.
 type LimiterError struct {
 	Rule string
 	Err  error

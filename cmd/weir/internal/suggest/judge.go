@@ -228,7 +228,7 @@ func live(payload uint64) atomicbucket.State {
 // set makes the word hold a state, as the transitions of a slot do.
 func (p *pass) set(s atomicbucket.State) *atomicbucket.Word {
 	p.word = atomicbucket.Word{}
-	claimed, _ := p.word.Claim(0)
+	claimed, _ := p.word.Claim(0, 0)
 	p.word.Commit(p.word.Publish(claimed), atomicbucket.Live, s.Payload())
 	return &p.word
 }

@@ -1,0 +1,128 @@
+package caddylimit_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// adapt returns the JSON of a site with these directives.
+func adapt(directives string) (string, error) {
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte("http://localhost {\n"+directives+"\n}\n"), nil)
+	return string(config), err
+}
+
+// TestDirectivesAsJSON: every option of both directives, and that they come before basic_auth.
+func TestDirectivesAsJSON(t *testing.T) {
+	got, err := adapt(`
+		basic_auth {
+			someone $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG
+		}
+		weir {
+			limit clients {
+				match {
+					method POST
+				}
+				match {
+					path /a
+				}
+				key {client_ip} {http.request.header.X}
+				rate 10/s
+				burst 20
+				cost 2
+				quota {http.vars.quota}
+				ipv4_prefix 24
+				ipv6_prefix 56
+				shadow
+				max_keys 1000
+				overflow refuse
+			}
+			limit windows {
+				rate 100/m
+				algorithm fixed-window
+				aligned
+			}
+			limit flights {
+				concurrency 8
+			}
+			headers ietf legacy
+			jitter 3s
+			store redis://localhost
+			on_failure open
+			log_key
+		}
+		rate_limit {
+			zone z {
+				match {
+					method POST
+				}
+				key {remote_host}
+				window 1d
+				events 7
+				ipv4_prefix 24
+				ipv6_prefix 64
+				max_keys 5
+			}
+			jitter 0.2
+			sweep_interval 10s
+			log_key
+			disable_metrics
+			store {env.STORE}
+			on_failure closed
+		}`)
+	require.NoError(t, err)
+	weir := `"handler":"weir","headers":["ietf","legacy"],"jitter":3000000000,"limits":[` +
+		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
+		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
+		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"name":"flights"}],` +
+		`"log_key":true,"on_failure":"open","store":"redis://localhost"`
+	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"on_failure":"closed","rate_limits":{"z":{` +
+		`"ipv4_prefix":24,"ipv6_prefix":64,"key":"{http.request.remote.host}","match":[{"method":["POST"]}],"max_events":7,"max_keys":5,"window":86400000000000}},` +
+		`"store":"{env.STORE}","sweep_interval":10000000000`
+	assert.Contains(t, got, weir)
+	assert.Contains(t, got, compat)
+	auth := strings.Index(got, `"handler":"authentication"`)
+	assert.Less(t, strings.Index(got, weir), auth)
+	assert.Less(t, strings.Index(got, compat), auth)
+}
+
+// TestBadDirectives: the error names the line, the value and the range.
+func TestBadDirectives(t *testing.T) {
+	weir := func(option string) string { return "weir {\nlimit a {\n" + option + "\n}\n}" }
+	zone := func(option string) string { return "rate_limit {\nzone a {\n" + option + "\n}\n}" }
+	for directives, want := range map[string]string{
+		weir("rate"):               "wrong argument count",
+		weir("rate 1/s 2/s"):       "wrong argument count",
+		weir("rate 1/s\nrate 2/s"): "rate is given twice",
+		weir("burst 0"):            `burst "0": want a whole number from 1 to 4294967295`,
+		weir("burst 1.5"):          `burst "1.5": want a whole number`,
+		weir("ipv4_prefix 0"):      `ipv4_prefix "0": want a whole number from 1 to 32`,
+		weir("ipv6_prefix 129"):    `ipv6_prefix "129": want a whole number from 1 to 128`,
+		weir("evnts 1"):            `unknown option "evnts" of a limit: want match, key, rate`,
+		weir("shadow yes"):         "wrong argument count",
+		weir("key"):                "wrong argument count",
+		"weir {\njitter -1s\n}":    `jitter "-1s": want a duration above 0`,
+		"weir {\nlimits\n}":        `unknown option "limits" of weir: want limit`,
+		"weir {\nlimit\n}":         "wrong argument count",
+		zone("window 1m"):          `zone "a": want both a window and events`,
+		zone("events 1"):           `zone "a": want both a window and events`,
+		zone("window -1m"):         `window "-1m": want a duration above 0`,
+		zone("window 0"):           `window "0": want a duration above 0`,
+		zone("window soon"):        `window "soon": want a duration above 0`,
+		zone("events 0"):           `events "0": want a whole number from 1 to 16777215`,
+		zone("events 99999999"):    `events "99999999": want a whole number from 1 to 16777215`,
+		zone("ipv4_prefix 33"):     `ipv4_prefix "33": want a whole number from 0 to 32`,
+		zone("burst 3"):            `unknown option "burst" of a zone`,
+		"rate_limit {\ndistributed {\nread_interval 5s\n}\n}":                                 "distributed: it is not here: caddy's storage",
+		"rate_limit {\nstorage file_system /a\n}":                                             "want `store redis://host:6379`",
+		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a part of the wait`,
+		"rate_limit {\nzone a {\nwindow 1s\nevents 1\n}\nzone a {\nwindow 1s\nevents 1\n}\n}": `zone "a" is given twice`,
+		"rate_limit 5": "wrong argument count",
+	} {
+		_, err := adapt(directives)
+		assert.ErrorContains(t, err, want, directives)
+	}
+}

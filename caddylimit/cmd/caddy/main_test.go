@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+)
+
+// A caddy is the program of this package at work.
+type caddy struct {
+	t           *testing.T
+	program     string
+	site, admin string // addresses
+}
+
+// build builds the program.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "caddy")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	cmd := exec.Command("go", "build", "-o", program, ".")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+func run(t *testing.T, directives string) *caddy {
+	t.Helper()
+	c := &caddy{t: t, program: build(t), site: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t)}
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	require.NoError(t, os.WriteFile(file, []byte(c.config(directives)), 0o600))
+	process := testcaddy.Run(t, c.program, "run", "--config", file, "--adapter", "caddyfile")
+	for { // until it listens; go test ends what never does
+		answer, err := http.Get("http://" + c.site + "/up")
+		if err == nil {
+			answer.Body.Close()
+			return c
+		}
+		select {
+		case <-process.Exited:
+			t.Fatal(process.Output.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (c *caddy) config(directives string) string {
+	return fmt.Sprintf("{\nadmin %s\nauto_https off\npersist_config off\n}\nhttp://%s {\n%s\n}\n", c.admin, c.site, directives)
+}
+
+// load loads another configuration, and returns the status and what Caddy says.
+func (c *caddy) load(directives string) (int, string) {
+	answer, err := http.Post("http://"+c.admin+"/load", "text/caddyfile", bytes.NewReader([]byte(c.config(directives))))
+	if !assert.NoError(c.t, err) {
+		return 0, ""
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	assert.NoError(c.t, err)
+	return answer.StatusCode, string(text)
+}
+
+// admitted makes a request, and reports whether it was answered 200.
+func (c *caddy) admitted(path string) bool {
+	answer, err := http.Get("http://" + c.site + path)
+	if err != nil {
+		return false // a connection that a load has closed
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode == http.StatusOK
+}
+
+// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made, with the same numbers, lower and higher
+// ones, and ones that need another limiter. Nobody has a fresh bucket, of either directive.
+func TestReloadedUnderLoad(t *testing.T) {
+	const site = `
+		handle /up {
+			respond up
+		}
+		handle /old {
+			rate_limit {
+				zone clients {
+					key {remote_host}
+					window 1h
+					events %d
+				}
+			}
+			respond ok
+		}
+		handle /new {
+			weir {
+				limit clients {
+					rate %d/h
+				}
+			}
+			respond ok
+		}`
+	c := run(t, fmt.Sprintf(site, 100, 100))
+	var old, new atomic.Int64
+	asked, stop, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	for range 3 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for {
+				if c.admitted("/old") {
+					old.Add(1)
+				}
+				if c.admitted("/new") {
+					new.Add(1)
+				}
+				select {
+				case <-stop:
+					return
+				case asked <- struct{}{}:
+				}
+			}
+		}()
+	}
+	for i, events := range []int{100, 90, 100, 120, 300, 5000, 100, 4000, 100, 100} {
+		for range 5 {
+			<-asked
+		}
+		loaded := make(chan struct{})
+		go func() { // requests go on meanwhile
+			for {
+				select {
+				case <-loaded:
+					return
+				case <-asked:
+				}
+			}
+		}()
+		// The header makes each configuration another one.
+		status, text := c.load(fmt.Sprintf(site, events, 100) + fmt.Sprintf("\nheader X-Load %d", i))
+		close(loaded)
+		assert.Equal(t, http.StatusOK, status, text)
+	}
+	for range 200 {
+		<-asked
+	}
+	close(stop)
+	for range 3 {
+		<-done
+	}
+	// A token of an hourly rate of 100 comes back every 36 seconds. Each load may lose an answer of each client.
+	assert.LessOrEqual(t, old.Load(), int64(100))
+	assert.GreaterOrEqual(t, old.Load(), int64(60))
+	assert.LessOrEqual(t, new.Load(), int64(110))
+	assert.GreaterOrEqual(t, new.Load(), int64(60))
+
+	status, text := c.load("weir {\nlimit clients {\nrate 5\n}\n}")
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, text, `limit 1 of 1, \"clients\"`)
+	assert.Contains(t, text, "want tokens/period")
+	assert.False(t, c.admitted("/old"), "the configuration before goes on")
+
+	// What the first lines of docs/caddy.md do, in the same process, since to build it takes long.
+	status, text = c.load(documented(t))
+	require.Equal(t, http.StatusOK, status, text)
+	assert.Equal(t, []int{429, 429}, c.answers(2), "the limit of that name has counted already")
+	status, text = c.load(strings.ReplaceAll(documented(t), "clients", "others"))
+	require.Equal(t, http.StatusOK, status, text)
+	assert.Equal(t, []int{200, 200, 200, 200, 200, 429, 429}, c.answers(7))
+
+	out, err := exec.Command(c.program, "list-modules").CombinedOutput()
+	require.NoError(t, err)
+	for _, module := range []string{"http.handlers.weir\n", "http.handlers.rate_limit\n", "http.handlers.reverse_proxy\n"} {
+		assert.Contains(t, string(out), module)
+	}
+}

@@ -1,0 +1,140 @@
+package compat
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// The tests of this file are the faults of mholt/caddy-ratelimit that its users reported or that its source shows. That
+// decisions take no lock of the zones is tested where the locks are, in package zone.
+
+// TestEarlierZonesAreNotChargedWhenALaterOneRefuses: a request that is refused costs nothing in any zone.
+func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {
+	c := start(t, zones(`
+		"tight":{"key":"{http.request.remote.host}","window":"1h","max_events":3},
+		"wide":{"key":"static","window":"1h","max_events":5}`))
+	require.Equal(t, 3, passed(c, 3, "192.0.2.1:1"))
+	require.Equal(t, 2, passed(c, 10, "192.0.2.2:1"), "the wide zone refuses the rest")
+	second := start(t, zones(`"tight":{"key":"{http.request.remote.host}","window":"1h","max_events":3}`))
+	assert.Equal(t, 1, passed(second, 10, "192.0.2.2:1"), "of 3 events 2 were admitted, and nothing else was charged")
+}
+
+// TestTheTightestZoneIsTriedFirst: the original sorts the other way round.
+func TestTheTightestZoneIsTriedFirst(t *testing.T) {
+	c := start(t, zones(`
+		"wide":{"window":"1s","max_events":100},
+		"narrow":{"window":"1h","max_events":100},
+		"b":{"window":"1m","max_events":10}, "a":{"window":"1m","max_events":10}`))
+	h := c.Handlers[0].(*Handler)
+	var order []string
+	for i := range 4 {
+		order = append(order, h.by[strconv.Itoa(i)].use.Name())
+	}
+	assert.Equal(t, []string{"narrow", "a", "b", "wide"}, order)
+}
+
+// TestKeysAreNotLabels: clients cannot make up time series.
+func TestKeysAreNotLabels(t *testing.T) {
+	c := start(t, zones(`"labels":{"key":"{http.request.header.X}","window":"1h","max_events":1}`))
+	count := func() (series int, text string) {
+		ctx := c.Context()
+		families, err := ctx.GetMetricsRegistry().Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			if strings.HasPrefix(family.GetName(), "caddy_rate_limit_") {
+				series += len(family.Metric)
+				text += family.String()
+			}
+		}
+		return series, text
+	}
+	passed(c, 1, "192.0.2.1:1")
+	before, _ := count()
+	for i := range 1000 {
+		passed(c, 2, "192.0.2.1:1", func(r *http.Request) { r.Header.Set("X", "key"+strconv.Itoa(i)) })
+	}
+	after, text := count()
+	assert.Equal(t, 5, before)
+	assert.Equal(t, before, after)
+	assert.NotContains(t, text, "key1")
+}
+
+// TestMemoryOfKeysIsBounded (#44: 4.8 GB): the original reserves 24 bytes for each event of the limit, from a key's
+// first request on, for as many keys as come.
+func TestMemoryOfKeysIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred thousand keys, several times")
+	}
+	const keys = 100_000
+	for _, events := range []int{10, 100, 1000, 5000} {
+		before := resident(t)
+		c := start(t, zones(`"memory`+strconv.Itoa(events)+`":{"key":"{http.request.header.X}","window":"1h","max_events":`+strconv.Itoa(events)+`}`))
+		h := c.Handlers[0].(*Handler)
+		r := testcaddy.Prepare(testcaddy.From("192.0.2.1:1"), httptest.NewRecorder())
+		for i := range keys {
+			r.Header.Set("X", strconv.Itoa(i))
+			res := h.limits.Decide(r)
+			require.True(t, res.Allowed())
+		}
+		used, formula := resident(t)-before, 24*events*keys
+		_, evicted := h.by["0"].use.Keys()
+		t.Logf("%d keys of %d events: %d MB in use, %d keys forgotten; the original reserves %d MB", keys, events, used>>20, evicted, formula>>20)
+		const noise = 30 << 20 // of the heap
+		assert.Less(t, used, formula+noise, "%d events", events)
+		assert.Less(t, used, zone.TableBytes+noise, "%d events", events)
+		c.Stop(t)
+	}
+}
+
+// resident returns how much memory the process has in use, in bytes.
+func resident(t *testing.T) int {
+	runtime.GC()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("this system does not tell what memory is in use:", err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	require.NoError(t, err)
+	return pages * os.Getpagesize()
+}
+
+// TestKeysBeyondTheRoomOfAZone: memory stays what it is, a drained key stays drained as long as others have used less,
+// and metrics tell how many were forgotten.
+func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
+	c := start(t, zones(`"room":{"key":"{http.request.header.X}","window":"1h","max_events":3,"max_keys":100}`))
+	as := func(key string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("X", key) }
+	}
+	require.Equal(t, 3, passed(c, 10, "192.0.2.1:1", as("victim of its own")))
+	use := c.Handlers[0].(*Handler).by["0"].use
+	for i := range 10_000 {
+		passed(c, 1, "192.0.2.1:1", as(strconv.Itoa(i)))
+	}
+	assert.Zero(t, passed(c, 10, "192.0.2.1:1", as("victim of its own")), "made-up keys do not win a fresh bucket")
+	_, evicted := use.Keys()
+	assert.Positive(t, evicted)
+}
+
+// TestNoStateFilesAreRead (#96: half-written files): Caddy's storage is refused, with what to do instead.
+func TestNoStateFilesAreRead(t *testing.T) {
+	const zone = `"rate_limits":{"z":{"window":"1m","max_events":1}}`
+	for _, config := range []string{
+		`{` + zone + `,"distributed":{}}`, `{` + zone + `,"distributed":{"write_interval":"5s","read_interval":"5s","purge_age":"1m"}}`,
+		`{` + zone + `,"storage":{"module":"file_system"}}`,
+	} {
+		require.True(t, json.Valid([]byte(config)))
+		assert.ErrorContains(t, refused(t, config), "want `store redis://host:6379`")
+	}
+}

@@ -1,0 +1,243 @@
+package compat
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+func init() { caddy.RegisterModule((*Handler)(nil)) }
+
+// module sets the zones of this handler apart from the limits of package caddylimit.
+const module = "rate_limit"
+
+// A Handler holds requests against zones, and refuses with the error 429 those that exceed one. All zones that match a
+// request are charged, or if one refuses, none.
+type Handler struct {
+	// RateLimits are the zones by their names. Handlers share the zones that they name alike.
+	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
+	// Jitter is up to which part of the wait is added to Retry-After, 0 to 1,000; 0.2 is a fifth.
+	Jitter float64 `json:"jitter,omitempty"`
+	// SweepInterval is how often keys that are idle are forgotten, 1ms to 24h; 1m without it. No decision depends on
+	// it.
+	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
+	// LogKey has the key of a refused request logged. It may be a secret.
+	LogKey bool `json:"log_key,omitempty"`
+	// DisableMetrics turns off the metrics of this handler's zones.
+	DisableMetrics bool `json:"disable_metrics,omitempty"`
+
+	// Store is the address of a Redis or Valkey store that keeps the zones for several machines, as redis://host:6379.
+	// It may have placeholders, such as {env.REDIS_URL}. The original does not have it.
+	Store string `json:"store,omitempty"`
+	// OnFailure is what happens while the store is lost: share, by default, admits this machine's share of the limits;
+	// closed answers 503; open admits all. The original does not have it.
+	OnFailure string `json:"on_failure,omitempty"`
+
+	// Distributed and Storage are refused, with the advice to use Store.
+	Distributed json.RawMessage `json:"distributed,omitempty"`
+	Storage     json.RawMessage `json:"storage,omitempty"`
+
+	ctx    caddy.Context
+	log    *zap.Logger
+	events *caddyevents.App
+	limits *httplimit.Middleware
+	by     map[string]*part // by the names that the middleware knows
+}
+
+// CaddyModule returns what Caddy knows of the module.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.rate_limit", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision checks the configuration and finds the zones.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.ctx, h.log = ctx, ctx.Logger()
+	if err := h.check(); err != nil {
+		return fmt.Errorf("rate_limit: %w", err)
+	}
+	events, err := ctx.App("events")
+	if err != nil {
+		return err
+	}
+	h.events = events.(*caddyevents.App)
+	app, err := zone.Of(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.provision(ctx, app); err != nil {
+		return fmt.Errorf("rate_limit: %w", err)
+	}
+	return nil
+}
+
+const withoutStorage = "caddy's storage is read and written every few seconds, and a file that is being written may be read " +
+	"half: want `store redis://host:6379`, which counts every request of all machines at once"
+
+// check refuses what is wrong with the handler, whatever its zones.
+func (h *Handler) check() error {
+	switch {
+	case h.Distributed != nil:
+		return errors.New("distributed: it is not here: " + withoutStorage)
+	case h.Storage != nil:
+		return errors.New("storage: it is not here: " + withoutStorage)
+	case !(h.Jitter >= 0 && h.Jitter <= 1000):
+		return fmt.Errorf("jitter %v: want a part of the wait, from 0 to 1000", h.Jitter)
+	case h.OnFailure != "" && h.Store == "":
+		return fmt.Errorf("on_failure %s: there is no store that could fail", h.OnFailure)
+	}
+	if h.SweepInterval == 0 {
+		h.SweepInterval = caddy.Duration(time.Minute)
+	}
+	if sweep := time.Duration(h.SweepInterval); sweep < time.Millisecond || sweep > 24*time.Hour {
+		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", sweep)
+	}
+	return nil
+}
+
+// provision finds the zones, the tightest first.
+func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
+	address, err := zone.Address(h.Store)
+	if err != nil {
+		return err
+	}
+	failure, err := zone.ParseOnFailure(h.OnFailure)
+	if err != nil {
+		return err
+	}
+	var metrics *metrics
+	if !h.DisableMetrics {
+		if metrics, err = zone.Collector(app, module, newMetrics); err != nil {
+			return err
+		}
+	}
+	var parts []*part
+	for name, limit := range h.RateLimits {
+		if limit == nil {
+			return fmt.Errorf("zone %q: it is null: want a window and max_events", name)
+		}
+		made, err := limit.provision(ctx, app, name, zone.Spec{
+			Store: address, OnFailure: failure, Sweep: time.Duration(h.SweepInterval),
+		})
+		if err != nil {
+			return fmt.Errorf("zone %q: %w", name, err)
+		}
+		if metrics != nil {
+			made.time = metrics.show(made.use, limit)
+		}
+		parts = append(parts, made)
+		for _, note := range made.notes {
+			h.log.Info(note, zap.String("zone", name))
+		}
+		for _, warning := range made.warnings {
+			h.log.Warn(warning, zap.String("zone", name))
+		}
+	}
+	if len(parts) == 0 {
+		return nil // as the original
+	}
+	slices.SortFunc(parts, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.permissiveness, b.permissiveness), cmp.Compare(a.use.Name(), b.use.Name()))
+	})
+	h.by = map[string]*part{}
+	var limits []httplimit.Limit
+	for i, p := range parts {
+		// The names of zones are any text, those of the middleware are not, and nobody sees these.
+		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
+		for j, l := range p.use.Limits(described) {
+			if j == 0 {
+				p.first = l.Name
+			}
+			limits, h.by[l.Name] = append(limits, l), p
+		}
+	}
+	h.limits, err = httplimit.New(limits, httplimit.Headers(httplimit.NoHeaders),
+		httplimit.OnBackendError(func(limit string, err error) {
+			h.log.Error("the store of the zone failed", zap.String("zone", h.by[limit].use.Name()), zap.Error(err))
+		}))
+	return err
+}
+
+// ServeHTTP passes an admitted request on, and returns an error for any other.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.limits == nil {
+		return next.ServeHTTP(w, r)
+	}
+	var began time.Time
+	if !h.DisableMetrics {
+		began = time.Now()
+	}
+	res := h.limits.Decide(r)
+	zone.Count(&res, func(limit string) *zone.Use { return h.by[limit].use })
+	if !h.DisableMetrics {
+		took := time.Since(began).Seconds()
+		for i := range res.Len() {
+			if c := res.Check(i); c.Limit == h.by[c.Limit].first {
+				h.by[c.Limit].time.Observe(took)
+			}
+		}
+	}
+	if !res.Allowed() {
+		return h.refuse(w, r, &res)
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// refuse names the zone with the longest wait: the request passes when that is over, and not when that of another is.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
+	c, ok := res.Tightest()
+	if !ok || res.Status() != http.StatusTooManyRequests {
+		return caddyhttp.Error(res.Status(), errors.New("the store of a rate limit does not answer"))
+	}
+	exceeded, wait := h.by[c.Limit], c.Decision.RetryAfter
+	if wait != engine.Never {
+		if h.Jitter > 0 {
+			wait = time.Duration(min(float64(wait)*(1+rand.Float64()*h.Jitter), float64(math.MaxInt64/2)))
+		}
+		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+	}
+	name := exceeded.use.Name()
+	remote, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		remote = r.RemoteAddr
+	}
+	if entry := h.log.Check(zap.InfoLevel, "rate limit exceeded"); entry != nil {
+		fields := []zap.Field{zap.String("zone", name), zap.Duration("wait", wait), zap.String("remote_ip", remote)}
+		if h.LogKey {
+			fields = append(fields, zap.String("key", exceeded.key.Text(r)))
+		}
+		entry.Write(fields...)
+	}
+	h.events.Emit(h.ctx, "rate_limit_exceeded", map[string]any{"zone": name, "wait": wait, "remote_ip": remote})
+	if replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		replacer.Set("http.rate_limit.exceeded.name", name)
+	}
+	return caddyhttp.Error(http.StatusTooManyRequests, nil)
+}
+
+// seconds rounds up, to a second at least: a client that comes back then is admitted.
+func seconds(d time.Duration) int64 {
+	return max(int64(d/time.Second)+min(int64(d%time.Second), 1), 1)
+}
+
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

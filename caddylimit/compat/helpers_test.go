@@ -1,0 +1,47 @@
+package compat
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+)
+
+// zones returns the JSON of a handler with zones, each as its JSON.
+func zones(text string) string { return `{"rate_limits":{` + text + `}}` }
+
+// start starts a configuration of one handler.
+func start(t testing.TB, config string) *testcaddy.Config {
+	t.Helper()
+	return testcaddy.Start(t, module, config)
+}
+
+// passed returns how many of n requests from an address are admitted.
+func passed(c *testcaddy.Config, n int, remote string, change ...func(*http.Request)) (admitted int) {
+	for range n {
+		r := testcaddy.From(remote)
+		for _, f := range change {
+			f(r)
+		}
+		if c.Do(r).Code == http.StatusOK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// refused returns the error of a configuration.
+func refused(t *testing.T, config string) error {
+	t.Helper()
+	c, err := testcaddy.Provision(t, module, config)
+	if err == nil {
+		c.GiveUp()
+	}
+	require.Error(t, err, config)
+	return err
+}
+
+func address(i int) string { return fmt.Sprintf("10.%d.%d.%d:1", i>>16&255, i>>8&255, i&255) }

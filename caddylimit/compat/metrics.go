@@ -1,0 +1,74 @@
+package compat
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/httplimit"
+
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// metrics are those of one configuration, under the names of the original. There are as many labels as zones: the label
+// key of the original, which has a value for every client, is left out.
+type metrics struct {
+	time  *prometheus.HistogramVec
+	shown []shown
+}
+
+// shown is a zone with metrics.
+type shown struct {
+	use    *zone.Use
+	config []string // labels
+}
+
+var (
+	requestsDesc = prometheus.NewDesc("caddy_rate_limit_requests_total", "Requests that a zone was asked about.", []string{"zone"}, nil)
+	declinedDesc = prometheus.NewDesc("caddy_rate_limit_declined_requests_total", "Requests that a zone refused.", []string{"zone"}, nil)
+	keysDesc     = prometheus.NewDesc("caddy_rate_limit_keys_total", "Keys of a zone that were not idle at the last sweep.", []string{"zone"}, nil)
+	configDesc   = prometheus.NewDesc("caddy_rate_limit_config", "The numbers of a zone, as labels.",
+		[]string{"zone", "max_events", "window", "ipv4_prefix", "ipv6_prefix"}, nil)
+)
+
+func newMetrics() *metrics {
+	return &metrics{time: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "caddy_rate_limit_process_time_seconds", Help: "Time that the decision on a request took.",
+		Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1},
+	}, []string{"zone"})}
+}
+
+// show adds a zone, if it is not there yet, and returns what its decisions are timed by.
+func (m *metrics) show(use *zone.Use, l *RateLimit) prometheus.Observer {
+	if !slices.ContainsFunc(m.shown, func(s shown) bool { return s.use == use }) {
+		m.shown = append(m.shown, shown{use, []string{use.Name(), strconv.Itoa(l.MaxEvents), time.Duration(l.Window).String(),
+			strconv.Itoa(l.IPv4Prefix), strconv.Itoa(l.IPv6Prefix)}})
+	}
+	return m.time.WithLabelValues(use.Name())
+}
+
+// Describe is called by Prometheus.
+func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
+	m.time.Describe(descs)
+	for _, desc := range []*prometheus.Desc{requestsDesc, declinedDesc, keysDesc, configDesc} {
+		descs <- desc
+	}
+}
+
+// Collect is called by Prometheus, after the configuration was provisioned.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.time.Collect(to)
+	for _, s := range m.shown {
+		name, requests := s.use.Name(), uint64(0)
+		for _, o := range []httplimit.Outcome{httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.BackendFailed} {
+			requests += s.use.Counted(o)
+		}
+		live, _ := s.use.Keys()
+		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(requests), name)
+		to <- prometheus.MustNewConstMetric(declinedDesc, prometheus.CounterValue, float64(s.use.Counted(httplimit.Refused)), name)
+		to <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(live), name)
+		to <- prometheus.MustNewConstMetric(configDesc, prometheus.CounterValue, 1, s.config...)
+	}
+}

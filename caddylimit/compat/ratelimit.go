@@ -1,0 +1,113 @@
+package compat
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/engine"
+
+	"github.com/weir-go/weir/caddylimit/internal/key"
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// A RateLimit is a zone.
+type RateLimit struct {
+	// MatcherSets says which requests are in the zone; without it, all.
+	MatcherSets caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+	// Key is a text with placeholders that sets clients apart. One without a placeholder is a limit for all together.
+	Key string `json:"key,omitempty"`
+	// Window is the time in which so many events are allowed: 1µs to 365 days.
+	Window caddy.Duration `json:"window,omitempty"`
+	// MaxEvents is how many events a key may have in any window; 0 refuses all. Up to 4,096 they are counted exactly,
+	// by a sliding log, if the window is not too short for that; above, up to 16,777,215, by a sliding window counter.
+	MaxEvents int `json:"max_events,omitempty"`
+	// IPv4Prefix and IPv6Prefix are how many bits of a key count that reads as an address; 0 is the whole address.
+	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
+	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
+	// MaxKeys is for how many keys the zone has room; without it for 100,000, or as many as go into 256 MiB, and for
+	// a million that are counted by a sliding window counter. The original, which has no bound, does not have it.
+	MaxKeys int `json:"max_keys,omitempty"`
+
+	matchers caddyhttp.MatcherSets
+}
+
+// A part is a zone as a handler uses it.
+type part struct {
+	use             *zone.Use
+	key             *key.Key
+	match           func(*http.Request) bool
+	first           string // what the middleware calls its limiter
+	permissiveness  float64
+	time            prometheus.Observer // of decisions; nil without metrics
+	notes, warnings []string
+}
+
+func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spec zone.Spec) (*part, error) {
+	p := &part{}
+	sets, err := ctx.LoadModule(l, "MatcherSets")
+	if err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	if err := l.matchers.FromInterface(sets); err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	if len(l.matchers) > 0 {
+		p.match = l.matches
+	}
+	if p.key, p.warnings, err = key.New([]string{l.Key}, l.IPv4Prefix, l.IPv6Prefix); err != nil {
+		return nil, err
+	}
+	if spec.Policy, err = l.policy(); err != nil {
+		return nil, err
+	}
+	if spec.Policy == engine.Blocked() {
+		spec.Store, spec.OnFailure = "", 0 // there is nothing to keep in one
+	}
+	if spec.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
+		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
+			"short windows: they are counted by a sliding window counter, which is some percent off at worst", l.MaxEvents, time.Duration(l.Window)))
+	}
+	spec.MaxKeys = l.MaxKeys
+	if keys, err := spec.Keys(); err != nil {
+		return nil, err
+	} else if spec.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
+		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs take %d MiB: max_keys sets another number",
+			keys, zone.TableBytes>>20))
+	}
+	p.permissiveness = float64(l.MaxEvents) / float64(l.Window)
+	p.use, err = app.Use(module, name, spec)
+	return p, err
+}
+
+// matches reports whether a request is in the zone. A matcher that fails cannot say that it is not.
+func (l *RateLimit) matches(r *http.Request) bool {
+	match, err := l.matchers.AnyMatchWithError(r)
+	return match || err != nil
+}
+
+// policy returns the exact one where there is one.
+func (l *RateLimit) policy() (engine.Policy, error) {
+	window := time.Duration(l.Window)
+	const longest = 365 * 24 * time.Hour
+	if window < time.Microsecond || window > longest {
+		return engine.Policy{}, fmt.Errorf("window %v: want 1µs to %v", window, longest)
+	}
+	const most = 1<<24 - 1
+	switch {
+	case l.MaxEvents < 0 || l.MaxEvents > most:
+		return engine.Policy{}, fmt.Errorf("max_events %d: want 0 to %d", l.MaxEvents, most)
+	case l.MaxEvents == 0:
+		return engine.Blocked(), nil
+	}
+	exact := engine.SlidingLog(uint64(l.MaxEvents), window)
+	if exact.Check() == nil {
+		return exact, nil
+	}
+	estimate := engine.SlidingWindow(uint64(l.MaxEvents), window)
+	return estimate, estimate.Check()
+}

@@ -1,0 +1,196 @@
+package caddylimit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weir-go/weir/httplimit"
+
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+func init() { caddy.RegisterModule((*Handler)(nil)) }
+
+// module sets the zones of this handler apart from those of package compat.
+const module = "weir"
+
+// A Handler holds requests against limits.
+type Handler struct {
+	// Limits are the limits. A request is held against those that match it, all or nothing.
+	Limits []Limit `json:"limits,omitempty"`
+	// Headers are the styles of the fields that answers carry: ietf, legacy, draft06, several of them, or off. Without
+	// any it is ietf.
+	Headers []string `json:"headers,omitempty"`
+	// Jitter is up to how much is added to Retry-After, in whole seconds up to an hour. 0 is none.
+	Jitter caddy.Duration `json:"jitter,omitempty"`
+	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, as redis://host:6379.
+	// It may have placeholders, such as {env.REDIS_URL}. Limits of requests in flight stay in this process.
+	Store string `json:"store,omitempty"`
+	// OnFailure is what happens while the store is lost: share, by default, admits this machine's share of the limits;
+	// closed answers 503; open admits all.
+	OnFailure string `json:"on_failure,omitempty"`
+	// LogKey has the key of a refused request logged. It may be a secret.
+	LogKey bool `json:"log_key,omitempty"`
+
+	log      *zap.Logger
+	limits   *httplimit.Middleware
+	by       map[string]*limit // by the names that the middleware knows
+	inFlight bool
+}
+
+// CaddyModule returns what Caddy knows of the module.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.weir", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision checks the configuration and finds the limits.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.log = ctx.Logger()
+	app, err := zone.Of(ctx)
+	if err != nil {
+		return err
+	}
+	if len(h.Limits) == 0 {
+		return errors.New("weir: no limits: want at least one")
+	}
+	store, err := zone.Address(h.Store)
+	if err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	failure, err := zone.ParseOnFailure(h.OnFailure)
+	if err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	if h.OnFailure != "" && store == "" {
+		return fmt.Errorf("weir: on_failure %s: there is no store that could fail", h.OnFailure)
+	}
+	h.by = map[string]*limit{}
+	var limits []httplimit.Limit
+	for i := range h.Limits {
+		l := &h.Limits[i]
+		made, err := l.provision(ctx, app, zone.Spec{Store: store, OnFailure: failure})
+		if err != nil {
+			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
+		}
+		for _, part := range made.parts {
+			limits, h.by[part.Name] = append(limits, part), made
+		}
+		h.inFlight = h.inFlight || made.inFlight
+		for _, warning := range made.warnings {
+			h.log.Warn(warning, zap.String("limit", l.Name))
+		}
+	}
+	options, err := h.options()
+	if err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	if h.limits, err = httplimit.New(limits, options...); err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	_, err = zone.Collector(app, module, func() *collector { return &collector{app: app} })
+	return err
+}
+
+// options returns those of the middleware.
+func (h *Handler) options() ([]httplimit.Option, error) {
+	styles, err := parseHeaders(h.Headers)
+	if err != nil {
+		return nil, err
+	}
+	options := []httplimit.Option{
+		httplimit.Headers(styles),
+		httplimit.OnBackendError(func(limit string, err error) {
+			h.log.Error("the limit could not be applied", zap.String("limit", limit), zap.Error(err))
+		}),
+	}
+	if h.Jitter != 0 {
+		options = append(options, httplimit.RetryJitter(time.Duration(h.Jitter), nil))
+	}
+	return options, nil
+}
+
+func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
+	if len(names) == 0 {
+		return httplimit.IETF, nil
+	}
+	styles := httplimit.NoHeaders
+	for _, name := range names {
+		switch name {
+		case "ietf":
+			styles |= httplimit.IETF
+		case "legacy":
+			styles |= httplimit.Legacy
+		case "draft06":
+			styles |= httplimit.Draft06
+		case "off":
+			if len(names) > 1 {
+				return 0, fmt.Errorf("headers %s: want off alone, or styles", strings.Join(names, " "))
+			}
+		default:
+			return 0, fmt.Errorf("headers %q: want ietf, legacy, draft06, some of them, or off", name)
+		}
+	}
+	return styles, nil
+}
+
+// ServeHTTP passes an admitted request on, and returns an error for any other. The error of a gRPC call, which would
+// not be understood, is answered in its protocol.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	res := h.limits.Decide(r)
+	zone.Count(&res, h.useOf)
+	if !res.Allowed() {
+		return h.refuse(w, r, &res)
+	}
+	if h.inFlight {
+		defer res.Release()
+	}
+	res.WriteHeaders(w.Header())
+	return next.ServeHTTP(w, r)
+}
+
+// useOf returns the zone of a limit of the middleware.
+func (h *Handler) useOf(limit string) *zone.Use { return h.by[limit].use }
+
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
+	var refusing *limit
+	var wait time.Duration
+	if c, ok := res.Tightest(); ok && res.Status() == http.StatusTooManyRequests {
+		refusing = h.by[c.Limit]
+		if !c.InFlight() { // when one of those is over is not known
+			wait = c.Decision.RetryAfter
+		}
+		if entry := h.log.Check(zap.InfoLevel, "rate limit exceeded"); entry != nil {
+			fields := []zap.Field{zap.String("limit", refusing.name), zap.Duration("wait", wait), zap.String("remote", r.RemoteAddr)}
+			if h.LogKey {
+				fields = append(fields, zap.String("key", refusing.key.Text(r)))
+			}
+			entry.Write(fields...)
+		}
+		if replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+			replacer.Set("http.weir.limit", refusing.name)
+		}
+	}
+	if httplimit.IsGRPC(r) {
+		res.Refuse(w, r)
+		return nil
+	}
+	res.WriteHeaders(w.Header())
+	if refusing == nil {
+		return caddyhttp.Error(res.Status(), errUnavailable)
+	}
+	return caddyhttp.Error(res.Status(), refusing.exceeded)
+}
+
+var errUnavailable = errors.New("a rate limit could not be applied")
+
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

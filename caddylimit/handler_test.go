@@ -1,0 +1,188 @@
+package caddylimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+)
+
+func start(t testing.TB, config string) *testcaddy.Config {
+	t.Helper()
+	return testcaddy.Start(t, "weir", config)
+}
+
+// passed returns how many of n requests with these header fields are admitted.
+func passed(c *testcaddy.Config, n int, header ...string) (admitted int) {
+	for range n {
+		r := testcaddy.From("192.0.2.1:1")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Add(header[i], header[i+1])
+		}
+		if c.Do(r).Code == http.StatusOK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+func TestAlgorithms(t *testing.T) {
+	for algorithm, numbers := range map[string]string{
+		"": `"rate":"1/h","burst":4`, "token-bucket": `"rate":"4/h"`, "batch-refill": `"rate":"1/h","burst":4`,
+		"fixed-window": `"rate":"4/h"`, "sliding-window": `"rate":"4/h"`, "sliding-log": `"rate":"4/h"`,
+	} {
+		c := start(t, `{"limits":[{"name":"algorithm `+algorithm+`","algorithm":"`+algorithm+`",`+numbers+`}]}`)
+		assert.Equal(t, 4, passed(c, 10), algorithm)
+	}
+	aligned := start(t, `{"limits":[{"name":"aligned","algorithm":"fixed-window","aligned":true,"rate":"4/365d"}]}`)
+	assert.Equal(t, 4, passed(aligned, 10))
+	none := start(t, `{"limits":[{"name":"none","rate":"0"}]}`)
+	assert.Equal(t, 0, passed(none, 3))
+}
+
+// TestSeveralLimitsAllOrNothing: what one refuses costs nothing in the others, and headers name the tightest.
+func TestSeveralLimitsAllOrNothing(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"all","key":["everyone"],"rate":"5/h"},{"name":"own","key":["{http.request.header.X}"],"rate":"2/h"}]}`)
+	assert.Equal(t, 2, passed(c, 10, "X", "a"))
+	assert.Equal(t, 2, passed(c, 10, "X", "b"))
+	assert.Equal(t, 1, passed(c, 10, "X", "c"))
+	w := c.Do(testcaddy.From("192.0.2.1:1"))
+	assert.Equal(t, http.StatusTooManyRequests, w.Code)
+	assert.Equal(t, `"all";q=5;w=3600, "own";q=2;w=3600`, w.Header().Get("RateLimit-Policy"))
+	assert.Contains(t, w.Header().Get("RateLimit"), `"all";r=0;t=`)
+}
+
+// TestClientsAreAddresses of 32 or 64 bits where nothing else is said.
+func TestClientsAreAddresses(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"address","rate":"1/h"}]}`)
+	from := func(remote string) int { return c.Do(testcaddy.From(remote)).Code }
+	assert.Equal(t, 200, from("192.0.2.1:1"))
+	assert.Equal(t, 429, from("192.0.2.1:2"))
+	assert.Equal(t, 429, from("[::ffff:192.0.2.1]:2"))
+	assert.Equal(t, 200, from("192.0.2.2:1"))
+	assert.Equal(t, 200, from("[2001:db8::1]:1"))
+	assert.Equal(t, 429, from("[2001:db8::2]:1"))
+	assert.Equal(t, 200, from("[2001:db8:0:1::2]:1"))
+}
+
+func TestCosts(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"cost","rate":"10/h","cost":"{http.request.header.Cost}"}]}`)
+	assert.Equal(t, 1, passed(c, 2, "Cost", "6"))
+	assert.Equal(t, 0, passed(c, 1, "Cost", "-1"), "no number is no way to pay less")
+	assert.Equal(t, 0, passed(c, 1, "Cost", "1e9"))
+	assert.Equal(t, 4, passed(c, 10))
+	fixed := start(t, `{"limits":[{"name":"fixed cost","rate":"10/h","cost":"5"}]}`)
+	assert.Equal(t, 2, passed(fixed, 10))
+}
+
+func TestQuotas(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"quota","rate":"2/h","key":["{http.request.header.User}"],"quota":"{http.request.header.Quota}"}]}`)
+	assert.Equal(t, 2, passed(c, 10, "User", "a"))
+	assert.Equal(t, 5, passed(c, 10, "User", "b", "Quota", "5/h"))
+	assert.Equal(t, 7, passed(c, 10, "User", "c", "Quota", "1/h 7"))
+	assert.Equal(t, 10, passed(c, 10, "User", "d", "Quota", "unlimited"))
+	assert.Equal(t, 0, passed(c, 10, "User", "e", "Quota", "0"))
+	for _, bad := range []string{"5", "5/x", "-1/s", "1/h 0", "1/h x", "1/365d"} {
+		r := testcaddy.From("192.0.2.1:1")
+		r.Header.Set("Quota", bad)
+		assert.Equal(t, http.StatusServiceUnavailable, c.Do(r).Code, bad)
+	}
+	only := start(t, `{"limits":[{"name":"only with a quota","rate":"0","quota":"{http.request.header.Quota}"}]}`)
+	assert.Equal(t, 0, passed(only, 3))
+	assert.Equal(t, 3, passed(only, 5, "Quota", "3/h"))
+}
+
+func TestShadowRefusesNothing(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"shadow","rate":"1/h","shadow":true}]}`)
+	assert.Equal(t, 5, passed(c, 5))
+}
+
+// TestRequestsInFlight: they count until their handler returns, or panics.
+func TestRequestsInFlight(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"in flight","concurrency":2}]}`)
+	serve := func(next caddyhttp.HandlerFunc) error {
+		w := httptest.NewRecorder()
+		return c.Handlers[0].ServeHTTP(w, testcaddy.Prepare(testcaddy.From("192.0.2.1:1"), w), next)
+	}
+	nested := func(inner func()) caddyhttp.HandlerFunc {
+		return func(http.ResponseWriter, *http.Request) error { inner(); return nil }
+	}
+	require.NoError(t, serve(nested(func() {
+		require.NoError(t, serve(nested(func() {
+			assert.Equal(t, 0, passed(c, 3))
+		})))
+		assert.Equal(t, 3, passed(c, 3))
+	})))
+	assert.Panics(t, func() { _ = serve(nested(func() { panic("a handler") })) })
+	assert.NoError(t, serve(nested(func() { assert.Equal(t, 3, passed(c, 3)) })))
+}
+
+// TestGRPCCallsAreAnsweredInTheirProtocol, since they do not understand 429.
+func TestGRPCCallsAreAnsweredInTheirProtocol(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"grpc","rate":"1/h"}]}`)
+	for i, want := range []string{"", "8"} {
+		r := testcaddy.From("192.0.2.1:1")
+		r.Method, r.ProtoMajor, r.ProtoMinor = http.MethodPost, 2, 0
+		r.Header.Set("Content-Type", "application/grpc")
+		w := c.Do(r)
+		assert.Equal(t, http.StatusOK, w.Code)
+		assert.Equal(t, want, w.Header().Get("Grpc-Status"), "call %d", i+1)
+	}
+}
+
+func TestBadLimits(t *testing.T) {
+	for limit, want := range map[string]string{
+		`"rate":"1/s"`:                                                                 "the name goes into headers",
+		`"name":"ü","rate":"1/s"`:                                                      "printable ASCII",
+		`"name":"bad"`:                                                                 "neither a rate, such as 10/s, nor a concurrency",
+		`"name":"bad","rate":"-1/s"`:                                                   "-1",
+		`"name":"bad","rate":"1"`:                                                      "want tokens/period",
+		`"name":"bad","rate":"1/s","algorithm":"leaky"`:                                `algorithm "leaky": want token-bucket`,
+		`"name":"bad","rate":"1/s","algorithm":"concurrency"`:                          `algorithm "concurrency": want token-bucket`,
+		`"name":"bad","rate":"5000/s","algorithm":"sliding-log"`:                       "want 1 to 4096",
+		`"name":"bad","rate":"1.5/s","algorithm":"fixed-window"`:                       "a whole number of tokens",
+		`"name":"bad","rate":"1/s","burst":2,"algorithm":"fixed-window"`:               "burst 2: a fixed window has none",
+		`"name":"bad","rate":"1/s","aligned":true`:                                     "want fixed-window",
+		`"name":"bad","rate":"1/s","burst":4294967297`:                                 "4294967297",
+		`"name":"bad","concurrency":70000`:                                             "70000",
+		`"name":"bad","concurrency":1,"rate":"1/s"`:                                    "want a limit for each",
+		`"name":"bad","rate":"1/s","cost":"0"`:                                         `cost "0": want a whole number from 1 to the limit, which is 1`,
+		`"name":"bad","rate":"1/s","cost":"2"`:                                         `cost "2": want a whole number from 1 to the limit, which is 1`,
+		`"name":"bad","rate":"1/s","quota":"5/s"`:                                      `quota "5/s": want a placeholder`,
+		`"name":"bad","rate":"1/s","quota":"{http.request.x}"`:                         "no placeholder {http.request.x}",
+		`"name":"bad","rate":"1/s","algorithm":"fixed-window","quota":"{http.vars.q}"`: "quotas are token buckets",
+		`"name":"bad","rate":"1/365d","quota":"{http.vars.q}"`:                         "must fill within 624h0m0s",
+		`"name":"bad","rate":"1/s","key":["{x"]`:                                       "is not closed",
+		`"name":"bad","rate":"1/s","ipv4_prefix":33`:                                   "ipv4_prefix 33: want 1 to 32",
+		`"name":"bad","rate":"1/s","ipv6_prefix":129`:                                  "ipv6_prefix 129: want 1 to 128",
+		`"name":"bad","rate":"1/s","max_keys":-5`:                                      "max_keys -5: want 1 to",
+		`"name":"bad","rate":"1/s","overflow":"block"`:                                 `overflow "block": want evict, refuse or admit`,
+		`"name":"bad","rate":"1/s","match":[{"none":{}}]`:                              "http.matchers.none",
+	} {
+		c, err := testcaddy.Provision(t, "weir", `{"limits":[{`+limit+`}]}`)
+		if assert.ErrorContains(t, err, want, limit) {
+			continue
+		}
+		c.GiveUp()
+	}
+	const one = `"limits":[{"name":"bad","rate":"1/s"}]`
+	for config, want := range map[string]string{
+		`{}`: "want at least one",
+		`{"limits":[{"name":"bad","rate":"1/s"},{"name":"bad","rate":"1/s"}]}`: "the same name",
+		`{"headers":["off","ietf"],` + one + `}`:                               "want off alone",
+		`{"headers":["x"],` + one + `}`:                                        `headers "x": want ietf`,
+		`{"jitter":"1ms",` + one + `}`:                                         "want whole seconds, 1s to 1h",
+		`{"on_failure":"open",` + one + `}`:                                    "there is no store that could fail",
+		`{"store":"{env.NO_SUCH}",` + one + `}`:                                "the address of the store",
+		`{"store":"redis://:secret@127.0.0.1:1",` + one + `}`:                  "the store",
+	} {
+		_, err := testcaddy.Provision(t, "weir", config)
+		require.ErrorContains(t, err, want, config)
+		assert.NotContains(t, err.Error(), "secret", "no password in an error")
+	}
+}

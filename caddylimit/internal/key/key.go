@@ -1,0 +1,141 @@
+// Package key makes the keys of requests from the placeholders of Caddy.
+package key
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A Template is a text with placeholders. Its methods are safe for concurrent use.
+type Template struct {
+	text     string
+	constant bool
+	name     string // of the placeholder that is all of the text; "" for any other text
+}
+
+// Parse reads a template. Placeholders are replaced once for each request, and one that is unknown or empty then is
+// nothing. A brace that is not closed, and a placeholder that no request can have, are errors; what is only likely to
+// be a mistake is a warning.
+func Parse(text string) (t Template, warnings []string, err error) {
+	names, err := placeholders(text)
+	if err != nil {
+		return t, nil, err
+	}
+	for _, name := range names {
+		warning, err := look(name)
+		if err != nil {
+			return t, nil, fmt.Errorf("%q: %w", text, err)
+		}
+		if warning != "" {
+			warnings = append(warnings, fmt.Sprintf("%q: %s", text, warning))
+		}
+	}
+	t = Template{text: text, constant: len(names) == 0 && !strings.Contains(text, `\`)}
+	if len(names) == 1 && text == "{"+names[0]+"}" {
+		t.name = names[0]
+	}
+	return t, warnings, nil
+}
+
+// Of returns the text of the template for a request.
+func (t *Template) Of(r *http.Request) string {
+	if t.constant {
+		return t.text
+	}
+	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if t.name != "" {
+		text, _ := replacer.GetString(t.name)
+		return text
+	}
+	return replacer.ReplaceAll(t.text, "")
+}
+
+// A Key is what requests are counted by: one template or several, and how much of an address counts.
+type Key struct {
+	templates []Template
+	ip        *httplimit.ClientIP
+}
+
+// New returns a key. The prefixes are in bits, of texts that read as addresses: 0 is the whole address. Those out of
+// range are errors, and so is a template that is ([Parse]).
+func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []string, err error) {
+	k = &Key{}
+	for _, text := range templates {
+		t, more, err := Parse(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("key %w", err)
+		}
+		k.templates, warnings = append(k.templates, t), append(warnings, more...)
+	}
+	if ipv4Prefix < 0 || ipv4Prefix > 32 {
+		return nil, nil, fmt.Errorf("ipv4_prefix %d: want 1 to 32, or 0 for the whole address", ipv4Prefix)
+	}
+	if ipv6Prefix < 0 || ipv6Prefix > 128 {
+		return nil, nil, fmt.Errorf("ipv6_prefix %d: want 1 to 128, or 0 for the whole address", ipv6Prefix)
+	}
+	bits := func(n, whole int) int {
+		if n == 0 {
+			return whole
+		}
+		return n
+	}
+	k.ip, err = httplimit.NewClientIP(httplimit.IPv4Prefix(bits(ipv4Prefix, 32)), httplimit.IPv6Prefix(bits(ipv6Prefix, 128)))
+	return k, warnings, err
+}
+
+// Key is a [httplimit.KeyFunc]. A text that reads as an address is one, however it is spelled: an IPv4 address mapped
+// into IPv6 is the IPv4 address, and zones count for nothing. Several templates go in with their lengths, so that
+// what a client writes into one cannot pass for another.
+func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+	if len(k.templates) == 1 {
+		return k.part(h, r, 0), true
+	}
+	return h.Join(len(k.templates), func(h httplimit.Hasher, i int) bool {
+		k.part(h, r, i)
+		return true
+	})
+}
+
+func (k *Key) part(h httplimit.Hasher, r *http.Request, i int) engine.Key {
+	t := &k.templates[i]
+	text := t.Of(r)
+	if addr, ok := readAddr(text); ok && !t.constant {
+		return h.KeyAddr(k.ip.PrefixOf(addr).Addr())
+	}
+	return h.Key(text)
+}
+
+// Text returns the key of a request for people.
+func (k *Key) Text(r *http.Request) string {
+	texts := make([]string, len(k.templates))
+	for i := range k.templates {
+		texts[i] = k.templates[i].Of(r)
+	}
+	return strings.Join(texts, " ")
+}
+
+// readAddr reads an address. ParseAddr allocates its error, so what cannot be an address is passed over before.
+func readAddr(text string) (netip.Addr, bool) {
+	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
+	text, zone, zoned := strings.Cut(text, "%")
+	if len(text) < len("::") || len(text) > longest || !strings.ContainsAny(text, ".:") || zoned && zone == "" {
+		return netip.Addr{}, false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > ':') && c != '.' && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return netip.Addr{}, false
+		}
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil || zoned && addr.Is4() {
+		return netip.Addr{}, false
+	}
+	return addr.Unmap(), true
+}

@@ -1,0 +1,70 @@
+package key
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// placeholders returns the names of the placeholders in a text. A brace behind a backslash is a character.
+func placeholders(text string) (names []string, err error) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '{':
+			length := strings.IndexByte(text[i:], '}')
+			if length < 0 {
+				return nil, fmt.Errorf("%q: the brace at byte %d is not closed: want {placeholder}, or \\{ for the character", text, i)
+			}
+			name := text[i+1 : i+length]
+			if name == "" || strings.Contains(name, "{") {
+				return nil, fmt.Errorf("%q: {%s} is no placeholder: want one such as {http.request.remote.host}", text, name)
+			}
+			names = append(names, name)
+			i += length
+		}
+	}
+	return names, nil
+}
+
+// look returns an error for a placeholder that no request can have, and a warning for one that is hardly what is meant.
+func look(name string) (warning string, err error) {
+	switch {
+	case name == "http.request.remote" || strings.HasSuffix(name, ".remote.port"):
+		return "the port of a client is another for every connection: want {http.request.remote.host}", nil
+	case name == "http.request.uuid":
+		return "it is another for every request, so that nothing is limited", nil
+	case strings.HasPrefix(name, "http.request.") && !isOfRequests(name):
+		return "", fmt.Errorf("Caddy knows no placeholder {%s}: it would be empty for every request", name)
+	case !strings.Contains(name, "."):
+		return fmt.Sprintf("{%s} is none of Caddy's placeholders: unless another directive sets it, it is empty for every request", name), nil
+	}
+	return "", nil
+}
+
+// isOfRequests asks Caddy for the placeholder of a request that was made up. What a request has only sometimes counts
+// as known, and so does what Caddy fails to say of this one.
+func isOfRequests(name string) (known bool) {
+	if strings.HasPrefix(name, "http.request.tls.") {
+		return true
+	}
+	r := httptest.NewRequest(http.MethodGet, "https://example.com/a/b?c=d", nil)
+	ctx := context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{})
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(&net.TCPAddr{}))
+	ctx = context.WithValue(ctx, caddyhttp.OriginalRequestCtxKey, *r)
+	ctx = context.WithValue(ctx, caddyhttp.ExtraLogFieldsCtxKey, new(caddyhttp.ExtraLogFields))
+	r = r.WithContext(ctx)
+	defer func() {
+		if recover() != nil {
+			known = true
+		}
+	}()
+	_, known = caddyhttp.NewTestReplacer(r).Get(name)
+	return known
+}

@@ -1,0 +1,123 @@
+// Package testcaddy runs handlers in Caddy, for tests.
+package testcaddy
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/stretchr/testify/require"
+)
+
+// A Config is a configuration that holds handlers and serves nothing: requests are handed to them.
+type Config struct {
+	Handlers []caddyhttp.MiddlewareHandler
+	ctx      caddy.Context
+	cancel   context.CancelFunc
+}
+
+// quiet keeps Caddy's log out of those of tests, and its admin endpoint off.
+const quiet = `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"level":"WARN","writer":{"output":"discard"}}}}}`
+
+// caddy.ProvisionContext sets variables of the process.
+var provisioning sync.Mutex
+
+// Provision provisions handlers of a module, each by its JSON, as parts of one configuration. It does not start it.
+func Provision(t testing.TB, module string, handlers ...string) (*Config, error) {
+	t.Helper()
+	provisioning.Lock()
+	defer provisioning.Unlock()
+	config := new(caddy.Config)
+	require.NoError(t, json.Unmarshal([]byte(quiet), config))
+	base, err := caddy.ProvisionContext(config)
+	require.NoError(t, err)
+	c := &Config{}
+	c.ctx, c.cancel = caddy.NewContext(base)
+	for _, text := range handlers {
+		handler, err := c.ctx.LoadModuleByID("http.handlers."+module, []byte(text))
+		if err != nil {
+			c.cancel()
+			return nil, err
+		}
+		c.Handlers = append(c.Handlers, handler.(caddyhttp.MiddlewareHandler))
+	}
+	return c, nil
+}
+
+// Start provisions handlers and puts the configuration in force. Before it ends the test stops it, if it did not
+// itself.
+func Start(t testing.TB, module string, handlers ...string) *Config {
+	t.Helper()
+	c, err := Provision(t, module, handlers...)
+	require.NoError(t, err)
+	c.Start(t)
+	return c
+}
+
+// Start puts the configuration in force.
+func (c *Config) Start(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.app(t).Start())
+	t.Cleanup(func() { c.Stop(t) })
+}
+
+// Stop takes the configuration out of force and cleans it up. A second call does nothing.
+func (c *Config) Stop(t testing.TB) {
+	if c.cancel == nil {
+		return
+	}
+	require.NoError(t, c.app(t).Stop())
+	c.GiveUp()
+}
+
+// GiveUp cleans the configuration up, as Caddy does with one that fails.
+func (c *Config) GiveUp() {
+	c.cancel()
+	c.cancel = nil
+}
+
+// Context returns the context of the configuration.
+func (c *Config) Context() caddy.Context { return c.ctx }
+
+func (c *Config) app(t testing.TB) caddy.App {
+	app, err := c.ctx.App("weir")
+	require.NoError(t, err)
+	return app.(caddy.App)
+}
+
+// Do hands a request to the first handler, and returns the answer. The status is that of the error, as Caddy's server
+// has it, or 200.
+func (c *Config) Do(r *http.Request) *httptest.ResponseRecorder { return c.DoBy(0, r) }
+
+// DoBy hands a request to a handler.
+func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	err := c.Handlers[handler].ServeHTTP(w, Prepare(r, w), Next)
+	if failed, ok := err.(caddyhttp.HandlerError); ok {
+		w.WriteHeader(failed.StatusCode)
+	}
+	return w
+}
+
+// Next is a handler that answers 200.
+var Next = caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+	w.WriteHeader(http.StatusOK)
+	return nil
+})
+
+// Prepare gives a request what Caddy's server gives it.
+func Prepare(r *http.Request, w http.ResponseWriter) *http.Request {
+	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
+}
+
+// From returns a request from an address.
+func From(remote string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "http://example.com/", nil)
+	r.RemoteAddr = remote
+	return r
+}

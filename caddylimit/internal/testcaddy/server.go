@@ -1,0 +1,63 @@
+package testcaddy
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FreePort returns a TCP port of 127.0.0.1 that nothing listened on a moment ago.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	require.NoError(t, listener.Close())
+	return strconv.Itoa(port)
+}
+
+// Program returns where a program is. Where it is missing the test is skipped, or fails where CI is set.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing: make programs installs it", name)
+		}
+		t.Skipf("%s is missing: make programs installs it", name)
+	}
+	return path
+}
+
+// A Process is a program that runs until the test ends.
+type Process struct {
+	Output Output
+	Exited chan struct{} // closed when it has
+}
+
+// Run starts a program and has the test end it.
+func Run(t testing.TB, program string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Exited: make(chan struct{})}
+	cmd := exec.Command(program, args...)
+	folder := t.TempDir() // Caddy keeps its state there
+	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+	cmd.Stdout, cmd.Stderr = &p.Output, &p.Output
+	require.NoError(t, cmd.Start())
+	go func() {
+		_ = cmd.Wait() // its output says why
+		close(p.Exited)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // or it has ended
+		<-p.Exited
+		if t.Failed() {
+			t.Logf("%s: %s", program, p.Output.String())
+		}
+	})
+	return p
+}

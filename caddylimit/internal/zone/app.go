@@ -1,0 +1,126 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+func init() { caddy.RegisterModule((*App)(nil)) }
+
+// appID is what Caddy calls the App. Nothing is configured under it.
+const appID = "weir"
+
+// An App holds the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the
+// configuration, and stops it when the next one is in force.
+type App struct {
+	log        *zap.Logger
+	registry   *prometheus.Registry
+	open       opener
+	uses       map[id]*Use
+	order      []*Use // of uses, as they were named
+	collectors map[string]prometheus.Collector
+}
+
+// CaddyModule returns what Caddy knows of the module.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: appID, New: func() caddy.Module { return new(App) }}
+}
+
+// Of returns the App of the configuration that is being provisioned.
+func Of(ctx caddy.Context) (*App, error) {
+	app, err := ctx.App(appID)
+	if err != nil {
+		return nil, err
+	}
+	return app.(*App), nil
+}
+
+// Provision is called by Caddy.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.log, a.registry, a.open = ctx.Logger(a), ctx.GetMetricsRegistry(), connect(ctx, ctx.Slogger())
+	a.uses, a.collectors = map[id]*Use{}, map[string]prometheus.Collector{}
+	return nil
+}
+
+// Use returns the zone of a module by its name. A zone that the configuration has named before must have the same spec.
+func (a *App) Use(module, name string, spec Spec) (*Use, error) {
+	id := id{module, name}
+	if u, again := a.uses[id]; again {
+		spec.Sweep = u.Spec.Sweep // which changes no decision
+		if u.Spec != spec {
+			return nil, fmt.Errorf("it is %v here, and %v in another handler of this configuration: handlers share the "+
+				"zones that they name alike: want the same numbers and the same store, or two names", spec, u.Spec)
+		}
+		return u, nil
+	}
+	u, err := newUse(id, spec, a.open, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	a.uses[id], a.order = u, append(a.order, u)
+	if u.Renewed() {
+		a.log.Info("the limiter cannot take the new numbers, so the zone has a new one; until the old one has forgotten what it counted, requests are held against both",
+			zap.String("zone", name), zap.Stringer("limit", spec))
+	}
+	return u, nil
+}
+
+// Uses returns the zones of a module in the order in which the configuration named them.
+func (a *App) Uses(module string) (uses []*Use) {
+	for _, u := range a.order {
+		if u.id.module == module {
+			uses = append(uses, u)
+		}
+	}
+	return uses
+}
+
+// Collector returns what collects the metrics of a module for a configuration: that which the first handler made.
+func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
+	if known, again := a.collectors[module]; again {
+		return known.(C), nil
+	}
+	c = make()
+	a.collectors[module] = c
+	return c, a.registry.Register(c)
+}
+
+// Start puts the zones in force. If one fails, none is.
+func (a *App) Start() error {
+	for i, u := range a.order {
+		if err := u.start(); err != nil {
+			for _, started := range a.order[:i] {
+				err = errors.Join(err, started.stop())
+			}
+			return fmt.Errorf("zone %v: %w", u, err)
+		}
+	}
+	return nil
+}
+
+// Stop takes them out of force.
+func (a *App) Stop() (err error) {
+	for _, u := range a.order {
+		err = errors.Join(err, u.stop())
+	}
+	return err
+}
+
+// Cleanup is called by Caddy when nothing of the configuration is used any more, also of one that was never started.
+func (a *App) Cleanup() (err error) {
+	for _, u := range a.order {
+		err = errors.Join(err, u.drop())
+	}
+	return err
+}
+
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,122 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Spec is what a configuration says of a zone. Specs are compared by ==.
+type Spec struct {
+	Policy engine.Policy
+	// MaxKeys is for how many keys the limiter has room; 0 for [DefaultMaxKeys], or of a sliding log [DefaultLogKeys],
+	// or as many as go into [TableBytes] if that is less.
+	MaxKeys  int
+	Overflow engine.OverflowPolicy
+	// Sweep is the time between two sweeps of the limiter; 0 for that of package engine.
+	Sweep time.Duration
+	// Store is the address of a store of package redislimit; "" for a limit of this process.
+	Store string
+	// OnFailure is what happens while the store is lost.
+	OnFailure redislimit.FailurePolicy
+}
+
+const (
+	// DefaultMaxKeys is for how many keys a zone has room that does not say it, and DefaultLogKeys for how many one
+	// of a sliding log has, whose keys come with a ring each.
+	DefaultMaxKeys = 1_000_000
+	DefaultLogKeys = 100_000
+	// TableBytes is the most memory that the table of a zone may take that does not say for how many keys it has room.
+	// Only a sliding log is so large.
+	TableBytes = 256 << 20
+)
+
+// Keys returns for how many keys the limiter of the spec has room.
+func (s Spec) Keys() (int, error) {
+	if s.MaxKeys != 0 {
+		if s.MaxKeys < 1 || s.MaxKeys > 1<<31-1 {
+			return 0, fmt.Errorf("max_keys %d: want 1 to 2147483647", s.MaxKeys)
+		}
+		return s.MaxKeys, nil
+	}
+	keys := DefaultMaxKeys
+	if s.Policy.Algorithm() == engine.AlgorithmSlidingLog {
+		keys = DefaultLogKeys
+	}
+	bytes, err := s.Policy.Bytes(keys)
+	if err != nil || bytes <= TableBytes {
+		return keys, err
+	}
+	// Tables are sized by slots, so bytes grow as the keys do.
+	return int(float64(keys) * TableBytes / float64(bytes)), nil
+}
+
+// check finds out what can be wrong with a spec without making a limiter.
+func (s Spec) check(name string) error {
+	if s.Sweep != 0 && (s.Sweep < time.Millisecond || s.Sweep > 24*time.Hour) {
+		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", s.Sweep)
+	}
+	if err := s.Policy.Check(); err != nil {
+		return err
+	}
+	if s.Store == "" {
+		_, err := s.Keys()
+		return err
+	}
+	switch {
+	case s.Policy.Algorithm() == engine.AlgorithmConcurrency:
+		return errors.New("requests in flight are counted in this process: want no store, or another limit")
+	case s.Overflow != engine.Evict:
+		return fmt.Errorf("overflow %v: a store has no table that could be full: want no overflow, or no store", s.Overflow)
+	}
+	return redislimit.Check(name, s.Policy, s.storeOptions()...)
+}
+
+func (s Spec) storeOptions() []redislimit.Option {
+	options := []redislimit.Option{redislimit.OnFailure(s.OnFailure)}
+	if s.MaxKeys != 0 {
+		options = append(options, redislimit.MaxKeys(s.MaxKeys))
+	}
+	return options
+}
+
+// limiter makes the limiter of the spec.
+func (s Spec) limiter() (*engine.Limiter, error) {
+	keys, err := s.Keys()
+	if err != nil {
+		return nil, err
+	}
+	options := []engine.Option{engine.MaxKeys(keys), engine.Overflow(s.Overflow)}
+	if s.Sweep != 0 {
+		options = append(options, engine.SweepInterval(s.Sweep))
+	}
+	return engine.New(s.Policy, options...)
+}
+
+// follows reports whether a limiter that was made by another spec can take this one.
+func (s Spec) follows(made Spec) bool {
+	if made.Store != "" {
+		return s == made
+	}
+	policy := s.Policy
+	s.Policy, s.Sweep = made.Policy, made.Sweep // a sweep changes no decision
+	return s == made && engine.CheckChange([]engine.Policy{made.Policy}, []engine.Policy{policy}) == nil
+}
+
+// String says what the limit is.
+func (s Spec) String() string {
+	text := s.Policy.String()
+	if s.MaxKeys != 0 {
+		text += fmt.Sprintf(", max_keys %d", s.MaxKeys)
+	}
+	if s.Overflow != engine.Evict {
+		text += fmt.Sprintf(", overflow %v", s.Overflow)
+	}
+	if s.Store != "" {
+		text += fmt.Sprintf(", in a store, on_failure %v", s.OnFailure)
+	}
+	return text
+}

@@ -1,0 +1,224 @@
+package caddylimit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+
+	"github.com/weir-go/weir/caddylimit/internal/key"
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// A Limit is one of the limits of a [Handler]. It needs a name, and a rate or a concurrency.
+type Limit struct {
+	// Name is what headers, metrics and later configurations know the limit by: 1 to 128 printable ASCII characters.
+	Name string `json:"name,omitempty"`
+	// Match says which requests the limit is for; without it, all.
+	Match caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+	// Key is what has a bucket of its own: texts with placeholders, which are one key together. Without it, it is the
+	// address of the client, {http.vars.client_ip}.
+	Key []string `json:"key,omitempty"`
+	// Algorithm is token-bucket, by default, fixed-window, sliding-window, sliding-log or batch-refill.
+	Algorithm string `json:"algorithm,omitempty"`
+	// Rate is how many tokens there are in a period, as 10/s, 100/m or 5/10s; 0 refuses all.
+	Rate string `json:"rate,omitempty"`
+	// Burst is how many tokens a full bucket has; 0 is as many as the rate has in its period.
+	Burst uint64 `json:"burst,omitempty"`
+	// Aligned has fixed windows begin at the multiples of their length since 1970.
+	Aligned bool `json:"aligned,omitempty"`
+	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of a rate.
+	Concurrency uint64 `json:"concurrency,omitempty"`
+	// Cost is how many tokens a request takes: a number, or a placeholder whose value is one. A value that is none
+	// refuses the request, and an empty one is 1.
+	Cost string `json:"cost,omitempty"`
+	// Quota is a placeholder whose value is the limit of the request: a rate, and a burst behind a blank if it has one;
+	// "unlimited", or 0 to refuse it. With an empty value the limit's own numbers count; any other is answered 503.
+	Quota string `json:"quota,omitempty"`
+	// IPv4Prefix and IPv6Prefix are how many bits of an address are the key: 32 and 64 without them.
+	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
+	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
+	// Shadow has the limit count and report, and refuse nothing.
+	Shadow bool `json:"shadow,omitempty"`
+	// MaxKeys is for how many keys there is room: a million without it, of a sliding log 100,000, or as many as go into
+	// 256 MiB.
+	MaxKeys int `json:"max_keys,omitempty"`
+	// Overflow is what happens to a new key without room: evict, by default, the one that has used least; refuse; or
+	// admit.
+	Overflow string `json:"overflow,omitempty"`
+
+	matchers caddyhttp.MatcherSets
+}
+
+// limit is a Limit at work.
+type limit struct {
+	name     string
+	use      *zone.Use
+	key      *key.Key
+	inFlight bool
+	exceeded error
+	parts    []httplimit.Limit
+	warnings []string
+}
+
+const (
+	defaultKey        = "{http.vars.client_ip}"
+	defaultIPv6Prefix = 64
+	// longestInFlight is the longest that a request in flight counts. All are released, so it may be long.
+	longestInFlight = 365 * 24 * time.Hour
+	// longestQuota is the longest that the bucket of a quota takes to fill. Up to 26 days times are exact to the
+	// nanosecond ([engine.TokenBuckets]).
+	longestQuota = 26 * 24 * time.Hour
+)
+
+func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*limit, error) {
+	made := &limit{name: l.Name, exceeded: fmt.Errorf("the rate limit %q is exceeded", l.Name)}
+	sets, err := ctx.LoadModule(l, "Match")
+	if err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	if err := l.matchers.FromInterface(sets); err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	own, err := l.policy()
+	if err != nil {
+		return nil, err
+	}
+	spec.Policy, spec.MaxKeys = own, l.MaxKeys
+	if spec.Overflow, err = parseOverflow(l.Overflow); err != nil {
+		return nil, err
+	}
+	if made.inFlight = l.Concurrency != 0; made.inFlight || own == engine.Blocked() && l.Quota == "" {
+		spec.Store, spec.OnFailure = "", 0 // there is nothing to keep in one
+	}
+	var warnings []string
+	if made.key, made.warnings, err = l.key(); err != nil {
+		return nil, err
+	}
+	described := httplimit.Limit{Name: l.Name, Key: made.key.Key, Shadow: l.Shadow}
+	if len(l.matchers) > 0 {
+		described.Match = l.matches
+	}
+	if described.Cost, warnings, err = parseCost(l.Cost, own.Limit()); err != nil {
+		return nil, err
+	}
+	made.warnings = append(made.warnings, warnings...)
+	if l.Quota != "" {
+		if own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() {
+			return nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
+		}
+		if own.Window() > longestQuota {
+			return nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
+				l.Rate, l.Burst, longestQuota, own.Window())
+		}
+		spec.Policy = engine.TokenBuckets(longestQuota)
+		if described.Quota, warnings, err = parseQuota(l.Quota, own); err != nil {
+			return nil, err
+		}
+		made.warnings = append(made.warnings, warnings...)
+	}
+	if made.use, err = app.Use(module, l.Name, spec); err != nil {
+		return nil, err
+	}
+	made.parts = made.use.Limits(described)
+	return made, nil
+}
+
+// matches reports whether the limit is for a request. A matcher that fails cannot say that it is not.
+func (l *Limit) matches(r *http.Request) bool {
+	match, err := l.matchers.AnyMatchWithError(r)
+	return match || err != nil
+}
+
+func (l *Limit) key() (*key.Key, []string, error) {
+	templates, bits := l.Key, l.IPv6Prefix
+	if len(templates) == 0 {
+		templates = []string{defaultKey}
+	}
+	if bits == 0 {
+		bits = defaultIPv6Prefix
+	}
+	return key.New(templates, l.IPv4Prefix, bits)
+}
+
+func parseOverflow(text string) (engine.OverflowPolicy, error) {
+	for _, p := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
+		if text == p.String() || text == "" {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("overflow %q: want evict, refuse or admit", text)
+}
+
+// policy returns what the limit allows to a request without a quota.
+func (l *Limit) policy() (engine.Policy, error) {
+	if l.Concurrency != 0 {
+		switch {
+		case l.Rate != "" || l.Burst != 0 || l.Algorithm != "" || l.Aligned:
+			return engine.Policy{}, errors.New("concurrency: it has no rate, burst, algorithm or aligned: want a limit for each")
+		case l.Quota != "":
+			return engine.Policy{}, errors.New("concurrency: it has no quota")
+		}
+		return engine.Concurrency(l.Concurrency, longestInFlight), nil
+	}
+	if l.Rate == "" {
+		return engine.Policy{}, errors.New("it has neither a rate, such as 10/s, nor a concurrency")
+	}
+	var algorithm engine.Algorithm
+	if l.Algorithm == "" {
+		algorithm = engine.AlgorithmTokenBucket
+	} else if err := algorithm.UnmarshalText([]byte(l.Algorithm)); err != nil || algorithm == engine.AlgorithmConcurrency {
+		return engine.Policy{}, fmt.Errorf("algorithm %q: want token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", l.Algorithm)
+	}
+	if l.Rate == "0" {
+		return engine.Blocked(), nil
+	}
+	return policyOf(algorithm, l.Rate, l.Burst, l.Aligned)
+}
+
+// policyOf returns the policy of a rate as it is written.
+func policyOf(algorithm engine.Algorithm, text string, burst uint64, aligned bool) (engine.Policy, error) {
+	rate, err := engine.ParseRate(text)
+	if err != nil {
+		return engine.Policy{}, err
+	}
+	tokens := rate.Tokens()
+	if algorithm != engine.AlgorithmTokenBucket && tokens != math.Trunc(tokens) {
+		return engine.Policy{}, fmt.Errorf("rate %s: want a whole number of tokens, but for a token-bucket", text)
+	}
+	isBucket := algorithm == engine.AlgorithmTokenBucket || algorithm == engine.AlgorithmBatchRefill
+	if burst != 0 && !isBucket {
+		return engine.Policy{}, fmt.Errorf("burst %d: a %v has none: want no burst, or token-bucket or batch-refill", burst, algorithm)
+	}
+	if aligned && algorithm != engine.AlgorithmFixedWindow {
+		return engine.Policy{}, fmt.Errorf("aligned: a %v has no windows of the clock: want fixed-window", algorithm)
+	}
+	if burst == 0 {
+		burst = uint64(math.Ceil(tokens))
+	}
+	var policy engine.Policy
+	switch algorithm {
+	case engine.AlgorithmTokenBucket:
+		policy = engine.TokenBucket(rate, burst)
+	case engine.AlgorithmBatchRefill:
+		policy = engine.BatchRefill(uint64(tokens), rate.Period(), burst)
+	case engine.AlgorithmFixedWindow:
+		if policy = engine.FixedWindow(uint64(tokens), rate.Period()); aligned {
+			policy = policy.Aligned()
+		}
+	case engine.AlgorithmSlidingWindow:
+		policy = engine.SlidingWindow(uint64(tokens), rate.Period())
+	case engine.AlgorithmSlidingLog:
+		policy = engine.SlidingLog(uint64(tokens), rate.Period())
+	case engine.NoAlgorithm, engine.AlgorithmConcurrency:
+		return policy, fmt.Errorf("algorithm %v has no rate", algorithm)
+	}
+	return policy, policy.Check()
+}

@@ -1,0 +1,44 @@
+package caddylimit
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/httplimit"
+
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// A collector tells what the limits of a configuration have counted. There are as many labels as limits, however many
+// keys there are.
+type collector struct{ app *zone.App }
+
+var (
+	requestsDesc = prometheus.NewDesc("caddy_weir_requests_total",
+		"Requests that a limit applied to, by what it did: not_taken is that another limit refused.", []string{"limit", "outcome"}, nil)
+	keysDesc = prometheus.NewDesc("caddy_weir_keys",
+		"Keys of a limit that were not idle at the last sweep.", []string{"limit"}, nil)
+	evictedDesc = prometheus.NewDesc("caddy_weir_evicted_keys_total",
+		"Keys of a limit that were forgotten for want of room although they were not idle.", []string{"limit"}, nil)
+)
+
+// Describe is called by Prometheus.
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- requestsDesc
+	descs <- keysDesc
+	descs <- evictedDesc
+}
+
+// Collect is called by Prometheus.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	for _, use := range c.app.Uses(module) {
+		for _, outcome := range []httplimit.Outcome{
+			httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed,
+		} {
+			metrics <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(use.Counted(outcome)),
+				use.Name(), outcome.String())
+		}
+		live, evicted := use.Keys()
+		metrics <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(live), use.Name())
+		metrics <- prometheus.MustNewConstMetric(evictedDesc, prometheus.CounterValue, float64(evicted), use.Name())
+	}
+}

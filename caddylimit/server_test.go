@@ -1,0 +1,279 @@
+package caddylimit_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/weir-go/weir/caddylimit"
+	_ "github.com/weir-go/weir/caddylimit/compat"
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+)
+
+// A server is Caddy in this process. There is one at a time.
+type server struct {
+	t    *testing.T
+	port string
+	log  string // file
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{t: t, port: testcaddy.FreePort(t), log: filepath.Join(t.TempDir(), "log")}
+	t.Cleanup(func() { require.NoError(t, caddy.Stop()) })
+	return s
+}
+
+// load loads a Caddyfile with one site of these directives, and returns Caddy's error.
+func (s *server) load(directives string, global ...string) error {
+	s.t.Helper()
+	text := "{\nadmin off\nauto_https off\npersist_config off\nlog {\noutput file " + s.log + "\n}\n" + strings.Join(global, "\n") + "\n}\n" +
+		"http://127.0.0.1:" + s.port + " {\n" + directives + "\n}\n"
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
+	if err != nil {
+		return err
+	}
+	return caddy.Load(config, true)
+}
+
+// get returns the answer to a request from an address of this machine, 127.0.0.x.
+func (s *server) get(from, path string, header ...string) (status int, body string, fields http.Header) {
+	s.t.Helper()
+	status, body, fields, err := s.try(from, path, header...)
+	require.NoError(s.t, err)
+	return status, body, fields
+}
+
+// try is get where the request may fail.
+func (s *server) try(from, path string, header ...string) (status int, body string, fields http.Header, err error) {
+	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+s.port+path, nil)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text), answer.Header, err
+}
+
+// passed returns how many of n requests are answered 200.
+func (s *server) passed(n int, from string, header ...string) (passed int) {
+	for range n {
+		if status, _, _ := s.get(from, "/", header...); status == http.StatusOK {
+			passed++
+		}
+	}
+	return passed
+}
+
+// TestDirectivesInCaddy: both directives in a real Caddy, with errors that handle_errors gets, the placeholders, the
+// log, metrics, and what keeps its count over a change of the configuration.
+func TestDirectivesInCaddy(t *testing.T) {
+	s := newServer(t)
+	const site = `
+		rate_limit {
+			zone by_address {
+				match {
+					path /old/*
+				}
+				key {remote_host}
+				window 1h
+				events 2
+			}
+			log_key
+		}
+		weir {
+			limit clients {
+				match {
+					not path /metrics /old/*
+				}
+				rate 3/h
+			}
+			headers ietf legacy
+		}
+		handle /metrics {
+			metrics
+		}
+		handle {
+			respond "hello"
+		}
+		handle_errors {
+			respond "sorry: {err.status_code} {http.rate_limit.exceeded.name} {http.weir.limit}" {err.status_code}
+		}`
+	require.NoError(t, s.load(site))
+	status, body, fields := s.get("127.0.0.1", "/")
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "hello", body)
+	assert.Equal(t, `"clients";r=2;t=1200`, fields.Get("RateLimit"))
+	assert.Equal(t, `"clients";q=3;w=3600`, fields.Get("RateLimit-Policy"))
+	assert.Equal(t, "2", fields.Get("X-RateLimit-Remaining"))
+	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
+	status, body, fields = s.get("127.0.0.1", "/")
+	assert.Equal(t, 429, status)
+	assert.Equal(t, "sorry: 429 {http.rate_limit.exceeded.name} clients", body)
+	assert.Regexp(t, `^1(200|19\d)$`, fields.Get("Retry-After"))
+	assert.Equal(t, 3, s.passed(5, "127.0.0.2"), "another client")
+
+	for range 2 {
+		status, _, _ = s.get("127.0.0.1", "/old/a")
+		assert.Equal(t, 200, status)
+	}
+	status, body, fields = s.get("127.0.0.1", "/old/b")
+	assert.Equal(t, 429, status)
+	assert.Equal(t, "sorry: 429 by_address {http.weir.limit}", body)
+	assert.Regexp(t, `^3(600|59\d)$`, fields.Get("Retry-After"))
+	assert.Empty(t, fields.Get("RateLimit"))
+
+	log, err := os.ReadFile(s.log)
+	require.NoError(t, err)
+	assert.Contains(t, string(log), `"msg":"rate limit exceeded","limit":"clients"`)
+	assert.Regexp(t, `"msg":"rate limit exceeded","zone":"by_address","wait":3\d+\.\d+,"remote_ip":"127.0.0.1","key":"127.0.0.1"`, string(log))
+
+	for _, want := range []string{
+		`caddy_rate_limit_requests_total{zone="by_address"} 3`, `caddy_rate_limit_declined_requests_total{zone="by_address"} 1`,
+		`caddy_rate_limit_config{ipv4_prefix="0",ipv6_prefix="0",max_events="2",window="1h0m0s",zone="by_address"} 1`,
+		`caddy_rate_limit_process_time_seconds_count{zone="by_address"} 3`, `caddy_rate_limit_keys_total{zone="by_address"}`,
+		`caddy_weir_requests_total{limit="clients",outcome="allowed"} 6`, `caddy_weir_requests_total{limit="clients",outcome="refused"} 6`,
+		`caddy_weir_keys{limit="clients"}`, `caddy_weir_evicted_keys_total{limit="clients"} 0`,
+	} {
+		_, body, _ = s.get("127.0.0.1", "/metrics")
+		assert.Contains(t, body, want)
+	}
+
+	// Another configuration with the same limits, and then higher ones: nobody has a fresh bucket.
+	require.NoError(t, s.load(site+"\nheader X-New yes"))
+	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
+	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))
+	status, _, _ = s.get("127.0.0.1", "/old/b")
+	assert.Equal(t, 429, status)
+	_, body, _ = s.get("127.0.0.1", "/metrics")
+	assert.Contains(t, body, `caddy_rate_limit_requests_total{zone="by_address"} 4`, "counters go on")
+}
+
+// TestAFailedLoadChangesNothing: neither one that is refused, nor one that cannot be started because its port is taken.
+func TestAFailedLoadChangesNothing(t *testing.T) {
+	s := newServer(t)
+	const site = "rate_limit {\nzone failing {\nkey static\nwindow 1h\nevents %\n}\n}\nrespond ok\n"
+	of := func(events string) string { return strings.ReplaceAll(site, "%", events) }
+	require.NoError(t, s.load(of("3")))
+	require.Equal(t, 1, s.passed(1, "127.0.0.1"))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for _, events := range []string{"1", "1000", "5000"} {
+		err := s.load(of(events) + "}\nhttp://" + taken.Addr().String() + " {\nrespond other")
+		require.ErrorContains(t, err, "address already in use")
+	}
+	require.Error(t, s.load(of("1")+"\nweir {\nlimit a {\nrate 1\n}\n}"))
+	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
+}
+
+// TestTwoSitesWithDifferentNumbers: sites share a zone that they name alike, and may not disagree about it.
+func TestTwoSitesWithDifferentNumbers(t *testing.T) {
+	s := newServer(t)
+	site := "weir {\nlimit both {\nkey static\nrate 3/h\n}\n}\nrespond ok\n"
+	other := "}\nhttp://127.0.0.2:" + s.port + " {\n"
+	require.NoError(t, s.load(site+other+site))
+	require.ErrorContains(t, s.load(site+other+strings.ReplaceAll(site, "3/h", "4/h")), "in another handler of this configuration")
+	assert.Equal(t, 3, s.passed(5, "127.0.0.1"))
+}
+
+// listener is a handler of events.
+type listener struct{}
+
+var (
+	heard   []map[string]any
+	hearing sync.Mutex
+)
+
+func init() { caddy.RegisterModule(listener{}) }
+
+func (listener) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "events.handlers.weir_test", New: func() caddy.Module { return new(listener) }}
+}
+
+func (listener) Handle(_ context.Context, event caddy.Event) error {
+	hearing.Lock()
+	defer hearing.Unlock()
+	heard = append(heard, event.Data)
+	return nil
+}
+
+// TestEventsOfRefusals: what the original emits is emitted.
+func TestEventsOfRefusals(t *testing.T) {
+	s := newServer(t)
+	config := `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"writer":{"output":"discard"}}}},"apps":{
+		"events":{"subscriptions":[{"events":["rate_limit_exceeded"],"handlers":[{"handler":"weir_test"}]}]},
+		"http":{"servers":{"s":{"listen":["127.0.0.1:` + s.port + `"],"routes":[{"handle":[
+			{"handler":"rate_limit","rate_limits":{"events":{"match":[{"method":["GET"]}],"key":"{http.request.remote.host}","window":"1h","max_events":1,"ipv4_prefix":0,"ipv6_prefix":0}},
+			 "jitter":0.0,"sweep_interval":"1m","log_key":false,"disable_metrics":true},
+			{"handler":"static_response","body":"ok"}]}]}}}}}`
+	require.True(t, json.Valid([]byte(config)))
+	require.NoError(t, caddy.Load([]byte(config), true))
+	require.Equal(t, 1, s.passed(2, "127.0.0.1"))
+	hearing.Lock()
+	defer hearing.Unlock()
+	require.Len(t, heard, 1)
+	assert.Equal(t, "events", heard[0]["zone"])
+	assert.Equal(t, "127.0.0.1", heard[0]["remote_ip"])
+	assert.Contains(t, heard[0], "wait")
+}
+
+// TestRequestsDuringLoads: requests go on while configurations follow each other, and none is admitted twice.
+func TestRequestsDuringLoads(t *testing.T) {
+	s := newServer(t)
+	site := func(events string) string {
+		return "rate_limit {\nzone loads {\nkey static\nwindow 1h\nevents " + events + "\n}\n}\nrespond ok"
+	}
+	require.NoError(t, s.load(site("60")))
+	stop, passed, asked := make(chan struct{}), make(chan int), make(chan struct{})
+	for range 4 {
+		go func() {
+			n := 0
+			for {
+				if status, _, _, err := s.try("127.0.0.1", "/"); err == nil && status == http.StatusOK {
+					n++
+				}
+				select {
+				case <-stop:
+					passed <- n
+					return
+				case asked <- struct{}{}:
+				default:
+				}
+			}
+		}()
+	}
+	for _, events := range []string{"50", "60", "100", "5000", "60", "4000", "60"} {
+		<-asked // at least one request between two loads
+		assert.NoError(t, s.load(site(events)))
+	}
+	close(stop)
+	total := 0
+	for range 4 {
+		total += <-passed
+	}
+	total += s.passed(100, "127.0.0.1")
+	assert.LessOrEqual(t, total, 60)
+	assert.GreaterOrEqual(t, total, 30, "each load may lose an answer of each client")
+}

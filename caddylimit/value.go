@@ -1,0 +1,79 @@
+package caddylimit
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+
+	"github.com/weir-go/weir/caddylimit/internal/key"
+)
+
+// parseCost returns the function of a cost; nil for 1. most is what a number may be.
+func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
+	if text == "" {
+		return nil, nil, nil
+	}
+	if !strings.Contains(text, "{") {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || n < 1 || n > most {
+			return nil, nil, fmt.Errorf("cost %q: want a whole number from 1 to the limit, which is %d, or a placeholder", text, most)
+		}
+		return func(*http.Request) uint64 { return n }, nil, nil
+	}
+	template, warnings, err := key.Parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cost %w", err)
+	}
+	return func(r *http.Request) uint64 {
+		value := template.Of(r)
+		if value == "" {
+			return 1
+		}
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			return n
+		}
+		return math.MaxUint64 // above every limit
+	}, warnings, nil
+}
+
+// parseQuota returns the function of a quota.
+func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engine.Policy, warnings []string, err error) {
+	template, warnings, err := key.Parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("quota %w", err)
+	}
+	if !strings.Contains(text, "{") {
+		return nil, nil, fmt.Errorf("quota %q: want a placeholder, such as {http.request.header.X-Quota}", text)
+	}
+	return func(r *http.Request) engine.Policy { return quotaOf(template.Of(r), own) }, warnings, nil
+}
+
+// quotaOf reads a quota: a rate, and a burst behind a blank. It is the zero Policy for any other text, which no limiter
+// takes: such a request is answered 503.
+func quotaOf(text string, own engine.Policy) engine.Policy {
+	switch text = strings.TrimSpace(text); text {
+	case "":
+		return own
+	case "unlimited":
+		return engine.Unlimited()
+	case "0":
+		return engine.Blocked()
+	}
+	rate, burstText, found := strings.Cut(text, " ")
+	var burst uint64
+	if found {
+		var err error
+		if burst, err = strconv.ParseUint(strings.TrimSpace(burstText), 10, 64); err != nil || burst == 0 {
+			return engine.Policy{}
+		}
+	}
+	policy, err := policyOf(engine.AlgorithmTokenBucket, rate, burst, false)
+	if err != nil {
+		return engine.Policy{}
+	}
+	return policy
+}

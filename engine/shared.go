@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weir-go/weir/internal/keyhash"
+	"github.com/weir-go/weir/internal/sharedfile"
+	"github.com/weir-go/weir/shard"
+)
+
+// Shared keeps the limiter's records in a file that other processes of this machine have mapped, too. All of them
+// decide by the same records, at the cost of a limiter of one's own, and a process that is started again finds them as
+// they were. [New] makes the file if there is none, and attaches to it otherwise. In /dev/shm it is memory; on a disk
+// it outlives a boot.
+//
+// All processes must have the same policy, [Tiers], [MaxKeys], and the same options that say how is decided; New
+// returns an error that names the first field by which they differ. To change one, stop all processes and remove the
+// file: every bucket is full then. [Limiter.SetPolicy] returns an error, and so does New of a [SlidingLog].
+//
+// A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what
+// it was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
+//
+// All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
+// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 15ms, and much less
+// as a rule: a process whose counter is further off gives it up. After a boot the time goes on as the wall clock says,
+// and never goes back. Processes with [ClockFunc] must all have it, and functions that tell the same time.
+//
+// Who can write the file decides, and who can read it can find keys that share a bucket: it must belong to the user of
+// the process, with mode 0600. No content makes a process crash, hang, or read elsewhere, but a file that is made
+// shorter while it is in use kills every process that uses it. A file of another kind, version, machine or length is
+// refused, and so is one on a network file system, as far as that can be told.
+//
+// [Limiter.Close] stops the sweeper. The process has the file until the limiter is collected, or the process ends.
+// Shared is for Linux. docs/shared.md says more.
+func Shared(path string) Option {
+	return func(c *config) error {
+		if path == "" {
+			return errors.New("engine: Shared(\"\"): want the path of a file, such as /dev/shm/api.weir")
+		}
+		c.shared = path
+		return nil
+	}
+}
+
+// sharedProcessors is how many processors a shared table is made for: its processes may see different numbers of them.
+const sharedProcessors = 16
+
+// secrets are what the keys of a shared table are hashed with, one for each kind of key.
+type secrets struct{ text, addr, number keyhash.Secret }
+
+// attach returns the table in the file, and what its keys are hashed with, or nil if that is no secret. It puts the
+// clock on the timeline of the file.
+func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
+	fail := func(err error) (*shard.Table, *secrets, error) {
+		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
+	}
+	if policies.base.algorithm == AlgorithmSlidingLog {
+		return fail(fmt.Errorf("%v: logs cannot be shared: want a SlidingWindow, or a limiter without Shared", policies.base))
+	}
+	bytes, err := layout.SharedBytes()
+	if err != nil {
+		return fail(fmt.Errorf("MaxKeys(%d): %w", c.maxKeys, err))
+	}
+	file, err := sharedfile.Open(c.shared, sharedfile.Spec{
+		Fields: c.fields(policies), Bytes: bytes, Start: layout.Start,
+		Begin: layout.Begin, Mark: layout.Mark, Settle: layout.Settle,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	table, err := shard.Map(layout, shard.Shared{Memory: file.Memory(), Owner: file})
+	if err != nil {
+		return fail(errors.Join(err, file.Close()))
+	}
+	if clock.kind == clockFunc {
+		clock.function.latest.Store(max(clock.origin, table.Watermark()))
+	} else {
+		clock.join(file.Now)
+	}
+	if c.stable {
+		return table, nil, nil
+	}
+	secret := keyhash.Secret(file.Secret())
+	return table, &secrets{secret.Derive(0), secret.Derive(1), secret.Derive(2)}, nil
+}
+
+// fields returns what all processes of a shared table must agree on.
+func (c *config) fields(policies policies) []sharedfile.Field {
+	hash, time := "with the file's secret", "the machine's"
+	if c.stable {
+		hash = "xxHash64 (HashStable)"
+	}
+	if c.clock == clockFunc {
+		time = "a function's (ClockFunc)"
+	}
+	fields := []sharedfile.Field{
+		{Name: "policy", Value: policies.all[0].exactly()},
+		{Name: "MaxKeys", Value: fmt.Sprint(c.maxKeys)},
+		{Name: "Shards", Value: fmt.Sprint(c.shardCount())},
+		{Name: "Overflow", Value: c.overflow.String()},
+		{Name: "hash", Value: hash},
+		{Name: "time", Value: time},
+		{Name: "MaxQuota", Value: fmt.Sprint(c.terms.maxQuota)},
+		{Name: "MaxDebt", Value: fmt.Sprint(c.terms.maxDebt)},
+		{Name: "ChargeRefusals", Value: fmt.Sprint(c.terms.refusals)},
+		{Name: "tiers", Value: fmt.Sprint(len(policies.all) - 1)},
+	}
+	for i, tier := range policies.all[1:] {
+		fields = append(fields, sharedfile.Field{Name: fmt.Sprintf("tier %d", i+1), Value: tier.exactly()})
+	}
+	return fields
+}
+
+// exactly returns the policy as it is read by people, and its numbers to the bit.
+func (p Policy) exactly() string {
+	return fmt.Sprintf("%v [%x/%d %d %d %d]", p, p.rate.tokens, p.rate.period, p.limit, p.refill, p.window)
+}

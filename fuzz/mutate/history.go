@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/internal/atomicfile"
+)
+
+// A result is what noticed a change: a suite and a test of it; or unbuilt; or survives, and the last suite that was
+// asked.
+type result struct{ suite, test string }
+
+// What stands in the place of a suite.
+const (
+	unbuilt  = "does not build"
+	survives = "survives"
+)
+
+// asked returns how many suites did not notice a change that survives.
+func (r result) asked() int {
+	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
+}
+
+// A history is a file of results: a line for each change that was tried, of the function that it is in, the key of the
+// change, the suite and the test, with tabs between them. A change is another, with another key, when its function is
+// changed: then its result counts no more. Of two lines of a key the later one counts. Results are added at the end as
+// they come, so that a run which is stopped can go on, and sorted when the run ends.
+type history struct {
+	name  string
+	file  *os.File
+	known map[string]entry // by the keys of changes
+}
+
+// An entry is what a history says of a change.
+type entry struct {
+	site string
+	result
+}
+
+// openHistory returns the history of a name. Without a name it is empty and stays so.
+func openHistory(name string) (*history, error) {
+	h := &history{name: name, known: map[string]entry{}}
+	if name == "" {
+		return h, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	if err := h.read(string(text)); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return h, nil
+}
+
+// read adds the lines of a text.
+func (h *history) read(text string) error {
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 4 {
+			return fmt.Errorf("line %q: want a function, a key, a suite and a test, with tabs between them", line)
+		}
+		h.known[fields[1]] = entry{fields[0], result{fields[2], fields[3]}}
+	}
+	return nil
+}
+
+// add adds the result of a change to the file.
+func (h *history) add(m mutation, r result) error {
+	h.known[m.key] = entry{m.site(), r}
+	if h.name == "" {
+		return nil
+	}
+	if h.file == nil {
+		file, err := os.OpenFile(h.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			return err
+		}
+		h.file = file
+	}
+	_, err := fmt.Fprint(h.file, h.known[m.key].line(m.key))
+	return err
+}
+
+func (e entry) line(key string) string {
+	return strings.Join([]string{e.site, key, e.suite, e.test}, "\t") + "\n"
+}
+
+// close sorts the file, and leaves out what is none of the changes any more.
+func (h *history) close(all []mutation) error {
+	if h.name == "" {
+		return nil
+	}
+	if h.file != nil {
+		if err := h.file.Close(); err != nil {
+			return err
+		}
+	}
+	present := map[string]bool{}
+	for _, m := range all {
+		present[m.key] = true
+	}
+	var lines []string
+	for key, e := range h.known {
+		if present[key] {
+			lines = append(lines, e.line(key))
+		}
+	}
+	slices.Sort(lines)
+	return atomicfile.Write(h.name, func(w io.Writer) error {
+		_, err := io.WriteString(w, strings.Join(lines, ""))
+		return err
+	})
+}
+
+// catches returns how many changes of each function each test has noticed, also of functions that are others by now.
+func (h *history) catches() map[string]map[string]int {
+	counts := map[string]map[string]int{}
+	for e := range maps.Values(h.known) {
+		if e.suite == survives || e.suite == unbuilt || e.test == hung {
+			continue
+		}
+		if counts[e.site] == nil {
+			counts[e.site] = map[string]int{}
+		}
+		counts[e.site][e.test]++
+	}
+	return counts
+}

@@ -1,0 +1,46 @@
+// Package sharedfile keeps the file of a table that several processes of one machine have mapped: its header, who is
+// attached, and the time that all of them count from. What the table does with the rest is no business of this
+// package: see shard.Map.
+//
+// # The file
+//
+//	page 0    constant since the file was made, with a checksum: the magic, a word that tells the order of bytes, the
+//	          version of this layout, the file's length, the secret of the hash, and the fields by which processes
+//	          must agree, as text
+//	page 1    the boot that the clock belongs to, where the timeline begins, and a checksum of both
+//	page 2-3  256 seats: how often each was taken, by which process, and when
+//	page 4-   the table
+//
+// A file is made under another name, allocated as a whole, filled, and renamed. So no process maps half of one, and no
+// page is missing when it is written to. The file belongs to its user alone (0600), because who reads the secret can
+// find keys that meet.
+//
+// # Who is attached
+//
+// An attached process holds a seat: a lock on a byte behind the end of the file, by the open file description. The
+// kernel gives it back when the process ends, however it ends. So whether a process is alive is not guessed from its
+// number. The seat and how often it was taken make the claimant's number, which is never used again. Attaching is one
+// at a time, by another such lock.
+//
+// # The time
+//
+// All processes count by CLOCK_MONOTONIC, which is the machine's, and the file says how far the timeline is ahead of
+// it. That ends with a boot, which the kernel names. Who attaches first after one lets the timeline go on at the wall
+// clock's time, or at the table's mark if that is later: so time never goes back, and no bucket fills sooner than the
+// wall clock says.
+package sharedfile
+
+// A Field is something by which all processes of a file must agree.
+type Field struct{ Name, Value string }
+
+// A Spec is what a process wants of a file.
+type Spec struct {
+	Fields []Field
+	Bytes  uint64 // of the table
+	// Start is when a table begins that is made now, in nanoseconds since 1970, and from when on time counts after a
+	// boot.
+	Start  int64
+	Begin  func(memory []byte) error          // makes zeros a table
+	Mark   func(memory []byte) (int64, error) // its watermark
+	Settle func(memory []byte) error          // who attaches while nobody else is attached calls it
+}

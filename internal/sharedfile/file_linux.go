@@ -1,0 +1,154 @@
+package sharedfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A File is attached and mapped until it is collected, if it is not closed: nothing else tells that no goroutine is
+// within the table.
+type File struct {
+	fd       int
+	mapped   []byte
+	secret   Secret
+	claimant uint64
+	ahead    int64 // of the timeline, of this process's monotonic clock
+	cleanup  runtime.Cleanup
+}
+
+const (
+	seats       = 256
+	seatBytes   = 32
+	seatBits    = 8
+	maxTaken    = 1<<(54-seatBits) - 1
+	clockAt     = pageBytes
+	seatsAt     = 2 * pageBytes
+	attachingAt = 1 << 50 // the byte that is locked while a process attaches; seats are behind it
+	attachTime  = 5 * time.Second
+)
+
+// A seat is the words of one in the file.
+type seat struct {
+	taken atomic.Uint64 // how often
+	pid   atomic.Uint64 // of the process that took it last
+	since atomic.Int64  // when, on the timeline
+	_     [seatBytes - 24]byte
+}
+
+// newFile takes a seat and finds the time. Only this process is attaching.
+func newFile(fd int, mapped []byte, secret Secret, s Spec) (*File, error) {
+	f := &File{fd: fd, mapped: mapped, secret: secret}
+	if err := f.findTime(s); err != nil {
+		return nil, err
+	}
+	if err := f.sit(); err != nil {
+		return nil, err
+	}
+	if others, err := held(fd, seatAt(0), seats); err != nil {
+		return nil, fmt.Errorf("look for others: %w", err)
+	} else if !others {
+		if err := s.Settle(f.Memory()); err != nil {
+			return nil, err
+		}
+	}
+	// Nobody is there to be told of an error.
+	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped)
+	return f, nil
+}
+
+// Close gives the file up at once. No goroutine may use its memory any more.
+func (f *File) Close() error {
+	f.cleanup.Stop()
+	return release(f.fd, f.mapped)
+}
+
+// release unmaps the file and gives the seat back.
+func release(fd int, mapped []byte) error { return errors.Join(unix.Munmap(mapped), unix.Close(fd)) }
+
+// seats returns the seats of the file.
+func (f *File) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&f.mapped[seatsAt])) }
+
+// sit takes a seat that nobody has.
+func (f *File) sit() error {
+	for i := range f.seats() {
+		switch err := lock(f.fd, unix.F_OFD_SETLK, unix.F_WRLCK, seatAt(uint64(i)), 1); {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES):
+			continue
+		case err != nil:
+			return fmt.Errorf("lock a seat: %w", err)
+		}
+		seat := &f.seats()[i]
+		taken := seat.taken.Load()%maxTaken + 1
+		seat.pid.Store(uint64(os.Getpid()))
+		seat.since.Store(f.Now())
+		seat.taken.Store(taken) // from here on the one before is dead
+		f.claimant = taken<<seatBits | uint64(i)
+		return nil
+	}
+	return fmt.Errorf("%d processes have the file, and no more can", seats)
+}
+
+func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
+
+// lock does something with the lock of some bytes, by the open file description.
+func lock(fd, command int, kind int16, at, length int64) error {
+	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
+}
+
+// held reports whether another open file description has a lock of some bytes.
+func held(fd int, at, length int64) (bool, error) {
+	l := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: length}
+	err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l)
+	return l.Type != unix.F_UNLCK, err
+}
+
+// lockAttaching makes this process the only one that attaches. One that is stopped while it attaches is waited for, but
+// not for ever.
+func lockAttaching(fd int) error {
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, attachingAt, 1)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+			return fmt.Errorf("lock the file: %w", err)
+		}
+		if time.Since(began) > attachTime {
+			return fmt.Errorf("another process has been attaching to the file for %v: is it stopped?", attachTime)
+		}
+	}
+}
+
+func unlockAttaching(fd int) error { return lock(fd, unix.F_OFD_SETLK, unix.F_UNLCK, attachingAt, 1) }
+
+// Memory returns the memory of the table.
+func (f *File) Memory() []byte { return f.mapped[headerBytes:] }
+
+// Secret returns what the keys of the table are hashed with.
+func (f *File) Secret() Secret { return f.secret }
+
+// Claimant returns the number of this attachment: no other one of the file ever has it.
+func (f *File) Claimant() uint64 { return f.claimant }
+
+// Dead reports whether an attachment has ended. If the system cannot tell, it is alive.
+func (f *File) Dead(claimant uint64) bool {
+	if claimant == f.claimant {
+		return false
+	}
+	i := claimant % seats
+	if f.seats()[i].taken.Load() != claimant>>seatBits {
+		return true // the seat was given back, and taken by another
+	}
+	if i == f.claimant%seats {
+		return true // and that is this one: no lock would be in its own way
+	}
+	held, err := held(f.fd, seatAt(i), 1)
+	return err == nil && !held
+}

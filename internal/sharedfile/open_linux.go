@@ -1,0 +1,192 @@
+package sharedfile
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open attaches to the file at path, which it makes if there is none. The error says what is wrong with the file, or by
+// which field it differs, and what to do. It does not name the path.
+func Open(path string, s Spec) (*File, error) {
+	if s.Bytes > MaxBytes-headerBytes {
+		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
+	}
+	for range 8 { // others may make the file and remove it meanwhile
+		f, err := attach(path, s)
+		if !errors.Is(err, unix.ENOENT) {
+			return f, err
+		}
+		if err := create(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
+			return nil, err
+		}
+	}
+	return nil, errors.New("the file is removed again and again while this process attaches to it")
+}
+
+// attach is Open of a file that is there.
+func attach(path string, s Spec) (f *File, err error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd) // what it is closed for is reported
+		}
+	}()
+	if err := lockAttaching(fd); err != nil {
+		return nil, err
+	}
+	size, err := examine(fd)
+	if err != nil {
+		return nil, err
+	}
+	page := make([]byte, pageBytes)
+	if n, err := unix.Pread(fd, page, 0); err != nil || n < pageBytes {
+		return nil, fmt.Errorf("the file has %d bytes: %w", size, errors.Join(errForeign, err))
+	}
+	fields, secret, err := readHeader(page, size)
+	if err == nil {
+		if err = differ(fields, s.Fields); err == nil && size != headerBytes+s.Bytes {
+			err = fmt.Errorf("length: the file has %d bytes, this process wants %d", size, headerBytes+s.Bytes)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: give all processes the same numbers and options, "+
+			"or another file, or remove this one when no process uses it: every bucket is full then", err)
+	}
+	mapped, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes: %w", size, err)
+	}
+	if f, err = newFile(fd, mapped, secret, s); err != nil {
+		return nil, errors.Join(err, unix.Munmap(mapped))
+	}
+	if err = unlockAttaching(fd); err != nil {
+		f.cleanup.Stop()
+		return nil, errors.Join(err, unix.Munmap(mapped))
+	}
+	return f, nil
+}
+
+// explain says what an error of opening a file means.
+func explain(path string, err error) error {
+	info, statErr := os.Lstat(path)
+	switch {
+	case errors.Is(err, unix.ENOENT) && statErr != nil:
+		return err
+	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
+		return errors.New("this is a symbolic link: want the file's own path")
+	case statErr == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("this is %v, and not a regular file", info.Mode().Type())
+	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: the file must be readable and writable by this process (user %d)", err, os.Geteuid())
+	}
+	return err
+}
+
+// examine checks that an open file can hold a table, and returns its length.
+func examine(fd int) (size uint64, err error) {
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return 0, err
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0, errors.New("this is not a regular file")
+	}
+	if info.Nlink == 0 {
+		return 0, unix.ENOENT // it was removed meanwhile
+	}
+	if int(info.Uid) != os.Geteuid() {
+		return 0, fmt.Errorf("owner: the file belongs to user %d, and this process is of user %d", info.Uid, os.Geteuid())
+	}
+	if mode := info.Mode & 0o777; mode&0o077 != 0 {
+		return 0, fmt.Errorf("mode: the file has %04o: want 0600, because who can read it can choose keys that meet, "+
+			"and who can write it decides", mode)
+	}
+	return uint64(info.Size), local(fd)
+}
+
+// remote are the file systems whose files other machines may have mapped, so that two words of one are not one word.
+var remote = map[int64]string{
+	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
+	0x5346414f: "AFS", 0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",
+	0x0bd00bd0: "Lustre", 0x65735546: "FUSE", 0x47504653: "GPFS", 0x786f4256: "a folder of VirtualBox",
+}
+
+// local checks that an open file lies on this machine, as far as it can be told.
+func local(fd int) error {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(fd, &system); err != nil {
+		return err
+	}
+	if name, is := remote[int64(uint32(system.Type))]; is {
+		return fmt.Errorf("file system: %s is not memory of one machine: want a file in /dev/shm or on a local disk", name)
+	}
+	return nil
+}
+
+// create makes a file, unless there is one meanwhile (EEXIST).
+func create(path string, s Spec) (err error) {
+	var random [40]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s-%x", filepath.Base(path), random[32:]))
+	fd, err := unix.Open(temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("there is no folder %s", filepath.Dir(path))
+		}
+		return fmt.Errorf("make a file in %s: %w", filepath.Dir(path), err)
+	}
+	defer func() {
+		err = errors.Join(err, unix.Close(fd))
+		if err != nil {
+			_ = unix.Unlink(temporary) // it may have its name already
+		}
+	}()
+	if err := unix.Fchmod(fd, 0o600); err != nil {
+		return err
+	}
+	if err := local(fd); err != nil {
+		return err
+	}
+	size := headerBytes + s.Bytes
+	if err := unix.Fallocate(fd, 0, 0, int64(size)); err != nil {
+		return fmt.Errorf("allocate %d bytes in %s: %w", size, filepath.Dir(path), err)
+	}
+	mapped, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map %d bytes: %w", size, err)
+	}
+	var secret Secret
+	for i := range secret {
+		secret[i] = binary.NativeEndian.Uint64(random[8*i:])
+	}
+	err = s.Begin(mapped[headerBytes:])
+	if err == nil {
+		err = writeHeader(mapped[:pageBytes], s, secret)
+	}
+	if err = errors.Join(err, unix.Munmap(mapped)); err != nil {
+		return err
+	}
+	return rename(temporary, path)
+}
+
+// rename gives a file its name, unless that is taken (EEXIST).
+func rename(temporary, path string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot
+		if err = unix.Link(temporary, path); err == nil {
+			err = unix.Unlink(temporary)
+		}
+	}
+	return err
+}

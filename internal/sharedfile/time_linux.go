@@ -1,0 +1,110 @@
+package sharedfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+)
+
+// A clock is the words of page 1: how far the timeline is ahead of the monotonic clock of a boot.
+type clock struct {
+	boot  [2]atomic.Uint64
+	ahead atomic.Int64
+	check atomic.Uint64
+}
+
+// latestMark is the latest time that a table is believed to have reached: in the year 2116. It leaves time to count.
+const latestMark = math.MaxInt64 / 2
+
+// findTime finds out how far the timeline is ahead of the monotonic clock, and enters it if it is the first to attach
+// since the machine was booted.
+func (f *File) findTime(s Spec) error {
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	c, offset := (*clock)(unsafe.Pointer(&f.mapped[clockAt])), namespaceOffset()
+	if c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum() {
+		f.ahead = c.ahead.Load() - offset
+		return nil
+	}
+	mark, err := s.Mark(f.Memory())
+	if err != nil {
+		return err
+	}
+	if mark < 0 || mark > latestMark {
+		return fmt.Errorf("time: the table's mark is at %d ns: the file is damaged, remove it", mark)
+	}
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	f.ahead = max(s.Start, mark) - now
+	ahead := f.ahead + offset // of the machine's clock
+	c.check.Store(0)
+	c.boot[0].Store(boot[0])
+	c.boot[1].Store(boot[1])
+	c.ahead.Store(ahead)
+	c.check.Store(c.sum())
+	return nil
+}
+
+// sum returns the checksum of what the clock says.
+func (c *clock) sum() uint64 {
+	var text [24]byte
+	binary.NativeEndian.PutUint64(text[:], c.boot[0].Load())
+	binary.NativeEndian.PutUint64(text[8:], c.boot[1].Load())
+	binary.NativeEndian.PutUint64(text[16:], uint64(c.ahead.Load()))
+	return xxhash.Sum64(text[:]) | 1
+}
+
+// Now returns the time on the timeline. It costs a system call: a process finds out once how far its own clock is from
+// it.
+func (f *File) Now() int64 {
+	now, _ := monotonic() // findTime has seen that it works
+	return f.ahead + now
+}
+
+// monotonic returns the process's monotonic clock, in nanoseconds. It is the machine's, but in a time namespace.
+func monotonic() (int64, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0, fmt.Errorf("read the monotonic clock: %w", err)
+	}
+	return now.Nano(), nil
+}
+
+// namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's.
+func namespaceOffset() int64 {
+	text, err := os.ReadFile("/proc/self/timens_offsets")
+	if err != nil {
+		return 0 // a kernel without time namespaces
+	}
+	for line := range strings.Lines(string(text)) {
+		var seconds, nanos int64
+		if n, _ := fmt.Sscanf(line, "monotonic %d %d", &seconds, &nanos); n == 2 {
+			return seconds*1e9 + nanos
+		}
+	}
+	return 0
+}
+
+// bootID returns the kernel's name of the present boot.
+func bootID() (id [2]uint64, err error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return id, fmt.Errorf("time: which boot of the machine this is cannot be told: %w", err)
+	}
+	if len(text) == 0 {
+		return id, errors.New("time: the kernel's boot_id is empty")
+	}
+	return [2]uint64{xxhash.Sum64(text), xxhash.Sum64(append(text, 1))}, nil
+}

@@ -1,0 +1,36 @@
+package shard
+
+import "github.com/weir-go/weir/atomicbucket"
+
+// An Occupancy says what the slots of a table hold. While the table is used the numbers are not of one instant.
+type Occupancy struct {
+	NeverUsed uint64 // since the table was made
+	Free      uint64
+	Claimed   uint64 // a record is being made, or was, by a call that is no more
+	Tentative uint64 // it is not decided yet whether the record is its key's only one
+	Live      uint64 // records, idle ones included
+}
+
+// Occupancy looks at every slot.
+func (t *Table) Occupancy() (o Occupancy) {
+	o.count(t.memory.slots)
+	return o
+}
+
+// count adds slots.
+func (o *Occupancy) count(slots []slot) {
+	for i := range slots {
+		switch s := slots[i].state.Load(); s.Tag() {
+		case atomicbucket.NeverUsed:
+			o.NeverUsed++
+		case atomicbucket.Free:
+			o.Free++
+		case atomicbucket.Claimed:
+			o.Claimed++
+		case atomicbucket.Tentative:
+			o.Tentative++
+		default:
+			o.Live++
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package shard
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/weir-go/weir/internal/word"
+)
+
+// parts is the memory of a table: what its calls read and write, but for the plan and what follows from that.
+type parts struct {
+	memory         *memory
+	rings          *memory // of sliding logs, else nil
+	common         *common
+	counters       []counters
+	bounds         []word.Word
+	neighbourhoods []neighbourhood
+}
+
+// shardBytes is what a shard takes beside its slots.
+const shardBytes = uint64(unsafe.Sizeof(shard{}) + unsafe.Sizeof(counters{}))
+
+// allocate returns parts of which every word is 0, for a table of one process.
+func (l layout) allocate(prefault bool) (p parts, err error) {
+	if p.memory, err = allocate(l.slots(), prefault); err != nil {
+		return parts{}, fmt.Errorf("shard: %d slots: %w", l.slots(), err)
+	}
+	if l.ringSize > 0 {
+		if p.rings, err = allocate(l.ringSlots(), prefault); err != nil {
+			return parts{}, fmt.Errorf("shard: %d slots with %d times each: %w", l.slots(), l.ringSize, err)
+		}
+	}
+	p.common, p.counters = new(common), make([]counters, l.shards)
+	p.bounds, p.neighbourhoods = make([]word.Word, l.boundWords()), make([]neighbourhood, l.neighbourhoods())
+	if prefault {
+		for i := range p.bounds {
+			p.bounds[i].Store(0)
+		}
+	}
+	return p, nil
+}

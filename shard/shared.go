@@ -1,0 +1,195 @@
+package shard
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+)
+
+// Shared is the memory of a table that several processes have mapped, and who this one is among them.
+type Shared struct {
+	Memory []byte // of [Config.SharedBytes] bytes, from the beginning of a page on
+	Owner  Owner
+}
+
+// An Owner is who claims slots of a shared table, and knows which other owners are dead (R17).
+type Owner interface {
+	// Claimant returns the number of this owner, 1 to 2^54-1. No other owner ever has it.
+	Claimant() uint64
+	// Dead reports whether no goroutine of the owner with a number runs any more, or ever will. What no owner ever
+	// was is dead.
+	Dead(claimant uint64) bool
+}
+
+const (
+	partBytes   = 4096 // each part of a shared table begins at a multiple of it
+	maxClaimant = 1<<54 - 1
+)
+
+// stretches are where the parts of a shared table begin in its memory, and where the last one ends.
+type stretches struct{ common, counters, bounds, neighbourhoods, marks, slots, end uint64 }
+
+// stretches returns how the parts of a shared table lie: each from a page on.
+func (l layout) stretches() (s stretches) {
+	at := uint64(0)
+	for _, part := range []struct {
+		begin *uint64
+		bytes uint64
+	}{
+		{&s.common, uint64(unsafe.Sizeof(common{}))},
+		{&s.counters, l.shards * uint64(unsafe.Sizeof(counters{}))},
+		{&s.bounds, l.boundWords() * uint64(unsafe.Sizeof(word.Word{}))},
+		{&s.neighbourhoods, l.neighbourhoods() * uint64(unsafe.Sizeof(neighbourhood{}))},
+		{&s.marks, markWords(l.slots()) * uint64(unsafe.Sizeof(word.Word{}))},
+		{&s.slots, l.slots() * slotBytes},
+	} {
+		*part.begin = at
+		at += ceilDiv(part.bytes, partBytes) * partBytes
+	}
+	s.end = at
+	return s
+}
+
+// SharedBytes returns how much memory a shared table of the configuration takes, and the error that [Map] would return
+// for its numbers.
+func (cfg Config) SharedBytes() (uint64, error) {
+	l, err := cfg.sharedLayout()
+	return l.stretches().end, err
+}
+
+// sharedLayout is layout for a table that may be shared. What a ring says is followed without being checked, so a table
+// of logs may not.
+func (cfg Config) sharedLayout() (layout, error) {
+	l, err := cfg.layout()
+	if err == nil && l.ringSize > 0 {
+		err = fmt.Errorf("shard: a table of logs cannot be shared")
+	}
+	return l, err
+}
+
+// Begin makes memory that is all zeros, of [Config.SharedBytes] bytes, a table that begins at cfg.Start.
+func (cfg Config) Begin(memory []byte) error {
+	l, first, err := cfg.sharedMemory(memory)
+	if err == nil {
+		(&Table{common: l.commonOf(first)}).begin(cfg.Start)
+	}
+	return err
+}
+
+// Mark returns the watermark of the table in memory.
+func (cfg Config) Mark(memory []byte) (int64, error) {
+	l, first, err := cfg.sharedMemory(memory)
+	if err != nil {
+		return 0, err
+	}
+	return int64(l.commonOf(first).watermark.Load()), nil
+}
+
+// commonOf returns the words of a shared table that are neither a slot's nor a home's.
+func (l layout) commonOf(first unsafe.Pointer) *common {
+	return &stretch[common](first, l.stretches().common, 1)[0]
+}
+
+// sharedMemory returns how a table lies in memory, and where that begins.
+func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
+	l, err := cfg.sharedLayout()
+	if err != nil {
+		return layout{}, nil, err
+	}
+	first, want := unsafe.Pointer(unsafe.SliceData(memory)), l.stretches().end
+	if uint64(len(memory)) != want || uintptr(first)%lineBytes != 0 {
+		return layout{}, nil, fmt.Errorf("shard: %d bytes from %p on for a shared table: want %d from the beginning of a line on", len(memory), first, want)
+	}
+	return l, first, nil
+}
+
+// Map returns a table in memory that is shared with other processes, all of which have the same configuration: its plan
+// by value, and by all of which the table was begun ([Config.Begin]). The plan of a shared table is not replaced. The
+// memory must stay mapped as long as the table is in use; the table keeps the owner alive, and nothing else.
+func Map(cfg Config, s Shared) (*Table, error) {
+	l, first, err := cfg.sharedMemory(s.Memory)
+	if err != nil {
+		return nil, err
+	}
+	at := l.stretches()
+	claimant := s.Owner.Claimant()
+	if claimant < 1 || claimant > maxClaimant {
+		return nil, fmt.Errorf("shard: claimant %d: want 1 to %d", claimant, uint64(maxClaimant))
+	}
+	t := cfg.table(l, parts{
+		memory: &memory{
+			slots:  stretch[slot](first, at.slots, l.slots()),
+			mapped: at.end,
+			pages:  pages{marks: stretch[word.Word](first, at.marks, markWords(l.slots()))},
+		},
+		common:         l.commonOf(first),
+		counters:       stretch[counters](first, at.counters, l.shards),
+		bounds:         stretch[word.Word](first, at.bounds, l.boundWords()),
+		neighbourhoods: l.neighbourhoodsOf(first),
+	})
+	t.owner, t.claimant = s.Owner, claimant
+	if cfg.Prefault {
+		touchRead(t.memory.slots)
+	}
+	return t, nil
+}
+
+// stretch returns n values that lie in memory from an offset on.
+func stretch[T any](first unsafe.Pointer, at, n uint64) []T {
+	return unsafe.Slice((*T)(unsafe.Add(first, at)), n)
+}
+
+// touchRead makes the system provide every page that others may be writing.
+func touchRead(slots []slot) {
+	for i := 0; i < len(slots); i += pageSlots {
+		slots[i].key.Load()
+	}
+}
+
+// deserted reports whether what a process of this number has begun is left to the others: R17, R18.
+func (t *Table) deserted(claimant uint64) bool {
+	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
+}
+
+// Settle forgets what calls of the dead were at that no sweep can know of: the ends of tenures that they had under way
+// (R19). No process may use the table meanwhile.
+func (cfg Config) Settle(memory []byte) error {
+	l, first, err := cfg.sharedMemory(memory)
+	if err != nil {
+		return err
+	}
+	near := l.neighbourhoodsOf(first)
+	for i := range near {
+		if ends := near[i].ends.Load(); ends&endsUnderway != 0 {
+			near[i].ends.Store(ends &^ endsUnderway)
+		}
+	}
+	return nil
+}
+
+// neighbourhoodsOf returns those of a shared table.
+func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
+	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
+}
+
+// findable makes a live record of the key at p one that a search for it finds, if it is not because somebody has
+// written words of a shared table that no call writes; or frees it (R20). Else the call that has met it would look for
+// it for ever.
+func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {
+	if t.owner == nil || !s.IsLive() {
+		return
+	}
+	at := p.index(sl)
+	for i := range at {
+		if p.at(i).state.Load() == 0 {
+			sl.state.Free(s)
+			return
+		}
+	}
+	t.cover(p, at)
+}
+
+// IsShared reports whether other processes may have mapped the table.
+func (t *Table) IsShared() bool { return t.owner != nil }

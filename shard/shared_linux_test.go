@@ -1,0 +1,351 @@
+//go:build !explore
+
+package shard
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// An ownerOf is an owner among others whose numbers are known. Every other one is dead.
+type ownerOf struct {
+	claimant uint64
+	alive    []uint64
+}
+
+func (o ownerOf) Claimant() uint64 { return o.claimant }
+func (o ownerOf) Dead(claimant uint64) bool {
+	for _, a := range o.alive {
+		if a == claimant {
+			return false
+		}
+	}
+	return claimant != o.claimant
+}
+
+// sharedConfig is a small table, of which everything is met soon.
+func sharedConfig(plan *Plan, overflow Overflow) Config {
+	return Config{Plan: plan, Slots: 24, Shards: 1, ProbeWindow: 8, Overflow: overflow, Start: start}
+}
+
+// sharedMemory returns the memory of a table that has begun. Neither what is before it nor what is behind can be
+// touched.
+func sharedMemory(t testing.TB, cfg Config) []byte {
+	bytes, err := cfg.SharedBytes()
+	require.NoError(t, err)
+	page := unix.Getpagesize()
+	all, err := unix.Mmap(-1, 0, int(bytes)+2*page, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, unix.Munmap(all)) })
+	memory := all[page : page+int(bytes) : page+int(bytes)]
+	require.NoError(t, unix.Mprotect(memory, unix.PROT_READ|unix.PROT_WRITE))
+	require.NoError(t, cfg.Begin(memory))
+	return memory
+}
+
+// mapped returns a table in memory, as a process has it.
+func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
+	table, err := Map(cfg, Shared{Memory: memory, Owner: owner})
+	require.NoError(t, err)
+	return table
+}
+
+// TestTwoTablesInOneMemory: what one has taken the other has not, and time and statistics are the same for both.
+func TestTwoTablesInOneMemory(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	memory := sharedMemory(t, cfg)
+	one := mapped(t, cfg, memory, ownerOf{1, []uint64{2}})
+	cfg.Plan = planOf(t, perSecond(t, 1, 5)) // a process's own
+	other := mapped(t, cfg, memory, ownerOf{2, []uint64{1}})
+	assert.Equal(t, Admitted, one.Take(one.Find(7), start, 3, 0).Verdict)
+	assert.Equal(t, Refused, other.Take(other.Find(7), start, 3, 0).Verdict)
+	assert.Equal(t, Admitted, other.Take(other.Find(7), start, 2, 0).Verdict)
+	one.Sweep(start+10*second, nil)
+	assert.EqualValues(t, start+10*second, other.Watermark())
+	assert.Equal(t, one.Stats(), other.Stats())
+	assert.EqualValues(t, 1, other.Stats().Reclaimed)
+	assert.EqualValues(t, 1, other.Occupancy().Free)
+	mark, err := cfg.Mark(memory)
+	require.NoError(t, err)
+	assert.EqualValues(t, start+10*second, mark)
+	assert.True(t, one.IsShared())
+	for _, part := range []unsafe.Pointer{unsafe.Pointer(one.first), unsafe.Pointer(one.common), unsafe.Pointer(&one.words[0]),
+		unsafe.Pointer(one.shards[0].counters), unsafe.Pointer(&one.neighbourhoods[0]), unsafe.Pointer(&one.memory.marks[0])} {
+		assert.Zero(t, uintptr(part)%partBytes, "each part begins on a page")
+	}
+	bytes, err := cfg.SharedBytes()
+	require.NoError(t, err)
+	assert.Equal(t, bytes+uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(shard{})), one.Stats().Bytes)
+}
+
+// TestWhatTheDeadLeaveBehind: a slot claimed by a process that is dead is free after a sweep, one that is claimed by a
+// living one is not; a sweep that died is taken over, and one that lives is not.
+func TestWhatTheDeadLeaveBehind(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
+	p := table.Find(7)
+	for i, claimant := range []uint64{1, 2, 3} {
+		table.claimsFirst(p.at(uint64(i)))
+		_, ok := p.at(uint64(i)).state.Claim(0, claimant)
+		require.True(t, ok)
+	}
+	table.Sweep(start, nil)
+	assert.Equal(t, atomicbucket.Claimed, p.at(0).state.Load().Tag(), "its own")
+	assert.Equal(t, atomicbucket.Claimed, p.at(1).state.Load().Tag(), "of a process that lives")
+	assert.Equal(t, atomicbucket.NewState(atomicbucket.Free, 1, 0), p.at(2).state.Load(), "of a dead one")
+
+	for _, c := range []struct {
+		owner uint64
+		takes bool
+	}{{1, false}, {2, false}, {3, true}} {
+		table.lowering.Store(owned | partial | swapped | c.owner<<ownerShift)
+		assert.Equal(t, c.takes, table.lower(), "%+v", c)
+		if c.takes {
+			assert.EqualValues(t, owned|partial|swapped|1<<ownerShift, table.lowering.Load(), "with the target that it had")
+			table.lowered(true)
+			assert.EqualValues(t, swapped, table.lowering.Load())
+		}
+	}
+
+	near := table.neighbourhood(p)
+	near.ends.Store(3*endBegun + 1)
+	_, first, err := cfg.sharedMemory(unsafe.Slice((*byte)(unsafe.Pointer(table.common)), table.memory.mapped))
+	require.NoError(t, err)
+	require.NotNil(t, first)
+	require.NoError(t, cfg.Settle(unsafe.Slice((*byte)(unsafe.Pointer(table.common)), table.memory.mapped)))
+	assert.EqualValues(t, 3*endBegun, near.ends.Load())
+}
+
+// TestWordsThatNobodyWrote (R20): what a call meets that no call has left there, each of which would make it look for a
+// record for ever, or touch what is beside the table.
+func TestWordsThatNobodyWrote(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	cfg.Prefault, cfg.ProbeWindow = true, 16
+	for name, c := range map[string]struct {
+		write func(tb *Table, p Place)
+		want  []Verdict // of two takes of three: a record that is there has two left
+	}{
+		"nothing":                             {func(*Table, Place) {}, []Verdict{Refused, Refused}},
+		"a record of no plan":                 {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), 7, 0) }, []Verdict{Admitted, Refused}},
+		"a record of a plan before":           {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), atomicbucket.Second, 0) }, []Verdict{Admitted, Refused}},
+		"a record behind one never used":      {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0) }, []Verdict{Admitted, Refused}},
+		"a record behind one without its key": {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0); p.at(0).key.Store(5) }, []Verdict{Admitted, Refused}},
+		"a record behind one never used that has a key": {func(tb *Table, p Place) {
+			crowd(p, 8)
+			move(p, 0, 10)
+			p.at(9).key.Store(5)
+			tb.cover(p, 10)
+		}, []Verdict{Admitted, Refused}},
+		"a record beyond its bound": {func(tb *Table, p Place) {
+			crowd(p, 15)
+			move(p, 0, 12)
+			move(p, 1, 0)
+			crowd(p, 1)
+		}, []Verdict{Refused, Refused}},
+		"marks beyond the last page": {func(tb *Table, p Place) { tb.memory.marks[0].Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+		"a key far from its home":    {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+			p := table.Find(7)
+			require.Equal(t, Admitted, table.Take(p, start, 3, 0).Verdict)
+			c.write(table, p)
+			got := []Verdict{table.Take(p, start, 3, 0).Verdict, table.Take(p, start, 3, 0).Verdict}
+			assert.Equal(t, c.want, got)
+			require.True(t, table.Sweep(start, nil))
+			for i := range table.words {
+				bounds := table.words[i].Load()
+				assert.LessOrEqual(t, bounds&boundMask, uint64(boundSteps), "%#x", bounds)
+				assert.Zero(t, bounds&^0xff, "of other homes: %#x", bounds)
+			}
+			assert.Equal(t, Refused, table.Take(p, start, 3, 0).Verdict)
+		})
+	}
+}
+
+// move moves what a slot of a probe window holds to another one; zero makes it one that was never used.
+func move(p Place, from, to uint64) {
+	(*atomic.Uint64)(unsafe.Pointer(&p.at(to).state)).Store(uint64(p.at(from).state.Load()))
+	p.at(to).key.Store(p.at(from).key.Load())
+	p.at(from).state.Free(p.at(from).state.Load())
+}
+
+func zero(p Place, i uint64) {
+	(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(0)
+	p.at(i).key.Store(0)
+}
+
+// crowd makes slots of a probe window but the first one records of other keys.
+func crowd(p Place, to uint64) {
+	for i := uint64(1); i <= to; i++ {
+		(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(uint64(p.at(0).state.Load()))
+		p.at(i).key.Store(100 + i)
+	}
+}
+
+// TestMapRefuses: memory of another length, an owner without a number, and a log.
+func TestMapRefuses(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	memory := sharedMemory(t, cfg)
+	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}})
+	assert.ErrorContains(t, err, "want")
+	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}})
+	assert.ErrorContains(t, err, "claimant 0: want 1 to 18014398509481983")
+	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}})
+	assert.ErrorContains(t, err, "claimant")
+	for _, most := range []uint64{1, 1<<54 - 1} {
+		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}})
+		assert.NoError(t, err)
+	}
+	cfg.Plan = logOf(t, 3)
+	_, err = cfg.SharedBytes()
+	assert.ErrorContains(t, err, "cannot be shared")
+	for _, err := range []error{cfg.Begin(memory), cfg.Settle(memory)} {
+		assert.ErrorContains(t, err, "cannot be shared")
+	}
+}
+
+// sharedPlans are plans of every algorithm that a shared table may have.
+func sharedPlans(t testing.TB) (plans []*Plan) {
+	bucket, err := atomicbucket.NewTokenBucket(97, time.Second, 5)
+	require.NoError(t, err)
+	batch, err := atomicbucket.NewBatchBucket(3, time.Second, 5)
+	require.NoError(t, err)
+	fixed, err := atomicbucket.NewFixedWindow(5, 5, time.Second, false)
+	require.NoError(t, err)
+	aligned, err := atomicbucket.NewFixedWindow(5, 5, time.Second, true)
+	require.NoError(t, err)
+	sliding, err := atomicbucket.NewSlidingWindow(5, 5, time.Second)
+	require.NoError(t, err)
+	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
+	require.NoError(t, err)
+	for _, algorithm := range []atomicbucket.Algorithm{&bucket, &batch, &fixed, &aligned, &sliding, &inFlight} {
+		plan, err := NewPlan(algorithm, 0)
+		require.NoError(t, err)
+		plans = append(plans, plan)
+	}
+	return plans
+}
+
+// scribble writes a word somewhere in memory.
+func scribble(memory []byte, at uint64, word uint64) {
+	(*atomic.Uint64)(unsafe.Pointer(&memory[at%uint64(len(memory)/8)*8])).Store(word)
+}
+
+// call makes a call of a table that is chosen by a number, with a key of few.
+func call(table *Table, what byte, n uint64, now int64) {
+	p := table.Find(uint64(what>>4) * 0x1234_5678_9abc_def1)
+	var status atomicbucket.Status
+	switch what & 15 {
+	case 0, 1, 2:
+		table.Take(p, now, max(n, 1), 0)
+	case 3, 4:
+		table.Decide(p, now, max(n, 1), 0, &status)
+	case 5:
+		table.Peek(p, now, n, 0)
+	case 6:
+		table.Reset(p)
+	case 7:
+		table.Charge(p, now, now, max(n, 1), TierQuota(0), &status)
+	case 8, 9:
+		ends := table.Ends(p)
+		if o := table.Take(p, now, max(n, 1), 0); o.Verdict == Admitted {
+			table.Refund(p, now, n, 0, o.Receipt(max(n, 1), 0, ends))
+		}
+	case 10:
+		table.Refund(p, now, n, 0, Receipt{})
+	case 11:
+		table.RefundBy(p, func() int64 { return now }, n, 0, Receipt{})
+	case 12:
+		if table.Buckets() {
+			table.Reserve(p, now, max(n, 1), 0, time.Second)
+		}
+	case 13:
+		table.TakeAt(p, now+int64(time.Second), now, max(n, 1), TierQuota(0), &status)
+	case 14:
+		table.SweepEpoch(now, nil)
+	case 15:
+		table.Sweep(now, nil)
+	}
+}
+
+// FuzzSharedWords: whatever words are written into the memory of a shared table, by whom ever, no call crashes, hangs,
+// or touches what is beside it. A tape is the algorithm, the overflow policy, and steps: a word at a place, or a call.
+func FuzzSharedWords(f *testing.F) {
+	for i := range byte(18) {
+		f.Add([]byte{i, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x10, 1, 1})
+	}
+	f.Fuzz(func(t *testing.T, tape []byte) {
+		number := func() uint64 {
+			var word [8]byte
+			tape = tape[copy(word[:], tape):]
+			return binary.LittleEndian.Uint64(word[:])
+		}
+		if len(tape) < 1 || len(tape) > 4096 {
+			return
+		}
+		plans := sharedPlans(t)
+		cfg := sharedConfig(plans[int(tape[0])%len(plans)], Overflow(int(tape[0])/len(plans)%3))
+		tape = tape[1:]
+		memory := sharedMemory(t, cfg)
+		table := mapped(t, cfg, memory, ownerOf{1, []uint64{2}})
+		now := int64(start)
+		for len(tape) >= 3 {
+			what, n, step := tape[0], uint64(tape[1]), int64(tape[2])
+			tape = tape[3:]
+			if what&3 == 3 && n >= 128 { // also a call
+				scribble(memory, number(), number())
+			}
+			now = min(now+step*step*step*int64(time.Millisecond), math.MaxInt64/2)
+			call(table, what, n%8, now)
+		}
+	})
+}
+
+// TestWordsAreScribbledUnderTraffic: as FuzzSharedWords, with calls and words beside each other. Half of the words are
+// states, since those are what calls look at.
+func TestWordsAreScribbledUnderTraffic(t *testing.T) {
+	const calls = 20_000
+	for _, plan := range sharedPlans(t) {
+		for overflow := Evict; overflow <= Admit; overflow++ {
+			cfg := sharedConfig(plan, overflow)
+			memory := sharedMemory(t, cfg)
+			var callers sync.WaitGroup
+			for i := range uint64(3) {
+				table := mapped(t, cfg, memory, ownerOf{i + 1, []uint64{1, 2, 3}})
+				callers.Go(func() {
+					random := rand.New(rand.NewPCG(i, uint64(overflow)))
+					for n := range int64(calls) {
+						call(table, byte(random.Uint32()), random.Uint64N(8), start+n*int64(time.Millisecond))
+						if n%16 == 0 {
+							at := random.Uint64()
+							if n%32 == 0 { // a slot
+								at = uint64(uintptr(unsafe.Pointer(table.first))-uintptr(unsafe.Pointer(table.common)))/8 + at%64
+							}
+							word := random.Uint64()
+							if n%64 < 32 { // a small change of what is there
+								word = binary.NativeEndian.Uint64(memory[at%uint64(len(memory)/8)*8:]) ^ 1<<(word%64)
+							}
+							scribble(memory, at, word)
+						}
+					}
+				})
+			}
+			callers.Wait()
+			o := mapped(t, cfg, memory, ownerOf{1, nil}).Occupancy()
+			assert.Equal(t, mapped(t, cfg, memory, ownerOf{1, nil}).Stats().Slots, o.NeverUsed+o.Free+o.Claimed+o.Tentative+o.Live)
+		}
+	}
+}
