@@ -178,9 +178,10 @@ func (p *proxy) failed(r *http.Request, reason string, err error) {
 	p.traffic.upstreamFailures.Add(1)
 	p.traffic.failures.WithLabelValues(x.server.name, reason).Inc()
 	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	if !errors.Is(err, errNoFile) && !isUntaken(err) && !isUnspoken(x.server, r, err) { // which is not the server's fault
-		x.server.failed(err)
+	if errors.Is(err, errNoFile) || isUntaken(err) || isUnspoken(x.server, r, err) {
+		return // it is not the server's fault
 	}
+	x.server.failed(err)
 }
 
 // isUnspoken reports whether an error may say that a server over TLS speaks HTTP/2 alone, and was sent the wish for a
