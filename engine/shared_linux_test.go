@@ -241,14 +241,15 @@ func TestSharedFilesThatAreRefused(t *testing.T) {
 		options []Option
 		want    string
 	}{
-		"a folder":        {func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, nil, "not a regular file"},
-		"a symbolic link": {func(t *testing.T, path string) { require.NoError(t, os.Symlink(path+"2", path)) }, nil, "symbolic link"},
-		"a pipe":          {func(t *testing.T, path string) { require.NoError(t, unix.Mkfifo(path, 0o600)) }, nil, "not a regular file"},
-		"a socket":        {func(t *testing.T, path string) { listenUnix(t, path) }, nil, "not a regular file"},
-		"an empty file":   {func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, nil, 0o600)) }, nil, "not the file of a shared table"},
-		"a foreign file":  {func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, make([]byte, 1<<16), 0o600)) }, nil, "not the file of a shared table"},
-		"a shorter file":  {func(t *testing.T, path string) { resized(t, table(path), path, -1) }, nil, "its header says"},
-		"a longer file":   {func(t *testing.T, path string) { resized(t, table(path), path, 1) }, nil, "its header says"},
+		"a folder":               {func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, nil, "not a regular file"},
+		"a symbolic link":        {func(t *testing.T, path string) { require.NoError(t, os.Symlink(path+"2", path)) }, nil, "symbolic link"},
+		"a pipe":                 {func(t *testing.T, path string) { require.NoError(t, unix.Mkfifo(path, 0o600)) }, nil, "not a regular file"},
+		"a socket":               {func(t *testing.T, path string) { listenUnix(t, path) }, nil, "not a regular file"},
+		"a folder for everybody": {func(t *testing.T, path string) { require.NoError(t, os.Chmod(filepath.Dir(path), 0o777)) }, nil, "chmod o-w"},
+		"an empty file":          {func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, nil, 0o600)) }, nil, "not the file of a shared table"},
+		"a foreign file":         {func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, make([]byte, 1<<16), 0o600)) }, nil, "not the file of a shared table"},
+		"a shorter file":         {func(t *testing.T, path string) { resized(t, table(path), path, -1) }, nil, "its header says"},
+		"a longer file":          {func(t *testing.T, path string) { resized(t, table(path), path, 1) }, nil, "its header says"},
 		"another mode": {func(t *testing.T, path string) {
 			require.NoError(t, table(path))
 			require.NoError(t, os.Chmod(path, 0o640))

@@ -19,6 +19,9 @@ func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
 	}
+	if err := protected(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
 	for range 8 { // others may make the file and remove it meanwhile
 		f, err := attach(path, s)
 		if errors.Is(err, errFull) {
@@ -32,6 +35,19 @@ func Open(path string, s Spec) (*File, error) {
 		}
 	}
 	return nil, errors.New("the file is removed again and again while this process attaches to it")
+}
+
+// protected checks that not everybody can remove what a folder has: who comes later would begin with full buckets.
+func protected(folder string) error {
+	var info unix.Stat_t
+	if unix.Stat(folder, &info) != nil {
+		return nil // making the file says what is wrong
+	}
+	if mode := info.Mode & 0o7777; mode&unix.S_IWOTH != 0 && mode&unix.S_ISVTX == 0 {
+		return fmt.Errorf("mode: everybody can remove files from the folder %s, which has %04o: take that away (chmod o-w %s)",
+			folder, mode, folder)
+	}
+	return nil
 }
 
 // attachAfterCollection is attach to a file of which every seat is taken. Files of this process that nobody uses any
@@ -197,7 +213,11 @@ func create(path string, s Spec) (err error) {
 	if err == nil {
 		err = writeHeader(mapped[:pageBytes], s, secret)
 	}
-	if err = errors.Join(err, unix.Munmap(mapped)); err != nil {
+	err = errors.Join(err, unix.Munmap(mapped))
+	if err == nil {
+		err = unix.Fsync(fd) // no file gets its name before its header is on the disk
+	}
+	if err != nil {
 		return err
 	}
 	return rename(temporary, path)
