@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSurvey counts what is known of a table: the claims of the dead, and who owes something at a time, also one that is
-// many turns of the payload's circle later.
+// TestSurvey counts what is known of a table: the claims of the dead, and who owes something at a time, also one that
+// is many turns of the payload's circle later.
 func TestSurvey(t *testing.T) {
 	for _, plan := range sharedPlans(t) {
 		cfg := sharedConfig(plan, Refuse)
