@@ -23,7 +23,10 @@ type View struct {
 // these fields. The error says what is wrong with the file. It does not name the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, err
+	case err != nil:
 		return nil, explain(path, err)
 	}
 	defer func() {
