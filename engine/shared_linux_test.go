@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -313,6 +314,18 @@ func listenUnix(t *testing.T, path string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, unix.Close(fd)) })
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+}
+
+// TestSharedSeatsOfClosedLimiters: a limiter that is closed has its seat until it is collected. Where that leaves none,
+// New collects, and does not fail.
+func TestSharedSeatsOfClosedLimiters(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing is collected but by New
+	path := filepath.Join(t.TempDir(), "table")
+	for range 300 { // there are 256 seats
+		l, err := sharedLimiter(path)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+	}
 }
 
 // TestSharedFileOnAFullDisk: the file is allocated as a whole, so a lack of room is an error of New, and leaves

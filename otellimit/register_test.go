@@ -173,6 +173,9 @@ func TestBadInput(t *testing.T) {
 		`otellimit.Register("a"): a MeterProvider of type <nil>`: func() (metric.Registration, error) {
 			return otellimit.Register(nil, "a", l)
 		},
+		`otellimit.Register("a"): a nil MeterProvider of type *metric.MeterProvider`: func() (metric.Registration, error) {
+			return otellimit.Register((*sdk.MeterProvider)(nil), "a", l)
+		},
 		`a MeterProvider of type otellimit_test.uncomparable`: func() (metric.Registration, error) {
 			return otellimit.Register(uncomparable{}, "a", l)
 		},

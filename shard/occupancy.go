@@ -1,6 +1,10 @@
 package shard
 
-import "github.com/weir-go/weir/atomicbucket"
+import (
+	"runtime"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
 
 // An Occupancy says what the slots of a table hold. While the table is used the numbers are not of one instant.
 type Occupancy struct {
@@ -13,6 +17,7 @@ type Occupancy struct {
 
 // Occupancy looks at every slot.
 func (t *Table) Occupancy() (o Occupancy) {
+	defer runtime.KeepAlive(t)
 	o.count(t.memory.slots)
 	return o
 }

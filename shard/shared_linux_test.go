@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -312,6 +314,37 @@ func FuzzSharedWords(f *testing.F) {
 			call(table, what, n%8, now)
 		}
 	})
+}
+
+// TestACallKeepsTheMemoryMapped: a table that is used for the last time is not collected, and its memory not given up,
+// before the call has returned.
+func TestACallKeepsTheMemoryMapped(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	cfg.Slots = 1 << 23 // so many that there is time to collect the table
+	memory := sharedMemory(t, cfg)
+	released := make(chan error, 1)
+	attach := func() *Table {
+		owner := &ownerOf{1, nil}
+		runtime.AddCleanup(owner, func(memory []byte) { released <- unix.Mprotect(memory, unix.PROT_NONE) }, memory)
+		table, err := Map(cfg, Shared{Memory: memory, Owner: owner})
+		require.NoError(t, err)
+		return table
+	}
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		assert.NotPanics(t, func() { attach().Occupancy() })
+	})
+	defer looking.Wait()
+	for {
+		select {
+		case err := <-released:
+			require.NoError(t, err)
+			return
+		default:
+			runtime.GC()
+		}
+	}
 }
 
 // TestWordsAreScribbledUnderTraffic: as FuzzSharedWords, with calls and words beside each other. Half of the words are

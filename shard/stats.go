@@ -1,6 +1,9 @@
 package shard
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // counters are the statistics of one shard. All of them count rare events:
 // a take that finds its record alone touches none.
@@ -33,6 +36,7 @@ type Stats struct {
 
 // Stats returns the table's statistics.
 func (t *Table) Stats() Stats {
+	defer runtime.KeepAlive(t)
 	s := Stats{
 		Shards:    len(t.shards),
 		Bytes:     t.bytes(),

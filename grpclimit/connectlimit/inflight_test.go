@@ -86,6 +86,25 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
+// TestACallThatAnotherInterceptorRefuses is not in flight: nobody gets a stream that could be closed.
+func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
+	limits, left := inFlight(t, 1)
+	spent := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Everyone})
+	client := start(t).client(sum, connect.WithInterceptors(connectlimit.New(limits), connectlimit.New(spent)))
+	stream, err := client.CallClientStreamSimple(t.Context())
+	require.NoError(t, err)
+	_, err = stream.CloseAndReceive()
+	require.NoError(t, err)
+	for range 2 {
+		_, err = client.CallClientStreamSimple(t.Context())
+		assert.ErrorContains(t, err, "rate limit exceeded")
+		assert.EqualValues(t, 1, left())
+		_, err = client.CallServerStream(t.Context(), connect.NewRequest(wrapperspb.Int64(1)))
+		assert.ErrorContains(t, err, "rate limit exceeded")
+		assert.EqualValues(t, 1, left())
+	}
+}
+
 // TestHandlersSettle what their calls have cost, unary or streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))

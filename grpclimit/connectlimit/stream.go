@@ -154,7 +154,12 @@ func (c *clientConn) Send(m any) error {
 			return err
 		}
 	}
-	return c.StreamingClientConn.Send(m)
+	err := c.StreamingClientConn.Send(m)
+	if m == nil && err != nil && !errors.Is(err, io.EOF) { // the call has not begun, and nobody closes it
+		c.cancel()
+		c.release()
+	}
+	return err
 }
 
 // CloseRequest closes the sending side, by which a call without a message opens.

@@ -32,6 +32,7 @@ const (
 	seatsAt     = 2 * pageBytes
 	attachingAt = 1 << 50 // the byte that is locked while a process attaches; seats are behind it
 	attachTime  = 5 * time.Second
+	collectTime = 500 * time.Millisecond // for seats of files that are not used any more
 )
 
 // A seat is the words of one in the file.
@@ -92,8 +93,11 @@ func (f *File) sit() error {
 		f.claimant = taken<<seatBits | uint64(i)
 		return nil
 	}
-	return fmt.Errorf("%d processes have the file, and no more can", seats)
+	return errFull
 }
+
+// errFull is the error of a file of which every seat is taken.
+var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 

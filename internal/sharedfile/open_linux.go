@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +21,10 @@ func Open(path string, s Spec) (*File, error) {
 	}
 	for range 8 { // others may make the file and remove it meanwhile
 		f, err := attach(path, s)
-		if !errors.Is(err, unix.ENOENT) {
+		if errors.Is(err, errFull) {
+			f, err = attachAfterCollection(path, s)
+		}
+		if !errors.Is(err, errNone) {
 			return f, err
 		}
 		if err := create(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -29,7 +34,25 @@ func Open(path string, s Spec) (*File, error) {
 	return nil, errors.New("the file is removed again and again while this process attaches to it")
 }
 
-// attach is Open of a file that is there.
+// attachAfterCollection is attach to a file of which every seat is taken. Files of this process that nobody uses any
+// more have theirs until they are collected, which may be minutes from now. What uses a file may have to be collected
+// before it, and cleanups run in goroutines of their own, so one collection is not always enough. It takes about half a
+// second at most.
+func attachAfterCollection(path string, s Spec) (f *File, err error) {
+	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
+		runtime.GC()
+		time.Sleep(wait)
+		if f, err = attach(path, s); !errors.Is(err, errFull) {
+			break
+		}
+	}
+	return f, err
+}
+
+// errNone says that there is no file, or that it was removed meanwhile.
+var errNone = errors.New("there is no file")
+
+// attach is Open of a file that is there, else errNone.
 func attach(path string, s Spec) (f *File, err error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -79,8 +102,8 @@ func attach(path string, s Spec) (f *File, err error) {
 func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
-	case errors.Is(err, unix.ENOENT) && statErr != nil:
-		return err
+	case errors.Is(err, unix.ENOENT): // though another process may have made it since
+		return errNone
 	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
 		return errors.New("this is a symbolic link: want the file's own path")
 	case statErr == nil && !info.Mode().IsRegular():
@@ -101,7 +124,7 @@ func examine(fd int) (size uint64, err error) {
 		return 0, errors.New("this is not a regular file")
 	}
 	if info.Nlink == 0 {
-		return 0, unix.ENOENT // it was removed meanwhile
+		return 0, errNone
 	}
 	if int(info.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("owner: the file belongs to user %d, and this process is of user %d", info.Uid, os.Geteuid())

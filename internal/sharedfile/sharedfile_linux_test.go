@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // open attaches to a file whose table is one word: its mark.
@@ -90,7 +91,17 @@ func TestSeats(t *testing.T) {
 		open(t, path, 0)
 	}
 	_, err = Open(path, spec(0))
-	assert.ErrorContains(t, err, "256 processes have the file")
+	assert.ErrorContains(t, err, "256 limiters have the file")
+}
+
+// TestWhatIsNotThereWhileAttaching: an error for which something else is missing than the file, such as a /proc that is
+// not mounted, is told as it is.
+func TestWhatIsNotThereWhileAttaching(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	without := spec(0)
+	without.Mark = func([]byte) (int64, error) { return 0, &os.PathError{Op: "open", Path: "/proc/x", Err: unix.ENOENT} }
+	_, err := Open(path, without)
+	assert.EqualError(t, err, "open /proc/x: no such file or directory")
 }
 
 // TestAFileOfOthers: fields that only one side has, and a text that is longer than its page.

@@ -109,8 +109,12 @@ var claims = struct {
 
 // claim takes the name until release is called.
 func (s *Scope) claim(p metric.MeterProvider) (release func(), err error) {
-	if p == nil || !reflect.ValueOf(p).Comparable() {
+	v := reflect.ValueOf(p)
+	if p == nil || !v.Comparable() {
 		return nil, s.error("a MeterProvider of type %T: want one such as otel.GetMeterProvider()", p)
+	}
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, s.error("a nil MeterProvider of type %T: want one such as otel.GetMeterProvider()", p)
 	}
 	set := s.set(nil)
 	c := claim{p, s.Kind, set.Encoded(attribute.DefaultEncoder())}

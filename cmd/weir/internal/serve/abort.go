@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // A clientAbort is the end of a request whose client has gone, where ignore_client_abort delays it until the upstream
@@ -13,13 +14,17 @@ import (
 type clientAbort struct {
 	answered atomic.Bool
 	cancel   context.CancelFunc // nil where nothing is delayed
+	resume   context.CancelFunc // lets a body that has broken off break off
 }
 
-// delayAbort returns the request as the upstream gets it. The end of the server is not delayed. The caller calls the
-// function when the request has ended.
-func (x *exchange) delayAbort(r *http.Request, server context.Context) (*http.Request, func()) {
+// delayAbort returns the request as the upstream gets it. The end of the server is not delayed. A body that breaks off
+// may be a client that has gone: the upstream has the header and may be at work, so that is delayed, too; by longest at
+// most, since the transport does not bound it. The caller calls the function when the request has ended.
+func (x *exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel
+	x.client.delay, x.abort.resume = context.WithCancel(ctx)
+	x.client.longest = longest
 	forget := context.AfterFunc(x.Context, func() {
 		if x.abort.answered.Load() {
 			cancel()
@@ -35,6 +40,7 @@ func (x *exchange) begun() {
 		return
 	}
 	x.abort.answered.Store(true)
+	x.abort.resume()
 	if x.Context.Err() != nil {
 		x.abort.cancel()
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,6 +92,62 @@ func TestAClientThatHangsUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAClientThatHangsUpAmidItsBody keeps its place with ignore_client_abort until the upstream answers, too, which may
+// be at work since it has the header, or response_timeout is over.
+func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
+	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
+		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+
+		"rules: [{name: a, concurrency: 1, max_keys: 100}]\n"))
+	require.NoError(t, err)
+	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer server.stop()
+	server.base.Done() // makes the channel, which must not belong to the bubble
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		for _, p := range server.current.Load().pools {
+			p.value.members[0].transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Body == nil {
+					return nil, errors.New("this is another one")
+				}
+				sent := make(chan error, 1)
+				go func() {
+					_, err := io.Copy(io.Discard, r.Body)
+					sent <- err
+				}()
+				select {
+				case err := <-sent: // as a transport does, which closes the connection
+					return nil, err
+				case <-let:
+					return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: http.NoBody}, nil
+				}
+			})
+		}
+		hangUp := func() {
+			body, client := io.Pipe()
+			go server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
+			_, err := io.WriteString(client, "half")
+			assert.NoError(t, err)
+			assert.NoError(t, client.CloseWithError(io.ErrUnexpectedEOF))
+			synctest.Wait()
+			assert.Equal(t, http.StatusTooManyRequests, statusOfAnother(server), "the upstream works for nobody")
+		}
+		hangUp()
+		let <- struct{}{}
+		synctest.Wait()
+		assert.Zero(t, server.traffic.inFlight.Load())
+
+		hangUp()
+		time.Sleep(10*time.Second - 1)
+		synctest.Wait()
+		assert.Equal(t, http.StatusTooManyRequests, statusOfAnother(server), "it may still answer")
+		time.Sleep(1)
+		synctest.Wait()
+		assert.Zero(t, server.traffic.inFlight.Load())
+		assert.Zero(t, server.traffic.upstreamFailures.Load())
+	})
 }
 
 // TestTheServerEndsWithRequestsOfNobody: their clients have gone, and their upstream does not answer.

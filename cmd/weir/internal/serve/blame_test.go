@@ -2,8 +2,10 @@ package serve
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -97,16 +99,38 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
+// TestAWebSocketThatAnUpstreamCannotHave is the client's: a server that speaks HTTP/2 alone, over TLS, closes the
+// connection by which the wish comes. One that cannot be reached fails.
+func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP2(true)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s := start(t, "upstream: {url: [\""+server.URL+"\", \""+server.URL+"/b\"], eject_after: 1}"+many)
+	for _, p := range s.current.Load().pools {
+		for _, m := range p.value.members {
+			m.transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+		}
+	}
+	assert.Equal(t, "aa", s.bodies(2))
+	wish := func() int { return s.get("/", "Connection: Upgrade", "Upgrade: websocket").status }
+	for range 4 {
+		assert.Equal(t, 502, wish())
+	}
+	assert.NotContains(t, s.log.String(), "upstream down")
+	s.failWith(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	assert.Equal(t, 502, wish())
+	s.waitFor("upstream down")
+}
+
 // failWith has every request to an upstream fail.
 func (r *running) failWith(err error) {
 	for _, p := range r.current.Load().pools {
 		for _, m := range p.value.members {
-			m.transport = transportFunc(func(*http.Request) (*http.Response, error) { return nil, err })
+			m.transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })
 		}
 	}
 }
-
-// A transportFunc is an [http.RoundTripper].
-type transportFunc func(*http.Request) (*http.Response, error)
-
-func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

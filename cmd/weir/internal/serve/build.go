@@ -191,7 +191,7 @@ func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
 	}
 	p := newProxy(u, g.pools[key].value, g.file, g.ip, s.traffic, s.config.Log)
 	if u.IgnoreAbort {
-		p.server = s.base
+		p.server, p.longest = s.base, u.ResponseTimeout
 	}
 	return p
 }

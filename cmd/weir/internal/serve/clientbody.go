@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -16,6 +17,10 @@ type clientBody struct {
 	io.ReadCloser
 	pace   *pace                 // nil for no bound
 	broken atomic.Pointer[error] // written by the transport's goroutine
+
+	// Where ignore_client_abort delays the end of the body that is broken, that lasts until the context is done.
+	delay   context.Context // nil for no delay
+	longest time.Duration
 }
 
 // begin puts the body in the place of the request's, at the least rate of the server's settings. The bound is also for
@@ -47,7 +52,14 @@ func (b *clientBody) Read(into []byte) (int, error) {
 		b.pace.end(n, err)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, http.ErrBodyReadAfterClose) {
-		b.broken.CompareAndSwap(nil, &err)
+		if b.broken.CompareAndSwap(nil, &err) && b.delay != nil {
+			over := time.NewTimer(b.longest)
+			defer over.Stop()
+			select {
+			case <-b.delay.Done():
+			case <-over.C:
+			}
+		}
 	}
 	return n, err
 }

@@ -24,6 +24,7 @@ type proxy struct {
 	h2c     bool        // it has nothing else
 	traffic *traffic
 	server  context.Context // that ends requests whose clients have gone; nil where these end at once
+	longest time.Duration   // that these may take then
 }
 
 func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.ClientIP, traffic *traffic,
@@ -69,7 +70,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	if p.server != nil {
 		var end func()
-		r, end = x.delayAbort(r, p.server)
+		r, end = x.delayAbort(r, p.server, p.longest)
 		defer end()
 	}
 	p.reverse.ServeHTTP(w, r)
@@ -177,9 +178,19 @@ func (p *proxy) failed(r *http.Request, reason string, err error) {
 	p.traffic.upstreamFailures.Add(1)
 	p.traffic.failures.WithLabelValues(x.server.name, reason).Inc()
 	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	if !errors.Is(err, errNoFile) && !isUntaken(err) { // which is not the server's fault
-		x.server.failed(err)
+	if errors.Is(err, errNoFile) || isUntaken(err) || isUnspoken(x.server, r, err) {
+		return // it is not the server's fault
 	}
+	x.server.failed(err)
+}
+
+// isUnspoken reports whether an error may say that a server over TLS speaks HTTP/2 alone, and was sent the wish for a
+// WebSocket, which goes over HTTP/1. A client could otherwise have it left out by such wishes.
+func isUnspoken(m *member, r *http.Request, err error) bool {
+	var network net.Error
+	var op *net.OpError
+	return m.URL.Scheme == "https" && upgradeOf(r.Header) != "" && !errors.Is(err, errUnasked) &&
+		!(errors.As(err, &network) && network.Timeout()) && !(errors.As(err, &op) && op.Op == "dial")
 }
 
 // isUntaken reports whether an error says that a server has closed the connection while it was written to: it may have

@@ -46,12 +46,14 @@ type tunnelEnd struct {
 	timer   *time.Timer // that closes the tunnel; nil before it is needed
 }
 
+var errUnasked = errors.New("the upstream changes to a protocol for which it was not asked")
+
 // openTunnel makes the connection of an answer that changes the protocol an end of a tunnel. It returns an error if the
 // client did not ask for what the upstream changes to: ReverseProxy looks, too, and leaves the connection open then.
 func (x *exchange) openTunnel(answer *http.Response) error {
 	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
 	if asked == "" || !strings.EqualFold(asked, got) {
-		return fmt.Errorf("the upstream changes the protocol to %q, for which it was not asked", got)
+		return fmt.Errorf("%w: %q", errUnasked, got)
 	}
 	upstream, is := answer.Body.(io.ReadWriteCloser)
 	if !is {
