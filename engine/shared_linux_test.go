@@ -61,7 +61,7 @@ func TestSharedWorker(t *testing.T) {
 		t.Skip("a process of TestSharedProcesses runs this")
 	}
 	counts := tally(t, path+".tally")
-	l, err := sharedLimiter(path)
+	l, err := workersLimiter(path)
 	require.NoError(t, err)
 	defer l.Close()
 	fmt.Println("ready")

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/weir-go/weir/shard"
+
 // Stats is a snapshot of a limiter. Each number is exact, but they are not all
 // taken at one instant. What one decision costs is not counted: a counter that
 // every request writes is a bottleneck that the table avoids.
@@ -22,7 +24,11 @@ type Stats struct {
 // Stats returns the limiter's statistics. It reads a few words for each shard.
 func (l *Limiter) Stats() Stats {
 	l.requireMade()
-	s := l.table.Stats()
+	return statsOf(l.table.Stats())
+}
+
+// statsOf returns the statistics of a table.
+func statsOf(s shard.Stats) Stats {
 	return Stats{
 		Keys:       s.Live,
 		Sweeps:     s.Epoch,

@@ -25,17 +25,22 @@ func (t *Table) Occupancy() (o Occupancy) {
 // count adds slots.
 func (o *Occupancy) count(slots []slot) {
 	for i := range slots {
-		switch s := slots[i].state.Load(); s.Tag() {
-		case atomicbucket.NeverUsed:
-			o.NeverUsed++
-		case atomicbucket.Free:
-			o.Free++
-		case atomicbucket.Claimed:
-			o.Claimed++
-		case atomicbucket.Tentative:
-			o.Tentative++
-		default:
-			o.Live++
-		}
+		o.add(slots[i].state.Load())
+	}
+}
+
+// add adds a slot of a state.
+func (o *Occupancy) add(s atomicbucket.State) {
+	switch s.Tag() {
+	case atomicbucket.NeverUsed:
+		o.NeverUsed++
+	case atomicbucket.Free:
+		o.Free++
+	case atomicbucket.Claimed:
+		o.Claimed++
+	case atomicbucket.Tentative:
+		o.Tentative++
+	default:
+		o.Live++
 	}
 }

@@ -8,6 +8,7 @@
 //	weir sim --nodes 4 --limit 1000/s
 //	weir bench --quick
 //	weir health
+//	weir table /dev/shm/weir/api-f831717dec734a32.weir
 //	weir completion bash
 //	weir version
 //
@@ -37,6 +38,7 @@ type commands struct {
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure weir beside the least that any limiter must do, and other libraries."`
 	Sim     simCommand     `cmd:"" help:"Simulate a limit on many machines, by several ways of keeping it."`
 	Health  healthCommand  `cmd:"" help:"Ask a running weir whether it is ready: for container health checks."`
+	Table   tableCommand   `cmd:"" help:"Say what is in a table that processes of this machine share, while they use it."`
 	Version versionCommand `cmd:"" help:"Print the version and exit."`
 
 	Completion kongcompletion.Completion `cmd:"" help:"Say how to complete commands and flags with Tab in bash, zsh or fish."`

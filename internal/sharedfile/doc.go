@@ -44,3 +44,13 @@ type Spec struct {
 	Mark   func(memory []byte) (int64, error) // its watermark
 	Settle func(memory []byte) error          // who attaches while nobody else is attached calls it
 }
+
+// LayoutVersion is the version of the layout that this program makes and reads.
+const LayoutVersion = layoutVersion
+
+// An Attachment is that of a process that has a seat.
+type Attachment struct {
+	Seat  int
+	PID   uint64 // of the process, as it sees itself: in a container the number may mean nothing outside
+	Since int64  // on the timeline
+}

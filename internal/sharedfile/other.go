@@ -5,6 +5,7 @@ package sharedfile
 import (
 	"errors"
 	"runtime"
+	"time"
 )
 
 // A File is none on this system.
@@ -22,3 +23,21 @@ func (*File) Now() int64       { return 0 }
 func (*File) Close() error     { return errSystem }
 func (*File) Claimant() uint64 { return 0 }
 func (*File) Dead(uint64) bool { return false }
+
+// A View is none on this system.
+type View struct{}
+
+// Look returns an error.
+func Look(string, func([]Field) (uint64, error)) (*View, error) { return nil, errSystem }
+
+// The methods of a View are never called.
+func (*View) Close() error                    { return errSystem }
+func (*View) Fields() []Field                 { return nil }
+func (*View) Bytes() uint64                   { return 0 }
+func (*View) Memory() []byte                  { return nil }
+func (*View) Made() time.Time                 { return time.Time{} }
+func (*View) Read(func()) error               { return errSystem }
+func (*View) Now() (int64, bool)              { return 0, false }
+func (*View) Attached() ([]Attachment, error) { return nil, errSystem }
+func (*View) Claimant() uint64                { return 1 }
+func (*View) Dead(uint64) bool                { return false }

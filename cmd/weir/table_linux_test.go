@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// stateOf starts a server with a state, makes requests, and returns the file of its rule.
+func stateOf(t *testing.T, requests int) (s *started, path string) {
+	dir := t.TempDir()
+	s = startProgram(t, "serve", file(t, "weir.yaml", fmt.Sprintf(
+		"listen: 127.0.0.1:0\nstate: %s\nrules: [{name: clients, key: header:X-Key, rate: 1/h, burst: 2, max_keys: 100}]\n", dir)))
+	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
+	for i := range requests {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		r.Header.Set("X-Key", fmt.Sprint(i))
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "clients-*.weir"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	return s, files[0]
+}
+
+// TestProgramShowsATable: what a server has in a file is told from outside, as text and as JSON.
+func TestProgramShowsATable(t *testing.T) {
+	server, path := stateOf(t, 5)
+	text := run(t, build(t), "", "table", path)
+	assert.Equal(t, 0, text.status, text.stderr)
+	assert.True(t, strings.HasPrefix(text.stdout, path+": token bucket 1/h burst 2\n\nlayout version 1, "), text.stdout)
+	for _, line := range []string{`MaxKeys 100, Shards 1, Overflow evict, .*`, `keys indebted +5 .*`, `  live +5 .*`, `    by the dead +0 .*`,
+		`attached +1`, fmt.Sprintf(`  seat 0: process %d for .*s`, server.Process.Pid)} {
+		assert.Regexp(t, "(?m)^"+line+"$", text.stdout)
+	}
+	var seen tableJSON
+	got := run(t, build(t), "", "table", "--json", path)
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &seen), got.stderr)
+	assert.Equal(t, path, seen.File)
+	assert.EqualValues(t, 5, seen.Indebted)
+	assert.EqualValues(t, seen.Slots, seen.Live+seen.NeverUsed)
+	assert.Equal(t, "100", seen.Options["MaxKeys"])
+	assert.Len(t, seen.Attached, 1)
+	assert.Contains(t, got.stdout, `"tiers":[]`)
+}
+
+// TestProgramWatchesATable: a line each second on a pipe until it is interrupted, which is a normal end.
+func TestProgramWatchesATable(t *testing.T) {
+	_, path := stateOf(t, 3)
+	for flags, form := range map[string]string{"--watch": `^\S+Z indebted=3 live=3 .* attached=1$`, "--watch --json": `^\{"file":.*"indebted":3,.*\}$`} {
+		cmd := exec.CommandContext(t.Context(), build(t), append(strings.Fields("table "+flags), path)...)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for range 2 {
+			require.True(t, lines.Scan())
+			assert.Regexp(t, form, lines.Text())
+		}
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		assert.NoError(t, cmd.Wait())
+	}
+}
+
+// TestWatchOnATerminal: every look is written over the one before, and what that had more is erased.
+func TestWatchOnATerminal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 5), engine.Shared(path), engine.MaxKeys(100), engine.Tiers(engine.Unlimited()))
+	require.NoError(t, err)
+	defer l.Close()
+	table, err := engine.OpenSharedTable(path)
+	require.NoError(t, err)
+	defer table.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ticks := make(chan time.Time)
+	var out bytes.Buffer
+	c := tableCommand{File: path, Watch: true}
+	done := make(chan error)
+	go func() { done <- c.watch(ctx, table, &out, true, ticks) }()
+	ticks <- time.Time{} // it has looked once
+	cancel()
+	require.NoError(t, <-done)
+	looks := strings.Split(out.String(), "\x1b[H")
+	require.GreaterOrEqual(t, len(looks), 3)
+	for _, look := range looks[1:] {
+		assert.Contains(t, look, "\ntier 1: unlimited\x1b[K\n")
+		assert.True(t, strings.HasSuffix(look, "\x1b[J"))
+		assert.NotRegexp(t, `[^K]\n`, look, "a longer line stays no longer")
+	}
+}
+
+// TestProgramRefusesTablesThatAreNone: exit status 1, and a line that names the file and what is wrong with it.
+func TestProgramRefusesTablesThatAreNone(t *testing.T) {
+	foreign := file(t, "foreign", strings.Repeat("x", 1<<14))
+	require.NoError(t, os.Chmod(foreign, 0o600))
+	_, truncated := stateOf(t, 0)
+	short := filepath.Join(t.TempDir(), "short")
+	text, err := os.ReadFile(truncated)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(short, text[:len(text)/2], 0o600))
+	for path, want := range map[string]string{
+		foreign: "this is not the file of a shared table", "missing": "there is no file missing",
+		short: "its header says", t.TempDir(): "not a regular file",
+	} {
+		got := run(t, build(t), "", "table", path)
+		assert.Equal(t, 1, got.status)
+		assert.Empty(t, got.stdout)
+		assert.Regexp(t, `^weir: error: .*`+regexp.QuoteMeta(path), got.stderr)
+		assert.Contains(t, got.stderr, want)
+	}
+	assert.Equal(t, 80, run(t, build(t), "", "table").status)
+}

@@ -1,0 +1,83 @@
+//go:build !explore
+
+package shard
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestSurvey counts what is known of a table: the claims of the dead, and who owes something at a time, also one that
+// is many turns of the payload's circle later.
+func TestSurvey(t *testing.T) {
+	for _, plan := range sharedPlans(t) {
+		cfg := sharedConfig(plan, Refuse)
+		cfg.Slots = 2000
+		table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
+		assert.Equal(t, table.Occupancy(), table.Survey(start).Occupancy)
+		p := table.Find(7)
+		for i, claimant := range []uint64{1, 2, 3, 4} {
+			table.claimsFirst(p.at(uint64(i)))
+			_, ok := p.at(uint64(i)).state.Claim(0, claimant)
+			require.True(t, ok)
+		}
+		for key := range uint64(20) {
+			require.Equal(t, Admitted, table.Take(table.Find(1<<58+key<<59), start, 1, 0).Verdict)
+		}
+		s := table.Survey(start)
+		assert.Equal(t, table.Occupancy(), s.Occupancy)
+		assert.Equal(t, table.Stats(), s.Stats)
+		assert.EqualValues(t, 4, s.Claimed)
+		assert.EqualValues(t, 2, s.Deserted)
+		assert.EqualValues(t, 20, s.Live)
+		assert.EqualValues(t, 20, s.Indebted)
+		assert.EqualValues(t, start, s.Watermark)
+		assert.EqualValues(t, start, s.Swept)
+		assert.Equal(t, s, table.Survey(start-second), "a late clock")
+		for turn := range int64(64) {
+			later := start + int64(plan.skew)*(5+turn)
+			if later < start {
+				break // April 2262
+			}
+			assert.Zero(t, table.Survey(later).Indebted, "%v after %v", plan.algorithm, time.Duration(later-start))
+		}
+		assert.EqualValues(t, start, table.Watermark(), "looking moves nothing")
+	}
+}
+
+// TestSurveyOfAnyWords: memory that can only be read, whose words are anything.
+func TestSurveyOfAnyWords(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, plan := range sharedPlans(t) {
+		cfg := sharedConfig(plan, Refuse)
+		memory := sharedMemory(t, cfg)
+		table := mapped(t, cfg, memory, ownerOf{1, nil})
+		for range 200 {
+			require.NoError(t, unix.Mprotect(memory, unix.PROT_READ|unix.PROT_WRITE))
+			for range 100 {
+				scribble(memory, random.Uint64(), random.Uint64())
+			}
+			at := uint64(uintptr(unsafe.Pointer(table.first))-uintptr(unsafe.Pointer(table.common))) / 8
+			for i := range uint64(48) {
+				tag := atomicbucket.Tag(random.UintN(8))
+				scribble(memory, at+2*i, uint64(atomicbucket.NewState(tag, random.Uint64(), random.Uint64())))
+			}
+			require.NoError(t, unix.Mprotect(memory, unix.PROT_READ))
+			for _, now := range []int64{math.MinInt64, -1, 0, start, math.MaxInt64, random.Int64()} {
+				s := table.Survey(now)
+				assert.Equal(t, table.slots, s.NeverUsed+s.Free+s.Claimed+s.Tentative+s.Live)
+				assert.LessOrEqual(t, s.Deserted, s.Claimed)
+				assert.LessOrEqual(t, s.Indebted, s.Live)
+			}
+		}
+	}
+}
