@@ -52,6 +52,9 @@ func (s *server) load(directives string, global ...string) error {
 func (s *server) get(from, path string, header ...string) (status int, body string, fields http.Header) {
 	s.t.Helper()
 	status, body, fields, err := s.try(from, path, header...)
+	for again := 0; again < 5 && testcaddy.IsClosed(err); again++ {
+		status, body, fields, err = s.try(from, path, header...)
+	}
 	require.NoError(s.t, err)
 	return status, body, fields
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 	"github.com/weir-go/weir/internal/document"
 )
 
@@ -35,6 +36,9 @@ func documented(t *testing.T) string {
 func (c *caddy) answers(n int) (statuses []int) {
 	for range n {
 		answer, err := http.Get("http://" + c.site + "/")
+		for again := 0; again < 5 && testcaddy.IsClosed(err); again++ {
+			answer, err = http.Get("http://" + c.site + "/")
+		}
 		require.NoError(c.t, err)
 		require.NoError(c.t, answer.Body.Close())
 		statuses = append(statuses, answer.StatusCode)
