@@ -22,9 +22,10 @@ import (
 // it was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
 //
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
-// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 15ms, and much less
-// as a rule: a process whose counter is further off gives it up. After a boot the time goes on as the wall clock says,
-// and never goes back. Processes with [ClockFunc] must all have it, and functions that tell the same time.
+// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 30ms, one early and
+// one late, and much less as a rule: a process whose counter is off by more than 15ms gives it up. After a boot the
+// time goes on as the wall clock says, and never goes back. Processes with [ClockFunc] must all have it, and functions
+// that tell the same time.
 //
 // Who can write the file decides, and who can read it can find keys that share a bucket: it must belong to the user of
 // the process, with mode 0600. No content makes a process crash, hang, or read elsewhere, but a file that is made
