@@ -67,11 +67,18 @@ func (c *config) parseField(f sharedfile.Field) error {
 		}
 		return o(c)
 	}
+	count := func(of func(int) Option) error { // an int of a 32-bit program holds less than the file
+		n, err := strconv.Atoi(f.Value)
+		if err != nil {
+			return err
+		}
+		return of(n)(c)
+	}
 	switch f.Name {
 	case "MaxKeys":
-		return option(MaxKeys(int(number)))
+		return count(MaxKeys)
 	case "Shards":
-		return option(Shards(int(number)))
+		return count(Shards)
 	case "Overflow":
 		for c.overflow = Evict; c.overflow <= Admit; c.overflow++ {
 			if c.overflow.String() == f.Value {
