@@ -37,7 +37,7 @@ func movingLimiter(path string, clock Option) (*Limiter, error) {
 // TestSharedProcessesKilledWhileTimePasses: processes with different clocks of the machine are killed at any
 // instruction, and no key gets more than burst + rate * (t + d), where d is how far two clocks may be apart.
 func TestSharedProcessesKilledWhileTimePasses(t *testing.T) {
-	const kills, apart = 12, 15 * time.Millisecond
+	const kills, apart = 12, 30 * time.Millisecond
 	names := []string{"tsc", "precise"}
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
