@@ -45,7 +45,9 @@ stage = @.ci/stage
 
 # The tests of redislimit wait for real servers, up to a timeout: one package after the other.
 # They are compiled before that, because -p 1 compiles one after the other, too.
-go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 ./...; else go test $(1) ./...; fi
+# The program of caddylimit is all of Caddy: caddylimit/internal/program builds and runs it, once.
+go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 ./...; \
+	elif [ $$0 = caddylimit ]; then go test $(1) $$(go list ./... | grep -v /cmd/); else go test $(1) ./...; fi
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(MAKEFILE_LIST))
@@ -123,7 +125,7 @@ test-explore: begin ## every interleaving of small scenarios
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
 
 test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
-	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
+	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
 
 programs-model: begin
 	@.ci/install spin "the model of the protocol" spin
@@ -138,7 +140,7 @@ test-all: CHANGES := 60
 test-mutate: begin ## the mutation score of a sample of all small changes of shard and atomicbucket
 	$(stage) "mutation score" bash -c 'cd fuzz && go test -count 1 ./mutate && go run ./mutate -sample $(CHANGES)'
 
-mutate: ## the small changes of shard and atomicbucket that were not tried yet, and which of them no test notices (up to hours)
+mutate: ## the small changes of shard and atomicbucket that were not tried yet, and which of them no test notices (minutes; an hour if some survive the fast tests)
 	cd fuzz && go run ./mutate
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
@@ -150,9 +152,10 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
 	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 ./...
 
+# Without vet, which has seen the same code without the race detector and would look at all dependencies again.
 test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev
-	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short); fi)
+	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short -vet=off); fi)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
 test-386: begin ## the tests as a 32-bit program, or vet and build where none can run
@@ -171,7 +174,8 @@ check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
 	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./atomicbucket ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
 	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
-	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./...'
+	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./... \
+	&& cd ../caddylimit && go run $(STATICCHECK) ./internal/zone ./internal/program ./internal/testprogram'
 	$(stage) "tidy modules" .ci/tidy -diff $(MODULES)
 	$(stage) "width of comments" go test -count 1 -run Wider ./docs
 
@@ -213,7 +217,7 @@ bench-instructions: ## instructions, loads and stores of a decision (Linux on am
 	cd bench && go run ./cmd/weir-bench-instructions
 
 # wrk and the proxies are installed when missing and root, but Caddy is built. JSON in bin/.
-bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, four minutes
+bench-proxy: build ## what the limiter costs weir, nginx and HAProxy, by wrk, eight minutes
 	@CI=1 .ci/install wrk "the load" wrk
 	@CI=1 .ci/install nginx "one of the proxies" nginx-light
 	@CI=1 .ci/install haproxy "one of the proxies" haproxy
@@ -253,7 +257,7 @@ soak: ## stress tests for SOAKTIME, goroutines suspended between any two atomic 
 	WEIR_STRESS=$(SOAKTIME) go test -tags stress -run Stress -count 1 -timeout 0 -v ./fuzz
 
 kills: ## kill processes of a shared table KILLS times, at any instruction
-	WEIR_TEST_KILLS=$(KILLS) go test -run TestSharedProcessesKilled -count 1 -timeout 0 -v ./engine
+	WEIR_TEST_KILLS=$(KILLS) go test -run 'TestShared(Processes|Setters)Killed' -count 1 -timeout 0 -v ./engine
 
 clean: ## remove what was built
 	rm -rf $(BIN)

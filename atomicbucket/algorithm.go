@@ -88,11 +88,16 @@ type Algorithm interface {
 
 // A Receipt identifies a take, in the terms of the algorithm that admitted it. The zero Receipt identifies none.
 type Receipt struct {
-	tick    uint64 // when the tokens are back, the end or the index of the window, or the time of the request
-	cost    uint64 // of the tokens that were not given back; of a bucket
-	nanos   int64  // when it was taken
-	version uint8  // of the record then
-	known   bool
+	tick  uint64 // when the tokens are back, the end or the index of the window, or the time of the request
+	cost  uint64 // of the tokens that were not given back; of a bucket
+	nanos int64  // when it was taken
+	seen
+}
+
+// seen is what a receipt has of the record. With these two in one a receipt is passed in registers.
+type seen struct {
+	version uint8 // of the record then
+	known   bool  // there was a take
 }
 
 // A Return is what a refund gives back, and what it knows beside the record.

@@ -143,7 +143,7 @@ func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 
 // and the number of the tenure.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
-	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, known: true}
+	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, seen: seen{known: true}}
 }
 
 // Refund gives a cost back to the period in which the take was, the record's or the one before. Without a receipt it

@@ -60,6 +60,8 @@ func TestConcurrencyByHeart(t *testing.T) {
 		return algorithm.Status(c.state.Record(), at, algorithm.Quota().Demand(n))
 	}
 	assert.Equal(t, atomicbucket.Status{Remaining: 1, ResetAfter: 105 * time.Minute}, status(at+hour, 1))
+	lower := algorithm.Status(c.state.Record(), at+hour, atomicbucket.Demand{Cost: 1, Limit: 3, Token: 1})
+	assert.Equal(t, atomicbucket.Status{RetryAfter: 45 * time.Minute, ResetAfter: 105 * time.Minute}, lower, "a limit below what is in flight")
 	assert.Equal(t, atomicbucket.Status{Remaining: 1, RetryAfter: 45 * time.Minute, ResetAfter: 105 * time.Minute}, status(at+hour, 3))
 	assert.Equal(t, atomicbucket.Status{Remaining: 1, RetryAfter: 105 * time.Minute, ResetAfter: 105 * time.Minute}, status(at+hour, 4))
 	for later, want := range map[int64]uint64{0: 0, hour/4*3 - 1: 0, hour / 4 * 3: 2, hour/4*7 - 1: 2, hour / 4 * 7: 4, 9 * hour: 4} {
@@ -82,7 +84,7 @@ func TestConcurrencyNumbers(t *testing.T) {
 		{atomicbucket.MaxInFlight, atomicbucket.MaxInFlight, 7500 * time.Millisecond, ""},
 		{atomicbucket.MaxInFlight, atomicbucket.MaxInFlight, 7500*time.Millisecond - 1, "want 1 to 32767 tokens"},
 		{atomicbucket.MaxInFlight, atomicbucket.MaxInFlight, atomicbucket.MaxWindow, ""},
-		{1 << 16, 1 << 16, time.Hour, "want 1 to 65535 tokens"},
+		{atomicbucket.MaxInFlight + 1, atomicbucket.MaxInFlight + 1, time.Hour, "want 1 to 65535 tokens"},
 		{0, 1, time.Hour, "limit of 0 tokens in flight, forgotten after 1h0m0s: want 1 to 1 tokens"},
 		{3, 2, time.Hour, "want 1 to 2 tokens"},
 		{0, 0, time.Hour, "want 1 to 65535 tokens"},

@@ -177,6 +177,8 @@ func TestQuickTicksByHeart(t *testing.T) {
 	tick := time.Duration(long.clock.first(1))
 	fine, err := NewTicks(time.Second) // sixteen ticks a nanosecond
 	require.NoError(t, err)
+	nine, err := NewTicks(maxBurstTicks / 9)
+	require.NoError(t, err)
 	batch, err := NewBatchBucket(3, time.Second, 9)
 	require.NoError(t, err)
 	halves, err := NewTokenBucket(0.8e9, time.Second, 100) // two thirds and the like: rounded
@@ -209,6 +211,7 @@ func TestQuickTicksByHeart(t *testing.T) {
 		{"long ticks, rounded up too far", long, 1, tick<<51 + 1, 1<<51 + 1, false},
 		{"a token of less than a tick", long, 1, 1, 1, false},
 		{"more ticks than a word holds", fine, 1, 1<<60 + 1, 0, false},
+		{"as many ticks as a word holds, rounded up", nine, 4, 8198552921648689607, 0, false},
 		{"rounded ticks", halves, 0.8e9, time.Second, halves.token, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -333,7 +336,9 @@ func TestADemandForNothingIsMet(t *testing.T) {
 	require.NoError(t, err)
 	bucket, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)
-	for _, a := range []Algorithm{&fixed, &sliding, &bucket} {
+	inFlight, err := NewConcurrency(5, 15, time.Minute)
+	require.NoError(t, err)
+	for _, a := range []Algorithm{&fixed, &sliding, &bucket, &inFlight} {
 		token := a.Quota().Token
 		full := NewState(Live, 1, a.Full(a.Ticks(at))).Record()
 		payload, ok := a.Take(full, a.Ticks(at), Demand{9 * token, 15 * token, token})
@@ -353,10 +358,13 @@ func TestNewTicksByHeart(t *testing.T) {
 	b, err := NewTicks(1<<52 + 1)
 	require.NoError(t, err)
 	require.Equal(t, newDivider(4), b.clock)
+	b, err = NewTicks(1 << 51)
+	require.NoError(t, err)
+	require.True(t, b.Exact())
 }
 
-// TestQuickTicksThatAreAlmostWhole (I1): what is left is less than can be told from nothing in 128 bits, and is rounded
-// up all the same. Such periods are found by the inverse of the clock's factor.
+// TestQuickTicksThatAreAlmostWhole (I1): what is left is the least that can be told from nothing in 128 bits, or less,
+// and is rounded up all the same. Such periods are found by the inverse of the clock's factor.
 func TestQuickTicksThatAreAlmostWhole(t *testing.T) {
 	found := [2]int{} // where the ticks of a token are in one word of the quotient, and in two
 	for _, rate := range []float64{97, 89, 83, 3e-5, 3.1e-5, 3.3e-5, 3.5e-5, 3.7e-5, 3.9e-5, 4.1e-5, 4.3e-5} {
@@ -366,10 +374,13 @@ func TestQuickTicksThatAreAlmostWhole(t *testing.T) {
 		if b.exact != 0 || b.clock.mul%2 == 0 || cut > 70 {
 			continue
 		}
-		for digits := int64(4097); digits < 4197; digits += 2 {
+		for digits := int64(1); digits < 4197; digits += 2 {
+			if digits == 3 {
+				digits = 4097
+			}
 			modulus := new(big.Int).Lsh(big.NewInt(digits), cut)
 			inverse := new(big.Int).ModInverse(new(big.Int).SetUint64(b.clock.mul), modulus)
-			for rest := int64(1); inverse != nil && rest < digits; rest++ {
+			for rest := int64(1); inverse != nil && rest <= digits; rest++ {
 				period := new(big.Int).Mul(inverse, big.NewInt(rest))
 				if period.Mod(period, modulus).IsInt64() {
 					found[cut/64]++

@@ -74,6 +74,23 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
+// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop an exchange of long ago
+// makes an entry older that is still there. It is gone nonetheless.
+func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
+	for i := range 3 {
+		interleave.Inject(func() (call, other func(), check func(string)) {
+			g, at := aLog(t, 1, 10, 20, 30, 40)
+			return func() { require.True(t, g.drop(at)) },
+				func() {
+					if e := g.ring[i].Peek(); e&entryGone == 0 {
+						g.ring[i].Poke(e - 5)
+					}
+				},
+				func(what string) { require.Equal(t, []uint64{0, 0, 0, 40}, ticksOf(g), what) }
+		})
+	}
+}
+
 // TestALogBesideAnExchangeAtEveryStep: before any operation of a look entries become older, so that some have left the
 // window by then. What is told fits together, and is no less than what there was afterwards.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {

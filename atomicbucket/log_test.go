@@ -79,3 +79,67 @@ func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 		require.Equal(t, want, log.Debt(Record{after, ring}, at+10), cost)
 	}
 }
+
+// TestARefundOfALogBehindTheNextTick: what was taken a tick ahead of the clock may have the place of what had left by
+// then, so only what was taken before is given back.
+func TestARefundOfALogBehindTheNextTick(t *testing.T) {
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	const at = 1 << 50
+	ring := make(Ring, 5)
+	ring.Clear(NewState(Claimed, 1, 0))
+	record := Record{NewState(Live, 1, log.Full(at)), ring}
+	var w Word
+	for _, tick := range []uint64{at, at + 1} {
+		w.w.Store(uint64(record.State))
+		require.True(t, log.Flush(record, tick, &w))
+		payload, ok := log.Take(record, tick, Demand{1, 5, 1})
+		require.True(t, ok)
+		record = record.After(payload)
+	}
+	w.w.Store(uint64(record.State))
+	after, ok := log.Refund(record, Return{Now: at, Latest: at + 1, Demand: Demand{2, 5, 1}}, &w)
+	require.True(t, ok)
+	require.EqualValues(t, 1, log.Debt(Record{after, ring}, at+1))
+}
+
+// TestALogOfNothingIsSoForALateCall, too: no request is where one has just left the window.
+func TestALogOfNothingIsSoForALateCall(t *testing.T) {
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	const at = 1 << 50
+	ring := make(Ring, 5)
+	ring.Clear(NewState(Claimed, 1, 0))
+	require.Zero(t, log.Debt(Record{NewState(Live, 1, log.Full(at)), ring}, at-7))
+}
+
+// TestTheWaitOfALog for one tick is not nothing.
+func TestTheWaitOfALog(t *testing.T) {
+	log, err := NewSlidingLog(5, 5, time.Minute)
+	require.NoError(t, err)
+	require.Zero(t, log.Wait(7, 0))
+	require.EqualValues(t, 1, log.Wait(7, 1))
+}
+
+// TestTheNumbersOfALog: what is out of range is told, with the range.
+func TestTheNumbersOfALog(t *testing.T) {
+	for _, c := range []struct {
+		limit, most uint64
+		window      time.Duration
+		err         string
+	}{
+		{1, 4096, time.Minute, ""},
+		{1, 4097, time.Minute, "want 1 to 4096 tokens"},
+		{0, 1, time.Minute, "want 1 to 1 tokens"},
+		{3, 2, time.Minute, "want 1 to 2 tokens"},
+		{1, 1, time.Microsecond - 1, "want a window of 1µs to 8760h0m0s"},
+		{1, 1, MaxWindow + 1, "want a window of 1µs to 8760h0m0s"},
+	} {
+		_, err := NewSlidingLog(c.limit, c.most, c.window)
+		if c.err == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.err)
+		}
+	}
+}

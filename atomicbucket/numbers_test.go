@@ -134,7 +134,7 @@ func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	require.NoError(t, err) // 2^23 ticks are a skew: 2^12 ns each make it half a minute
 	assert.Equal(t, []uint64{14_648_439, 1, 4096, 13}, []uint64{log.length, log.tokens, log.size, uint64(log.bits)})
 	assert.Equal(t, time.Duration(1<<35), log.skew)
-	for _, algorithm := range []Algorithm{&TokenBucket{}, &FixedWindow{}, &SlidingWindow{}} {
+	for _, algorithm := range []Algorithm{&TokenBucket{}, &FixedWindow{}, &SlidingWindow{}, &Concurrency{}} {
 		assert.Zero(t, algorithm.RingSize(), "a record is one word")
 		assert.True(t, algorithm.Flush(Record{}, 0, nil), "which is never pending")
 	}

@@ -2,6 +2,7 @@ package atomicbucket
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -31,12 +32,38 @@ func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State,
 	assert.Equal(t, other, w.Load(), name)
 }
 
+// TestARefundBehindOthers is the refund of a take that only takes came behind, with less to know.
+func TestARefundBehindOthers(t *testing.T) {
+	b, err := NewTokenBucket(1, 1000, 5)
+	require.NoError(t, err)
+	const at = uint64(1 << 40)
+	random := rand.New(rand.NewPCG(15, 15))
+	for range 10_000 {
+		cost := 1000 * (1 + random.Uint64N(3))
+		after := NewState(Live, random.Uint64N(1<<VersionBits), at+cost+random.Uint64N(3000))
+		s := after.moved(uint64(after) + 1 + random.Uint64N(5000))
+		now, part := at+random.Uint64N(9000), 1000*random.Uint64N(cost/1000+1)
+		g := Return{Now: now, Latest: now, Demand: b.Quota().Demand(part / 1000), Of: b.Receipt(after, int64(at), cost)}
+		var word Word
+		word.w.Store(uint64(s))
+		want, ok := b.Refund(s.Record(), g, &word)
+		require.True(t, ok)
+		_, ok = b.RefundBehind(s, after, now, part, &word)
+		require.False(t, ok, "it holds another state by now")
+		word.w.Store(uint64(s))
+		got, ok := b.RefundBehind(s, after, now, part, &word)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+		require.Equal(t, want, word.Load())
+	}
+}
+
 // TestWhatARefundOfABucketGivesBack: what the record certainly owes because of the take.
 func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks of a nanosecond
 	require.NoError(t, err)
 	const at = uint64(1 << 40) // of the take, which left a debt of 3000
-	take := Receipt{tick: at + 3000, cost: 1000, nanos: int64(at), version: 7, known: true}
+	take := Receipt{tick: at + 3000, cost: 1000, nanos: int64(at), seen: seen{7, true}}
 	state := func(version, debt uint64) State { return NewState(Live, version, at+debt) }
 	one := b.Quota().Demand(1)
 	of2 := take
@@ -105,7 +132,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	rounded, err := NewTokenBucket(17, 19, 5)
 	require.NoError(t, err)
 	most := rounded.burst
-	of := Receipt{tick: at + most + 1, cost: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), version: 7, known: true}
+	of := Receipt{tick: at + most + 1, cost: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), seen: seen{7, true}}
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), Receipt{}, state(8, most-1), "a tick more")
 	refunded(t, &rounded, state(7, most+2), at, rounded.Quota().Demand(1), Receipt{}, state(8, most+2), "reserved")
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
@@ -118,10 +145,10 @@ func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 	const now = uint64(1 << 50)
 	state := func(version, end, taken uint64) State { return NewState(Live, version, w.pack(end, taken)) }
 	in := func(version uint8, end uint64) Receipt {
-		return Receipt{tick: end, nanos: int64(now), version: version, known: true}
+		return Receipt{tick: end, nanos: int64(now), seen: seen{version, true}}
 	}
 	old := func(more uint64) Receipt {
-		return Receipt{tick: now + 9, nanos: int64(now - w.narrow - more), version: 7, known: true}
+		return Receipt{tick: now + 9, nanos: int64(now - w.narrow - more), seen: seen{7, true}}
 	}
 	d := func(n uint64) Demand { return w.Quota().Demand(n) }
 	for name, c := range map[string]struct {
@@ -162,7 +189,7 @@ func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 	state := func(version, index, previous, current uint64) State {
 		return NewState(Live, version, w.pack(counts{index: index, previous: previous, current: current}))
 	}
-	in := func(version uint8, index uint64) Receipt { return Receipt{tick: index, version: version, known: true} }
+	in := func(version uint8, index uint64) Receipt { return Receipt{tick: index, seen: seen{version, true}} }
 	d := func(n uint64) Demand { return w.Quota().Demand(n) }
 	for name, c := range map[string]struct {
 		state State
@@ -211,7 +238,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	}
 	in := func(born, index uint64) Receipt {
 		taken := int64(index-1) * int64(10*time.Second) // the record was one ahead
-		return Receipt{tick: 1<<bornBits | born, nanos: taken, known: true}
+		return Receipt{tick: 1<<bornBits | born, nanos: taken, seen: seen{known: true}}
 	}
 	d := func(n uint64) Demand { return c.Quota().Demand(n) }
 	cases := map[string]struct {
@@ -242,7 +269,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 		refunded(t, &c, of.state, now, of.d, of.of, of.want, name)
 	}
 	taken := c.Receipt(state(7, 1003, 3, 2), int64(now)*int64(10*time.Second), 1)
-	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), known: true}, taken)
+	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), seen: seen{known: true}}, taken)
 	taken = c.Receipt(state(7, 1005, 3, 2), int64(now)*int64(10*time.Second), 1)
 	assert.EqualValues(t, 2<<bornBits|7, taken.tick, "a record that is ahead")
 	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
@@ -258,7 +285,7 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.Equal(t, NewState(Live, 126, 80), s.Less(20, NewState(Live, 125, 1)))
 	s = NewState(Live+Second, 127, 5)
 	assert.Equal(t, NewState(Live+Second, 0, 1<<PayloadBits-5), s.Less(10, NewState(Live, 0, 1)), "both go round")
-	r := Receipt{version: 127}
+	r := Receipt{seen: seen{version: 127}}
 	assert.True(t, r.in(NewState(Live, 127, 3)))
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
@@ -281,6 +308,19 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
+// TestHowFarAheadWhatIsInFlightMayBe: of a call that is late by more periods the record is long past.
+func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
+	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
+	require.NoError(t, err)
+	const now = uint64(1000)
+	for ahead, want := range map[uint64][2]uint64{
+		0: {0, 0}, 1: {0, 1}, c.late: {0, c.late}, c.late + 1: {c.circle() - c.late, 0},
+	} {
+		passed, late := c.age(NewState(Live, 1, c.pack(now+ahead, 2, 3, 0)), now)
+		assert.Equal(t, want, [2]uint64{passed, late}, "%d", ahead)
+	}
+}
+
 // TestShares: what is used up of a limit, of another one; rounded up or down as the dither has it.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
@@ -289,7 +329,7 @@ func TestShares(t *testing.T) {
 		want           uint64
 	}{
 		{3, 5, 10, 0, 6}, {3, 5, 10, math.MaxUint32, 6}, {0, 5, 10, math.MaxUint32, 0},
-		{1, 3, 1, 0, 0}, {1, 3, 1, math.MaxUint32, 1}, {2, 3, 1, 0, 0}, {1, 1 << 40, 1, math.MaxUint32, 0},
+		{1, 3, 1, 0, 0}, {1, 3, 1, math.MaxUint32, 1}, {2, 3, 1, 0, 0}, {1, 1 << 40, 1, math.MaxUint32, 0}, {1, 1 << 33, 1, 0, 0},
 		{1, 1 << 32, 1, math.MaxUint32, 1}, {1, 1<<32 + 1, 1, math.MaxUint32, 0},
 		{1, 2, 1, 1 << 31, 1}, {1, 2, 1, 1<<31 - 1, 0}, {1, 4, 1, 3 << 30, 1}, {1, 4, 1, 3<<30 - 1, 0},
 		{1 << 50, 1<<50 + 1, 1, 1, 1}, {1 << 30, 1<<30 + 1, 1, 1, 0}, {1 << 62, 1<<62 + 2, 1, 1, 1}, {1<<62 + 1, 1<<62 + 2, 1, 0, 0},

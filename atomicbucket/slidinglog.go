@@ -168,7 +168,7 @@ func (l *SlidingLog) Flush(r Record, now uint64, at *Word) bool {
 func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 	var g log
 	l.unpack(&g, after.Record(), l.Ticks(nanos))
-	return Receipt{g.newest, 0, nanos, uint8(after.Version()), true}
+	return Receipt{g.newest, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
 // Refund takes tokens of the request that a receipt identifies out of the window, if they are still there; or, if

@@ -131,7 +131,7 @@ func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 
 // Receipt returns what identifies a take: the index of its window.
 func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
-	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, uint8(after.Version()), true}
+	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
 // Refund gives a cost back to the window in which the take was, the present one or the one before: or, if that is not

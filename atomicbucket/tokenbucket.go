@@ -128,7 +128,7 @@ func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
 // Receipt returns what identifies a take: the tick at which the bucket is full again after it.
 func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
-	return Receipt{after.Payload(), cost, nanos, uint8(after.Version()), true}
+	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
 }
 
 // Refund gives back what the record certainly owes because of the take, or of that part of it. Let B be the debt, and
@@ -169,6 +169,13 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 		back = min(back, of.cost-min(of.cost, passed))
 	}
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
+}
+
+// RefundBehind is Refund of a take that left the record in the state after, if all that came behind it are takes, none
+// of them later than now, and nobody waits.
+func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
+	owed := debt(s, now)
+	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
 }
 
 // Idle reports whether the bucket is full at the tick now. Having no record

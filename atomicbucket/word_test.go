@@ -54,6 +54,7 @@ func TestWordArrowsFromAStaleState(t *testing.T) {
 	_, ok = w.Move(NewState(Live, 2, 1), 2)
 	assert.False(t, ok, "the same payload in another tenure is another state")
 	assert.False(t, w.Free(NewState(Live, 1, 2)))
+	assert.False(t, w.Abandon(claimed))
 	assert.Equal(t, live, w.Load())
 }
 

@@ -1,23 +1,15 @@
 package caddylimit
 
 import (
-	"strconv"
+	"math"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weir-go/weir/caddylimit/internal/directive"
+	"github.com/weir-go/weir/caddylimit/internal/sharing"
 )
 
-func init() {
-	httpcaddyfile.RegisterHandlerDirective(module, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-		handler := new(Handler)
-		return handler, handler.UnmarshalCaddyfile(h.Dispenser)
-	})
-	httpcaddyfile.RegisterDirectiveOrder(module, httpcaddyfile.Before, "basic_auth")
-}
+func init() { directive.Register(module, func() directive.Handler { return new(Handler) }) }
 
 // UnmarshalCaddyfile reads the directive:
 //
@@ -42,122 +34,43 @@ func init() {
 //		jitter     <duration>
 //		store      <address>
 //		on_failure share|closed|open
+//		nodes      <machines>
+//		share      <percent>
 //		log_key
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the name of the directive
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	seen := directive.Once{}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		option := d.Val()
-		if option == "limit" {
-			var l Limit
-			if err := l.unmarshal(d); err != nil {
-				return err
-			}
-			h.Limits = append(h.Limits, l)
-			continue
-		}
-		if err := seen.Check(d, option); err != nil {
-			return err
-		}
-		var err error
-		switch option {
-		case "headers":
-			if h.Headers = d.RemainingArgs(); len(h.Headers) == 0 {
-				err = d.ArgErr()
-			}
-		case "jitter":
-			h.Jitter, err = directive.Duration(d)
-		case "store":
-			h.Store, err = directive.Text(d)
-		case "on_failure":
-			h.OnFailure, err = directive.Text(d)
-		case "log_key":
-			h.LogKey, err = true, directive.Nothing(d)
-		default:
-			err = d.Errf("unknown option %q of weir: want limit, headers, jitter, store, on_failure or log_key", option)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return directive.Read(d, append([]directive.Option{
+		directive.Many("limit", h.readLimit),
+		directive.Once("headers", directive.Texts(&h.Headers)),
+		directive.Once("jitter", directive.Duration(&h.Jitter)),
+		directive.Once("log_key", directive.Flag(&h.LogKey)),
+	}, sharing.Options(&h.Sharing)...)...)
 }
 
-// unmarshal reads a block of limit.
-func (l *Limit) unmarshal(d *caddyfile.Dispenser) (err error) {
-	if l.Name, err = directive.Text(d); err != nil {
+// readLimit reads a block of limit.
+func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
+	var l Limit
+	if err := directive.Text(&l.Name)(d); err != nil {
 		return err
 	}
-	seen := directive.Once{}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		option := d.Val()
-		if option != "match" {
-			if err := seen.Check(d, option); err != nil {
-				return err
-			}
-		}
-		switch option {
-		case "match":
-			var set caddy.ModuleMap
-			set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
-			l.Match = append(l.Match, set)
-		case "key":
-			if l.Key = d.RemainingArgs(); len(l.Key) == 0 {
-				err = d.ArgErr()
-			}
-		case "rate":
-			l.Rate, err = directive.Text(d)
-		case "algorithm":
-			l.Algorithm, err = directive.Text(d)
-		case "cost":
-			l.Cost, err = directive.Text(d)
-		case "quota":
-			l.Quota, err = directive.Text(d)
-		case "overflow":
-			l.Overflow, err = directive.Text(d)
-		case "burst":
-			l.Burst, err = number(d)
-		case "concurrency":
-			l.Concurrency, err = number(d)
-		case "ipv4_prefix":
-			l.IPv4Prefix, err = directive.Integer(d, 1, 32)
-		case "ipv6_prefix":
-			l.IPv6Prefix, err = directive.Integer(d, 1, 128)
-		case "max_keys":
-			l.MaxKeys, err = directive.Integer(d, 1, 1<<31-1)
-		case "aligned":
-			l.Aligned, err = true, directive.Nothing(d)
-		case "shadow":
-			l.Shadow, err = true, directive.Nothing(d)
-		default:
-			err = d.Errf("unknown option %q of a limit: want match, key, rate, burst, algorithm, aligned, concurrency, cost, "+
-				"quota, ipv4_prefix, ipv6_prefix, shadow, max_keys or overflow", option)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	err := directive.Block(d, "a limit",
+		directive.Many("match", directive.Matchers(&l.Match)),
+		directive.Once("key", directive.Texts(&l.Key)),
+		directive.Once("rate", directive.Text(&l.Rate)),
+		directive.Once("burst", directive.Integer(&l.Burst, 1, math.MaxUint32)),
+		directive.Once("algorithm", directive.Text(&l.Algorithm)),
+		directive.Once("aligned", directive.Flag(&l.Aligned)),
+		directive.Once("concurrency", directive.Integer(&l.Concurrency, 1, math.MaxUint16)),
+		directive.Once("cost", directive.Text(&l.Cost)),
+		directive.Once("quota", directive.Text(&l.Quota)),
+		directive.Once("ipv4_prefix", directive.Integer(&l.IPv4Prefix, 1, 32)),
+		directive.Once("ipv6_prefix", directive.Integer(&l.IPv6Prefix, 1, 128)),
+		directive.Once("shadow", directive.Flag(&l.Shadow)),
+		directive.Once("max_keys", directive.Integer(&l.MaxKeys, 1, math.MaxInt32)),
+		directive.Once("overflow", directive.Text(&l.Overflow)),
+	)
+	h.Limits = append(h.Limits, l)
+	return err
 }
 
-// number reads a number of tokens or requests.
-func number(d *caddyfile.Dispenser) (uint64, error) {
-	option := d.Val()
-	text, err := directive.Text(d)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n == 0 {
-		return 0, d.Errf("%s %q: want a whole number from 1 to 4294967295", option, text)
-	}
-	return n, nil
-}
-
-var (
-	_ caddyfile.Unmarshaler = (*Handler)(nil)
-)
+var _ caddyfile.Unmarshaler = (*Handler)(nil)

@@ -51,7 +51,9 @@ func TestDirectivesAsJSON(t *testing.T) {
 			headers ietf legacy
 			jitter 3s
 			store redis://localhost
-			on_failure open
+			on_failure share
+			nodes 3
+			share 20%
 			log_key
 		}
 		rate_limit {
@@ -72,14 +74,15 @@ func TestDirectivesAsJSON(t *testing.T) {
 			disable_metrics
 			store {env.STORE}
 			on_failure closed
+			nodes 100
 		}`)
 	require.NoError(t, err)
 	weir := `"handler":"weir","headers":["ietf","legacy"],"jitter":3000000000,"limits":[` +
 		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
 		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
 		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"name":"flights"}],` +
-		`"log_key":true,"on_failure":"open","store":"redis://localhost"`
-	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"on_failure":"closed","rate_limits":{"z":{` +
+		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","store":"redis://localhost"`
+	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"nodes":100,"on_failure":"closed","rate_limits":{"z":{` +
 		`"ipv4_prefix":24,"ipv6_prefix":64,"key":"{http.request.remote.host}","match":[{"method":["POST"]}],"max_events":7,"max_keys":5,"window":86400000000000}},` +
 		`"store":"{env.STORE}","sweep_interval":10000000000`
 	assert.Contains(t, got, weir)
@@ -118,9 +121,11 @@ func TestBadDirectives(t *testing.T) {
 		zone("burst 3"):            `unknown option "burst" of a zone`,
 		"rate_limit {\ndistributed {\nread_interval 5s\n}\n}":                                 "distributed: it is not here: caddy's storage",
 		"rate_limit {\nstorage file_system /a\n}":                                             "want `store redis://host:6379`",
-		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a part of the wait`,
+		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a number from 0 to 1000`,
 		"rate_limit {\nzone a {\nwindow 1s\nevents 1\n}\nzone a {\nwindow 1s\nevents 1\n}\n}": `zone "a" is given twice`,
-		"rate_limit 5": "wrong argument count",
+		"weir {\nstore redis://a\nnodes 0\n}":                                                 `nodes "0": want a whole number from 1 to 100000`,
+		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, jitter, log_key, store, on_failure, nodes or share`,
+		"rate_limit 5":                                                                        "wrong argument count",
 	} {
 		_, err := adapt(directives)
 		assert.ErrorContains(t, err, want, directives)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/httplimit"
 
+	"github.com/weir-go/weir/caddylimit/internal/sharing"
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
@@ -30,14 +31,10 @@ type Handler struct {
 	Headers []string `json:"headers,omitempty"`
 	// Jitter is up to how much is added to Retry-After, in whole seconds up to an hour. 0 is none.
 	Jitter caddy.Duration `json:"jitter,omitempty"`
-	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, as redis://host:6379.
-	// It may have placeholders, such as {env.REDIS_URL}. Limits of requests in flight stay in this process.
-	Store string `json:"store,omitempty"`
-	// OnFailure is what happens while the store is lost: share, by default, admits this machine's share of the limits;
-	// closed answers 503; open admits all.
-	OnFailure string `json:"on_failure,omitempty"`
 	// LogKey has the key of a refused request logged. It may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
+
+	sharing.Sharing
 
 	log      *zap.Logger
 	limits   *httplimit.Middleware
@@ -60,22 +57,18 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.Limits) == 0 {
 		return errors.New("weir: no limits: want at least one")
 	}
-	store, err := zone.Address(h.Store)
+	spec, err := sharing.Spec(&h.Sharing)
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
-	}
-	failure, err := zone.ParseOnFailure(h.OnFailure)
-	if err != nil {
-		return fmt.Errorf("weir: %w", err)
-	}
-	if h.OnFailure != "" && store == "" {
-		return fmt.Errorf("weir: on_failure %s: there is no store that could fail", h.OnFailure)
 	}
 	h.by = map[string]*limit{}
 	var limits []httplimit.Limit
 	for i := range h.Limits {
 		l := &h.Limits[i]
-		made, err := l.provision(ctx, app, zone.Spec{Store: store, OnFailure: failure})
+		if h.by[l.Name] != nil {
+			return fmt.Errorf("weir: limit %d of %d has the same name as one before, %q", i+1, len(h.Limits), l.Name)
+		}
+		made, err := l.provision(ctx, app, spec)
 		if err != nil {
 			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
 		}

@@ -3,6 +3,7 @@ package caddylimit_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -137,8 +138,10 @@ func TestGRPCCallsAreAnsweredInTheirProtocol(t *testing.T) {
 
 func TestBadLimits(t *testing.T) {
 	for limit, want := range map[string]string{
-		`"rate":"1/s"`:                                                                 "the name goes into headers",
-		`"name":"ü","rate":"1/s"`:                                                      "printable ASCII",
+		`"rate":"1/s"`:            "the name goes into headers",
+		`"name":"ü","rate":"1/s"`: "printable ASCII",
+		`"name":"` + strings.Repeat("x", 129) + `","rate":"1/s"`: "want 1 to 128 printable ASCII characters",
+		`"name":"a (until it has forgotten, 1)","rate":"1/s"`:    "want another",
 		`"name":"bad"`:                                                                 "neither a rate, such as 10/s, nor a concurrency",
 		`"name":"bad","rate":"-1/s"`:                                                   "-1",
 		`"name":"bad","rate":"1"`:                                                      "want tokens/period",
@@ -177,7 +180,15 @@ func TestBadLimits(t *testing.T) {
 		`{"headers":["off","ietf"],` + one + `}`:                               "want off alone",
 		`{"headers":["x"],` + one + `}`:                                        `headers "x": want ietf`,
 		`{"jitter":"1ms",` + one + `}`:                                         "want whole seconds, 1s to 1h",
-		`{"on_failure":"open",` + one + `}`:                                    "there is no store that could fail",
+		`{"on_failure":"open",` + one + `}`:                                    "on_failure open: there is no store that could fail",
+		`{"nodes":2,` + one + `}`:                                              "nodes 2: there is no store",
+		`{"share":"10%",` + one + `}`:                                          "share 10%: there is no store",
+		`{"store":"redis://x","nodes":-1,` + one + `}`:                         "nodes -1: want 1 to 100000",
+		`{"store":"redis://x","nodes":100001,` + one + `}`:                     "nodes 100001: want 1 to 100000",
+		`{"store":"redis://x","share":"0%",` + one + `}`:                       `share "0%": want 1% to 100%`,
+		`{"store":"redis://x","share":"101%",` + one + `}`:                     `share "101%": want 1% to 100%`,
+		`{"store":"redis://x","share":"10",` + one + `}`:                       `share "10": want 1% to 100%`,
+		`{"store":"redis://x","share":"1%","on_failure":"open",` + one + `}`:   "share 1%: on_failure open admits no share",
 		`{"store":"{env.NO_SUCH}",` + one + `}`:                                "the address of the store",
 		`{"store":"redis://:secret@127.0.0.1:1",` + one + `}`:                  "the store",
 	} {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 
 	"github.com/weir-go/weir/caddylimit/internal/key"
+	"github.com/weir-go/weir/caddylimit/internal/match"
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
@@ -53,8 +53,6 @@ type Limit struct {
 	// Overflow is what happens to a new key without room: evict, by default, the one that has used least; refuse; or
 	// admit.
 	Overflow string `json:"overflow,omitempty"`
-
-	matchers caddyhttp.MatcherSets
 }
 
 // limit is a Limit at work.
@@ -80,12 +78,12 @@ const (
 
 func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*limit, error) {
 	made := &limit{name: l.Name, exceeded: fmt.Errorf("the rate limit %q is exceeded", l.Name)}
-	sets, err := ctx.LoadModule(l, "Match")
-	if err != nil {
-		return nil, fmt.Errorf("match: %w", err)
+	if err := zone.CheckName(l.Name); err != nil {
+		return nil, err
 	}
-	if err := l.matchers.FromInterface(sets); err != nil {
-		return nil, fmt.Errorf("match: %w", err)
+	matches, err := match.Load(ctx, l, "Match")
+	if err != nil {
+		return nil, err
 	}
 	own, err := l.policy()
 	if err != nil {
@@ -96,16 +94,13 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 		return nil, err
 	}
 	if made.inFlight = l.Concurrency != 0; made.inFlight || own == engine.Blocked() && l.Quota == "" {
-		spec.Store, spec.OnFailure = "", 0 // there is nothing to keep in one
+		spec = spec.InProcess() // there is nothing to keep in a store
 	}
 	var warnings []string
 	if made.key, made.warnings, err = l.key(); err != nil {
 		return nil, err
 	}
-	described := httplimit.Limit{Name: l.Name, Key: made.key.Key, Shadow: l.Shadow}
-	if len(l.matchers) > 0 {
-		described.Match = l.matches
-	}
+	described := httplimit.Limit{Name: l.Name, Match: matches, Key: made.key.Key, Shadow: l.Shadow}
 	if described.Cost, warnings, err = parseCost(l.Cost, own.Limit()); err != nil {
 		return nil, err
 	}
@@ -129,12 +124,6 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 	}
 	made.parts = made.use.Limits(described)
 	return made, nil
-}
-
-// matches reports whether the limit is for a request. A matcher that fails cannot say that it is not.
-func (l *Limit) matches(r *http.Request) bool {
-	match, err := l.matchers.AnyMatchWithError(r)
-	return match || err != nil
 }
 
 func (l *Limit) key() (*key.Key, []string, error) {

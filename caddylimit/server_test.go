@@ -14,13 +14,16 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	_ "github.com/caddyserver/caddy/v2/modules/logging"
+	_ "github.com/caddyserver/caddy/v2/modules/metrics"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/weir-go/weir/caddylimit"
 	_ "github.com/weir-go/weir/caddylimit/compat"
-	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/caddylimit/internal/testprogram"
 )
 
 // A server is Caddy in this process. There is one at a time.
@@ -31,7 +34,7 @@ type server struct {
 }
 
 func newServer(t *testing.T) *server {
-	s := &server{t: t, port: testcaddy.FreePort(t), log: filepath.Join(t.TempDir(), "log")}
+	s := &server{t: t, port: testprogram.FreePort(t), log: filepath.Join(t.TempDir(), "log")}
 	t.Cleanup(func() { require.NoError(t, caddy.Stop()) })
 	return s
 }
@@ -52,7 +55,7 @@ func (s *server) load(directives string, global ...string) error {
 func (s *server) get(from, path string, header ...string) (status int, body string, fields http.Header) {
 	s.t.Helper()
 	status, body, fields, err := s.try(from, path, header...)
-	for again := 0; again < 5 && testcaddy.IsClosed(err); again++ {
+	for again := 0; again < 5 && testprogram.IsClosed(err); again++ {
 		status, body, fields, err = s.try(from, path, header...)
 	}
 	require.NoError(s.t, err)
@@ -224,6 +227,9 @@ func (listener) Handle(_ context.Context, event caddy.Event) error {
 
 // TestEventsOfRefusals: what the original emits is emitted.
 func TestEventsOfRefusals(t *testing.T) {
+	hearing.Lock()
+	heard = nil
+	hearing.Unlock()
 	s := newServer(t)
 	config := `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"writer":{"output":"discard"}}}},"apps":{
 		"events":{"subscriptions":[{"events":["rate_limit_exceeded"],"handlers":[{"handler":"weir_test"}]}]},

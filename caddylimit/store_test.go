@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/caddylimit/internal/testprogram"
 )
 
-// startRedis returns the address of a real redis-server.
-func startRedis(t *testing.T) string {
+// startRedis returns the address of a real redis-server, and its process.
+func startRedis(t *testing.T) (string, *testprogram.Process) {
 	t.Helper()
-	address := "127.0.0.1:" + testcaddy.FreePort(t)
+	address := "127.0.0.1:" + testprogram.FreePort(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	process := testcaddy.Run(t, testcaddy.Program(t, "redis-server"), "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir())
+	process := testprogram.Run(t, testprogram.Program(t, "redis-server"), "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir())
 	for {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -30,7 +32,7 @@ func startRedis(t *testing.T) string {
 			_, err = io.ReadFull(conn, answer)
 			require.NoError(t, conn.Close())
 			if err == nil && string(answer) == "+PONG" {
-				return address
+				return address, process
 			}
 		}
 		select {
@@ -44,7 +46,7 @@ func startRedis(t *testing.T) string {
 // TestLimitsInAStore: both modules count in the store. A second zone of the same numbers and name, as another machine
 // has it, shares the count.
 func TestLimitsInAStore(t *testing.T) {
-	store := startRedis(t)
+	store, _ := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)
 	weir := `{"store":"{env.WEIR_TEST_STORE}","limits":[{"name":"stored","rate":"3/h"},{"name":"flights","concurrency":5},
 		{"name":"by quota","rate":"4/h","quota":"{http.request.header.Quota}"}]}`
@@ -63,4 +65,46 @@ func TestLimitsInAStore(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
 	_, err := testcaddy.Provision(t, "weir", strings.Replace(weir, `"concurrency":5`, `"rate":"1/s","overflow":"refuse"`, 1))
 	assert.ErrorContains(t, err, "a store has no table that could be full")
+}
+
+// TestZonesOfBothModulesInAStore: a limit and a zone of one name and the same numbers have two counts.
+func TestZonesOfBothModulesInAStore(t *testing.T) {
+	address, _ := startRedis(t)
+	store := `"store":"redis://` + address + `",`
+	weir := start(t, `{`+store+`"limits":[{"name":"login","key":["x"],"rate":"4/h","algorithm":"sliding-log"}]}`)
+	compat := testcaddy.Start(t, "rate_limit", `{`+store+`"rate_limits":{"login":{"key":"x","window":"1h","max_events":4}}}`)
+	assert.Equal(t, 4, passed(weir, 6))
+	assert.Equal(t, 4, passed(compat, 6))
+}
+
+// TestSharesOfMachines: while the store is lost a machine admits its share, which is of all nodes unless it is said.
+func TestSharesOfMachines(t *testing.T) {
+	address, redis := startRedis(t)
+	shares := func(name, options string) *testcaddy.Config {
+		return start(t, `{"store":"redis://`+address+`",`+options+`"limits":[{"name":"`+name+`","rate":"100/h"}]}`)
+	}
+	of4, of20, half := shares("of 4", ``), shares("of 20", `"nodes":20,`), shares("half", `"nodes":20,"share":"50%",`)
+	redis.Kill()
+	assert.Equal(t, 25, passed(of4, 60))
+	assert.Equal(t, 5, passed(of20, 60))
+	assert.Equal(t, 50, passed(half, 60))
+}
+
+// TestAStoreLogsWhereTheConfigurationInForceDoes, also if its connection is that of a configuration before.
+func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
+	address, redis := startRedis(t)
+	s := newServer(t)
+	const site = "weir {\nlimit logged {\nrate 100/h\n}\nstore redis://%\n}\nrespond ok"
+	require.NoError(t, s.load(strings.ReplaceAll(site, "%", address)))
+	s.log += ".second"
+	require.NoError(t, s.load(strings.ReplaceAll(site, "%", address)))
+	redis.Kill()
+	for {
+		s.get("127.0.0.1", "/")
+		log, err := os.ReadFile(s.log)
+		require.NoError(t, err)
+		if strings.Contains(string(log), "the store is lost") { // go test ends what never says so
+			return
+		}
+	}
 }

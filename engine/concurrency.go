@@ -65,9 +65,8 @@ func (l *Limiter) EnterN(key string, n uint64) (Entry, Decision) { return l.Ente
 
 // EnterKey is [Limiter.EnterN] for a key that is hashed already. It does not allocate.
 func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
-	var a Answer
-	l.takeReceipt(&a.Decision, &a.Receipt, k, n, false)
-	return Entry{receipt: a.Receipt}, a.Decision
+	l.takeReceipt(&d, &e.receipt, k, n, false)
+	return
 }
 
 // Release gives back what the entry has in flight. It may be called from any goroutine, and a second time, which does

@@ -27,7 +27,7 @@ type Hold struct {
 // An estimate of 0 takes nothing and is always allowed. The decision is that of [Limiter.Take].
 //
 // A hold that is never settled costs its estimate. So it needs no timer, and no memory is kept for it. Hold does not
-// allocate, and costs about a third more than a take, as [Limiter.TakeReceipt] does.
+// allocate. It takes a fifth more time than a take, and to settle it takes no more than that again.
 //
 // What is in flight ([Concurrency]) stays so, settled or not, until it is forgotten: for that there is [Limiter.Enter].
 func (l *Limiter) Hold(key string, estimate uint64) (Hold, Decision) {
@@ -59,17 +59,31 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 // request cost more is charged nonetheless, under the limit that there is now. A limiter that is closed settles like
 // any other.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
-	if h.settled.Swap(true) || h.receipt.limiter == nil {
+	if h.settled.Swap(true) {
 		return 0
 	}
+	return h.settle(actual)
+}
+
+// Cancel gives back all that was taken, as Settle(0) does, and reports whether it was this call that settled the hold:
+// false if another has, from whichever goroutine. It is for a server that gives back what its handler has not settled.
+func (h *Hold) Cancel() bool {
+	if h.settled.Swap(true) {
+		return false
+	}
+	h.settle(0)
+	return true
+}
+
+// settle is Settle for the one call that settles.
+func (h *Hold) settle(actual uint64) (lost uint64) {
 	taken := h.receipt.of.Tokens()
-	if actual <= taken {
-		if actual < taken && h.receipt.of.IsKnown() {
-			h.receipt.giveBack(taken - actual)
-		}
-		return 0
+	switch {
+	case actual < taken && h.receipt.of.IsKnown():
+		h.receipt.giveBack(taken - actual)
+	case actual > taken && h.receipt.limiter != nil:
+		_, lost = h.receipt.limiter.ChargeKey(Key{h.receipt.hash, h.receipt.of.Quota()}, actual-taken)
 	}
-	_, lost = h.receipt.limiter.ChargeKey(Key{h.receipt.hash, h.receipt.of.Quota()}, actual-taken)
 	return lost
 }
 

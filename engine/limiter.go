@@ -1,10 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -20,20 +20,22 @@ type Limiter struct {
 	table *shard.Table
 	clock *clock
 
-	seeded     bool      // keys are made by the hash with a seed; false of a zero Limiter
-	secrets    *secrets  // or by the one with the secret of a shared table, if not nil
-	observer   *observer // nil for none
-	setting    sync.Mutex
-	policies   atomic.Pointer[policies] // written under setting
+	seeded     bool       // keys are made by the hash with a seed; false of a zero Limiter
+	secrets    *secrets   // or by the one with the secret of a shared table, if not nil
+	observer   *observer  // nil for none
+	setting    sync.Mutex // held by SetPolicy
 	terms      terms
 	background *background
 }
 
-// policies are those of a limiter.
+// policies are those of a limiter, and the source of its plan.
 type policies struct {
 	base Policy   // the latest that says more than Unlimited or Blocked, if there was one
 	all  []Policy // the limiter's own and its tiers
 }
+
+// now returns the present policies: those of the plan.
+func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
 	return policies{own, append([]Policy{own}, tiers...)}
@@ -63,6 +65,9 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		return nil, err
 	}
 	c.terms.lateness = clock.lateness()
+	if c.replaces && c.shared == "" {
+		return nil, errors.New("engine: ReplacePolicy without Shared: want both, or a limiter of one's own")
+	}
 	policies := policiesOf(policy, c.tiers)
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
@@ -89,7 +94,6 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		terms:      c.terms,
 		background: &background{table: table, clock: clock, interval: c.interval},
 	}
-	l.policies.Store(&policies)
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
 	return l, nil

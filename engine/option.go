@@ -27,6 +27,7 @@ type config struct {
 	terms    terms
 	observer *observer
 	shared   string // path of the file, or none
+	replaces bool   // the policy of that file
 }
 
 const (

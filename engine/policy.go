@@ -215,7 +215,7 @@ func duration(nanos float64) time.Duration {
 // [Unlimited] or [Blocked]. It is NoAlgorithm of a limiter that New made with one of these.
 func (l *Limiter) Algorithm() Algorithm {
 	l.requireMade()
-	return l.policies.Load().base.algorithm
+	return l.now().base.algorithm
 }
 
 // Policy returns the policy of a tier, 0 for the limiter's own, as it was given to [New] or by the
@@ -223,7 +223,7 @@ func (l *Limiter) Algorithm() Algorithm {
 // lock-free and does not allocate.
 func (l *Limiter) Policy(tier int) Policy {
 	l.requireMade()
-	policies := l.policies.Load().all
+	policies := l.now().all
 	if tier < 0 || tier >= len(policies) {
 		return Policy{}
 	}
@@ -326,6 +326,7 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 			plan.SetTier(uint8(i), shard.Blocked())
 		}
 	}
+	plan.SetSource(&ps)
 	return plan, nil
 }
 

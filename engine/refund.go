@@ -27,7 +27,10 @@ func (l *Limiter) Refund(key string, n uint64) { l.RefundKey(l.madeKey(key), n) 
 func (l *Limiter) RefundKey(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {
-		l.table.RefundQuota(l.table.Find(k.hash), l.clock.latest, n, k.quota, shard.Receipt{})
+		var none shard.Receipt
+		none.EnterNone(n, k.quota)
+		l.table.RefundOf(l.table.Find(k.hash), l.clock.latest, n, &none)
+		runtime.KeepAlive(l)
 	}
 }
 
@@ -74,16 +77,25 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 	place.Touch()
 	ends := l.table.Ends(place)
 	o := shard.Outcome{Verdict: shard.Undecided}
-	if k.quota.IsTier() && n > 0 {
-		tier := k.quota.Tier()
+	if n > 0 {
 		o.At = l.clock.nanos()
-		o.State, o.Plan, o.Verdict = l.table.Hit(place, o.At, n, tier)
+		if k.quota.IsTier() {
+			o.State, o.Plan, o.Verdict = l.table.Hit(place, o.At, n, k.quota.Tier())
+		} else {
+			o.State, o.Plan, o.Verdict = l.table.HitQuota(place, o.At, n, k.quota)
+		}
 		runtime.KeepAlive(l)
 		if o.Verdict == shard.Admitted {
 			// The receipt first: the caller copies both, and does not wait for stores that are some instructions old.
 			r.limiter, r.hash = l, k.hash
 			r.of.Enter(&o, n, k.quota, ends)
-			answer(d, 0, o.Plan.Quota(tier).Tokens, o.Plan.Status(o.State, o.At, 0, tier), true)
+			if k.quota.IsTier() {
+				tier := k.quota.Tier()
+				answer(d, 0, o.Plan.Quota(tier).Tokens, o.Plan.Status(o.State, o.At, 0, tier), true)
+				return
+			}
+			granted := o.Plan.Granted(k.quota)
+			answer(d, 0, granted.Tokens, o.Plan.StatusUnder(o.State, o.At, 0, granted), true)
 			return
 		}
 	}
@@ -99,10 +111,10 @@ func (l *Limiter) takeReceiptSlowly(
 		n = capped(l.table.Plan(), k, n)
 	}
 	switch {
-	case n == 0 || n != asked || !k.quota.IsTier():
+	case n == 0 || n != asked:
 		o = l.take(d, k, n)
 	case o.Verdict == shard.Refused:
-		o = l.takeSlowly(d, k, n, place, o, o.Plan.Status(o.State, o.At, n, k.quota.Tier()))
+		o = l.takeSlowly(d, k, n, place, o, o.Plan.StatusOf(o.State, o.At, n, k.quota))
 	default:
 		o = l.takeSlowly(d, k, n, place, o, atomicbucket.Status{})
 	}
@@ -132,12 +144,15 @@ func (l *Limiter) takeReceiptSlowly(
 //   - What is in flight ([Concurrency]) leaves, also after a change of the policy and after evictions of other keys.
 func (r *Receipt) Refund(n uint64) {
 	if n = min(n, r.of.Tokens()); n > 0 && r.of.IsKnown() {
-		r.of = r.of.Less(n, r.giveBack(n).State)
+		r.of.Less(n, r.giveBack(n))
 	}
 }
 
-// giveBack gives n tokens back, of those that were not given back yet, and leaves the receipt what it is.
-func (r *Receipt) giveBack(n uint64) shard.Outcome {
+// giveBack gives n tokens back, of those that were not given back yet, and leaves the receipt what it is. It returns
+// the state of the record.
+func (r *Receipt) giveBack(n uint64) atomicbucket.State {
 	l := r.limiter
-	return l.table.RefundQuota(l.table.Find(r.hash), l.clock.latest, n, r.of.Quota(), r.of)
+	s, _, _, _ := l.table.RefundOf(l.table.Find(r.hash), l.clock.latest, n, &r.of)
+	runtime.KeepAlive(l)
+	return s
 }

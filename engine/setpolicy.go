@@ -17,7 +17,10 @@ import "fmt"
 // [Limiter.Charge], becomes as many times the new limit, but no more than comes back in 39 hours at the new rate, or
 // 26 days where a token takes a whole number of nanoseconds: a record has room for no more, and the rest is forgiven.
 //
-// The policy of a limiter with [Shared] cannot be changed.
+// With [Shared] the change is that of all processes: each follows it with its next decision, and has the new numbers
+// from then on ([Limiter.Policy]). Of several that are made at once all processes see the same order. A process that is
+// killed meanwhile has changed all or nothing: what it had begun the next sweep of any other completes. While another
+// process is about to change the policy SetPolicy waits, up to 5s if that one is stopped, and then returns an error.
 //
 // To [Unlimited] and [Blocked] every limiter can change, and back to its own kind.
 //
@@ -26,12 +29,9 @@ import "fmt"
 // nothing has changed.
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.requireMade()
-	if l.table.IsShared() {
-		return fmt.Errorf("engine: SetPolicy(%v): the policy of a limiter with Shared stays what it is", policy)
-	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	after, err := l.policies.Load().changed(append([]Policy{policy}, tiers...))
+	after, err := l.now().changed(append([]Policy{policy}, tiers...))
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,10 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	if err != nil {
 		return err
 	}
+	if l.table.IsShared() {
+		return after.replace(l.table, l.clock)
+	}
 	l.table.Adopt(plan, l.clock.surely())
-	l.policies.Store(&after)
 	return nil
 }
 

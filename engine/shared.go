@@ -15,8 +15,9 @@ import (
 // it outlives a boot.
 //
 // All processes must have the same policy, [Tiers], [MaxKeys], and the same options that say how is decided; New
-// returns an error that names the first field by which they differ. To change one, stop all processes and remove the
-// file: every bucket is full then. [Limiter.SetPolicy] returns an error, and so does New of a [SlidingLog].
+// returns an error that names the first field by which they differ. The numbers of the policy and of the tiers are
+// changed for all by [Limiter.SetPolicy] of any, or by New with [ReplacePolicy]. To change anything else, stop all
+// processes and remove the file: every bucket is full then. New of a [SlidingLog] returns an error.
 //
 // A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what
 // it was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
@@ -44,6 +45,17 @@ func Shared(path string) Option {
 	}
 }
 
+// ReplacePolicy makes New of a limiter with [Shared] change the policy of the file to its own, as [Limiter.SetPolicy]
+// does, where they differ: the way to deploy other numbers. Each key keeps the share of its limit that is used up, and
+// processes that have the file follow. What SetPolicy does not change is an error, as without it. Give it to the
+// process that knows the numbers: of several that do not agree the last one decides.
+func ReplacePolicy() Option {
+	return func(c *config) error {
+		c.replaces = true
+		return nil
+	}
+}
+
 // sharedProcessors is how many processors a shared table is made for: its processes may see different numbers of them.
 const sharedProcessors = 16
 
@@ -65,12 +77,13 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	}
 	file, err := sharedfile.Open(c.shared, sharedfile.Spec{
 		Fields: c.fields(policies), Bytes: bytes, Start: layout.Start,
-		Begin: layout.Begin, Mark: layout.Mark, Settle: layout.Settle,
+		Begin: func(memory []byte) error { return layout.Begin(memory, policies.numbers()) },
+		Mark:  layout.Mark, Settle: layout.Settle,
 	})
 	if err != nil {
 		return fail(err)
 	}
-	table, err := shard.Map(layout, shard.Shared{Memory: file.Memory(), Owner: file})
+	table, err := shard.Map(layout, shard.Shared{Memory: file.Memory(), Owner: file, Build: policies.builder(c.terms)})
 	if err != nil {
 		return fail(errors.Join(err, file.Close()))
 	}
@@ -79,6 +92,9 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	} else {
 		clock.join(file.Now)
 	}
+	if err := c.agree(table, layout.Plan, clock); err != nil {
+		return fail(errors.Join(err, file.Close()))
+	}
 	if c.stable {
 		return table, nil, nil
 	}
@@ -86,7 +102,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	return table, &secrets{secret.Derive(0), secret.Derive(1), secret.Derive(2)}, nil
 }
 
-// fields returns what all processes of a shared table must agree on.
+// fields returns what all processes of a shared table must agree on for as long as there is the file.
 func (c *config) fields(policies policies) []sharedfile.Field {
 	hash, time := "with the file's secret", "the machine's"
 	if c.stable {
@@ -95,8 +111,8 @@ func (c *config) fields(policies policies) []sharedfile.Field {
 	if c.clock == clockFunc {
 		time = "a function's (ClockFunc)"
 	}
-	fields := []sharedfile.Field{
-		{Name: "policy", Value: policies.all[0].exactly()},
+	return []sharedfile.Field{
+		{Name: "algorithm", Value: policies.base.kind()},
 		{Name: "MaxKeys", Value: fmt.Sprint(c.maxKeys)},
 		{Name: "Shards", Value: fmt.Sprint(c.shardCount())},
 		{Name: "Overflow", Value: c.overflow.String()},
@@ -107,13 +123,4 @@ func (c *config) fields(policies policies) []sharedfile.Field {
 		{Name: "ChargeRefusals", Value: fmt.Sprint(c.terms.refusals)},
 		{Name: "tiers", Value: fmt.Sprint(len(policies.all) - 1)},
 	}
-	for i, tier := range policies.all[1:] {
-		fields = append(fields, sharedfile.Field{Name: fmt.Sprintf("tier %d", i+1), Value: tier.exactly()})
-	}
-	return fields
-}
-
-// exactly returns the policy as it is read by people, and its numbers to the bit.
-func (p Policy) exactly() string {
-	return fmt.Sprintf("%v [%x/%d %d %d %d]", p, p.rate.tokens, p.rate.period, p.limit, p.refill, p.window)
 }

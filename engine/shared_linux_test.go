@@ -28,7 +28,8 @@ const (
 	sharedBurst = 500
 	decisions   = sharedKeys     // behind what each key was admitted: how many decisions were made
 	stopped     = sharedKeys + 1 // and whether all shall stop
-	tallyWords  = sharedKeys + 2
+	changes     = sharedKeys + 2 // of the policy
+	tallyWords  = sharedKeys + 3
 )
 
 // frozen is a clock that all processes of a test agree on, and at which it never gets later.
@@ -42,7 +43,7 @@ func sharedLimiter(path string, options ...Option) (*Limiter, error) {
 }
 
 // tally maps the words that the processes of a test count in.
-func tally(t *testing.T, path string) *[tallyWords]atomic.Uint64 {
+func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)
 	defer f.Close()
@@ -84,10 +85,13 @@ func TestSharedWorker(t *testing.T) {
 }
 
 // worker starts a process that does TestSharedWorker, and returns when it has attached.
-func worker(t *testing.T, path string) *exec.Cmd {
+func worker(t *testing.T, path string) *exec.Cmd { return processOf(t, "TestSharedWorker", path) }
+
+// processOf starts a process that does a test, and returns when that is ready.
+func processOf(t *testing.T, test, path string) *exec.Cmd {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), program, "-test.run=^TestSharedWorker$")
+	command := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$")
 	command.Env = append(os.Environ(), "WEIR_TEST_SHARED="+path)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
@@ -125,17 +129,22 @@ func TestSharedProcesses(t *testing.T) {
 	}
 }
 
+// killsOf returns how often a test kills a process: WEIR_TEST_KILLS, or a dozen times.
+func killsOf(t *testing.T) int {
+	text := os.Getenv("WEIR_TEST_KILLS")
+	if text == "" {
+		return 12
+	}
+	kills, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return kills
+}
+
 // TestSharedProcessesKilled: processes are killed at any instruction and others take their place. No key gets more than
 // its burst, none loses more than the one token for each kill that was taken and not counted, no slot is lost after a
-// sweep, and nobody hangs. WEIR_TEST_KILLS says how often.
+// sweep, and nobody hangs.
 func TestSharedProcessesKilled(t *testing.T) {
-	kills := 12
-	if text := os.Getenv("WEIR_TEST_KILLS"); text != "" {
-		var err error
-		kills, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
-	path := filepath.Join(t.TempDir(), "table")
+	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
 	workers := []*exec.Cmd{worker(t, path), worker(t, path)}
 	survivor, err := sharedLimiter(path)
@@ -163,6 +172,38 @@ func TestSharedProcessesKilled(t *testing.T) {
 	survivor.Sweep()
 	o := survivor.table.Occupancy()
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
+}
+
+// TestSharedProcessStopped: while one of two processes stands still at any instruction (SIGSTOP) the other decides and
+// sweeps on, and each key gets exactly its burst.
+func TestSharedProcessStopped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	counts := tally(t, path+".tally")
+	workers := []*exec.Cmd{worker(t, path), worker(t, path)}
+	l, err := sharedLimiter(path)
+	require.NoError(t, err)
+	defer l.Close()
+	more := func(n uint64) {
+		for until := counts[decisions].Load() + n; counts[decisions].Load() < until; {
+			runtime.Gosched()
+		}
+	}
+	for i := range 20 {
+		more(rand.Uint64N(1000))
+		still := workers[i%len(workers)].Process.Pid
+		require.NoError(t, syscall.Kill(still, syscall.SIGSTOP))
+		var status unix.WaitStatus
+		_, err := unix.Wait4(still, &status, unix.WUNTRACED, nil)
+		require.NoError(t, err)
+		require.True(t, status.Stopped(), "%#x", status)
+		more(2000) // of the other one
+		l.Sweep()
+		require.NoError(t, syscall.Kill(still, syscall.SIGCONT))
+	}
+	stopWhenDrained(t, l, counts, workers)
+	for i := range sharedKeys {
+		assert.EqualValues(t, sharedBurst, counts[i].Load(), "key %d", i)
+	}
 }
 
 // stopWhenDrained waits until every key is drained, and then until all processes have ended.
@@ -255,7 +296,7 @@ func TestSharedFilesThatAreRefused(t *testing.T) {
 			require.NoError(t, os.Chmod(path, 0o640))
 		}, nil, "want 0600"},
 		"no permission":    {func(t *testing.T, path string) { unreadable(t, table(path), path) }, nil, "must be readable and writable"},
-		"another layout":   {changed(16, 99), nil, "layout: the file has version 99, this program has version 1"},
+		"another layout":   {changed(16, 99), nil, "layout: the file has version 99, this program has version 2"},
 		"other byte order": {changed(8, swapped...), nil, "byte order"},
 		"no byte order":    {changed(8, 0), nil, "byte order"},
 		"a damaged header": {changed(200, 'x'), nil, "checksum"},
@@ -289,7 +330,6 @@ func TestSharedFilesThatAreRefused(t *testing.T) {
 	l, err := New(policy, Shared(path), MaxKeys(100))
 	require.NoError(t, err)
 	defer l.Close()
-	assert.ErrorContains(t, l.SetPolicy(TokenBucket(PerSecond(6), 10)), "stays what it is")
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
 	require.NoError(t, err)
 	assert.Empty(t, left, "no temporary file is left")

@@ -1,61 +1,48 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
 // Names of fields that are not options.
 const (
-	fieldPolicy = "policy"
-	fieldTiers  = "tiers"
+	fieldAlgorithm = "algorithm"
+	fieldTiers     = "tiers"
 )
 
-// isTier reports whether a field is the policy of a tier.
-func isTier(name string) bool { return strings.HasPrefix(name, "tier ") }
-
-// configOf returns the configuration and the policies of which a file has these fields. What they say is not checked
-// beyond that: policies.plan and shard.Config.SharedBytes do so.
-func configOf(fields []sharedfile.Field) (c config, all policies, err error) {
+// configOf returns the configuration of which a file has these fields, whatever its policies. What it says is not
+// checked beyond that: shard.Config.SharedBytes does so.
+func configOf(fields []sharedfile.Field) (c config, err error) {
 	c.shared = "a file" // which one plays no part
-	var own []Policy
 	for _, f := range fields {
-		var p Policy
-		switch {
-		case f.Name == fieldPolicy || isTier(f.Name):
-			if p, err = parsePolicy(f.Value); err == nil {
-				own = append(own, p)
-			}
-		default:
-			err = c.parseField(f)
-		}
-		if err != nil {
-			return config{}, policies{}, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
+		if err := c.parseField(f); err != nil {
+			return config{}, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
 		}
 	}
-	if len(own) < 1 {
-		return config{}, policies{}, errors.New("policy: the file has none")
+	again := c.fields(policiesOf(Unlimited(), nil))
+	for i, f := range fields {
+		if i < len(again) && (f.Name == fieldAlgorithm || f.Name == fieldTiers) && f.Name == again[i].Name {
+			again[i].Value = f.Value
+		}
 	}
-	if err := checkTiers(own[1:]); err != nil {
-		return config{}, policies{}, err
-	}
-	all = policiesOf(own[0], own[1:])
-	// What is written again is what was read, or the file is of another version.
-	again := c.fields(all)
+	return c, written(fields, again)
+}
+
+// written checks that what a limiter writes into a file is what was read, or the file is of another version.
+func written(fields, again []sharedfile.Field) error {
 	for i, f := range fields {
 		if i >= len(again) || again[i] != f {
-			return config{}, policies{}, fmt.Errorf("%s: the file has %q, which no limiter of this program writes there", f.Name, f.Value)
+			return fmt.Errorf("%s: the file has %q, which no limiter of this program writes there", f.Name, f.Value)
 		}
 	}
 	if len(fields) < len(again) {
-		return config{}, policies{}, fmt.Errorf("%s: the file has none", again[len(fields)].Name)
+		return fmt.Errorf("%s: the file has none", again[len(fields)].Name)
 	}
-	return c, all, nil
+	return nil
 }
 
 // parseField enters the field of an option.
@@ -102,51 +89,4 @@ func (c *config) parseField(f sharedfile.Field) error {
 		return option(ChargeRefusals(RefusalCharge(min(number, uint64(ChargePenalty)+1))))
 	}
 	return nil // a field that is none is not written again
-}
-
-// parsePolicy reads what [Policy.exactly] writes.
-func parsePolicy(text string) (p Policy, err error) {
-	name, numbers, _ := strings.Cut(strings.TrimSuffix(text, "]"), " [")
-	n := strings.FieldsFunc(numbers, func(r rune) bool { return r == ' ' || r == '/' })
-	if len(n) != 5 {
-		return Policy{}, errors.New("want five numbers in brackets")
-	}
-	tokens, err := strconv.ParseFloat(n[0], 64)
-	if err != nil {
-		return Policy{}, err
-	}
-	period, err := strconv.ParseInt(n[1], 10, 64)
-	if err != nil {
-		return Policy{}, err
-	}
-	if p.limit, err = strconv.ParseUint(n[2], 10, 64); err != nil {
-		return Policy{}, err
-	}
-	if p.refill, err = strconv.ParseUint(n[3], 10, 64); err != nil {
-		return Policy{}, err
-	}
-	window, err := strconv.ParseInt(n[4], 10, 64)
-	if err != nil {
-		return Policy{}, err
-	}
-	p.rate, p.window = Rate{tokens, time.Duration(period)}, time.Duration(window)
-	p.aligned = strings.HasSuffix(name, ", aligned")
-	switch {
-	case name == Unlimited().String():
-		p.grant = grantsAll
-	case name == Blocked().String():
-		p.grant = grantsNone
-	case strings.HasPrefix(name, "token buckets "):
-		p.algorithm, p.grant = AlgorithmTokenBucket, grantsQuotas
-	default:
-		for _, a := range Algorithms() {
-			if strings.HasPrefix(name, a.String()+" ") {
-				p.algorithm = a
-			}
-		}
-		if p.algorithm == NoAlgorithm {
-			return Policy{}, errors.New("no policy of this program begins like that")
-		}
-	}
-	return p, nil
 }

@@ -15,7 +15,6 @@ import (
 type SharedTable struct {
 	view     *sharedfile.View
 	table    *shard.Table
-	policies []Policy
 	function bool // the time is a function's
 }
 
@@ -25,38 +24,76 @@ type SharedTable struct {
 // Close the table when it is done with. OpenSharedTable is for Linux.
 func OpenSharedTable(path string) (*SharedTable, error) {
 	var t SharedTable
-	var layout shard.Config
+	var c config
 	view, err := sharedfile.Look(path, func(fields []sharedfile.Field) (bytes uint64, err error) {
-		c, policies, err := configOf(fields)
+		if c, err = configOf(fields); err != nil {
+			return 0, err
+		}
+		layout, err := c.viewed(policiesOf(Unlimited(), nil)) // as long as with any other policies
 		if err != nil {
 			return 0, err
 		}
-		plan, err := policies.plan(nil, c.terms)
-		if err != nil {
-			return 0, fmt.Errorf("the header's numbers: %w", err)
-		}
-		layout, t.policies, t.function = c.table(plan), policies.all, c.clock == clockFunc
 		return layout.SharedBytes()
 	})
+	if err == nil {
+		if t.table, err = c.view(view); err != nil {
+			err = errors.Join(err, view.Close())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: OpenSharedTable(%q): %w", path, err)
 	}
-	if t.table, err = shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view}); err != nil {
-		return nil, fmt.Errorf("engine: OpenSharedTable(%q): %w", path, errors.Join(err, view.Close()))
-	}
-	t.view = view
+	t.view, t.function = view, c.clock == clockFunc
 	return &t, nil
+}
+
+// viewed returns how a table of the policies lies in a file.
+func (c *config) viewed(policies policies) (shard.Config, error) {
+	plan, err := policies.plan(nil, c.terms)
+	if err != nil {
+		return shard.Config{}, err
+	}
+	return c.table(plan), nil
+}
+
+// view returns the table of which a view has the memory.
+func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
+	faulted := view.Read(func() { table, err = c.mapped(view) })
+	return table, errors.Join(faulted, err)
+}
+
+// mapped is view while the memory is there.
+func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
+	layout, err := c.viewed(policiesOf(Unlimited(), nil))
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := layout.Numbers(view.Memory())
+	if err != nil {
+		return nil, err
+	}
+	policies, err := policiesOfNumbers(numbers)
+	if err == nil {
+		layout, err = c.viewed(policies)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the file's policy: %w", err)
+	}
+	if err := written(view.Fields(), c.fields(policies)); err != nil {
+		return nil, err
+	}
+	return shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view, Build: policies.builder(c.terms)})
 }
 
 // Close gives the file up. No other method may be called beside it or after it.
 func (t *SharedTable) Close() error { return t.view.Close() }
 
-// A SharedHeader is what does not change while a file is there.
+// A SharedHeader is what does not change while a file is there, but for the policies.
 type SharedHeader struct {
 	Version  int       // of the file's layout
 	Bytes    uint64    // of the file
 	Made     time.Time // by the file system; zero if that does not tell
-	Policies []Policy  // the limiter's own and its tiers
+	Policies []Policy  // the limiter's own and its tiers, as they are now
 	// Options are those by which all processes must agree, by name; the value is 0 where the option was not given.
 	Options []SharedOption
 }
@@ -64,13 +101,13 @@ type SharedHeader struct {
 // A SharedOption is an option of [New], or what follows from several, as the file has it.
 type SharedOption struct{ Name, Value string }
 
-// Header returns what the file's first page says.
+// Header returns what the file says of the table. If it was made shorter the policies are the latest that were seen.
 func (t *SharedTable) Header() SharedHeader {
-	h := SharedHeader{
-		Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made(), Policies: slices.Clone(t.policies),
-	}
+	h := SharedHeader{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
+	_ = t.view.Read(func() { t.table.Plan() }) // which remembers what it has seen
+	h.Policies = slices.Clone(t.table.Known().Source().(*policies).all)
 	for _, f := range t.view.Fields() {
-		if f.Name != fieldPolicy && f.Name != fieldTiers && !isTier(f.Name) {
+		if f.Name != fieldAlgorithm && f.Name != fieldTiers {
 			h.Options = append(h.Options, SharedOption{f.Name, f.Value})
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -57,7 +59,7 @@ func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 			defer l.Close()
 			h := look(t, path).Header()
 			assert.Equal(t, c.policies, h.Policies)
-			assert.Equal(t, 1, h.Version)
+			assert.Equal(t, 2, h.Version)
 			info, err := os.Stat(path)
 			require.NoError(t, err)
 			assert.EqualValues(t, info.Size(), h.Bytes)
@@ -211,6 +213,26 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 			require.NoError(t, f.Close())
 		}
 	}
+	// numbers makes a table whose policies are others than what its header says.
+	numbers := func(change func(numbers []uint64) []uint64) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			c := config{maxKeys: 100, shards: 1, shared: path}
+			ps := policiesOf(TokenBucket(PerSecond(5), 10), nil)
+			layout, err := c.viewed(ps)
+			require.NoError(t, err)
+			bytes, err := layout.SharedBytes()
+			require.NoError(t, err)
+			f, err := sharedfile.Open(path, sharedfile.Spec{
+				Fields: c.fields(ps), Bytes: bytes, Settle: layout.Settle, Mark: layout.Mark,
+				Begin: func(memory []byte) error { return layout.Begin(memory, change(ps.numbers())) },
+			})
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}
+	}
+	number := func(i int, number uint64) func(t *testing.T, path string) {
+		return numbers(func(n []uint64) []uint64 { n[i], n[i+policyNumbers] = number, number; return n })
+	}
 	field := func(i int, value string) func(t *testing.T, path string) {
 		return header(func(fields []sharedfile.Field) []sharedfile.Field { fields[i].Value = value; return fields })
 	}
@@ -230,16 +252,27 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 			require.NoError(t, err)
 			resized(t, l.Close(), path, -4096)
 		}, "its header says"},
-		"another length":     {header(func(fields []sharedfile.Field) []sharedfile.Field { return fields }), "a table of its numbers has"},
-		"no fields":          {header(func([]sharedfile.Field) []sharedfile.Field { return nil }), "policy: the file has none"},
-		"fewer fields":       {header(func(fields []sharedfile.Field) []sharedfile.Field { return fields[:9] }), "tiers: the file has none"},
-		"an unknown field":   {header(func(fields []sharedfile.Field) []sharedfile.Field { return append(fields, sharedfile.Field{Name: "x"}) }), "no limiter of this program writes"},
-		"a log":              {field(0, SlidingLog(5, time.Second).exactly()), "logs cannot be shared"},
-		"no policy":          {field(0, "leaky bucket [0x1p+00/1 1 1 1]"), "no policy of this program"},
-		"no numbers":         {field(0, "token bucket 5/s burst 10"), "want five numbers"},
-		"a rate of nothing":  {field(0, TokenBucket(Per(0, 0), 10).exactly()), "the header's numbers"},
-		"a rate of no count": {field(0, "token bucket 5/s burst 10 [NaN/1000000000 10 0 0]"), "no limiter of this program writes"},
-		"two policies":       {field(0, "token bucket 6/s burst 10 [0x1.4p+02/1000000000 10 0 0]"), "no limiter of this program writes"},
+		"another length":   {header(func(fields []sharedfile.Field) []sharedfile.Field { return fields }), "a table of its numbers has"},
+		"no fields":        {header(func([]sharedfile.Field) []sharedfile.Field { return nil }), "algorithm: the file has none"},
+		"fewer fields":     {header(func(fields []sharedfile.Field) []sharedfile.Field { return fields[:9] }), "tiers: the file has none"},
+		"an unknown field": {header(func(fields []sharedfile.Field) []sharedfile.Field { return append(fields, sharedfile.Field{Name: "x"}) }), "no limiter of this program writes"},
+		"a log": {numbers(func([]uint64) []uint64 { return policiesOf(SlidingLog(5, time.Second), nil).numbers() }),
+			"no limiter of this program writes"},
+		"no policy":          {number(0, 7), "begins with 0x7"},
+		"no grant":           {number(0, 1|4<<grantShift), "begins with 0x401"},
+		"no alignment":       {number(0, 1|2<<alignedShift), "begins with 0x20001"},
+		"unlimited by rate":  {number(0, uint64(grantsAll)<<grantShift), "begins with 0x100"},
+		"quotas of a rate":   {number(0, 1|uint64(grantsQuotas)<<grantShift), "begins with 0x301"},
+		"no numbers":         {numbers(func([]uint64) []uint64 { return nil }), "policies of 0 numbers"},
+		"a base alone":       {numbers(func(n []uint64) []uint64 { return n[:policyNumbers] }), "policies of 6 numbers"},
+		"half a policy":      {numbers(func(n []uint64) []uint64 { return n[:9] }), "policies of 9 numbers"},
+		"too many tiers":     {numbers(func(n []uint64) []uint64 { return slices.Repeat(n, 9) }), "16 tiers: want at most 14"},
+		"another kind":       {number(0, uint64(AlgorithmFixedWindow)), "fixed window"},
+		"a rate of nothing":  {number(1, 0), "the file's policy"},
+		"a rate of no count": {number(1, math.Float64bits(math.NaN())), "the file's policy"},
+		"two policies":       {numbers(func(n []uint64) []uint64 { n[3]++; return n }), "policy token bucket 5/s burst 10 of a limiter of"},
+		"more tiers":         {numbers(func(n []uint64) []uint64 { return append(n, n[:policyNumbers]...) }), `tiers: the file has "0"`},
+		"no algorithm":       {field(0, "leaky bucket"), "a table of its numbers has"},
 		"keys":               {field(1, "0"), "MaxKeys(0)"},
 		"too many keys":      {field(1, "72057594037927936"), map[int]string{64: "a table of its numbers has", 32: "out of range"}[strconv.IntSize]},
 		"shards":             {field(2, "3"), "Shards(3)"},

@@ -37,6 +37,8 @@ var heldPolicies = []struct {
 	{engine.FixedWindow(heldLimit, heldWindow).Aligned(), heldLimit, func() holder { return reference.NewFixedWindow(heldLimit, heldWindow, true) }},
 	{engine.SlidingWindow(heldLimit, heldWindow), heldLimit, func() holder { return reference.NewSlidingWindow(heldLimit, heldWindow) }},
 	{engine.SlidingLog(heldLimit, heldWindow), heldLimit, func() holder { return reference.NewSlidingLog(heldLimit, heldWindow) }},
+	{engine.BatchRefill(3, heldWindow/4, heldLimit), 10 * heldLimit, func() holder { return reference.NewOwedBatches(3, heldWindow/4, heldLimit) }},
+	{engine.Concurrency(heldLimit, heldWindow), heldLimit, func() holder { return reference.NewConcurrency(heldLimit, heldWindow) }},
 }
 
 // heldKeys are how many keys there are.

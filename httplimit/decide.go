@@ -15,13 +15,19 @@ import (
 //
 // It does not allocate, as long as the limits' functions do not, no limit has a [Backend], and at most eight limits
 // apply, and none waits.
-func (m *Middleware) Decide(r *http.Request) Result {
-	res := Result{m: m, shown: -1}
+func (m *Middleware) Decide(r *http.Request) (res Result) {
+	m.decide(&res, r)
+	return res
+}
+
+// decide is Decide into a result that is zero: a copy of one costs more than all else here.
+func (m *Middleware) decide(res *Result, r *http.Request) {
+	res.m, res.shown = m, -1
 	if m.skip != nil && m.skip(r) {
-		return res
+		return
 	}
 	for _, l := range m.limits {
-		l.apply(r, &res)
+		l.apply(r, res)
 	}
 	decided := false
 	if res.inFlight { // a backend or a callback that panics must not leave it so
@@ -34,7 +40,7 @@ func (m *Middleware) Decide(r *http.Request) Result {
 	if res.enforce(r) && res.wait(r) {
 		for i := range res.n {
 			if c := res.at(i); c.limit.Shadow {
-				c.take(r, &res)
+				c.take(r, res)
 				if c.outcome == Refused {
 					c.outcome = ShadowRefused
 				}
@@ -44,10 +50,9 @@ func (m *Middleware) Decide(r *http.Request) Result {
 	res.leave()
 	res.sum()
 	if m.metrics != nil || m.onLimited != nil {
-		m.report(r, &res)
+		m.report(r, res)
 	}
 	decided = true
-	return res
 }
 
 // apply adds a check to the result if the limit matches the request.

@@ -14,11 +14,12 @@ const (
 	grpcUnavailable       = 14
 )
 
-// IsGRPC reports whether a request is a gRPC call: HTTP/2 with the content type application/grpc or one below it, such
-// as application/grpc+proto. gRPC-Web is another protocol, whose clients read HTTP statuses.
+// IsGRPC reports whether a request is a gRPC call: POST over HTTP/2 with the content type application/grpc or one below
+// it, such as application/grpc+proto. A GET is none, whatever it says: its answer may be cached, and the status of a
+// refused call is 200. gRPC-Web is another protocol, whose clients read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
 	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
-	return is && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
+	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
 // failedGRPC reports whether the header of an answer, with its trailers, is that of a gRPC call without the gRPC status

@@ -17,7 +17,7 @@ import (
 func TestRefusedGRPC(t *testing.T) {
 	call := func(contentType string, major int) *http.Request {
 		r := getFrom(direct, "Content-Type", contentType)
-		r.ProtoMajor = major
+		r.Method, r.ProtoMajor = http.MethodPost, major
 		return r
 	}
 	empty := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)},
@@ -42,6 +42,12 @@ func TestRefusedGRPC(t *testing.T) {
 	} {
 		assert.Equal(t, want, serve(empty, call(contentType, 2)).Code, contentType)
 		assert.Equal(t, 429, serve(empty, call(contentType, 1)).Code, "gRPC is HTTP/2")
+	}
+
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r := call("application/grpc", 2)
+		r.Method = method
+		assert.Equal(t, 429, serve(empty, r).Code, "a cache must not take the refusal of a %s for the page", method)
 	}
 
 	dear := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Cost: func(*http.Request) uint64 { return 2 }})

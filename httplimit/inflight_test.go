@@ -142,7 +142,7 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	hold(m)
 	assert.JSONEq(t, `{"error":"Too many requests","retryAfter":null}`, serve(m.Handler(hello), get("/")).Body.String())
 	r := get("/")
-	r.ProtoMajor, r.ProtoMinor = 2, 0
+	r.Method, r.ProtoMajor, r.ProtoMinor = http.MethodPost, 2, 0
 	r.Header.Set("Content-Type", "application/grpc")
 	w := serve(m.Handler(hello), r)
 	assert.Equal(t, []string{"8"}, w.Header()["Grpc-Status"])

@@ -2,11 +2,11 @@ package httplimit
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // A KeyFunc returns the key that a request is charged to; false means that the limit does not apply to the request. It
@@ -125,13 +125,7 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 // Host is the KeyFunc of the host that was asked for, without its port, in lower case. A client can
 // ask for any host: check it first.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
-	host := r.Host
-	if strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') {
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-	}
-	return h.Key(strings.ToLower(strings.TrimSuffix(host, "."))), true
+	return h.Key(spelling.Host(r.Host)), true
 }
 
 // Join returns the KeyFunc of several parts together: a limit per user and path, say. Each part

@@ -140,7 +140,7 @@ func TestRequestKeys(t *testing.T) {
 	assert.Equal(t, "number:0", textOf(t, httplimit.Everyone, r))
 	for host, want := range map[string]string{
 		"example.com": "example.com", "example.com.": "example.com", "[2001:DB8::1]:80": "2001:db8::1",
-		"[2001:db8::1]": "[2001:db8::1]", "": "", ":80": "", "a:b:c": "a:b:c",
+		"[2001:db8::1]": "2001:db8::1", "": "", ":80": "", "a:b:c": "a:b:c", "example.com.:80": "example.com",
 	} {
 		r.Host = host
 		assert.Equal(t, "text:"+want, textOf(t, httplimit.Host, r), host)

@@ -194,7 +194,8 @@ func Clock(now func() time.Time) Option {
 // the original behind it.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		res := m.Decide(r)
+		var res Result
+		m.decide(&res, r)
 		if !res.Allowed() {
 			res.Refuse(w, r)
 			return

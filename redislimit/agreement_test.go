@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/internal/testlog"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
@@ -19,8 +20,8 @@ import (
 func TestSettingsThatDifferAreSaid(t *testing.T) {
 	server := redistest.Start(t)
 	secret := "a secret of the test"
-	node := func(options ...redislimit.ClientOption) (*redislimit.Limiter, *lines) {
-		log := &lines{}
+	node := func(options ...redislimit.ClientOption) (*redislimit.Limiter, *testlog.Log) {
+		log := &testlog.Log{}
 		options = append(options, redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
 		client, err := redislimit.Open(t.Context(), server.URL(), options...)
 		require.NoError(t, err)
@@ -33,7 +34,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	first, _ := node()
 	left("prefix=weir partitions=64 keys=hashed secret=none")
 	same, log := node()
-	assert.Never(t, func() bool { return same.Stats().Differs != "" || len(log.with("other settings")) > 0 }, time.Second/2, time.Second/10)
+	assert.Never(t, func() bool { return same.Stats().Differs != "" || len(log.With("other settings")) > 0 }, time.Second/2, time.Second/10)
 	require.NoError(t, first.Close()) // which would leave its settings again
 	require.NoError(t, same.Close())
 	for option, settings := range map[string]redislimit.ClientOption{
@@ -47,7 +48,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 		require.Eventually(t, func() bool { return l.Stats().Differs != "" }, backSoon, time.Millisecond, option)
 		assert.Equal(t, "prefix=weir partitions=64 keys=hashed secret=none", l.Stats().Differs)
 		var said []string // the log is written behind the number
-		require.Eventually(t, func() bool { said = log.with("other settings"); return len(said) > 0 }, backSoon, time.Millisecond, option)
+		require.Eventually(t, func() bool { said = log.With("other settings"); return len(said) > 0 }, backSoon, time.Millisecond, option)
 		if assert.Len(t, said, 1) {
 			assert.Contains(t, said[0], `here="`+option+`"`)
 			assert.Contains(t, said[0], `there="prefix=weir partitions=64 keys=hashed secret=none"`)
@@ -68,7 +69,7 @@ func TestSettingsThatCannotBeCompared(t *testing.T) {
 	assert.True(t, take(t, l, "k", 1).Allowed)
 	assert.Zero(t, client.Health().Failures)
 	server.Do("ACL", "SETUSER", "shop", "on", ">secret", "+@all", "~shop:*")
-	log := &lines{}
+	log := &testlog.Log{}
 	client, err := redislimit.Open(t.Context(), "redis://shop:secret@"+server.Addr(), redislimit.Prefix("shop"),
 		redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
 	require.NoError(t, err)

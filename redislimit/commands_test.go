@@ -64,6 +64,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 					assert.False(t, isAbout(argument, node), "a node's time is in a call: %q", c.Words)
 				}
 			case "hello", "client", "echo", "exists":
+			case "info": // what the server evicts, which a store asks in the background
 			case "set": // the settings of the node
 				assert.Contains(t, key, "weir:settings:")
 				assert.Equal(t, "PX", c.Words[4], "%q", c.Words)

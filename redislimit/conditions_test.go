@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testlog"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
@@ -28,7 +29,7 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			server, log := redistest.Start(t), &lines{}
+			server, log := redistest.Start(t), &testlog.Log{}
 			store := open(t, server.URL(), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
 			shared, err := redislimit.New(store, "shared", slow(), redislimit.Nodes(faultNode))
 			require.NoError(t, err)
@@ -46,8 +47,8 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 				return store.Health().Calls >= calls+3
 			}, backSoon, time.Millisecond)
 			assert.Equal(t, burst/faultNode, allowed, "the share, once")
-			assert.Empty(t, log.with("the store is back"), "it is not")
-			assert.LessOrEqual(t, len(log.with("the store is lost")), 1)
+			assert.Empty(t, log.With("the store is back"), "it is not")
+			assert.LessOrEqual(t, len(log.With("the store is lost")), 1)
 			server.Do(change[1]...)
 			require.Eventually(t, func() bool { return store.Health().Lost == 0 }, backSoon, time.Millisecond, "no request is needed")
 			require.Eventually(t, func() bool {
@@ -77,7 +78,7 @@ func TestEvictionIsTold(t *testing.T) {
 	} {
 		server.Do("CONFIG", "SET", "maxmemory", test.memory, "maxmemory-policy", test.policy)
 		server.Do(append([]string{"ACL", "SETUSER", "weir", "reset", "on", ">secret", "~*"}, strings.Fields(test.user)...)...)
-		log := &lines{}
+		log := &testlog.Log{}
 		store := open(t, "redis://weir:secret@"+server.Addr(), redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
 		for _, name := range []string{"one", "two"} {
 			l, err := redislimit.New(store, name, slow())
@@ -88,7 +89,7 @@ func TestEvictionIsTold(t *testing.T) {
 			return server.Do("EXISTS", "weir:settings:one", "weir:settings:two") == "2"
 		}, backSoon, time.Millisecond)
 		assert.Equal(t, test.evicts, store.Health().Evicts, "%+v", test)
-		told := log.with("drops keys")
+		told := log.With("drops keys")
 		if test.evicts == "" {
 			assert.Empty(t, told, "%+v", test)
 		} else if assert.Len(t, told, 1, "%+v", test) {

@@ -3,11 +3,9 @@
 package redislimit_test
 
 import (
-	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,41 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testlog"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
-
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// with returns the lines that contain a text.
-func (l *lines) with(text string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(func(yield func(string) bool) {
-		for line := range strings.Lines(l.text.String()) {
-			if strings.Contains(line, text) && !yield(line) {
-				return
-			}
-		}
-	})
-}
 
 // A store that is lost and back is one line each, with the cause, however many requests there are; and it is found to
 // be back without any request.
 func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
-	var log lines
+	var log testlog.Log
 	client := open(t, proxy.URL(), redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	l := limiter(t, client, slow())
 	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
@@ -66,7 +40,7 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 		assert.Contains(t, h.LastError, "no answer within")
 		assert.WithinDuration(t, time.Now(), h.LastErrorAt, time.Minute)
 		var all []string // the log is written behind the number
-		require.Eventually(t, func() bool { all = log.with("the store is lost"); return len(all) >= loss }, backSoon, time.Millisecond)
+		require.Eventually(t, func() bool { all = log.With("the store is lost"); return len(all) >= loss }, backSoon, time.Millisecond)
 		require.Len(t, all, loss)
 		assert.Contains(t, all[loss-1], "kind=timeout")
 		assert.Contains(t, all[loss-1], "no answer within")
@@ -74,11 +48,11 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 		proxy.Clear()
 		require.Eventually(t, func() bool { return client.Health().Lost == 0 }, backSoon, time.Millisecond, "without a request it is not found to be back")
 		assert.Greater(t, client.Health().LostTime, lostTime, "it grows with each loss")
-		require.Eventually(t, func() bool { return len(log.with("the store is back")) == loss }, backSoon, time.Millisecond)
+		require.Eventually(t, func() bool { return len(log.With("the store is back")) == loss }, backSoon, time.Millisecond)
 		lostTime = client.Health().LostTime
 	}
 	assert.Equal(t, lostTime, client.Health().LostTime, "it stands still while the store answers")
-	assert.LessOrEqual(t, len(log.with("the store is slow")), 1, "in a minute")
+	assert.LessOrEqual(t, len(log.With("the store is slow")), 1, "in a minute")
 }
 
 // A user with the rights that are documented can do everything; one that lacks any of them is told at the start.
@@ -118,7 +92,7 @@ func TestTheLeastRights(t *testing.T) {
 
 	// Rights that are taken away later are the cause of a loss.
 	grant(rights...)
-	var log lines
+	var log testlog.Log
 	late, err := redislimit.Open(t.Context(), url, redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	defer late.Close()
@@ -126,6 +100,6 @@ func TestTheLeastRights(t *testing.T) {
 	grant("+eval", "+evalsha", "~weir:*")
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return late.Health().Lost == 1 }, backSoon, time.Millisecond)
 	assert.Equal(t, "forbidden", late.Health().LastErrorKind)
-	require.Eventually(t, func() bool { return len(log.with("the store is lost")) > 0 }, backSoon, time.Millisecond)
-	assert.Contains(t, strings.Join(log.with("the store is lost"), ""), "kind=forbidden")
+	require.Eventually(t, func() bool { return len(log.With("the store is lost")) > 0 }, backSoon, time.Millisecond)
+	assert.Contains(t, strings.Join(log.With("the store is lost"), ""), "kind=forbidden")
 }

@@ -206,18 +206,21 @@ func (c *check) peek() engine.Decision {
 	return d
 }
 
-// giveBack gives back what the check has taken. A second call does nothing.
-func (c *check) giveBack() {
+// giveBack gives back what the check has taken, and reports whether it did: not a second time, nor what the handler has
+// settled.
+func (c *check) giveBack() (given bool) {
+	given = c.taken
 	switch {
 	case !c.taken:
 	case c.hold != nil:
-		c.hold.Settle(0)
+		given = c.hold.Cancel()
 	case c.ahead == nil:
 		c.receipt.Refund(c.n)
 	default:
 		c.ahead.Cancel()
 	}
 	c.taken, c.ahead = false, nil
+	return given
 }
 
 // sum chooses the tightest check and computes RetryAfter.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -68,18 +69,24 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 }
 
 // TestWhatIsHeldGoesBack: if a limit behind refuses, or the call ends with a code that gives back. A handler that has
-// settled has the last word.
+// settled has the last word, and its call is not observed as refunded.
 func TestWhatIsHeldGoesBack(t *testing.T) {
+	seen := &counts{}
 	l := budget(t, "budget", 100, 30)
 	l.Refund = rpclimit.RefundCodes(rpclimit.Unavailable)
-	limits := newLimits(t, []rpclimit.Limit{l, {Name: "rate", Key: rpclimit.Everyone, Limiter: testclock.New().Burst(t, 2)}})
+	limits := newLimits(t, []rpclimit.Limit{l, {Name: "rate", Key: rpclimit.Everyone, Limiter: testclock.New().Burst(t, 2)}},
+		rpclimit.ObserveWith(seen))
 	res := limits.Decide(from(""))
 	res.Finish(rpclimit.Unavailable)
 	assert.EqualValues(t, 100, left(l.Limiter))
+	assert.Equal(t, 1, seen.of(httplimit.Refunded))
+	assert.Equal(t, httplimit.Refunded, res.Check(0).Outcome)
 	res = limits.Decide(from(""))
 	rpclimit.HoldFrom(res.Context(context.Background()), "budget").Settle(10)
 	res.Finish(rpclimit.Unavailable)
 	assert.EqualValues(t, 90, left(l.Limiter))
+	assert.Equal(t, 1, seen.of(httplimit.Refunded), "the handler had settled")
+	assert.Equal(t, httplimit.Allowed, res.Check(0).Outcome)
 	assert.Equal(t, []rpclimit.Code{refused}, codes(limits, 1, from("")))
 	assert.EqualValues(t, 90, left(l.Limiter))
 }

@@ -56,7 +56,7 @@ type Limit struct {
 	// not called, and nothing is given back, if the call's context is done by then: a client could otherwise get its
 	// tokens back by going away. A deadline that a client sets may end the call before the server's context is done. So
 	// give back only for codes that a client cannot bring about. Of a limit with Hold a cost that the handler has
-	// settled stays, though the call is observed as refunded. Not for Messages.
+	// settled stays, and the call is not observed as refunded. Not for Messages.
 	Refund func(c Call, code Code) bool
 
 	// MaxWait is how long a call or message may wait for its tokens instead of being refused; with 0 it does not wait,

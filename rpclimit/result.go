@@ -146,10 +146,9 @@ func (res *Result) Finish(code Code) {
 	}
 	for i := range res.n {
 		c := res.at(i)
-		if !c.taken || c.limit.Refund == nil || !c.limit.Refund(res.call, code) {
+		if !c.taken || c.limit.Refund == nil || !c.limit.Refund(res.call, code) || !c.giveBack() {
 			continue
 		}
-		c.giveBack()
 		c.outcome = httplimit.Refunded
 		if m := res.limits.metrics; m != nil {
 			m.Observe(c.limit.Name, httplimit.Refunded)

@@ -2,7 +2,7 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// Adopt replaces the plan, at the time now, while the table is used. Records keep the
+// Adopt replaces the plan of a table that is not shared, at the time now, while it is used. Records keep the
 // share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same
 // algorithm as the old one; it must not be in use, and only one call of Adopt may be under way.
 //
@@ -18,14 +18,19 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 	if atomicbucket.SameUnits(before.algorithm, plan.algorithm) {
 		plan.unit = before.unit
 	}
-	t.before.Store(before)
+	plan.from = before.algorithm
 	t.plan.Store(plan)
+	t.adoptAll()
+	t.pace.Store(plan.skew)
+}
+
+// adoptAll makes every slot follow the present plan, or one after it.
+func (t *Table) adoptAll() {
 	for slots := range t.memory.marked() { // R12
 		for i := range slots {
 			t.adopt(&slots[i])
 		}
 	}
-	t.pace.Store(plan.skew)
 }
 
 // goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of
@@ -38,7 +43,7 @@ func (t *Table) adopt(sl *slot) {
 		s := sl.state.Load()
 		switch {
 		case s.IsLive():
-			if s.Tag() == t.plan.Load().live || t.convert(sl, s) {
+			if s.Tag() == t.current().live || t.convert(sl, s) {
 				return
 			}
 		case s.Tag() == atomicbucket.Tentative:
@@ -57,12 +62,12 @@ func (t *Table) adopt(sl *slot) {
 // replacement has begun since the state was read, the one before has ended and has converted the record, or it was
 // changed otherwise (R9). Then the numbers of s may be of neither plan, and the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
-	plan, before := t.plan.Load(), t.before.Load()
-	if before == nil {
+	plan := t.current()
+	if plan.from == nil {
 		sl.state.Free(s) // R20
 		return false
 	}
-	payload := plan.algorithm.Convert(before.algorithm, s, t.Watermark(), plan.dither)
+	payload := plan.algorithm.Convert(plan.from, s, t.Watermark(), plan.dither)
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }

@@ -232,3 +232,22 @@ func TestTwoRaisesAtEveryStep(t *testing.T) {
 		})
 	}
 }
+
+// TestAnInsertBesideALeapAtEveryStep (I7): before any operation of an insert time leaps, and the key whose slot it
+// wants takes all that there is. By the insert's own clock that would look idle.
+func TestAnInsertBesideALeapAtEveryStep(t *testing.T) {
+	const later = start + 1<<53
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Overflow = Refuse })
+		return func() { take(tb, 2, start, 1) },
+			func() { tb.Take(tb.Find(1), later, 5, 0) },
+			func(what string) {
+				requireSettled(t, tb, what)
+				if tb.Find(1).home.key.Load() == 1 {
+					require.EqualValues(t, 5, taken(tb, 1, later), what)
+				} else {
+					require.EqualValues(t, 1, tb.Stats().NoRoom, what)
+				}
+			}
+	})
+}

@@ -42,6 +42,9 @@ func TestCallsBesideATakeAtEveryStep(t *testing.T) {
 			map[string]bool{"bucket": true, "batch": true, "fixed": true, "sliding": true, "log": true}},
 		"refund": {func(tb *Table) Verdict { return tb.Refund(tb.Find(1), now, 1, 0, Receipt{}).Verdict }, Admitted, []uint64{1},
 			map[string]bool{"bucket": true, "batch": true, "fixed": true, "sliding": true, "log": true}},
+		"refund by a clock": {func(tb *Table) Verdict {
+			return tb.RefundBy(tb.Find(1), func() int64 { return now }, 1, 0, Receipt{}).Verdict
+		}, Admitted, []uint64{1}, map[string]bool{"bucket": true, "batch": true, "fixed": true, "sliding": true, "log": true}},
 		"reset": {func(tb *Table) Verdict {
 			if tb.Reset(tb.Find(1)) {
 				return Admitted
@@ -229,6 +232,143 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
+// TestAReservationBesideARefundAtEveryStep (R15): the tokens come back before any operation of a reservation. So it
+// need not wait, and promises nothing, unless it has entered the promise already and begins again.
+func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
+	promised := map[bool]bool{}
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 1, 1, nil)
+		p := tb.Find(1)
+		require.Equal(t, Admitted, take(tb, 1, start, 3))
+		var o Outcome
+		return func() { o = tb.Reserve(p, start, 5, 0, time.Minute) },
+			func() { require.Equal(t, Admitted, tb.Refund(p, start, 3, 0, Receipt{}).Verdict) },
+			func(what string) {
+				require.Equal(t, Admitted, o.Verdict, what)
+				assert.Zero(t, o.Overdrawn(0), what)
+				made := tb.neighbourhood(p).promised.Load() > 0
+				assert.LessOrEqual(t, btoi(made), int(tb.Stats().Retries), what)
+				promised[made] = true
+			}
+	})
+	assert.Len(t, promised, 2)
+}
+
+// TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): before any operation of a call that settles a record,
+// another call commits a take in one of two tentative records of the key: in the higher one, or in the call's own
+// when it has aborted the lower one. That take is charged, and there is one record.
+func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
+	for name, mine := range map[string]uint64{"the higher one": 0, "its own": 1} {
+		t.Run(name, func(t *testing.T) {
+			injected(t, func() (call, other func(), check func(string)) {
+				tb := newTable(t, 1, 2, nil)
+				p := tb.Find(1)
+				sl := p.at(1 - mine)
+				claimed, _ := sl.state.Claim(0, 0)
+				sl.key.Store(1)
+				first := sl.state.Publish(claimed)
+				tb.cover(p, 1-mine)
+				own, _ := p.at(mine).state.Claim(0, 0)
+				payload := tb.Plan().first(start, tb.Plan().Quota(0).Demand(2))
+				charged := uint64(0)
+				return func() {
+						if o := tb.publish(p, p.at(mine), own, &request{now: start, clock: start, n: 1}); o.Verdict == Admitted {
+							charged++
+						}
+					}, func() {
+						if mine == 1 && !sl.state.Abort(first) {
+							return
+						}
+						higher := p.at(1)
+						if s := higher.state.Load(); s.Tag() == atomicbucket.Tentative {
+							if _, ok := higher.state.Commit(s, atomicbucket.Live, payload); ok {
+								charged += 2
+							}
+						}
+					}, func(what string) {
+						if s := sl.state.Load(); s.Tag() == atomicbucket.Tentative {
+							sl.state.Abort(s) // its own call would
+						}
+						assert.Equal(t, charged, taken(tb, 1, start), what)
+						assert.LessOrEqual(t, records(tb, 1), 1, what)
+						requireSettled(t, tb, what)
+					}
+			})
+		})
+	}
+}
+
+// TestAChangeOfPlanBesideATakeAtEveryStep (R9): before any operation of a change of plan a take is charged, by a call
+// that has read the plan before. When the change has ended, the record follows the new plan, with that take.
+func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
+	charged := map[uint64]bool{}
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 1, 1, nil)
+		require.Equal(t, Admitted, take(tb, 1, start, 1))
+		before, record := tb.Plan(), tb.Find(1).home
+		tokens := uint64(1)
+		return func() { tb.Adopt(aPlan(t, 1, 5), start) },
+			func() {
+				s := record.state.Load()
+				payload, _ := before.bucket.Take(s.Record(), before.bucket.Ticks(start), before.quotas[0].Demand(2))
+				if s.Tag() == before.live {
+					_, ok := record.state.Move(s, payload)
+					require.True(t, ok)
+					tokens += 2
+				}
+			},
+			func(what string) {
+				assert.Equal(t, tb.Plan().Live(), record.state.Load().Tag(), what)
+				assert.Equal(t, tokens, taken(tb, 1, start), what)
+				charged[tokens] = true
+			}
+	})
+	assert.Equal(t, map[uint64]bool{1: true, 3: true}, charged)
+}
+
+// TestTheEndsOfACallAtEveryStep (R15): before one operation of a call another one takes from its key, and before a
+// later one time goes on and a sweep frees what is idle by then. Each call tells how many tenures it has ended by
+// force itself, in however many rounds.
+func TestTheEndsOfACallAtEveryStep(t *testing.T) {
+	defer func() { word.Before = nil }()
+	for name, call := range map[string]func(tb *Table, p Place) Outcome{
+		"take":    func(tb *Table, p Place) Outcome { return tb.Take(p, start, 3, 0) },
+		"reserve": func(tb *Table, p Place) Outcome { return tb.Reserve(p, start, 3, 0, 0) },
+	} {
+		rounds := map[uint32]bool{}
+		for first := 1; first < 50; first++ {
+			for second := first; second < first+50; second++ {
+				tb := newTable(t, 1, 1, nil)
+				p := tb.Find(1)
+				require.Equal(t, Admitted, take(tb, 2, start, 1))
+				made, inside, others := 0, false, uint32(0)
+				word.Before = func(word.Access) {
+					if inside {
+						return
+					}
+					inside = true
+					made++
+					if made == first {
+						others = tb.Take(p, start, 5, 0).ended
+					}
+					if made == second {
+						tb.Sweep(start+int64(20*time.Second), nil)
+					}
+					inside = false
+				}
+				o := call(tb, p)
+				word.Before = nil
+				what := fmt.Sprintf("%s: the other takes before operation %d, the sweep is before %d", name, first, second)
+				if o.Verdict == Admitted {
+					require.Equal(t, tb.Ends(p).begun(), others+o.ended, what)
+					rounds[o.ended] = true
+				}
+			}
+		}
+		assert.Equal(t, map[uint32]bool{0: true, 1: true}, rounds, name)
+	}
+}
+
 // TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): what it has published is aborted, it begins again, and says so.
 func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	retries := map[uint64]bool{}
@@ -341,6 +481,25 @@ func TestTwoSweepsAtEveryStep(t *testing.T) {
 				}
 		})
 	}
+}
+
+// TestProbeBoundsFallBesideOthersAtEveryStep (R11): before any operation of a sweep that clears probe bounds another
+// home's is extended, which shares their word. They are cleared, and that one is as it should be.
+func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 8*lineSlots, 4*lineSlots, nil)
+		p, far := tb.Find(0), tb.Find(1<<63)
+		require.NotEqual(t, tb.line(p), tb.line(far))
+		tb.cover(p, 4*lineSlots-1)
+		require.True(t, tb.lower())
+		require.False(t, tb.beyond(p, 4*lineSlots-1))
+		return func() { tb.lowered(true) },
+			func() { tb.cover(far, 2*lineSlots) },
+			func(what string) {
+				assert.True(t, tb.beyond(p, 4*lineSlots-1), what)
+				assert.False(t, tb.beyond(far, 2*lineSlots), what)
+			}
+	})
 }
 
 // TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert another one takes a slot of another page

@@ -28,19 +28,40 @@ const (
 // takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
+// atHome returns the candidate of a table of token buckets if it is in the home line of p: a slot without a record, or
+// of those that are idle at the watermark the one that has been so for longest. Otherwise it has no slot, and the
+// search of the insert finds one. Like Hit it calls nothing, so that everything stays in registers.
+func (t *Table) atHome(p Place) (c candidate) {
+	sl := p.home
+	for left := min(t.hits, lineSlots); left > 0; left-- {
+		s := sl.state.Load()
+		plan := t.plan.Load()                                         // after the state: R9
+		if s.Tag() != plan.live || t.planned.Load() != plan.planned { // or the plan is not the present one: R21
+			if s.Tag() <= atomicbucket.Free {
+				return candidate{sl, s, unowned} // no claim goes further: R5
+			}
+			return candidate{}
+		}
+		if now := plan.bucket.Ticks(t.Watermark()); plan.bucket.Idle(s, now) { // the watermark after the state: R7
+			c.consider(sl, s, idleAtWatermark+rank(plan.bucket.IdleFor(s, now)))
+		}
+		sl = sl.next()
+	}
+	return c
+}
+
 // rank returns the rank of a slot for a request whose clock reads now.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
-	switch {
-	case s.Tag() <= atomicbucket.Free:
+	if s.Tag() <= atomicbucket.Free {
 		return unowned
-	case !s.IsLive():
-		return 0
-	case plan.idle(s, t.Watermark()): // the watermark after the state: R7
-		return idleAtWatermark + plan.idleFor(s, now)
-	case plan.idle(s, now):
-		return 1 + plan.idleFor(s, now)
 	}
-	return 0
+	if !s.IsLive() {
+		return 0
+	}
+	if idle := plan.idleFor(s, t.Watermark()); idle > 0 { // the watermark after the state: R7
+		return idleAtWatermark + idle
+	}
+	return plan.idleFor(s, now)
 }
 
 // consider makes a slot the candidate if it is better.

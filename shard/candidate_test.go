@@ -1,9 +1,11 @@
 package shard
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestWhichSlotIsClaimed: of the first two lines, and if none of theirs may be claimed, the first that may be. A bucket
@@ -12,31 +14,35 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 	const swept, now = start + 10*second, start + 20*second
 	indebted := func(slot int) int64 { return now - 1 } // a request that is not paid back yet
 	for _, c := range []struct {
-		name     string
-		requests func(slot int) int64 // when the key in each of nine slots came; 0 for a free slot
-		want     int                  // the slot that is claimed
+		name      string
+		requests  func(slot int) int64 // when the key in each of nine slots came; 0 for a free slot
+		want      int                  // the slot that is claimed
+		watermark int64                // swept, if it is 0
 	}{
 		{"the longest idle at the watermark, of the first line", func(slot int) int64 {
 			return []int64{start + 3*second, start + second, start + 2*second, start + 4*second, start, start, start, start, start}[slot]
-		}, 1},
+		}, 1, 0},
 		{"one of the first line that is idle at the watermark, before a free one in the second", func(slot int) int64 {
 			return []int64{now - 1, now - 1, start + 2*second, now - 1, 0, 0, 0, 0, 0}[slot]
-		}, 2},
+		}, 2, 0},
 		{"a free one in the first line, before one that is idle at the watermark", func(slot int) int64 {
 			return []int64{start, start, 0, start, start, start, start, start, start}[slot]
-		}, 2},
+		}, 2, 0},
 		{"a free one in the second line, before one that became idle after the watermark", func(slot int) int64 {
 			return []int64{swept + second, swept + second, swept + second, swept + second, now - 1, 0, now - 1, now - 1, 0}[slot]
-		}, 5},
+		}, 5, 0},
 		{"the longest idle of both lines, where none was idle at the watermark", func(slot int) int64 {
 			return swept + []int64{4, 5, 6, 7, 8, 2, 3, 4, 0}[slot]*second
-		}, 5},
+		}, 5, 0},
+		{"one of the first line that is idle just now, before a free one in the second", func(slot int) int64 {
+			return []int64{now - 1, now - 1, now - second, now - 1, 0, 0, 0, 0, 0}[slot]
+		}, 2, now},
 		{"one beyond the second line, where no other may be claimed", func(slot int) int64 {
 			if slot == 8 {
 				return start
 			}
 			return indebted(slot)
-		}, 8},
+		}, 8, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := newTable(t, 1, 9, nil)
@@ -61,9 +67,30 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 				_, ok = sl.state.Commit(sl.state.Publish(claimed), table.Plan().Live(), payload)
 				assert.True(t, ok)
 			}
-			table.watermark.Store(uint64(swept))
+			table.watermark.Store(uint64(cmp.Or(c.watermark, swept)))
 			assert.Equal(t, Admitted, take(table, 1, now, 1))
 			assert.EqualValues(t, 1, place.at(uint64(c.want)).key.Load(), "slot %d", c.want)
+		})
+	}
+}
+
+// TestTheLongestIdleIsClaimed: of records of every algorithm, also where the payload's circle began anew between the
+// moments at which they became idle.
+func TestTheLongestIdleIsClaimed(t *testing.T) {
+	for kind, algorithm := range algorithmsOfFive(t) {
+		t.Run(kind, func(t *testing.T) {
+			plan, err := NewPlan(algorithm, 0)
+			require.NoError(t, err)
+			begin := start
+			if plan.skew < 1<<59 {
+				begin = circle*int64(plan.skew) - 7*second
+			}
+			table := newTable(t, 4, 4, func(c *Config) { c.Plan, c.Start = plan, begin })
+			for slot, at := range []int64{0, 9, 9, 9} {
+				require.Equal(t, Admitted, take(table, uint64(100+slot), begin+at*second, 5))
+			}
+			require.Equal(t, Admitted, take(table, 1, begin+30*second, 1))
+			assert.EqualValues(t, 1, table.Find(100).home.key.Load())
 		})
 	}
 }

@@ -50,11 +50,16 @@ func (p *Plan) bound(q quota, m mode) uint64 {
 	if m == draining {
 		return q.limit
 	}
-	hi, bound := bits.Mul64(q.limit, p.maxDebt)
-	if hi > 0 || bound > p.most {
+	return p.product(q.limit, p.maxDebt)
+}
+
+// product returns a product in units of the algorithm, as far as a record has room.
+func (p *Plan) product(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	if hi > 0 || lo > p.most {
 		return p.most
 	}
-	return bound
+	return lo
 }
 
 // HoldsDebt reports whether a record has room for the whole debt that a quota may have.
@@ -132,7 +137,8 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 		}
 		bound := plan.bound(*quota, charging)
 		hi, cost := bits.Mul64(n, quota.Token)
-		if hi > 0 || cost > bound || quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew { // R7
+		if hi > 0 || cost > bound || quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew || // R7
+			t.planned.Load() != plan.planned { // R21
 			break
 		}
 		payload, ok := plan.bucket.Take(s.Record(), plan.bucket.Ticks(now), atomicbucket.Demand{Cost: cost, Limit: bound})
@@ -154,14 +160,14 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 	defer runtime.KeepAlive(t)
 	r := request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging}
 	r.charged = &charged
-	if o = t.hit(p, r); o.Verdict == Undecided {
+	if o = t.hit(p, &r); o.Verdict == Undecided {
 		o = t.miss(p, r)
 	}
 	return o, charged
 }
 
 // chargeRecord is hit for a request that takes what fits.
-func (t *Table) chargeRecord(p Place, r request) Outcome {
+func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	for {
 		record, plan, sl := t.record(p)
 		quota := plan.granted(r.quota)
@@ -180,7 +186,7 @@ func (t *Table) chargeRecord(p Place, r request) Outcome {
 
 // moveBy takes a demand from a record that has room for it, and tells the status of what is asked for next. A demand
 // for nothing is refused, and writes nothing. It is undecided if the record is another by now.
-func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r request, d, asks atomicbucket.Demand) (atomicbucket.State, Verdict) {
+func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand) (atomicbucket.State, Verdict) {
 	if d.Cost == 0 {
 		if r.status != nil {
 			*r.status = plan.status(record, r.now, asks)
@@ -208,7 +214,7 @@ func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r reque
 // penalize is what a record that does not admit a request of a plan whose refusals cost something is charged: in one
 // step with the refusal, so that no request pays that could have been admitted. It is undecided if the record is
 // another by now.
-func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r request, quota quota) Outcome {
+func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r *request, quota quota) Outcome {
 	m := charging
 	if plan.refusals == TheRest {
 		m = draining
@@ -230,7 +236,7 @@ func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r req
 func (t *Table) penalizeTooMuch(p Place, r request) {
 	var charged uint64
 	r.mode, r.status, r.charged = charging, nil, &charged
-	if t.plan.Load().refusals == TheRest {
+	if t.current().refusals == TheRest {
 		r.mode = draining
 	}
 	t.miss(p, r)

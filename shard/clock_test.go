@@ -2,12 +2,16 @@ package shard
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
 )
+
+// clockAt returns a clock that stands still.
+func clockAt(now int64) func() int64 { return func() int64 { return now } }
 
 // TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): that of a call, and that of the clock. It follows only if the call
 // would be too far ahead of it.
@@ -74,6 +78,30 @@ func TestALeapIsMadeInSteps(t *testing.T) {
 	assert.Equal(t, start+2*ahead+2, table.catchUp(start+2*ahead+2), "a skew ahead")
 	assert.Zero(t, table.advancing.Load(), "no call is about to move it")
 	assert.Equal(t, start+ahead+2, table.Watermark())
+}
+
+// TestTheWatermarkGoesNoFurther than it is to, also while the plan is being replaced.
+func TestTheWatermarkGoesNoFurther(t *testing.T) {
+	table := newTable(t, 4, 4, nil)
+	table.pace.Store(table.Plan().skew | replacing)
+	for _, to := range []int64{start + 7, start + 3*int64(table.Plan().skew), start + 20*int64(table.Plan().skew)} {
+		table.raise(to)
+		assert.Equal(t, to, table.Watermark())
+	}
+}
+
+// TestALeapTakesFewSweeps, however many turns of the circle it is long.
+func TestALeapTakesFewSweeps(t *testing.T) {
+	table := newTable(t, 4, 4, func(c *Config) {
+		window, err := atomicbucket.NewFixedWindow(5, atomicbucket.MaxLimit, time.Minute, false)
+		require.NoError(t, err)
+		c.Plan, err = NewPlan(&window, 0)
+		require.NoError(t, err)
+	})
+	later := start + 365*24*3600*second
+	require.Greater(t, (later-start)/int64(table.Plan().skew), int64(1000*circle))
+	assert.Equal(t, later, table.catchUp(later))
+	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circle/leapStep+1))
 }
 
 // TestVerdicts: which let a request pass, and which say that there are not the tokens.

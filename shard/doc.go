@@ -134,10 +134,12 @@
 //
 // Skews here are those of a pace, which is read at each step, not of the plan by which a call found out how far to go.
 // While the plan is replaced it is the smaller skew of the two, and no step has turns, since records follow both and
-// their circles differ. A call that has read the pace before could still make a step of the larger. So calls that may
-// be about to are counted, and if there is one when the pace has been set, the watermark is moved by a nanosecond:
-// then that call's compare-and-swap fails. With steps of another plan's skew a record would go once around its circle
-// unseen, and look indebted when it is idle.
+// their circles differ. With steps of another plan's skew a record would go once around its circle unseen, and look
+// indebted when it is idle. In a table of one process the pace is a word. A call that has read it before could still
+// make a step of the larger skew. So calls that may be about to are counted, and if there is one when the pace has been
+// set, the watermark is moved by a nanosecond: then that call's compare-and-swap fails. In a table of several processes
+// the pace is the skew of the present plan, read when no replacement is under way, and a replacement moves the
+// watermark itself (R22).
 //
 // A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
 // last complete sweep, and have not been idle for a skew. The next complete sweep meets such a record after five more
@@ -237,6 +239,13 @@
 // A receipt also names the plan of its take, by a number that no other plan of the table has. What a conversion (R9)
 // makes of a single take is not known, but of a log, whose requests stay what they are.
 //
+// A bucket that is what the take left, to the bit, owes nothing to a later take that was not given back: within a
+// version it grows by takes, and falls only by refunds of the last of them. So it is made what it would be had the take
+// taken less, which is right at any time, and no clock is read. But what looks so may be a bucket of another tenure, of
+// another plan, or of a later turn of the circle. The first two are told as above. There is none of the third if the
+// watermark, read after the record, is at most a skew later than the take: no take is more than a skew ahead of it, and
+// one of the next turn is 14 later than this. Else a take would be forgiven of which nothing is given back.
+//
 // What comes back to a bucket by itself before a later take, that take has had. So a refund is reckoned at a time that
 // no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at
 // which a request ahead of its clock was granted. The call that grants it enters that before its compare-and-swap. A
@@ -255,9 +264,8 @@
 //
 // A shared table ([Map]) is the same words in memory that several processes have mapped. A process that is killed is
 // goroutines that are stopped for ever, which the rules above allow for. The rules below are about what such goroutines
-// leave behind, and about words that nobody should have written. What a process has of its own is its plan, which is
-// built of the same numbers in all of them and is not replaced, and what hangs on that: the pace, the calls that may
-// move the watermark, and the units of its quotas.
+// leave behind, about words that nobody should have written, and about the plan. What a process has of its own is its
+// plan, which it builds of numbers in the memory, and the units of its quotas.
 //
 // R17. A claim says who claims: its payload is the number of the claimer's attachment. A sweep that meets a claim of
 // the dead frees the slot. An attachment is dead when none of its goroutines runs, or ever will; no later one has its
@@ -281,6 +289,52 @@
 // them: the records of this table are wrong, and no other's. Logs are not shared, since what their rings say is
 // followed without a check.
 //
+// R21. The plan of a shared table stands in its memory by value: the numbers of plan n in one of two areas, and in one
+// word, planned, which n is the present one. A process that has built plan n decides by it only if planned says n, read
+// after the state. So R9 holds for all processes, also for one that has slept through any number of replacements: it is
+// the word that is read after the state, and the process's own plan is what the word means. (The tags of two plans tell
+// them apart only while each is the present one or the one before.) A call that finds another number builds the plans n
+// and n-1, of which the latter is what records are converted from, and looks whether planned still says n. The numbers
+// of a plan are complete before it is announced (R22), and their area is written again for plan n+2, when all records
+// follow plan n+1 and planned says so. So what was read of plan n is what it was announced with; and if what was read
+// of plan n-1 was not, all records follow plan n by then, and the compare-and-swap of a conversion fails. Without the
+// word a process would decide by a plan of long ago whose tag is that of the present one; without the second look by
+// the numbers of a later plan.
+//
+// R22. A replacement is made in steps, each of which leaves something that any call can go on with. (1) A process
+// enters its number in the word setting, if nobody's that is alive is there, and so is the only one that writes
+// numbers. (2) It completes a replacement that is under way. (3) It writes the numbers. (4) It announces the plan:
+// change says its number, and that it is not complete. Then setting is given back. (5) The watermark moves to the time
+// of the call that makes this step. (6) planned becomes the plan's number. (7) Every slot is met, as in R9. (8) change
+// says that the plan is complete. Steps 5 to 8 are made by any number of calls, which find from change and planned what
+// comes next: 6 and 8 are compare-and-swaps from a number that never comes back, 5 and 7 may be made again. What
+// changes the watermark, a sweep, the next replacement, and a process that attaches and compares its numbers with those
+// of the plan complete what they find first. So a process that dies in a replacement has made it or not, and nobody
+// waits for one that has announced it. If it dies between 1 and 4 it has announced nothing, and its numbers are written
+// over; if between 4 and the end of setting, the next process that enters there completes its plan by 2, and then
+// writes to the other area. Without 1 two processes could build different plans of one number. If the next plan were
+// announced before 8, records of three plans would have two tags.
+//
+// Records are converted at the watermark, and until 6 calls decide by the plan before. Any time may pass until then:
+// the process that replaces the plan is stopped, or dies, and whoever comes next goes on. So a call that makes step 5
+// reads its clock after it has seen the announcement, if it has a clock, and else goes by the time that it was given.
+// If the watermark stayed where it was when the replacement began, what was taken since would be converted at the old
+// time: what has come back since then by the plan before would come back once more by the new one, or be lost.
+//
+// Step 5 is a step of R7, by the smaller skew of the two plans, without turns, and after a sweep if the last one is
+// more than that skew behind. That is far enough, but where the skew of the new plan is less than a quarter of the
+// other and four of it have passed: a call that is a skew of the plan before ahead of the watermark completes the
+// replacement before it decides. When the step is made all records follow the plan before, but for one case: a call
+// that has read planned may be suspended, and its compare-and-swap come when they are converted or complete. It has
+// read the watermark before planned. So only the first such step can succeed after 6, and none after step 5 of the next
+// replacement; and it is a step that any call may make by either plan. If planned were read first, a step by plans of
+// long ago could come.
+//
+// Else the watermark stands still between 4 and 8, since circles of two plans differ (R7): a call that wants to move it
+// has read the watermark, then that no replacement is under way, then it compares and swaps. If it has read that before
+// 4, its compare-and-swap comes before 5 or fails, since 5 changes the watermark: by a nanosecond where there is
+// nowhere to go. Without 5 a leap by turns of the circle of the plan before could come when records follow the new one.
+//
 // # Why it is right
 //
 // One record a key (I3). A record becomes LIVE only by a commit. Let two commits of one key come from slots a and b, a
@@ -303,7 +357,8 @@
 // fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's that
 // has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped for ever
 // inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead, only until
-// the next sweep (R17, R18).
+// the next sweep (R17, R18). A replacement of the plan is completed by whoever comes next (R22), but for its first
+// three steps: one that is stopped there keeps others from replacing it, and from nothing else.
 //
 // # Time and memory
 //

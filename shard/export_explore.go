@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -10,8 +11,8 @@ import (
 )
 
 // Words returns every word that calls of t share, for the explorer of interleavings: the state and the key of each
-// slot in turn, then the watermark, the time of the last sweep, the plan, the one before, the pace, and the calls that
-// may move the watermark, then the rings, and at last those of ProbeBoundWords, PageWords and RefundWords.
+// slot in turn, then the watermark, the time of the last sweep, the plan, the pace, and the calls that may move the
+// watermark, then the rings, and at last those of PlanWords, ProbeBoundWords, PageWords and RefundWords.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -21,7 +22,7 @@ func (t *Table) Words() []*word.Word {
 			words = append(words, (*word.Word)(unsafe.Pointer(&sl.state)), &sl.key)
 		}
 	}
-	words = append(words, &t.watermark, &t.swept, &t.plan.Word, &t.before.Word, &t.pace, &t.advancing)
+	words = append(words, &t.watermark, &t.swept, &t.plan.Word, &t.pace, &t.advancing)
 	if t.rings != nil {
 		for i := range t.shards {
 			for j := range t.shards[i].slots {
@@ -32,8 +33,51 @@ func (t *Table) Words() []*word.Word {
 			}
 		}
 	}
-	return append(append(append(words, t.ProbeBoundWords()...), t.PageWords()...), t.RefundWords()...)
+	return slices.Concat(words, t.PlanWords(), t.ProbeBoundWords(), t.PageWords(), t.RefundWords())
 }
+
+// PlanWords returns the words by which the plan of a shared table is replaced, with one number for each plan, behind
+// how many it has; none of another table.
+func (t *Table) PlanWords() (words []*word.Word) {
+	if t.owner == nil {
+		return nil
+	}
+	words = append(words, &t.planned, &t.change, &t.setting)
+	for i := range t.areas {
+		words = append(words, &t.areas[i][0], &t.areas[i][1])
+	}
+	return words
+}
+
+// PlannedWord returns the word that says which plan a table follows, if it is shared.
+func (t *Table) PlannedWord() *word.Word { return &t.planned }
+
+// Follows makes a plan the one that this process follows, whatever was so before.
+func (t *Table) Follows(plan *Plan) {
+	t.plan = word.Pointer[Plan]{}
+	t.plan.Store(plan)
+}
+
+// Following returns the number of the plan that this process follows.
+func (t *Table) Following() uint64 {
+	if at := t.plan.Peek(); at > 0 {
+		return t.plan.At(at).planned
+	}
+	return 0
+}
+
+// IsSettled reports whether no replacement of a shared table's plan is under way.
+func (t *Table) IsSettled() bool { return t.change.Peek() == t.planned.Peek()<<changeShift }
+
+// Announced returns the number of the latest plan of a shared table that is announced, and whether its replacement of
+// the plan before is under way.
+func (t *Table) Announced() (number uint64, underway bool) {
+	change := t.change.Peek()
+	return change >> changeShift, change&changing != 0
+}
+
+// NumberOf returns the first number of those that stand for a plan.
+func (t *Table) NumberOf(planned uint64) uint64 { return t.areas[planned%planAreas][1].Peek() }
 
 // RefundWords returns the words that only refunds, and calls that want a receipt, act upon.
 func (t *Table) RefundWords() []*word.Word {
@@ -99,8 +143,8 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 	return 0, false
 }
 
-// Before returns the plan before the present one, if there was one.
-func (t *Table) Before() *Plan { return t.before.Load() }
+// From returns the algorithm of the plan before the present one, if there was one.
+func (p *Plan) From() atomicbucket.Algorithm { return p.from }
 
 // Ended returns how many tenures near its key the call was about to end by force.
 func (o Outcome) Ended() uint32 { return o.ended }

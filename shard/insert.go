@@ -5,15 +5,15 @@ import "github.com/weir-go/weir/atomicbucket"
 // insert gives the key at p a record with the request's tokens taken from it, if it has
 // none. It is undecided when the key has a live record, and when another call changed the
 // probe window meanwhile.
-func (t *Table) insert(p Place, r request) Outcome {
-	plan := t.plan.Load()
+func (t *Table) insert(p Place, r *request) Outcome {
+	plan := t.current()
 	if quota := plan.granted(r.quota); quota.unlimited() {
 		return Outcome{Plan: plan, At: r.now, Verdict: UnlimitedQuota}
 	} else if r.tooMuch(quota) {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
-	var room candidate
-	chosen := false
+	room := t.atHome(p)
+	chosen := room.slot != nil
 	for i := uint64(0); i < t.probeWindow; i++ {
 		chosen = chosen || room.suffices(i)
 		if chosen && t.beyond(p, i) {
@@ -28,8 +28,8 @@ func (t *Table) insert(p Place, r request) Outcome {
 				continue
 			}
 		}
-		s := sl.state.Load()  // before the key: R1
-		plan := t.plan.Load() // after the state: R9
+		s := sl.state.Load() // before the key: R1
+		plan := t.current()  // after the state: R9
 		if s.IsLive() && s.Tag() != plan.live {
 			t.convert(sl, s)
 			return undecided
@@ -48,7 +48,7 @@ func (t *Table) insert(p Place, r request) Outcome {
 			break // R5
 		}
 	}
-	if uint64(r.now)-t.watermark.Load() > t.plan.Load().skew { // what was read above may be misjudged: R7
+	if uint64(r.now)-t.watermark.Load() > t.current().skew { // what was read above may be misjudged: R7
 		return undecided
 	}
 	if room.slot == nil {
@@ -65,13 +65,13 @@ func (t *Table) insert(p Place, r request) Outcome {
 		return undecided
 	}
 	if room.state.IsLive() {
-		t.plan.Load().forget(t.shard(p).counters, room.state, t.Watermark())
+		t.current().forget(t.shard(p).counters, room.state, t.Watermark())
 	}
 	return t.publish(p, room.slot, claimed, r)
 }
 
 // publish writes the key into the claimed slot and settles the record.
-func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request) Outcome {
+func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *request) Outcome {
 	t.ring(sl).Clear(claimed)
 	sl.key.Store(p.fingerprint)            // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
@@ -85,7 +85,7 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r request
 //
 // Every call that meets a tentative record of its own key settles it, with its own take. No call waits for the
 // goroutine that claimed the slot.
-func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r request) Outcome {
+func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r *request) Outcome {
 	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
 	lower := true // whether other is before mine
@@ -116,7 +116,7 @@ search:
 			goto search // it changed: it may be live now
 		}
 	}
-	plan := t.plan.Load() // after the tentative state: R9
+	plan := t.current() // after the tentative state: R9
 	quota := plan.granted(r.quota)
 	if r.tooMuch(quota) {
 		mine.state.Abort(tentative)

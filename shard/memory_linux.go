@@ -62,12 +62,16 @@ func (m *memory) collapse(rest func() bool) {
 	if err != nil || bytes.Contains(mode, []byte("[never]")) {
 		return
 	}
-	region := m.region()
-	if unix.Madvise(region, unix.MADV_HUGEPAGE) != nil {
+	collapse(m.region(), unix.Madvise, rest)
+}
+
+// collapse is [memory.collapse] by a system call that gives advice about memory.
+func collapse(region []byte, advise func(region []byte, advice int) error, rest func() bool) {
+	if advise(region, unix.MADV_HUGEPAGE) != nil {
 		return
 	}
 	for ; len(region) >= hugePage; region = region[hugePage:] {
-		err := unix.Madvise(region[:hugePage], unix.MADV_COLLAPSE)
+		err := advise(region[:hugePage], unix.MADV_COLLAPSE)
 		if err == unix.EINVAL || rest != nil && !rest() {
 			return
 		}

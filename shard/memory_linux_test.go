@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,9 @@ func TestCollapse(t *testing.T) {
 	table.Collapse(nil)
 	assert.Equal(t, "nh", advice(t, table.memory), "a single page is in use")
 
-	markAll(table)
+	for slot := uint64(0); table.memory.count.Load() < table.memory.dense; slot += pageSlots {
+		table.memory.mark(slot)
+	}
 	rests := 0
 	table.Collapse(func() bool { rests++; return false })
 	if bytes.Contains(mode, []byte("[never]")) {
@@ -103,6 +106,58 @@ func TestCollapse(t *testing.T) {
 	assert.EqualValues(t, ceilDiv(whole.slots, pageSlots), inRAM(t, whole.memory))
 	assert.Zero(t, whole.memory.dense, "nothing is left to be done")
 	whole.Collapse(func() bool { t.Error("and nothing is done"); return true })
+}
+
+// TestWhatIsCollapsed: one huge page after another, until told to stop, or the system says that it knows no such call.
+// One that cannot be made now is passed.
+func TestWhatIsCollapsed(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		advised, made   error // what the system answers to the advice, and to the call that makes a huge page
+		goOn            bool
+		collapsed, rest int
+	}{
+		{"all", nil, nil, true, 2, 2},
+		{"none, as it takes no advice", unix.EINVAL, nil, true, 0, 0},
+		{"none, as it has no such call", nil, unix.EINVAL, true, 1, 0},
+		{"none, as it has no memory for them", nil, unix.ENOMEM, true, 2, 2},
+		{"until told to stop", nil, nil, false, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, size := range []int{2 * hugePage, 5 * hugePage / 2} {
+				region := make([]byte, size)
+				advised, collapsed, rests := 0, 0, 0
+				advise := func(part []byte, advice int) error {
+					if advice == unix.MADV_HUGEPAGE {
+						assert.Len(t, part, len(region))
+						advised++
+						return c.advised
+					}
+					assert.Equal(t, unix.MADV_COLLAPSE, advice)
+					assert.Len(t, part, hugePage)
+					assert.Same(t, &region[collapsed*hugePage], &part[0])
+					collapsed++
+					return c.made
+				}
+				collapse(region, advise, func() bool { rests++; return c.goOn })
+				assert.Equal(t, []int{1, c.collapsed, c.rest}, []int{advised, collapsed, rests})
+				if c.goOn {
+					collapsed = 0
+					collapse(region, advise, nil)
+					assert.Equal(t, c.collapsed, collapsed, "without a rest")
+				}
+			}
+		})
+	}
+}
+
+// TestTheSizeOfAHugePage is what the system says.
+func TestTheSizeOfAHugePage(t *testing.T) {
+	size, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
+	if err != nil {
+		t.Skip("this kernel has no huge pages")
+	}
+	assert.Equal(t, strconv.Itoa(hugePage), strings.TrimSpace(string(size)))
 }
 
 func TestMapSlots(t *testing.T) {

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"math"
+	"math/bits"
 	"os"
 	"runtime"
 	"testing"
@@ -196,4 +197,17 @@ func TestTheRingsOfAllSlotsAreApart(t *testing.T) {
 	}
 	rings := unsafe.Slice((*uint64)(unsafe.Pointer(&table.rings.slots[0])), 2*len(table.rings.slots))
 	assert.Equal(t, number, rings[len(rings)-2], "the last word of an odd number is unused, and nothing is beyond")
+}
+
+// TestNewRefuses what no machine has, and more shards than there may be.
+func TestNewRefuses(t *testing.T) {
+	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: 1 << 44, Shards: 1, Start: start}
+	_, err := New(c)
+	assert.ErrorContains(t, err, map[int]string{32: "want at most 67108863 slots", 64: "bytes are needed"}[bits.UintSize])
+	c.Slots, c.Shards = 1, 8192
+	_, err = New(c)
+	assert.ErrorContains(t, err, "a power of two up to 4096 shards")
+	c.Shards = 4096
+	_, err = New(c)
+	assert.NoError(t, err)
 }

@@ -4,7 +4,7 @@ import "github.com/weir-go/weir/atomicbucket"
 
 // overflowed decides for a key without a record whose probe window has no slot to reuse.
 // It is undecided when another call changed that meanwhile.
-func (t *Table) overflowed(p Place, r request) Outcome {
+func (t *Table) overflowed(p Place, r *request) Outcome {
 	sl, victim, plan, ok := t.least(p, r.clock)
 	if !ok {
 		return undecided
@@ -55,7 +55,7 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 		if s.Tag() == atomicbucket.Claimed || s.Tag() == atomicbucket.Tentative {
 			continue
 		}
-		follows := t.plan.Load() // after the state: R9
+		follows := t.current() // after the state: R9
 		if s.Tag() != follows.live || sl.key.Load() == p.fingerprint || follows.idle(s, now) {
 			return nil, 0, nil, false
 		}
@@ -68,7 +68,7 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 		}
 	}
 	if found == nil {
-		plan = t.plan.Load()
+		plan = t.current()
 		state = plan.full(now).State
 	}
 	return found, state, plan, true

@@ -83,12 +83,12 @@ func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 		if !s.IsLive() || sl.key.Load() != p.fingerprint {
 			continue
 		}
-		plan := t.plan.Load() // R9
+		plan := t.current() // R9
 		if s.Tag() == plan.live {
 			return atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan, sl
 		}
 		t.convert(sl, s)
 		i-- // it changed: look again
 	}
-	return atomicbucket.Record{}, t.plan.Load(), nil
+	return atomicbucket.Record{}, t.current(), nil
 }

@@ -16,16 +16,19 @@ const MaxTiers = 16
 type Plan struct {
 	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	isBucket  bool
-	number    uint32           // of a table's plans, from 1 on
-	dither    uint32           // how the conversion to this plan rounds
-	live      atomicbucket.Tag // of the records that follow this plan
-	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
-	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is
-	doubtful  Verdict          // on a refusal within doubt
-	maxDebt   uint64           // how many limits a key may owe by charges
-	most      uint64           // what a record has room for, in units of the algorithm
-	refusals  RefusalCharge    // what a refused request costs
-	unit      uint32           // tells plans whose units differ apart, of all tables
+	number    uint32                 // of a table's plans, from 1 on
+	planned   uint64                 // the same in a shared table, where it is no plan of this process's alone; else 0
+	from      atomicbucket.Algorithm // of the plan before, if there was one
+	source    any                    // what the caller has made it of
+	dither    uint32                 // how the conversion to this plan rounds
+	live      atomicbucket.Tag       // of the records that follow this plan
+	skew      uint64                 // how far a call may be ahead of the watermark, in nanoseconds
+	doubt     uint64                 // how many ticks a late clock may be behind, 0 if it never is
+	doubtful  Verdict                // on a refusal within doubt
+	maxDebt   uint64                 // how many limits a key may owe by charges
+	most      uint64                 // what a record has room for, in units of the algorithm
+	refusals  RefusalCharge          // what a refused request costs
+	unit      uint32                 // tells plans whose units differ apart, of all tables
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
 	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight
@@ -72,6 +75,12 @@ func (q *quota) Demand(n uint64) atomicbucket.Demand {
 
 // Algorithm returns the algorithm.
 func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
+
+// SetSource says what the plan is made of, for who gets it from [Table.Plan]. The plan must not be in use.
+func (p *Plan) SetSource(source any) { p.source = source }
+
+// Source returns what SetSource said.
+func (p *Plan) Source() any { return p.source }
 
 // Live returns the tag of records that follow the plan.
 func (p *Plan) Live() atomicbucket.Tag { return p.live }
@@ -128,7 +137,7 @@ func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand)
 }
 
 // tell tells the status of a key's first request, which needs no ring.
-func (p *Plan) tell(s atomicbucket.State, nanos int64, r request) {
+func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 	if r.status != nil {
 		*r.status = p.status(s.Record(), nanos, r.asks(p.granted(r.quota)))
 	}
@@ -148,12 +157,17 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
-// idleFor returns for how many ticks a record that is idle at an instant has been so.
+// idleFor returns for how many ticks a record that follows the plan has been idle at an instant, and one more; 0 if it
+// is not.
 func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	if p.isBucket {
-		return rank(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))) // without an indirect call
+		if now := p.bucket.Ticks(nanos); p.bucket.Idle(s, now) { // without an indirect call
+			return 1 + rank(p.bucket.IdleFor(s, now))
+		}
+	} else if now := p.algorithm.Ticks(nanos); p.algorithm.Idle(s, now) {
+		return 1 + rank(p.algorithm.IdleFor(s, now))
 	}
-	return rank(p.algorithm.IdleFor(s, p.algorithm.Ticks(nanos)))
+	return 0
 }
 
 // full returns the record of a key that has taken nothing.

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -221,6 +222,7 @@ func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	undecided(start, 50, TierQuota(0), "more than a key may owe")
 	undecided(start, 90, quota, "more than a key may owe under the quota")
 	undecided(start, 1<<60, TierQuota(0), "more than fits into a word")
+	undecided(start, math.MaxUint64/uint64(second), TierQuota(0), "more than fits into a word with what is owed")
 	undecided(start, 1, Blocked(), "blocked")
 	undecided(start, 1, Unlimited(), "unlimited")
 	undecided(start-1, 1, TierQuota(0), "late")
@@ -304,4 +306,33 @@ func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 		o, _ := table.Peek(table.Find(1), start, 0, 0)
 		assert.Equal(t, want, plan.algorithm.Tokens(plan.algorithm.Debt(o.State.Record(), plan.algorithm.Ticks(start))))
 	}
+}
+
+// TestWhatQuotasGrant: those without numbers everything or nothing, and those with numbers as long as they mean the
+// same.
+func TestWhatQuotasGrant(t *testing.T) {
+	assert.True(t, Unlimited().IsUnlimited())
+	assert.False(t, Blocked().IsUnlimited())
+	assert.False(t, TierQuota(0).IsUnlimited())
+	plan := planOf(t, perSecond(t, 1, 5))
+	plan.SetTier(1, Unlimited())
+	plan.SetTier(2, Blocked())
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+	p := table.Find(1)
+	for q, want := range map[Quota]Verdict{
+		Unlimited(): UnlimitedQuota, TierQuota(1): UnlimitedQuota, Blocked(): TooMuch, TierQuota(2): TooMuch, TierQuota(0): Admitted,
+	} {
+		assert.Equal(t, want == UnlimitedQuota, plan.IsUnlimited(q))
+		assert.Equal(t, want, table.TakeAt(p, start, start, 1, q, nil).Verdict)
+		if want != Admitted {
+			o, status := table.PeekAt(p, start, start, 1, q)
+			assert.Equal(t, TooMuch, o.Verdict, "of which there is nothing to tell")
+			assert.Zero(t, status)
+		}
+	}
+	own := plan.NewQuota(atomicbucket.Quota{Token: plan.Quota(0).Token, Tokens: 4})
+	table.Adopt(planOf(t, perSecond(t, 1, 9)), start)
+	assert.EqualValues(t, 4, table.Plan().Granted(own).Tokens, "of the same ticks")
+	table.Adopt(planOf(t, perSecond(t, 0.8e9, 9)), start)
+	assert.Zero(t, table.Plan().Granted(own).Tokens, "of other ticks")
 }

@@ -110,7 +110,8 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 			sl, left = sl.next(), left-1
 			continue
 		}
-		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.skew { // R13, R7
+		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.skew || // R13, R7
+			t.planned.Load() != plan.planned { // R21
 			break
 		}
 		tick := plan.bucket.Ticks(now)
@@ -129,6 +130,11 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 // StatusOf is [Plan.Status] for any quota.
 func (p *Plan) StatusOf(s atomicbucket.State, nanos int64, n uint64, q Quota) atomicbucket.Status {
 	g := p.granted(q)
+	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
+}
+
+// StatusUnder is StatusOf for what a quota grants.
+func (p *Plan) StatusUnder(s atomicbucket.State, nanos int64, n uint64, g atomicbucket.Quota) atomicbucket.Status {
 	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
 }
 

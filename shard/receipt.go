@@ -97,6 +97,11 @@ func (r *Receipt) token() uint64 {
 	return r.quota.token // it has admitted something
 }
 
+// in reports whether a take is identified whose record had the version of a state.
+func (r *Receipt) in(s atomicbucket.State) bool {
+	return r.plan != nil && r.after.Version() == s.Version()
+}
+
 // of returns the take in the terms of its algorithm.
 func (r *Receipt) of() atomicbucket.Receipt {
 	switch {
@@ -108,15 +113,14 @@ func (r *Receipt) of() atomicbucket.Receipt {
 	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
 }
 
-// Less returns what identifies the rest of the take when n of its tokens have been given back, which left the record in
+// Less makes r what identifies the rest of the take when n of its tokens have been given back, which left the record in
 // a state.
-func (r Receipt) Less(n uint64, after atomicbucket.State) Receipt {
+func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	ticks := uint64(0)
 	if r.plan.isBucket {
 		ticks = n * r.token()
 	}
 	r.n, r.after = r.n-n, r.after.Less(ticks, after)
-	return r
 }
 
 // void reports whether the record of the key at p may be of another tenure than the take that a receipt identifies, so

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -9,18 +10,26 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAReceiptOfAQuota knows what a token cost, which is twice what it costs in the tier of the plan. So all is given
-// back although others gave back, too, and of a part what the part is.
+// TestAReceiptOfAQuota knows what a token cost, which is twice what it costs in the tier of the plan, and one of the
+// tier knows that. So all is given back although others gave back, too, and of a part what the part is.
 func TestAReceiptOfAQuota(t *testing.T) {
-	for n, want := range map[uint64]int64{4: 1, 2: 5} {
+	for _, c := range []struct {
+		n    uint64
+		tier bool
+		want int64
+	}{{4, false, 1}, {2, false, 5}, {4, true, 1}, {2, true, 3}} {
+		n, want := c.n, c.want
 		table := newTable(t, 1, 1, func(c *Config) { c.Plan = planOf(t, perSecond(t, 1, 20)) })
 		p, plan := table.Find(1), table.Plan()
 		quota := plan.Quota(0)
 		quota.Token, quota.Tokens = 2*quota.Token, 10
-		double := plan.NewQuota(quota)
-		o := table.TakeAt(p, start, start, 4, double, nil)
+		quoted := plan.NewQuota(quota)
+		if c.tier {
+			quoted = TierQuota(0)
+		}
+		o := table.TakeAt(p, start, start, 4, quoted, nil)
 		var receipt Receipt
-		receipt.Enter(&o, 4, double, Ends{})
+		receipt.Enter(&o, 4, quoted, Ends{})
 		one := table.Take(p, start, 1, 0)
 		for range 2 { // so that the version says that others gave back
 			other := table.Take(p, start, 1, 0)
@@ -29,10 +38,12 @@ func TestAReceiptOfAQuota(t *testing.T) {
 			require.Equal(t, Admitted, table.Take(p, start, 1, 0).Verdict)
 		}
 		require.Equal(t, Admitted, one.Verdict)
-		back := table.RefundAt(p, start, start, n, double, receipt)
+		back := table.RefundAt(p, start, start, n, quoted, receipt)
 		owed := func(s atomicbucket.State) int64 { return int64(plan.bucket.Debt(s.Record(), plan.bucket.Ticks(start))) }
 		require.Equal(t, want*second, owed(back.State))
-		back = table.RefundAt(p, start, start, 4-n, double, receipt.Less(n, back.State))
+		receipt.Less(n, back.State)
+		require.Equal(t, 4-n, receipt.Tokens())
+		back = table.RefundAt(p, start, start, 4-n, quoted, receipt)
 		require.Equal(t, second, owed(back.State), "the rest")
 	}
 }
@@ -68,19 +79,165 @@ func TestWhatIsForgottenInFlight(t *testing.T) {
 	require.Zero(t, table.Stats().Forgotten)
 	require.Equal(t, Admitted, take(table, 1, start+2*second, 1))
 	require.EqualValues(t, 3, table.Stats().Forgotten)
+	require.Equal(t, Admitted, take(table, 1, start+3*second, 1))
+	require.EqualValues(t, 4, table.Stats().Forgotten)
 	table.Sweep(start+10*second, nil)
-	require.EqualValues(t, 5, table.Stats().Forgotten)
+	require.EqualValues(t, 6, table.Stats().Forgotten)
+
+	for name, next := range map[string]func(table *Table) Verdict{
+		"by a charge": func(table *Table) Verdict {
+			o, _ := table.Charge(table.Find(1), start+2*second, start+2*second, 1, TierQuota(0), nil)
+			return o.Verdict
+		},
+		"by another key in its place": func(table *Table) Verdict { return take(table, 2, start+2*second, 1) },
+	} {
+		table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+		require.Equal(t, Admitted, take(table, 1, start, 3))
+		require.Equal(t, Admitted, take(table, 1, start+second, 1))
+		require.Equal(t, Admitted, next(table), name)
+		require.EqualValues(t, 3, table.Stats().Forgotten, name)
+	}
+}
+
+// TestWhatLeavesIsGivenBackUnderAnyQuota (R16): by its receipt, also when the quota of its key has become none.
+func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
+	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
+	require.NoError(t, err)
+	plan, err := NewPlan(&algorithm, 0)
+	require.NoError(t, err)
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+	p := table.Find(1)
+	o := table.Take(p, start, 3, 0)
+	receipt := o.Receipt(3, 0, Ends{})
+	require.Equal(t, Refused, table.RefundAt(p, start, start, 1, Blocked(), Receipt{}).Verdict)
+	require.Equal(t, Admitted, table.RefundAt(p, start, start, 2, Blocked(), receipt).Verdict)
+	_, status := table.Peek(p, start, 1, 0)
+	require.EqualValues(t, 4, status.Remaining)
+}
+
+// TestAReceiptOfAnotherPlan is good for nothing, however often the plan has been replaced: but that of a log is.
+func TestAReceiptOfAnotherPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan func() *Plan
+		want Verdict
+	}{
+		"bucket": {func() *Plan { return planOf(t, perSecond(t, 1, 5)) }, Refused},
+		"log":    {func() *Plan { return logOf(t, 5) }, Admitted},
+	} {
+		for _, first := range []uint32{1, math.MaxUint32 - 1} {
+			table := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = c.plan() })
+			p := table.Find(1)
+			table.Plan().number = first
+			for range 4 {
+				o := table.Take(p, start, 1, 0)
+				require.Equal(t, Admitted, o.Verdict)
+				receipt := o.Receipt(1, 0, Ends{})
+				table.Adopt(c.plan(), start)
+				require.NotZero(t, table.Plan().number)
+				require.Equal(t, c.want, table.Refund(p, start, 1, 0, receipt).Verdict, name)
+				o = table.Take(p, start, 1, 0)
+				require.Equal(t, Admitted, o.Verdict)
+				require.Equal(t, Admitted, table.Refund(p, start, 1, 0, o.Receipt(1, 0, Ends{})).Verdict, "of this plan")
+				require.Equal(t, Refused, table.Refund(p, start, 1, 0, o.Receipt(1, 0, Ends{endUnderway})).Verdict, "beside an end")
+				table.Reset(p)
+				table.neighbourhood(p).ends.Store(0)
+			}
+		}
+	}
+}
+
+// TestAdoptionsDoNotAddUp: what is rounded at one is made good at another, so that of a share little is lost or won.
+func TestAdoptionsDoNotAddUp(t *testing.T) {
+	of := func(limit uint64) *Plan {
+		window, err := atomicbucket.NewFixedWindow(limit, 200, time.Hour, false)
+		require.NoError(t, err)
+		plan, err := NewPlan(&window, 0)
+		require.NoError(t, err)
+		return plan
+	}
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = of(100) })
+	require.Equal(t, Admitted, take(table, 1, start, 50))
+	for range 100 {
+		table.Adopt(of(101), start)
+		table.Adopt(of(100), start)
+	}
+	_, status := table.Peek(table.Find(1), start, 0, 0)
+	require.InDelta(t, 50, float64(status.Remaining), 5)
+}
+
+// TestATakeIsGivenBackInTwoParts: as if it had never been.
+func TestATakeIsGivenBackInTwoParts(t *testing.T) {
+	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
+	require.NoError(t, err)
+	algorithms := algorithmsOfFive(t)
+	algorithms["in flight"] = &inFlight
+	for kind, algorithm := range algorithms {
+		plan, err := NewPlan(algorithm, 0)
+		require.NoError(t, err)
+		table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+		p := table.Find(1)
+		first := table.Take(p, start, 1, 0)
+		o := table.Take(p, start, 4, 0)
+		require.Equal(t, Admitted, o.Verdict)
+		receipt := o.Receipt(4, 0, table.Ends(p))
+		back := table.Refund(p, start, 1, 0, receipt)
+		require.Equal(t, Admitted, back.Verdict, kind)
+		receipt.Less(1, back.State)
+		require.EqualValues(t, 3, receipt.Tokens())
+		back = table.Refund(p, start, 3, 0, receipt)
+		require.Equal(t, Admitted, back.Verdict, kind)
+		_, status := table.Peek(p, start, 1, 0)
+		require.EqualValues(t, 4, status.Remaining, kind)
+		if plan.isBucket {
+			require.Equal(t, first.State, back.State, "to the bit")
+		}
+	}
+}
+
+// TestAReceiptOfATenureBefore: what is in flight is not given back for what was in flight when the key was reset.
+func TestAReceiptOfATenureBefore(t *testing.T) {
+	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
+	require.NoError(t, err)
+	plan, err := NewPlan(&algorithm, 0)
+	require.NoError(t, err)
+	require.True(t, plan.InFlight())
+	require.False(t, logOf(t, 5).InFlight())
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+	p := table.Find(1)
+	before := table.Take(p, start, 1, 0)
+	require.True(t, table.Reset(p))
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	table.Refund(p, start, 1, 0, before.Receipt(1, 0, Ends{}))
+	_, status := table.Peek(p, start, 1, 0)
+	require.EqualValues(t, 4, status.Remaining)
+}
+
+// TestAReceiptOfNoTake stands for its tokens.
+func TestAReceiptOfNoTake(t *testing.T) {
+	r := Receipt{plan: logOf(t, 5), n: 2}
+	r.EnterNone(3, TierQuota(2))
+	require.False(t, r.IsKnown())
+	require.EqualValues(t, 3, r.Tokens())
+	require.Equal(t, TierQuota(2), r.Quota())
 }
 
 // TestTheStatusOfTheLastToken says that none is left. Nobody has asked for another one, so there is none to wait for.
 func TestTheStatusOfTheLastToken(t *testing.T) {
-	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
-	require.Equal(t, Admitted, take(table, 1, start, 4))
-	var status atomicbucket.Status
-	require.Equal(t, Admitted, table.Decide(table.Find(1), start, 1, 0, &status).Verdict)
-	require.Zero(t, status.Remaining)
-	require.Zero(t, status.RetryAfter)
-	require.Positive(t, status.ResetAfter)
+	for kind, algorithm := range algorithmsOfFive(t) {
+		for _, before := range []uint64{0, 3, 4} {
+			plan, err := NewPlan(algorithm, 0)
+			require.NoError(t, err)
+			table := newTable(t, 1, 1, func(c *Config) { c.Plan = plan })
+			if before > 0 {
+				require.Equal(t, Admitted, take(table, 1, start, before))
+			}
+			var status atomicbucket.Status
+			require.Equal(t, Admitted, table.Decide(table.Find(1), start, 5-before, 0, &status).Verdict)
+			require.Zero(t, status.Remaining, kind)
+			require.Zero(t, status.RetryAfter, kind)
+			require.Positive(t, status.ResetAfter, kind)
+		}
+	}
 }
 
 // TestAReservationUnderAPlanWhoseRefusalsCost is refused if it would have to wait for too long, and costs nothing.
@@ -88,6 +245,7 @@ func TestAReservationUnderAPlanWhoseRefusalsCost(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan.SetCharges(2, Penalty) })
 	require.Equal(t, Admitted, take(table, 1, start, 5))
 	require.Equal(t, Refused, table.Reserve(table.Find(1), start, 1, 0, 0).Verdict)
+	require.Equal(t, TooMuch, table.Reserve(table.Find(1), start, 6, 0, time.Hour).Verdict)
 	_, status := table.Peek(table.Find(1), start, 0, 0)
 	require.Equal(t, 5*time.Second, status.ResetAfter)
 }

@@ -19,23 +19,50 @@ func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Out
 // RefundBy is [Table.Refund] at the time that a clock reads. It is read after the record, and so is not before any take
 // that the record was charged with, however long this goroutine was suspended. Of what a take is given back for, the
 // part has come back by itself that time has passed for; at an earlier time that part would be given twice.
-func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of Receipt) Outcome {
-	return t.RefundQuota(p, clock, n, TierQuota(tier), of)
+//
+// A bucket that is still as the take left it is made as if the take had taken so much less, and no clock is read: the
+// time of the outcome is then that of the take.
+func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of Receipt) (o Outcome) {
+	if !of.IsKnown() {
+		of.EnterNone(n, TierQuota(tier))
+	}
+	o.State, o.Plan, o.At, o.Verdict = t.RefundOf(p, clock, n, &of)
+	runtime.KeepAlive(t)
+	return o
 }
 
-// RefundQuota is RefundBy for any quota.
-func (t *Table) RefundQuota(p Place, clock func() int64, n uint64, q Quota, of Receipt) Outcome {
-	defer runtime.KeepAlive(t)
-	for {
-		before, _, _ := t.record(p)
-		now := clock()
-		record, plan, sl, at := t.recordAt(p, now, now)
-		if sl != nil && record.State != before.State {
-			t.shard(p).retries.Add(1)
+// RefundOf is RefundBy under the quota that the receipt names, and the parts of the outcome. The caller keeps the table
+// alive.
+func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (atomicbucket.State, *Plan, int64, Verdict) {
+	for ; ; t.shard(p).retries.Add(1) {
+		record, plan, sl := t.record(p)
+		s := record.State
+		// A bucket to which nothing was given back since, but as if it had never been taken: R15.
+		same := plan.isBucket && n <= of.n && of.in(s) && !t.void(of, p, plan)
+		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
+			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
+				return after, plan, of.at, Admitted
+			}
 			continue
 		}
-		if o, done := t.giveBack(p, record, plan, sl, at, n, q, &of); done {
-			return o
+		at := clock()                                               // after the record: R7
+		if sl == nil || uint64(at)-t.watermark.Load() > plan.skew { // late, or far ahead: R7
+			record, plan, sl, at = t.recordAt(p, at, at)
+			if sl != nil && record.State != s {
+				continue
+			}
+			same = false
+		}
+		if same {
+			latest, waits := t.ahead(p, at)
+			same = latest == at && !waits && at-of.at <= int64(plan.skew)
+		}
+		if same {
+			if after, ok := plan.bucket.RefundBehind(s, of.after, plan.bucket.Ticks(at), n*of.token(), &sl.state); ok {
+				return after, plan, at, Admitted
+			}
+		} else if after, v, done := t.giveBack(p, record.State, plan, sl, at, n, of); done {
+			return after, plan, at, v
 		}
 	}
 }
@@ -44,13 +71,16 @@ func (t *Table) RefundQuota(p Place, clock func() int64, n uint64, q Quota, of R
 // clock's time at the latest: what has left it only by a later one still counts for those who come now.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
+	if !of.IsKnown() {
+		of.EnterNone(n, q)
+	}
 	if t.rings != nil {
 		now = min(now, clock)
 	}
-	for {
+	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl, at := t.recordAt(p, now, clock)
-		if o, done := t.giveBack(p, record, plan, sl, at, n, q, &of); done {
-			return o
+		if after, v, done := t.giveBack(p, record.State, plan, sl, at, n, &of); done {
+			return Outcome{State: after, Plan: plan, At: at, Verdict: v}
 		}
 	}
 }
@@ -58,23 +88,24 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 // giveBack gives n tokens back to the record of the key at p, which was read before, in its slot, at a time. It is not
 // done if the slot holds another state by now.
 func (t *Table) giveBack(
-	p Place, record atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, q Quota, of *Receipt,
-) (o Outcome, done bool) {
+	p Place, s atomicbucket.State, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
+) (after atomicbucket.State, v Verdict, done bool) {
 	returns := plan.returns(of)
-	if sl == nil || !returns && (plan.looksAtNothing(q) || t.void(of, p, plan)) {
-		return Outcome{State: record.State, Plan: plan, At: at}, true
+	if sl == nil || !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan)) {
+		return s, Refused, true
 	}
-	algorithm, quota := plan.algorithm, plan.granted(q)
-	// A record may owe more than the limit: by charges, or since the limit fell.
-	demand := quota.Demand(min(n, plan.most/quota.Token))
-	// All of this is read after the record: R15.
-	latest := max(at, int64(t.leading.Load()))
-	after, ok := algorithm.Refund(record, atomicbucket.Return{
-		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of(), Demand: demand,
-		Behind: int64(t.neighbourhood(p).promised.Load()) > at,
+	algorithm, quota := plan.algorithm, plan.granted(of.quota)
+	// More than the limit may be owed: by charges, or since it fell.
+	demand := atomicbucket.Demand{Cost: plan.product(n, quota.Token), Limit: quota.limit, Token: quota.Token}
+	latest, waits := t.ahead(p, at)
+	after, done = algorithm.Refund(atomicbucket.Record{State: s, Ring: t.ring(sl)}, atomicbucket.Return{
+		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of(), Demand: demand, Behind: waits,
 	}, &sl.state)
-	if !ok {
-		t.shard(p).retries.Add(1)
-	}
-	return Outcome{State: after, Plan: plan, At: at, Verdict: Admitted}, ok
+	return after, Admitted, done
+}
+
+// ahead returns the latest time of a request that was granted ahead of its clock, if that is later than a time, and
+// whether a reservation of a key near p waits for a later one. It is called after the record was read: R15.
+func (t *Table) ahead(p Place, at int64) (latest int64, waits bool) {
+	return max(at, int64(t.leading.Load())), int64(t.neighbourhood(p).promised.Load()) > at
 }

@@ -5,16 +5,19 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken and given back, and one is taken a second after
-// them, and they would be back another second later. The goroutine that gives them back has read its clock before and
-// is suspended. It must not forgive the one.
+// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken and given back, one is taken behind them at once,
+// and one a second after them, when they would be back another second later. The goroutine that gives them back has
+// read its clock before and is suspended. It must not forgive the last one.
 func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 	for _, suspended := range []bool{true, false} {
 		table := newTable(t, 8, 8, nil)
 		p := table.Find(7)
 		first := table.Take(p, start, 2, 0)
+		require.Equal(t, Admitted, take(table, 7, start, 1))
 		read := 0
 		clock := func() int64 {
 			read++
@@ -29,7 +32,7 @@ func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 		}
 		require.Equal(t, Admitted, table.RefundBy(p, clock, 2, 0, first.Receipt(2, 0, Ends{})).Verdict)
 		_, status := table.Peek(p, start+second, 0, 0)
-		require.EqualValues(t, 4, status.Remaining, "one of five was taken this moment")
+		require.EqualValues(t, 3, status.Remaining, "of the others one was taken this moment, and one is not back yet")
 		require.EqualValues(t, read-1, table.Stats().Retries)
 	}
 }
@@ -106,4 +109,99 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 	require.EqualValues(t, 1, table.Stats().Evictions)
 	require.Equal(t, ends, table.Ends(p))
 	require.Equal(t, Admitted, table.Refund(p, start, 2, 0, o.Receipt(2, 0, ends)).Verdict)
+}
+
+// TestARefundToABucketThatIsUntouched (I2) reads no clock, and leaves it as if the take had taken so much less, also
+// long after all of it has come back. It reads one if others took since, if more is asked for than was taken, and if
+// the watermark has passed the take by more than a skew.
+func TestARefundToABucketThatIsUntouched(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(table *Table) // between the take of 3 and the refund
+		n      uint64
+		read   int
+		want   time.Duration // from the take until the bucket is full
+	}{
+		"a part of it":  {func(*Table) {}, 2, 0, time.Second},
+		"all of it":     {func(*Table) {}, 3, 0, 0},
+		"a minute late": {func(table *Table) { table.raise(start + 60*second) }, 1, 0, 2 * time.Second},
+		"others took, and it was given back": {func(table *Table) {
+			o := table.Take(table.Find(7), start+second, 2, 0)
+			table.Refund(table.Find(7), start+second, 2, 0, o.Receipt(2, 0, Ends{}))
+		}, 2, 0, time.Second},
+		"others took":         {func(table *Table) { take(table, 7, start, 1) }, 2, 1, 2 * time.Second},
+		"more than was taken": {func(*Table) {}, 4, 1, 0},
+		"a skew late": {func(table *Table) {
+			table.watermark.Store(uint64(start) + table.Plan().skew)
+			table.swept.Store(table.watermark.Load())
+		}, 1, 0, 2 * time.Second},
+		"more than a skew late": {func(table *Table) {
+			table.watermark.Store(uint64(start) + table.Plan().skew + 1)
+			table.swept.Store(table.watermark.Load())
+		}, 1, 1, -1},
+	} {
+		table := newTable(t, 8, 8, nil)
+		p := table.Find(7)
+		o := table.Take(p, start, 3, 0)
+		c.before(table)
+		read := 0
+		clock := func() int64 {
+			read++
+			return max(start, table.Watermark())
+		}
+		back := table.RefundBy(p, clock, c.n, 0, o.Receipt(3, 0, Ends{}))
+		require.Equal(t, Admitted, back.Verdict, name)
+		require.Equal(t, c.read, read, name)
+		if c.want >= 0 {
+			tick := table.Plan().bucket.Ticks(start) + uint64(c.want)
+			require.Equal(t, atomicbucket.NewState(atomicbucket.Live, 0, tick).Payload(), back.State.Payload(), name)
+		}
+		if c.read == 0 {
+			require.Equal(t, start, back.At, name)
+			require.Equal(t, o.State.Version(), back.State.Version(), name)
+		}
+	}
+}
+
+// TestARefundOfALogAheadOfItsClock is one at the clock's time: of two requests the older one has left the window
+// only by the time ahead, and is what is given back. One that is late by its clock is one at its own time.
+func TestARefundOfALogAheadOfItsClock(t *testing.T) {
+	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
+	p := table.Find(1)
+	require.Equal(t, Admitted, take(table, 1, start, 1))
+	require.Equal(t, Admitted, take(table, 1, start+30*second, 1))
+	clock := start + 31*second
+	o := table.RefundAt(p, start+61*second, clock, 1, TierQuota(0), Receipt{})
+	require.Equal(t, Admitted, o.Verdict)
+	require.Equal(t, clock, o.At)
+	_, status := table.Peek(p, clock, 0, 0)
+	require.EqualValues(t, 4, status.Remaining)
+	require.Equal(t, clock-second, table.RefundAt(p, clock-second, clock, 1, TierQuota(0), Receipt{}).At)
+}
+
+// TestARefundWhenNoReservationWaits: one that has been promised a time may wait until then, and at that time no more.
+// Nothing is given back of a charge that others came behind while one may wait, since what was charged looks the same.
+func TestARefundWhenNoReservationWaits(t *testing.T) {
+	for at, want := range map[int64]int64{start + 3*second - 1: 18*second + 1, start + 3*second: second} {
+		table := newTable(t, 8, 8, nil)
+		p, other := table.Find(1), table.Find(2)
+		require.Same(t, table.neighbourhood(p), table.neighbourhood(other))
+		o, charged := table.Charge(p, start, start, 20, TierQuota(0), nil)
+		require.EqualValues(t, 20, charged)
+		_, charged = table.Charge(p, start, start, 1, TierQuota(0), nil)
+		require.EqualValues(t, 1, charged)
+		require.Equal(t, Admitted, take(table, 2, start, 5))
+		require.Equal(t, 3*time.Second, table.Reserve(other, start, 3, 0, time.Minute).Overdrawn(0))
+		back := table.Refund(p, at, 20, 0, o.Receipt(20, 0, Ends{}))
+		require.Equal(t, Admitted, back.Verdict)
+		require.EqualValues(t, want, bucketOf(table).Debt(back.State.Record(), uint64(at)))
+	}
+}
+
+// TestARefundOfMoreThanAWordHolds gives back all that was taken.
+func TestARefundOfMoreThanAWordHolds(t *testing.T) {
+	table := newTable(t, 1, 1, nil)
+	require.Equal(t, Admitted, take(table, 1, start, 3))
+	require.Equal(t, Admitted, table.Refund(table.Find(1), start, 1<<60, 0, Receipt{}).Verdict)
+	_, status := table.Peek(table.Find(1), start, 0, 0)
+	require.EqualValues(t, 5, status.Remaining)
 }

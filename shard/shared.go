@@ -12,6 +12,10 @@ import (
 type Shared struct {
 	Memory []byte // of [Config.SharedBytes] bytes, from the beginning of a page on
 	Owner  Owner
+	// Build makes the plan for which numbers stand: those of [Config.Begin] and [Table.Replace], or any others (R20).
+	// It is called by any call that finds that another process has replaced the plan, and may be called by several at
+	// once.
+	Build func(numbers []uint64) (*Plan, error)
 }
 
 // An Owner is who claims slots of a shared table, and knows which other owners are dead (R17).
@@ -29,7 +33,7 @@ const (
 )
 
 // stretches are where the parts of a shared table begin in its memory, and where the last one ends.
-type stretches struct{ common, counters, bounds, neighbourhoods, marks, slots, end uint64 }
+type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, slots, end uint64 }
 
 // stretches returns how the parts of a shared table lie: each from a page on.
 func (l layout) stretches() (s stretches) {
@@ -39,6 +43,7 @@ func (l layout) stretches() (s stretches) {
 		bytes uint64
 	}{
 		{&s.common, uint64(unsafe.Sizeof(common{}))},
+		{&s.plans, uint64(unsafe.Sizeof(areas{}))},
 		{&s.counters, l.shards * uint64(unsafe.Sizeof(counters{}))},
 		{&s.bounds, l.boundWords() * uint64(unsafe.Sizeof(word.Word{}))},
 		{&s.neighbourhoods, l.neighbourhoods() * uint64(unsafe.Sizeof(neighbourhood{}))},
@@ -69,13 +74,22 @@ func (cfg Config) sharedLayout() (layout, error) {
 	return l, err
 }
 
-// Begin makes memory that is all zeros, of [Config.SharedBytes] bytes, a table that begins at cfg.Start.
-func (cfg Config) Begin(memory []byte) error {
+// Begin makes memory that is all zeros, of [Config.SharedBytes] bytes, a table that begins at cfg.Start by the plan for
+// which numbers stand, at most [MaxNumbers] of them.
+func (cfg Config) Begin(memory []byte, numbers []uint64) error {
 	l, first, err := cfg.sharedMemory(memory)
-	if err == nil {
-		(&Table{common: l.commonOf(first)}).begin(cfg.Start)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(numbers) > MaxNumbers {
+		return fmt.Errorf("shard: a plan of %d numbers: want at most %d", len(numbers), MaxNumbers)
+	}
+	common := l.commonOf(first)
+	(&Table{common: common}).begin(cfg.Start)
+	l.areasOf(first).write(1, numbers)
+	common.planned.Store(1)
+	common.change.Store(1 << changeShift)
+	return nil
 }
 
 // Mark returns the watermark of the table in memory.
@@ -105,9 +119,10 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 	return l, first, nil
 }
 
-// Map returns a table in memory that is shared with other processes, all of which have the same configuration: its plan
-// by value, and by all of which the table was begun ([Config.Begin]). The plan of a shared table is not replaced. The
-// memory must stay mapped as long as the table is in use; the table keeps the owner alive, and nothing else.
+// Map returns a table in memory that is shared with other processes, all of which have the same configuration, by which
+// the table was begun ([Config.Begin]). cfg.Plan is one of the table's algorithm. What the table follows is the plan in
+// memory. Map writes nothing. The memory must stay mapped as long as the table is in use; the table keeps the owner
+// alive, and nothing else.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
@@ -129,7 +144,7 @@ func Map(cfg Config, s Shared) (*Table, error) {
 		bounds:         stretch[word.Word](first, at.bounds, l.boundWords()),
 		neighbourhoods: l.neighbourhoodsOf(first),
 	})
-	t.owner, t.claimant = s.Owner, claimant
+	t.owner, t.claimant, t.sharedPlans = s.Owner, claimant, sharedPlans{l.areasOf(first), s.Build}
 	if cfg.Prefault {
 		touchRead(t.memory.slots)
 	}
@@ -167,6 +182,11 @@ func (cfg Config) Settle(memory []byte) error {
 		}
 	}
 	return nil
+}
+
+// areasOf returns those of a shared table.
+func (l layout) areasOf(first unsafe.Pointer) *areas {
+	return &stretch[areas](first, l.stretches().plans, 1)[0]
 }
 
 // neighbourhoodsOf returns those of a shared table.

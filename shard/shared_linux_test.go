@@ -4,6 +4,7 @@ package shard
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -53,13 +54,13 @@ func sharedMemory(t testing.TB, cfg Config) []byte {
 	t.Cleanup(func() { assert.NoError(t, unix.Munmap(all)) })
 	memory := all[page : page+int(bytes) : page+int(bytes)]
 	require.NoError(t, unix.Mprotect(memory, unix.PROT_READ|unix.PROT_WRITE))
-	require.NoError(t, cfg.Begin(memory))
+	require.NoError(t, cfg.Begin(memory, madeOf(cfg.Plan).numbers))
 	return memory
 }
 
 // mapped returns a table in memory, as a process has it.
 func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
-	table, err := Map(cfg, Shared{Memory: memory, Owner: owner})
+	table, err := Map(cfg, Shared{Memory: memory, Owner: owner, Build: madeOf(cfg.Plan).kind.build})
 	require.NoError(t, err)
 	return table
 }
@@ -150,6 +151,14 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 			p.at(9).key.Store(5)
 			tb.cover(p, 10)
 		}, []Verdict{Admitted, Refused}},
+		"a record behind one without a key, and one never used that has a key": {func(tb *Table, p Place) {
+			crowd(p, 1)
+			p.at(1).state.Free(p.at(1).state.Load())
+			p.at(1).key.Store(0)
+			move(p, 0, 3)
+			p.at(2).key.Store(5)
+			tb.cover(p, 3)
+		}, []Verdict{Admitted, Refused}},
 		"a record beyond its bound": {func(tb *Table, p Place) {
 			crowd(p, 15)
 			move(p, 0, 12)
@@ -157,7 +166,11 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 			crowd(p, 1)
 		}, []Verdict{Refused, Refused}},
 		"marks beyond the last page": {func(tb *Table, p Place) { tb.memory.marks[0].Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
-		"a key far from its home":    {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+		"a key a whole probe window from its home": {func(_ *Table, p Place) {
+			(*atomic.Uint64)(unsafe.Pointer(&p.at(16).state)).Store(uint64(p.at(0).state.Load()))
+			p.at(16).key.Store(8)
+		}, []Verdict{Refused, Refused}},
+		"a key far from its home": {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
@@ -169,12 +182,17 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 			require.True(t, table.Sweep(start, nil))
 			for i := range table.words {
 				bounds := table.words[i].Load()
-				assert.LessOrEqual(t, bounds&boundMask, uint64(boundSteps), "%#x", bounds)
+				assert.LessOrEqual(t, max(bounds&boundMask, bounds>>boundBits&boundMask), uint64(boundSteps), "%#x", bounds)
 				assert.Zero(t, bounds&^0xff, "of other homes: %#x", bounds)
 			}
 			assert.Equal(t, Refused, table.Take(p, start, 3, 0).Verdict)
 		})
 	}
+}
+
+// TestTouchReadWholePages: it ends where they do.
+func TestTouchReadWholePages(t *testing.T) {
+	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
 }
 
 // move moves what a slot of a probe window holds to another one; zero makes it one that was never used.
@@ -201,40 +219,98 @@ func crowd(p Place, to uint64) {
 func TestMapRefuses(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
-	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}})
+	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}, five.kind.build})
 	assert.ErrorContains(t, err, "want")
-	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}})
+	room := make([]byte, len(memory)+2*lineBytes)
+	skip := 8 + -uintptr(unsafe.Pointer(&room[0]))%lineBytes
+	assert.ErrorContains(t, cfg.Begin(room[skip:][:len(memory)], nil), "from the beginning of a line on")
+	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}, five.kind.build})
 	assert.ErrorContains(t, err, "claimant 0: want 1 to 18014398509481983")
-	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}})
+	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}, five.kind.build})
 	assert.ErrorContains(t, err, "claimant")
 	for _, most := range []uint64{1, 1<<54 - 1} {
-		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}})
+		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}, five.kind.build})
 		assert.NoError(t, err)
 	}
-	cfg.Plan = logOf(t, 3)
-	_, err = cfg.SharedBytes()
-	assert.ErrorContains(t, err, "cannot be shared")
-	for _, err := range []error{cfg.Begin(memory), cfg.Settle(memory)} {
+	for _, limit := range []uint64{1, 3} {
+		cfg.Plan = logOf(t, limit)
+		_, err = cfg.SharedBytes()
 		assert.ErrorContains(t, err, "cannot be shared")
+		mark, err := cfg.Mark(memory)
+		assert.Zero(t, mark)
+		for _, err := range []error{err, cfg.Begin(memory, nil), cfg.Settle(memory)} {
+			assert.ErrorContains(t, err, "cannot be shared")
+		}
 	}
 }
 
-// sharedPlans are plans of every algorithm that a shared table may have.
-func sharedPlans(t testing.TB) (plans []*Plan) {
-	bucket, err := atomicbucket.NewTokenBucket(97, time.Second, 5)
-	require.NoError(t, err)
-	batch, err := atomicbucket.NewBatchBucket(3, time.Second, 5)
-	require.NoError(t, err)
-	fixed, err := atomicbucket.NewFixedWindow(5, 5, time.Second, false)
-	require.NoError(t, err)
-	aligned, err := atomicbucket.NewFixedWindow(5, 5, time.Second, true)
-	require.NoError(t, err)
-	sliding, err := atomicbucket.NewSlidingWindow(5, 5, time.Second)
-	require.NoError(t, err)
-	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
-	require.NoError(t, err)
-	for _, algorithm := range []atomicbucket.Algorithm{&bucket, &batch, &fixed, &aligned, &sliding, &inFlight} {
-		plan, err := NewPlan(algorithm, 0)
+// A kind is an algorithm that a shared table may have, made of numbers.
+type kind func(n [3]uint64) (atomicbucket.Algorithm, error)
+
+// kinds are all that there are.
+var kinds = []kind{
+	func(n [3]uint64) (atomicbucket.Algorithm, error) {
+		b, err := atomicbucket.NewTokenBucket(float64(n[0]), time.Duration(n[1]), n[2])
+		return &b, err
+	},
+	func(n [3]uint64) (atomicbucket.Algorithm, error) {
+		b, err := atomicbucket.NewBatchBucket(n[0], time.Duration(n[1]), n[2])
+		return &b, err
+	},
+	func(n [3]uint64) (atomicbucket.Algorithm, error) {
+		w, err := atomicbucket.NewFixedWindow(n[2], n[2], time.Duration(n[1]), n[0]&1 == 0)
+		return &w, err
+	},
+	func(n [3]uint64) (atomicbucket.Algorithm, error) {
+		w, err := atomicbucket.NewSlidingWindow(n[2], n[2], time.Duration(n[1]))
+		return &w, err
+	},
+	func(n [3]uint64) (atomicbucket.Algorithm, error) {
+		c, err := atomicbucket.NewConcurrency(n[2], n[2], time.Duration(n[1]))
+		return &c, err
+	},
+}
+
+// build is [Shared.Build] of a table of the kind.
+func (k kind) build(numbers []uint64) (*Plan, error) {
+	if len(numbers) != 3 {
+		return nil, fmt.Errorf("%d numbers", len(numbers))
+	}
+	algorithm, err := k([3]uint64(numbers))
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewPlan(algorithm, 0)
+	if err == nil {
+		plan.SetSource(made{k, numbers})
+	}
+	return plan, err
+}
+
+// made is what a plan of these tests is made of.
+type made struct {
+	kind    kind
+	numbers []uint64
+}
+
+// five is what a plan of these tests is made of that does not say it: one token a second, and five at once.
+var five = made{kinds[0], []uint64{1, uint64(time.Second), 5}}
+
+func madeOf(plan *Plan) made {
+	if m, ok := plan.Source().(made); ok {
+		return m
+	}
+	return five
+}
+
+// plansToShare are plans of every algorithm that a shared table may have.
+func plansToShare(t testing.TB) (plans []*Plan) {
+	for _, p := range []struct {
+		kind   int
+		a      uint64
+		period time.Duration
+	}{{0, 97, time.Second}, {1, 3, time.Second}, {2, 1, time.Second}, {2, 0, time.Second}, {3, 0, time.Second}, {4, 0, time.Minute}} {
+		plan, err := kinds[p.kind].build([]uint64{p.a, uint64(p.period), 5})
 		require.NoError(t, err)
 		plans = append(plans, plan)
 	}
@@ -279,6 +355,9 @@ func call(table *Table, what byte, n uint64, now int64) {
 	case 14:
 		table.SweepEpoch(now, nil)
 	case 15:
+		if n > 5 {
+			table.Replace([]uint64{n, uint64(time.Second) << (n % 3), n}, clockAt(now))
+		}
 		table.Sweep(now, nil)
 	}
 }
@@ -289,6 +368,9 @@ func FuzzSharedWords(f *testing.F) {
 	for i := range byte(18) {
 		f.Add([]byte{i, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x10, 1, 1})
 	}
+	for i := range byte(6) { // the plan is replaced
+		f.Add([]byte{i, 0x11, 1, 1, 0x0f, 7, 1, 0x11, 1, 1, 0x0f, 6, 1, 0x11, 1, 1})
+	}
 	f.Fuzz(func(t *testing.T, tape []byte) {
 		number := func() uint64 {
 			var word [8]byte
@@ -298,7 +380,7 @@ func FuzzSharedWords(f *testing.F) {
 		if len(tape) < 1 || len(tape) > 4096 {
 			return
 		}
-		plans := sharedPlans(t)
+		plans := plansToShare(t)
 		cfg := sharedConfig(plans[int(tape[0])%len(plans)], Overflow(int(tape[0])/len(plans)%3))
 		tape = tape[1:]
 		memory := sharedMemory(t, cfg)
@@ -326,7 +408,7 @@ func TestACallKeepsTheMemoryMapped(t *testing.T) {
 	attach := func() *Table {
 		owner := &ownerOf{1, nil}
 		runtime.AddCleanup(owner, func(memory []byte) { released <- unix.Mprotect(memory, unix.PROT_NONE) }, memory)
-		table, err := Map(cfg, Shared{Memory: memory, Owner: owner})
+		table, err := Map(cfg, Shared{Memory: memory, Owner: owner, Build: madeOf(cfg.Plan).kind.build})
 		require.NoError(t, err)
 		return table
 	}
@@ -351,7 +433,7 @@ func TestACallKeepsTheMemoryMapped(t *testing.T) {
 // states, since those are what calls look at.
 func TestWordsAreScribbledUnderTraffic(t *testing.T) {
 	const calls = 20_000
-	for _, plan := range sharedPlans(t) {
+	for _, plan := range plansToShare(t) {
 		for overflow := Evict; overflow <= Admit; overflow++ {
 			cfg := sharedConfig(plan, overflow)
 			memory := sharedMemory(t, cfg)

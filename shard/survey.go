@@ -24,7 +24,7 @@ type Survey struct {
 func (t *Table) Survey(now int64) Survey {
 	defer runtime.KeepAlive(t)
 	s := Survey{Stats: t.Stats(), Watermark: t.Watermark(), Swept: int64(t.swept.Load())}
-	plan, later := t.plan.Load(), t.judge(now)
+	plan, later := t.current(), t.judge(now)
 	used := uint64(0)
 	for slots := range t.memory.marked() { // R12
 		used += uint64(len(slots))
@@ -46,7 +46,7 @@ func (t *Table) Survey(now int64) Survey {
 // judge returns a time up to now at which what is idle at now is idle. On the payload's circle a record can be judged
 // for some skews only: R7. What is not idle at the watermark is so after one step.
 func (t *Table) judge(now int64) int64 {
-	mark, step := t.Watermark(), leapStep*int64(t.plan.Load().skew)
+	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
 	if mark < 0 || mark > math.MaxInt64-step {
 		return mark // words that nobody wrote: R20
 	}

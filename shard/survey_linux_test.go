@@ -19,7 +19,7 @@ import (
 // TestSurvey counts what is known of a table: the claims of the dead, and who owes something at a time, also one that
 // is many turns of the payload's circle later.
 func TestSurvey(t *testing.T) {
-	for _, plan := range sharedPlans(t) {
+	for _, plan := range plansToShare(t) {
 		cfg := sharedConfig(plan, Refuse)
 		cfg.Slots = 2000
 		table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -57,7 +57,7 @@ func TestSurvey(t *testing.T) {
 // TestSurveyOfAnyWords: memory that can only be read, whose words are anything.
 func TestSurveyOfAnyWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, plan := range sharedPlans(t) {
+	for _, plan := range plansToShare(t) {
 		cfg := sharedConfig(plan, Refuse)
 		memory := sharedMemory(t, cfg)
 		table := mapped(t, cfg, memory, ownerOf{1, nil})
@@ -79,5 +79,44 @@ func TestSurveyOfAnyWords(t *testing.T) {
 				assert.LessOrEqual(t, s.Indebted, s.Live)
 			}
 		}
+	}
+}
+
+// TestJudge: the later of the two times, but at most a step behind the watermark; and the watermark alone where it is
+// none that a call has written.
+func TestJudge(t *testing.T) {
+	table := newTable(t, 1, 1, nil)
+	step := leapStep * int64(table.Plan().skew)
+	for _, c := range []struct{ mark, now, want int64 }{
+		{start, start - 1, start},
+		{start, start + 1, start + 1},
+		{start, start + step, start + step},
+		{start, start + step + 1, start + step},
+		{0, 1, 1},
+		{-1, start, -1},
+		{math.MaxInt64 - step, math.MaxInt64, math.MaxInt64},
+		{math.MaxInt64 - step + 1, math.MaxInt64, math.MaxInt64 - step + 1},
+	} {
+		table.watermark.Store(uint64(c.mark))
+		assert.Equal(t, c.want, table.judge(c.now), "%+v", c)
+	}
+}
+
+// TestSurveyOfWhatIsNoDebt: a claim whose number looks like a debt, and a record that is idle at the watermark and so
+// old that it would look indebted a step later.
+func TestSurveyOfWhatIsNoDebt(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	skew := int64(cfg.Plan.skew)
+	claimant := uint64(start+12*skew+second) % (1 << 54)
+	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{claimant}})
+	require.Equal(t, Admitted, take(table, 7, start, 1))
+	_, ok := table.Find(7).at(1).state.Claim(0, claimant)
+	require.True(t, ok)
+	table.watermark.Store(uint64(start + 12*skew))
+	for _, now := range []int64{start + 12*skew, start + 16*skew} {
+		s := table.Survey(now)
+		assert.EqualValues(t, 1, s.Live)
+		assert.EqualValues(t, 1, s.Claimed)
+		assert.Zero(t, s.Indebted)
 	}
 }

@@ -42,7 +42,7 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.catchUp(now)
 	t.raise(now)
-	since := max(now-int64(t.plan.Load().skew), 0)
+	since := max(now-int64(t.current().skew), 0)
 	if t.held.Load() > t.slots/2 {
 		since = max(since, int64(t.swept.Load()))
 	}
@@ -51,6 +51,14 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 
 // pass is Sweep at a time that the watermark has reached (R7), of the records that have been idle since another.
 func (t *Table) pass(now, since int64, rest func() bool) bool {
+	if t.owner != nil {
+		t.settled(func() int64 { return now }) // what a process that died had begun: R22
+	}
+	return t.sweepAll(now, since, rest)
+}
+
+// sweepAll is pass while a replacement may be under way that is announced and not complete.
+func (t *Table) sweepAll(now, since int64, rest func() bool) bool {
 	lowers := t.lower()
 	whole := t.visit(since, lowers, rest)
 	if lowers {
@@ -111,7 +119,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			// The watermark is read after the state, so that it is not behind the call that
 			// wrote it by more than the skew: R7. The plan likewise: R9. A record that
 			// follows another is converted, so that none stays behind when time leaps.
-			plan := t.plan.Load()
+			plan := t.current()
 			switch {
 			case s.Tag() != plan.live:
 				t.convert(sl, s)

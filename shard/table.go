@@ -76,8 +76,7 @@ type Table struct {
 	hits        uint64 // slots that Hit searches: none, if the records are not token buckets
 	plan        word.Pointer[Plan]
 	*common
-	before word.Pointer[Plan] // the plan before, if there was one
-	slots  uint64             // in all shards
+	slots uint64 // in all shards
 
 	buckets   bool // the records are token buckets, of whatever plan
 	overflow  Overflow
@@ -90,22 +89,25 @@ type Table struct {
 	chunk     int    // slots that a sweep visits between two rests
 	owner     Owner  // of a shared table, else nil
 	claimant  uint64 // what a claim of this table says; 0 of a table that is not shared
+	sharedPlans
 
 	probeBounds
 	neighbourhoods []neighbourhood
 
 	_         [lineBytes]byte // the words below are written while the table is used
-	pace      word.Word       // the skew by which the watermark moves, and whether the plan is being replaced
+	pace      word.Word       // the skew by which the watermark moves, and whether the plan is replaced; of own tables
 	advancing word.Word       // calls that may be about to move the watermark
 }
 
 // common is the words that are neither a slot's nor a home's. Those of a shared table are in the memory that is shared.
 type common struct {
 	watermark word.Word
-	_         [lineBytes - 8]byte // Hit reads the watermark, and shall not wait for what is written below
-	leading   word.Word           // the latest time ahead of its clock at which a request was granted
-	lowering  word.Word           // what the sweep is at that lowers probe bounds
-	_         [lineBytes - 16]byte
+	planned   word.Word            // the number of a shared table's present plan, 0 of another table: R21
+	_         [lineBytes - 16]byte // Hit reads these, and shall not wait for what is written below
+	leading   word.Word            // the latest time ahead of its clock at which a request was granted
+	lowering  word.Word            // what the sweep is at that lowers probe bounds
+	changes                        // of a shared table's plan
+	_         [lineBytes - 32]byte
 	sweeps
 	_ [2*lineBytes - unsafe.Sizeof(sweeps{})]byte
 }
@@ -229,6 +231,6 @@ func (t *Table) ring(sl *slot) atomicbucket.Ring {
 func (t *Table) shard(p Place) *shard { return &t.shards[p.fingerprint&t.mask] }
 
 // Plan returns the present plan.
-func (t *Table) Plan() *Plan { return t.plan.Load() }
+func (t *Table) Plan() *Plan { return t.current() }
 
 func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }

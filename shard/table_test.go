@@ -296,7 +296,7 @@ func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	require.Equal(t, Admitted, take(table, 1, now, 5))
 	slower := planOf(t, perSecond(t, 0.4e9, 5)) // two ticks a nanosecond
 	slower.live = atomicbucket.Second
-	table.before.Store(table.plan.Load())
+	slower.from = table.plan.Load().algorithm
 	table.plan.Store(slower) // as in the middle of Adopt
 	require.True(t, slower.idle(table.Find(1).at(0).state.Load(), now), "by the other plan it would be idle")
 	table.Sweep(now, nil)

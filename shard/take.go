@@ -134,7 +134,8 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 			continue
 		}
 		quota := &plan.quotas[tier%MaxTiers]
-		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew { // late, or far ahead: R7
+		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew || // late, or far ahead: R7
+			t.planned.Load() != plan.planned { // or the plan is not the present one: R21
 			break
 		}
 		tick, demand := plan.bucket.Ticks(now), quota.Demand(n)
@@ -172,20 +173,20 @@ func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State
 
 func (t *Table) miss(p Place, r request) Outcome {
 	if !t.buckets { // then Hit has not looked
-		if o := t.hit(p, r); o.Verdict != Undecided {
+		if o := t.hit(p, &r); o.Verdict != Undecided {
 			return o
 		}
 	}
 	ended := uint32(0)
 	for now, clock := r.now, r.clock; ; {
 		r.now, r.clock = t.follow(now, clock)
-		o := t.insert(p, r)
+		o := t.insert(p, &r)
 		ended += o.ended
 		if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
 			t.penalizeTooMuch(p, r)
 		}
 		if o.Verdict == Undecided {
-			o = t.hit(p, r)
+			o = t.hit(p, &r)
 		}
 		if o.Verdict != Undecided {
 			o.ended = ended
@@ -196,7 +197,7 @@ func (t *Table) miss(p Place, r request) Outcome {
 }
 
 // hit takes from the key's live record, whatever the algorithm.
-func (t *Table) hit(p Place, r request) Outcome {
+func (t *Table) hit(p Place, r *request) Outcome {
 	if r.mode >= charging {
 		return t.chargeRecord(p, r)
 	}

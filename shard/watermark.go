@@ -33,7 +33,7 @@ func (t *Table) catchUp(now int64) int64 {
 		if now <= int64(watermark) {
 			return int64(watermark)
 		}
-		ahead, skew := uint64(now)-watermark, t.plan.Load().skew
+		ahead, skew := uint64(now)-watermark, t.current().skew
 		if ahead <= skew {
 			return now
 		}
@@ -46,7 +46,7 @@ func (t *Table) catchUp(now int64) int64 {
 // there if the call would be too far ahead of it otherwise.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
-	if at = max(now, upTo); at > upTo && uint64(at)-t.watermark.Load() > t.plan.Load().skew {
+	if at = max(now, upTo); at > upTo && uint64(at)-t.watermark.Load() > t.current().skew {
 		t.raise(upTo)
 	}
 	return at, upTo
@@ -82,20 +82,30 @@ const replacing = 1 << 63
 // behind long enough to look indebted again.
 func (t *Table) advance(watermark, to uint64) {
 	t.advancing.Add(1) // before the pace is read: see fence
-	pace, step := t.pace.Load(), to-watermark
-	skew := pace &^ replacing
+	skew, alone := t.moves(to)
+	step := to - watermark
 	if swept := t.swept.Load(); watermark > swept && watermark-swept > skew {
 		t.advancing.Add(^uint64(0))
 		t.pass(int64(watermark), int64(watermark), nil)
 		return
 	}
-	if pace == skew {
+	if alone {
 		step = leap(step, skew)
 	} else {
 		step = min(step, leapStep*skew) // no turns: records follow two plans, and their circles differ
 	}
 	t.watermark.CompareAndSwap(watermark, watermark+step)
 	t.advancing.Add(^uint64(0))
+}
+
+// moves returns the skew by which the watermark moves towards a time, and whether all records follow one plan. In a
+// shared table they do: what another process has begun is completed first, at that time (R22).
+func (t *Table) moves(to uint64) (skew uint64, alone bool) {
+	if t.owner != nil {
+		return t.settled(func() int64 { return int64(to) }).skew, true
+	}
+	pace := t.pace.Load()
+	return pace &^ replacing, pace&replacing == 0
 }
 
 // fence makes the watermark move by the smaller skew of two plans from now on, until the pace is set again. A call that

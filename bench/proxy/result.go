@@ -21,6 +21,7 @@ type Run struct {
 	Rounds   int               `json:"rounds"`
 	Seconds  int               `json:"seconds"` // of one run of wrk
 	Rows     []Row             `json:"rows"`
+	Turns    []Row             `json:"turns"` // a round of each is a turn
 }
 
 // A Row is what one server did in one mode.
@@ -30,10 +31,10 @@ type Row struct {
 	Rounds []Round        `json:"rounds"`
 }
 
-// A Round is one fresh process, and one run of wrk against it.
+// A Round is one run of wrk against a server: a fresh process, or one that has its turn.
 type Round struct {
 	Load
-	CPU time.Duration `json:"cpu_ns"` // of the server, from its start to its end
+	CPU time.Duration `json:"cpu_ns"` // of the server, from its start to its end, or in its turn
 }
 
 // Write writes the run as JSON.
@@ -43,13 +44,40 @@ func (r *Run) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Row returns what a server did in a mode, nil where that was not measured.
-func (r *Run) Row(name string, mode server.Mode) *Row {
-	i := slices.IndexFunc(r.Rows, func(row Row) bool { return row.Server.Name == name && row.Mode == mode })
+// Read reads what Write has written.
+func Read(from io.Reader) (*Run, error) {
+	var r Run
+	if err := json.NewDecoder(from).Decode(&r); err != nil {
+		return nil, fmt.Errorf("not a run's JSON: %w", err)
+	}
+	for i, row := range r.Rows {
+		if row.Server == nil || len(row.Rounds) != r.Rounds {
+			return nil, fmt.Errorf("row %d of %d has no server, or not %d rounds", i+1, len(r.Rows), r.Rounds)
+		}
+	}
+	for i, row := range r.Turns {
+		if row.Server == nil || len(row.Rounds) != len(r.Turns[0].Rounds) {
+			return nil, fmt.Errorf("row %d of %d that took turns has no server, or another number of turns", i+1, len(r.Turns))
+		}
+	}
+	return &r, nil
+}
+
+// find returns what a server did in a mode, nil where that was not measured.
+func find(rows []Row, name rowName) *Row {
+	i := slices.IndexFunc(rows, func(row Row) bool { return row.Server.Name == name.server && row.Mode == name.mode })
 	if i < 0 {
 		return nil
 	}
-	return &r.Rows[i]
+	return &rows[i]
+}
+
+// turns returns how many turns each server had.
+func (r *Run) turns() int {
+	if len(r.Turns) == 0 {
+		return 0
+	}
+	return len(r.Turns[0].Rounds)
 }
 
 // figures returns one figure of every round.

@@ -19,13 +19,15 @@ import (
 const (
 	MostRounds  = 1000
 	MostSeconds = 30 // Refuse admits a client again after a minute
+	MostTurns   = 10 * MostRounds
 )
 
 // A Schedule is what to measure.
 type Schedule struct {
 	Servers []*server.Server
 	Rounds  int // 1 to MostRounds
-	Seconds int // of wrk, 1 to MostSeconds
+	Seconds int // of wrk in a round, 1 to MostSeconds
+	Turns   int // of a second, 1 to MostTurns
 }
 
 // Check returns an error if a number is out of its range.
@@ -36,16 +38,21 @@ func (p Schedule) Check() error {
 	if p.Seconds < 1 || p.Seconds > MostSeconds {
 		return fmt.Errorf("%d seconds: want 1 to %d", p.Seconds, MostSeconds)
 	}
+	if p.Turns < 1 || p.Turns > MostTurns {
+		return fmt.Errorf("%d turns: want 1 to %d", p.Turns, MostTurns)
+	}
 	return nil
 }
 
-// Steps returns how often wrk will run.
-func (p Schedule) Steps() int { return len(p.rows()) * p.Rounds }
+// Steps returns how often wrk will run, for Seconds and in turns.
+func (p Schedule) Steps() (rounds, turns int) {
+	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
+}
 
-// Do measures; before is called before every run of wrk. It returns the first error, because a round without one server
-// compares nothing. Every process that it starts has ended when it returns.
+// Do measures; before is called before every run of wrk, or every turn, with what comes. It returns the first error,
+// because a round without one server compares nothing. Every process that it starts has ended when it returns.
 func (p Schedule) Do(ctx context.Context, command string,
-	before func(s *server.Server, mode server.Mode, round int)) (_ *Run, err error) {
+	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -72,13 +79,16 @@ func (p Schedule) Do(ctx context.Context, command string,
 				i = len(r.Rows) - 1 - i
 			}
 			row := &r.Rows[i]
-			before(row.Server, row.Mode, round)
+			before(fmt.Sprintf("round %d of %d: %s, %s", round+1, p.Rounds, row.Server.Name, row.Mode))
 			measured, err := m.measure(ctx, row.Server, row.Mode)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s, round %d: %w", row.Server.Name, row.Mode, round+1, err)
 			}
 			row.Rounds = append(row.Rounds, measured)
 		}
+	}
+	if r.Turns, err = p.takeTurns(ctx, m, before); err != nil {
+		return nil, err
 	}
 	r.Took = time.Since(r.Started).Round(time.Second)
 	return r, nil
@@ -107,7 +117,7 @@ func (p Schedule) versions(ctx context.Context) (map[string]string, error) {
 	var missing []error
 	for _, program := range programs {
 		name := filepath.Base(program.Name)
-		if _, ok := versions[name]; ok {
+		if _, ok := versions[name]; ok || program.Version == nil {
 			continue
 		}
 		var err error

@@ -5,28 +5,38 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/weir-go/weir/bench/markdown"
 	"github.com/weir-go/weir/bench/proxy/server"
 	"github.com/weir-go/weir/bench/result"
 )
 
+// Command is the name of the program that measures, which documents have.
+const Command = "weir-bench-proxy"
+
+// A table is shown as text and as Markdown.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
 // Text writes the run for a terminal.
 func Text(w io.Writer, r *Run) error {
-	m := r.Machine
-	fmt.Fprintf(w, "The limiter in a proxy: %s, %d cores, %s, Linux %s, %s\n", m.CPU, m.Cores, m.System, m.Kernel,
-		r.Started.Format(time.DateOnly))
+	fmt.Fprintln(w, "The limiter in a proxy:", headline(r))
 	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		fmt.Fprintf(w, "  %s: %s\n", name, r.Versions[name])
 	}
-	fmt.Fprintf(w, "  %d rounds of %d s, wrk -t%d -c%d, %d clients in turn, named by %s\n",
-		r.Rounds, r.Seconds, wrkThreads, wrkConnections, clients, clientHeader)
-	for _, write := range []func(io.Writer, *Run){speed, latency, refusals, proxies} {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w)
-		write(t, r)
-		if err := t.Flush(); err != nil {
+	for _, t := range tables(r) {
+		columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, row := range append([][]string{nil, t.head}, t.rows...) {
+			fmt.Fprintln(columns, strings.Join(row, "\t"))
+		}
+		if err := columns.Flush(); err != nil {
 			return err
 		}
 	}
@@ -36,69 +46,105 @@ func Text(w io.Writer, r *Run) error {
 			fmt.Fprintf(w, "%s: %s\n", row.Server.Name, row.Server.Says)
 		}
 	}
-	_, err := fmt.Fprintln(w, target(r))
-	return err
+	for _, t := range targets {
+		if _, err := fmt.Fprintln(w, t.verdict(r)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// Document puts the figures of a run into a Markdown document, between the two lines that say where. A document without
+// them is an error.
+func Document(path string, r *Run) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		fmt.Fprintf(&b, "- %s: %s\n", name, r.Versions[name])
+	}
+	b.WriteString("\n")
+	for _, t := range tables(r) {
+		markdown.Table(&b, t.head, t.rows)
+	}
+	for _, t := range targets {
+		fmt.Fprintf(&b, "- %s\n", t.verdict(r))
+	}
+	b.WriteString("\n")
+	return markdown.Fill(path, Command, b.String())
+}
+
+// headline says where and how the run measured.
+func headline(r *Run) string {
+	m := r.Machine
+	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, %d rounds of %d s and %d turns of %d s, wrk -t%d -c%d, %d clients in turn, named by %s",
+		m.CPU, m.Cores, m.System, m.Kernel, r.Started.Format(time.DateOnly), r.Rounds, r.Seconds, r.turns(), turnTime, wrkThreads, wrkConnections,
+		clients, clientHeader)
+}
+
+func tables(r *Run) []table { return []table{proxies(r), speed(r), latency(r), refusals(r)} }
 
 // pairs calls do for every server that was measured with its limiter and without.
 func (r *Run) pairs(do func(name string, without, with *Row)) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if with := r.Row(row.Server.Name, server.With); row.Mode == server.Without && with != nil {
+		if with := find(r.Rows, rowName{row.Server.Name, server.With}); row.Mode == server.Without && with != nil {
 			do(row.Server.Name, row, with)
 		}
 	}
 }
 
-func speed(w io.Writer, r *Run) {
-	fmt.Fprintln(w, "requests/s\twithout\twith\twith/without\trange\tCPU a request\twith\twith - without")
-	r.pairs(func(name string, without, with *Row) {
-		ratio := ratios(with, without, perSecond)
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.3f\t%.3f - %.3f\t%s\t%s\t%s\n", name,
-			without.sum(perSecond).Median, with.sum(perSecond).Median, ratio.Median, ratio.Min, ratio.Max,
-			micros(without.sum(cpu)), micros(with.sum(cpu)), micros(differences(with, without, cpu)))
-	})
+// proxies compares the processor time of a request with that of Go's own proxy, by turns.
+func proxies(r *Run) table {
+	t := table{head: []string{"by turns", "limiter", "requests/s", "CPU a request", "by that of " + server.BareName, "range"}}
+	bare := find(r.Turns, rowName{server.BareName, server.Without})
+	if bare == nil {
+		bare = &Row{}
+	}
+	for i := range r.Turns {
+		row := &r.Turns[i]
+		cells := []string{row.Server.Name, string(row.Mode), fmt.Sprintf("%.0f", row.sum(perSecond).Median), micros(row.sum(cpu))}
+		if len(bare.Rounds) == len(row.Rounds) {
+			cells = append(cells, spread(ratios(row, bare, cpu), 2)...)
+		}
+		t.rows = append(t.rows, cells)
+	}
+	return t
 }
 
-func latency(w io.Writer, r *Run) {
-	fmt.Fprintln(w, "latency\tp50 without\twith\tp99 without\twith\tp99 with/without\trange")
+func speed(r *Run) table {
+	t := table{head: []string{"requests/s", "without", "with", "with/without", "range", "CPU a request", "with",
+		"with - without"}}
 	r.pairs(func(name string, without, with *Row) {
-		ratio := ratios(with, without, p99)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f - %.2f\n", name,
-			micros(without.sum(p50)), micros(with.sum(p50)), micros(without.sum(p99)), micros(with.sum(p99)),
-			ratio.Median, ratio.Min, ratio.Max)
+		t.add(slices.Concat(
+			[]string{name, fmt.Sprintf("%.0f", without.sum(perSecond).Median), fmt.Sprintf("%.0f", with.sum(perSecond).Median)},
+			spread(ratios(with, without, perSecond), 3),
+			[]string{micros(without.sum(cpu)), micros(with.sum(cpu)), micros(differences(with, without, cpu))})...)
 	})
+	return t
 }
 
-func refusals(w io.Writer, r *Run) {
-	fmt.Fprintln(w, "refused\trequests/s\trange\trefused share\tp50\tp99\tCPU a request")
+func latency(r *Run) table {
+	t := table{head: []string{"latency", "p50 without", "with", "p99 without", "with", "p99 with/without", "range"}}
+	r.pairs(func(name string, without, with *Row) {
+		t.add(slices.Concat(
+			[]string{name, micros(without.sum(p50)), micros(with.sum(p50)), micros(without.sum(p99)), micros(with.sum(p99))},
+			spread(ratios(with, without, p99), 2))...)
+	})
+	return t
+}
+
+func refusals(r *Run) table {
+	t := table{head: []string{"refused", "requests/s", "range", "refused share", "p50", "p99", "CPU a request"}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.Mode != server.Refuse {
 			continue
 		}
-		s := row.sum(refusedPerSecond)
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f - %.0f\t%.4f\t%s\t%s\t%s\n", row.Server.Name, s.Median, s.Min, s.Max,
-			row.sum(refusedShare).Median, micros(row.sum(p50)), micros(row.sum(p99)), micros(row.sum(cpu)))
+		t.add(slices.Concat([]string{row.Server.Name}, spread(row.sum(refusedPerSecond), 0),
+			[]string{fmt.Sprintf("%.4f", row.sum(refusedShare).Median), micros(row.sum(p50)), micros(row.sum(p99)),
+				micros(row.sum(cpu))})...)
 	}
-}
-
-// proxies compares the processor time of a request without limiters with that of Go's own proxy.
-func proxies(w io.Writer, r *Run) {
-	bare := r.Row(server.BareName, server.Without)
-	if bare == nil {
-		return
-	}
-	fmt.Fprintf(w, "without a limiter\trequests/s\tCPU a request\tby that of %s\trange\n", server.BareName)
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		if row.Mode != server.Without {
-			continue
-		}
-		ratio := ratios(row, bare, cpu)
-		fmt.Fprintf(w, "%s\t%.0f\t%s\t%.2f\t%.2f - %.2f\n", row.Server.Name, row.sum(perSecond).Median, micros(row.sum(cpu)),
-			ratio.Median, ratio.Min, ratio.Max)
-	}
+	return t
 }
 
 func refusedShare(r Round) float64     { return float64(r.Refused) / float64(r.Requests) }
@@ -115,6 +161,14 @@ func differences(a, b *Row, of func(Round) float64) result.Summary {
 		figures[i] -= f
 	}
 	return result.Summarize(figures)
+}
+
+// spread shows the median and the range, with so many decimals.
+func spread(s result.Summary, decimals int) []string {
+	return []string{
+		fmt.Sprintf("%.*f", decimals, s.Median),
+		fmt.Sprintf("%.*f - %.*f", decimals, s.Min, decimals, s.Max),
+	}
 }
 
 // micros shows the median of nanoseconds.

@@ -8,35 +8,56 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// Target is the least ratio of requests/s with weir's limiter to those without.
-const Target = 0.97
+// A target is a bound of the ratio between two rows in one figure.
+type target struct {
+	name  string
+	of    func(Round) float64
+	a, b  rowName
+	bound float64
+	most  bool // the bound is the largest ratio that meets the target, and not the least
+}
 
-// target says whether weir has reached Target, or that the rounds differ too much to tell. A median alone would reach
-// it by chance half of the time when the effect is small against the noise.
-func target(r *Run) string {
-	said := "target: not measured"
-	r.pairs(func(name string, without, with *Row) {
-		if name != server.WeirName {
-			return
-		}
-		ratios := result.Ratios(with.figures(perSecond), without.figures(perSecond))
-		said = fmt.Sprintf("target: %s with/without %.3f, want at least %.2f: ", name, result.Summarize(ratios).Median,
-			Target)
-		low, high, ok := interval(ratios)
-		switch {
-		case !ok:
-			said += "undecided, fewer than 6 rounds tell nothing"
-			return
-		case low >= Target:
-			said += "met"
-		case high < Target:
-			said += "missed"
-		default:
-			said += "undecided"
-		}
-		said += fmt.Sprintf(" (95 %% interval of the median %.3f - %.3f)", low, high)
-	})
-	return said
+// A rowName names a row.
+type rowName struct {
+	server string
+	mode   server.Mode
+}
+
+// targets are those of weir. Its processor time is that with the limiter, the others have none.
+var targets = []target{
+	{"requests/s of weir with/without", perSecond, rowName{server.WeirName, server.With},
+		rowName{server.WeirName, server.Without}, 0.97, false},
+	{"processor time of weir/" + server.BareName, cpu, rowName{server.WeirName, server.With},
+		rowName{server.BareName, server.Without}, 1.05, true},
+	{"processor time of weir/" + server.CaddyName, cpu, rowName{server.WeirName, server.With},
+		rowName{server.CaddyName, server.Without}, 1, true},
+}
+
+// verdict says whether the turns of a run have reached the target, or that they differ too much to tell. A median alone
+// would reach it by chance half of the time when the effect is small against the noise.
+func (t target) verdict(r *Run) string {
+	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
+	if a == nil || b == nil {
+		return fmt.Sprintf("target: %s: not measured", t.name)
+	}
+	want := "at least"
+	if t.most {
+		want = "at most"
+	}
+	ratios := result.Ratios(a.figures(t.of), b.figures(t.of))
+	said := fmt.Sprintf("target: %s %.3f, want %s %.2f: ", t.name, result.Summarize(ratios).Median, want, t.bound)
+	low, high, ok := interval(ratios)
+	if !ok {
+		return said + "undecided, fewer than 6 turns tell nothing"
+	}
+	is := "undecided"
+	switch above, below := low >= t.bound, high <= t.bound; {
+	case above && !t.most, below && t.most:
+		is = "met"
+	case above, below:
+		is = "missed"
+	}
+	return fmt.Sprintf("%s%s (95 %% interval of the median %.3f - %.3f)", said, is, low, high)
 }
 
 // interval returns the bounds between which the median lies with a confidence of at least 95 %,

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/experiment"
+	"github.com/weir-go/weir/bench/markdown"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
@@ -153,13 +154,13 @@ func TestDocument(t *testing.T) {
 	r := sample()
 	path := filepath.Join(t.TempDir(), "doc.md")
 	const around = "# Speed\n\n%s%s\nafter\n"
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, around, figuresBegin, "old\n"+figuresEnd), 0o600))
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, around, markdown.Begin(docsCommand), "old\n"+markdown.End), 0o600))
 	for range 2 {
 		require.NoError(t, Document(path, r))
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.True(t, strings.HasPrefix(string(text), "# Speed\n") &&
-			strings.HasSuffix(string(text), figuresEnd+"\nafter\n"))
+			strings.HasSuffix(string(text), markdown.End+"\nafter\n"))
 		assert.NotContains(t, string(text), "old\n")
 		for _, table := range tables(r) {
 			for _, l := range table.Rows {

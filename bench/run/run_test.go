@@ -89,7 +89,8 @@ func TestScheduleOfVariants(t *testing.T) {
 	}
 }
 
-// A row that cannot be loaded is in the run, with the reason.
+// A row that cannot be loaded is in the run, with the reason. A process reads the log once, so where the environment
+// names one another test may have read it.
 func TestDoNamesAMissingRow(t *testing.T) {
 	t.Setenv("WEIR_ACCESS_LOG", "")
 	row, err := workload.Find("access-log")

@@ -137,4 +137,6 @@ func TestNoStateFilesAreRead(t *testing.T) {
 		require.True(t, json.Valid([]byte(config)))
 		assert.ErrorContains(t, refused(t, config), "want `store redis://host:6379`")
 	}
+	// Null is nothing, as in the original.
+	assert.Equal(t, 1, passed(start(t, `{`+zone+`,"distributed":null,"storage":null}`), 3, "192.0.2.1:1"))
 }

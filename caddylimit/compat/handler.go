@@ -21,6 +21,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 
+	"github.com/weir-go/weir/caddylimit/internal/sharing"
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
@@ -44,12 +45,8 @@ type Handler struct {
 	// DisableMetrics turns off the metrics of this handler's zones.
 	DisableMetrics bool `json:"disable_metrics,omitempty"`
 
-	// Store is the address of a Redis or Valkey store that keeps the zones for several machines, as redis://host:6379.
-	// It may have placeholders, such as {env.REDIS_URL}. The original does not have it.
-	Store string `json:"store,omitempty"`
-	// OnFailure is what happens while the store is lost: share, by default, admits this machine's share of the limits;
-	// closed answers 503; open admits all. The original does not have it.
-	OnFailure string `json:"on_failure,omitempty"`
+	// Sharing is not in the original.
+	sharing.Sharing
 
 	// Distributed and Storage are refused, with the advice to use Store.
 	Distributed json.RawMessage `json:"distributed,omitempty"`
@@ -88,20 +85,20 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+const mostJitter = 1000.
+
 const withoutStorage = "caddy's storage is read and written every few seconds, and a file that is being written may be read " +
 	"half: want `store redis://host:6379`, which counts every request of all machines at once"
 
 // check refuses what is wrong with the handler, whatever its zones.
 func (h *Handler) check() error {
 	switch {
-	case h.Distributed != nil:
+	case isSet(h.Distributed):
 		return errors.New("distributed: it is not here: " + withoutStorage)
-	case h.Storage != nil:
+	case isSet(h.Storage):
 		return errors.New("storage: it is not here: " + withoutStorage)
-	case !(h.Jitter >= 0 && h.Jitter <= 1000):
-		return fmt.Errorf("jitter %v: want a part of the wait, from 0 to 1000", h.Jitter)
-	case h.OnFailure != "" && h.Store == "":
-		return fmt.Errorf("on_failure %s: there is no store that could fail", h.OnFailure)
+	case !(h.Jitter >= 0 && h.Jitter <= mostJitter):
+		return fmt.Errorf("jitter %v: want a part of the wait, from 0 to %v", h.Jitter, mostJitter)
 	}
 	if h.SweepInterval == 0 {
 		h.SweepInterval = caddy.Duration(time.Minute)
@@ -112,16 +109,16 @@ func (h *Handler) check() error {
 	return nil
 }
 
+// isSet reports whether there is more than a null.
+func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
+
 // provision finds the zones, the tightest first.
 func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
-	address, err := zone.Address(h.Store)
+	spec, err := sharing.Spec(&h.Sharing)
 	if err != nil {
 		return err
 	}
-	failure, err := zone.ParseOnFailure(h.OnFailure)
-	if err != nil {
-		return err
-	}
+	spec.Sweep = time.Duration(h.SweepInterval)
 	var metrics *metrics
 	if !h.DisableMetrics {
 		if metrics, err = zone.Collector(app, module, newMetrics); err != nil {
@@ -133,9 +130,7 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 		if limit == nil {
 			return fmt.Errorf("zone %q: it is null: want a window and max_events", name)
 		}
-		made, err := limit.provision(ctx, app, name, zone.Spec{
-			Store: address, OnFailure: failure, Sweep: time.Duration(h.SweepInterval),
-		})
+		made, err := limit.provision(ctx, app, name, spec)
 		if err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}

@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -43,5 +42,3 @@ func refused(t *testing.T, config string) error {
 	require.Error(t, err, config)
 	return err
 }
-
-func address(i int) string { return fmt.Sprintf("10.%d.%d.%d:1", i>>16&255, i>>8&255, i&255) }

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 
 	"github.com/weir-go/weir/caddylimit/internal/key"
+	"github.com/weir-go/weir/caddylimit/internal/match"
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
@@ -32,8 +33,6 @@ type RateLimit struct {
 	// MaxKeys is for how many keys the zone has room; without it for 100,000, or as many as go into 256 MiB, and for
 	// a million that are counted by a sliding window counter. The original, which has no bound, does not have it.
 	MaxKeys int `json:"max_keys,omitempty"`
-
-	matchers caddyhttp.MatcherSets
 }
 
 // A part is a zone as a handler uses it.
@@ -49,15 +48,9 @@ type part struct {
 
 func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spec zone.Spec) (*part, error) {
 	p := &part{}
-	sets, err := ctx.LoadModule(l, "MatcherSets")
-	if err != nil {
-		return nil, fmt.Errorf("match: %w", err)
-	}
-	if err := l.matchers.FromInterface(sets); err != nil {
-		return nil, fmt.Errorf("match: %w", err)
-	}
-	if len(l.matchers) > 0 {
-		p.match = l.matches
+	var err error
+	if p.match, err = match.Load(ctx, l, "MatcherSets"); err != nil {
+		return nil, err
 	}
 	if p.key, p.warnings, err = key.New([]string{l.Key}, l.IPv4Prefix, l.IPv6Prefix); err != nil {
 		return nil, err
@@ -66,7 +59,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spe
 		return nil, err
 	}
 	if spec.Policy == engine.Blocked() {
-		spec.Store, spec.OnFailure = "", 0 // there is nothing to keep in one
+		spec = spec.InProcess() // there is nothing to keep in a store
 	}
 	if spec.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
 		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
@@ -84,11 +77,8 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spe
 	return p, err
 }
 
-// matches reports whether a request is in the zone. A matcher that fails cannot say that it is not.
-func (l *RateLimit) matches(r *http.Request) bool {
-	match, err := l.matchers.AnyMatchWithError(r)
-	return match || err != nil
-}
+// mostEvents is the most that a sliding window counter counts.
+const mostEvents = 1<<24 - 1
 
 // policy returns the exact one where there is one.
 func (l *RateLimit) policy() (engine.Policy, error) {
@@ -97,10 +87,9 @@ func (l *RateLimit) policy() (engine.Policy, error) {
 	if window < time.Microsecond || window > longest {
 		return engine.Policy{}, fmt.Errorf("window %v: want 1µs to %v", window, longest)
 	}
-	const most = 1<<24 - 1
 	switch {
-	case l.MaxEvents < 0 || l.MaxEvents > most:
-		return engine.Policy{}, fmt.Errorf("max_events %d: want 0 to %d", l.MaxEvents, most)
+	case l.MaxEvents < 0 || l.MaxEvents > mostEvents:
+		return engine.Policy{}, fmt.Errorf("max_events %d: want 0 to %d", l.MaxEvents, mostEvents)
 	case l.MaxEvents == 0:
 		return engine.Blocked(), nil
 	}

@@ -176,7 +176,7 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"rate above 1e9":    {"serve --limit 2000000000/s", 80, `2000000000/s`},
 		"rate not a number": {"replay --limit NaN/s x", 80, `"NaN/s"`},
 		"rate without unit": {"serve --limit 5", 80, `"5"`},
-		"burst of zero":     {"serve --burst 0", 80, "burst of 0 tokens"},
+		"burst of zero":     {"serve --listen :0 --admin none --burst 0", 80, "burst of 0 tokens"},
 		"burst too large":   {"replay --burst 4294967297 " + excerpt, 80, "burst of 4294967297 tokens"},
 		"negative burst":    {"serve --burst=-1", 80, `--burst: expected a valid 64 bit uint but got "-1"`},
 		"no such algorithm": {"serve --algorithm leaky", 80, `algorithm "leaky": want token-bucket, batch-refill, fixed-window`},

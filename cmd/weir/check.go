@@ -108,6 +108,7 @@ type describedRule struct {
 	Policy string `json:"policy"`
 	Shadow bool   `json:"shadow"`
 	Stored bool   `json:"stored"`
+	State  string `json:"state"` // its file, or ""
 	Bytes  uint64 `json:"bytes"`
 }
 
@@ -133,7 +134,7 @@ func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
 				return fmt.Errorf("rule %s: %w", r.Name, err)
 			}
 			out.Rules = append(out.Rules, describedRule{
-				r.Name, r.Match.String(), r.Key.String(), r.OwnLimit(), r.Shadow, r.Store != nil, bytes,
+				r.Name, r.Match.String(), r.Key.String(), r.OwnLimit(), r.Shadow, r.Store != nil, r.State, bytes,
 			})
 		}
 	}

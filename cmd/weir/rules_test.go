@@ -68,9 +68,9 @@ rule clients
 		Good     bool
 		Warnings []string
 		Rules    []struct {
-			Name, Match, Key, Policy string
-			Shadow                   bool
-			Bytes                    uint64
+			Name, Match, Key, Policy, State string
+			Shadow                          bool
+			Bytes                           uint64
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &described), r.stdout)
@@ -80,6 +80,10 @@ rule clients
 	assert.Equal(t, "path /a", described.Rules[0].Match)
 	assert.Equal(t, "token bucket 1/s burst 1", described.Rules[0].Policy)
 	assert.Greater(t, described.Rules[0].Bytes, uint64(1<<20))
+	assert.Empty(t, described.Rules[0].State)
+	r = run(t, program, "state: "+filepath.ToSlash(t.TempDir())+"\n"+doubtful, "check", "--json", "-")
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &described), r.stdout)
+	assert.True(t, filepath.IsAbs(described.Rules[0].State), r.stdout)
 	assert.Equal(t, 80, run(t, program, "", "check", "--json", "--quiet", good).status)
 	assert.Equal(t, 80, run(t, program, "", "check").status)
 	assert.Equal(t, 1, run(t, program, "", "check", bad+".no").status)

@@ -37,7 +37,8 @@ anybody can send one: behind a load balancer all clients are one, unless --trust
 --key header:NAME is the value of that header, or the address where the header is missing. Use a header that
 clients cannot make up, such as one checked in front of weir: a new value is a new bucket.
 
-SIGINT or SIGTERM lets the requests under way finish; the second one does not.
+SIGINT or SIGTERM lets the requests under way finish; the second one does not. SIGUSR2 starts the program anew with the
+same listening sockets, and ends this process when the new one serves: an upgrade that refuses no connection.
 
 Try it, the second line in another terminal:
 
@@ -48,7 +49,12 @@ and look at http://127.0.0.1:8081/ in a browser.`
 }
 
 // Run implements the command.
-func (c *serveCommand) Run() error {
+func (c *serveCommand) Run() (err error) {
+	inherited, err := serve.Inherit()
+	if err != nil {
+		return err
+	}
+	defer func() { inherited.Tell(err) }()
 	file, load, err := c.file()
 	if err != nil {
 		return err
@@ -64,8 +70,16 @@ func (c *serveCommand) Run() error {
 	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
+	upgrade := make(chan os.Signal, 1)
+	notifyUpgrade(upgrade)
+	defer signal.Stop(upgrade)
+	// Before the log says that it listens: whoever reads that may end it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	server, err := serve.Start(serve.Config{
 		File: file, Load: load, Version: version.Of(version.Info()), Log: log.Logger, SetLog: log.SetLevel,
+		Inherited: inherited,
 	})
 	if bad := (*serve.LimiterError)(nil); errors.As(err, &bad) && load == nil {
 		return limit.Misuse("%w", bad.Err) // --max-keys
@@ -73,12 +87,19 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	if ctx.Err() == nil {
+		inherited.Tell(nil)
+	} else { // the weir before goes on
+		inherited.Tell(errors.New("it was told to end before it served"))
+	}
 	go func() {
 		for range reload {
 			_ = server.Reload() // it has said so
+		}
+	}()
+	go func() {
+		for range upgrade {
+			go func() { _ = server.HandOver(ctx) }() // it has said so
 		}
 	}()
 	return server.Run(ctx)

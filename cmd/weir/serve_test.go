@@ -23,7 +23,7 @@ import (
 type started struct {
 	*exec.Cmd
 	t      *testing.T
-	stderr io.ReadCloser
+	stderr *os.File
 	lines  *bufio.Scanner
 }
 
@@ -35,11 +35,16 @@ func startProgram(t *testing.T, args ...string) *started {
 func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	t.Helper()
 	s := &started{Cmd: cmd, t: t}
-	stderr, err := s.StderrPipe()
+	// A pipe of the test's own: another process that takes the place of this one logs there, too.
+	stderr, theirs, err := os.Pipe()
 	require.NoError(t, err)
-	s.stderr = stderr
+	s.stderr, s.Stderr = stderr, theirs
 	require.NoError(t, s.Start())
-	t.Cleanup(func() { _ = s.Process.Kill() }) // has ended if all is well
+	require.NoError(t, theirs.Close())
+	t.Cleanup(func() {
+		_ = s.Process.Kill() // has ended if all is well
+		_ = stderr.Close()   // a test may have closed it
+	})
 	s.lines = bufio.NewScanner(stderr)
 	return s
 }
@@ -47,6 +52,8 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 // until reads the log up to a line that matches, and returns what its parentheses hold.
 func (s *started) until(pattern string) []string {
 	s.t.Helper()
+	// A line that does not come fails the test.
+	require.NoError(s.t, s.stderr.SetReadDeadline(time.Now().Add(time.Minute)))
 	for s.lines.Scan() {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.lines.Text()); found != nil {
 			return found[1:]

@@ -30,7 +30,7 @@ nobody waits for it. The file belongs to the user that runs weir, and so must th
 
 Try it:
 
-    weir table --watch /dev/shm/weir/api-f831717dec734a32.weir`
+    weir table --watch /dev/shm/weir/api-d41bba485df2b642.v2.weir`
 }
 
 // Run implements the command.

@@ -3,26 +3,27 @@
 package explore
 
 const (
-	takeGo      = "shard/take.go"
-	insertGo    = "shard/insert.go"
-	peekGo      = "shard/peek.go"
-	refundGo    = "shard/refund.go"
-	watermarkGo = "shard/watermark.go"
-	sweepGo     = "shard/sweep.go"
-	evictGo     = "shard/overflow.go"
-	adoptGo     = "shard/adopt.go"
-	logGo       = "atomicbucket/slidinglog.go"
-	ringGo      = "atomicbucket/ring.go"
-	boundGo     = "shard/probebound.go"
-	candidateGo = "shard/candidate.go"
-	wordGo      = "atomicbucket/word.go"
-	bucketGo    = "atomicbucket/tokenbucket.go"
-	reserveGo   = "shard/reserve.go"
-	quotaGo     = "shard/quota.go"
-	chargeGo    = "shard/charge.go"
-	receiptGo   = "shard/receipt.go"
-	inFlightGo  = "shard/inflight.go"
-	countGo     = "atomicbucket/concurrency.go"
+	takeGo       = "shard/take.go"
+	insertGo     = "shard/insert.go"
+	peekGo       = "shard/peek.go"
+	refundGo     = "shard/refund.go"
+	watermarkGo  = "shard/watermark.go"
+	sharedPlanGo = "shard/sharedplan.go"
+	sweepGo      = "shard/sweep.go"
+	evictGo      = "shard/overflow.go"
+	adoptGo      = "shard/adopt.go"
+	logGo        = "atomicbucket/slidinglog.go"
+	ringGo       = "atomicbucket/ring.go"
+	boundGo      = "shard/probebound.go"
+	candidateGo  = "shard/candidate.go"
+	wordGo       = "atomicbucket/word.go"
+	bucketGo     = "atomicbucket/tokenbucket.go"
+	reserveGo    = "shard/reserve.go"
+	quotaGo      = "shard/quota.go"
+	chargeGo     = "shard/charge.go"
+	receiptGo    = "shard/receipt.go"
+	inFlightGo   = "shard/inflight.go"
+	countGo      = "atomicbucket/concurrency.go"
 )
 
 // foundNothing makes a call that finds no record answer as of the time at which it began. Each
@@ -37,7 +38,7 @@ var mutants = []mutant{
 		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
 	}},
 	{"R1", "insert reads the key before the state", "two keys twice, one slot, evict", "I2", []edit{
-		{insertGo, "s := sl.state.Load()  // before the key: R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
+		{insertGo, "s := sl.state.Load() // before the key: R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
 		{insertGo, "if sl.key.Load() == p.fingerprint && s.Tag()", "if key == p.fingerprint && s.Tag()"},
 	}},
 	{"R1", "peek and reset read the key before the state", "two resets of a stranger's slot", "I7", []edit{
@@ -65,7 +66,7 @@ var mutants = []mutant{
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
-			"\tplan := t.plan.Load()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
+			"\tplan := t.current()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
 			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
@@ -77,8 +78,12 @@ var mutants = []mutant{
 	}},
 	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
 		{insertGo, "chosen = chosen || room.suffices(i)", ""},
+		{candidateGo, "min(t.hits, lineSlots)", "uint64(0)"},
 		{candidateGo, "if r > c.rank {", "if r >= c.rank {"},
 		{insertGo, "if s == 0 {", "if false {"},
+	}},
+	{"R5", "a claim in the home line goes beyond a slot that was never used", "one taker", "I2", []edit{
+		{candidateGo, "return candidate{sl, s, unowned}", "c = candidate{sl, s, unowned}\n\t\t\t\tsl = sl.next()\n\t\t\t\tcontinue"},
 	}},
 	{"R5", "a freed slot is as if it was never used", "two resets of a stranger's slot", "I7", []edit{
 		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
@@ -116,10 +121,10 @@ var mutants = []mutant{
 		{countGo, "of.known && of.tick&bornMask != c.born(r.State):", "false:"},
 	}},
 	{"R16", "a receipt is void after a change of the limit", "in flight: one leaves beside a change of the limit", "I2", []edit{
-		{refundGo, "|| !returns && (plan.looksAtNothing(q)", "|| returns && of.number != plan.number || !returns && (plan.looksAtNothing(q)"},
+		{refundGo, "|| !returns && (plan.looksAtNothing(of.quota)", "|| returns && of.number != plan.number || !returns && (plan.looksAtNothing(of.quota)"},
 	}},
 	{"R16", "a receipt is void after another key's eviction", "in flight: one leaves beside an eviction of another", "I2", []edit{
-		{refundGo, "|| !returns && (plan.looksAtNothing(q) || t.void(of, p, plan))", "|| !returns && plan.looksAtNothing(q) || t.void(of, p, plan)"},
+		{refundGo, "|| !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan))", "|| !returns && plan.looksAtNothing(of.quota) || t.void(of, p, plan)"},
 	}},
 	{"R16", "tenures have no numbers", "in flight: one leaves after a reset and a change of the limit", "I2", []edit{
 		{inFlightGo, "return plan.inFlight.Born(payload, t.Ends(p).word/endBegun)", "return payload"},
@@ -135,7 +140,7 @@ var mutants = []mutant{
 		{countGo, "return c.pack(now+ahead, previous, current, c.born(r.State))", "return c.pack(now+ahead, 0, current, c.born(r.State))"},
 	}},
 	{"R16", "a release of more than the limit has become is cut", "in flight: one leaves beside a change of the limit", "I9", []edit{
-		{refundGo, "min(n, plan.most/quota.Token)", "min(n, quota.Tokens)"},
+		{refundGo, "plan.product(n, quota.Token)", "min(n, quota.Tokens) * quota.Token"},
 	}},
 	{"R16", "what a take drops is not counted", "in flight: one leaves that is forgotten", "I7", []edit{
 		{takeGo, "plan.forget(t.shard(p).counters, record.State, r.now)\n", "\n"},
@@ -144,7 +149,7 @@ var mutants = []mutant{
 		{sweepGo, "plan.forget(t.shards[0].counters, s, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a claim drops is not counted", "in flight: forgotten for another key", "I7", []edit{
-		{insertGo, "t.plan.Load().forget(t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
+		{insertGo, "t.current().forget(t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a take drops is counted before it is made", "in flight: a late one enters", "I7", []edit{
 		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
@@ -168,10 +173,13 @@ var mutants = []mutant{
 		{sweepGo, "since = max(since, int64(t.swept.Load()))", "since = 0"},
 	}},
 	{"R7", "a sweep of an epoch leaves idle records for ever in an empty table", "sweeps of epochs in an empty table for a circle", "I9", []edit{
-		{sweepGo, "max(now-int64(t.plan.Load().skew), 0)", "int64(0)"},
+		{sweepGo, "max(now-int64(t.current().skew), 0)", "int64(0)"},
 	}},
 	{"R7", "a claim takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
-		{candidateGo, "case plan.idle(s, now):", "case true:"},
+		{candidateGo, "return plan.idleFor(s, now)", "return 1"},
+	}},
+	{"R7", "a claim in the home line takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
+		{candidateGo, "plan.bucket.Idle(s, now) {", "now > 0 {"},
 	}},
 	{"R7", "a commit begins at the take's own time", "a late taker that a take and a sweep overtake", "I1", []edit{
 		{insertGo, "watermark := t.Watermark()\n\tnow := max(r.now, watermark)", "now := r.now\n\twatermark := now"},
@@ -187,7 +195,7 @@ var mutants = []mutant{
 		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now < t.Watermark()"},
 	}},
 	{"R7", "insert does not look at the watermark", "time leaps while an insert is under way", "I7", []edit{
-		{insertGo, "uint64(r.now)-t.watermark.Load() > t.plan.Load().skew", "false"},
+		{insertGo, "uint64(r.now)-t.watermark.Load() > t.current().skew", "false"},
 	}},
 	{"R7", "a late take does not catch up", "two takers that are behind the watermark", "I5", []edit{
 		{watermarkGo, "return int64(watermark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
@@ -215,6 +223,12 @@ var mutants = []mutant{
 	{"R7", "a sweep leaves tentative records", "two takers, of which a leap of a circle overtakes one", "I9", []edit{
 		{sweepGo, "if sl.state.Abort(s) {", "if false {"},
 	}},
+	{"R7", "a refund by a late clock is decided at its own time", "hold: a late clock", "I2", []edit{
+		{refundGo, "sl == nil || uint64(at)-t.watermark.Load() > plan.skew {", "sl == nil || at-t.Watermark() > int64(plan.skew) {"},
+	}},
+	{"R7", "a refund by a clock far ahead does not move the watermark", "hold: a leap of time", "I2", []edit{
+		{refundGo, "sl == nil || uint64(at)-t.watermark.Load() > plan.skew {", "sl == nil || at < t.Watermark() {"},
+	}},
 	{"R7", "peek judges by its own time", "peek beside a leap of two skews", "I9", []edit{
 		{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if false {"},
 	}},
@@ -232,13 +246,14 @@ var mutants = []mutant{
 		{watermarkGo, "if t.advancing.Load() != 0 {", "if false {"},
 	}},
 	{"R7", "a call says too late that it may move the watermark", "skews: a smaller one beside a leap", "I2", []edit{
-		{watermarkGo, "t.advancing.Add(1) // before the pace is read: see fence\n\tpace, step := t.pace.Load(), to-watermark\n", "pace, step := t.pace.Load(), to-watermark\n\tt.advancing.Add(1)\n"},
+		{watermarkGo, "t.advancing.Add(1) // before the pace is read: see fence\n\tskew, alone := t.moves(to)\n", "skew, alone := t.moves(to)\n\tt.advancing.Add(1)\n"},
 	}},
 	{"R7", "a commit does not look at the skew of its plan", "skews: a smaller one beside an insert ahead", "I2", []edit{
 		{insertGo, "if uint64(now-watermark) > plan.skew {", "if false {"},
 	}},
-	{"R7", "a refund by the clock does not look at the record before it", "take and give back by the clock", "I1", []edit{
-		{refundGo, "if sl != nil && record.State != before.State {", "if _ = before; false {"},
+	{"R7", "a refund reads the clock before the record", "take and give back by the clock", "I1", []edit{
+		{refundGo, "record, plan, sl := t.record(p)", "now := clock()\n\t\trecord, plan, sl := t.record(p)"},
+		{refundGo, "at := clock()", "at := now"},
 	}},
 	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
 		{insertGo, "plan.first(now, demand)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now))))\n\t_ = demand\n\tif true || !ok {"},
@@ -259,12 +274,15 @@ var mutants = []mutant{
 	{"R9", "insert does not look which plan a record follows", "the limit grows beside another key", "I5", []edit{
 		{insertGo, "s.IsLive() && s.Tag() != plan.live", "false"},
 	}},
+	{"R9", "a claim in the home line does not look which plan a record follows", "ticks: finer ones beside another key", "I7", []edit{
+		{candidateGo, "s.Tag() != plan.live ||", "!s.IsLive() ||"},
+	}},
 	{"R9", "settle reads the plan before the tentative state", "the limit shrinks beside an insert", "R9", []edit{
-		{insertGo, "tentative := sl.state.Publish(claimed) // before the search in settle: R4", "plan := t.plan.Load()\n\ttentative := sl.state.Publish(claimed)"},
+		{insertGo, "tentative := sl.state.Publish(claimed) // before the search in settle: R4", "plan := t.current()\n\ttentative := sl.state.Publish(claimed)"},
 		{insertGo, "return t.settle(p, sl, tentative, r)\n}", "return t.settle(p, sl, tentative, r, plan)\n}"},
 		{insertGo, "return t.settle(p, sl, s, r)\n", "return t.settle(p, sl, s, r, plan)\n"},
-		{insertGo, "tentative atomicbucket.State, r request) Outcome {", "tentative atomicbucket.State, r request, plan *Plan) Outcome {"},
-		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", ""},
+		{insertGo, "tentative atomicbucket.State, r *request) Outcome {", "tentative atomicbucket.State, r *request, plan *Plan) Outcome {"},
+		{insertGo, "plan := t.current() // after the tentative state: R9", ""},
 	}},
 	{"R9", "a change of plan leaves tentative records", "the limit shrinks beside an insert", "R9", []edit{
 		{adoptGo, "if sl.state.Abort(s) {", "if true {"},
@@ -275,7 +293,7 @@ var mutants = []mutant{
 	{"R9", "records are told apart by two plans that look the same", "the limit grows beside two takers", "I1", []edit{
 		{adoptGo, "plan.live = atomicbucket.Live + atomicbucket.Second - before.live", "plan.live = before.live"},
 	}},
-	{"R9", "a change of plan does not change the version", "the limit grows and shrinks beside a taker", "I2", []edit{
+	{"R9", "a change of plan does not change the version", "the limit grows, shrinks and grows more beside a taker", "I2", []edit{
 		{wordGo, "to := NewState(live, from.Version()+1, payload)", "to := from.with(live, payload)"},
 	}},
 	{"R10", "the last change is not entered before the next", "log: two takers of a record", "I1", []edit{
@@ -335,7 +353,7 @@ var mutants = []mutant{
 	}},
 	{"R11", "settle searches before it extends the probe bound", "probe bound: two takers behind a record", "I1", []edit{
 		{insertGo, "t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11\n", ""},
-		{insertGo, "plan := t.plan.Load() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.plan.Load()"},
+		{insertGo, "plan := t.current() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.current()"},
 	}},
 	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
 		{insertGo, "i < t.probeWindow && !t.beyond(p, i); i++ {\n\t\tother", "i <= p.index(mine); i++ {\n\t\tother"},
@@ -420,6 +438,56 @@ var mutants = []mutant{
 	{"R18", "a sweep of the living is taken over", "mortal: a sweep dies beside an insert", "R11", []edit{
 		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
 	}},
+	{"R21", "a hit does not look whether its plan is the present one", "mortal: a taker of a drained key beside two changes of plan", "I1", []edit{
+		{takeGo, "plan.skew || // late, or far ahead: R7\n\t\t\tt.planned.Load() != plan.planned {", "plan.skew {"},
+	}},
+	{"R21", "a claim in the home line does not look whether its plan is the present one", "mortal: another key beside two changes to longer ticks", "I7", []edit{
+		{candidateGo, "s.Tag() != plan.live || t.planned.Load() != plan.planned {", "s.Tag() != plan.live {"},
+	}},
+	{"R21", "a claim in the home line looks for the present plan before the state", "mortal: another key beside two changes to longer ticks", "I7", []edit{
+		{candidateGo, "\t\ts := sl.state.Load()\n\t\tplan := t.plan.Load()  ", "\t\tplanned := t.planned.Load()\n\t\ts := sl.state.Load()\n\t\tplan := t.plan.Load()  "},
+		{candidateGo, "t.planned.Load() != plan.planned {", "planned != plan.planned {"},
+	}},
+	{"R21", "a call does not look whether its plan is the present one", "mortal: a taker of a drained key beside two changes of plan", "I5", []edit{
+		{sharedPlanGo, "t.planned.Load() == plan.planned {\n\t\treturn plan", "plan.planned != 0 {\n\t\treturn plan"},
+	}},
+	{"R21", "the next plan is written over the present one", "mortal: a change of plan dies beside a taker", "I2", []edit{
+		{sharedPlanGo, "planAreas = 2", "planAreas = 1"},
+	}},
+	{"R21", "a call does not look again whether the plan that it has built is the present one", "mortal: a taker dies beside three changes of plan", "R21", []edit{
+		{sharedPlanGo, "if t.planned.Load() != n {\n\t\t\tcontinue", "if false {\n\t\t\tcontinue"},
+	}},
+	{"R22", "a writer that died is waited for", "mortal: a change of plan dies", "R22", []edit{
+		{sharedPlanGo, "!t.owner.Dead(setter) || !t", "true || !t"},
+	}},
+	{"R22", "a plan is announced before all records follow the one before", "mortal: a change of plan dies beside another", "R9", []edit{
+		{sharedPlanGo, "n := t.settled(clock).planned", "n := t.planned.Load()"},
+		{sharedPlanGo, "announced := t.change.CompareAndSwap(n<<changeShift, (n+1)<<changeShift|changing)", "t.change.Store((n+1)<<changeShift | changing)\n\tannounced := true"},
+	}},
+	{"R22", "a sweep leaves what the dead have begun", "mortal: a change of plan dies", "R22", []edit{
+		{sweepGo, "t.settled(func() int64 { return now }) // what", "_ = 0 // what"},
+	}},
+	{"R22", "records are left behind", "mortal: two changes of plan to and fro, beside a taker", "R9", []edit{
+		{sharedPlanGo, "\t\t\tt.adoptAll()\n", ""},
+	}},
+	{"R22", "the watermark moves while records follow two plans", "mortal: a change of plan dies beside a leap", "I2", []edit{
+		{watermarkGo, "return t.settled(func() int64 { return int64(to) }).skew, true", "return t.current().skew, true"},
+	}},
+	{"R22", "a leap by the plan before comes late", "mortal: a change of plan dies beside a leap", "I2", []edit{
+		{sharedPlanGo, "return t.watermark.CompareAndSwap(watermark, watermark+step)", "return step == 1 || t.watermark.CompareAndSwap(watermark, watermark+step)"},
+	}},
+	{"R22", "two processes write numbers at once", "mortal: two changes of plan at once", "R21", []edit{
+		{sharedPlanGo, "!t.owner.Dead(setter) || !t", "false || !t"},
+	}},
+	{"R22", "records are converted at the time at which the change began", "mortal: a change of plan dies beside a take and a sweep later", "I2", []edit{
+		{sharedPlanGo, "step = min(now-watermark, leapStep*skew)", "step = min(1, skew)"},
+	}},
+	{"R22", "a call that replaces the plan does not read its clock again", "mortal: a change of plan by the clock beside a take later", "I2", []edit{
+		{sharedPlanGo, "t.raise(clock()) // by", "began := clock()\n\tclock = func() int64 { return began }\n\tt.raise(began) // by"},
+	}},
+	{"R22", "a call that completes a change goes by the plan before alone", "mortal: a change of plan dies beside a leap", "I2", []edit{
+		{sharedPlanGo, "return min(plan.skew, next.skew)", "return plan.skew"},
+	}},
 	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
 		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
@@ -456,7 +524,7 @@ var mutants = []mutant{
 			"o.ends = t.Ends(p)\n\t\t\treceipt.Enter(&out, c.n, q, o.ends)\n\t\t\t_ = ends"},
 	}},
 	{"R15", "a refund reads what was ended before the record", "receipt: a reset, then another takes", "I2", []edit{
-		{refundGo, "before, _, _ := t.record(p)", "ended = t.Ends(p)\n\t\tbefore, _, _ := t.record(p)"},
+		{refundGo, "record, plan, sl := t.record(p)", "ended = t.Ends(p)\n\t\trecord, plan, sl := t.record(p)"},
 		{receiptGo, "t.Ends(p).begun() != r.ends", "ended.begun() != r.ends"},
 		{receiptGo, "// Ends is what", "var ended Ends\n\n// Ends is what"},
 	}},
@@ -467,40 +535,48 @@ var mutants = []mutant{
 		{adoptGo, "max(before.number+1, 1) // R15", "before.number"},
 	}},
 	{"R15", "a refund does not look whether a request was ahead", "ahead: a take beside a refund", "I1", []edit{
-		{refundGo, "latest := max(at, int64(t.leading.Load()))", "latest := at"},
+		{refundGo, "return max(at, int64(t.leading.Load())), ", "return at, "},
 	}},
 	{"R15", "a request is entered as ahead after it was granted", "ahead: a take beside a refund", "I1", []edit{
 		{takeGo, "\t\t\tt.lead(r.now, r.clock)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {",
 			"\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.lead(r.now, r.clock)"},
 	}},
 	{"R15", "a refund reads whether a request was ahead before the record", "ahead: a take beside a refund", "I1", []edit{
-		{refundGo, "before, _, _ := t.record(p)", "led = int64(t.leading.Load())\n\t\tbefore, _, _ := t.record(p)"},
-		{refundGo, "latest := max(at, int64(t.leading.Load()))", "latest := max(at, led)"},
+		{refundGo, "record, plan, sl := t.record(p)", "led = int64(t.leading.Load())\n\t\trecord, plan, sl := t.record(p)"},
+		{refundGo, "return max(at, int64(t.leading.Load())), ", "return max(at, led), "},
 		{refundGo, "// giveBack gives", "var led int64\n\n// giveBack gives"},
+	}},
+	{"R15", "a bucket that looks untouched is taken for that of the take's tenure", "hold: another bucket that looks the same", "I2", []edit{
+		{refundGo, " && of.in(s) && !t.void(of, p, plan)", " && of.in(s)"},
+	}},
+	{"R15", "a bucket that looks untouched is taken for that of the take's turn of the circle", "hold: a bucket that looks the same a circle later", "I2", []edit{
+		{refundGo, "s == of.after && t.Watermark()-of.at <= int64(plan.skew)", "s == of.after"},
 	}},
 	{"R15", "a part is given back as if it were the whole take", "hold: two that cost less later", "I1", []edit{
 		{bucketGo, "back = min(back, of.cost-min(of.cost, passed))", "back = min(back, 3*of.cost-min(3*of.cost, passed))"},
 	}},
 	{"R15", "a refund does not look whether a reservation waits", "reserve: two in line, the first goes away", "I1", []edit{
-		{refundGo, "Behind: int64(t.neighbourhood(p).promised.Load()) > at,", ""},
+		{refundGo, ", int64(t.neighbourhood(p).promised.Load()) > at\n", ", false\n"},
 	}},
 	{"R15", "a reservation is promised after it was made", "reserve: two in line, the first goes away", "I1", []edit{
 		{reserveGo, "\t\t\tif wait := ahead.OverdrawnOf(q); wait > 0 {\n\t\t\t\tt.promise(p, o.At+int64(wait)) // before the move: R15\n\t\t\t}\n", ""},
 		{reserveGo, "\t\t\t\treturn ahead\n", "\t\t\t\tt.promise(p, o.At+int64(ahead.OverdrawnOf(q)))\n\t\t\t\treturn ahead\n"},
 	}},
 	{"R15", "a refund reads whether a reservation waits before the record", "reserve: two in line, the first goes away", "I1", []edit{
-		{refundGo, "before, _, _ := t.record(p)", "waits = t.neighbourhood(p).promised.Load()\n\t\tbefore, _, _ := t.record(p)"},
-		{refundGo, "Behind: int64(t.neighbourhood(p).promised.Load()) > at,", "Behind: int64(waits) > at,"},
-		{refundGo, "// giveBack gives", "var waits uint64\n\n// giveBack gives"},
+		{refundGo, "record, plan, sl := t.record(p)", "waited = t.neighbourhood(p).promised.Load()\n\t\trecord, plan, sl := t.record(p)"},
+		{refundGo, ", int64(t.neighbourhood(p).promised.Load()) > at\n", ", int64(waited) > at\n"},
+		{refundGo, "// giveBack gives", "var waited uint64\n\n// giveBack gives"},
 	}},
 	{"receipts", "a reservation is given back although others reserved behind it", "reserve: two in line, the first goes away", "I1", []edit{
 		{bucketGo, "g.Behind && owed > g.Demand.Limit+b.round", "false"},
 	}},
 	{"receipts", "what had come back is given back", "take and give back later", "I1", []edit{
 		{bucketGo, "back = min(back, debt(State(of.tick), g.Latest))", "_ = 0"},
+		{bucketGo, "min(owed, cost, debt(after, now))", "min(owed, cost)"},
 	}},
 	{"receipts", "a refund does not change the version", "take and give back, a bucket that looks the same", "I1", []edit{
 		{bucketGo, "return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)", "return at.Move(r.State, g.Now+owed-back)"},
+		{bucketGo, "return at.Convert(s, s.Tag(), now+owed-min", "return at.Move(s, now+owed-min"},
 	}},
 	{"receipts", "a log forgets the oldest request instead", "log: take and give back the older of two", "I2", []edit{
 		{logGo, "g.exchange(g.kept, hand, of.tick, at)", "_ = hand"},
@@ -516,10 +592,10 @@ var mutants = []mutant{
 		{quotaGo, "if sl.state.Load() == s { // R2", "if true {"},
 	}},
 	{"R7", "a hit under a quota is decided at its own time", "quota: two takers that are behind the watermark", "I9", []edit{
-		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew { // R13, R7", "now-t.Watermark() > int64(plan.skew) {"},
+		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew || // R13, R7", "now-t.Watermark() > int64(plan.skew) ||"},
 	}},
 	{"R7", "a hit under a quota far ahead does not move the watermark", "quota: a taker after a leap of a circle", "I9", []edit{
-		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew { // R13, R7", "now < t.Watermark() {"},
+		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew || // R13, R7", "now < t.Watermark() ||"},
 	}},
 	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "R9", []edit{
 		{quotaGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
@@ -548,7 +624,7 @@ var mutants = []mutant{
 		{chargeGo, "if !plan.flush(record, r.now, &sl.state) { // R10", "if false {"},
 	}},
 	{"R7", "a charge that hits is decided at its own time", "charge: behind the watermark, of an idle record", "I2", []edit{
-		{chargeGo, "quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew {", "quota.Tokens == 0 || now-t.Watermark() > int64(plan.skew) {"},
+		{chargeGo, "quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew || // R7", "quota.Tokens == 0 || now-t.Watermark() > int64(plan.skew) ||"},
 	}},
 	{"R14", "a charge is not bounded", "charge: two of more than there is", "I2", []edit{
 		{chargeGo, "if hi > 0 || cost > bound ||", "if hi > 0 ||"},
@@ -560,7 +636,7 @@ var mutants = []mutant{
 	}},
 	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
 		{takeGo, "if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
-			"t.penalizeTooMuch(p, r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
+			"t.penalizeTooMuch(p, *r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
 	}},
 	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
 		{chargeGo, "if m == draining {", "if false {"},

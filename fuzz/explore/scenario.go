@@ -69,7 +69,7 @@ type call struct {
 	limit uint64 // of a take under a quota of its own, in tokens; 0: under that of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
-	clock bool   // of a cancel: it reads a clock meanwhile, see thread.read
+	clock bool   // of a cancel, or a change of the plan: it reads a clock meanwhile, see thread.read
 	asks  bool   // a take asks when it may come again
 }
 
@@ -107,6 +107,9 @@ func (c call) String() string {
 	case charge:
 		return fmt.Sprintf("charge %d to key %d at %d", c.n, c.key, c.late)
 	case adopt:
+		if c.clock {
+			return fmt.Sprintf("adopt plan %d by the clock", c.n)
+		}
 		return fmt.Sprintf("adopt plan %d at %d", c.n, c.late)
 	}
 	if c.verb == sweepPart {
@@ -208,7 +211,8 @@ func outcomeOf(o shard.Outcome, used uint64) outcome {
 	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used, ended: o.Ended()}
 }
 
-// perform makes the call. What it takes is entered in the receipt, which a cancel gives back at the time that it reads.
+// perform makes the call. What it takes is entered in the receipt, which a cancel gives back. What reads a clock calls
+// read.
 func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
@@ -260,7 +264,11 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 	case refund:
 		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, shard.Receipt{}), 0) // if there is no record nothing is used
 	case adopt:
-		t.Adopt(plans[c.n], c.now())
+		if t.IsShared() {
+			t.Replace([]uint64{c.n}, read)
+		} else {
+			t.Adopt(plans[c.n], c.now())
+		}
 	}
 	return o
 }

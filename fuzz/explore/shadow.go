@@ -4,7 +4,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
@@ -19,6 +18,7 @@ import (
 type shadow struct {
 	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks: it counts in these
 	table     *shard.Table
+	plans     [3]*shard.Plan
 	round     uint64 // an idle bucket is charged from so many ticks on
 	overflow  shard.Overflow
 	refusals  shard.RefusalCharge
@@ -26,6 +26,7 @@ type shadow struct {
 	inFlight  bool    // it is one of what is in flight
 	keys      []owner // that occur
 	counts
+	changes
 }
 
 // An owner is a key that occurs.
@@ -49,11 +50,23 @@ func (o *owner) end() {
 }
 
 // A grant is that a request of a cost may go at a tick: that of its take, or when its reservation's time comes. One
-// that was given back costs nothing.
-type grant struct{ at, cost uint64 }
+// that was given back costs nothing. full is the tick at which the bucket was full after it.
+type grant struct{ at, cost, full uint64 }
 
 // counts are what the table's own statistics must say.
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
+
+// changes are what replacements of a shared table's plan must keep to.
+type changes struct {
+	charged   int64            // the latest time of a call that was charged
+	announced [maxPlans]uint64 // for which of the scenario's plans the number of each stands, and one more
+	until     int64            // charged, when the latest was announced
+	mark      int64            // and the watermark
+	since     int64            // when the present one became so: no record is converted as of an earlier time
+}
+
+// maxPlans is how many plans a table may have, one after the other, and one more.
+const maxPlans = 8
 
 // owner returns what is known of a key.
 func (s *shadow) owner(key uint64) *owner {
@@ -69,10 +82,27 @@ func (s *shadow) owner(key uint64) *owner {
 // follows returns the plan that a live record follows: the present plan or the one before.
 func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
 	plan := s.table.Plan()
-	if before := s.table.Before(); before != nil && record.Tag() == before.Live() {
-		plan = before
+	before := s.before(plan)
+	switch {
+	case before == nil:
+	case s.table.IsShared(): // the plans there are each process's own, with tags by their numbers
+		if record.Tag() != plan.Live() {
+			return before
+		}
+	case record.Tag() == before.Live(): // if both have that tag, the present plan must convert it first
+		return before
 	}
 	return plan
+}
+
+// before returns the plan before one, if there was one.
+func (s *shadow) before(plan *shard.Plan) *shard.Plan {
+	for _, before := range s.plans {
+		if before.Algorithm() == plan.From() {
+			return before
+		}
+	}
+	return nil
 }
 
 // planOf returns the plan that the record of a key follows; without one, the present plan.
@@ -157,57 +187,6 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 	return 0
 }
 
-// used returns how many tokens of a log are in the window.
-func (s *shadow) used(key *owner, tick uint64) (used uint64) {
-	for _, at := range key.times {
-		if s.leaves(at) > tick {
-			used++
-		}
-	}
-	return used
-}
-
-// told returns what a look tells of that: no more than the limit.
-func (s *shadow) told(key *owner, tick uint64) uint64 {
-	used := s.used(key, tick)
-	if s.inFlight {
-		used = min(used, s.table.Plan().Quota(0).Tokens)
-	}
-	return used
-}
-
-// leaves returns the tick at which a token leaves the window, or is forgotten.
-func (s *shadow) leaves(at uint64) uint64 {
-	if s.inFlight {
-		return (at/entrants/logWindow + 2) * logWindow
-	}
-	return at + logWindow
-}
-
-// entrants is the base in which the time of an entry has the number of its thread.
-const entrants = 16
-
-// least returns the lowest limit of the present plan and the one before: a call may be decided by either.
-func (s *shadow) least() uint64 {
-	if !s.inFlight {
-		return s.limited
-	}
-	limit := s.table.Plan().Quota(0).Tokens
-	if before := s.table.Before(); before != nil {
-		limit = min(limit, before.Quota(0).Tokens)
-	}
-	return limit
-}
-
-// most returns the limit of the plan that a record follows.
-func (s *shadow) most(record atomicbucket.State) uint64 {
-	plan := s.table.Plan()
-	if before := s.table.Before(); before != nil && record.Tag() == before.Live() {
-		plan = before
-	}
-	return plan.Quota(0).Tokens
-}
-
 // fits returns how many tokens of a charge, or of a refused take, a key is charged at a tick.
 func (s *shadow) fits(c call, tick uint64) uint64 {
 	if s.limited > 0 {
@@ -237,224 +216,16 @@ func (s *shadow) pays(c call, tick uint64) bool {
 	return s.owes(c.key, tick)+s.cost(s.planOf(c.key), c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
 }
 
-// enter enters that a call wrote a log.
-func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
-	c, tick, key := th.call(), s.tick(th), s.owner(label)
-	if c.verb != take && c.verb != charge && !c.givesBack() || label != c.key {
-		return fmt.Errorf("I2: %v wrote the log of key %d", c, label)
-	}
-	if th.charged++; th.charged > 1 {
-		return fmt.Errorf("I2: %v was charged twice", c)
-	}
-	used := s.used(key, tick)
-	if c.givesBack() {
-		return s.giveBack(th, key, tick)
-	}
-	th.tenure = key.tenure
-	n := c.n
-	if s.pays(c, tick) {
-		n = s.fits(c, tick)
-		th.amount = n
-	} else if used+c.n > c.limitOr(s.most(to)) {
-		return fmt.Errorf("I1: %v was admitted to a log of %d", c, used)
-	}
-	if s.inFlight {
-		s.drop(key, tick)
-		tick = tick*entrants + uint64(th.name) + 1
-		if last := len(key.times) - 1; last >= 0 { // a late call enters in the record's period
-			tick = max(tick, key.times[last]/entrants*entrants+uint64(th.name)+1)
-		}
-		th.entered = tick
-		for range n {
-			key.times = append(key.times, tick)
-		}
-		return nil
-	}
-	for range n {
-		if last := len(key.times) - 1; last >= 0 {
-			tick = max(tick, key.times[last])
-		}
-		key.times = append(key.times, tick)
-	}
-	th.entered = tick
-	return nil
-}
-
-// drop forgets what is past at a tick.
-func (s *shadow) drop(key *owner, tick uint64) {
-	before := len(key.times)
-	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaves(at) <= tick })
-	s.forgotten += uint64(before - len(key.times))
-}
-
-// leave enters that a call took what it had entered out of what is in flight, or if it does not say what, the oldest.
-func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
-	c := th.call()
-	for range c.n {
-		i := slices.IndexFunc(key.times, func(at uint64) bool {
-			return c.verb == cancel && at == th.entered || c.verb == refund && s.leaves(at) > tick
-		})
-		if i < 0 && c.verb == cancel {
-			return fmt.Errorf("I2: %v gave back what is not in flight", c)
-		} else if i < 0 {
-			break
-		}
-		key.times = slices.Delete(key.times, i, i+1)
-	}
-	return nil
-}
-
-// giveBack enters that a call gave back what was taken: a window's newest tokens, or those of a log that its thread
-// took, or the oldest in it. With these a log forgets all that have left by then.
-func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
-	c := th.call()
-	if s.inFlight {
-		return s.leave(th, key, tick)
-	}
-	if c.verb == cancel && th.tenure != key.tenure {
-		return fmt.Errorf("I2: %v took from a record of another tenure", c)
-	}
-	if s.table.Plan().Algorithm().RingSize() == 0 {
-		key.times = key.times[:len(key.times)-int(min(s.used(key, tick), c.n))]
-		return nil
-	}
-	// A late refund sees the tokens that are in the ring still: of others a later take has the places.
-	key.times = slices.Delete(key.times, 0, max(len(key.times)-int(s.limited), 0))
-	used := s.used(key, tick)
-	key.times = slices.Delete(key.times, 0, len(key.times)-int(used))
-	if used == 0 {
-		return fmt.Errorf("I2: %v took a request out of a log that has none", c)
-	}
-	for range min(c.n, used) {
-		given := 0
-		if c.verb == cancel {
-			if given = slices.Index(key.times, th.entered); given < 0 {
-				return fmt.Errorf("I2: %v took a request out of the log in the place of one that has left", c)
-			}
-		}
-		key.times = slices.Delete(key.times, given, given+1)
-	}
-	return nil
-}
-
 // tick returns the time at which the thread's call is decided: its own, or the watermark if
 // that is later.
 func (s *shadow) tick(th *thread) uint64 {
 	return s.algorithm.Ticks(max(th.now()+th.call().lead, th.watermark))
 }
 
-// charge enters that a call wrote a bucket.
-func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
-	if s.limited > 0 {
-		if from.IsLive() && from.Tag() != to.Tag() {
-			return nil // what was taken stays what it is
-		}
-		return s.enter(th, label, to)
-	}
-	c, tick, key := th.call(), s.tick(th), s.owner(label)
-	if from.IsLive() && from.Tag() != to.Tag() {
-		return s.convert(th, key, to)
-	}
-	if c.verb != take && c.verb != reserve && c.verb != charge && !c.givesBack() || label != c.key {
-		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
-	}
-	s.follow(key, to)
-	limit := c.ticksOr(s.algorithm, key.burst)
-	if c.verb == reserve {
-		limit += patience
-	}
-	pays, amount := s.pays(c, tick), uint64(0)
-	cost, owed := s.cost(key.plan, c.n), s.owes(label, tick)
-	if pays {
-		amount = s.fits(c, tick)
-		cost = s.cost(key.plan, amount)
-	}
-	if c.verb == refund { // no scenario has a refund of no take in particular beside reservations
-		key.full = tick + owed - min(owed, cost)
-	} else if c.verb == cancel {
-		return s.undo(th, key, tick, to)
-	} else if owed == 0 && to.Payload() == payload(tick+s.round) {
-		key.full = tick + s.round // a full bucket: nothing was taken
-		return nil
-	} else if owed+cost > limit && !pays {
-		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
-	} else {
-		key.full = max(key.full, tick+s.round) + cost
-	}
-	if th.charged++; th.charged > 1 {
-		return fmt.Errorf("I2: %v was charged twice", c)
-	}
-	th.amount = amount
-	if c.verb != refund {
-		late := s.owes(label, tick) - min(s.owes(label, tick), key.burst)
-		key.grants = append(key.grants, grant{tick + late, cost})
-		th.grant, th.tenure = len(key.grants), key.tenure
-	}
-	if want := s.payload(key.plan, key.full); to.Payload() != want {
-		return fmt.Errorf("I2: %v was charged to %#x, want %#x", c, to.Payload(), want)
-	}
-	return nil
-}
-
-// undo enters that a call gave back what its thread took: the bucket owes less by at most the cost, and no two of those
-// that keep what they took may go sooner than the limit lets them.
-func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
-	c, g := th.call(), &key.grants[th.grant-1]
-	owed, left := s.owes(key.key, tick), s.algorithm.Debt(to.Record(), tick)
-	if left < owed && th.tenure != key.tenure {
-		return fmt.Errorf("I2: %v gave back %d ticks of a record of another tenure", c, owed-left)
-	}
-	if left > owed || owed-left > g.cost {
-		return fmt.Errorf("I2: %v gave back %d ticks of %d", c, int64(owed-left), g.cost)
-	}
-	if th.charged++; th.charged > 1 {
-		return fmt.Errorf("I2: %v gave back twice", c)
-	}
-	key.full = tick + left
-	g.cost -= min(g.cost, s.algorithm.Cost(c.n))
-	return nil
-}
-
-// checkGrants checks what was granted and kept against the limit.
-func (s *shadow) checkGrants() error {
-	for _, key := range s.keys {
-		for _, first := range key.grants {
-			sum, last := uint64(0), uint64(0)
-			for _, at := range key.grants { // all from first on, to any other
-				sum = 0
-				for _, g := range key.grants {
-					if g.at >= first.at && g.at <= at.at {
-						sum += g.cost
-					}
-				}
-				if last = at.at; last >= first.at && sum > s.algorithm.Cost(s.table.Plan().Quota(0).Tokens)+last-first.at {
-					return fmt.Errorf("I1: key %d was granted %d ticks from %d to %d", key.key, sum, first.at, last)
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // follow enters which plan the record of a key follows.
 func (s *shadow) follow(key *owner, record atomicbucket.State) {
 	key.plan = s.follows(record)
 	key.burst = s.cost(key.plan, key.plan.Quota(0).Tokens)
-}
-
-// convert enters that a call made a record follow another plan: what it owes is the same
-// share of the burst as before, rounded up.
-func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
-	watermark := s.algorithm.Ticks(th.watermark)
-	before := max(key.burst, 1)
-	key.end()
-	s.follow(key, to)
-	unit := before * s.scale(key.plan)
-	key.full = watermark + (s.owes(key.key, watermark)*key.burst+unit-1)/unit*s.scale(key.plan)
-	if want := s.payload(key.plan, key.full); to.Payload() != want {
-		return fmt.Errorf("I2: %v converted key %d to %#x, want %#x", th.call(), key.key, to.Payload(), want)
-	}
-	return nil
 }
 
 // forget enters that a call took the record of a key away.

@@ -21,6 +21,7 @@ type thread struct {
 
 	// About the present call:
 	clock     int64   // what it has read of the clock last
+	replaces  int     // how far it is in replacing the plan: see world.completes
 	floor     int64   // the watermark when it began
 	watermark int64   // the watermark that it has read last
 	grant     int     // which of the key's grants its latest take is, from 1 on

@@ -24,21 +24,24 @@ type world struct {
 	slots       int
 	probeBounds []*word.Word // those of them that say how far searches go
 	pages       []*word.Word // those that say where records may be
+	planWords   []*word.Word // those by which the plan of a shared table is replaced
 	refunds     []*word.Word // those that only refunds act upon: the last ones
 	threads     []*thread
-	planted     bool // the calls before the threads are made
-	still       bool // no thread writes the watermark or swept, so reading them is no step
-	planned     bool // a thread changes the plan
-	cancels     bool // some thread gives back what it took
-	refunded    bool // some thread gives something back, so that the words for refunds matter
-	forced      bool // some record may be forgotten by force
+	planted     bool  // the calls before the threads are made
+	still       bool  // no thread writes the watermark or swept, so reading them is no step
+	planned     bool  // a thread changes the plan
+	cancels     bool  // some thread gives back what it took
+	refunded    bool  // some thread gives something back, so that the words for refunds matter
+	forced      bool  // some record may be forgotten by force
+	skew        int64 // the smallest of the plans
 	shadow      shadow
 	trace       func(line string) // told about every step, if not nil
 
 	origin struct { // where every execution begins
-		words  []uint64
-		keys   []owner
-		counts counts
+		words   []uint64
+		keys    []owner
+		counts  counts
+		changes changes
 	}
 	retries uint64      // that the table has counted
 	stats   shard.Stats // when this execution began
@@ -73,6 +76,9 @@ func newWorld(s scenario, still bool) (*world, error) {
 		if i == 0 || s.fine > 0 {
 			w.shadow.algorithm = &algorithm
 		}
+		if skew := int64(w.plans[i].Algorithm().MaxSkew()); i == 0 || skew < w.skew {
+			w.skew = skew
+		}
 	}
 	w.shadow.refusals = s.refusals
 	cfg := shard.Config{
@@ -88,7 +94,8 @@ func newWorld(s scenario, still bool) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.table, w.words, w.shadow.table = table, table.Words(), table
+	w.table, w.words, w.shadow.table, w.shadow.plans = table, table.Words(), table, w.plans
+	w.planWords = table.PlanWords()
 	w.slots, w.probeBounds, w.pages = int(table.Stats().Slots), table.ProbeBoundWords(), table.PageWords()
 	w.refunds = table.RefundWords()
 	if !s.pages {
@@ -100,13 +107,13 @@ func newWorld(s scenario, still bool) (*world, error) {
 	table.RestAfter(1)
 	w.shadow.round, w.shadow.overflow = 1-interleave.Bit(w.shadow.algorithm.Exact()), s.overflow
 	interleave.Intercept(func(a word.Access) bool {
-		if w.foreign(a.Word) {
+		if w.foreign(a.Word) || !s.mortal && a.Word == table.PlannedWord() {
 			return true
 		}
 		if slices.Contains(w.refunds, a.Word) {
 			return !w.refunded || a.Op == word.Load && !w.forced && a.Word == w.refunds[1]
 		}
-		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && w.isPlan(a.Word) || !s.probeBound && w.isProbeBound(a.Word) || !s.pages && slices.Contains(w.pages, a.Word))
+		return a.Op == word.Load && (w.still && w.isTime(a.Word) || !w.planned && (w.isPlan(a.Word) || slices.Contains(w.planWords, a.Word)) || !s.probeBound && w.isProbeBound(a.Word) || !s.pages && slices.Contains(w.pages, a.Word))
 	})
 	for _, program := range append(s.threads, s.before) {
 		for _, c := range program {
@@ -175,7 +182,7 @@ func (w *world) keep() {
 		key.times, key.grants = slices.Clone(key.times), slices.Clone(key.grants)
 		w.origin.keys = append(w.origin.keys, key)
 	}
-	w.origin.counts = w.shadow.counts
+	w.origin.counts, w.origin.changes = w.shadow.counts, w.shadow.changes
 }
 
 // Trace has every step told from now on.
@@ -209,7 +216,8 @@ func (w *world) Restart() {
 		w.shadow.keys[i] = key
 		w.shadow.keys[i].times, w.shadow.keys[i].grants = times, grants
 	}
-	w.shadow.counts = w.origin.counts
+	w.shadow.counts, w.shadow.changes = w.origin.counts, w.origin.changes
+	w.forgetPlans()
 	w.stats = w.table.Stats()
 	w.retries = w.stats.Retries
 	for _, th := range w.threads {
@@ -226,17 +234,19 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word says which is the present plan or the one before, or how far the watermark may move by
-// them.
+// isPlan reports whether a word says which is the present plan, or how far the watermark may move by it.
 func (w *world) isPlan(a *word.Word) bool {
-	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3] || a == w.words[2*w.slots+4]
+	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
 
 // isProbeBound reports whether a word says how far searches go.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
-// hints returns where the words begin that are no one's record: those of probe bounds, of pages and for refunds.
-func (w *world) hints() int { return len(w.words) - len(w.probeBounds) - len(w.pages) - len(w.refunds) }
+// hints returns where the words begin that are no one's record: those of a shared table's plans, of probe bounds, of
+// pages and for refunds.
+func (w *world) hints() int {
+	return len(w.words) - len(w.planWords) - len(w.probeBounds) - len(w.pages) - len(w.refunds)
+}
 
 // errNotStill means that the world was not still after all.
 var errNotStill = errors.New("the watermark was written")
@@ -251,6 +261,7 @@ func (w *world) Step(thread, way int) error {
 	a := th.Pending
 	i := slices.Index(w.words, a.Word)
 	from, to := th.Step()
+	th.enters(w, a)
 	if i == 2*w.slots && a.Op == word.Load {
 		th.watermark = int64(from)
 	}
@@ -277,6 +288,7 @@ func (w *world) Step(thread, way int) error {
 		th.before = interleave.Mix(interleave.Mix(th.before, uint64(returned.state)), th.tenure)
 		th.before = interleave.Mix(interleave.Mix(th.before, returned.ends.Word()), uint64(returned.ended))
 	}
+	th.before = w.knows(th, th.before)
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
 		w.observe(th)
@@ -292,9 +304,10 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	if w.trace != nil {
 		w.trace(w.describe(th, a, i, from, to))
 	}
-	if from == to {
-		return nil
+	if err := w.checkPlans(); err != nil || from == to {
+		return err
 	}
+	w.replaced(th, a.Word)
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
@@ -308,16 +321,17 @@ func (w *world) beginAgain(th *thread) {
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
 		(th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take &&
 			th.call().verb != reserve && th.call().verb != charge) {
-		th.History = interleave.Mix(th.before, 1)
+		th.History = w.knows(th, interleave.Mix(th.before, 1))
 	}
 	w.retries = retries
+	w.completes(th)
 }
 
 // changed enters a change of word i in the shadow, checks the invariants, and tells
 // every call.
 func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
 	isHint := i >= w.hints()
-	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+6 && !isHint
+	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+5 && !isHint
 	if isHint {
 		err = w.checkProbeBounds()
 	} else if i < 2*w.slots {
@@ -396,11 +410,14 @@ func (w *world) Hash() (h uint64) {
 			own = interleave.Mix(own, tick)
 		}
 		for _, g := range key.grants {
-			own = interleave.Mix(interleave.Mix(own, g.at), g.cost)
+			own = interleave.Mix(interleave.Mix(interleave.Mix(own, g.at), g.cost), g.full)
 		}
 		h += own
 	}
 	h += interleave.Mix(interleave.Mix(1<<40, w.shadow.evictions), w.shadow.forgiven)
+	if w.scenario.mortal && w.planned {
+		h += w.shadow.changes.hash()
+	}
 	for _, th := range w.threads {
 		h += interleave.Mix(1<<48, th.hash())
 	}
@@ -415,7 +432,10 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		name = fmt.Sprintf("key[%d]", i/2)
 		show = func(v uint64) string { return fmt.Sprint(v) }
 	}
-	if hint := i - w.hints(); hint >= 0 {
+	if plan := i - w.hints(); plan >= 0 && plan < len(w.planWords) {
+		name = []string{"planned", "change", "setting", "count[0]", "plan[0]", "count[1]", "plan[1]"}[plan]
+		show = func(v uint64) string { return fmt.Sprintf("%#x", v) }
+	} else if hint := plan - len(w.planWords); hint >= 0 {
 		name = fmt.Sprintf("probeBound[%d]", hint-1)
 		if hint == 0 {
 			name = "lowering"
@@ -426,7 +446,7 @@ func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) stri
 		}
 		show = func(v uint64) string { return fmt.Sprintf("%#x", v) }
 	} else if i >= 2*w.slots {
-		name = append([]string{"watermark", "swept", "plan", "plan before", "pace", "advancing"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
+		name = append([]string{"watermark", "swept", "plan", "pace", "advancing"}, slices.Repeat([]string{"ring"}, len(w.words))...)[i-2*w.slots]
 	}
 	switch {
 	case a.Op == word.Load:

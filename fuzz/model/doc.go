@@ -7,7 +7,9 @@
 // One window of slots, each a key and a state of tag, version and payload. Takers
 // make the steps of Table.Take: hit, insert, publish, settle, and the overflow
 // policies evict and refuse. Resetters make those of Table.Reset, sweepers those of
-// Table.Sweep, and the watermark is raised by takers and sweepers (R7). A step is one
+// Table.Sweep, and the watermark is raised by takers and sweepers (R7). In a shared table
+// each of these is a process of its own. One taker may be killed before any of its steps; some time
+// later the kernel gives back the lock of its seat, and another process may attach to that seat: R17. A step is one
 // atomic load, store or compare-and-swap. The bucket is that of an exact rule of one
 // token a tick. Within the bounds of a configuration the model chooses in every way
 // what the window holds at first, who takes how much of which key, what each clock
@@ -23,7 +25,8 @@
 //	    bucket at the moment of R2
 //	I3  no key has two LIVE records
 //	I5  no more slots are in CLAIM or TENT than calls are under way or have stopped: none
-//	    at the end, and one if a taker has stopped for ever
+//	    at the end, and one if a taker has stopped for ever. A killed one holds none when a
+//	    sweep has ended that began after its lock was given back
 //	I7  what is forgotten as idle is idle, and only eviction and reset forget another
 //
 // I5 has a second part: with any number of processes stopped anywhere, the others

@@ -43,6 +43,9 @@ var quick = []configuration{
 	{"four takers, one slot", "TAKERS=4 SLOTS=1 FIRST=31 BURST=3", true},
 	{"two takers, reset and sweep", "TAKERS=2 SLOTS=2 FIRST=31 RESETTERS=1 SWEEPERS=1 BURST=2", true},
 	{"two takers and a sweep, three times", "TAKERS=2 SLOTS=2 FIRST=31 SWEEPERS=1 TIMES=3 BURST=2", false},
+	{"two takers, one may be killed, a sweep", "DIES=1 TAKERS=2 SLOTS=2 FIRST=31 SWEEPERS=1", true},
+	{"a taker may be killed, its heir, two keys, two sweeps", "DIES=1 HEIRS=1 TAKERS=1 SLOTS=1 FIRST=31 KEYS=2 SWEEPERS=2", true},
+	{"two takers, one may be killed, its heir, a sweep", "DIES=1 HEIRS=1 TAKERS=2 SLOTS=1 FIRST=31 SWEEPERS=1 BURST=2", true},
 }
 
 var larger = []configuration{
@@ -57,6 +60,8 @@ var larger = []configuration{
 	{"two takers twice, three times", "TAKERS=2 TAKES=2 SLOTS=2 FIRST=31 TIMES=3 BURST=2 COSTS=2", true},
 	{"two takers, two keys, reset and sweep", "TAKERS=2 SLOTS=2 FIRST=31 KEYS=2 RESETTERS=1 SWEEPERS=1", true},
 	{"two takers, two keys and a sweep, three times", "TAKERS=2 SLOTS=2 FIRST=31 KEYS=2 SWEEPERS=1 TIMES=3 BURST=2 COSTS=2", false},
+	{"three takers, one may be killed, a sweep", "DIES=1 TAKERS=3 SLOTS=2 SWEEPERS=1", false},
+	{"a taker may be killed, its heir, two slots, two sweeps", "DIES=1 HEIRS=1 TAKERS=1 SLOTS=2 FIRST=31 KEYS=2 SWEEPERS=2", true},
 }
 
 // A mutant is the model with one rule broken, with bounds in which it shows.
@@ -84,6 +89,12 @@ var mutants = []mutant{
 	{"MARK_BEFORE_SEARCH", "I1_admitted_to_a_bucket_that_has_it", "SLOTS=2 SWEEPERS=1 TIMES=2"},         // R7
 	{"FULL_COMMIT", livelock, "SLOTS=1 KEYS=2 VERSIONS=4 WRAPS=1"},                                      // R8
 	{"NO_HELP", livelock, "SLOTS=1"},                                                                    // I5
+	{"LEAVE_TENT", "I5_held_by_calls_under_way", "DIES=1 TAKERS=1 SLOTS=1 SWEEPERS=1"},                  // R17
+	{"LEAVE_CLAIMS", "I5_held_by_calls_under_way", "DIES=1 TAKERS=1 SLOTS=1 SWEEPERS=1"},                // R17
+	{"SAME_NUMBER", "I5_held_by_calls_under_way", "DIES=1 HEIRS=1 TAKERS=1 SLOTS=1 SWEEPERS=1"},         // R17
+	{"FREE_ANY_CLAIM", "I2_debts_have_a_record", "DIES=1 SLOTS=1 KEYS=2 SWEEPERS=1"},                    // R17
+	{"FREE_ANOTHER_CLAIM", "I2_debts_have_a_record", "DIES=1 HEIRS=1 SLOTS=1 SWEEPERS=2"},               // R17
+	{"LOCK_OF_THE_LIVING", "I2_debts_have_a_record", "DIES=1 SLOTS=1 KEYS=2 SWEEPERS=1"},                // R17
 }
 
 // two keeps the runs that go at once to two.

@@ -1,5 +1,5 @@
 /*
- * The protocol of package shard (rules R1 to R8 in shard/doc.go), for Spin.
+ * The protocol of package shard (rules R1 to R8 and R17 in shard/doc.go), for Spin.
  *
  * One window of slots; takers that do what Table.Take does, resetters (Table.Reset)
  * and sweepers (Table.Sweep). A process is a machine: step says what its next
@@ -59,6 +59,12 @@
 #ifndef STOPS
 #define STOPS     0         /* 1: one taker may stop for ever, anywhere */
 #endif
+#ifndef DIES
+#define DIES      0         /* 1: every taker is a process of a shared table, and one may be killed, anywhere */
+#endif
+#ifndef HEIRS
+#define HEIRS     0         /* 1: one more taker attaches, to the seat that the dead one had */
+#endif
 #ifndef VERSIONS
 #define VERSIONS  32        /* a version that would wrap fails BOUND_versions, ... */
 #endif
@@ -78,7 +84,7 @@
 #define VERSION(s)    (((s) >> 5) & 31)
 #define PAYLOAD(s)    ((s) & 31)
 #define WITH(s, tag)  WORD(tag, VERSION(s), 0)  /* as s, in the same tenure */
-#define CLAIMED(s)    WORD(CLAIM, (VERSION(s) + GROWS) % VERSIONS, 0)
+#define CLAIMED(s, by) WORD(CLAIM, (VERSION(s) + GROWS) % VERSIONS, by)
 
 #define MAX(a, b)     ((a) > (b) -> (a) : (b))
 #define NONE          255
@@ -96,20 +102,35 @@
 #else
 #define WATERMARK watermark
 #endif
+#ifdef SAME_NUMBER
+#define NEXT_TIME 0
+#else
+#define NEXT_TIME 1  /* R17 */
+#endif
 #ifdef STOP_AT_FREE
 #define ENDS(s) (TAG(s) <= FREE)
 #else
 #define ENDS(s) ((s) == UNUSED)  /* R5 */
 #endif
 
-#if KEY + KEYS + SLOTS > 8 || TIMES - 1 + BURST > 31 || VERSIONS > 32 || COSTS > BURST
-#error out of bounds: keys, with those of the slots, are below 8; payloads and versions below 32
+#if KEY + KEYS + SLOTS > 8 || TIMES - 1 + BURST > 31 || VERSIONS > 32 || COSTS > BURST || TAKERS > 4 || HEIRS > DIES
+#error out of bounds: keys, with those of the slots, are below 8; payloads and versions below 32; no heir of the living
 #endif
 
 /* What is shared. */
 short state[SLOTS];
 byte  key[SLOTS];
 byte  watermark;                 /* R7 */
+#if DIES
+/* Each taker begins with the seat of its number. The claimant's number is the seat and how often it was taken. */
+#define NUMBER_OF(seat) (taken[seat] * 4 + (seat))
+#define SEAT(number)   ((number) % 4)
+byte  taken[TAKERS];
+bit   locked[TAKERS];            /* the kernel's lock of the seat: given back when the process is killed */
+#define CLAIMANT number
+#else
+#define CLAIMANT 0
+#endif
 
 /* What is not there in the code, but follows it. */
 byte due[KEY + KEYS];       /* when the key's bucket is full, had no record been forgotten */
@@ -117,6 +138,12 @@ byte spent[KEY + KEYS];     /* what the key was admitted since the start or its 
 byte started;               /* takers that have begun */
 byte busy;                  /* takers that are in a call, or have stopped in one */
 bit  halted;
+#if DIES
+bit  killed;
+byte vacant = NONE;         /* the seat of the dead, from when its lock was given back */
+bit  inherited;             /* the heir has taken it */
+bit  swept;                 /* a whole sweep has come by since then */
+#endif
 
 #ifdef REFUSE_WITHOUT_REREAD
 /* Then a refusal has no moment that is known; any moment of the call may have been it. */
@@ -205,11 +232,14 @@ inline forgive(sl) {
 inline claim(sl) {
 	BOUND_versions = WRAPS || VERSION(state[sl]) < VERSIONS - 1;
 	assert(BOUND_versions);
-	state[sl] = CLAIMED(state[sl]);
+	state[sl] = CLAIMED(state[sl], CLAIMANT);
 	check()
 }
 
-mtype = { START, DONE, STOPPED };
+mtype = { START, DONE, STOPPED, KILLED, ATTACH_LOCK, ATTACH_NUMBER };
+#define IN_CALL(step) (step != START && step != DONE && step != STOPPED && step != KILLED && step != ATTACH_LOCK && \
+	step != ATTACH_NUMBER)
+#define HEIR TAKERS
 
 /* ---- Table.Take ---- */
 
@@ -294,7 +324,12 @@ inline refused() {
 }
 
 proctype taker(byte me) {
+#if DIES
+	mtype step = (me != HEIR -> START : ATTACH_LOCK);
+	byte number = (me != HEIR -> NUMBER_OF(me) : 0);  /* R17 */
+#else
 	mtype step = START;
+#endif
 	byte left = TAKES;
 	byte k, cost, now;      /* what is taken, and when by the taker's clock or the watermark */
 	byte i;                 /* the slot that a search is at */
@@ -303,23 +338,43 @@ proctype taker(byte me) {
 	short t;                /* its state: from, claimed, tentative, victim */
 	byte at;                /* the watermark, or the time of the commit */
 end:	do
-	:: atomic { step == START && started >= me ->  /* takers are alike: the order of their first steps does not matter */
+	:: atomic { step == START && (started >= me || me == HEIR) ->  /* takers are alike: the order of their first steps does not matter */
 		select (k : KEY .. KEY + KEYS - 1);
 		select (cost : 1 .. COSTS);
 		select (now : 0 .. TIMES - 1);
 		d_step {
 			printf("taker %d: takes %d of key %d at %d\n", me, cost, k, now);
-			started = MAX(started, me + 1);
+			started = (me == HEIR -> started : MAX(started, me + 1));
 			busy++;
 			LACKS(me, k, cost, now);
 			step = HIT_KEY
 		} }
 #if STOPS
-	:: d_step { step != START && step != DONE && step != STOPPED && !halted ->
+	:: d_step { IN_CALL(step) && !halted ->
 		printf("taker %d: stops before %e\n", me, step);
 		halted = 1; step = STOPPED }
 #endif
-	:: d_step { step != START && step != DONE && step != STOPPED ->
+#if DIES
+#ifdef LOCK_OF_THE_LIVING
+	:: d_step { IN_CALL(step) && !halted && me != HEIR ->
+		halted = 1; locked[me] = 0; vacant = me }
+#else
+	:: d_step { IN_CALL(step) && !halted && me != HEIR ->
+		printf("taker %d: is killed before %e\n", me, step);
+		halted = 1; killed = 1; step = KILLED }
+	:: d_step { step == KILLED ->
+		printf("taker %d: its lock is given back\n", me);
+		locked[me] = 0; vacant = me; step = DONE }
+#endif
+	:: d_step { step == ATTACH_LOCK && vacant != NONE ->
+		printf("heir: locks seat %d\n", vacant);
+		locked[vacant] = 1; step = ATTACH_NUMBER }
+	:: d_step { step == ATTACH_NUMBER ->
+		taken[vacant] = taken[vacant] + NEXT_TIME;
+		number = NUMBER_OF(vacant); inherited = 1; step = START;
+		printf("heir: is claimant %d\n", number) }
+#endif
+	:: d_step { IN_CALL(step) ->
 		printf("taker %d: %e, search at %d, mine %d\n", me, step, i, mine);
 		if
 		:: step == HIT_KEY ->
@@ -612,12 +667,33 @@ end:	do
 
 /* ---- Table.Sweep ---- */
 
-mtype = { SWEEP_WATERMARK, SWEEP_RAISE, SWEEP_SWAP, SWEEP_STATE, SWEEP_WATERMARK_AGAIN, FREE_IDLE };
+mtype = {
+	SWEEP_WATERMARK, SWEEP_RAISE, SWEEP_SWAP, SWEEP_STATE, SWEEP_WATERMARK_AGAIN, FREE_IDLE, /* of a record */
+	ABORT_TENT, DEAD_TAKEN, DEAD_LOCK, ABANDON                                              /* of what is under way */
+};
+
+#if DIES
+/* after_death is whether the sweep that begins finds nothing of the dead but what it can free: not while its seat is
+ * being taken, when the lock is another's and the number still its own. */
+inline after_death() { sure = vacant != NONE && killed && inherited == HEIRS }
+
+/* sweep_done: from then on nothing is held by the call of the dead. */
+inline sweep_done() {
+	if
+	:: sure && !swept -> swept = 1; busy--; check()
+	:: else
+	fi;
+	sure = 0
+}
+#else
+#define after_death() skip
+#define sweep_done()  skip
+#endif
 
 inline sweep_next() {
 	i++; s = 0;
 	if
-	:: i == SLOTS -> i = 0; now = 0; step = DONE
+	:: i == SLOTS -> i = 0; now = 0; step = DONE; sweep_done()
 	:: else -> step = SWEEP_STATE
 	fi
 }
@@ -626,10 +702,13 @@ proctype sweeper() {
 	mtype step = START;
 	byte i, now, at;
 	short s;
+#if DIES
+	bit sure;
+#endif
 end:	do
 	:: atomic { step == START ->
 		select (now : 0 .. TIMES - 1);
-		d_step { printf("sweeper: at %d\n", now); step = SWEEP_WATERMARK } }
+		d_step { printf("sweeper: at %d\n", now); after_death(); step = SWEEP_WATERMARK } }
 	:: d_step { step != START && step != DONE ->
 		printf("sweeper: %e, search at %d\n", step, i);
 		if
@@ -653,8 +732,46 @@ end:	do
 			s = state[i];
 			if
 			:: TAG(s) == LIVE -> step = SWEEP_WATERMARK_AGAIN
+#ifndef LEAVE_TENT
+			:: TAG(s) == TENT -> step = ABORT_TENT
+#endif
+#if DIES && !defined(LEAVE_CLAIMS)
+#ifdef FREE_ANY_CLAIM
+			:: TAG(s) == CLAIM -> step = ABANDON
+#else
+			:: TAG(s) == CLAIM -> step = DEAD_TAKEN
+#endif
+#endif
 			:: else -> sweep_next()
 			fi
+		:: step == ABORT_TENT ->
+			if
+			:: state[i] == s -> state[i] = WITH(s, FREE); check()
+			:: else
+			fi;
+			sweep_next()
+#if DIES
+		:: step == DEAD_TAKEN ->  /* R17: the seat was given back, and taken by another; */
+			if
+			:: NUMBER_OF(SEAT(PAYLOAD(s))) != PAYLOAD(s) -> step = ABANDON
+			:: else -> step = DEAD_LOCK
+			fi
+		:: step == DEAD_LOCK ->  /* or given back alone */
+			if
+			:: locked[SEAT(PAYLOAD(s))] -> sweep_next()
+			:: else -> step = ABANDON
+			fi
+		:: step == ABANDON ->
+			if
+#ifdef FREE_ANOTHER_CLAIM
+			:: TAG(state[i]) == CLAIM -> state[i] = WITH(state[i], FREE); check()
+#else
+			:: state[i] == s -> state[i] = WITH(s, FREE); check()
+#endif
+			:: else
+			fi;
+			sweep_next()
+#endif
 		:: step == SWEEP_WATERMARK_AGAIN ->  /* R7 */
 #ifndef NO_MARK
 			now = watermark;
@@ -696,7 +813,10 @@ init {
 			for (i : 0 .. SLOTS - 1) { printf("slot %d: tag %d payload %d key %d\n", i, TAG(state[i]), PAYLOAD(state[i]), key[i]) };
 			check(); i = 0; own = 0; unused = 0
 		}
-		for (i : 0 .. TAKERS - 1) { run taker(i) }
+#if DIES
+		for (i : 0 .. TAKERS - 1) { taken[i] = 1; locked[i] = 1 }
+#endif
+		for (i : 0 .. TAKERS - 1 + HEIRS) { run taker(i) }
 #if RESETTERS
 		for (i : 1 .. RESETTERS) { run resetter() }
 #endif

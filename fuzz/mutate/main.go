@@ -9,11 +9,11 @@
 //	go run ./mutate -list                what they are
 //
 // Where the mutants of fuzz/explore each break a rule on purpose, these are places: every atomic operation, every
-// condition and every constant. Each is tried against the tests from the fastest to the slowest, until one fails. A
-// change that does not build is none. A change that the list equivalent.txt explains is not tried. Those of the list
-// open.txt are known to survive, and nobody has explained them yet: they are not tried and count as not noticed. The
-// score is how many were noticed of all that are not explained. The exit status is 1 if another one was not; of a
-// sample, if one was not that the history has as noticed.
+// condition and every constant. Each is tried against the tests, those first that promise most for the time that they
+// take, until one fails. A change that does not build is none. A change that the list equivalent.txt explains is not
+// tried. Those of the list open.txt are known to survive, and nobody has explained them yet: they are not tried and
+// count as not noticed. The score is how many were noticed of all that are not explained. The exit status is 1 if
+// another one was not; of a sample, if one was not that the history has as noticed.
 //
 // What a run finds is added to history.txt as it comes, so a run may be stopped, and the next one goes on. An entry
 // counts as long as the text of its function stays the same, but for comments. Changes of tests, of other functions and

@@ -157,3 +157,33 @@ func TestTheHistoryCanBeRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotZero(t, h.tally(mutations(all)).noticed)
 }
+
+// TestTestsAreAskedByTheirPromise: those first that have noticed changes of the function, then those of its file, then
+// fast ones, in rounds of one task for each binary; and each that reaches the function once.
+func TestTestsAreAskedByTheirPromise(t *testing.T) {
+	binaryOf := func(tests ...test) func() (*binary, error) {
+		b := &binary{tests: tests}
+		return func() (*binary, error) { return b, nil }
+	}
+	here, elsewhere := map[string]bool{"shard/a.go f": true}, map[string]bool{"shard/a.go g": true}
+	r := &runner{
+		binaries: []func() (*binary, error){
+			binaryOf(test{name: "of another package"}),
+			binaryOf(test{"fast", 0.01, nil}, test{"slow", 5, here}, test{"does not reach it", 0, elsewhere}),
+			binaryOf(test{name: "of another package"}),
+			binaryOf(test{"noticed f", 0.02, here}, test{"noticed g", 0.02, nil}, test{"slower", 9, nil}),
+		},
+		catches: map[string]map[string]int{"shard/a.go f": {"noticed f": 1}, "shard/a.go g": {"noticed g": 1}, "shard/b.go f": {"slow": 9}},
+	}
+	tasks, err := r.tasks(mutation{file: "shard/a.go", function: "f"}, 0, 4)
+	require.NoError(t, err)
+	var names [][]string
+	for _, task := range tasks {
+		var of []string
+		for _, test := range task.tests {
+			of = append(of, test.name)
+		}
+		names = append(names, of)
+	}
+	assert.Equal(t, [][]string{{"noticed f", "noticed g"}, {"fast"}, {"slow"}, {"slower"}}, names)
+}

@@ -152,7 +152,7 @@ func prepare(root, dir string, all []file, watch bool, catches map[string]map[st
 // binary returns the built tests of a suite.
 func (r *runner) binary(s suite) (*binary, error) {
 	b, err := s.reference(r.root, r.schema.overlay, r.dir)
-	if err == nil && s.slow && r.watch { // of the others it would take longer than it spares
+	if err == nil && r.watch {
 		b.reach(r.dir)
 	}
 	return b, err
@@ -181,49 +181,66 @@ func (b *binary) reach(dir string) {
 // unbuilt reports whether a change does not build. Of a constant that is not known before it is tried.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed returns what notices the change, of the suites from one to before another.
+// noticed returns what notices the change, of the suites from one to before another. The fast suites are asked
+// together, the others one after the other.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
-	number := r.schema.numbers[m.name()]
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
 	}
-	constant := m.isConstant()
-	overlay := filepath.Join(r.dir, fmt.Sprintf("constant-%d", number))
-	if constant {
-		if err := r.constant(m, overlay); err != nil {
-			return result{}, err
-		}
-		defer os.Remove(overlay)
-		defer os.Remove(overlay + ".go")
+	build, remove, err := r.builder(m)
+	if err != nil {
+		return result{}, err
 	}
-	for i := from; i < to; i++ {
-		if of := suites[i].of; of != "" && of != filepath.Dir(m.file) {
-			continue
+	defer remove()
+	for last := from; from < to; from = last {
+		if last = from + 1; from < fast() {
+			last = min(fast(), to)
 		}
-		b, err := r.binaries[i]()
+		tasks, err := r.tasks(m, from, last)
 		if err != nil {
 			return result{}, err
 		}
-		path := b.path
-		if constant {
-			path = filepath.Join(r.dir, fmt.Sprintf("constant-%d.test", number))
-			defer os.Remove(path)
-			if err := b.compile(r.root, overlay, path); err != nil {
+		for _, t := range tasks {
+			path, err := build(t.binary)
+			if err != nil {
 				return result{unbuilt, ""}, nil
 			}
-		}
-		for _, chunk := range r.chunks(b, m) {
-			test, err := b.try(path, number, chunk)
+			test, err := t.try(path, r.schema.numbers[m.name()], t.tests)
 			if err != nil {
 				return result{}, err
 			}
 			if test != "" {
 				r.caught(m, test)
-				return result{b.name, test}, nil
+				return result{t.name, test}, nil
 			}
 		}
 	}
 	return result{survives, suites[to-1].name}, nil
+}
+
+// builder returns what returns the path of a binary with the change, and what removes what that has made. It is the
+// binary of all changes, but for one of a constant, with which each is built when it is needed for the first time.
+func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
+	if !m.isConstant() {
+		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
+	}
+	overlay := filepath.Join(r.dir, fmt.Sprintf("constant-%d", r.schema.numbers[m.name()]))
+	made := []string{overlay, overlay + ".go"}
+	built := map[*binary]string{}
+	build = func(b *binary) (string, error) {
+		if built[b] != "" {
+			return built[b], nil
+		}
+		built[b] = fmt.Sprintf("%s-%d.test", overlay, len(built))
+		made = append(made, built[b])
+		return built[b], b.compile(r.root, overlay, built[b])
+	}
+	remove = func() {
+		for _, name := range made {
+			os.Remove(name)
+		}
+	}
+	return build, remove, r.constant(m, overlay)
 }
 
 // constant writes the overlay with a changed constant.
@@ -248,41 +265,74 @@ func (r *runner) caught(m mutation, test string) {
 	r.catches[at][test]++
 }
 
-// chunks returns the tests of a binary in the order in which they are tried: those first that have noticed most changes
-// of the same function, then the fastest, then others, then the slowest.
-func (r *runner) chunks(b *binary, m mutation) [][]test {
-	r.mutex.Lock()
-	known := maps.Clone(r.catches[m.site()])
-	r.mutex.Unlock()
+// A task is tests of a binary that run together.
+type task struct {
+	*binary
+	tests []test
+}
+
+// tasks returns the tests of the suites from one to before another in the order in which they are tried: those first
+// that promise most for the time that they take. What promises is to have noticed changes of the same function, and
+// less so of the same file. They run in rounds, each some times longer than the one before.
+func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
+	type candidate struct {
+		test
+		of    *binary
+		worth float64
+	}
+	inFunction, inFile := r.known(m)
+	var all []candidate
 	var total float64
-	var favourites, reaching []test
-	for _, t := range b.tests {
-		if t.reaches != nil && !m.isConstant() && !t.reaches[m.site()] {
+	for i := from; i < to; i++ {
+		if of := suites[i].of; of != "" && of != filepath.Dir(m.file) {
 			continue
 		}
-		total, reaching = total+t.seconds, append(reaching, t)
-		if known[t.name] > 0 {
-			favourites = append(favourites, t)
+		b, err := r.binaries[i]()
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range b.tests {
+			if t.reaches != nil && !m.isConstant() && !t.reaches[m.site()] {
+				continue
+			}
+			promise := 1 + 50*float64(inFunction[t.name]) + 5*float64(inFile[t.name])
+			all = append(all, candidate{t, b, promise / (t.seconds + 0.01)})
+			total += t.seconds
 		}
 	}
-	slices.SortStableFunc(favourites, func(x, y test) int { return cmp.Compare(known[y.name], known[x.name]) })
-	favourites = favourites[:min(len(favourites), 6)]
-	chunks := [][]test{favourites, nil, nil, nil}
-	sum := 0.0
-	for _, t := range reaching {
-		if slices.ContainsFunc(favourites, func(f test) bool { return f.name == t.name }) {
-			continue
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(y.worth, x.worth) })
+	var tasks []task
+	var sum float64
+	round := 0
+	for i, upTo := 0, total/64; i < len(all); i++ {
+		if sum += all[i].seconds; sum > upTo && i > 0 {
+			round = len(tasks)
+			for upTo = 4 * upTo; upTo < min(sum, total); {
+				upTo *= 4
+			}
 		}
-		sum += t.seconds
-		i := 3
-		if sum <= total/16 {
-			i = 1
-		} else if sum <= total/4 {
-			i = 2
+		at := round + slices.IndexFunc(tasks[round:], func(t task) bool { return t.binary == all[i].of })
+		if at < round {
+			at, tasks = len(tasks), append(tasks, task{binary: all[i].of})
 		}
-		chunks[i] = append(chunks[i], t)
+		tasks[at].tests = append(tasks[at].tests, all[i].test)
 	}
-	return slices.DeleteFunc(chunks, func(c []test) bool { return len(c) == 0 })
+	return tasks, nil
+}
+
+// known returns how many changes of the same function, and of the same file, each test has noticed.
+func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	inFile = map[string]int{}
+	for site, tests := range r.catches {
+		if file, _, _ := strings.Cut(site, " "); file == m.file {
+			for test, n := range tests {
+				inFile[test] += n
+			}
+		}
+	}
+	return maps.Clone(r.catches[m.site()]), inFile
 }
 
 // hung is what is said where tests that have no end were stopped.
@@ -296,7 +346,7 @@ func (b *binary) try(path string, number int, tests []test) (string, error) {
 	for _, t := range tests {
 		seconds += t.seconds
 	}
-	processor := 2 + int(6*seconds)
+	processor := 1 + int(6*seconds)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Duration(processor)*10*time.Second)
 	defer cancel()
 	limits := fmt.Sprintf("ulimit -t %d; ulimit -v 12000000; exec \"$0\" \"$@\"", processor)

@@ -18,7 +18,7 @@ import (
 // name, and so is Edit, because lists of them are read more easily without the names of the fields.)
 type Mutant = struct {
 	Rule, Name string
-	Scenario   string // that catches it
+	Scenario   string // that catches it, or another test by its name
 	Invariant  string // that it breaks there
 	Edits      []Edit
 }
@@ -28,9 +28,9 @@ type Edit = struct{ File, Old, New string }
 
 // Catch builds the test of the package in the working directory with every mutant in place of the code and requires
 // that the scenario named beside the mutant breaks the invariant named there: it is one of
-// TestScenarios, by [Test]. Files are named below root. A mutant is made by the build's overlay, so the
-// code itself knows nothing of mutants: production builds hold no trace of them because
-// there is none to hold.
+// TestScenarios, by [Test], or a test that says what is broken as that does. Files are named below root. A mutant is
+// made by the build's overlay, so the code itself knows nothing of mutants: production builds hold no trace of them
+// because there is none to hold.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+): .*)`)
 	for _, m := range mutants {
@@ -38,6 +38,9 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 			t.Parallel()
 			binary := build(t, overlay(t, root, m))
 			run := "^TestScenarios$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.Scenario, " ", "_")) + "$"
+			if strings.HasPrefix(m.Scenario, "Test") {
+				run = "^" + m.Scenario + "$"
+			}
 			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-large", "-endless", "-test.run", run).CombinedOutput()
 			require.Error(t, err, "the mutant survives:\n%s", out)
 			caught := broken.FindStringSubmatch(string(out))

@@ -1,5 +1,7 @@
 package reference
 
+import "time"
+
 // A Mark tells a take from others: by the instant, by the end or the number of the window in which it was, or by when
 // the bucket is full after it and how often others gave back until then.
 type Mark struct {
@@ -46,62 +48,83 @@ func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 	}
 }
 
-// An Owed is one key's token bucket of which a token takes whole nanoseconds: when it is full, and how often something
-// was given back that others had come behind.
+// Mark returns the period in which the key entered last.
+func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
+
+// GiveBack has tokens leave that entered in that period.
+func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
+
+// An Owed is one key's token bucket of which a token takes whole ticks: when it is full, and how often something was
+// given back that others had come behind. A tick is a nanosecond, or a token of a bucket that is refilled in batches.
 type Owed struct {
-	token, burst uint64 // nanoseconds
-	full         int64
+	ticks        func(nanos int64) int64 // since 1970
+	token, burst uint64                  // ticks
+	full         int64                   // tick
 	changes      uint64
 	last         Mark
 }
 
 // NewOwed returns a full bucket whose tokens take so many nanoseconds each.
-func NewOwed(token, burst uint64) *Owed { return &Owed{token: token, burst: token * burst} }
+func NewOwed(token, burst uint64) *Owed {
+	return &Owed{ticks: func(nanos int64) int64 { return nanos }, token: token, burst: token * burst}
+}
 
-// owed returns the nanoseconds until it is full.
-func (o *Owed) owed(nanos int64) uint64 { return uint64(max(o.full-nanos, 0)) }
+// NewOwedBatches returns a full bucket that gets some tokens at once at every multiple of an interval.
+func NewOwedBatches(refill uint64, interval time.Duration, burst uint64) *Owed {
+	return &Owed{ticks: func(nanos int64) int64 { return nanos / int64(interval) * int64(refill) }, token: 1, burst: burst}
+}
+
+// owed returns the tick of an instant, and the ticks from then until it is full.
+func (o *Owed) owed(nanos int64) (now int64, owed uint64) {
+	now = o.ticks(nanos)
+	return now, uint64(max(o.full-now, 0))
+}
 
 // Take takes n tokens if they are there.
 func (o *Owed) Take(nanos int64, n uint64) bool {
-	owed := o.owed(nanos)
+	now, owed := o.owed(nanos)
 	if n > o.burst/o.token || owed+n*o.token > o.burst {
 		return false
 	}
-	o.full = nanos + int64(owed+n*o.token)
-	o.last = Mark{nanos, o.full, n * o.token, o.changes}
+	o.full = now + int64(owed+n*o.token)
+	o.last = Mark{now, o.full, n * o.token, o.changes}
 	return true
 }
 
 // Charge takes what fits, in whole tokens.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
-	owed, most := o.owed(nanos), bound*o.token
+	now, owed := o.owed(nanos)
+	most := bound * o.token
 	charged := min(n, (most-min(owed, most))/o.token)
-	o.full = nanos + int64(owed+charged*o.token)
+	if charged > 0 {
+		o.full = now + int64(owed+charged*o.token)
+	}
 	return charged
 }
 
 // Remaining returns the whole tokens.
 func (o *Owed) Remaining(nanos int64) uint64 {
-	return (o.burst - min(o.owed(nanos), o.burst)) / o.token
+	_, owed := o.owed(nanos)
+	return (o.burst - min(owed, o.burst)) / o.token
 }
 
 // Mark returns when the bucket is full, and its changes until then.
 func (o *Owed) Mark() Mark { return o.last }
 
-// GiveBack gives back what is owed because of the take. If nothing came behind it that is what is left of it. If others
-// took since, it is what the bucket would have owed before the take had nobody else taken. If others gave back since,
-// it is the cost of the take less what has passed since.
+// GiveBack gives back what is owed because of the take. If nothing came behind it the take has taken so much less. If
+// others took since, it is what the bucket would have owed before the take had nobody else taken. If others gave back
+// since, it is the cost of the take less what has passed since.
 func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
-	owed := o.owed(nanos)
+	now, owed := o.owed(nanos)
 	back := min(owed, n*o.token)
 	switch {
 	case o.changes == of.changes && o.full == of.place:
-		o.full = nanos + int64(owed-back)
+		o.full -= int64(n * o.token)
 		return
 	case o.changes == of.changes:
-		back = min(back, uint64(max(of.place-nanos, 0)))
+		back = min(back, uint64(max(of.place-now, 0)))
 	default:
-		back = min(back, of.cost-min(of.cost, uint64(nanos-of.at)))
+		back = min(back, of.cost-min(of.cost, uint64(now-of.at)))
 	}
-	o.full, o.changes = nanos+int64(owed-back), o.changes+1
+	o.full, o.changes = now+int64(owed-back), o.changes+1
 }

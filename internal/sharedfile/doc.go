@@ -11,9 +11,10 @@
 //	page 2-3  256 seats: how often each was taken, by which process, and when
 //	page 4-   the table
 //
-// A file is made under another name, allocated as a whole, filled, and renamed. So no process maps half of one, and no
-// page is missing when it is written to. The file belongs to its user alone (0600), because who reads the secret can
-// find keys that meet.
+// A file is made without a name, allocated as a whole, filled, and given its name. So no process maps half of one, no
+// page is missing when it is written to, and nothing is left of a file whose maker is killed. (A file system without
+// such files has one of another name meanwhile, which is renamed.) The file belongs to its user alone (0600), because
+// who reads the secret can find keys that meet.
 //
 // # Who is attached
 //
@@ -27,7 +28,8 @@
 // All processes count by CLOCK_MONOTONIC, which is the machine's, and the file says how far the timeline is ahead of
 // it. That ends with a boot, which the kernel names. Who attaches first after one lets the timeline go on at the wall
 // clock's time, or at the table's mark if that is later: so time never goes back, and no bucket fills sooner than the
-// wall clock says.
+// wall clock says. While others are attached no timeline is begun: if the page of the clock is damaged then, who
+// comes is refused.
 package sharedfile
 
 // A Field is something by which all processes of a file must agree.
@@ -47,6 +49,9 @@ type Spec struct {
 
 // LayoutVersion is the version of the layout that this program makes and reads.
 const LayoutVersion = layoutVersion
+
+// HeaderBytes is how long the header is: behind it is the table.
+const HeaderBytes = headerBytes
 
 // An Attachment is that of a process that has a seat.
 type Attachment struct {

@@ -46,15 +46,17 @@ type seat struct {
 // newFile takes a seat and finds the time. Only this process is attaching.
 func newFile(fd int, mapped []byte, secret Secret, s Spec) (*File, error) {
 	f := &File{fd: fd, mapped: mapped, secret: secret}
-	if err := f.findTime(s); err != nil {
+	others, err := held(fd, seatAt(0), seats)
+	if err != nil {
+		return nil, fmt.Errorf("look for others: %w", err)
+	}
+	if err := f.findTime(s, others); err != nil {
 		return nil, err
 	}
 	if err := f.sit(); err != nil {
 		return nil, err
 	}
-	if others, err := held(fd, seatAt(0), seats); err != nil {
-		return nil, fmt.Errorf("look for others: %w", err)
-	} else if !others {
+	if !others {
 		if err := s.Settle(f.Memory()); err != nil {
 			return nil, err
 		}

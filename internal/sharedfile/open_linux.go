@@ -1,8 +1,6 @@
 package sharedfile
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -18,9 +16,6 @@ import (
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
-	}
-	if err := protected(filepath.Dir(path)); err != nil {
-		return nil, err
 	}
 	for range 8 { // others may make the file and remove it meanwhile
 		f, err := attach(path, s)
@@ -66,13 +61,13 @@ func attachAfterCollection(path string, s Spec) (f *File, err error) {
 }
 
 // errNone says that there is no file, or that it was removed meanwhile.
-var errNone = errors.New("there is no file")
+var errNone = fmt.Errorf("open: %w", unix.ENOENT)
 
 // attach is Open of a file that is there, else errNone.
 func attach(path string, s Spec) (f *File, err error) {
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := openFile(path, unix.O_RDWR)
 	if err != nil {
-		return nil, explain(path, err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -82,13 +77,9 @@ func attach(path string, s Spec) (f *File, err error) {
 	if err := lockAttaching(fd); err != nil {
 		return nil, err
 	}
-	size, err := examine(fd)
+	page, size, err := readPage(fd)
 	if err != nil {
 		return nil, err
-	}
-	page := make([]byte, pageBytes)
-	if n, err := unix.Pread(fd, page, 0); err != nil || n < pageBytes {
-		return nil, fmt.Errorf("the file has %d bytes: %w", size, errors.Join(errForeign, err))
 	}
 	fields, secret, err := readHeader(page, size)
 	if err == nil {
@@ -112,6 +103,30 @@ func attach(path string, s Spec) (f *File, err error) {
 		return nil, errors.Join(err, unix.Munmap(mapped))
 	}
 	return f, nil
+}
+
+// openFile opens a file that is there, else errNone.
+func openFile(path string, access int) (fd int, err error) {
+	if err := protected(filepath.Dir(path)); err != nil {
+		return 0, err
+	}
+	fd, err = unix.Open(path, access|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, explain(path, err)
+	}
+	return fd, nil
+}
+
+// readPage returns page 0 of an open file that can hold a table, and the length of the file.
+func readPage(fd int) (page []byte, size uint64, err error) {
+	if size, err = examine(fd); err != nil {
+		return nil, 0, err
+	}
+	page = make([]byte, pageBytes)
+	if n, err := unix.Pread(fd, page, 0); err != nil || n < pageBytes {
+		return nil, 0, fmt.Errorf("the file has %d bytes: %w", size, errors.Join(errForeign, err))
+	}
+	return page, size, nil
 }
 
 // explain says what an error of opening a file means.
@@ -169,67 +184,4 @@ func local(fd int) error {
 		return fmt.Errorf("file system: %s is not memory of one machine: want a file in /dev/shm or on a local disk", name)
 	}
 	return nil
-}
-
-// create makes a file, unless there is one meanwhile (EEXIST).
-func create(path string, s Spec) (err error) {
-	var random [40]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return err
-	}
-	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s-%x", filepath.Base(path), random[32:]))
-	fd, err := unix.Open(temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		if errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("there is no folder %s", filepath.Dir(path))
-		}
-		return fmt.Errorf("make a file in %s: %w", filepath.Dir(path), err)
-	}
-	defer func() {
-		err = errors.Join(err, unix.Close(fd))
-		if err != nil {
-			_ = unix.Unlink(temporary) // it may have its name already
-		}
-	}()
-	if err := unix.Fchmod(fd, 0o600); err != nil {
-		return err
-	}
-	if err := local(fd); err != nil {
-		return err
-	}
-	size := headerBytes + s.Bytes
-	if err := unix.Fallocate(fd, 0, 0, int64(size)); err != nil {
-		return fmt.Errorf("allocate %d bytes in %s: %w", size, filepath.Dir(path), err)
-	}
-	mapped, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return fmt.Errorf("map %d bytes: %w", size, err)
-	}
-	var secret Secret
-	for i := range secret {
-		secret[i] = binary.NativeEndian.Uint64(random[8*i:])
-	}
-	err = s.Begin(mapped[headerBytes:])
-	if err == nil {
-		err = writeHeader(mapped[:pageBytes], s, secret)
-	}
-	err = errors.Join(err, unix.Munmap(mapped))
-	if err == nil {
-		err = unix.Fsync(fd) // no file gets its name before its header is on the disk
-	}
-	if err != nil {
-		return err
-	}
-	return rename(temporary, path)
-}
-
-// rename gives a file its name, unless that is taken (EEXIST).
-func rename(temporary, path string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot
-		if err = unix.Link(temporary, path); err == nil {
-			err = unix.Unlink(temporary)
-		}
-	}
-	return err
 }

@@ -37,28 +37,147 @@ func within(t *testing.T, at, now int64) {
 	assert.Less(t, now, at+int64(time.Hour))
 }
 
+// Where the words of the clock are in the file.
+const (
+	bootAt  = clockAt
+	aheadAt = clockAt + 16
+	checkAt = clockAt + 24
+)
+
+// words returns a function that writes a word of the file, and returns what it was.
+func words(t *testing.T, path string) (write func(at int64, word uint64) uint64) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, file.Close()) })
+	return func(at int64, word uint64) uint64 {
+		var b [8]byte
+		_, err := file.ReadAt(b[:], at)
+		require.NoError(t, err)
+		before := binary.NativeEndian.Uint64(b[:])
+		binary.NativeEndian.PutUint64(b[:], word)
+		_, err = file.WriteAt(b[:], at)
+		require.NoError(t, err)
+		return before
+	}
+}
+
 // TestTheTimeGoesOn: all count on one timeline, whatever their own idea of it; after a boot it goes on at the wall
 // clock, or at the table's mark if that is later; and a time that is not to be believed is an error.
 func TestTheTimeGoesOn(t *testing.T) {
 	const start, day = int64(1_800_000_000e9), 24 * int64(time.Hour)
 	path := filepath.Join(t.TempDir(), "table")
-	first := open(t, path, start)
+	first, err := Open(path, spec(start))
+	require.NoError(t, err)
+	second, err := Open(path, spec(start+100*day))
+	require.NoError(t, err)
 	within(t, start, first.Now())
-	within(t, first.Now(), open(t, path, start+100*day).Now())
+	within(t, first.Now(), second.Now())
+	require.NoError(t, second.Close())
+	require.NoError(t, first.Close())
 
-	boot := first.mapped[clockAt:][:8]
-	boot[0]++ // as if that had been in another one
-	within(t, start+day, open(t, path, start+day).Now())
-	binary.NativeEndian.PutUint64(first.Memory(), uint64(start+9*day))
-	boot[0]++
-	within(t, start+9*day, open(t, path, start+2*day).Now())
-	first.mapped[clockAt+16]++ // the time, whose checksum is another now
-	within(t, start+9*day, open(t, path, start+2*day).Now())
+	write := words(t, path)
+	alone := func(start int64) int64 {
+		f, err := Open(path, spec(start))
+		require.NoError(t, err)
+		now := f.Now()
+		require.NoError(t, f.Close())
+		return now
+	}
+	write(bootAt, 1) // as if that had been in another one
+	within(t, start+day, alone(start+day))
+	write(headerBytes, uint64(start+9*day))
+	write(bootAt, 1)
+	within(t, start+9*day, alone(start+2*day))
+	write(aheadAt, 1) // the time, whose checksum is another now
+	within(t, start+9*day, alone(start+2*day))
 
-	binary.NativeEndian.PutUint64(first.Memory(), 1<<63)
-	boot[0]++
-	_, err := Open(path, spec(start))
+	write(headerBytes, 1<<63)
+	write(bootAt, 1)
+	_, err = Open(path, spec(start))
 	assert.ErrorContains(t, err, "time: the table's mark is at -9223372036854775808 ns")
+}
+
+// TestNoTimelineBesideThatOfOthers: who finds the page of the clock damaged, or of another boot, begins no timeline
+// while others count by theirs.
+func TestNoTimelineBesideThatOfOthers(t *testing.T) {
+	const start = int64(1_800_000_000e9)
+	path := filepath.Join(t.TempDir(), "table")
+	first, err := Open(path, spec(start))
+	require.NoError(t, err)
+	write := words(t, path)
+	for _, at := range []int64{bootAt, bootAt + 8, aheadAt, checkAt} {
+		before := write(at, 1)
+		_, err := Open(path, spec(start+1))
+		assert.ErrorContains(t, err, "time: the page of the clock is damaged", at)
+		assert.EqualValues(t, 1, write(at, before), "nothing is written")
+	}
+	within(t, first.Now(), open(t, path, start).Now())
+	require.NoError(t, first.Close())
+}
+
+// names returns what a folder has.
+func names(t *testing.T, folder string) (all []string) {
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// TestAMakerLeavesNothing: while a file is made there is none, so a maker that is killed leaves nothing. (The folder
+// is one of memory: a file system on a disk may be one that cannot.)
+func TestAMakerLeavesNothing(t *testing.T) {
+	folder, err := os.MkdirTemp("/dev/shm", "weir-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(folder)) })
+	making, began := spec(0), 0
+	making.Begin = func([]byte) error {
+		began++
+		assert.Empty(t, names(t, folder))
+		return nil
+	}
+	f, err := Open(filepath.Join(folder, "table"), making)
+	require.NoError(t, err)
+	defer f.Close()
+	assert.Equal(t, 1, began)
+	assert.Equal(t, []string{"table"}, names(t, folder))
+}
+
+// TestDrafts: a file is made with another name, or with none, and takes the place of no other.
+func TestDrafts(t *testing.T) {
+	for name, begin := range map[string]func(string) (draft, error){"named": newNamedDraft, "where it can be": newDraft} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "table")
+			for _, want := range []error{nil, unix.EEXIST} {
+				d, err := begin(path)
+				require.NoError(t, err)
+				assert.ErrorIs(t, d.become(path, spec(0)), want)
+			}
+			open(t, path, 0)
+			assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
+		})
+	}
+}
+
+// TestLookAsAttach: who looks at a file is refused where who attaches to it is.
+func TestLookAsAttach(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "table")
+	look := func() error {
+		v, err := Look(path, func([]Field) (uint64, error) { return pageBytes, nil })
+		if err == nil {
+			err = v.Close()
+		}
+		return err
+	}
+	assert.ErrorIs(t, look(), os.ErrNotExist)
+	open(t, path, 0)
+	assert.NoError(t, look())
+	require.NoError(t, os.Chmod(folder, 0o777))
+	_, err := Open(path, spec(0))
+	assert.ErrorContains(t, err, "everybody can remove files")
+	assert.EqualError(t, look(), err.Error())
 }
 
 // TestSeats: who is attached has a number that nobody else ever has, and is dead when it has given the file up. Whoever
@@ -125,7 +244,5 @@ func TestAFileOfOthers(t *testing.T) {
 	long.Bytes = MaxBytes
 	_, err = Open(path+"2", long)
 	assert.ErrorContains(t, err, "want at most")
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	assert.Len(t, left, 1, "nothing is left of what could not be made")
+	assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)), "nothing is left of what could not be made")
 }

@@ -25,8 +25,8 @@ type clock struct {
 const latestMark = math.MaxInt64 / 2
 
 // findTime finds out how far the timeline is ahead of the monotonic clock, and enters it if it is the first to attach
-// since the machine was booted.
-func (f *File) findTime(s Spec) error {
+// since the machine was booted. While others are attached their timeline goes on: no other one is begun beside it.
+func (f *File) findTime(s Spec, others bool) error {
 	boot, err := bootID()
 	if err != nil {
 		return err
@@ -35,6 +35,10 @@ func (f *File) findTime(s Spec) error {
 	if c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum() {
 		f.ahead = c.ahead.Load() - offset
 		return nil
+	}
+	if others {
+		return errors.New("time: the page of the clock is damaged or of another boot, and other processes count by what it " +
+			"said: stop all of them, and the next one finds the time by the table")
 	}
 	mark, err := s.Mark(f.Memory())
 	if err != nil {

@@ -22,25 +22,18 @@ type View struct {
 // Look opens the file at path as it is seen from outside. bytes returns how long the table is of which the header has
 // these fields. The error says what is wrong with the file. It does not name the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, unix.ENOENT):
+	fd, err := openFile(path, unix.O_RDONLY)
+	if err != nil {
 		return nil, err
-	case err != nil:
-		return nil, explain(path, err)
 	}
 	defer func() {
 		if err != nil {
 			_ = unix.Close(fd) // what it is closed for is reported
 		}
 	}()
-	size, err := examine(fd)
+	page, size, err := readPage(fd)
 	if err != nil {
 		return nil, err
-	}
-	page := make([]byte, pageBytes)
-	if n, err := unix.Pread(fd, page, 0); err != nil || n < pageBytes {
-		return nil, fmt.Errorf("the file has %d bytes: %w", size, errors.Join(errForeign, err))
 	}
 	fields, _, err := readHeader(page, size)
 	if err != nil {

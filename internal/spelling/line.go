@@ -10,19 +10,41 @@ func OneLine(name string, lines []string) (value string, ok bool) {
 	if len(lines) == 0 {
 		return "", true
 	}
-	credentials := strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")
-	binary := strings.HasSuffix(name, "-bin")
 	for i, line := range lines {
-		switch {
-		case credentials:
-			line = Credentials(line)
-		case !binary:
-			line = strings.Trim(line, " \t")
-		}
+		line = Line(name, line)
 		if i > 0 && line != value {
 			return "", false
 		}
 		value = line
 	}
 	return value, true
+}
+
+// Line returns the value of one line of a header or of metadata, as [OneLine] has it. HTTP/1 takes blanks off before
+// anybody sees them, and HTTP/2 does not: what a rule sees with a blank, a server behind that is asked over HTTP/1 gets
+// without.
+func Line(name, line string) string {
+	switch {
+	case isCredentials(name):
+		return Credentials(line)
+	case strings.HasSuffix(name, "-bin"):
+		return line
+	}
+	return trimSpace(line)
+}
+
+func isCredentials(name string) bool {
+	return strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")
+}
+
+// trimSpace takes the blanks off both ends that are no part of a value. For two characters [strings.Trim] first makes a
+// set of them.
+func trimSpace(s string) string {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
 }

@@ -1,6 +1,9 @@
 package spelling
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // SameName reports whether a server takes a, as it was sent, for the cookie or parameter b: ASP.NET does not go by the
 // case of letters; PHP takes a dot, a blank and an open bracket for an underscore, and passes over blanks before a name
@@ -50,6 +53,36 @@ func Unescape(s string) string {
 		plain = append(plain, c)
 	}
 	return string(plain)
+}
+
+// UnescapeUnits undoes escapes of the form %u0041, which ASP and the server side of ASP.NET Framework undo in a query,
+// and no standard has. What is none stays as it is. It does not allocate where there is none.
+func UnescapeUnits(s string) string {
+	first := 0
+	for !isUnit(s[first:]) {
+		next := strings.Index(s[min(first+1, len(s)):], "%u")
+		if next < 0 {
+			return s
+		}
+		first += 1 + next
+	}
+	plain := append(make([]byte, 0, len(s)), s[:first]...)
+	for i := first; i < len(s); {
+		if !isUnit(s[i:]) {
+			plain = append(plain, s[i])
+			i++
+			continue
+		}
+		high, low := hexValue(s[i+2])<<4|hexValue(s[i+3]), hexValue(s[i+4])<<4|hexValue(s[i+5])
+		plain = utf8.AppendRune(plain, rune(high)<<8|rune(low)) // half a pair is no character
+		i += 6
+	}
+	return string(plain)
+}
+
+// isUnit reports whether a text begins with an escape such as %u0041.
+func isUnit(s string) bool {
+	return len(s) >= 6 && s[0] == '%' && s[1] == 'u' && IsHex(s[2]) && IsHex(s[3]) && IsHex(s[4]) && IsHex(s[5])
 }
 
 // UnescapeQuery is Unescape for a query, in which a plus sign is a blank.

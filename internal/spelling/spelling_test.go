@@ -66,6 +66,15 @@ func FuzzUnescapeQuery(f *testing.F) {
 	})
 }
 
+func TestUnescapeUnits(t *testing.T) {
+	for s, want := range map[string]string{
+		"": "", "a": "a", "%41": "%41", "%u0041b": "Ab", "x%u00e9": "x\u00e9", "%U0041": "%U0041", "%u004": "%u004", "%u": "%u",
+		"%u+041": "%u+041", "%ud83d": "\ufffd", "%u%u0041": "%uA", "%u0025u0041": "%u0041",
+	} {
+		assert.Equal(t, want, UnescapeUnits(s), s)
+	}
+}
+
 func TestHost(t *testing.T) {
 	for host, want := range map[string]string{
 		"": "", "A.example.": "a.example", "a:80": "a", "[::1]:80": "::1", "[::1]": "::1", "::1": "::1", ":80": "",

@@ -105,16 +105,28 @@ func (p *Pointer[T]) Load() *T {
 	return nil
 }
 
+// At returns the value that has a number, which is no operation.
+func (p *Pointer[T]) At(number uint64) *T { return p.values[number-1] }
+
+// CompareAndSwap writes to if the pointer is from, and reports whether it was.
+func (p *Pointer[T]) CompareAndSwap(from, to *T) bool {
+	return p.Word.CompareAndSwap(p.number(from), p.number(to))
+}
+
 // Store writes the pointer.
 func (p *Pointer[T]) Store(value *T) {
+	p.Word.Store(p.number(value))
+}
+
+// number returns the number of a value, 0 for nil.
+func (p *Pointer[T]) number(value *T) uint64 {
 	if value == nil {
-		p.Word.Store(0)
-		return
+		return 0
 	}
 	number := slices.Index(p.values, value)
 	if number < 0 {
 		number = len(p.values)
 		p.values = append(p.values, value)
 	}
-	p.Word.Store(uint64(number) + 1)
+	return uint64(number) + 1
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A call is what is counted: call i of many.
+// A call is what is counted: call i of many, after what is made before each and not counted.
 type call struct {
-	name string
-	make func(i int)
+	name   string
+	make   func(i int)
+	before func(i int) // nil: nothing
 }
 
 // repeats is how many calls of a kind are stepped through.
@@ -29,7 +30,8 @@ var keyCounts = []int{1, 1000, 1_000_000}
 func names() (all []string) {
 	for _, keys := range keyCounts {
 		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
-			"TakeKey", "TakeReceipt", "HoldKey", "Settle, less", "Settle, more", "RefundKey", "ChargeKey"} {
+			"TakeKey", "TakeKey, quota", "TakeReceipt", "HoldKey", "HoldKey, quota", "Settle, less", "Settle, less, late",
+			"Settle, more", "RefundKey", "ChargeKey", "EnterKey", "Release"} {
 			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
@@ -53,59 +55,64 @@ func calls() (all []call, err error) {
 		if err != nil {
 			return nil, err
 		}
+		quota, err := tsc.Quota(engine.TokenBucket(engine.PerSecond(1e9), 1e6))
+		if err != nil {
+			return nil, err
+		}
 		floor, _, err := measure.Open(&row, measure.FloorTSC, nil)
 		if err != nil {
 			return nil, err
 		}
 		bare := floor.(measure.Keyed).Limiter
-		var hashed [repeats]engine.Key
-		for i := range hashed {
-			hashed[i] = tsc.Key(texts[i*7919%keys])
-		}
-		held := newHolds(tsc, hashed[:])
 		for i := range keys {
 			tsc.Allow(texts[i])
 			coarse.Allow(texts[i])
 			tsc.AllowKey(tsc.KeyAddr(addrs[i]))
 		}
 		all = append(all,
-			call{"empty", func(int) {}},
-			call{"floor", func(i int) { bare.Allow(texts[i*7919%keys]) }},
-			call{"Allow", func(i int) { tsc.Allow(texts[i*7919%keys]) }},
-			call{"Take", func(i int) { tsc.Take(texts[i*7919%keys], 1) }},
-			call{"KeyAddr", func(i int) { tsc.AllowKey(tsc.KeyAddr(addrs[i*7919%keys])) }},
-			call{"coarse", func(i int) { coarse.Allow(texts[i*7919%keys]) }},
-			call{"TakeKey", func(i int) { tsc.TakeKey(hashed[i], 1) }},
-			call{"TakeReceipt", func(i int) { tsc.TakeReceipt(hashed[i], 1) }},
-			call{"HoldKey", func(i int) {
-				h, _ := tsc.HoldKey(hashed[i], 1)
-				_ = &h
-			}},
-			call{"Settle, less", func(int) { held.next().Settle(1) }},
-			call{"Settle, more", func(int) { held.next().Settle(3) }},
-			call{"RefundKey", func(i int) { tsc.RefundKey(hashed[i], 1) }},
-			call{"ChargeKey", func(i int) { tsc.ChargeKey(hashed[i], 1) }})
+			call{name: "empty", make: func(int) {}},
+			call{name: "floor", make: func(i int) { bare.Allow(texts[i*7919%keys]) }},
+			call{name: "Allow", make: func(i int) { tsc.Allow(texts[i*7919%keys]) }},
+			call{name: "Take", make: func(i int) { tsc.Take(texts[i*7919%keys], 1) }},
+			call{name: "KeyAddr", make: func(i int) { tsc.AllowKey(tsc.KeyAddr(addrs[i*7919%keys])) }},
+			call{name: "coarse", make: func(i int) { coarse.Allow(texts[i*7919%keys]) }})
+		var hashed [repeats]engine.Key
+		for i := range hashed {
+			hashed[i] = tsc.Key(texts[i*7919%keys])
+		}
+		all = append(all, byKey(tsc, hashed, quota)...)
 	}
 	return all, nil
 }
 
-// holds are as many as are settled.
-type holds struct {
-	of   [4 * repeats]engine.Hold
-	used int
-}
-
-func newHolds(l *engine.Limiter, keys []engine.Key) *holds {
-	h := &holds{}
-	for i := range h.of {
-		h.of[i], _ = l.HoldKey(keys[i%len(keys)], 2)
+// byKey is the calls for keys that are hashed already.
+func byKey(l *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
+	var hold engine.Hold
+	var entry engine.Entry
+	held := func(i int) { hold, _ = l.HoldKey(keys[i], 2) }
+	return []call{
+		{name: "TakeKey", make: func(i int) { l.TakeKey(keys[i], 1) }},
+		{name: "quota", make: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
+		{name: "TakeReceipt", make: func(i int) { l.TakeReceipt(keys[i], 1) }},
+		{name: "HoldKey", make: func(i int) {
+			h, _ := l.HoldKey(keys[i], 1)
+			_ = &h
+		}},
+		{name: "HoldKey, quota", make: func(i int) {
+			h, _ := l.HoldKey(keys[i].With(quota), 1)
+			_ = &h
+		}},
+		{name: "less", make: func(int) { hold.Settle(1) }, before: held},
+		{name: "less, late", make: func(int) { hold.Settle(1) }, before: func(i int) {
+			held(i)
+			l.TakeKey(keys[i], 1)
+		}},
+		{name: "more", make: func(int) { hold.Settle(3) }, before: held},
+		{name: "RefundKey", make: func(i int) { l.RefundKey(keys[i], 1) }},
+		{name: "ChargeKey", make: func(i int) { l.ChargeKey(keys[i], 1) }},
+		{name: "EnterKey", make: func(i int) { l.EnterKey(keys[i], 1) }},
+		{name: "Release", make: func(int) { entry.Release() }, before: func(i int) { entry, _ = l.EnterKey(keys[i], 1) }},
 	}
-	return h
-}
-
-func (h *holds) next() *engine.Hold {
-	h.used++
-	return &h.of[h.used-1]
 }
 
 // child makes every call between two breakpoints, on the thread that is stepped through.
@@ -118,8 +125,13 @@ func child() error {
 	runtime.GC()
 	debug.SetGCPercent(-1)
 	for _, c := range all {
+		if c.before == nil {
+			c.before = func(int) {}
+		}
 		for i := range repeats {
-			c.make(i)         // so that what is done once is done
+			c.before(i)
+			c.make(i) // so that what is done once is done
+			c.before(i)
 			runtime.Gosched() // its turn begins anew
 			runtime.Breakpoint()
 			c.make(i)

@@ -18,8 +18,6 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-const name = "weir-bench-proxy"
-
 const description = `Measure what the limiter costs the proxy that it is in: weir, nginx and HAProxy,
 each with its limiter and without.
 
@@ -30,43 +28,83 @@ work failed. Caddy alone may be missing. A missed target is not a failure.`
 
 // command is the command line.
 type command struct {
-	Rounds  int    `default:"6" placeholder:"N" help:"Rounds, 1 to 1000 (default: 6)."`
-	Seconds int    `default:"3" placeholder:"N" help:"Seconds of wrk for each server, mode and round, 1 to 30 (default: 3)."`
+	Rounds  *int   `placeholder:"N" help:"Rounds, 1 to 1000 (default: 6)."`
+	Seconds *int   `placeholder:"N" help:"Seconds of wrk for each server, mode and round, 1 to 30 (default: 3)."`
+	Turns   *int   `placeholder:"N" help:"Turns of a second, 1 to 10000, of the servers that the targets compare (default: 5 for each round)."`
 	Weir    string `placeholder:"PATH" help:"The weir to measure (default: the one beside this program)."`
+	From    string `placeholder:"FILE" help:"Measure nothing: report what an earlier run wrote with --json."`
 	JSON    string `name:"json" placeholder:"FILE" help:"Write everything that was measured."`
+	Docs    string `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks/proxy.md, between the lines that it has for them."`
 }
 
 // Run implements the command.
 func (c *command) Run() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	weir, err := c.weir(self)
-	if err != nil {
-		return err
-	}
-	schedule := proxy.Schedule{
-		Servers: servers(weir, self, os.Stderr),
-		Rounds:  c.Rounds,
-		Seconds: c.Seconds,
-	}
-	if err := schedule.Check(); err != nil {
-		return program.NewMisuse(err)
-	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	run, err := schedule.Do(ctx, program.CommandLine(name), progress(schedule))
-	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted")
-	}
+	run, err := c.get()
 	if err != nil {
 		return err
 	}
 	if c.JSON != "" {
 		err = atomicfile.Write(c.JSON, run.Write)
 	}
+	if c.Docs != "" {
+		err = errors.Join(err, proxy.Document(c.Docs, run))
+	}
 	return errors.Join(proxy.Text(os.Stdout, run), err)
+}
+
+// get measures, or reads what was measured before.
+func (c *command) get() (*proxy.Run, error) {
+	if c.From == "" {
+		return c.measure()
+	}
+	if c.Rounds != nil || c.Seconds != nil || c.Turns != nil || c.Weir != "" {
+		return nil, program.NewMisuse(errors.New("--from measures nothing: leave out --rounds, --seconds, --turns and --weir"))
+	}
+	file, err := os.Open(c.From)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	run, err := proxy.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.From, err)
+	}
+	return run, nil
+}
+
+func (c *command) measure() (*proxy.Run, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	weir, err := c.weir(self)
+	if err != nil {
+		return nil, err
+	}
+	schedule := proxy.Schedule{
+		Servers: servers(weir, self, os.Stderr),
+		Rounds:  or(c.Rounds, 6),
+		Seconds: or(c.Seconds, 3),
+	}
+	schedule.Turns = or(c.Turns, 5*schedule.Rounds)
+	if err := schedule.Check(); err != nil {
+		return nil, program.NewMisuse(err)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	run, err := schedule.Do(ctx, program.CommandLine(proxy.Command), progress(schedule))
+	if errors.Is(err, context.Canceled) {
+		return nil, errors.New("interrupted")
+	}
+	return run, err
+}
+
+// or returns the value of a flag, or what goes for one that is not given.
+func or(flag *int, otherwise int) int {
+	if flag == nil {
+		return otherwise
+	}
+	return *flag
 }
 
 // servers returns what is measured. Caddy is left out where it is missing, which out says: there are systems that give
@@ -91,11 +129,10 @@ func (c *command) weir(self string) (string, error) {
 }
 
 // progress returns what says on stderr what is measured.
-func progress(schedule proxy.Schedule) func(*server.Server, server.Mode, int) {
-	fmt.Fprintf(os.Stderr, "%d runs of %d s\n", schedule.Steps(), schedule.Seconds)
-	return func(s *server.Server, mode server.Mode, round int) {
-		fmt.Fprintf(os.Stderr, "round %d of %d: %s, %s\n", round+1, schedule.Rounds, s.Name, mode)
-	}
+func progress(schedule proxy.Schedule) func(what string) {
+	rounds, turns := schedule.Steps()
+	fmt.Fprintf(os.Stderr, "%d runs of %d s, and %d of 1 s\n", rounds, schedule.Seconds, turns)
+	return func(what string) { fmt.Fprintln(os.Stderr, what) }
 }
 
 func main() {
@@ -106,5 +143,5 @@ func main() {
 		}
 		return
 	}
-	program.Run(&command{}, name, description)
+	program.Run(&command{}, proxy.Command, description)
 }

@@ -37,7 +37,7 @@ func TestProgramMeasures(t *testing.T) {
 	require.NoError(t, err, string(out))
 
 	temp, file := t.TempDir(), filepath.Join(t.TempDir(), "run.json")
-	status, stdout, stderr := programtest.Execute(t, []string{"TMPDIR=" + temp}, "--rounds", "1", "--seconds", "1",
+	status, stdout, stderr := programtest.Execute(t, []string{"TMPDIR=" + temp}, "--rounds", "1", "--seconds", "1", "--turns", "2",
 		"--weir", weir, "--json", file)
 	require.Equal(t, 0, status, stderr)
 	assert.Contains(t, stderr, "round 1 of 1: nginx limit_req, refuse")
@@ -52,12 +52,17 @@ func TestProgramMeasures(t *testing.T) {
 	require.NoError(t, err)
 	var run proxy.Run
 	require.NoError(t, json.Unmarshal(text, &run))
-	rows, programs := 13, 6
+	rows, programs := 13, 5
 	if _, err := server.Caddy().Program.Find(); err != nil {
 		rows, programs = rows-1, programs-1
 	}
 	require.Len(t, run.Rows, rows)
 	assert.Len(t, run.Versions, programs)
+	require.Len(t, run.Turns, rows-9, "weir with its limiter and without, what it is compared with, and Caddy if it is there")
+	for _, row := range run.Turns {
+		require.Len(t, row.Rounds, 2)
+		assert.Positive(t, row.Rounds[1].CPU, "%s, %s", row.Server.Name, row.Mode)
+	}
 	for _, row := range run.Rows {
 		require.Len(t, row.Rounds, 1)
 		assert.Positive(t, row.Rounds[0].CPU, "%s, %s", row.Server.Name, row.Mode)
@@ -80,8 +85,11 @@ func TestCaddyMayBeMissing(t *testing.T) {
 
 func TestProgramRefusesBadInput(t *testing.T) {
 	programtest.Refuses(t, map[string]programtest.Refusal{
-		"rounds":       {Arguments: strings.Fields("--rounds 0"), Status: 80, Want: "0 rounds: want 1 to 1000"},
-		"seconds":      {Arguments: strings.Fields("--seconds=-1"), Status: 80, Want: "-1 seconds: want 1 to 30"},
+		"rounds":  {Arguments: strings.Fields("--rounds 0"), Status: 80, Want: "0 rounds: want 1 to 1000"},
+		"seconds": {Arguments: strings.Fields("--seconds=-1"), Status: 80, Want: "-1 seconds: want 1 to 30"},
+		"nothing to measure": {Arguments: strings.Fields("--from run.json --rounds 6"), Status: 80,
+			Want: "--from measures nothing: leave out --rounds, --seconds, --turns and --weir"},
+		"no run":       {Arguments: strings.Fields("--from /no/such/run.json"), Status: 1, Want: "/no/such/run.json: no such file"},
 		"unknown flag": {Arguments: strings.Fields("--fast"), Status: 80, Want: "unknown flag --fast"},
 		"no weir": {Arguments: strings.Fields("--weir /no/such/weir"), Status: 1,
 			Want: "/no/such/weir is missing: build it with make build"},

@@ -27,7 +27,7 @@ const BareCommand = "serve-bare"
 func Bare(program string) *Server {
 	return &Server{
 		Name: BareName, Modes: []Mode{Without},
-		Program: Program{Name: program, Package: "build it with make bench-proxy", Version: []string{"--help"}},
+		Program: Program{Name: program, Package: "build it with make bench-proxy"},
 		write:   func(s Site) string { return s.Listen + "\n" + s.Upstream + "\n" },
 		args:    func(config string) []string { return []string{BareCommand, config} },
 		Says:    "with a BufferPool, and connections to the upstream that stay open; the least that a proxy in Go does",

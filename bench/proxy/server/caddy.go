@@ -2,10 +2,13 @@ package server
 
 import "fmt"
 
+// CaddyName is the name of the server in Go that weir has to be no slower than.
+const CaddyName = "Caddy reverse_proxy"
+
 // Caddy returns Caddy's reverse_proxy, which has no limiter of its own.
 func Caddy() *Server {
 	return &Server{
-		Name:    "Caddy reverse_proxy",
+		Name:    CaddyName,
 		Program: Program{Name: "caddy", Package: "make build-caddy, or apt-get install caddy", Version: []string{"version"}},
 		Modes:   []Mode{Without}, write: caddy,
 		args: func(config string) []string { return []string{"run", "--adapter", "caddyfile", "--config", config} },

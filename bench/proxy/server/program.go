@@ -10,9 +10,9 @@ import (
 
 // A Program is an executable that must be installed.
 type Program struct {
-	Name    string // or the path
-	Package string // how to get it
-	Version []string
+	Name    string   // or the path
+	Package string   // how to get it
+	Version []string // its arguments; nil for a program that is a part of the one that measures
 }
 
 // Wrk is the program that makes the requests.

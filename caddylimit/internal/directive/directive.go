@@ -1,67 +1,89 @@
-// Package directive reads the options of directives of the Caddyfile. Each reads what follows the token that the
-// dispenser is at, which is the option's name, and fails if there is anything else on the line.
+// Package directive reads directives of the Caddyfile: blocks, whose options are described by a table, and what follows
+// the name of an option.
 package directive
 
 import (
-	"strconv"
-	"time"
+	"slices"
+	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Once notes the options that a block has had.
-type Once map[string]bool
-
-// Check fails if the block has had the option before.
-func (o Once) Check(d *caddyfile.Dispenser, option string) error {
-	if o[option] {
-		return d.Errf("%s is given twice", option)
-	}
-	o[option] = true
-	return nil
+// A Handler is the handler of a directive.
+type Handler interface {
+	caddyhttp.MiddlewareHandler
+	caddyfile.Unmarshaler
 }
 
-// Text reads one argument.
-func Text(d *caddyfile.Dispenser) (text string, err error) {
-	if !d.AllArgs(&text) {
-		return "", d.ArgErr()
-	}
-	return text, nil
+// Register tells Caddy of a directive, which is ordered before basic_auth, and of what makes its handler.
+func Register(name string, make func() Handler) {
+	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		handler := make()
+		return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+	})
+	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "basic_auth")
 }
 
-// Nothing reads no argument.
-func Nothing(d *caddyfile.Dispenser) error {
+// An Option is a line of a block, which may begin a block of its own.
+type Option struct {
+	name          string
+	read          Reader
+	many, refused bool
+}
+
+// Once is an option that a block has once at most.
+func Once(name string, read Reader) Option { return Option{name: name, read: read} }
+
+// Many is an option that a block may have several times.
+func Many(name string, read Reader) Option { return Option{name: name, read: read, many: true} }
+
+// Refused is an option that is not here, although somebody may look for it.
+func Refused(name, why string) Option {
+	return Option{name: name, refused: true, read: func(d *caddyfile.Dispenser) error {
+		return d.Errf("%s: it is not here: %s", name, why)
+	}}
+}
+
+// Read reads a directive without arguments, whose name is the next token, and its block.
+func Read(d *caddyfile.Dispenser, options ...Option) error {
+	d.Next()
+	name := d.Val()
 	if d.NextArg() {
 		return d.ArgErr()
 	}
+	return Block(d, name, options...)
+}
+
+// Block reads the block that follows. what names it in errors.
+func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
+	seen := map[string]bool{}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		i := slices.IndexFunc(options, func(o Option) bool { return o.name == name })
+		if i < 0 {
+			return d.Errf("unknown option %q of %s: want %s", name, what, list(options))
+		}
+		if seen[name] && !options[i].many {
+			return d.Errf("%s is given twice", name)
+		}
+		seen[name] = true
+		if err := options[i].read(d); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// Integer reads a whole number in a range.
-func Integer(d *caddyfile.Dispenser, least, most int) (int, error) {
-	option := d.Val()
-	text, err := Text(d)
-	if err != nil {
-		return 0, err
+// list names the options for people.
+func list(options []Option) string {
+	var names []string
+	for _, o := range options {
+		if !o.refused {
+			names = append(names, o.name)
+		}
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, d.Errf("%s %q: want a whole number from %d to %d", option, text, least, most)
-	}
-	return n, nil
-}
-
-// Duration reads a duration above 0, in Go's words or in days, as 90s, 1h30m and 7d.
-func Duration(d *caddyfile.Dispenser) (caddy.Duration, error) {
-	option := d.Val()
-	text, err := Text(d)
-	if err != nil {
-		return 0, err
-	}
-	parsed, err := caddy.ParseDuration(text)
-	if err != nil || parsed <= 0 {
-		return 0, d.Errf("%s %q: want a duration above 0, such as 90s, 1h30m or 7d, up to %v", option, text, time.Duration(1<<63-1))
-	}
-	return caddy.Duration(parsed), nil
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -2,6 +2,7 @@ package key
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -38,10 +39,12 @@ func look(name string) (warning string, err error) {
 	switch {
 	case name == "http.request.remote" || strings.HasSuffix(name, ".remote.port"):
 		return "the port of a client is another for every connection: want {http.request.remote.host}", nil
-	case name == "http.request.uuid":
+	case strings.EqualFold(name, "http.request.header.Host"):
+		return "", errors.New("the header Host is taken out of requests, so that it would be empty: want {http.request.host}")
+	case name == "http.request.uuid" || strings.HasPrefix(name, "http.request.duration"):
 		return "it is another for every request, so that nothing is limited", nil
 	case strings.HasPrefix(name, "http.request.") && !isOfRequests(name):
-		return "", fmt.Errorf("Caddy knows no placeholder {%s}: it would be empty for every request", name)
+		return "", fmt.Errorf("there is no placeholder {%s} in Caddy: it would be empty for every request", name)
 	case !strings.Contains(name, "."):
 		return fmt.Sprintf("{%s} is none of Caddy's placeholders: unless another directive sets it, it is empty for every request", name), nil
 	}

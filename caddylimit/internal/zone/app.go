@@ -20,7 +20,7 @@ const appID = "weir"
 type App struct {
 	log        *zap.Logger
 	registry   *prometheus.Registry
-	open       opener
+	host       host
 	uses       map[id]*Use
 	order      []*Use // of uses, as they were named
 	collectors map[string]prometheus.Collector
@@ -42,7 +42,8 @@ func Of(ctx caddy.Context) (*App, error) {
 
 // Provision is called by Caddy.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log, a.registry, a.open = ctx.Logger(a), ctx.GetMetricsRegistry(), connect(ctx, ctx.Slogger())
+	a.log, a.registry = ctx.Logger(a), ctx.GetMetricsRegistry()
+	a.host = host{connect(ctx), ctx.Slogger(), time.Now}
 	a.uses, a.collectors = map[id]*Use{}, map[string]prometheus.Collector{}
 	return nil
 }
@@ -58,14 +59,25 @@ func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 		}
 		return u, nil
 	}
-	u, err := newUse(id, spec, a.open, time.Now)
+	u, err := newUse(id, spec, a.host)
 	if err != nil {
 		return nil, err
 	}
 	a.uses[id], a.order = u, append(a.order, u)
-	if u.Renewed() {
-		a.log.Info("the limiter cannot take the new numbers, so the zone has a new one; until the old one has forgotten what it counted, requests are held against both",
+	if u.Renewed {
+		note := "what the old one counted is forgotten"
+		switch {
+		case spec.Store != "":
+			note = "its store goes on counting, if the numbers are the same"
+		case u.formers() > 0:
+			note = "until the old one has forgotten what it counted, requests are held against both"
+		}
+		a.log.Info("the limiter cannot take the new options, so the zone has a new one; "+note,
 			zap.String("zone", name), zap.Stringer("limit", spec))
+	}
+	if u.Forgot {
+		a.log.Warn(fmt.Sprintf("the zone has had %d limiters more within their windows: what the oldest of them counted is forgotten", mostFormers+1),
+			zap.String("zone", name))
 	}
 	return u, nil
 }

@@ -22,6 +22,15 @@ type Spec struct {
 	Store string
 	// OnFailure is what happens while the store is lost.
 	OnFailure redislimit.FailurePolicy
+	// Nodes is how many machines share the store, and Share which part of the limit this one admits while the store is
+	// lost, in percent; 0 for those of package redislimit.
+	Nodes, Share int
+}
+
+// InProcess returns the spec without a store.
+func (s Spec) InProcess() Spec {
+	s.Store, s.OnFailure, s.Nodes, s.Share = "", 0, 0, 0
+	return s
 }
 
 const (
@@ -80,6 +89,12 @@ func (s Spec) storeOptions() []redislimit.Option {
 	if s.MaxKeys != 0 {
 		options = append(options, redislimit.MaxKeys(s.MaxKeys))
 	}
+	if s.Nodes != 0 {
+		options = append(options, redislimit.Nodes(s.Nodes))
+	}
+	if s.Share != 0 {
+		options = append(options, redislimit.LocalShare(float64(s.Share)/100))
+	}
 	return options
 }
 
@@ -117,6 +132,12 @@ func (s Spec) String() string {
 	}
 	if s.Store != "" {
 		text += fmt.Sprintf(", in a store, on_failure %v", s.OnFailure)
+		if s.Nodes != 0 {
+			text += fmt.Sprintf(", nodes %d", s.Nodes)
+		}
+		if s.Share != 0 {
+			text += fmt.Sprintf(", share %d%%", s.Share)
+		}
 	}
 	return text
 }

@@ -2,9 +2,9 @@ package zone
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -13,27 +13,37 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection that all zones of one address share.
+// A store is a connection that all zones of one address share, over all configurations that use it.
 type store struct {
 	address string
 	client  *redislimit.Client
+	log     *relay
 }
 
 var stores = caddy.NewUsagePool()
 
 // An opener connects to a store.
-type opener func(address string) (*redislimit.Client, error)
+type opener func(address string, log *slog.Logger) (*redislimit.Client, error)
 
-func connect(ctx context.Context, log *slog.Logger) opener {
-	return func(address string) (*redislimit.Client, error) {
+func connect(ctx context.Context) opener {
+	return func(address string, log *slog.Logger) (*redislimit.Client, error) {
 		return redislimit.Open(ctx, address, redislimit.Logger(log))
 	}
 }
 
-func openStore(address string, open opener) (*store, error) {
+// A host is what a configuration gives its zones.
+type host struct {
+	open opener
+	log  *slog.Logger
+	now  func() time.Time
+}
+
+func (h host) store(address string) (*store, error) {
 	shared, _, err := stores.LoadOrNew(address, func() (caddy.Destructor, error) {
-		client, err := open(address)
-		return &store{address, client}, err
+		log := new(relay)
+		log.to.Store(h.log)
+		client, err := h.open(address, slog.New(log))
+		return &store{address, client, log}, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the store: %w", err)
@@ -47,35 +57,6 @@ func (s *store) release() { _, _ = stores.Delete(s.address) }
 func (s *store) Destruct() error {
 	s.client.Close()
 	return nil
-}
-
-// Address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. One that is unknown or empty is
-// an error.
-func Address(address string) (string, error) {
-	if address == "" {
-		return "", nil
-	}
-	replaced, err := caddy.NewReplacer().ReplaceOrErr(address, true, true)
-	if err == nil && replaced == "" {
-		err = errors.New("it is empty")
-	}
-	if err != nil {
-		return "", fmt.Errorf("the address of the store: %w", err)
-	}
-	return replaced, nil
-}
-
-// ParseOnFailure reads a failure policy: share, closed or open, and share for "".
-func ParseOnFailure(text string) (redislimit.FailurePolicy, error) {
-	if text == "" {
-		return redislimit.FailShare, nil
-	}
-	for _, p := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
-		if p.String() == text {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("on_failure %q: want share, closed or open", text)
 }
 
 // backendQuota is for limits whose numbers come with the requests.

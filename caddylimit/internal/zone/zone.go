@@ -3,9 +3,10 @@ package zone
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -28,6 +29,14 @@ type Zone struct {
 	started []*Use // the uses of configurations that are in force, the latest last
 }
 
+// stored is what a store knows the zone by. A zone of package compat is another one than a limit of the same name.
+func (i id) stored() string {
+	if i.module == "weir" {
+		return i.name
+	}
+	return i.module + "/" + i.name
+}
+
 // counted are the outcomes that a zone counts.
 var counted = [...]httplimit.Outcome{
 	httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed,
@@ -44,8 +53,8 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 			if of(next.Limit) != u {
 				break
 			}
-			if next.Outcome == httplimit.Refused {
-				outcome = httplimit.Refused
+			if next.Outcome == httplimit.Refused || next.Outcome == httplimit.ShadowRefused {
+				outcome = next.Outcome
 			}
 		}
 		u.counts[outcome].Add(1)
@@ -62,13 +71,17 @@ func (z *Zone) Destruct() error { return nil }
 type Use struct {
 	*Zone
 	Spec Spec
+	// Renewed says that the zone has another limiter than under the configuration before, because that could not take
+	// the spec, and Forgot that what the oldest of its limiters knew is lost, for want of room.
+	Renewed, Forgot bool
+
 	gen  *generation
-	now  func() time.Time
+	host host
 }
 
 // newUse returns the zone as a configuration with this spec uses it. It changes nothing that is in force.
-func newUse(id id, spec Spec, open opener, now func() time.Time) (*Use, error) {
-	if err := spec.check(id.name); err != nil {
+func newUse(id id, spec Spec, host host) (*Use, error) {
+	if err := spec.check(id.stored()); err != nil {
 		return nil, err
 	}
 	shared, _, err := zones.LoadOrNew(id, func() (caddy.Destructor, error) { return &Zone{id: id}, nil })
@@ -78,18 +91,19 @@ func newUse(id id, spec Spec, open opener, now func() time.Time) (*Use, error) {
 	z := shared.(*Zone)
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	u := &Use{Zone: z, Spec: spec, now: now}
-	var current *generation
+	u := &Use{Zone: z, Spec: spec, host: host}
+	var current *Use
 	if n := len(z.started); n > 0 {
-		current = z.started[n-1].gen
+		current = z.started[n-1]
+		current.gen.prune(host.now())
 	}
-	if current != nil && spec.follows(current.made) {
-		u.gen = current
-	} else if u.gen, err = newGeneration(id, spec, open); err != nil {
+	if current != nil && spec.follows(current.gen.made) {
+		u.gen = current.gen
+	} else if u.gen, err = newGeneration(id, spec, host); err != nil {
 		_, _ = zones.Delete(id)
 		return nil, err
-	} else {
-		u.gen.follow(current)
+	} else if current != nil {
+		u.Renewed, u.Forgot = true, u.gen.follow(current.gen, current.Spec.Policy)
 	}
 	u.gen.uses++
 	return u, nil
@@ -99,19 +113,19 @@ func newUse(id id, spec Spec, open opener, now func() time.Time) (*Use, error) {
 func (u *Use) start() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	n := len(u.started)
 	if err := u.apply(); err != nil {
 		return err
 	}
-	if n > 0 && u.started[n-1].gen != u.gen {
-		u.gen.begin(u.now(), u.started[n-1].Spec.Policy)
-	}
+	u.gen.begin(u.host.now())
 	u.started = append(u.started, u)
 	return nil
 }
 
-// apply has the limiter take the policy of the use.
+// apply has the limiter take the policy of the use, and the store its log.
 func (u *Use) apply() error {
+	if u.gen.store != nil {
+		u.gen.store.log.to.Store(u.host.log)
+	}
 	if u.gen.limiter == nil || u.gen.limiter.Policy(0) == u.Spec.Policy {
 		return nil
 	}
@@ -147,15 +161,6 @@ func (u *Use) drop() error {
 	return err
 }
 
-// Renewed reports whether the zone has another limiter than under the configuration before, because that could not take
-// the spec.
-func (u *Use) Renewed() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	n := len(u.started)
-	return n > 0 && u.started[n-1].gen != u.gen
-}
-
 // Keys returns how many keys the limiter counted at its last sweep, and how many it has forgotten for want of room,
 // which are both 0 of one in a store.
 func (u *Use) Keys() (live, evicted uint64) {
@@ -166,13 +171,34 @@ func (u *Use) Keys() (live, evicted uint64) {
 	return stats.Keys, stats.Evictions
 }
 
+// formers returns how many limiters of earlier configurations requests are held against, too.
+func (u *Use) formers() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.gen.formers)
+}
+
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
 
-// beforeSuffix sets apart the limiter of the generation before.
-const beforeSuffix = " (until it has forgotten)"
+// formerSuffix begins what sets apart the name of a former.
+const formerSuffix = " (until it has forgotten"
 
-// Limits returns the limit with the limiter of the zone, and for a while that of the generation before.
+// CheckName returns an error for a name that a limit of the middleware cannot have, because headers do not take it, or
+// because it is one of a former.
+func CheckName(name string) error {
+	const longest = 128
+	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })
+	if name == "" || len(name) > longest || !isPrintable {
+		return fmt.Errorf("the name goes into headers: want 1 to %d printable ASCII characters", longest)
+	}
+	if strings.Contains(name, formerSuffix) {
+		return fmt.Errorf("the name has %q in it, as those of limiters have that the limit had before: want another", formerSuffix)
+	}
+	return nil
+}
+
+// Limits returns the limit with the limiter of the zone, and for a while the same with its formers.
 func (u *Use) Limits(l httplimit.Limit) []httplimit.Limit {
 	g := u.gen
 	if g.backend != nil {
@@ -182,12 +208,15 @@ func (u *Use) Limits(l httplimit.Limit) []httplimit.Limit {
 		}
 		return []httplimit.Limit{l}
 	}
+	name, match := l.Name, l.Match
 	l.Limiter = g.limiter
 	limits := []httplimit.Limit{l}
-	for match := l.Match; g.stillFollows(u.now); g = g.before {
-		after := g
-		l.Name, l.Limiter, l.Quota = l.Name+beforeSuffix, g.before.limiter, nil
-		l.Match = func(r *http.Request) bool { return after.stillFollows(u.now) && (match == nil || match(r)) }
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	l.Quota = nil
+	for i, f := range slices.Backward(g.formers) {
+		l.Name, l.Limiter = fmt.Sprintf("%s%s, %d)", name, formerSuffix, len(g.formers)-i), f.limiter
+		l.Match = func(r *http.Request) bool { return !f.isOver(u.host.now()) && (match == nil || match(r)) }
 		limits = append(limits, l)
 	}
 	return limits

@@ -2,8 +2,11 @@ package zone
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,14 +23,18 @@ import (
 var names atomic.Int64
 
 // newID returns the id of a zone that no other test has.
-func newID() id { return id{"test", string(rune('a' + names.Add(1)))} }
+func newID() id { return id{"test", strconv.FormatInt(names.Add(1), 10)} }
 
-func noStore(string) (*redislimit.Client, error) { return nil, errors.New("no store here") }
+// alone is what a configuration without a store gives its zones.
+var alone = host{
+	open: func(string, *slog.Logger) (*redislimit.Client, error) { return nil, errors.New("no store here") },
+	log:  slog.New(slog.DiscardHandler), now: time.Now,
+}
 
 // provision returns a use as a configuration would have it before it starts.
 func provision(t *testing.T, id id, policy engine.Policy) *Use {
 	t.Helper()
-	u, err := newUse(id, Spec{Policy: policy, MaxKeys: 100}, noStore, time.Now)
+	u, err := newUse(id, Spec{Policy: policy, MaxKeys: 100}, alone)
 	require.NoError(t, err)
 	return u
 }
@@ -84,7 +91,7 @@ func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 				require.NoError(t, before.start())
 				require.Equal(t, 3, admitted(t, before, 3))
 				after := provision(t, id, c.to)
-				assert.Equal(t, c.renewed, after.Renewed())
+				assert.Equal(t, c.renewed, after.Renewed)
 				replace(t, before, after)
 				assert.Equal(t, c.more, admitted(t, after, 10))
 				time.Sleep(2 * window)
@@ -112,6 +119,76 @@ func TestTwoChangesWithinAWindow(t *testing.T) {
 		assert.Equal(t, 4000, admitted(t, use, 5000))
 		end(t, use)
 	})
+}
+
+// TestLimitersOfEarlierConfigurationsAreFew: however often a zone has another limiter within a window, requests are
+// held against few, the names of those go into headers, and one that has forgotten is let go with the next change.
+func TestLimitersOfEarlierConfigurationsAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := newID()
+		policies := []engine.Policy{engine.SlidingLog(5, time.Minute), engine.FixedWindow(5, time.Minute)}
+		use := provision(t, id, policies[0])
+		require.NoError(t, use.start())
+		for i := range 12 {
+			next := provision(t, id, policies[(i+1)%2])
+			assert.Equal(t, i >= mostFormers, next.Forgot)
+			replace(t, use, next)
+			use = next
+			limits := use.Limits(httplimit.Limit{Name: strings.Repeat("n", 128)})
+			require.Len(t, limits, 1+min(i+1, mostFormers))
+			_, err := httplimit.New(limits)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, 5, admitted(t, use, 10))
+		time.Sleep(time.Minute)
+		again := provision(t, id, policies[0])
+		replace(t, use, again)
+		assert.Empty(t, again.gen.formers)
+		end(t, again)
+	})
+}
+
+// TestWhatHasNoEndIsNotFollowed: a limit that becomes one of requests in flight, or one with quotas, begins anew, as
+// one that ceases to be.
+func TestWhatHasNoEndIsNotFollowed(t *testing.T) {
+	rate := engine.TokenBucket(engine.PerHour(2), 2)
+	for _, other := range []engine.Policy{engine.Concurrency(5, time.Hour), engine.TokenBuckets(time.Hour)} {
+		id := newID()
+		use := provision(t, id, rate)
+		require.NoError(t, use.start())
+		require.Equal(t, 2, admitted(t, use, 5))
+		for _, policy := range []engine.Policy{other, rate} {
+			next := provision(t, id, policy)
+			replace(t, use, next)
+			use = next
+			assert.Len(t, use.Limits(httplimit.Limit{Name: "l"}), 1, "%v", policy)
+		}
+		end(t, use)
+	}
+}
+
+// TestShadowsCountWhatAFormerWouldRefuse: the limiters of a zone count as one.
+func TestShadowsCountWhatAFormerWouldRefuse(t *testing.T) {
+	id := newID()
+	use := provision(t, id, engine.SlidingLog(2, time.Hour))
+	require.NoError(t, use.start())
+	require.Equal(t, 2, admitted(t, use, 2))
+	next := provision(t, id, engine.FixedWindow(2, time.Hour))
+	replace(t, use, next)
+	m, err := httplimit.New(next.Limits(httplimit.Limit{Name: "l", Shadow: true}))
+	require.NoError(t, err)
+	res := m.Decide(httptest.NewRequest(http.MethodGet, "/", nil))
+	assert.True(t, res.Allowed())
+	Count(&res, func(string) *Use { return next })
+	assert.EqualValues(t, 1, next.Counted(httplimit.ShadowRefused))
+	assert.Zero(t, next.Counted(httplimit.Allowed))
+	end(t, next)
+}
+
+// TestZonesOfTwoModulesAreTwoInAStore, as they are in this process.
+func TestZonesOfTwoModulesAreTwoInAStore(t *testing.T) {
+	assert.Equal(t, "login", id{"weir", "login"}.stored())
+	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.stored())
 }
 
 // TestAConfigurationThatFailsChangesNothing: one that is given up before it starts, and one that is stopped because
@@ -187,7 +264,7 @@ func TestBadSpecs(t *testing.T) {
 		"limit of 5000 tokens every 1m0s: want 1 to 4096": {Policy: engine.SlidingLog(5000, time.Minute)},
 	} {
 		id := newID()
-		_, err := newUse(id, spec, noStore, time.Now)
+		_, err := newUse(id, spec, alone)
 		assert.ErrorContains(t, err, want)
 		_, exists := zones.References(id)
 		assert.False(t, exists, want)

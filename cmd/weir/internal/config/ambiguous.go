@@ -47,6 +47,9 @@ func Ambiguity(u *url.URL) string {
 		if escape := needless(segment); escape != "" {
 			return "the escape " + escape
 		}
+		if i := overlong(plain); i >= 0 {
+			return fmt.Sprintf("the escapes %%%02x%%%02x, which are no character", plain[i], plain[i+1])
+		}
 		if trimSegment(plain) != plain {
 			return fmt.Sprintf("the end of the segment %q", segment)
 		}
@@ -70,6 +73,18 @@ func needless(segment string) string {
 		i += 3 + next
 	}
 	return ""
+}
+
+// overlong returns where a character begins that takes more bytes than it needs: %c0%ae is a dot to servers with a
+// careless decoder of UTF-8; -1 if there is none.
+func overlong(s string) int {
+	for i := 0; i+1 < len(s); i++ {
+		if first, second := s[i], s[i+1]; second&0xc0 == 0x80 && (first == 0xc0 || first == 0xc1 ||
+			first == 0xe0 && second < 0xa0 || first == 0xf0 && second < 0x90) {
+			return i
+		}
+	}
+	return -1
 }
 
 func isUnreserved(c byte) bool {

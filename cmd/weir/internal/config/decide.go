@@ -13,11 +13,12 @@ func (d *decoder) decide(n *yaml.Node) *Decide {
 		c.Address = d.address(n, "decide")
 		return c
 	}
-	seen := d.mapping(n, "decide", d.addressField(&c.Address), modeField(d, &c.Mode))
+	seen := d.mapping(n, "decide", d.addressField(&c.Address), modeField(d, &c.Mode), d.yesField("reuse_port", &c.ReusePort))
 	if seen != nil && seen["address"] == nil {
 		d.fail(n, "decide: no address: write for example address: 127.0.0.1:8090")
 	}
 	d.checkMode(seen["mode"], c.Address)
+	d.checkReusePort(seen["reuse_port"], c.Listener())
 	return c
 }
 

@@ -99,6 +99,23 @@ func compare(before, now *Rule) RuleChange {
 	return c
 }
 
+// Correct corrects a change that keeps the limiter by the policies that this has: those in a file of a state may be
+// another process's.
+func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
+	if slices.Equal(has, now.policies()) {
+		return
+	}
+	c.Limit = Adjust
+	before := *now
+	before.Policy = has[0]
+	if now.Tiers != nil {
+		tiers := *now.Tiers
+		tiers.Policies = has[1:]
+		before.Tiers = &tiers
+	}
+	c.From = before.limits()
+}
+
 // incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
@@ -128,6 +145,9 @@ func (r *Rule) incompatible(before *Rule) string {
 				before.Policy, r.Policy)
 		}
 		return ""
+	}
+	if was, is := before.limitedTiers(), r.limitedTiers(); r.State != "" && before.State != "" && !slices.Equal(was, is) {
+		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", was, is)
 	}
 	if r.State != before.State {
 		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
@@ -159,7 +179,7 @@ func missing(a, b []Listener) (all []Listener) {
 // Equal reports whether the other listener does the same.
 func (l Listener) Equal(other Listener) bool {
 	return l.Address == other.Address && l.Mode == other.Mode && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
-		equal(l.TLS, other.TLS)
+		l.ReusePort == other.ReusePort && equal(l.TLS, other.TLS)
 }
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

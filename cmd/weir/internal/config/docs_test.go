@@ -89,7 +89,7 @@ func TestTheExamplesOfOperations(t *testing.T) {
 		assert.Equal(t, f.Decide != nil, strings.Contains(out.String(), "decide    127.0.0.1:8090, for other proxies\n"))
 		checked++
 	}
-	assert.Equal(t, 8, checked)
+	assert.Equal(t, 10, checked)
 }
 
 const beginOfRule = "rules: [{name: a, rate: 1/s, "

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"net/url"
@@ -46,18 +47,24 @@ type Listener struct {
 	TLS     *TLS        // nil for none
 	// ProxyProtocol says that connections of trusted proxies begin with a header of the PROXY protocol.
 	ProxyProtocol bool
+	// ReusePort lets other processes of the same user listen on the port, too (SO_REUSEPORT).
+	ReusePort bool
 }
 
 // String returns the address and what is spoken there.
 func (l Listener) String() string {
+	spoken := "HTTP/1.1"
 	switch {
 	case l.TLS != nil:
-		return l.Address + " (TLS, HTTP/1.1 and HTTP/2)"
+		spoken = "TLS, HTTP/1.1 and HTTP/2"
 	case l.H2C:
-		return l.Address + " (HTTP/1.1 and HTTP/2 without TLS)"
+		spoken = "HTTP/1.1 and HTTP/2 without TLS"
 	}
-	return l.Address + " (HTTP/1.1)"
+	return fmt.Sprintf("%s (%s)%s", l.Address, spoken, when(l.ReusePort, reusable))
 }
+
+// reusable is what Describe says of an address with ReusePort.
+const reusable = ", beside other processes"
 
 // TLS names the files of a certificate. Relative names in a file are made relative to its
 // directory. Load has read them once.
@@ -76,8 +83,14 @@ type Admin struct {
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says
 // about requests.
 type Decide struct {
-	Address string
-	Mode    fs.FileMode
+	Address   string
+	Mode      fs.FileMode
+	ReusePort bool
+}
+
+// Listener is the address, where HTTP/1.1 is spoken.
+func (d *Decide) Listener() Listener {
+	return Listener{Address: d.Address, Mode: d.Mode, ReusePort: d.ReusePort}
 }
 
 // An Upstream is one server to pass requests to, or several of which each request has one.

@@ -36,6 +36,7 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		d.yesField("h2c", &l.H2C),
 		field{"tls", func(n *yaml.Node) { l.TLS = d.tls(n) }},
 		d.yesField("proxy_protocol", &l.ProxyProtocol),
+		d.yesField("reuse_port", &l.ReusePort),
 	)
 	if seen == nil {
 		return n
@@ -52,6 +53,7 @@ func (d *decoder) listener(n *yaml.Node, l *Listener) (address *yaml.Node) {
 		return n
 	}
 	d.checkMode(seen["mode"], l.Address)
+	d.checkReusePort(seen["reuse_port"], *l)
 	return seen["address"]
 }
 
@@ -112,6 +114,18 @@ func overlap(a, b string) bool {
 		return false
 	}
 	return hostA == hostB || isEvery(hostA) || isEvery(hostB)
+}
+
+// checkReusePort refuses a port that cannot be another process's, too.
+func (d *decoder) checkReusePort(at *yaml.Node, l Listener) {
+	if at == nil || !l.ReusePort || l.Address == "" {
+		return
+	}
+	if isSocket(l.Address) {
+		d.fail(at, "reuse_port: %s is a Unix socket and has no port: leave it out", l.Address)
+	} else if _, port, err := net.SplitHostPort(l.Address); err == nil && portNumber(port) == 0 {
+		d.fail(at, "reuse_port: %s is another port in each process: write the port", l.Address)
+	}
 }
 
 func portNumber(s string) uint64 {

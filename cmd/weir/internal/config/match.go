@@ -27,8 +27,8 @@ type Match struct {
 // A FieldMatch wants a header field, or a parameter of the query, with one of the values, or with any if there are
 // none.
 type FieldMatch struct {
-	Name   string // canonical, of a header
-	Values []string
+	Name   string   // canonical, of a header
+	Values []string // of a header in the form of [spelling.Line]
 }
 
 // An AddrFunc finds the address of the client of a request; the zero Addr if there is none.
@@ -40,15 +40,16 @@ type AddrFunc func(*http.Request) netip.Addr
 // allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
 	return m.matchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.meetsMethod(r.Method) &&
-		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] })
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }, comparison{line: true})
 }
 
 // Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as
 // one that the rule is for and the rule does not. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
-	return m.matchesHost(r.Host) && m.meetsMethod(r.Method) &&
-		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }) &&
-		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) }) &&
+	return m.matchesHost(r.Host) && m.meetsMethods(r) &&
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] },
+			comparison{line: true, fold: !m.KeepCase}) &&
+		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) }, comparison{fold: !m.KeepCase}) &&
 		m.matchesClient(r, client) && m.meetsPath(r.URL) &&
 		!slices.ContainsFunc(m.Not, func(not Match) bool { return not.IsCertain(r, client) })
 }
@@ -57,10 +58,11 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 // which nothing doubtful is to have. Its path is not ambiguous and matches as it is written, its method, too, and all
 // values of a field are wanted ones.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
-	return m.matchesHost(r.Host) && m.matchesMethod(r.Method) &&
-		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] }) &&
-		fieldsCertain(m.Query, func(name string) []string { return certainQuery(r.URL, name) }) &&
-		m.matchesClient(r, client) && (len(m.Paths) == 0 || Ambiguity(r.URL) == "" && m.matchesPath(r.URL.Path))
+	return m.matchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || overrides(r) == nil) &&
+		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] }, comparison{line: true}) &&
+		fieldsCertain(m.Query, func(name string) []string { return certainQuery(r.URL, name) }, comparison{}) &&
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == "" &&
+		m.matchesPath(r.URL.Path))
 }
 
 // meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
@@ -73,10 +75,15 @@ func (m *Match) meetsPaths(paths []Path, u *url.URL) bool {
 	if u.Opaque != "" || all.tooLong() {
 		return true
 	}
+	plain := all.plain // then no reading has what endOf looks for
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
+		var end []string
+		if !plain {
+			end = endOf(segments)
+		}
 		for i := range paths {
-			if paths[i].meets(segments, m) {
+			if paths[i].meets(segments, m) || end != nil && paths[i].meets(end, m) {
 				return true
 			}
 		}
@@ -113,6 +120,20 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
+// meetsMethods looks at the method, and of a POST at the parameter _method of the query, too: some frameworks take that
+// for the method, since forms of HTML have no other.
+func (m *Match) meetsMethods(r *http.Request) bool {
+	return m.meetsMethod(r.Method) || slices.ContainsFunc(overrides(r), m.meetsMethod)
+}
+
+// overrides returns the methods for which a server may take a request by its query.
+func overrides(r *http.Request) []string {
+	if r.URL.RawQuery == "" || !strings.EqualFold(r.Method, http.MethodPost) {
+		return nil
+	}
+	return QueryValues(r.URL, "_method")
+}
+
 // meetsMethod takes upper and lower case for one, because many servers take "post" for POST.
 func (m *Match) meetsMethod(method string) bool {
 	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
@@ -134,11 +155,12 @@ func (m *Match) usesClient() bool {
 }
 
 // fieldsMeet reports whether each of the fields has a wanted value among those that there are.
-func fieldsMeet(fields []FieldMatch, of func(name string) []string) bool {
-	for _, want := range fields {
+func fieldsMeet(fields []FieldMatch, of func(name string) []string, by comparison) bool {
+	for i := range fields {
+		want := &fields[i]
 		got := of(want.Name)
 		if len(got) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(got, func(value string) bool {
-			return slices.Contains(want.Values, value)
+			return by.has(want, value)
 		}) {
 			return false
 		}
@@ -147,14 +169,34 @@ func fieldsMeet(fields []FieldMatch, of func(name string) []string) bool {
 }
 
 // fieldsCertain reports whether each of the fields is there and has wanted values only.
-func fieldsCertain(fields []FieldMatch, of func(name string) []string) bool {
-	for _, want := range fields {
+func fieldsCertain(fields []FieldMatch, of func(name string) []string, by comparison) bool {
+	for i := range fields {
+		want := &fields[i]
 		got := of(want.Name)
 		if len(got) == 0 || len(want.Values) > 0 && slices.ContainsFunc(got, func(value string) bool {
-			return !slices.Contains(want.Values, value)
+			return !by.has(want, value)
 		}) {
 			return false
 		}
 	}
 	return true
+}
+
+// A comparison says how a value of a field is compared with a wanted one.
+type comparison struct {
+	line bool // it is the line of a header
+	fold bool // upper and lower case are one: many servers take "WebSocket" for "websocket"
+}
+
+// has reports whether a value is one of those that are wanted of a field.
+func (c comparison) has(f *FieldMatch, value string) bool {
+	if c.line {
+		value = spelling.Line(f.Name, value)
+	}
+	for _, want := range f.Values {
+		if value == want || c.fold && strings.EqualFold(value, want) {
+			return true
+		}
+	}
+	return false
 }

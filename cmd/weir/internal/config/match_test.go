@@ -53,7 +53,8 @@ func TestMatchByQuery(t *testing.T) {
 		"debug=1&q=x": true, "q&debug=2": true, "%64ebug=%31&q=": true, "debug=0&debug=1&q": true, "debug=1;x&q": true,
 		"a;debug=1;q": true, "debug=1": false, "debug=3&q": false, "Debug=1&q": true, "%zz&debug=1&q": true,
 		"+debug=1&q":        true,
-		"debug%00x=1%00y&q": true, "": false, "debug=%zz&q": false,
+		"debug%00x=1%00y&q": true, "": false, "debug=%zz&q": false, "deb%u0075g=%u0031&q": true, "debug=%u31&q": false,
+		"debug[]=1&q[0]": true, "DEBUG%5b7%5D=1&q": true, "debug]=1&q": false, "debug[=1&q": false,
 	} {
 		meets, _ := meant(t, f, "GET", "/?"+query, "10.0.0.1")
 		assert.Equal(t, want, meets, query)
@@ -63,6 +64,7 @@ func TestMatchByQuery(t *testing.T) {
 	assert.Equal(t, []string{"%zza"}, QueryValues(&url.URL{RawQuery: "K=%zz%61"}, "k"),
 		"by another name, and a bad escape")
 	assert.Equal(t, []string{"%zz", "x y"}, QueryValues(&url.URL{RawQuery: "k=%zz&k=x+y"}, "k"))
+	assert.Equal(t, []string{"%u0041", "A"}, QueryValues(&url.URL{RawQuery: "k=%u0041"}, "k"), "as ASP.NET reads it, too")
 }
 
 // What is not sure to be meant is no exception: a server may read it as something else.
@@ -84,7 +86,9 @@ func TestExceptionsAreCertain(t *testing.T) {
 			"//health":  true,
 			"/health;x": true, "/%68ealth": true, "/static/%2e%2e/login": true, "/static/../login": true,
 			"/static/..%2flogin": true, "/x/../health": true, "/?probe=1": false, "/?probe=1&probe=1": false,
-			"/?probe=1&probe=2": true, "/?probe=1;x": true, "/?PROBE=1": true,
+			"/?probe=1&probe=2": true, "/?probe=1;x": true, "/?PROBE=1": true, "/?probe=1&pro%u0062e=2": true,
+			"/?probe=1&probe[]=1":        true,
+			"/static/%c0%ae%c0%ae/login": true, "/static/what%3f": true, "/static/%23": true, "/static/caf%C3%A9": false,
 			"/?probe=1&Probe=1": true,
 		} {
 			assert.Equal(t, want, limited("GET", target, "192.0.2.1"), target)

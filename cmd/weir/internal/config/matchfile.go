@@ -26,7 +26,7 @@ func (d *decoder) match(n *yaml.Node, more ...field) (m Match) {
 		{"header", func(n *yaml.Node) {
 			m.Headers = d.fields(n, "header", func(key *yaml.Node) (string, bool) {
 				return d.headerName(key, target(key).Value)
-			})
+			}, spelling.Line)
 		}},
 	}, more...)...)
 	if seen != nil && len(target(n).Content) == 0 {
@@ -82,7 +82,7 @@ func (d *decoder) queryField(m *Match) field {
 				d.fail(key, "query: want the name of a parameter")
 			}
 			return name, name != ""
-		})
+		}, func(_, value string) string { return value })
 	}}
 }
 
@@ -138,8 +138,9 @@ func (d *decoder) method(n *yaml.Node) string {
 	return s
 }
 
-// fields reads names with the values that are wanted of them.
-func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool)) (all []FieldMatch) {
+// fields reads names with the values that are wanted of them, each in the one form that it is compared in.
+func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
+	form func(name, value string) string) (all []FieldMatch) {
 	d.pairs(n, what, func(key, value *yaml.Node) {
 		name, ok := nameOf(key)
 		if !ok {
@@ -151,7 +152,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 			s, ok := d.text(n, what+" "+name)
 			if ok {
 				any = any || s == "*"
-				f.Values = append(f.Values, s)
+				f.Values = append(f.Values, form(name, s))
 			}
 		})
 		if any {

@@ -116,6 +116,30 @@ func (p *Path) meets(segments []string, m *Match) bool {
 	return true
 }
 
+// within returns the part of a key of [KeyPath] that the pattern is about, if it ends in a name and stands for several
+// paths: without the extension that a client may put there, and without what it may put behind a file. It is not ok if
+// the key does not meet the pattern. It does not allocate for keys of up to 32 segments.
+func (p *Path) within(key string, m *Match) (part string, ok bool) {
+	last := len(p.segments) - 1
+	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
+		return "", false
+	}
+	var room [32]string
+	segments := withoutEmpty(appendSplit(room[:0], key))
+	if !p.meets(segments, m) {
+		return "", false
+	}
+	end := 0
+	for _, segment := range segments[:last] {
+		end += len("/") + len(segment)
+	}
+	end += len("/")
+	if want := p.segments[last]; len(segments) == last+1 && hasExtension(segments[last], want, m.KeepCase) && !m.KeepType {
+		return key[:end+len(want)], true
+	}
+	return key[:end+len(segments[last])], true
+}
+
 // isFile reports whether the last segment is a name with an extension.
 func (p *Path) isFile() bool {
 	return len(p.segments) > 0 && strings.LastIndexByte(p.segments[len(p.segments)-1], '.') > 0

@@ -2,7 +2,9 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weir-go/weir/internal/spelling"
 )
@@ -295,15 +297,45 @@ func resolve(segments []string) []string {
 	return kept
 }
 
+// ends are the characters at which a path ends to some servers, when its escapes have been undone.
+const ends = "\x00?#"
+
+// hasOneEnd reports whether a path without escapes ends at the same place to all of them.
+func hasOneEnd(path string) bool { return !strings.ContainsAny(path, ends) }
+
+// endOf returns the segments up to where a path ends to some: to programs in C at a zero byte, and to those that undo
+// escapes and read the rest as a URL at a question mark or a number sign; nil if there is none of these.
+func endOf(segments []string) []string {
+	for i, segment := range segments {
+		at := strings.IndexAny(segment, ends)
+		if at < 0 {
+			continue
+		}
+		end := append(make([]string, 0, i+1), segments[:i]...)
+		if at > 0 {
+			end = append(end, segment[:at])
+		}
+		return end
+	}
+	return nil
+}
+
 // KeyPath returns the path by which a bucket of the match's rule is chosen: the pattern that the request meets, if that
-// stands for one path, however the request has written it, or else that of [KeyPath].
+// stands for one path, however the request has written it, or else that of [KeyPath], without what may stand behind the
+// last name of a pattern ([Path.within]).
 func (m *Match) KeyPath(u *url.URL) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], u) {
 			return p.only
 		}
 	}
-	return KeyPath(u, m.KeepCase)
+	key := KeyPath(u, m.KeepCase)
+	for i := range m.Paths {
+		if part, ok := m.Paths[i].within(key, m); ok {
+			return part
+		}
+	}
+	return key
 }
 
 // KeyPath returns the path that a bucket is chosen by: without escapes, parameters, double slashes, dots and a slash at
@@ -324,12 +356,21 @@ func KeyPath(u *url.URL, keepCase bool) string {
 	}
 	path = strings.TrimSuffix(path, "/")
 	if !keepCase {
-		path = strings.ToLower(path)
+		path = fold(path)
 	}
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
 	return path
+}
+
+// fold brings a text to the one case of its letters. Some letters have two small ones, such as s, which also was a long
+// one. It does not allocate for small letters of ASCII.
+func fold(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		s = strings.ToUpper(s)
+	}
+	return strings.ToLower(s)
 }
 
 // ambiguousKey is the key of the paths that have several. It is none, as it has no slash.
@@ -343,7 +384,8 @@ func oneKey(u *url.URL) (key string, ok bool) {
 	}
 	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
 		this := coarsest(segments)
-		if ok && this != key {
+		zero := slices.IndexFunc(segments, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
+		if ok && this != key || zero >= 0 && zero < len(segments)-1 { // where it ends to programs in C
 			return "", false
 		}
 		key, ok = this, true

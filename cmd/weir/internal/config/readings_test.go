@@ -71,6 +71,10 @@ var paths = []struct{ raw, want string }{
 	{"/%256cogin", "login"}, {"/%25%36cogin", "login"}, {"/x%252f..%252flogin", "login"}, {"/login%253bx", "login"},
 	{"/%252e%252e/login", "login"}, {"/users/1%252f2/%2573earch", "search"}, {"/users/1%2f2/%2573earch", "search"},
 	{"/login%255c", "login"}, {"/login%2500x", "login"},
+	{"/login%00/x", "login"}, {"/login/%00/x/y", "login"}, {"/login%00/../x", "login"},
+	{"/x/../login%2500%252fx", "login"},
+	{"/login%3fx", "login"}, {"/login%3f/x", "login"}, {"/login%23", "login"}, {"/login/%23x/y", "login"},
+	{"/LOGIN%253fx/y", "login"}, {"/users/1/search%3f/x", "search"}, {"/%3fx/y", "root"}, {"/run.php%00/x", "script"},
 	{"//x/login", "login"}, {"///x/login/", "login"}, {"//x:80/%6cogin", "login"},
 	{"//x/users/2/search", "search"}, {"//x/admin/..", "admin root"}, {"//x@y/run.php/z", "script"},
 	{"/run.php", "script"}, {"/run.php/", "script"}, {"/run.php/x/y", "script"}, {"/RUN.php/a.css", "script"},
@@ -85,7 +89,7 @@ var paths = []struct{ raw, want string }{
 	{"/users/a%3b/../search", ""},
 }
 
-// servers are nine ways in which common servers read a path, written without the readings that are tested. A slash
+// servers are eleven ways in which common servers read a path, written without the readings that are tested. A slash
 // within a segment is shown as a bar.
 var servers = map[string]func(escaped string) string{
 	"escaped, split and then undone": func(escaped string) string {
@@ -120,6 +124,18 @@ var servers = map[string]func(escaped string) string{
 		plain, _ := url.PathUnescape(escaped)
 		return strings.ToLower(regexp.MustCompile(`[ .]+(/|$)`).ReplaceAllString(path.Clean("/"+plain), "$1"))
 	},
+	"up to a zero byte, as programs in C": func(escaped string) string {
+		plain, _ := url.PathUnescape(escaped)
+		plain, _, _ = strings.Cut(plain, "\x00")
+		return path.Clean("/" + plain)
+	},
+	"decoded, and then read as a URL": func(escaped string) string {
+		plain, _ := url.PathUnescape(escaped)
+		if end := strings.IndexAny(plain, "?#"); end >= 0 {
+			plain = plain[:end]
+		}
+		return path.Clean("/" + plain)
+	},
 	"a URL relative to the server's, as Node": func(escaped string) string {
 		u, err := new(url.URL).Parse(regexp.MustCompile(`^/{2,}`).ReplaceAllString(escaped, "//"))
 		if err != nil {
@@ -139,7 +155,7 @@ var servers = map[string]func(escaped string) string{
 // Whatever one of the servers takes for a route, the pattern of that route is met; and the table says what is met.
 func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.GreaterOrEqual(t, len(paths), 160)
-	assert.Len(t, servers, 9)
+	assert.Len(t, servers, 11)
 	slipped := 0 // what one reading alone would have let through
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
@@ -224,6 +240,33 @@ func TestTheKeyOfARuleForOnePath(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { f.Rules[0].Match.KeyPath(plain) }))
 }
 
+// A pattern that ends in a name has one key for what a server takes for that name.
+func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
+	parse := func(more string) *Match {
+		f, err := Parse("weir.yaml", []byte(`rules: [{name: a, rate: 1/s, match: {path: `+
+			`["/users/{id}/search", "/{app}/run.php", "/files/{name}", /static/]`+more+`}}]`))
+		require.NoError(t, err)
+		return &f.Rules[0].Match
+	}
+	m, exact := parse(""), parse(", extension: exact")
+	for raw, want := range map[string]string{
+		"/users/1/search": "/users/1/search", "/users/1/search/": "/users/1/search", "/users/1/SEARCH": "/users/1/search",
+		"/users/1/search.json": "/users/1/search", "/users/1/search.b.c/": "/users/1/search",
+		"/users/%31/search.x": "/users/1/search", "/users/1.x/search.y": "/users/1.x/search",
+		"/users/2/search": "/users/2/search", "/a/run.php": "/a/run.php", "/a/run.php/x": "/a/run.php",
+		"/a/run.php/y/z": "/a/run.php", "/a/run.php.bak": "/a/run.php",
+		"/files/a.b": "/files/a.b", "/static/a.b": "/static/a.b", "/users/a%00/search": "ambiguous",
+		"/other/x.y": "/other/x.y",
+	} {
+		u, err := url.ParseRequestURI(raw)
+		require.NoError(t, err)
+		assert.Equal(t, want, m.KeyPath(u), raw)
+	}
+	json := &url.URL{Path: "/users/1/search.json"}
+	assert.Equal(t, "/users/1/search.json", exact.KeyPath(json), "it meets no pattern")
+	assert.Zero(t, testing.AllocsPerRun(100, func() { m.KeyPath(json) }))
+}
+
 // One path has one key, however it is written, or that of the ambiguous ones. With an extension it is another path, but
 // not for a rule that says the path.
 func TestKeyPath(t *testing.T) {
@@ -238,6 +281,10 @@ func TestKeyPath(t *testing.T) {
 			assert.Equal(t, "/login", m.KeyPath(u), p.raw)
 			want := "/login"
 			switch {
+			case strings.Contains(p.raw, "%00/"): // to some it ends there
+				want = ambiguousKey
+			case strings.ContainsAny(u.Path, "?#") && !strings.Contains(p.raw, "%25"): // names like others
+				want = strings.ToLower(u.Path)
 			case extension.MatchString(u.Path):
 				want = "/" + path.Base(strings.ToLower(cleanPath(strings.TrimSuffix(u.Path, ";x"))))
 			case strings.HasPrefix(p.raw, "//"), // behind a host
@@ -248,7 +295,8 @@ func TestKeyPath(t *testing.T) {
 			assert.Equal(t, want, KeyPath(u, false), p.raw)
 		}
 	}
-	for text, want := range map[string]string{"": "/", "/": "/", "a": "/a", "/a/": "/a", "*": "/*", "/A/b": "/a/b"} {
+	for text, want := range map[string]string{"": "/", "/": "/", "a": "/a", "/a/": "/a", "*": "/*", "/A/b": "/a/b",
+		"/\u017fearch": "/search", "/\u212aey": "/key", "/\u00c9": "/\u00e9"} {
 		assert.Equal(t, want, KeyPath(&url.URL{Path: text}, false), text)
 	}
 	plain := &url.URL{Path: "/users/1/search"}
@@ -302,15 +350,15 @@ func FuzzReadings(f *testing.F) {
 	})
 }
 
-// What Ambiguity passes every one of the servers reads alike, but for the case of letters, and for extensions and
-// scripts: those that a rule is about meet it, and no path with them is strange by itself.
+// What Ambiguity passes every one of the servers reads alike, but for the case of letters, and for extensions, scripts
+// and question marks: those that a rule is about meet it, and no path with them is strange by itself.
 func TestAmbiguity(t *testing.T) {
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
 		require.NoError(t, err)
 		seen := map[string]bool{}
 		for name, read := range servers {
-			if strings.Contains(name, "Rails") || strings.Contains(name, "PHP") {
+			if strings.Contains(name, "Rails") || strings.Contains(name, "PHP") || strings.Contains(name, "as a URL") {
 				continue
 			}
 			seen[strings.ToLower(strings.TrimSuffix(read(u.EscapedPath()), "/"))] = true
@@ -327,7 +375,10 @@ func TestAmbiguity(t *testing.T) {
 		"/%2e%2E/a": `the segment "%2e%2E"`, "/a;b": "a semicolon", "/a%3Bb": "a semicolon", "/a%2fb": "an escaped " +
 			"slash",
 		"/a%5Cb": "a backslash", "/%6cogin": "the escape %6c", "/a%20%41": "the escape %41", "/%256c": "the escape %25",
-		"/%25%36c": "the escape %36", "/a%00": "the escape %00", "/%7f": "the escape %7f", "/%7e": "the escape %7e",
+		"/caf%E9": "", "/%c0%AEx": "the escapes %c0%ae, which are no character",
+		"/%e0%80%af":    "the escapes %e0%80, which are no character",
+		"/%F0%80%80%AF": "the escapes %f0%80, which are no character",
+		"/%25%36c":      "the escape %36", "/a%00": "the escape %00", "/%7f": "the escape %7f", "/%7e": "the escape %7e",
 	} {
 		u, err := url.ParseRequestURI(raw)
 		require.NoError(t, err)

@@ -27,6 +27,7 @@ type Redis struct {
 	MaxKeys      int
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
+	ReusePort    bool
 }
 
 // defaultLongest is as long as a bucket may take to fill if its times are to be exact to the nanosecond, in whole days.
@@ -68,7 +69,9 @@ func (r *Redis) Passwords() (respdoor.Passwords, error) {
 }
 
 // Listener is the address with what is spoken under Redis' protocol.
-func (r *Redis) Listener() Listener { return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS} }
+func (r *Redis) Listener() Listener {
+	return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS, ReusePort: r.ReusePort}
+}
 
 // redis reads an address, or a mapping with one.
 func (d *decoder) redis(n *yaml.Node) *Redis {
@@ -89,6 +92,7 @@ func (d *decoder) redis(n *yaml.Node) *Redis {
 		d.integerField("max_keys", 1, 1<<31-1, &r.MaxKeys),
 		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
 		d.durationField("idle_timeout", 0, longest, &r.IdleTimeout),
+		d.yesField("reuse_port", &r.ReusePort),
 	)
 	if seen == nil {
 		return nil
@@ -101,6 +105,7 @@ func (d *decoder) redis(n *yaml.Node) *Redis {
 		d.fail(seen["password_env"], "password_env: there is a password_file: leave one of the two out")
 	}
 	d.checkMode(seen["mode"], r.Address)
+	d.checkReusePort(seen["reuse_port"], r.Listener())
 	d.redisIsGuarded(seen["address"], r)
 	return r
 }
@@ -191,6 +196,6 @@ func (r *Redis) describe(b *strings.Builder) {
 		password = "with a password"
 	}
 	memory, _ := r.Memory() // Describe has tried it
-	fmt.Fprintf(b, "redis     %s%s, %s; limits that fill within %v; %s for %s keys, then %s\n", r.Address, spoken, password,
-		r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
+	fmt.Fprintf(b, "redis     %s%s%s, %s; limits that fill within %v; %s for %s keys, then %s\n", r.Address, spoken,
+		when(r.ReusePort, reusable), password, r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
 }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // A Rule is a limit on the requests that match it, for each key.
@@ -39,9 +40,11 @@ type Tiers struct {
 	Constants []Constant      // of the other values
 }
 
-// Of returns the tier of the header's value: 0, the rule's own limit, for one that has none. Those that are counted
-// come first, as in the limiter.
-func (t *Tiers) Of(value string) int { return slices.Index(t.Values, value) + 1 }
+// Of returns the tier of the header's value, in the form of [spelling.Line]: 0, the rule's own limit, for one that has
+// none. Those that are counted come first, as in the limiter.
+func (t *Tiers) Of(value string) int {
+	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
+}
 
 // Cost is how many tokens a request takes. With a header it is the number there: Default if
 // that is missing or not a whole number above 0, and Max if it is above Max.

@@ -142,7 +142,9 @@ func modeSchema() schema {
 }
 
 // addressOf are the properties of what has an address and no more.
-func addressOf() properties { return properties{"address": ref("address"), "mode": ref("mode")} }
+func addressOf() properties {
+	return properties{"address": ref("address"), "mode": ref("mode"), "reuse_port": yes()}
+}
 
 func routeProperties() properties {
 	return properties{"match": ref("match"), "upstream": ref("upstream")}
@@ -151,7 +153,7 @@ func routeProperties() properties {
 func listenerSchema() schema {
 	return need(object("", properties{
 		"address": ref("address"), "mode": ref("mode"), "h2c": yes(), "proxy_protocol": yes(),
-		"tls": tlsSchema(),
+		"reuse_port": yes(), "tls": tlsSchema(),
 	}), "address")
 }
 
@@ -165,7 +167,7 @@ func redisSchema() schema {
 		"password_file": text("A file with a password on each line"),
 		"password_env":  pattern("The name of a variable of the environment", "^[A-Za-z_][A-Za-z0-9_]*$"),
 		"longest":       duration("624h"), "max_keys": whole(1, math.MaxInt32, 1_000_000),
-		"overflow": oneOfWords(overflows, overflows[0]), "idle_timeout": duration("0s"),
+		"overflow": oneOfWords(overflows, overflows[0]), "idle_timeout": duration("0s"), "reuse_port": yes(),
 	}), "address")
 }
 

@@ -20,7 +20,7 @@ func (f *File) Describe(w io.Writer) error {
 		fmt.Fprintf(&b, "admin     %s, keys %s%s\n", a.Address, a.Keys, when(a.Pprof, ", pprof"))
 	}
 	if f.Decide != nil {
-		fmt.Fprintf(&b, "decide    %s, for other proxies\n", f.Decide.Address)
+		fmt.Fprintf(&b, "decide    %s%s, for other proxies\n", f.Decide.Address, when(f.Decide.ReusePort, reusable))
 	}
 	if r := f.Redis; r != nil {
 		r.describe(&b)
@@ -124,6 +124,9 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 	}
 	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)),
 		overflows[r.Overflow])
+	if r.State != "" {
+		line("state", "%s", r.State)
+	}
 }
 
 // String returns the match as a text for people.

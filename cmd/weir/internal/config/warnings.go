@@ -26,7 +26,7 @@ func (f *File) Warnings() (all []string) {
 	for _, u := range upstreams {
 		all = append(all, u.warnings(f)...)
 	}
-	return all
+	return append(append(all, f.hostWarnings()...), f.droppedKeys(upstreams)...)
 }
 
 func (u *Upstream) warnings(f *File) (all []string) {

@@ -94,6 +94,9 @@ func (s *Server) Open() int {
 	return len(s.open)
 }
 
+// Outlast returns at once: Redis' protocol cannot announce the end of a connection.
+func (s *Server) Outlast(context.Context) {}
+
 // Shutdown ends all connections: those that wait for a command at once, others when they have answered the commands
 // that they have read. If ctx ends before, it cuts off the connections that are left, and returns the error of ctx. No
 // connection is accepted any more.

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // A Rule is a rule of a file with its key compiled.
@@ -88,7 +89,7 @@ func cost(c config.Cost) func(*http.Request) uint64 {
 	switch {
 	case c.Header != "":
 		return func(r *http.Request) uint64 {
-			n, err := strconv.ParseUint(r.Header.Get(c.Header), 10, 64)
+			n, err := strconv.ParseUint(valueOf(r, c.Header), 10, 64)
 			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
 				return c.Default
 			}
@@ -127,7 +128,16 @@ func (r *Rule) tierOf(request *http.Request) int {
 	if r.Tiers == nil {
 		return 0
 	}
-	return r.Tiers.Of(request.Header.Get(r.Tiers.Header))
+	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
+}
+
+// valueOf returns the value of a header as a server behind reads it. Of several it is the first: requests with two that
+// differ are refused before.
+func valueOf(r *http.Request, name string) string {
+	if lines := r.Header[name]; len(lines) > 0 {
+		return spelling.Line(name, lines[0])
+	}
+	return ""
 }
 
 func refund(s config.Statuses) func(*http.Request, int) bool {

@@ -132,6 +132,29 @@ rules:
 	assert.Equal(t, uint64(2), all[2].Limit().Cost(r))
 }
 
+// Blanks around a value are none of it, which HTTP/2 leaves there; and a tier by credentials is theirs however their
+// scheme is written.
+func TestTiersAndCostsAreReadAsServersDo(t *testing.T) {
+	l := compile(t, `
+rules:
+  - name: a
+    rate: 1/s
+    burst: 9
+    cost: {header: X-Cost, max: 5}
+    tiers: {header: Authorization, values: {"bearer t": {burst: 20}}}`)[0].Limit()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	for _, value := range []string{"Bearer t", "bearer t", " BEARER\tt "} {
+		r.Header.Set("Authorization", value)
+		assert.Equal(t, 1, l.Tier(r), "%q", value)
+	}
+	r.Header.Set("Authorization", "Bearer T")
+	assert.Equal(t, 0, l.Tier(r))
+	for text, want := range map[string]uint64{" 3": 3, "3\t": 3, " ": 1, "1 2": 1} {
+		r.Header.Set("X-Cost", text)
+		assert.Equal(t, want, l.Cost(r), "%q", text)
+	}
+}
+
 // Every source that a request may lack is named, and for what.
 func TestReads(t *testing.T) {
 	all := compile(t, `

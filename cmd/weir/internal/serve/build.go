@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -28,11 +29,11 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if before.handler != nil {
 		g.number = before.number + 1
 	}
-	var undo []func()
+	var undo []ruleLimits
 	defer func() {
 		if err != nil {
 			for _, u := range undo {
-				u()
+				err = errors.Join(err, u.putBack())
 			}
 			g.close()
 		}
@@ -54,9 +55,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 		if err != nil {
 			return nil, err
 		}
-		if u != nil {
-			undo = append(undo, u)
-		}
+		undo = append(undo, u...)
 	}
 	if g.ip, err = rules.ClientIP(file); err != nil {
 		return nil, err
@@ -79,25 +78,35 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	return g, nil
 }
 
-// limiter puts the limiter of a rule into g: the one that there was, or a new one.
-func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo func(), err error) {
-	old := before.limiters[rule.Name]
-	if change.Limit == config.Adjust {
-		if err := old.value.SetPolicy(rule.Policy, rule.TierPolicies()...); err != nil {
-			change.Limit, change.Reason = config.Replace, "the limiter does not take the new numbers: "+err.Error()
-		} else {
-			undo = func() { restore(old.value, before.file, rule.Name) }
+// limiter puts the limiter of a rule into g: the one that there was, or a new one. undo are the limits that it may have
+// changed, also in a file that other processes have.
+func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo []ruleLimits, err error) {
+	if change.Limit == config.Keep || change.Limit == config.Adjust {
+		old := before.limiters[rule.Name]
+		limits := limitsOf(rule, old.value)
+		change.Correct(rule, limits.had)
+		if change.Limit == config.Adjust {
+			undo = []ruleLimits{limits}
+			err = old.value.SetPolicy(rule.Policy, rule.TierPolicies()...)
 		}
-	}
-	switch change.Limit {
-	case config.Keep, config.Adjust:
-		g.limiters[rule.Name] = old.acquire()
-	case config.Replace, config.Add:
-		limiter, err := rule.NewLimiter(append(rule.StateOptions(), s.config.LimiterOptions...)...)
-		if err != nil {
+		switch {
+		case err == nil:
+			g.limiters[rule.Name] = old.acquire()
+			return undo, nil
+		case rule.State != "": // a new limiter would have the same file
 			return nil, &LimiterError{rule.Name, err}
 		}
-		g.limiters[rule.Name] = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+		undo = nil
+		change.Limit, change.Reason = config.Replace, "the limiter does not take the new numbers: "+err.Error()
+	}
+	had := policiesIn(rule.State)
+	limiter, err := s.newLimiter(rule)
+	if err != nil {
+		return nil, &LimiterError{rule.Name, err}
+	}
+	g.limiters[rule.Name] = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+	if had != nil {
+		undo = []ruleLimits{{rule.Name, limiter, had}}
 	}
 	return undo, nil
 }
@@ -113,15 +122,6 @@ func (e *LimiterError) Error() string { return fmt.Sprintf("rule %s: %v", e.Rule
 
 // Unwrap returns what is wrong.
 func (e *LimiterError) Unwrap() error { return e.Err }
-
-// restore gives a limiter the numbers back that it had.
-func restore(l *engine.Limiter, file *config.File, name string) {
-	for i := range file.Rules {
-		if rule := &file.Rules[i]; rule.Name == name {
-			_ = l.SetPolicy(rule.Policy, rule.TierPolicies()...) // it had them: it takes them
-		}
-	}
-}
 
 // middleware makes the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
@@ -152,7 +152,13 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.traffic.allowed.Add(1)
-		exchangeOf(r).by = byUpstream
+		x := exchangeOf(r)
+		if r.URL.Path == "*" { // of OPTIONS: it is about the server that was asked (RFC 9110, section 9.3.7)
+			x.by = byWeir
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		x.by = byUpstream
 		next.ServeHTTP(w, r)
 	})
 }

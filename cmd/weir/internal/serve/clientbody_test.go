@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -119,7 +120,7 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 				client, conn := net.Pipe()
 				defer client.Close()
 				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					x, r := newExchange(w, r)
+					x := newExchange(w, r)
 					x.client.begin(x, r, &config.Server{MinBodyRate: 240})
 					if read {
 						_, err := io.ReadAll(r.Body)
@@ -141,6 +142,40 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 		})
 	}
 }
+
+// TestABodyOfARequestThatIsNoneHoldsNoConnection: what is answered before any rule is asked is waited for no longer.
+func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
+	s := start(t, one)
+	for request, want := range map[string]string{"CONNECT a:1": "405", "OPTIONS *": "200", "GET /#": "400"} {
+		for _, length := range []string{"Content-Length: 9", "Transfer-Encoding: chunked"} {
+			t.Run(request+", "+length, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, conn := net.Pipe()
+					defer client.Close()
+					e := endpoint{role: clients, server: config.Server{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
+					h := newHTTPProtocol(e, s, nil, t.Context(), slog.New(slog.DiscardHandler))
+					defer h.server.Close()
+					limit := newConnLimit(clients, slog.New(slog.DiscardHandler))
+					l := &oneConn{conn: limit.admit(pipeConn{conn}), closed: make(chan struct{})}
+					go h.server.Serve(l) // ends with the server
+					begin := time.Now()
+					_, err := io.WriteString(client, request+" HTTP/1.1\r\nHost: a\r\n"+length+"\r\n\r\n")
+					assert.NoError(t, err)
+					_ = client.SetReadDeadline(begin.Add(time.Hour))
+					answer, err := io.ReadAll(client)
+					assert.NoError(t, err, "the server closes the connection")
+					assert.Contains(t, string(answer), "HTTP/1.1 "+want+" ")
+					assert.InDelta(t, paceGrace.Seconds(), time.Since(begin).Seconds(), 1)
+				})
+			})
+		}
+	}
+}
+
+// A pipeConn is one end of a pipe, as a connection of which each half can be closed.
+type pipeConn struct{ net.Conn }
+
+func (c pipeConn) CloseWrite() error { return nil }
 
 // A oneConn is a listener to which one connection comes.
 type oneConn struct {

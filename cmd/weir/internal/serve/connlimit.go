@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"crypto/tls"
 	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,8 +87,20 @@ func sendRejection(conn streamConn, answer string) {
 // A countedConn is a connection that counts for a connLimit until it is closed.
 type countedConn struct {
 	streamConn
-	limit  *connLimit
-	closed atomic.Bool
+	limit    *connLimit
+	closed   atomic.Bool
+	answered bool // a request, or it has ended; an [httpProtocol] has it
+}
+
+// countedOf returns the countedConn of a connection that a listener has accepted, perhaps over TLS.
+func countedOf(conn net.Conn) *countedConn {
+	if secured, is := conn.(*tls.Conn); is {
+		conn = secured.NetConn()
+	}
+	if proxied, is := conn.(*proxiedConn); is {
+		return proxied.counted
+	}
+	return conn.(*countedConn)
 }
 
 // Close implements [net.Conn].

@@ -32,7 +32,7 @@ func endpoints(f *config.File) (all []endpoint) {
 		all = append(all, endpoint{clients, l, f.Server})
 	}
 	if f.Decide != nil {
-		all = append(all, endpoint{decisions, config.Listener{Address: f.Decide.Address, Mode: f.Decide.Mode}, f.Server})
+		all = append(all, endpoint{decisions, f.Decide.Listener(), f.Server})
 	}
 	if f.Redis != nil {
 		all = append(all, endpoint{role: redisClients, listener: f.Redis.Listener()}) // the settings are about HTTP

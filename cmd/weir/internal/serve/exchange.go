@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -13,15 +14,17 @@ type exchange struct {
 	response
 	begin    time.Time
 	by       answerer
-	kept     keptHeader // weir's own of the answer, of a request that is passed on
+	waiting  bool        // for the upstream's answer
+	interim  http.Header // of informational answers meanwhile; nil before the first
+	own      []string    // the names of weir's fields in the answer, where it may have a trailer
 	client   clientBody
 	body     watchedBody // of the upstream's answer
 	tunnel   *tunnel     // that the request has become; nil for none
 	server   *member     // of the upstream, that the request was last sent to; nil for none
 	abort    clientAbort
-	deadline time.Time // of a gRPC call; zero for none
-	passed   time.Time // on to the upstream
-	whole    bool      // the answer is the upstream's, to its end
+	deadline time.Time     // of a gRPC call; zero for none
+	passed   time.Duration // from begin until it was passed on to the upstream
+	whole    bool          // the answer is the upstream's, to its end
 }
 
 // An answerer says where an answer comes from.
@@ -41,20 +44,25 @@ type exchangeKey struct{}
 
 // Value implements [context.Context].
 func (x *exchange) Value(key any) any {
-	if key == (exchangeKey{}) {
+	if _, is := key.(exchangeKey); is {
 		return x
 	}
 	return x.Context.Value(key)
 }
 
-// newExchange returns an exchange, and the request with it.
-func newExchange(w http.ResponseWriter, r *http.Request) (*exchange, *http.Request) {
+// newExchange returns the exchange of a request, and makes it the context of the request. The request is changed in
+// place, which does not allocate: net/http does not read the context after it has called the handler.
+func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
-	return x, r.WithContext(x)
+	*r = *r.WithContext(x)
+	return x
 }
 
 // exchangeOf returns the exchange of a request; nil if it is not a client's.
 func exchangeOf(r *http.Request) *exchange {
+	if x, is := r.Context().(*exchange); is { // most often, and quicker
+		return x
+	}
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	return x
 }
@@ -68,31 +76,35 @@ func (x *exchange) refundable() bool {
 // expired reports whether the client of a gRPC call has given up, or is about to.
 func (x *exchange) expired() bool { return !x.deadline.IsZero() && !time.Now().Before(x.deadline) }
 
-// A keptHeader is the fields of a header that is cleared meanwhile. It is no map, which would be two allocations.
-type keptHeader struct {
-	fields []keptField
-	room   [4]keptField
-}
+// answered ends the wait.
+func (x *exchange) answered() { x.waiting, x.interim = false, nil }
 
-type keptField struct {
-	name   string
-	values []string
-}
-
-// take empties a header.
-func (k *keptHeader) take(from http.Header) {
-	k.fields = k.room[:0]
-	for name, values := range from {
-		k.fields = append(k.fields, keptField{name, values})
+// Header implements [http.ResponseWriter]. While the exchange waits it is that of informational answers (1xx), which
+// ReverseProxy empties after each. So weir's own fields of the answer, which are in its header by then, stay there.
+func (x *exchange) Header() http.Header {
+	if !x.waiting {
+		return x.ResponseWriter.Header()
 	}
-	clear(from)
+	if x.interim == nil {
+		x.interim = http.Header{}
+	}
+	return x.interim
 }
 
-// giveTo puts the fields into a header, in place of those of the same names.
-func (k *keptHeader) giveTo(header http.Header) {
-	for _, f := range k.fields {
-		header[f.name] = f.values
+// WriteHeader implements [http.ResponseWriter]. What it writes while the exchange waits is an informational answer,
+// without weir's own fields.
+func (x *exchange) WriteHeader(status int) {
+	if !x.waiting {
+		x.response.WriteHeader(status)
+		return
 	}
+	header := x.ResponseWriter.Header()
+	own := maps.Clone(header)
+	clear(header)
+	maps.Copy(header, x.interim)
+	x.response.WriteHeader(status)
+	clear(header)
+	maps.Copy(header, own)
 }
 
 // A response notes the status and the length of an answer.

@@ -91,21 +91,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
 	}
 	defer g.leave()
-	if strings.EqualFold(r.Method, http.MethodConnect) {
-		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
-			"its upstreams only")
-		return
-	}
 	s.traffic.requests.Add(1)
 	s.traffic.inFlight.Add(1)
-	x, r := newExchange(w, r)
+	x := newExchange(w, r)
 	w = x
 	defer func() { // also if the handler panics, which cuts the connection off
 		s.traffic.inFlight.Add(-1)
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
 	}()
-	x.client.begin(w, r, &g.file.Server)
+	x.client.begin(w, r, &g.file.Server) // before any answer: a body that is not read must not take for ever either
+	if strings.EqualFold(r.Method, http.MethodConnect) {
+		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
+			"its upstreams only")
+		return
+	}
 	dropPerHop(r, g.file.ClientIP)
 	if err := checkTarget(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())

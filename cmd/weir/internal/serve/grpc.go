@@ -45,7 +45,11 @@ func grpcCode(status int) int {
 // The upstream gets the same timeout and ends the call by itself when it is over, perhaps before the client has. So an
 // error after the deadline is not a failure of the upstream.
 func grpcDeadline(r *http.Request) time.Time {
-	text := r.Header.Get("Grpc-Timeout")
+	told := r.Header["Grpc-Timeout"]
+	if len(told) == 0 {
+		return time.Time{}
+	}
+	text := told[0]
 	if len(text) < 2 || len(text) > 9 || !httplimit.IsGRPC(r) {
 		return time.Time{}
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -17,7 +18,12 @@ import (
 type httpProtocol struct {
 	server      http.Server
 	connections atomic.Int64
+	open        sync.WaitGroup // the same
+	unanswered  sync.WaitGroup // those whose first request has not been answered
 }
+
+// beginTime is how long a connection may take to send its first request when the server ends.
+const beginTime = 5 * time.Second
 
 // newHTTPProtocol returns what answers an endpoint; over is TLS, nil for none.
 func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base context.Context, to *slog.Logger) *httpProtocol {
@@ -44,6 +50,8 @@ func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base co
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
+	// "OPTIONS *" is a request like others: net/http would answer it by itself, and wait for its body for ever.
+	h.server.DisableGeneralOptionsHandler = true
 	if e.listener.ProxyProtocol {
 		h.server.ConnContext = withProxiedConn
 	}
@@ -68,13 +76,27 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // count keeps the number of connections that end with the server. A hijacked one does not.
-func (h *httpProtocol) count(_ net.Conn, state http.ConnState) {
+func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		h.connections.Add(1)
+		h.open.Add(1)
+		h.unanswered.Add(1)
 	case http.StateClosed, http.StateHijacked:
+		h.answered(conn)
 		h.connections.Add(-1)
-	case http.StateActive, http.StateIdle:
+		h.open.Done()
+	case http.StateIdle:
+		h.answered(conn)
+	case http.StateActive:
+	}
+}
+
+// answered notes that a connection has been of use, or has ended.
+func (h *httpProtocol) answered(conn net.Conn) {
+	if c := countedOf(conn); !c.answered {
+		c.answered = true
+		h.unanswered.Done()
 	}
 }
 
@@ -89,8 +111,41 @@ func (h *httpProtocol) Serve(l net.Listener) error {
 	return h.server.Serve(l)
 }
 
-// Shutdown implements protocol.
+// Outlast implements protocol. HTTP/1.1 has a field that announces the end, and HTTP/2 a frame.
+func (h *httpProtocol) Outlast(ctx context.Context) {
+	await(ctx, &h.open)
+}
+
+// await waits until there are none, or ctx is done.
+func await(ctx context.Context, some *sync.WaitGroup) {
+	none := make(chan struct{})
+	go func() {
+		some.Wait()
+		close(none)
+	}()
+	select {
+	case <-none:
+	case <-ctx.Done():
+	}
+}
+
+// withLastAnswers announces the end of a connection with its next answer once the server is leaving. A WebSocket, whose
+// answer says something else of its connection, is cut later.
+func (s *Server) withLastAnswers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Shutdown implements protocol. From when it is told to end, an http.Server closes a connection whose request it reads,
+// without an answer. So those that have just been accepted may send theirs first.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
+	begin, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	await(begin, &h.unanswered)
 	err := h.server.Shutdown(ctx)
 	if err != nil {
 		_ = h.server.Close() // closes connections, whose errors do not matter any more

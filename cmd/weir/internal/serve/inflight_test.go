@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,17 +19,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly is an upstream. It answers /hold when the test lets it, after it has sent the header and a part of the body;
+// slowly is an upstream. Its answer to /hold ends when the test lets it, after the header and a part of the body;
 // /echo is a protocol of lines, which ends with its connection.
-func slowly(t *testing.T) (url string, let chan struct{}) {
-	let = make(chan struct{})
+func slowly(t *testing.T) (url string, let func(*http.Response)) {
+	var held sync.Map // the channels that answers wait for, by the field Hold of the answer
+	var last atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/hold":
+			end := make(chan struct{})
+			w.Header().Set("Hold", strconv.FormatInt(last.Add(1), 10))
+			held.Store(w.Header().Get("Hold"), end)
 			io.WriteString(w, "half ")
 			http.NewResponseController(w).Flush()
 			select {
-			case <-let:
+			case <-end:
 			case <-r.Context().Done():
 			}
 			io.WriteString(w, "whole")
@@ -45,7 +52,10 @@ func slowly(t *testing.T) (url string, let chan struct{}) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	return s.URL, let
+	return s.URL, func(answer *http.Response) {
+		end, _ := held.Load(answer.Header.Get("Hold"))
+		close(end.(chan struct{}))
+	}
 }
 
 // hold begins a request whose answer is under way when hold returns.
@@ -82,13 +92,13 @@ func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	s.passes()
 	third := s.hold(t.Context())
 	assert.Equal(t, "429", s.statuses(1))
-	let <- struct{}{}
+	let(first)
 	body, err := io.ReadAll(first.Body)
 	require.NoError(t, err)
 	first.Body.Close()
 	assert.Equal(t, "half whole", string(body))
 	s.passes()
-	let <- struct{}{}
+	let(third)
 	third.Body.Close()
 }
 
@@ -123,7 +133,7 @@ func TestConcurrencyBesideARate(t *testing.T) {
 	held := s.hold(t.Context())
 	assert.Equal(t, `"a";q=3;w=3600`, held.Header.Get("RateLimit-Policy"))
 	assert.Contains(t, s.get("/").body, `"violated-policies":["a.concurrency"]`)
-	let <- struct{}{}
+	let(held)
 	held.Body.Close()
 	s.passes()
 	assert.Equal(t, "200", s.statuses(1), "what the concurrency refused took nothing from the rate")
@@ -145,13 +155,13 @@ func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1), "all three are in flight")
 	s.change(file(1))
 	for _, held := range []*http.Response{one, two} {
-		let <- struct{}{}
+		let(held)
 		_, err := io.Copy(io.Discard, held.Body)
 		require.NoError(t, err)
 		held.Body.Close()
 	}
 	assert.Equal(t, "429", s.statuses(1), "the third is in flight")
-	let <- struct{}{}
+	let(three)
 	three.Body.Close()
 	s.passes()
 	assert.True(t, strings.Contains(s.log.String(), "rule a: 3 at a time, was 2 at a time"), s.log.String())
@@ -164,7 +174,7 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	held := s.hold(t.Context())
 	s.change("upstream: " + upstream + "\nrules: [{name: b, rate: 100/s, max_keys: 100}]\n")
 	assert.Equal(t, "200", s.statuses(1))
-	let <- struct{}{}
+	let(held)
 	body, err := io.ReadAll(held.Body)
 	require.NoError(t, err)
 	held.Body.Close()
@@ -178,6 +188,6 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	held := s.hold(t.Context())
 	assert.Equal(t, "429", s.statuses(1))
 	s.waitFor("wait=unknown")
-	let <- struct{}{}
+	let(held)
 	held.Body.Close()
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,11 +11,13 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // A bound is a bound address: a [net.TCPListener] or a localListener.
 type bound interface {
 	net.Listener
+	syscall.Conn
 	SetDeadline(time.Time) error
 }
 
@@ -24,25 +27,36 @@ type streamConn interface {
 	CloseWrite() error
 }
 
-// listen binds an address, or says why not and what to do.
-func listen(address string, mode fs.FileMode) (bound, error) {
-	if path, isSocket := config.SocketPath(address); isSocket {
-		l, err := listenUnix(path, mode)
+// listen binds an address. [explainListen] explains its error.
+func listen(at config.Listener) (bound, error) {
+	if path, isSocket := config.SocketPath(at.Address); isSocket {
+		l, err := listenUnix(path, at.Mode)
 		if err != nil {
-			return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+			return nil, err // and no listener that is a nil one
 		}
 		return l, nil
 	}
-	l, err := net.Listen("tcp", address)
+	var how net.ListenConfig
+	if at.ReusePort {
+		how.Control = setReusePort
+	}
+	l, err := how.Listen(context.Background(), "tcp", at.Address)
 	if err != nil {
-		return nil, explainListen(address, err)
+		return nil, err
 	}
 	return l.(*net.TCPListener), nil
 }
 
-func explainListen(address string, err error) error {
+// explainListen says why an address cannot be listened on, and what to do. holder says which socket of weir itself is
+// in the way; "" if none is.
+func explainListen(address, holder string, err error) error {
 	var lookup *net.DNSError
+	_, isSocket := config.SocketPath(address)
 	switch {
+	case holder != "" && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsocket.ErrInUse)):
+		return fmt.Errorf("cannot listen on %s: %s", address, holder)
+	case isSocket:
+		return fmt.Errorf("cannot listen on %s: %w", address, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("cannot listen on %s: the port is in use; "+
 			"stop the program that has it, or choose another port, "+

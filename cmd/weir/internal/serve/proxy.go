@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -15,6 +16,9 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/httplimit"
 )
+
+// noAgent is the User-Agent with which net/http sends none.
+var noAgent = []string{""}
 
 // proxy passes admitted requests to an upstream.
 type proxy struct {
@@ -43,6 +47,9 @@ func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.C
 				r.Out.Host = "" // that of the URL
 			}
 			forward.set(r)
+			if r.Out.Header["User-Agent"] == nil {
+				r.Out.Header["User-Agent"] = noAgent // ReverseProxy would allocate one
+			}
 		},
 		Transport:      &balancer{servers, traffic.retries},
 		BufferPool:     answerBuffers,
@@ -55,10 +62,8 @@ func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.C
 
 // ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// weir's fields are kept aside until the answer comes: a 1xx of the upstream would clear them.
 	x := exchangeOf(r)
-	x.kept.take(w.Header())
-	x.deadline, x.passed = grpcDeadline(r), time.Now()
+	x.deadline, x.passed = grpcDeadline(r), time.Since(x.begin)
 	stripUpgrade(r, p.h2c)
 	if p.mayBeSilent(r) {
 		x.client.pace = nil
@@ -73,6 +78,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, end = x.delayAbort(r, p.server, p.longest)
 		defer end()
 	}
+	x.waiting = true
 	p.reverse.ServeHTTP(w, r)
 	x.whole = true // an answer that breaks off ends with a panic
 }
@@ -83,38 +89,45 @@ func (p *proxy) mayBeSilent(r *http.Request) bool { return p.grpc && httplimit.I
 
 // answered looks at the head of an answer.
 func (p *proxy) answered(response *http.Response) error {
-	// These fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
-	// which limits are weir's.
 	x := exchangeOf(response.Request)
+	x.answered()
 	x.begun()
-	x.server.seconds.Observe(time.Since(x.passed).Seconds())
+	x.server.seconds.Observe((time.Since(x.begin) - x.passed).Seconds())
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		if err := x.openTunnel(response); err != nil {
 			return err
 		}
 	}
 	x.server.served()
+	// weir's fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
+	// which limits are weir's.
+	header := x.Header()
+	for name := range header {
+		delete(response.Header, name)
+		delete(response.Trailer, name) // what is announced
+	}
+	if response.ContentLength < 0 || response.ProtoMajor > 1 { // a trailer may come that is not
+		x.own = slices.Collect(maps.Keys(header))
+	}
 	if x.tunnel != nil { // whose header ReverseProxy writes
-		x.kept.giveTo(response.Header)
 		return nil
 	}
-	handOver(response.Header, x.Header())
-	x.kept.giveTo(x.Header())
-	x.body = watchedBody{ReadCloser: response.Body, proxy: p, request: response.Request}
+	moveHeader(response.Header, header)
+	x.body = watchedBody{ReadCloser: response.Body, proxy: p, response: response}
 	response.Body = &x.body
 	return nil
 }
 
-// handOver moves the header of an upstream's answer to that of the client's, which is empty. ReverseProxy would copy
-// field by field, with an allocation for each. It reads the media type, to pass events on at once, so that of events
-// stays.
-func handOver(from, to http.Header) {
-	for name, values := range from {
-		if name == "Content-Type" && isEvents(values) {
-			continue
-		}
-		to[name] = values
-		delete(from, name)
+// moveHeader moves the header of an upstream's answer to that of the client's, which has no field of the same name.
+// ReverseProxy would copy field by field, with an allocation for each. It reads the media type, to pass events on at
+// once, so that of events stays.
+func moveHeader(from, to http.Header) {
+	mediaType := from["Content-Type"]
+	maps.Copy(to, from)
+	clear(from)
+	if isEvents(mediaType) {
+		delete(to, "Content-Type")
+		from["Content-Type"] = mediaType
 	}
 }
 
@@ -127,9 +140,10 @@ func isEvents(mediaType []string) bool {
 // unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
 // inner network.
 func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
-	exchangeOf(r).kept.giveTo(w.Header())
+	x := exchangeOf(r)
+	x.answered()
 	var slow net.Error
-	if broken := exchangeOf(r).client.err(); broken != nil {
+	if broken := x.client.err(); broken != nil {
 		// The client may be gone; then the answer is lost.
 		w.Header().Set("Connection", "close")
 		if errors.As(broken, &slow) && slow.Timeout() {
@@ -139,11 +153,11 @@ func (p *proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, r, p.body, http.StatusBadRequest, "The body of the request breaks off")
 		return
 	}
-	if exchangeOf(r).Context.Err() != nil || exchangeOf(r).isHijacked() {
+	if x.Context.Err() != nil || x.isHijacked() {
 		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
 	}
-	if exchangeOf(r).expired() {
-		exchangeOf(r).by = byWeir
+	if x.expired() {
+		x.by = byWeir
 		failGRPC(w, grpcDeadlineExceeded, "The deadline of the call is over")
 		return
 	}
@@ -202,17 +216,21 @@ func isUntaken(err error) bool {
 }
 
 // A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
-// then, because the status has been sent.
+// then, because the status has been sent. At its end it removes from the trailer what weir has set in the header.
 type watchedBody struct {
 	io.ReadCloser
-	proxy   *proxy
-	request *http.Request
+	proxy    *proxy
+	response *http.Response
 }
 
 func (b *watchedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
-	if err != nil && !errors.Is(err, io.EOF) && exchangeOf(b.request).client.err() == nil {
-		b.proxy.failed(b.request, "broken", err)
+	if errors.Is(err, io.EOF) {
+		for _, name := range exchangeOf(b.response.Request).own {
+			delete(b.response.Trailer, name) // which has come with the end
+		}
+	} else if err != nil && exchangeOf(b.response.Request).client.err() == nil {
+		b.proxy.failed(b.response.Request, "broken", err)
 	}
 	return n, err
 }

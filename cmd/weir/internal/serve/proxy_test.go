@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 
@@ -84,6 +86,57 @@ func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	assert.Equal(t, "99", h.Get("X-RateLimit-Limit"), "a style that is not ours here")
 	_, h = s.ask("/")
 	assert.Equal(t, []string{`"theirs";r=9;t=1`}, h.Values("RateLimit"), "no rule is for this")
+}
+
+// Informational answers pass as the upstream sends them: weir's fields are those of the answer.
+func TestInformationalAnswersPass(t *testing.T) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		for _, link := range []string{"</a.css>; rel=preload", "</b.css>; rel=preload"} {
+			w.Header().Set("Link", link)
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		w.Header().Del("Link")
+	})
+	s := start(t, "upstream: "+upstream+"\n"+one)
+	var links []string
+	traced := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
+			links = append(links, header.Values("Link")...)
+			assert.Empty(t, header.Values("RateLimit"))
+			return nil
+		},
+	})
+	request, err := http.NewRequestWithContext(traced, http.MethodGet, s.URL(), nil)
+	require.NoError(t, err)
+	answer, err := s.client.Do(request)
+	require.NoError(t, err)
+	answer.Body.Close()
+	assert.Equal(t, []string{"</a.css>; rel=preload", "</b.css>; rel=preload"}, links)
+	assert.Equal(t, []string{`"default";r=4;t=3600`}, answer.Header.Values("RateLimit"))
+	assert.Empty(t, answer.Header.Values("Link"))
+}
+
+// TestTrailersDoNotMixWithOurs: fields that weir sets are dropped from the upstream's trailers, too, announced or not.
+func TestTrailersDoNotMixWithOurs(t *testing.T) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "RateLimit, Checksum")
+		_, _ = io.WriteString(w, "body")
+		w.Header().Set("RateLimit", `"theirs";r=9;t=1`)
+		w.Header().Set("Checksum", "1")
+		w.Header().Set(http.TrailerPrefix+"RateLimit-Policy", `"theirs";q=9;w=1`)
+		w.Header().Set(http.TrailerPrefix+"Late", "2")
+	})
+	s := start(t, "upstream: "+upstream+"\n"+rule("match: {path: /limited}"))
+	trailer := func(path string) http.Header {
+		answer, err := s.client.Get(s.URL() + path)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.Trailer
+	}
+	assert.Equal(t, http.Header{"Checksum": {"1"}, "Late": {"2"}}, trailer("limited"))
+	assert.Len(t, trailer(""), 4, "no rule is for this")
 }
 
 func TestRoutes(t *testing.T) {

@@ -8,16 +8,20 @@ import (
 )
 
 // Reload reads the rule file again and puts it in force. No connection is dropped, and no bucket is filled unless the
-// file changes what it is. After an error, which is logged, everything stays as it was. It may be called from any
-// goroutine.
+// file changes what it is. After an error, which is logged unless it is that the server ends, everything stays as it
+// was. It may be called from any goroutine, and waits for an upgrade that is under way.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {
 		log.Warn("nothing to reload: the limits are the command line's; write a rule file to change them under way")
 		return nil
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-s.ending: // an upgrade that has the turn may wait for long
+		return errStopped
+	}
 	file, err := s.config.Load()
 	if err == nil {
 		var changes *config.Changes
@@ -31,11 +35,18 @@ func (s *Server) Reload() error {
 			return nil
 		}
 	}
+	if errors.Is(err, errStopped) {
+		return err // nothing is wrong with the file
+	}
 	s.note(err)
 	for line := range strings.Lines(err.Error()) {
 		log.Error("reload: " + strings.TrimSuffix(line, "\n"))
 	}
-	log.Error("reload failed: everything stays as it was", "generation", s.current.Load().number)
+	stays := "everything"
+	if errors.As(err, new(*limitsError)) {
+		stays = "everything else"
+	}
+	log.Error("reload failed: "+stays+" stays as it was", "generation", s.current.Load().number)
 	return err
 }
 

@@ -222,6 +222,7 @@ func TestNothingIsReloadedWhileStopping(t *testing.T) {
 	s := start(t, one)
 	s.stop()
 	assert.ErrorIs(t, s.Reload(), errStopped)
+	assert.NotContains(t, s.log.String(), "reload failed", "nothing is wrong with the file")
 }
 
 // A connection that is cut off may have read its last request just then.
@@ -231,4 +232,14 @@ func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.ServeHTTP(httptest.NewRecorder(), r) })
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.decide(httptest.NewRecorder(), r) })
+}
+
+// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for it does not hold up the end.
+func TestAServerEndsWhileAnUpgradeIsUnderWay(t *testing.T) {
+	s := start(t, one)
+	s.turn <- struct{}{} // as an upgrade does
+	reloaded := make(chan error, 1)
+	go func() { reloaded <- s.Reload() }()
+	s.stop()
+	assert.ErrorIs(t, <-reloaded, errStopped)
 }

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/internal/testlog"
 )
 
 // The client of the store leaves a goroutine that sleeps for up to a second and ends.
@@ -38,31 +38,13 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
 func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// journal is a log that a test can read while the server writes it.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
 // running is a server under test, on real loopback ports, with a rule file that can be changed.
 type running struct {
 	*Server
 	t      *testing.T
 	path   string // of the rule file
 	clock  *clock
-	log    *journal
+	log    *testlog.Log
 	client *http.Client
 	stop   func() // ends Run and waits; may be called twice
 
@@ -83,8 +65,14 @@ func start(t *testing.T, text string) *running {
 // startAt starts one with a rule file that is there.
 func startAt(t *testing.T, path string) *running {
 	t.Helper()
+	return startInheriting(t, path, nil)
+}
+
+// startInheriting starts one that has sockets already.
+func startInheriting(t *testing.T, path string, inherited *Inherited) *running {
+	t.Helper()
 	r := &running{
-		t: t, path: path, clock: newClock(), log: &journal{},
+		t: t, path: path, clock: newClock(), log: &testlog.Log{},
 		asleep: make(chan time.Duration), wake: make(chan time.Duration),
 	}
 	load := func() (*config.File, error) { return config.Load(r.path) }
@@ -93,7 +81,7 @@ func startAt(t *testing.T, path string) *running {
 	r.Server, err = Start(Config{
 		File: file, Load: load, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		LimiterOptions: []engine.Option{engine.ClockFunc(r.clock.now)}, Clock: r.clock.now,
-		Sleep: func(d time.Duration) { r.asleep <- d; <-r.wake },
+		Sleep: func(d time.Duration) { r.asleep <- d; <-r.wake }, Inherited: inherited,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

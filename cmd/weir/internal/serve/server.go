@@ -3,9 +3,12 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
 	"github.com/weir-go/weir/cmd/weir/internal/respdoor"
@@ -27,6 +30,9 @@ type Config struct {
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
+	// Inherited are the sockets that the process was started with: [Inherit].
+	Inherited *Inherited
+
 	// OpenFiles is for tests: how many files the process may have open. 0 means what the system says.
 	OpenFiles uint64
 }
@@ -44,9 +50,14 @@ type Server struct {
 	admin    atomic.Pointer[admin.Admin]
 	reloaded atomic.Pointer[admin.Reload] // the last one
 	leaving  atomic.Bool                  // the server is stopping
+	handing  atomic.Bool                  // an upgrade is under way, or has taken place
 
-	turn        sync.Mutex // of reloads, so that the last one to read the file is the last to replace
-	reloading   sync.Mutex // guards what follows
+	successor  atomic.Pointer[os.Process] // that of an upgrade, until it serves
+	handedOver chan struct{}              // closed when another process serves
+	ending     chan struct{}              // closed when Run ends
+
+	turn        chan struct{} // of reloads and upgrades, so that the last one to read the file is the last to replace
+	reloading   sync.Mutex    // guards what follows
 	sockets     []*socket
 	retired     []*socketServer // with connections that have outlived a change of settings
 	stopped     bool
@@ -66,7 +77,9 @@ func Start(c Config) (*Server, error) {
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, traffic: newTraffic(), connections: map[role]*connLimit{}, failed: make(chan error, 1)}
+	s := &Server{config: c, traffic: newTraffic(), connections: map[role]*connLimit{},
+		failed: make(chan error, 1), handedOver: make(chan struct{}), ending: make(chan struct{}),
+		turn: make(chan struct{}, 1)}
 	for _, r := range roles {
 		s.connections[r] = newConnLimit(r, c.Log)
 	}
@@ -80,12 +93,16 @@ func Start(c Config) (*Server, error) {
 		s.cut()
 		return nil, err
 	}
+	s.logUnusedStates(c.File)
 	for i := range c.File.Rules {
 		r := &c.File.Rules[i]
 		c.Log.Info("limiting", "rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match, "max_keys", r.MaxKeys)
 	}
 	return s, nil
 }
+
+// lastReload is how long [Server.Run] waits at its end for a reload that has begun.
+const lastReload = time.Second
 
 // URL returns the URL of the first endpoint for clients as seen from this machine, with the port that the system chose.
 func (s *Server) URL() string { return s.urlOf(clients) }
@@ -109,23 +126,36 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// Run serves until ctx ends, and reloads the rule file when it changes. Then it stops: it accepts no more connections,
-// waits for the requests under way for at most shutdown_timeout, and logs a summary. Call it once. It returns an error
-// if a listener broke, and nil if ctx ended.
+// Run serves until ctx ends or [Server.HandOver] has done its work, and reloads the rule file when it changes. Then it
+// stops: it accepts no more connections, waits for the requests under way for at most shutdown_timeout, and logs a
+// summary. Call it once. It returns an error if a listener broke, and else nil.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	if s.config.Load != nil {
 		watch.Go(func() { s.watch(watching) })
 	}
+	if !s.config.Inherited.handedOver() { // else the weir before says which process is the service's now
+		tellSystemd(daemon.SdNotifyReady)
+	}
 	var err error
 	select {
 	case <-ctx.Done():
+		tellSystemd(daemon.SdNotifyStopping)
 	case err = <-s.failed:
+	case <-s.handedOver:
 	}
+	close(s.ending)
 	unwatch()
-	watch.Wait()
 	s.stop()
+	// A reload that it has begun changes nothing any more. It may wait for a file for ever: a pipe, or a disk of
+	// another machine.
+	late, cancel := context.WithTimeout(context.Background(), lastReload)
+	defer cancel()
+	await(late, &watch)
+	if next := s.successor.Load(); next != nil {
+		_ = next.Kill() // it has not heeded that it should end, and has the sockets; or it has ended
+	}
 	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.traffic.summary()...)
 	return err
 }

@@ -41,14 +41,14 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 
 func TestListenErrorsSayWhatToDo(t *testing.T) {
 	// 192.0.2.1 is reserved for documentation: no machine has it.
-	_, err := listen("192.0.2.1:0", 0)
+	_, err := new(Server).bind(endpoint{listener: config.Listener{Address: "192.0.2.1:0"}})
 	assert.ErrorContains(t, err, "cannot listen on 192.0.2.1:0: this machine has no such address")
 	wrap := func(e error) error { return &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", e)} }
-	assert.ErrorContains(t, explainListen("127.0.0.1:80", wrap(syscall.EACCES)),
+	assert.ErrorContains(t, explainListen("127.0.0.1:80", "", wrap(syscall.EACCES)),
 		"ports below 1024 are for the administrator")
-	assert.ErrorContains(t, explainListen("a:80", &net.DNSError{Err: "no such host"}), "this machine has no such address")
+	assert.ErrorContains(t, explainListen("a:80", "", &net.DNSError{Err: "no such host"}), "this machine has no such address")
 	odd := errors.New("odd")
-	assert.ErrorIs(t, explainListen("a:80", odd), odd)
+	assert.ErrorIs(t, explainListen("a:80", "", odd), odd)
 	assert.ErrorIs(t, wrap(syscall.EACCES), fs.ErrPermission)
 }
 

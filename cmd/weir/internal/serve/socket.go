@@ -2,8 +2,10 @@ package serve
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
@@ -18,13 +20,45 @@ type socket struct {
 	server  *socketServer
 }
 
-// bind returns a socket without a server.
-func bind(address string, mode fs.FileMode) (*socket, error) {
-	l, err := listen(address, mode)
-	if err != nil {
-		return nil, err
+// bind returns a socket without a server: an inherited one, or else a new one.
+func (s *Server) bind(e endpoint) (*socket, error) {
+	if inherited := s.config.Inherited.take(e); inherited != nil {
+		return inherited, nil
 	}
-	return &socket{bound: l, address: address, mode: mode}, nil
+	l, err := listen(e.listener)
+	if err != nil {
+		return nil, explainListen(e.listener.Address, s.holder(e.listener.Address), err)
+	}
+	return &socket{bound: l, address: e.listener.Address, mode: e.listener.Mode}, nil
+}
+
+// holder says which socket, of this server or inherited, is in the way of an address, and what to do; "" if none is.
+func (s *Server) holder(address string) string {
+	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
+	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
+		"reload with another address in between"
+	if at := slices.IndexFunc(s.sockets, has); at >= 0 {
+		return fmt.Sprintf("weir has it already, at %s for %s, %s", s.sockets[at].address, s.sockets[at].server.endpoint.role,
+			inOrder)
+	}
+	if found := s.config.Inherited.holder(address); found != nil && found.name == "" {
+		return fmt.Sprintf("the weir before has it, at %s for %s, %s", found.Address, found.Role, inOrder)
+	} else if found != nil {
+		return fmt.Sprintf("systemd has it, and has passed the socket %s, %s: write that address into the rule file, or "+
+			"change ListenStream= in systemd's unit", found.name, found.Addr())
+	}
+	return ""
+}
+
+// checkReusePort returns an error unless the port is free for other processes if and only if it is wanted so. That is
+// said when a port is bound, and not later.
+func (s *socket) checkReusePort(wanted bool) error {
+	is, err := reusePort(s.bound)
+	if err != nil || is == wanted {
+		return err
+	}
+	return fmt.Errorf("listen %s: reuse_port is %t, and the port is open with %t, which stays so: end weir and start it "+
+		"again, or set ReusePort= in the unit of systemd's socket", s.address, wanted, is)
 }
 
 // setServer starts a server on the socket and returns the one before it, which accepts no more connections.

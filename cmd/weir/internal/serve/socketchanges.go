@@ -46,14 +46,17 @@ func (s *Server) prepareSockets(f *config.File) (_ *socketChanges, err error) {
 		if i >= 0 {
 			change.socket = changes.unwanted[i]
 			changes.unwanted = slices.Delete(changes.unwanted, i, i+1)
-		} else if change.socket, err = bind(want.listener.Address, want.listener.Mode); err != nil {
+		} else if change.socket, err = s.bind(want); err != nil {
 			return nil, err
 		} else {
 			change.bound = true
 		}
 		changes.wanted = append(changes.wanted, change)
+		if err := change.socket.checkReusePort(want.listener.ReusePort); err != nil {
+			return nil, err
+		}
 	}
-	return changes, nil
+	return changes, s.config.Inherited.unclaimed()
 }
 
 // abandon closes the sockets that the changes have bound.

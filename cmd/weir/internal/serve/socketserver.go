@@ -23,6 +23,9 @@ type socketServer struct {
 type protocol interface {
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
+	// Outlast waits until there is no connection left whose end the protocol can announce, or ctx is done. No
+	// connection is accepted any more.
+	Outlast(ctx context.Context)
 	// Shutdown waits until the requests under way have ended. When ctx is done it cuts off those that are left and
 	// returns an error.
 	Shutdown(ctx context.Context) error
@@ -44,7 +47,7 @@ func (s *Server) newSocketServer(e endpoint) *socketServer {
 		h.protocol = s.newRedisProtocol(over)
 		return h
 	}
-	handler := s.handler(e.role)
+	handler := s.withLastAnswers(s.handler(e.role))
 	if e.listener.ProxyProtocol {
 		handler = s.withoutForgedClient(handler)
 	}

@@ -9,14 +9,24 @@ import (
 
 // stop ends the server, in this order:
 //
-//  1. /readyz answers 503, for shutdown_delay.
+//  1. /readyz answers 503, for shutdown_delay. From now on each answer is the last one of its connection.
 //  2. The ports close. Idle connections end, and others when their request has been answered, within
 //     shutdown_timeout.
 //  3. Connections that have become something else, such as WebSockets, are cut: they would last for hours.
 //  4. The administrator's endpoint closes.
+//
+// After an upgrade another process has the ports, also the administrator's, and they close here at once. Idle
+// connections may have one more answer, for half of shutdown_timeout: a client that sends a request while its
+// connection is closed cannot know whether it counts.
 func (s *Server) stop() {
 	s.leaving.Store(true)
-	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 {
+	upgraded := false
+	select {
+	case <-s.handedOver:
+		upgraded = true
+	default:
+	}
+	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 && !upgraded {
 		s.config.Log.Info("stopping: not ready any more, and serving for a while", "for", delay)
 		s.config.Sleep(delay)
 	}
@@ -27,14 +37,18 @@ func (s *Server) stop() {
 	s.config.Log.Info("stopping: waiting for requests under way", "at_most", atMost)
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
 	defer cancel()
-	if !drain(ctx, append(s.shut(false), s.retired...)) {
+	ending := append(s.shut(false), s.retired...)
+	if upgraded {
+		ending = append(ending, s.shutAdmin()...)
+		outlast(ctx, atMost/2, ending)
+	}
+	if !drain(ctx, ending) {
 		s.config.Log.Warn("requests were cut off: they did not finish in time")
 	}
 	s.cut()
-	if a := s.admin.Load(); a != nil {
-		_ = a.Close() // always nil
+	if !upgraded {
+		drain(ctx, s.shutAdmin())
 	}
-	drain(ctx, s.shut(true))
 	s.draining.Wait()
 	s.current.Load().leave()
 	s.generations.Wait()
@@ -52,6 +66,23 @@ func (s *Server) shut(administrator bool) (servers []*socketServer) {
 		}
 	}
 	return servers
+}
+
+// shutAdmin ends the event streams of the administrator's page, and closes its sockets.
+func (s *Server) shutAdmin() []*socketServer {
+	if a := s.admin.Load(); a != nil {
+		_ = a.Close() // always nil
+	}
+	return s.shut(true)
+}
+
+// outlast waits until the servers have no connections left, for at most as long as it is told.
+func outlast(ctx context.Context, atMost time.Duration, servers []*socketServer) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	for _, f := range servers {
+		f.protocol.Outlast(ctx)
+	}
 }
 
 // drain drains all servers at the same time, and reports whether all requests have ended.

@@ -41,7 +41,7 @@ func checkTarget(r *http.Request) error {
 // others in several ways: "a.example:80:80" is a.example to nginx, and no name that a rule has.
 func checkHost(host string) error {
 	name, port := host, ""
-	if end := strings.LastIndexByte(host, ']'); strings.HasPrefix(host, "[") && end > 0 {
+	if end := strings.LastIndexByte(host, ']'); end > 0 && host[0] == '[' {
 		addr, err := netip.ParseAddr(host[1:end])
 		if err != nil || !addr.Is6() || addr.Zone() != "" {
 			return fmt.Errorf("the host %q is no name and no address", host)
@@ -53,13 +53,23 @@ func checkHost(host string) error {
 	} else {
 		name, port, _ = strings.Cut(host, ":")
 	}
-	if strings.Trim(port, "0123456789") != "" {
-		return fmt.Errorf("the host %q has something else than a port behind it", host)
+	for i := range len(port) {
+		if port[i] < '0' || port[i] > '9' {
+			return fmt.Errorf("the host %q has something else than a port behind it", host)
+		}
 	}
-	if strings.Contains(name, "..") || strings.ContainsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._~", c)
-	}) {
-		return fmt.Errorf("the host %q is no name and no address", host)
+	for i := range len(name) {
+		if !inNames[name[i]] || name[i] == '.' && (i == 0 || name[i-1] == '.') {
+			return fmt.Errorf("the host %q is no name and no address", host)
+		}
 	}
 	return nil
 }
+
+// inNames are the characters that names of hosts have.
+var inNames = func() (in [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") {
+		in[c] = true
+	}
+	return in
+}()

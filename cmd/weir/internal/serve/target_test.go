@@ -84,7 +84,7 @@ func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
 		return ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /", "X-Forwarded-Host: "+host).StatusCode
 	}
 	for _, host := range []string{"api.example.com:80:80", "api.example.com::", ":abc:1", "api.example.com:x",
-		"u@api.example.com", "[api.example.com]", "[::1]80", "[::1", "api.example.com..", "api..example.com",
+		"u@api.example.com", "[api.example.com]", "[::1]80", "[::1", "api.example.com..", "api..example.com", ".example.com", ".",
 		"[1.2.3.4]", "a,api.example.com", "[fe80::1%25a]"} {
 		status := make([]byte, len("HTTP/1.1 400"))
 		_, err := io.ReadFull(s.dial("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), status)

@@ -21,6 +21,15 @@ func listenUnix(path string, mode fs.FileMode) (*localListener, error) {
 	return &localListener{l}, nil
 }
 
+// adoptUnix returns the listener of a Unix socket that another process has bound.
+func adoptUnix(l *net.UnixListener, path string) (*localListener, error) {
+	adopted, err := unixsocket.Adopt(l, path)
+	if err != nil {
+		return nil, err
+	}
+	return &localListener{adopted}, nil
+}
+
 // Accept implements [net.Listener].
 func (l *localListener) Accept() (net.Conn, error) {
 	conn, err := l.AcceptUnix()

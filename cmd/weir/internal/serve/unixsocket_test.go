@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/weir/internal/config"
 )
 
 // socketDir returns a folder whose path is short enough for sockets.
@@ -98,7 +100,7 @@ func TestListenOnUnixSockets(t *testing.T) {
 func TestAUnixSocketThatIsThere(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	_, err := listen("unix:"+path, 0o600)
+	_, err := new(Server).bind(endpoint{listener: config.Listener{Address: "unix:" + path, Mode: 0o600}})
 	require.EqualError(t, err,
 		"cannot listen on unix:"+path+": there is a file that is no socket: remove it, or choose another path")
 	assert.FileExists(t, path)

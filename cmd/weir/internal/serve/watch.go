@@ -84,13 +84,16 @@ func filesOf(f *config.File) []string {
 // A sum is a hash of the contents of files.
 type sum [sha256.Size]byte
 
-// fingerprint returns the hash of the contents of files. A file that cannot be read has a content of its own.
+// fingerprint returns the hash of the contents of files. A file that cannot be read has a content of its own, and so
+// has a pipe or a device: to open one may wait for ever, and what is read there is lost to the next who reads.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {
 		one := sha256.New()
-		if file, err := os.Open(name); err != nil {
-			_, _ = io.WriteString(one, "missing") // a hash never fails
+		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+			_, _ = io.WriteString(one, "no file") // a hash never fails
+		} else if file, err := os.Open(name); err != nil {
+			_, _ = io.WriteString(one, "missing")
 		} else {
 			_, _ = io.Copy(one, io.LimitReader(file, config.MaxBytes+1)) // half a file is another one
 			_ = file.Close()

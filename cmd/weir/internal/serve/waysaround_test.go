@@ -36,6 +36,48 @@ func TestNoWayAroundAMethod(t *testing.T) {
 	assert.Equal(t, 200, s.raw("patch /"), "another key")
 }
 
+// HTTP/2 leaves blanks around the value of a field, which are gone when it is passed on over HTTP/1.
+func TestNoWayAroundAValueByBlanks(t *testing.T) {
+	var seen []string
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.Header.Get("X-Env")) })
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+upstream+`
+rules:
+  - {name: prod, match: {header: {X-Env: prod}}, rate: 0}
+  - {name: plans, rate: 1/h, burst: 100, tiers: {header: X-Plan, values: {suspended: {rate: 0}}}}`)
+	ask := func(field, value string) string {
+		frames, _ := s.stream(true, ":method", "GET", ":scheme", "http", ":authority", "a.example", ":path", "/", field, value)
+		return statusOf(t, frames)
+	}
+	assert.Equal(t, "200", ask("x-env", " test\t"))
+	assert.Equal(t, []string{"test"}, seen, "without the blanks")
+	for _, value := range []string{"prod", " prod", "prod ", "\tprod", "Prod"} {
+		assert.Equal(t, "429", ask("x-env", value), "%q", value)
+	}
+	for _, value := range []string{"suspended", " suspended", "suspended\t"} {
+		assert.Equal(t, "429", ask("x-plan", value), "%q", value)
+	}
+}
+
+// "OPTIONS *" is held against the rules as any other request, and is about weir itself.
+func TestOptionsOfTheServerCount(t *testing.T) {
+	asked := 0
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+
+		newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })+
+		"\nrules: [{name: a, rate: 1/h, burst: 3}, {name: no, rate: 0, match: {path: /login}}]")
+	for range 2 {
+		assert.Equal(t, 200, s.raw("OPTIONS *"))
+	}
+	options := func() string {
+		frames, _ := s.stream(true, ":method", "OPTIONS", ":scheme", "http", ":authority", "a.example", ":path", "*")
+		return statusOf(t, frames)
+	}
+	assert.Equal(t, "200", options())
+	assert.Equal(t, "429", options())
+	assert.Equal(t, 429, s.raw("OPTIONS *"))
+	assert.Equal(t, 400, s.raw("GET *"))
+	assert.Zero(t, asked)
+}
+
 // CONNECT asks for a tunnel to anywhere.
 func TestConnectIsRefused(t *testing.T) {
 	reached := false

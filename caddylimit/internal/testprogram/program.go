@@ -1,4 +1,5 @@
-package testcaddy
+// Package testprogram runs programs, for tests. It links nothing of Caddy.
+package testprogram
 
 import (
 	"net"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testlog"
 )
 
 // FreePort returns a TCP port of 127.0.0.1 that nothing listened on a moment ago.
@@ -35,8 +38,15 @@ func Program(t testing.TB, name string) string {
 
 // A Process is a program that runs until the test ends.
 type Process struct {
-	Output Output
+	Output testlog.Log
 	Exited chan struct{} // closed when it has
+	kill   func() error
+}
+
+// Kill ends the program, if it runs, and waits until it has ended.
+func (p *Process) Kill() {
+	_ = p.kill() // or it has ended
+	<-p.Exited
 }
 
 // Run starts a program and has the test end it.
@@ -48,13 +58,13 @@ func Run(t testing.TB, program string, args ...string) *Process {
 	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
 	cmd.Stdout, cmd.Stderr = &p.Output, &p.Output
 	require.NoError(t, cmd.Start())
+	p.kill = cmd.Process.Kill
 	go func() {
 		_ = cmd.Wait() // its output says why
 		close(p.Exited)
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // or it has ended
-		<-p.Exited
+		p.Kill()
 		if t.Failed() {
 			t.Logf("%s: %s", program, p.Output.String())
 		}

@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/caddylimit/internal/testprogram"
 )
 
 // A caddy is the program of this package at work.
@@ -27,15 +27,18 @@ type caddy struct {
 	site, admin string // addresses
 }
 
-// build builds the program.
+// build builds the program, without cgo, as make does: all of Caddy is compiled once.
 func build(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds all of Caddy, and nothing of it is under the race detector")
+	}
 	program := filepath.Join(t.TempDir(), "caddy")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly")
+	cmd := exec.Command("go", "build", "-o", program, "../../cmd/caddy")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return program
@@ -43,10 +46,10 @@ func build(t *testing.T) string {
 
 func run(t *testing.T, directives string) *caddy {
 	t.Helper()
-	c := &caddy{t: t, program: build(t), site: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t)}
+	c := &caddy{t: t, program: build(t), site: "127.0.0.1:" + testprogram.FreePort(t), admin: "127.0.0.1:" + testprogram.FreePort(t)}
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	require.NoError(t, os.WriteFile(file, []byte(c.config(directives)), 0o600))
-	process := testcaddy.Run(t, c.program, "run", "--config", file, "--adapter", "caddyfile")
+	process := testprogram.Run(t, c.program, "run", "--config", file, "--adapter", "caddyfile")
 	for { // until it listens; go test ends what never does
 		answer, err := http.Get("http://" + c.site + "/up")
 		if err == nil {

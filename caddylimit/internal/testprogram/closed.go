@@ -1,4 +1,4 @@
-package testcaddy
+package testprogram
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/caddylimit/internal/testprogram"
 	"github.com/weir-go/weir/internal/document"
 )
 
@@ -36,7 +36,7 @@ func documented(t *testing.T) string {
 func (c *caddy) answers(n int) (statuses []int) {
 	for range n {
 		answer, err := http.Get("http://" + c.site + "/")
-		for again := 0; again < 5 && testcaddy.IsClosed(err); again++ {
+		for again := 0; again < 5 && testprogram.IsClosed(err); again++ {
 			answer, err = http.Get("http://" + c.site + "/")
 		}
 		require.NoError(c.t, err)

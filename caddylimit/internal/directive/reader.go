@@ -1,0 +1,102 @@
+package directive
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// A Reader reads what follows the name of an option, at which the dispenser is. It fails if there is anything else on
+// the line.
+type Reader func(d *caddyfile.Dispenser) error
+
+// Text reads one argument.
+func Text(to *string) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		if !d.AllArgs(to) {
+			return d.ArgErr()
+		}
+		return nil
+	}
+}
+
+// Texts reads one argument or several.
+func Texts(to *[]string) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		if *to = d.RemainingArgs(); len(*to) == 0 {
+			return d.ArgErr()
+		}
+		return nil
+	}
+}
+
+// Flag reads no argument: that the option is there says it all.
+func Flag(to *bool) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		if d.NextArg() {
+			return d.ArgErr()
+		}
+		*to = true
+		return nil
+	}
+}
+
+// Integer reads a whole number in a range.
+func Integer[N int | uint64](to *N, least, most N) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		option, text := d.Val(), ""
+		if err := Text(&text)(d); err != nil {
+			return err
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < int64(least) || n > int64(most) {
+			return d.Errf("%s %q: want a whole number from %d to %d", option, text, least, most)
+		}
+		*to = N(n)
+		return nil
+	}
+}
+
+// Fraction reads a number in a range.
+func Fraction(to *float64, least, most float64) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		option, text := d.Val(), ""
+		if err := Text(&text)(d); err != nil {
+			return err
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(n >= least && n <= most) {
+			return d.Errf("%s %q: want a number from %v to %v", option, text, least, most)
+		}
+		*to = n
+		return nil
+	}
+}
+
+// Duration reads a duration above 0, in Go's words or in days, as 90s, 1h30m and 7d.
+func Duration(to *caddy.Duration) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		option, text := d.Val(), ""
+		if err := Text(&text)(d); err != nil {
+			return err
+		}
+		parsed, err := caddy.ParseDuration(text)
+		if err != nil || parsed <= 0 {
+			return d.Errf("%s %q: want a duration above 0, such as 90s, 1h30m or 7d, up to %v", option, text, time.Duration(1<<63-1))
+		}
+		*to = caddy.Duration(parsed)
+		return nil
+	}
+}
+
+// Matchers reads a block of matchers, one more of those that a request may meet.
+func Matchers(to *caddyhttp.RawMatcherSets) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		set, err := caddyhttp.ParseCaddyfileNestedMatcherSet(d)
+		*to = append(*to, set)
+		return err
+	}
+}

@@ -1,0 +1,109 @@
+// Package sharing reads how several machines share the zones of a handler.
+package sharing
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weir-go/weir/redislimit"
+
+	"github.com/weir-go/weir/caddylimit/internal/directive"
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// Sharing is how several machines share the zones of the handler that it is embedded in.
+type Sharing struct {
+	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, as redis://host:6379.
+	// It may have placeholders, such as {env.REDIS_URL}. Limits of requests in flight stay in this process.
+	Store string `json:"store,omitempty"`
+	// OnFailure is what happens while the store is lost: share, by default, admits this machine's share of the limits;
+	// closed answers 503; open admits all.
+	OnFailure string `json:"on_failure,omitempty"`
+	// Nodes is about how many machines share the store, 1 to 100,000; without it 4. It says how large a share is, and
+	// from which size on a limit is leased.
+	Nodes int `json:"nodes,omitempty"`
+	// Share is which part of the limits this machine admits while the store is lost, 1% to 100%; without it, one of so
+	// many parts as there are nodes.
+	Share string `json:"share,omitempty"`
+}
+
+// Options are the lines of the Caddyfile for it.
+func Options(s *Sharing) []directive.Option {
+	return []directive.Option{
+		directive.Once("store", directive.Text(&s.Store)),
+		directive.Once("on_failure", directive.Text(&s.OnFailure)),
+		directive.Once("nodes", directive.Integer(&s.Nodes, 1, mostNodes)),
+		directive.Once("share", directive.Text(&s.Share)),
+	}
+}
+
+const mostNodes = 100_000
+
+// Spec returns what all zones of the handler have in common.
+func Spec(s *Sharing) (spec zone.Spec, err error) {
+	if spec.Store, err = address(s.Store); err != nil {
+		return spec, err
+	}
+	if spec.OnFailure, err = parseOnFailure(s.OnFailure); err != nil {
+		return spec, err
+	}
+	if spec.Share, err = parseShare(s.Share); err != nil {
+		return spec, err
+	}
+	spec.Nodes = s.Nodes
+	switch {
+	case s.Nodes < 0 || s.Nodes > mostNodes:
+		return spec, fmt.Errorf("nodes %d: want 1 to %d, or 0 for 4", s.Nodes, mostNodes)
+	case spec.Store == "" && s.OnFailure != "":
+		return spec, fmt.Errorf("on_failure %s: there is no store that could fail", s.OnFailure)
+	case spec.Store == "" && s.Nodes != 0:
+		return spec, fmt.Errorf("nodes %d: there is no store that they could share", s.Nodes)
+	case spec.Store == "" && s.Share != "":
+		return spec, fmt.Errorf("share %s: there is no store that could fail", s.Share)
+	case spec.OnFailure != redislimit.FailShare && s.Share != "":
+		return spec, fmt.Errorf("share %s: on_failure %v admits no share: want one of the two", s.Share, spec.OnFailure)
+	}
+	return spec, nil
+}
+
+// address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. One that is unknown or empty is
+// an error.
+func address(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	replaced, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
+	if err == nil && replaced == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("the address of the store: %w", err)
+	}
+	return replaced, nil
+}
+
+// parseOnFailure reads a failure policy, share for "".
+func parseOnFailure(text string) (redislimit.FailurePolicy, error) {
+	for _, p := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
+		if text == p.String() || text == "" {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("on_failure %q: want share, closed or open", text)
+}
+
+// parseShare reads a part of a limit, in percent; 0 for "".
+func parseShare(text string) (percent int, err error) {
+	if text == "" {
+		return 0, nil
+	}
+	number, is := strings.CutSuffix(text, "%")
+	if percent, err = strconv.Atoi(number); err != nil || !is || percent < 1 || percent > 100 {
+		return 0, fmt.Errorf("share %q: want 1%% to 100%%", text)
+	}
+	return percent, nil
+}

@@ -1,0 +1,27 @@
+package zone
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// A relay passes on what a store logs to the log of the configuration that is in force: connections outlive
+// configurations, logs do not. (A logger that is derived from it, by With, stays with the log of its moment. Package
+// redislimit derives none.) Its methods are safe for concurrent use.
+type relay struct{ to atomic.Pointer[slog.Logger] }
+
+// Enabled is called by package slog, as are the others.
+func (r *relay) Enabled(ctx context.Context, level slog.Level) bool {
+	return r.to.Load().Handler().Enabled(ctx, level)
+}
+
+func (r *relay) Handle(ctx context.Context, record slog.Record) error {
+	return r.to.Load().Handler().Handle(ctx, record)
+}
+
+func (r *relay) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return r.to.Load().Handler().WithAttrs(attrs)
+}
+
+func (r *relay) WithGroup(name string) slog.Handler { return r.to.Load().Handler().WithGroup(name) }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/document"
+)
+
+// TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients ask one of them. Then
+// `weir table` prints what the document shows, but for what is another at every look.
+func TestTableOfTheDocument(t *testing.T) {
+	texts, err := document.Read("../..")
+	require.NoError(t, err)
+	text, folder, dir := texts["docs/shared.md"], "/dev/shm/weir", t.TempDir()
+	rules := document.Examples(text, "yaml")[0].Code
+	require.Contains(t, rules, "state: "+folder+" ")
+	path := file(t, "weir.yaml", "listen: 127.0.0.1:0\n"+strings.ReplaceAll(rules, folder, dir))
+	url := startProgram(t, "serve", path).until(`msg=listening url=(\S+) for=clients`)[0]
+	startProgram(t, "serve", path).until(`msg=listening url=(\S+) for=clients`)
+	for i := range 230 {
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i+1))}}
+		transport := &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		resp, err := transport.RoundTrip(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	}
+
+	shown := document.Examples(text, "sh")
+	require.Len(t, shown, 1)
+	command := strings.NewReplacer("bin/weir", build(t), folder, dir).Replace(shown[0].Code)
+	out, err := exec.Command("bash", "-ec", command).CombinedOutput()
+	require.NoError(t, err, "%s: %s", command, out)
+	want := strings.ReplaceAll(shown[0].Output, folder, dir)
+	assert.Equal(t, masked(want), masked(strings.TrimRight(string(out), "\n")), "weir table prints:\n%s", out)
+}
+
+// masked leaves out of what `weir table` prints what is another at every look: times, processes, and the numbers of
+// keys that have come or gone.
+func masked(text string) string {
+	for _, varies := range []struct{ pattern, mask string }{
+		{`, made .* UTC`, ""}, // not every file system tells
+		{`(?m)^((?:keys indebted|  never used|  free|  live|  keys|  reclaimed) ) +[0-9,]+`, "$1 N"},
+		{`(?m)^sweeps .*`, "sweeps N"},
+		{`process \d+ for .*s`, "process P for T"},
+	} {
+		text = regexp.MustCompile(varies.pattern).ReplaceAllString(text, varies.mask)
+	}
+	return text
+}

@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// A successor is a process that is to take the place of this one.
+type successor struct {
+	*os.Process
+	outcome func() (string, error) // waits for what it tells, or for its end, which is an error
+}
+
+// HandOver starts the program anew, from the file that its name leads to now, with the listening sockets of this
+// process. When the new process serves, [Server.Run] accepts no more connections, waits for the requests under way, and
+// returns. On an error, which is logged, this process goes on as before, by the limits that were in force. If ctx ends
+// before the new process serves, it is told to end, and killed when Run returns. HandOver may be called from any
+// goroutine, and waits.
+func (s *Server) HandOver(ctx context.Context) error {
+	log := s.config.Log
+	if !s.handing.CompareAndSwap(false, true) {
+		log.Error("upgrade refused: another one is under way")
+		return errors.New("another upgrade is under way")
+	}
+	if err := s.handOver(ctx); err != nil {
+		s.handing.Store(false)
+		log.Error("upgrade failed: this process goes on as before", "err", err)
+		return err
+	}
+	return nil
+}
+
+// yield leaves the sockets, and the files of Unix sockets, to another process, and lets [Server.Run] end.
+func (s *Server) yield() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.stopped = true // a reload would bind what is the other process's now
+	for _, socket := range s.sockets {
+		if local, is := socket.bound.(*localListener); is {
+			local.SetUnlinkOnClose(false)
+		}
+	}
+	close(s.handedOver)
+}
+
+func (s *Server) handOver(ctx context.Context) error {
+	if os.Getpid() == 1 {
+		return errors.New("this is process 1, and when it ends its container does: start another container")
+	}
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	s.turn <- struct{}{} // no reload changes the sockets or the limits meanwhile
+	defer func() { <-s.turn }()
+	sockets, files, err := s.handed()
+	defer func() {
+		for _, f := range files {
+			_ = f.Close() // the socket itself stays open
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	limits := s.stateLimits()
+	next, err := startSuccessor(ctx, sockets, files)
+	if err != nil {
+		return err
+	}
+	s.successor.Store(next.Process)
+	defer s.successor.Store(nil)
+	s.config.Log.Info("upgrade: another process starts", "pid", next.Pid)
+	outcome, err := next.outcome()
+	switch outcome {
+	case serving:
+		s.config.Log.Info("upgraded: another process serves now", "pid", next.Pid)
+		tellSystemd(fmt.Sprintf("MAINPID=%d", next.Pid))
+		s.yield()
+		return nil
+	case "": // it has undone nothing of what it did
+		err = errors.Join(err, s.putBack(limits))
+	default:
+		err = errors.New(outcome)
+	}
+	return fmt.Errorf("process %d did not start: %w", next.Pid, err)
+}
+
+// handed returns what the next process is told of the sockets, and descriptors of them, which the caller closes.
+func (s *Server) handed() (sockets []handedSocket, files []*os.File, err error) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if s.stopped {
+		return nil, nil, errStopped
+	}
+	for _, socket := range s.sockets {
+		local, is := socket.bound.(*localListener)
+		if is && local.FileIsGone() {
+			s.config.Log.Warn("upgrade: the file of a Unix socket is gone, so nobody can connect: the next process makes the "+
+				"socket anew", "listen", socket.address)
+			continue
+		}
+		file, err := duplicate(socket.bound)
+		if err != nil {
+			return nil, files, err
+		}
+		sockets = append(sockets, handedSocket{
+			Role: socket.server.endpoint.role, Address: socket.address, Mode: socket.mode,
+			Unlink: is && local.UnlinkOnClose(),
+		})
+		files = append(files, file)
+	}
+	return sockets, files, nil
+}
+
+// tellSystemd tells systemd what has become of the service, if it wants to know (Type=notify).
+func tellSystemd(state string) {
+	_, _ = daemon.SdNotify(false, state) // weir works as well without
+}

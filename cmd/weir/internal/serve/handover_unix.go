@@ -1,0 +1,79 @@
+//go:build unix
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// startSuccessor starts the program that the name of this one leads to now, with the same arguments. It is told to end
+// when ctx ends, until outcome has returned.
+func startSuccessor(ctx context.Context, sockets []handedSocket, files []*os.File) (*successor, error) {
+	program, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(sockets)
+	if err != nil {
+		return nil, err
+	}
+	outcome, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), handoverVariable+"="+string(text))
+	cmd.ExtraFiles = append([]*os.File{theirs}, files...)
+	err = cmd.Start()
+	_ = theirs.Close()
+	if err != nil {
+		_ = outcome.Close()
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // fails if it has ended
+	return &successor{cmd.Process, func() (string, error) {
+		defer stop()
+		told, err := io.ReadAll(io.LimitReader(outcome, 1<<16))
+		_ = outcome.Close()
+		if string(told) == serving {
+			return serving, nil
+		}
+		return string(told), errors.Join(err, errOfEnd(<-ended))
+	}}, nil
+}
+
+// errOfEnd returns why a process that should serve has ended.
+func errOfEnd(err error) error {
+	if err == nil {
+		return errors.New("it ended without a word")
+	}
+	return err
+}
+
+// duplicate returns another descriptor of a socket. That of [net.TCPListener.File] would make the socket block, also
+// for this process, once it is passed to another.
+func duplicate(l bound) (*os.File, error) {
+	conn, err := l.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var copied int
+	var failed error
+	err = conn.Control(func(fd uintptr) { copied, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err := errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(copied), l.Addr().String()), nil
+}

@@ -1,0 +1,123 @@
+package serve
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// copied returns a descriptor of a socket, as systemd would pass it.
+func copied(t *testing.T, socket syscall.Conn) *os.File {
+	t.Helper()
+	conn, err := socket.SyscallConn()
+	require.NoError(t, err)
+	var fd int
+	require.NoError(t, conn.Control(func(of uintptr) { fd, err = syscall.Dup(int(of)) }))
+	require.NoError(t, err)
+	return os.NewFile(uintptr(fd), "weir.socket")
+}
+
+// TestASocketWhoseFileIsGone: the next weir makes it anew, since nobody can connect to it any more. That of systemd is
+// an error.
+func TestASocketWhoseFileIsGone(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	first := start(t, "listen: unix:"+path+"\n"+one)
+	require.NoError(t, os.Remove(path))
+	next := succeed(t, first)
+	assert.Contains(t, first.log.String(), `level=WARN msg="upgrade: the file of a Unix socket is gone, so nobody can connect: `+
+		`the next process makes the socket anew" listen=unix:`+path+"\n")
+	first.stop()
+	status, _ := askSocket(t, path, "/")
+	assert.Equal(t, http.StatusOK, status)
+	next.stop()
+	assert.NoFileExists(t, path)
+
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, os.Remove(path))
+	_, err = inheritFiles(nil, []*os.File{copied(t, l)})
+	assert.ErrorContains(t, err, "the inherited socket weir.socket: its file is gone, so nobody can connect: start what has bound "+
+		"it again (of systemd: the socket unit)")
+}
+
+// TestAnAddressThatWeirItselfHas: a reload and an upgrade do not close a socket to bind another one to its port, and
+// say what to do; the server goes on.
+func TestAnAddressThatWeirItselfHas(t *testing.T) {
+	const advice = ", and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
+		"reload with another address in between"
+	const address = "127.0.0.1:0"
+	s := start(t, "listen: "+address+"\n"+one)
+	bound := s.sockets[0].Addr().String()
+	_, port, err := net.SplitHostPort(bound)
+	require.NoError(t, err)
+	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
+	s.write("listen: \":" + port + "\"\n" + one)
+	assert.EqualError(t, s.Reload(), "cannot listen on :"+port+": weir has it already, at "+address+" for clients"+advice)
+
+	sockets, files, err := s.handed()
+	require.NoError(t, err)
+	inherited, err := inheritFiles(sockets, files)
+	require.NoError(t, err)
+	every := parsed(t, "listen: \":"+port+"\"\n"+one)
+	_, err = Start(Config{File: every, Log: slog.New(slog.DiscardHandler), Inherited: inherited})
+	assert.EqualError(t, err, "cannot listen on :"+port+": the weir before has it, at "+address+" for clients"+advice)
+	assert.Equal(t, "200", s.statuses(1))
+
+	inherited, err = inheritFiles(nil, []*os.File{copied(t, s.sockets[0].bound)})
+	require.NoError(t, err)
+	_, err = Start(Config{File: every, Log: slog.New(slog.DiscardHandler), Inherited: inherited})
+	assert.EqualError(t, err, "cannot listen on :"+port+": systemd has it, and has passed the socket weir.socket, "+bound+
+		": write that address into the rule file, or change ListenStream= in systemd's unit")
+
+	path := filepath.Join(socketDir(t), "s")
+	local := start(t, "listen: unix:"+path+"\n"+one)
+	local.write("listen: 127.0.0.1:0\ndecide: unix:" + path + "\ntrusted_proxies: 127.0.0.1\n" + one)
+	assert.EqualError(t, local.Reload(), "cannot listen on unix:"+path+": weir has it already, at unix:"+path+" for clients"+advice)
+}
+
+// TestOverlaps: what is bound to a port at another host is in nobody's way.
+func TestOverlaps(t *testing.T) {
+	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 80} }
+	for _, c := range []struct {
+		bound   net.Addr
+		address string
+		want    bool
+	}{
+		{at("127.0.0.1"), "127.0.0.1:80", true},
+		{at("127.0.0.1"), "127.0.0.1:080", true},
+		{at("127.0.0.1"), ":80", true},
+		{at("127.0.0.1"), "0.0.0.0:80", true},
+		{at("::"), "127.0.0.1:80", true},
+		{at("127.0.0.1"), "127.0.0.2:80", false},
+		{at("127.0.0.1"), ":81", false},
+		{at("::"), "unix:/run/a", false},
+		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "unix:/run/a", true},
+		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "unix:/run/b", false},
+		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, ":80", false},
+	} {
+		assert.Equal(t, c.want, overlaps(c.bound, c.address), "%s %s", c.bound, c.address)
+	}
+}
+
+// TestAnotherHostWithReusePort: with reuse_port a port can be opened at all addresses while it is open at one.
+func TestAnotherHostWithReusePort(t *testing.T) {
+	address := keptPort(t)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	text := func(host string) string {
+		return "listen: {address: \"" + net.JoinHostPort(host, port) + "\", reuse_port: true}\n" + one
+	}
+	s := start(t, text("127.0.0.1"))
+	for _, host := range []string{"0.0.0.0", "127.0.0.1"} {
+		s.change(text(host))
+		assert.Equal(t, "200", s.statuses(1))
+	}
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors that systemd may pass: the first one, and how many there can be at most.
+const (
+	firstPassed = 3
+	mostPassed  = math.MaxInt32 - firstPassed
+)
+
+// passedFiles returns the sockets that systemd, or what stands for it, has passed to this process. There are none if
+// LISTEN_PID is another process's or not there.
+func passedFiles() ([]*os.File, error) {
+	if err := checkPassed(); err != nil {
+		return nil, err
+	}
+	return activation.Files(true), nil
+}
+
+// checkPassed returns an error if the variables that say what is passed to this process are nonsense, as sd_listen_fds
+// does, or if a descriptor is not what they say. [activation.Files] takes nonsense for none, and weir would open ports
+// of its own. A descriptor that was not passed may be the runtime's, which nobody else may close.
+func checkPassed() error {
+	told := os.Getenv("LISTEN_PID")
+	if told == "" {
+		return nil
+	}
+	pid, err := strconv.Atoi(told)
+	if err != nil || pid < 1 {
+		return fmt.Errorf("LISTEN_PID=%q: want the number of the process that the sockets are for, from 1: set it, or unset "+
+			"LISTEN_PID and LISTEN_FDS", told)
+	}
+	count, isSet := os.LookupEnv("LISTEN_FDS")
+	if pid != os.Getpid() || !isSet {
+		return nil
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 || n > mostPassed {
+		return fmt.Errorf("LISTEN_FDS=%q: want how many sockets are passed to this process, 1 to %d: set it, or unset "+
+			"LISTEN_PID and LISTEN_FDS", count, mostPassed)
+	}
+	if names := os.Getenv("LISTEN_FDNAMES"); names != "" && strings.Count(names, ":")+1 != n {
+		return fmt.Errorf("LISTEN_FDNAMES=%q has %d names, and LISTEN_FDS is %d: want a name for each socket, with colons between them",
+			names, strings.Count(names, ":")+1, n)
+	}
+	for fd := firstPassed; fd < firstPassed+n; fd++ {
+		if err := checkListening(fd); err != nil {
+			return fmt.Errorf("LISTEN_FDS=%d, which are the descriptors 3 to %d: descriptor %d: %w", n, firstPassed+n-1, fd, err)
+		}
+	}
+	return nil
+}
+
+// checkListening returns an error unless a descriptor is a socket that accepts streams: in packets the ends of requests
+// would get lost.
+func checkListening(fd int) error {
+	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOTSOCK) {
+		return fmt.Errorf("want a socket that listens for connections: %w", err)
+	}
+	kind, failed := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err == nil && (listening == 0 || failed != nil || kind != unix.SOCK_STREAM) {
+		return errors.New("want one that listens for connections: ListenStream= and Accept=no in systemd's unit")
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package serve
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// setReusePort lets other processes of the same user bind the port, too. The kernel spreads new connections over them.
+func setReusePort(_, _ string, conn syscall.RawConn) error {
+	var failed error
+	err := conn.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	return errors.Join(err, failed)
+}
+
+// reusePort reports whether other processes may bind the port, too.
+func reusePort(l bound) (is bool, err error) {
+	conn, err := l.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var value int
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		value, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT)
+	})
+	return value != 0, errors.Join(err, failed)
+}

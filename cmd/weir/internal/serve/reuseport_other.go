@@ -1,0 +1,15 @@
+//go:build !linux
+
+package serve
+
+import (
+	"errors"
+	"syscall"
+)
+
+var errReusePort = errors.New("reuse_port is for Linux: elsewhere the system does not spread connections over processes")
+
+func setReusePort(_, _ string, _ syscall.RawConn) error { return errReusePort }
+
+// reusePort reports that no other process may bind the port.
+func reusePort(bound) (bool, error) { return false, nil }

@@ -1,0 +1,75 @@
+//go:build unix
+
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pipe makes a named pipe in the place of a rule file.
+func pipe(t *testing.T, path string) {
+	t.Helper()
+	beside := path + "~"
+	require.NoError(t, syscall.Mkfifo(beside, 0o600))
+	require.NoError(t, os.Rename(beside, path))
+}
+
+// writer waits until somebody reads from a pipe, and returns its other end.
+func writer(t *testing.T, path string) *os.File {
+	t.Helper()
+	var file *os.File
+	require.Eventually(t, func() (open bool) {
+		var err error
+		file, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // fails until there is a reader
+		return err == nil
+	}, 20*time.Second, time.Millisecond)
+	return file
+}
+
+// TestARuleFileThatIsAPipe is read once: what compares files does not wait for another who writes.
+func TestARuleFileThatIsAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	pipe(t, path)
+	started := make(chan *running)
+	go func() { started <- startAt(t, path) }()
+	file := writer(t, path)
+	_, err := file.WriteString("listen: 127.0.0.1:0\n" + one)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	var s *running
+	require.Eventually(t, func() bool {
+		select {
+		case s = <-started:
+			return true
+		default:
+			return false
+		}
+	}, 20*time.Second, time.Millisecond, "it reads the pipe again")
+	assert.Equal(t, 200, s.raw("GET /"))
+}
+
+// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a rule file that has become a pipe, or is on a disk that does not
+// answer.
+func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
+	s := start(t, one)
+	pipe(t, s.path)
+	file := writer(t, s.path) // the watcher has noticed, and reads
+	ended := make(chan struct{})
+	go func() { s.stop(); close(ended) }()
+	require.Eventually(t, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, file.Close())
+}

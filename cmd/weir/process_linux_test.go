@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A process is a weir that a test has started, or that such a weir has started in its own place. It ends with the test.
+type process struct {
+	t      *testing.T
+	pid    int
+	waited bool // then the number may be another process's
+}
+
+// adoptOrphans makes what a weir has started a child of the test when that weir ends.
+func adoptOrphans(t *testing.T) {
+	t.Helper()
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+}
+
+func processOf(t *testing.T, pid int) *process {
+	p := &process{t: t, pid: pid}
+	t.Cleanup(func() {
+		if !p.waited {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL) // has ended if all is well
+		}
+	})
+	return p
+}
+
+// successor reads the log up to a line whose message begins with a word, upgrade or upgraded, and returns the process
+// that it names.
+func (s *started) successor(word string) *process {
+	s.t.Helper()
+	pid, err := strconv.Atoi(s.until(`msg="` + word + `: .*" pid=(\d+)`)[0])
+	require.NoError(s.t, err)
+	return processOf(s.t, pid)
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, syscall.Kill(p.pid, s))
+}
+
+// wait waits for the end of a child.
+func (p *process) wait() (status unix.WaitStatus) {
+	p.t.Helper()
+	_, err := unix.Wait4(p.pid, &status, 0, nil)
+	require.NoError(p.t, err)
+	p.waited = true
+	return status
+}
+
+// isGone reports whether it has ended and was waited for.
+func (p *process) isGone() bool {
+	p.waited = p.waited || syscall.Kill(p.pid, 0) == syscall.ESRCH
+	return p.waited
+}

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A way is one of two ways to make the decisions of a round. It returns how long that took.
+type way struct {
+	name  string
+	round func() time.Duration
+}
+
+// byTurns makes a round in each of two ways at every iteration, and reports the least time of a decision in each, and
+// the ratio of the second to the first. What else the machine does is in some rounds and not in the least one.
+func byTurns(b *testing.B, first, second way) {
+	ways, least := [2]way{first, second}, [2]time.Duration{noRound, noRound}
+	for b.Loop() {
+		for i, w := range ways {
+			least[i] = min(least[i], w.round())
+		}
+	}
+	for i, w := range ways {
+		require.Less(b, least[i], noRound, "%s: no round counts: the machine is too busy, or has one core", w.name)
+		b.ReportMetric(float64(least[i].Nanoseconds())/roundDecisions, w.name+"-ns")
+	}
+	b.ReportMetric(float64(least[1])/float64(least[0]), "ratio")
+}
+
+const (
+	roundDecisions = 10_000
+	manyKeys       = 10 * roundDecisions
+	noRound        = time.Duration(math.MaxInt64) // of a round that does not count
+)
+
+// A decider makes rounds of decisions, which ask for one key or for many in turn. None of them is refused.
+type decider struct {
+	limiter *Limiter
+	keys    []string
+	hashed  []Key
+	at      int // in keys, of the next round
+}
+
+// newDecider returns one for "one" key or "many", which begins at one of them.
+func newDecider(l *Limiter, of string, at int) *decider {
+	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
+	for i := range d.keys {
+		d.keys[i] = "192.168.100.200"
+		if of == "many" {
+			d.keys[i] = "192.168." + strconv.Itoa(i)
+		}
+		d.hashed[i] = l.Key(d.keys[i])
+	}
+	return d
+}
+
+// decide makes a number of decisions, which divides that of the keys.
+func (d *decider) decide(tb testing.TB, decisions int) {
+	for _, k := range d.keys[d.at : d.at+decisions] {
+		if !d.limiter.Allow(k) {
+			tb.Error("a request is refused") // FailNow is for the goroutine of the test
+		}
+	}
+	d.at = (d.at + decisions) % len(d.keys)
+}
+
+// alone makes a round.
+func (d *decider) alone(tb testing.TB) time.Duration {
+	begin := time.Now()
+	d.decide(tb, roundDecisions)
+	return time.Since(begin)
+}
+
+// A span is when a round was made, by the machine's clock in nanoseconds.
+type span struct{ begin, end int64 }
+
+// together makes a round when another one does: the word counts those that have come.
+func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
+	for both := (here.Add(1) + 1) &^ 1; here.Load() < both; {
+	}
+	s.begin = machineTime(tb)
+	d.decide(tb, roundDecisions)
+	s.end = machineTime(tb)
+	return s
+}
+
+// both returns how long two rounds took, if they were made at the same time but for a tenth. A round that was made
+// beside no other one costs less where both ask for one key.
+func both(s, t span) time.Duration {
+	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
+	if shared < took/10*9 {
+		return noRound
+	}
+	return time.Duration(took)
+}
+
+func machineTime(tb testing.TB) int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		tb.Error(err)
+	}
+	return now.Nano()
+}
+
+// roundLimiter returns a limiter that refuses nothing.
+func roundLimiter(tb testing.TB, options ...Option) *Limiter {
+	l, err := New(TokenBucket(PerSecond(1e9), 1<<32-1), append(options, MaxKeys(2*manyKeys))...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = l.Close() }) // always nil
+	return l
+}
+
+// TestSharedPartner is the other process of BenchmarkSharedProcesses: for each line, which says of how many keys, it
+// makes a round and writes when it did.
+func TestSharedPartner(t *testing.T) {
+	path := os.Getenv("WEIR_TEST_PARTNER")
+	if path == "" {
+		t.Skip("BenchmarkSharedProcesses runs this")
+	}
+	here, l, deciders := &tally(t, path+".tally")[0], roundLimiter(t, Shared(path)), map[string]*decider{}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		of := lines.Text()
+		if deciders[of] == nil {
+			deciders[of] = newDecider(l, of, manyKeys/2)
+		}
+		s := deciders[of].together(t, here)
+		fmt.Println(s.begin, s.end)
+	}
+}
+
+// BenchmarkSharedProcesses is what a decision costs two processes that decide at once, and two goroutines of one
+// process that do, for the same keys in the same table: the time until both have made a round. It wants two cores. The
+// file lies in TMPDIR.
+func BenchmarkSharedProcesses(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "table")
+	here, l := &tally(b, path+".tally")[0], roundLimiter(b, Shared(path))
+	program, err := os.Executable()
+	require.NoError(b, err)
+	partner := exec.CommandContext(b.Context(), program, "-test.run=^TestSharedPartner$")
+	partner.Env = append(os.Environ(), "WEIR_TEST_PARTNER="+path)
+	partner.Stderr = os.Stderr
+	in, err := partner.StdinPipe()
+	require.NoError(b, err)
+	out, err := partner.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, partner.Start())
+	lines := bufio.NewReader(out)
+	for _, of := range []string{"one", "many"} {
+		b.Run(of, func(b *testing.B) {
+			own, other := newDecider(l, of, 0), newDecider(l, of, manyKeys/2)
+			byTurns(b, way{"goroutines", func() time.Duration {
+				others := make(chan span)
+				go func() { others <- other.together(b, here) }()
+				return both(own.together(b, here), <-others)
+			}}, way{"processes", func() time.Duration {
+				_, err := fmt.Fprintln(in, of)
+				require.NoError(b, err)
+				s := own.together(b, here)
+				var t span
+				_, err = fmt.Fscanln(lines, &t.begin, &t.end)
+				require.NoError(b, err)
+				return both(s, t)
+			}})
+		})
+	}
+	require.NoError(b, in.Close())
+	_, _ = lines.WriteTo(io.Discard) // what the test says at its end
+	require.NoError(b, partner.Wait())
+}
+
+// onDisk skips a benchmark of a folder that is memory.
+func onDisk(b *testing.B, folder string) {
+	const tmpfs = 0x01021994
+	var system unix.Statfs_t
+	require.NoError(b, unix.Statfs(folder, &system))
+	if system.Type == tmpfs {
+		b.Skip("TMPDIR is memory: want a folder on a disk")
+	}
+}
+
+// BenchmarkSharedDisk is what a decision costs whose file lies on a disk, in TMPDIR, beside one whose file lies in
+// /dev/shm.
+func BenchmarkSharedDisk(b *testing.B) {
+	disk := b.TempDir()
+	onDisk(b, disk)
+	memory, err := os.MkdirTemp("/dev/shm", "weir-bench-")
+	require.NoError(b, err)
+	defer os.RemoveAll(memory)
+	inMemory := roundLimiter(b, Shared(filepath.Join(memory, "table")))
+	onDisk := roundLimiter(b, Shared(filepath.Join(disk, "table")))
+	for _, of := range []string{"one", "many"} {
+		b.Run(of, func(b *testing.B) {
+			memory, disk := newDecider(inMemory, of, 0), newDecider(onDisk, of, 0)
+			byTurns(b, way{"memory", func() time.Duration { return memory.alone(b) }},
+				way{"disk", func() time.Duration { return disk.alone(b) }})
+		})
+	}
+}
+
+// BenchmarkSharedWriteBack is how many bytes a second the system writes back of a file on a disk, in TMPDIR, that has
+// 100,000 keys in use: 10,000 decisions a second, and as many as one goroutine makes. The system waits for half a
+// minute, as a rule, before it writes a page, so want a -benchtime of minutes.
+func BenchmarkSharedWriteBack(b *testing.B) {
+	for name, pause := range map[string]time.Duration{"10000-a-second": 10 * time.Millisecond, "all-it-can": 0} {
+		b.Run(name, func(b *testing.B) {
+			disk := b.TempDir()
+			onDisk(b, disk)
+			d, decisions := newDecider(roundLimiter(b, Shared(filepath.Join(disk, "table"))), "many", 0), 0
+			d.decide(b, manyKeys)
+			var ticks <-chan time.Time
+			if pause > 0 {
+				ticks = time.Tick(pause)
+			}
+			begin, before := time.Now(), writtenBytes(b)
+			for b.Loop() {
+				if ticks != nil {
+					<-ticks
+				}
+				d.decide(b, 100)
+				decisions += 100
+			}
+			took := time.Since(begin).Seconds()
+			b.ReportMetric(float64(decisions)/took, "decisions/s")
+			b.ReportMetric(float64(writtenBytes(b)-before)/took, "written-B/s")
+		})
+	}
+}
+
+// writtenBytes returns how many bytes the process has made the system write to disks: pages count when they change
+// for the first time since they were written back.
+func writtenBytes(tb testing.TB) (n int64) {
+	text, err := os.ReadFile("/proc/self/io")
+	require.NoError(tb, err)
+	_, after, found := strings.Cut(string(text), "\nwrite_bytes: ")
+	require.True(tb, found)
+	_, err = fmt.Sscan(after, &n)
+	require.NoError(tb, err)
+	return n
+}

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// The policies of a shared table stand in its memory as numbers, of which every process makes its own plan.
+
+// policyNumbers is how many numbers a policy is.
+const policyNumbers = 6
+
+// Where the first number of a policy has what.
+const (
+	grantShift   = 8
+	alignedShift = 16
+)
+
+// numbers returns the policies as numbers: base first.
+func (ps policies) numbers() (numbers []uint64) {
+	for _, p := range append([]Policy{ps.base}, ps.all...) {
+		what := uint64(p.algorithm) | uint64(p.grant)<<grantShift
+		if p.aligned {
+			what |= 1 << alignedShift
+		}
+		numbers = append(numbers, what, math.Float64bits(p.rate.tokens), uint64(p.rate.period), p.limit, p.refill, uint64(p.window))
+	}
+	return numbers
+}
+
+// policiesOfNumbers returns the policies that numbers stand for, whatever these are. They are good when policies.plan
+// says so.
+func policiesOfNumbers(numbers []uint64) (policies, error) {
+	var all []Policy
+	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
+		what := numbers[0]
+		p := Policy{
+			algorithm: Algorithm(what), grant: grant(what >> grantShift), aligned: what>>alignedShift == 1,
+			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
+			limit: numbers[3], refill: numbers[4], window: time.Duration(numbers[5]),
+		}
+		if p.algorithm > AlgorithmConcurrency || p.grant > grantsQuotas || what>>alignedShift > 1 ||
+			p.isFixed() && p != (Policy{grant: p.grant}) ||
+			p.grant == grantsQuotas && p != TokenBuckets(p.window) {
+			return policies{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(all), what)
+		}
+		all = append(all, p)
+	}
+	if len(numbers) > 0 || len(all) < 2 {
+		return policies{}, fmt.Errorf("policies of %d numbers: want some of %d each", len(all)*policyNumbers+len(numbers), policyNumbers)
+	}
+	if err := checkTiers(all[2:]); err != nil {
+		return policies{}, err
+	}
+	ps := policies{all[0], all[1:]}
+	if own := ps.all[0]; own != ps.base && !own.isFixed() {
+		return policies{}, fmt.Errorf("policy %v of a limiter of %v", own, ps.base)
+	}
+	return ps, nil
+}
+
+// builder returns the function by which a table of the policies builds plans of numbers.
+func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
+	return func(numbers []uint64) (*shard.Plan, error) {
+		to, err := policiesOfNumbers(numbers)
+		if err != nil {
+			return nil, err
+		}
+		if to.base.kind() != ps.base.kind() || len(to.all) != len(ps.all) {
+			return nil, fmt.Errorf("%v with %d tiers: the table is of %s", to.base, len(to.all)-1, ps.base.kind())
+		}
+		return to.plan(nil, terms)
+	}
+}
+
+// kind returns what of a limiter's base no SetPolicy changes: two of a kind follow each other.
+func (p Policy) kind() string {
+	switch {
+	case p.isFixed() || p.grant == grantsQuotas:
+		return "token buckets"
+	case p.algorithm == AlgorithmConcurrency:
+		return fmt.Sprintf("%v, forgotten after %v", p.algorithm, p.window)
+	case p.aligned:
+		return p.algorithm.String() + ", aligned"
+	}
+	return p.algorithm.String()
+}
+
+// agree makes a process with a plan of its own, and the table that it has attached to, agree on the policies: by an
+// error where they differ, or by replacing those of the table. What a process that died had announced comes first: it
+// would replace later what they agree on now.
+func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
+	table.Complete(clock.surely)
+	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
+	if has == wants { // no plan can be made of what the file has, so that the table follows the process's own
+		return errors.New("policy: that of the file is damaged: remove the file")
+	}
+	for i, p := range wants.all {
+		switch {
+		case has.all[i] == p:
+			continue
+		case !c.replaces:
+			name := "policy"
+			if i > 0 {
+				name = fmt.Sprintf("tier %d", i)
+			}
+			return fmt.Errorf("%s: the file has %q, this process wants %q: give all processes the same numbers, "+
+				"or change those of the file (engine.ReplacePolicy, SetPolicy)", name, has.all[i], p)
+		}
+		after, err := has.changed(wants.all)
+		if err != nil {
+			return err
+		}
+		if _, err := after.plan(own.Algorithm(), c.terms); err != nil {
+			return err
+		}
+		return after.replace(table, clock)
+	}
+	return nil
+}
+
+// replaceTime is how long a process waits for another one that is about to replace the policies.
+const replaceTime = 5 * time.Second
+
+// replace makes the policies those of a shared table, which can take them.
+func (ps policies) replace(table *shard.Table, clock *clock) error {
+	for began := time.Now(); !table.Replace(ps.numbers(), clock.surely); time.Sleep(time.Millisecond) {
+		if time.Since(began) > replaceTime {
+			return fmt.Errorf("engine: the policy %v: another process has been about to change that of the file for %v: is it stopped?",
+				ps.all[0], replaceTime)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/sharedfile"
+)
+
+// settable are policies between which a shared limiter is changed: of every algorithm that can be shared.
+var settable = map[string]func(limit uint64) Policy{
+	"token bucket":   func(limit uint64) Policy { return TokenBucket(Per(float64(limit), time.Hour), limit) },
+	"batch refill":   func(limit uint64) Policy { return BatchRefill(limit, time.Hour, limit) },
+	"fixed window":   func(limit uint64) Policy { return FixedWindow(limit, time.Hour) },
+	"aligned":        func(limit uint64) Policy { return FixedWindow(limit, time.Hour).Aligned() },
+	"sliding window": func(limit uint64) Policy { return SlidingWindow(limit, time.Hour) },
+	"token buckets":  func(limit uint64) Policy { return TokenBuckets(time.Duration(limit) * time.Minute) },
+}
+
+// pair returns two limiters of one file, as two processes have them.
+func pair(t *testing.T, policy Policy, options ...Option) (one, other *Limiter) {
+	path := filepath.Join(t.TempDir(), "table")
+	options = append(options, Shared(path), ClockFunc(frozen), MaxKeys(100))
+	one, err := New(policy, options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, one.Close()) })
+	other, err = New(policy, options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, other.Close()) })
+	return one, other
+}
+
+// TestSetPolicyOfOneIsFollowedByAll (I1): the other limiter of a file has the new numbers with its next call, each key
+// the share that it has used up, and a quota that was made before is still good.
+func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
+	for name, policy := range settable {
+		t.Run(name, func(t *testing.T) {
+			one, other := pair(t, policy(100))
+			quotas, hasQuotas := map[*Limiter]Quota{}, policy(1).Longest() > 0
+			if hasQuotas {
+				for _, l := range []*Limiter{one, other} {
+					var err error
+					quotas[l], err = l.Quota(TokenBucket(PerSecond(1), 100))
+					require.NoError(t, err)
+				}
+			}
+			take := func(l *Limiter, n uint64) Decision { return l.TakeKey(l.Key("a").With(quotas[l]), n) }
+			require.True(t, take(other, 50).Allowed)
+			for i, limit := range []uint64{200, 100, 200, 400, 100} {
+				setter, follower := one, other
+				if i%2 == 1 {
+					setter, follower = other, one
+				}
+				require.NoError(t, setter.SetPolicy(policy(limit)))
+				if i%2 == 0 { // else its next call is a decision
+					assert.Equal(t, policy(limit), follower.Policy(0))
+				}
+				d := take(follower, 0)
+				if !hasQuotas {
+					assert.Equal(t, limit, d.Limit)
+					assert.Equal(t, limit/2, d.Remaining, "after %d", i)
+				} else {
+					assert.EqualValues(t, 50, d.Remaining, "time that is owed stays what it is")
+				}
+			}
+			require.True(t, take(one, 50).Allowed)
+			assert.False(t, take(other, 1).Allowed)
+			require.NoError(t, one.SetPolicy(Blocked()))
+			assert.False(t, other.Allow("b"))
+			require.NoError(t, other.SetPolicy(Unlimited()))
+			assert.True(t, one.Allow("a"))
+			require.NoError(t, one.SetPolicy(policy(200)))
+			assert.False(t, take(other, 1).Allowed, "no fresh bucket")
+			assert.ErrorContains(t, one.SetPolicy(SlidingLog(5, time.Second)), "stays of that kind")
+		})
+	}
+}
+
+// TestSetPolicyOfAllAtOnce: of changes that several limiters make at once all see one in the end, with its tiers.
+func TestSetPolicyOfAllAtOnce(t *testing.T) {
+	tier := func(limit uint64) Policy { return TokenBucket(PerSecond(1), 10*limit) }
+	one, other := pair(t, TokenBucket(PerSecond(1), 1), Tiers(tier(1)))
+	var setting sync.WaitGroup
+	for i, l := range []*Limiter{one, other, one, other} {
+		setting.Go(func() {
+			for n := range uint64(200) {
+				limit := 1 + n*4 + uint64(i)
+				assert.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), limit), tier(limit)))
+			}
+		})
+	}
+	setting.Wait()
+	assert.Equal(t, one.Policy(0), other.Policy(0))
+	assert.Equal(t, tier(one.Policy(0).Limit()), other.Policy(1))
+	key := other.Key("a").Tier(1)
+	assert.Equal(t, 10*one.Policy(0).Limit(), other.TakeKey(key, 1).Limit)
+	assert.Equal(t, tier(one.Policy(0).Limit()).Limit()-2, one.TakeKey(one.Key("a").Tier(1), 1).Remaining)
+}
+
+// TestReplacePolicy: a process with other numbers is refused, or replaces them if it is told to; and what SetPolicy
+// does not change is refused nonetheless.
+func TestReplacePolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	make := func(policy Policy, options ...Option) (*Limiter, error) {
+		return New(policy, append([]Option{Shared(path), ClockFunc(frozen), MaxKeys(100)}, options...)...)
+	}
+	tier := func(limit uint64) Option { return Tiers(TokenBucket(PerSecond(1), limit)) }
+	old, err := make(TokenBucket(PerSecond(1), 10), tier(20))
+	require.NoError(t, err)
+	defer old.Close()
+	require.True(t, old.Take("a", 5).Allowed)
+	_, err = make(TokenBucket(PerSecond(1), 30), tier(20))
+	assert.ErrorContains(t, err, `policy: the file has "token bucket 1/s burst 10", this process wants "token bucket 1/s burst 30"`)
+	_, err = make(TokenBucket(PerSecond(1), 10), tier(21))
+	assert.ErrorContains(t, err, `tier 1: the file has "token bucket 1/s burst 20", this process wants "token bucket 1/s burst 21"`)
+	assert.ErrorContains(t, err, "engine.ReplacePolicy")
+	for _, c := range []struct {
+		policy  Policy
+		options []Option
+		want    string
+	}{
+		{FixedWindow(10, time.Hour), []Option{Tiers(FixedWindow(20, time.Hour))}, `algorithm: the file has "token bucket", this process wants "fixed window"`},
+		{TokenBucket(PerSecond(1), 10), []Option{Tiers()}, `tiers: the file has "1", this process wants "0"`},
+		{TokenBucket(PerSecond(1), 10), []Option{MaxKeys(7)}, `MaxKeys: the file has`},
+		{Unlimited(), nil, `algorithm: the file has "token bucket", this process wants "token buckets"`},
+	} {
+		_, err = make(c.policy, append([]Option{tier(20), ReplacePolicy()}, c.options...)...)
+		assert.ErrorContains(t, err, c.want)
+	}
+	l, err := make(TokenBucket(PerSecond(1), 30), tier(40), ReplacePolicy())
+	require.NoError(t, err)
+	defer l.Close()
+	assert.EqualValues(t, 15, old.Take("a", 0).Remaining)
+	assert.Equal(t, TokenBucket(PerSecond(1), 40), old.Policy(1))
+	h := look(t, path).Header()
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(1), 30), TokenBucket(PerSecond(1), 40)}, h.Policies)
+
+	_, err = New(TokenBucket(PerSecond(1), 10), ReplacePolicy())
+	assert.EqualError(t, err, "engine: ReplacePolicy without Shared: want both, or a limiter of one's own")
+	lifetime := filepath.Join(t.TempDir(), "table")
+	path = lifetime
+	inFlight, err := make(Concurrency(5, time.Hour))
+	require.NoError(t, err)
+	defer inFlight.Close()
+	_, err = make(Concurrency(5, time.Minute), ReplacePolicy())
+	assert.ErrorContains(t, err, `"concurrency, forgotten after 1h0m0s"`)
+}
+
+// TestNewComesBehindAnAnnouncedChange: a process that died has announced a policy, and no other has followed yet. New
+// compares its own with that, so that the change does not overtake it later.
+func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	make := func(limit uint64, options ...Option) (*Limiter, error) {
+		return New(TokenBucket(PerSecond(1), limit), append(options, Shared(path), ClockFunc(frozen), MaxKeys(100))...)
+	}
+	old, err := make(10)
+	require.NoError(t, err)
+	defer old.Close()
+	announce := func(plan, limit uint64) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		put := func(at int64, words ...uint64) {
+			for i, word := range words {
+				_, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, word), sharedfile.HeaderBytes+at+int64(i)*8)
+				require.NoError(t, err)
+			}
+		}
+		numbers := policiesOf(TokenBucket(PerSecond(1), limit), nil).numbers()
+		put(4096+int64(plan%2)*1024, append([]uint64{uint64(len(numbers))}, numbers...)...)
+		put(80, plan<<1|1) // announced
+	}
+	announce(2, 30)
+	require.EqualValues(t, 10, old.Policy(0).Limit())
+	_, err = make(10)
+	assert.ErrorContains(t, err, `the file has "token bucket 1/s burst 30"`)
+	announce(3, 40)
+	l, err := make(30, ReplacePolicy())
+	require.NoError(t, err)
+	defer l.Close()
+	l.Sweep()
+	assert.EqualValues(t, 30, l.Policy(0).Limit())
+	assert.EqualValues(t, 30, old.Policy(0).Limit())
+}
+
+// TestSharedTableFollowsThePolicy: who looks from outside sees the present policies, and with words that stand for none
+// the latest; and no process attaches to those.
+func TestSharedTableFollowsThePolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	l, err := sharedLimiter(path)
+	require.NoError(t, err)
+	defer l.Close()
+	table := look(t, path)
+	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 7)))
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 7)}, table.Header().Policies)
+	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 8)))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	page := make([]byte, 4096)
+	_, err = f.ReadAt(page, sharedfile.HeaderBytes+4096) // where the plans stand
+	require.NoError(t, err)
+	for at := 8; at < len(page); at += 1024 {
+		binary.NativeEndian.PutUint64(page[at:], 99)
+	}
+	_, err = f.WriteAt(page, sharedfile.HeaderBytes+4096)
+	require.NoError(t, err)
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 7)}, table.Header().Policies, "which it has seen last")
+	assert.Equal(t, uint64(8), l.Take("a", 1).Limit)
+	_, err = OpenSharedTable(path)
+	assert.ErrorContains(t, err, "policy 0 begins with 0x63")
+	_, err = New(TokenBucket(PerSecond(1), sharedBurst), Shared(path), ClockFunc(frozen), MaxKeys(1000))
+	assert.ErrorContains(t, err, "policy: that of the file is damaged")
+	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 9)), "which writes a new one")
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 9)}, table.Header().Policies)
+}
+
+// setPolicies are those between which the processes of a test change, to and fro. Their ticks differ.
+var setPolicies = [2]Policy{TokenBucket(PerSecond(1), sharedBurst), TokenBucket(PerSecond(3), 2*sharedBurst)}
+
+// TestSharedSetter is the work of one process: it changes the policy to and fro until it is told to stop.
+func TestSharedSetter(t *testing.T) {
+	path := os.Getenv("WEIR_TEST_SHARED")
+	if path == "" {
+		t.Skip("a process of TestSharedSettersKilled runs this")
+	}
+	counts := tally(t, path+".tally")
+	l, err := sharedLimiter(path, ReplacePolicy())
+	require.NoError(t, err)
+	defer l.Close()
+	fmt.Println("ready")
+	for i := 0; counts[stopped].Load() == 0; i++ {
+		require.NoError(t, l.SetPolicy(setPolicies[i%2]))
+		counts[changes].Add(1)
+	}
+}
+
+// TestSharedSettersKilled (I1): processes decide while others change the policy, all at once, and are killed at any
+// instruction. No key gets more than the larger limit, or less than the smaller one but for the tokens that were taken
+// and not counted; the policy can be changed after each kill, and no slot is lost.
+func TestSharedSettersKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	counts := tally(t, path+".tally")
+	workers := []*exec.Cmd{worker(t, path), worker(t, path)}
+	survivor, err := sharedLimiter(path)
+	require.NoError(t, err)
+	defer survivor.Close()
+	setters := []*exec.Cmd{processOf(t, "TestSharedSetter", path), processOf(t, "TestSharedSetter", path)}
+	for i := range killsOf(t) {
+		for until := counts[changes].Load() + rand.Uint64N(100); counts[changes].Load() < until; {
+			runtime.Gosched()
+		}
+		s := i % len(setters)
+		require.NoError(t, setters[s].Process.Signal(syscall.SIGKILL))
+		assert.ErrorContains(t, setters[s].Wait(), "killed")
+		require.NoError(t, survivor.SetPolicy(setPolicies[i/2%2]), "after kill %d", i)
+		setters[s] = processOf(t, "TestSharedSetter", path)
+	}
+	stopWhenDrained(t, survivor, counts, append(workers, setters...))
+	for i := range sharedKeys {
+		got := counts[i].Load()
+		assert.LessOrEqual(t, got, uint64(2*sharedBurst), "key %d", i)
+		assert.GreaterOrEqual(t, got, uint64(sharedBurst), "key %d", i)
+	}
+	t.Logf("%d changes, %d of the first key", counts[changes].Load(), counts[0].Load())
+	survivor.Sweep()
+	o := survivor.table.Occupancy()
+	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// BenchmarkVerbs times the verbs by turns, so that what else the machine does meets all of them alike: a round is some
+// calls of each for keys that are hashed and have records. It prints the least time of a call in any round, and how
+// many times that of a take it is. Let there be many rounds:
+//
+//	go test -run '^$' -bench Verbs -benchtime 20000x ./engine
+func BenchmarkVerbs(b *testing.B) {
+	for _, policy := range []Policy{TokenBucket(PerSecond(1e9), 1<<30), FixedWindow(1<<30, time.Hour), Concurrency(1<<16-1, time.Hour)} {
+		b.Run(policy.String(), func(b *testing.B) { compare(b, policy) })
+	}
+}
+
+// A timed verb is called for each key, after something that is not timed.
+type timed struct {
+	name   string
+	before func(i int)
+	call   func(i int)
+	least  time.Duration // of all keys
+}
+
+func compare(b *testing.B, policy Policy) {
+	l, err := New(policy, MaxKeys(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	var keys [64]Key
+	var holds [len(keys)]Hold
+	var entries [len(keys)]Entry
+	var texts [len(keys)]string
+	for i := range keys {
+		texts[i] = fmt.Sprintf("tenant-%d/user-%d", i%17, i)
+		keys[i] = l.Key(texts[i])
+	}
+	quota, err := l.Quota(policy)
+	if err != nil {
+		b.Fatal(err)
+	}
+	hold := func(i int) { holds[i], _ = l.HoldKey(keys[i], 2) }
+	verbs := []timed{
+		{name: "take", call: func(i int) { l.TakeKey(keys[i], 1) }},
+		{name: "allow", call: func(i int) { l.AllowKey(keys[i]) }},
+		{name: "text-take", call: func(i int) { l.Take(texts[i], 1) }},
+		{name: "text-quota", call: func(i int) { l.TakeQuota(texts[i], quota, 1) }},
+		{name: "quota", call: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
+		{name: "hold-quota", call: func(i int) { holds[i], _ = l.HoldKey(keys[i].With(quota), 2) }},
+		{name: "charge", call: func(i int) { l.ChargeKey(keys[i], 1) }},
+		{name: "receipt", call: func(i int) { l.TakeReceipt(keys[i], 1) }},
+		{name: "hold", call: hold},
+		{name: "settle", before: hold, call: func(i int) { holds[i].Settle(1) }},
+		{name: "settle-late", before: func(i int) { hold(i); l.TakeKey(keys[i], 1) }, call: func(i int) { holds[i].Settle(1) }},
+		{name: "settle-more", before: hold, call: func(i int) { holds[i].Settle(3) }},
+		{name: "enter", call: func(i int) { entries[i], _ = l.EnterKey(keys[i], 1) }},
+		{name: "release", before: func(i int) { entries[i], _ = l.EnterKey(keys[i], 1) }, call: func(i int) { entries[i].Release() }},
+	}
+	for i := range verbs {
+		verbs[i].least = time.Hour
+	}
+	for range b.N {
+		for v := range verbs {
+			for i := range keys {
+				if verbs[v].before != nil {
+					verbs[v].before(i)
+				}
+			}
+			begin := time.Now()
+			for i := range keys {
+				verbs[v].call(i)
+			}
+			verbs[v].least = min(verbs[v].least, time.Since(begin))
+			for i := range keys {
+				l.ResetKey(keys[i])
+				l.TakeKey(keys[i], 1)
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, v := range verbs {
+		b.ReportMetric(float64(v.least)/float64(len(keys)), v.name+"-ns")
+		b.ReportMetric(float64(v.least)/float64(verbs[0].least), v.name+"/take")
+	}
+}

@@ -1,0 +1,128 @@
+//go:build explore
+
+package explore
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// charge enters that a call wrote a bucket.
+func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
+	if s.limited > 0 {
+		if from.IsLive() && from.Tag() != to.Tag() {
+			return nil // what was taken stays what it is
+		}
+		return s.enter(th, label, to)
+	}
+	c, tick, key := th.call(), s.tick(th), s.owner(label)
+	if from.IsLive() && from.Tag() != to.Tag() {
+		return s.convert(th, key, to)
+	}
+	if c.verb != take && c.verb != reserve && c.verb != charge && !c.givesBack() || label != c.key {
+		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
+	}
+	s.charged = max(s.charged, th.now())
+	s.follow(key, to)
+	limit := c.ticksOr(s.algorithm, key.burst)
+	if c.verb == reserve {
+		limit += patience
+	}
+	pays, amount := s.pays(c, tick), uint64(0)
+	cost, owed := s.cost(key.plan, c.n), s.owes(label, tick)
+	if pays {
+		amount = s.fits(c, tick)
+		cost = s.cost(key.plan, amount)
+	}
+	if c.verb == refund { // no scenario has a refund of no take in particular beside reservations
+		key.full = tick + owed - min(owed, cost)
+	} else if c.verb == cancel {
+		return s.undo(th, key, tick, to)
+	} else if owed == 0 && to.Payload() == payload(tick+s.round) {
+		key.full = tick + s.round // a full bucket: nothing was taken
+		return nil
+	} else if owed+cost > limit && !pays {
+		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
+	} else {
+		key.full = max(key.full, tick+s.round) + cost
+	}
+	if th.charged++; th.charged > 1 {
+		return fmt.Errorf("I2: %v was charged twice", c)
+	}
+	th.amount = amount
+	if c.verb != refund {
+		late := s.owes(label, tick) - min(s.owes(label, tick), key.burst)
+		key.grants = append(key.grants, grant{tick + late, cost, key.full})
+		if c.verb != charge { // which has no receipt
+			th.grant, th.tenure = len(key.grants), key.tenure
+		}
+	}
+	if want := s.payload(key.plan, key.full); to.Payload() != want {
+		return fmt.Errorf("I2: %v was charged to %#x, want %#x", c, to.Payload(), want)
+	}
+	return nil
+}
+
+// undo enters that a call gave back what its thread took: the bucket owes less by at most the cost, and no two of those
+// that keep what they took may go sooner than the limit lets them. A bucket that was as the take left it is as if the
+// take had cost so much less.
+func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
+	c, g := th.call(), &key.grants[th.grant-1]
+	if th.charged++; th.charged > 1 {
+		return fmt.Errorf("I2: %v gave back twice", c)
+	}
+	cost := min(g.cost, s.algorithm.Cost(c.n))
+	if cost > 0 && key.full == g.full && to.Payload() == payload(g.full-cost) { // nothing came behind
+		key.full, g.cost = key.full-cost, g.cost-cost
+		return nil
+	}
+	owed, left := s.owes(key.key, tick), s.algorithm.Debt(to.Record(), tick)
+	if left < owed && th.tenure != key.tenure {
+		return fmt.Errorf("I2: %v gave back %d ticks of a record of another tenure", c, owed-left)
+	}
+	if left > owed || owed-left > g.cost {
+		return fmt.Errorf("I2: %v gave back %d ticks of %d", c, int64(owed-left), g.cost)
+	}
+	key.full, g.cost = tick+left, g.cost-cost
+	if want := payload(key.full); to.Payload() != want {
+		return fmt.Errorf("I2: %v left %#x, want %#x", c, to.Payload(), want)
+	}
+	return nil
+}
+
+// checkGrants checks what was granted and kept against the limit.
+func (s *shadow) checkGrants() error {
+	for _, key := range s.keys {
+		for _, first := range key.grants {
+			sum, last := uint64(0), uint64(0)
+			for _, at := range key.grants { // all from first on, to any other
+				sum = 0
+				for _, g := range key.grants {
+					if g.at >= first.at && g.at <= at.at {
+						sum += g.cost
+					}
+				}
+				if last = at.at; last >= first.at && sum > s.algorithm.Cost(s.table.Plan().Quota(0).Tokens)+last-first.at {
+					return fmt.Errorf("I1: key %d was granted %d ticks from %d to %d", key.key, sum, first.at, last)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// convert enters that a call made a record follow another plan: what it owes is the same
+// share of the burst as before, rounded up.
+func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
+	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
+	before := max(key.burst, 1)
+	key.end()
+	s.follow(key, to)
+	unit := before * s.scale(key.plan)
+	key.full = watermark + (s.owes(key.key, watermark)*key.burst+unit-1)/unit*s.scale(key.plan)
+	if want := s.payload(key.plan, key.full); to.Payload() != want {
+		return fmt.Errorf("I2: %v converted key %d to %#x, want %#x", th.call(), key.key, to.Payload(), want)
+	}
+	return nil
+}

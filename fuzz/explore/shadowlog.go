@@ -1,0 +1,158 @@
+//go:build explore
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// used returns how many tokens of a log are in the window.
+func (s *shadow) used(key *owner, tick uint64) (used uint64) {
+	for _, at := range key.times {
+		if s.leaves(at) > tick {
+			used++
+		}
+	}
+	return used
+}
+
+// told returns what a look tells of that: no more than the limit.
+func (s *shadow) told(key *owner, tick uint64) uint64 {
+	used := s.used(key, tick)
+	if s.inFlight {
+		used = min(used, s.table.Plan().Quota(0).Tokens)
+	}
+	return used
+}
+
+// leaves returns the tick at which a token leaves the window, or is forgotten.
+func (s *shadow) leaves(at uint64) uint64 {
+	if s.inFlight {
+		return (at/entrants/logWindow + 2) * logWindow
+	}
+	return at + logWindow
+}
+
+// entrants is the base in which the time of an entry has the number of its thread.
+const entrants = 16
+
+// least returns the lowest limit of the present plan and the one before: a call may be decided by either.
+func (s *shadow) least() uint64 {
+	if !s.inFlight {
+		return s.limited
+	}
+	plan := s.table.Plan()
+	limit := plan.Quota(0).Tokens
+	if before := s.before(plan); before != nil {
+		limit = min(limit, before.Quota(0).Tokens)
+	}
+	return limit
+}
+
+// most returns the limit of the plan that a record follows.
+func (s *shadow) most(record atomicbucket.State) uint64 {
+	return s.follows(record).Quota(0).Tokens
+}
+
+// enter enters that a call wrote a log.
+func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
+	c, tick, key := th.call(), s.tick(th), s.owner(label)
+	if c.verb != take && c.verb != charge && !c.givesBack() || label != c.key {
+		return fmt.Errorf("I2: %v wrote the log of key %d", c, label)
+	}
+	if th.charged++; th.charged > 1 {
+		return fmt.Errorf("I2: %v was charged twice", c)
+	}
+	used := s.used(key, tick)
+	if c.givesBack() {
+		return s.giveBack(th, key, tick)
+	}
+	th.tenure = key.tenure
+	n := c.n
+	if s.pays(c, tick) {
+		n = s.fits(c, tick)
+		th.amount = n
+	} else if used+c.n > c.limitOr(s.most(to)) {
+		return fmt.Errorf("I1: %v was admitted to a log of %d", c, used)
+	}
+	if s.inFlight {
+		s.drop(key, tick)
+		tick = tick*entrants + uint64(th.name) + 1
+		if last := len(key.times) - 1; last >= 0 { // a late call enters in the record's period
+			tick = max(tick, key.times[last]/entrants*entrants+uint64(th.name)+1)
+		}
+		th.entered = tick
+		for range n {
+			key.times = append(key.times, tick)
+		}
+		return nil
+	}
+	for range n {
+		if last := len(key.times) - 1; last >= 0 {
+			tick = max(tick, key.times[last])
+		}
+		key.times = append(key.times, tick)
+	}
+	th.entered = tick
+	return nil
+}
+
+// drop forgets what is past at a tick.
+func (s *shadow) drop(key *owner, tick uint64) {
+	before := len(key.times)
+	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaves(at) <= tick })
+	s.forgotten += uint64(before - len(key.times))
+}
+
+// leave enters that a call took what it had entered out of what is in flight, or if it does not say what, the oldest.
+func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
+	c := th.call()
+	for range c.n {
+		i := slices.IndexFunc(key.times, func(at uint64) bool {
+			return c.verb == cancel && at == th.entered || c.verb == refund && s.leaves(at) > tick
+		})
+		if i < 0 && c.verb == cancel {
+			return fmt.Errorf("I2: %v gave back what is not in flight", c)
+		} else if i < 0 {
+			break
+		}
+		key.times = slices.Delete(key.times, i, i+1)
+	}
+	return nil
+}
+
+// giveBack enters that a call gave back what was taken: a window's newest tokens, or those of a log that its thread
+// took, or the oldest in it. With these a log forgets all that have left by then.
+func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
+	c := th.call()
+	if s.inFlight {
+		return s.leave(th, key, tick)
+	}
+	if c.verb == cancel && th.tenure != key.tenure {
+		return fmt.Errorf("I2: %v took from a record of another tenure", c)
+	}
+	if s.table.Plan().Algorithm().RingSize() == 0 {
+		key.times = key.times[:len(key.times)-int(min(s.used(key, tick), c.n))]
+		return nil
+	}
+	// A late refund sees the tokens that are in the ring still: of others a later take has the places.
+	key.times = slices.Delete(key.times, 0, max(len(key.times)-int(s.limited), 0))
+	used := s.used(key, tick)
+	key.times = slices.Delete(key.times, 0, len(key.times)-int(used))
+	if used == 0 {
+		return fmt.Errorf("I2: %v took a request out of a log that has none", c)
+	}
+	for range min(c.n, used) {
+		given := 0
+		if c.verb == cancel {
+			if given = slices.Index(key.times, th.entered); given < 0 {
+				return fmt.Errorf("I2: %v took a request out of the log in the place of one that has left", c)
+			}
+		}
+		key.times = slices.Delete(key.times, given, given+1)
+	}
+	return nil
+}

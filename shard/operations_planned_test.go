@@ -1,0 +1,48 @@
+//go:build explore
+
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheOperationsThatReadWhichPlanIsPresent (R21): what says which plan of a shared table is the present one, n, is
+// read after the state. Were it read before, the plan could be replaced twice between the two, and a record of the
+// present plan, whose tag is the same, be decided by the plan of before.
+func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
+	const now = start
+	var quota Quota
+	for _, c := range []struct {
+		name string
+		call func(tb *Table)
+		want string
+	}{
+		{"hit", func(tb *Table) { tb.Hit(tb.Find(1), now, 1, 0) }, "s0 k0 p w n s0?"},
+		{"hit, refused", func(tb *Table) { tb.Hit(tb.Find(1), now, 5, 0) }, "s0 k0 p w n s0"},
+		{"hit, the next slot", func(tb *Table) { tb.Hit(tb.Find(2), now, 1, 0) }, "s0 k0 s1 k1 p w n s1?"},
+		{"hit, under a quota", func(tb *Table) { tb.HitQuota(tb.Find(1), now, 1, quota) }, "s0 k0 p w n s0?"},
+		{"hit, under a quota, the next slot", func(tb *Table) { tb.HitQuota(tb.Find(2), now, 1, quota) }, "s0 k0 s1 k1 p w n s1?"},
+		{"charge", func(tb *Table) { tb.HitCharge(tb.Find(1), now, 1, TierQuota(0)) }, "s0 k0 p w n s0?"},
+		{"charge, the next slot", func(tb *Table) { tb.HitCharge(tb.Find(2), now, 1, TierQuota(0)) }, "s0 k0 s1 k1 p w n s1?"},
+		{"insert, at home", func(tb *Table) { tb.atHome(tb.Find(100)) }, "s0 p n w s1 p n w s2 p n w s3 p"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := Config{Plan: aPlan(t, 1, 5), Slots: 4, Shards: 1, ProbeWindow: 4, Start: start}
+			bytes, err := cfg.SharedBytes()
+			require.NoError(t, err)
+			memory := make([]byte, bytes)
+			require.NoError(t, cfg.Begin(memory, numbersOf(5)))
+			build := func([]uint64) (*Plan, error) { return aPlan(t, 1, 5), nil }
+			tb, err := Map(cfg, Shared{memory, process{1, new(bool)}, build})
+			require.NoError(t, err)
+			for key := range uint64(3) {
+				require.Equal(t, Admitted, take(tb, 1+key, now, 1))
+			}
+			quota = tb.Plan().NewQuota(tb.Plan().Quota(0))
+			assert.Equal(t, c.want, operations(tb, func() { c.call(tb) }))
+		})
+	}
+}

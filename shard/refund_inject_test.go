@@ -1,0 +1,51 @@
+//go:build explore
+
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestARefundToAnUntouchedBucketBesideATakeAtEveryStep (I1, I2): a take of three is given back by a clock. Before any
+// operation of that, another call takes one. What is owed afterwards is its one, and the clock is read once, if the
+// bucket was touched before it was given anything.
+func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
+	times := map[int]int{}
+	injected(t, func() (call, other func(), check func(string)) {
+		tb := newTable(t, 1, 1, nil)
+		p := tb.Find(1)
+		o := tb.Take(p, start, 3, 0)
+		receipt := o.Receipt(3, 0, tb.Ends(p))
+		read := 0
+		clock := func() int64 { read++; return start }
+		var back Outcome
+		return func() { back = tb.RefundBy(p, clock, 3, 0, receipt) },
+			func() { require.Equal(t, Admitted, take(tb, 1, start, 1)) },
+			func(what string) {
+				times[read]++
+				assert.Equal(t, Admitted, back.Verdict, what)
+				assert.EqualValues(t, second, bucketOf(tb).Debt(p.home.state.Load().Record(), uint64(start)), what)
+			}
+	})
+	assert.Equal(t, map[int]int{1: 6}, times)
+}
+
+// TestTheOperationsOfARefundByAClockAhead (R7): as far ahead of the watermark and of the take as may be, the record is
+// not read again, and the receipt not judged again. A nanosecond later both are, when the watermark has followed.
+func TestTheOperationsOfARefundByAClockAhead(t *testing.T) {
+	for more, want := range map[int64]string{
+		0: "s0 k0 p ends w leading promised s0?",
+		1: "s0 k0 p ends w w p moving+ pace swept w? moving+ w s0 k0 p w ends leading promised s0?",
+	} {
+		tb := newTable(t, 1, 1, nil)
+		p := tb.Find(1)
+		o := tb.Take(p, start, 1, 0)
+		receipt := o.Receipt(1, 0, tb.Ends(p))
+		require.Equal(t, Admitted, take(tb, 1, start, 1))
+		clock := start + int64(tb.Plan().skew) + more
+		assert.Equal(t, want, operations(tb, func() { tb.RefundBy(p, func() int64 { return clock }, 1, 0, receipt) }), more)
+	}
+}

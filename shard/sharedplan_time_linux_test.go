@@ -1,0 +1,142 @@
+//go:build !explore
+
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// fineNumbers are those of a bucket whose ticks are so short that its skew is a sixteenth of that of bucketNumbers.
+func fineNumbers(burst uint64) []uint64 { return []uint64{16, 17, burst} }
+
+// announced makes the next plan of a table one that is announced, by a process that is dead.
+func announced(table *Table, numbers []uint64) (n uint64) {
+	n = table.planned.Load()
+	table.areas.write(n+1, numbers)
+	table.change.Store((n+1)<<changeShift | changing)
+	return n
+}
+
+// TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies, and others decide by the plan
+// before, until one completes the change. From then on each key has the share of its limit that it had just then.
+func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
+	const later = start + 5*second
+	for name, complete := range map[string]func(table *Table){
+		"a sweep":               func(table *Table) { table.Sweep(later, nil) },
+		"a sweep of an epoch":   func(table *Table) { table.SweepEpoch(later, nil) },
+		"who attaches":          func(table *Table) { table.Complete(clockAt(later)) },
+		"the next change":       func(table *Table) { table.Replace(bucketNumbers(20), clockAt(later)) },
+		"who died, if it lives": func(table *Table) { table.settled(clockAt(later)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, sweeps := range []bool{false, true} { // by the step to that time
+				cfg := sharedConfig(planOf(t, perSecond(t, 1, 10)), Refuse)
+				cfg.Plan.SetSource(made{kinds[0], bucketNumbers(10)})
+				table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+				require.Equal(t, Admitted, table.Take(table.Find(7), start, 10, 0).Verdict)
+				announced(table, bucketNumbers(20))
+				require.Equal(t, Admitted, table.Take(table.Find(7), later, 5, 0).Verdict)
+				if sweeps {
+					table.swept.Store(uint64(start) - 2*table.Known().skew)
+				}
+				complete(table)
+				require.EqualValues(t, 20, table.Plan().Quota(0).Tokens)
+				for _, c := range []struct {
+					at   int64
+					want uint64
+				}{{later, 0}, {later + second, 1}, {later + 20*second, 20}} {
+					_, status := table.Peek(table.Find(7), c.at, 1, 0)
+					assert.Equal(t, c.want, status.Remaining, "%v after the change, sweeps %v", c.at-later, sweeps)
+				}
+			}
+		})
+	}
+}
+
+// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan is stopped before it has announced it,
+// and decisions go on.
+func TestAReplacementReadsItsClockAgain(t *testing.T) {
+	const later = start + 5*second
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 10)), Refuse)
+	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(10)})
+	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+	require.Equal(t, Admitted, table.Take(table.Find(7), start, 10, 0).Verdict)
+	reads := 0
+	require.True(t, table.Replace(bucketNumbers(20), func() int64 {
+		if reads++; reads == 1 {
+			return start
+		}
+		if n, change := table.planned.Load(), table.change.Load(); assert.Equal(t, (n+1)<<changeShift|changing, change, "it is announced") && reads == 2 {
+			require.Equal(t, Admitted, table.Take(table.Find(7), later, 5, 0).Verdict)
+		}
+		return later
+	}))
+	assert.GreaterOrEqual(t, reads, 2)
+	_, status := table.Peek(table.Find(7), later+second, 1, 0)
+	assert.EqualValues(t, 1, status.Remaining)
+}
+
+// TestAReplacementAfterALeap (R7, R22): before it announces its plan a replacement makes the watermark follow its
+// clock, however far that is ahead.
+func TestAReplacementAfterALeap(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+	now := start + 50*int64(table.Plan().skew)
+	require.True(t, table.Replace(bucketNumbers(9), clockAt(now)))
+	assert.Equal(t, now+1, table.Watermark())
+}
+
+// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, by at
+// most four of the smaller skew of the two plans; if the watermark is there, by a nanosecond. If it is more than a skew
+// ahead of the last sweep, that comes first. When the plan is replaced by then, it stands still.
+func TestAStepTowardsTheNextPlan(t *testing.T) {
+	small, err := atomicbucket.NewTokenBucket(16, 17, 8)
+	require.NoError(t, err)
+	skew := int64(small.MaxSkew())
+	for name, plans := range map[string][2][]uint64{
+		"to a smaller skew": {bucketNumbers(8), fineNumbers(8)},
+		"to a larger one":   {fineNumbers(8), bucketNumbers(8)},
+		"to the same":       {fineNumbers(8), fineNumbers(9)},
+		"to no plan":        {fineNumbers(8), nil},
+	} {
+		for _, c := range []struct{ now, mark, swept, step, sweeps int64 }{
+			{0, 0, 0, 1, 0},
+			{-1, 0, 0, 1, 0},
+			{1, 0, 0, 1, 0},
+			{2, 0, 0, 2, 0},
+			{second, 0, 0, second, 0},
+			{4 * skew, 0, 0, 4 * skew, 0},
+			{4*skew + 1, 0, 0, 4 * skew, 0},
+			{9 * skew, 0, skew, 4 * skew, 0},
+			{9 * skew, skew, 0, 4 * skew, 0},
+			{skew + 2, skew + 1, 0, 1, 1},
+			{9 * skew, skew + 1, 0, 4 * skew, 1},
+			{0, 9 * skew, 0, 1, 0},
+		} {
+			first, err := kinds[0].build(plans[0])
+			require.NoError(t, err)
+			cfg := sharedConfig(first, Refuse)
+			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+			n := announced(table, plans[1])
+			table.watermark.Store(uint64(start + c.mark))
+			table.swept.Store(uint64(start + c.swept))
+			for range c.sweeps {
+				assert.False(t, table.approach(uint64(start+c.now), n), "%s: %+v", name, c)
+				assert.Equal(t, start+c.mark, table.Watermark(), "%s: %+v", name, c)
+				assert.Equal(t, start+c.mark, int64(table.swept.Load()), "%s: %+v", name, c)
+			}
+			assert.True(t, table.approach(uint64(start+c.now), n), "%s: %+v", name, c)
+			assert.Equal(t, c.step, table.Watermark()-start-c.mark, "%s: %+v", name, c)
+			assert.EqualValues(t, c.sweeps, table.Stats().Epoch, "%s: %+v", name, c)
+			mark := table.Watermark()
+			table.planned.Store(n + 1)
+			assert.False(t, table.approach(uint64(mark+second), n), "%s: %+v", name, c)
+			assert.Equal(t, mark, table.Watermark())
+		}
+	}
+}
