@@ -107,13 +107,14 @@ func (p *pace) begin() {
 	}
 }
 
-// end is called after a read. The deadline must not last longer than the body: net/http goes on reading to notice a
-// client that leaves. That of a body which breaks off stays, or net/http would wait for the rest of it.
+// end is called after a read. The deadline, also that of read_timeout, must not last longer than the body: net/http
+// goes on reading to notice a client that leaves, and would take the end of the deadline for that. The deadline of a
+// body that breaks off stays, or net/http would wait for the rest of it.
 func (p *pace) end(n int, err error) {
 	p.bytes += int64(n)
 	p.waited += time.Since(p.began)
 	if errors.Is(err, io.EOF) {
-		p.set(p.timeout)
+		p.set(time.Time{})
 	}
 }
 
