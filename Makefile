@@ -118,8 +118,11 @@ test-documents: begin ## what the documents say: links, commands, programs and t
 	&& cd ../../bench && go test -count 1 -run "Figures" ./report && cd ../examples && go test -count 1 -run "Scripts" . \
 	&& cd ../otellimit && go test -count 1 -run "Document" .'
 
+# A scheduler has a process for itself: two processes explore the scenarios of fuzz/explore, half of them each.
+interleave = go test -tags explore -timeout 0 -run '^Test[^M]'
 test-explore: begin ## every interleaving of small scenarios
-	$(stage) explore go test -tags explore -timeout 0 -run '^Test[^M]' ./internal/interleave ./atomicbucket ./shard ./fuzz/explore ./redislimit/internal/lease
+	$(stage) explore bash -c "WEIR_EXPLORE=1/2 $(interleave) ./fuzz/explore & one=\$$!; WEIR_EXPLORE=2/2 $(interleave) ./fuzz/explore \
+	&& $(interleave) ./internal/interleave ./atomicbucket ./shard ./redislimit/internal/lease; two=\$$?; wait \$$one && exit \$$two"
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
