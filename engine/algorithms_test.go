@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // An algorithm as the tests below use it: so many tokens a minute.
@@ -1022,7 +1024,7 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 			"later":        func() { h.advance(time.Second); l.AllowKey(paid) },
 			"Sweep":        func() { l.Sweep() },
 		} {
-			assert.Zero(t, allocations(f), "%s: %s", a.name, name)
+			assert.Zero(t, testalloc.PerCall(f), "%s: %s", a.name, name)
 		}
 		assert.NotZero(t, seen.n.Load())
 	}

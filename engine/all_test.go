@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // pinned returns a limiter whose clock the test moves.
@@ -133,6 +135,6 @@ func TestTakeBatch(t *testing.T) {
 		require.Zero(t, decisions[len(keys)])
 		require.NoError(t, batch.TakeBatch(nil, 1, nil))
 		require.ErrorContains(t, batch.TakeBatch(keys, 1, decisions[:9]), "500 keys and room for 9")
-		require.Zero(t, allocations(func() { _ = batch.TakeBatch(keys, 1, decisions) }))
+		require.Zero(t, testalloc.PerCall(func() { _ = batch.TakeBatch(keys, 1, decisions) }))
 	}
 }

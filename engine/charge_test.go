@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // TestChargeTakesWhatHasHappened (I1, I2): a debt above the limit is paid back before the key passes again, to the
@@ -235,11 +236,11 @@ func TestChargeAllocatesNothing(t *testing.T) {
 	for name, c := range quotasOf {
 		l, _ := limiterOf(t, c.own, engine.ClockPrecise(), engine.ChargeRefusals(engine.ChargePenalty))
 		k := l.Key("anna").With(quotaOf(t, l, c.other))
-		assert.Zero(t, testing.AllocsPerRun(100, func() { l.Charge("anna", 1) }), name)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { l.ChargeKey(k, 1) }), name)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { l.TakeKey(k, 7) }), name)
+		assert.Zero(t, testalloc.PerCall(func() { l.Charge("anna", 1) }), name)
+		assert.Zero(t, testalloc.PerCall(func() { l.ChargeKey(k, 1) }), name)
+		assert.Zero(t, testalloc.PerCall(func() { l.TakeKey(k, 7) }), name)
 		i := uint64(0)
-		assert.Zero(t, testing.AllocsPerRun(100, func() {
+		assert.Zero(t, testalloc.PerCall(func() {
 			i++
 			l.ChargeKey(l.KeyUint64(i).With(quotaOf(t, l, c.other)),
 				1)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // TestNeverMoreInside: whatever goroutines enter and leave, at no moment are more inside of a key than its limit, and
@@ -222,7 +224,7 @@ func TestEntriesOfOtherPolicies(t *testing.T) {
 func TestEnteringDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(3, time.Hour))
 	k := l.Key("k")
-	assert.Zero(t, allocations(func() {
+	assert.Zero(t, testalloc.PerCall(func() {
 		e, _ := l.EnterKey(k, 2)
 		f, _ := l.Enter("some key of ordinary length")
 		e.Release()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // left returns how many tokens a key has.
@@ -299,7 +301,7 @@ func TestHoldsDoNotAllocate(t *testing.T) {
 		other, _ := newLimiter(t, TokenBucket(PerSecond(1e6), 1e6))
 		ask := []Request{{l, k, 3}, {other, k, 3}}
 		var holds [2]Hold
-		require.Zero(t, allocations(func() {
+		require.Zero(t, testalloc.PerCall(func() {
 			h, _ := l.HoldKey(k, 3)
 			h.Settle(1)
 			_, _ = HoldAll(ask, holds[:])

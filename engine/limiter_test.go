@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -331,37 +331,6 @@ func TestLargeTableOutlivesItsCalls(t *testing.T) {
 	}
 }
 
-// allocations is how often a call allocates. What the goroutines of other tests allocate beside it is counted too, so
-// it is the least of many short rounds: a call that allocates does in each of them.
-func allocations(f func()) float64 {
-	least := math.Inf(1)
-	for range 200 {
-		least = min(least, testing.AllocsPerRun(10, f))
-	}
-	return least
-}
-
-// TestAllocationsOfOthersDoNotCount: another goroutine, which allocates all the time, has its turn in the first round.
-func TestAllocationsOfOthersDoNotCount(t *testing.T) {
-	var stop atomic.Bool
-	var other sync.WaitGroup
-	other.Go(func() {
-		for kept := []byte{}; !stop.Load(); kept = make([]byte, 1+len(kept)%64) {
-		}
-	})
-	calls := 0
-	assert.Zero(t, allocations(func() {
-		if calls++; calls == 5 {
-			runtime.Gosched()
-		}
-	}))
-	stop.Store(true)
-	other.Wait()
-	var kept []byte
-	assert.EqualValues(t, 1, allocations(func() { kept = make([]byte, 64) }))
-	assert.Len(t, kept, 64)
-}
-
 func TestNothingAllocates(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(10_000))
 	k, text, addr := l.Key("k"), []byte("bytes"), netip.MustParseAddr("2001:db8::1")
@@ -381,6 +350,6 @@ func TestNothingAllocates(t *testing.T) {
 		"Sweep":     func() { l.Sweep() },
 		"Stats":     func() { l.Stats() },
 	} {
-		assert.Zero(t, allocations(f), name)
+		assert.Zero(t, testalloc.PerCall(f), name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // TestPolicyNumbers: the limit, and the time in which it comes back as a whole.
@@ -83,7 +84,7 @@ func TestLimiterPolicy(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, l.SetPolicy(large, small))
 	assert.Equal(t, []engine.Policy{large, small}, []engine.Policy{l.Policy(0), l.Policy(1)})
-	assert.Zero(t, testing.AllocsPerRun(100, func() { l.Policy(1) }))
+	assert.Zero(t, testalloc.PerCall(func() { l.Policy(1) }))
 }
 
 func TestPolicyTellsItsTerms(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // quotasOf are a limiter of every algorithm with room for quotas, and a policy of another limit for it, of 7 tokens.
@@ -305,9 +306,9 @@ func TestQuotaAllocatesNothing(t *testing.T) {
 			"TakeBatch":   func() { _ = l.TakeBatch(keys, 1, decisions) },
 			"All":         func() { _, _ = engine.All(engine.Request{Limiter: l, Key: k, N: 1}) },
 		} {
-			assert.Zero(t, testing.AllocsPerRun(100, f), "%s: %s", name, verb)
+			assert.Zero(t, testalloc.PerCall(f), "%s: %s", name, verb)
 		}
 	}
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = l.Quota(engine.TokenBucket(engine.PerHour(0.125), 1)) }))
+	assert.Zero(t, testalloc.PerCall(func() { _, _ = l.Quota(engine.TokenBucket(engine.PerHour(0.125), 1)) }))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-go/weir/engine"
 
 	"github.com/weir-go/weir/envoylimit/config"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 func ask1(t *testing.T, s *Service, text string) *rlsv3.RateLimitResponse {
@@ -283,7 +284,7 @@ func TestAllocations(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	request := asking(t, "d: five=a | two=b")
 	ctx := context.Background()
-	got := testing.AllocsPerRun(1000, func() { _, _ = s.ShouldRateLimit(ctx, request) })
+	got := testalloc.PerCall(func() { _, _ = s.ShouldRateLimit(ctx, request) })
 	assert.LessOrEqual(t, got, 3.0)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -80,16 +81,16 @@ func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
 	ctx, req := incoming(), &pb.SimpleRequest{}
 	for _, test := range interceptions(t) {
 		intercept := grpclimit.UnaryServer(test.limits)
-		assert.Equal(t, test.allocs, testing.AllocsPerRun(1000, func() { _, _ = intercept(ctx, req, info, answer) }), test.name)
+		assert.Equal(t, test.allocs, testalloc.PerCall(func() { _, _ = intercept(ctx, req, info, answer) }), test.name)
 	}
 	intercept := grpclimit.StreamServer(plenty(t, rpclimit.Limit{}))
 	stream := &fakeStream{ctx: ctx}
 	streamInfo := &grpc.StreamServerInfo{FullMethod: info.FullMethod}
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	assert.Zero(t, testalloc.PerCall(func() {
 		_ = intercept(stream, stream, streamInfo, func(any, grpc.ServerStream) error { return nil })
 	}), "stream")
 	hold := grpclimit.UnaryClient(plenty(t, rpclimit.Limit{}))
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	assert.Zero(t, testalloc.PerCall(func() {
 		_ = hold(ctx, info.FullMethod, req, req, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil })
 	}), "client")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 )
 
@@ -81,7 +82,7 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 		if raceEnabled && c.name == "join" {
 			continue
 		}
-		assert.Zero(t, testing.AllocsPerRun(200, func() { c.m.Decide(c.request) }), c.name)
+		assert.Zero(t, testalloc.PerCall(func() { c.m.Decide(c.request) }), c.name)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestHeadersAllocateLittle(t *testing.T) {
 		m := one(t, plenty(t, "default", nil), httplimit.Headers(styles))
 		r := get("/")
 		h := http.Header{}
-		assert.LessOrEqual(t, testing.AllocsPerRun(200, func() {
+		assert.LessOrEqual(t, testalloc.PerCall(func() {
 			clear(h)
 			res := m.Decide(r)
 			res.WriteHeaders(h)

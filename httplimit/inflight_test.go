@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 )
 
@@ -242,7 +243,7 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	assert.Zero(t, testalloc.PerCall(func() {
 		res := m.Decide(r)
 		res.Release()
 	}))

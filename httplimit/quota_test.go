@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 )
 
@@ -137,5 +138,5 @@ func TestQuotaAllocatesNothing(t *testing.T) {
 		return engine.TokenBucket(engine.PerHour(100), 100)
 	}})
 	r := httptest.NewRequest("GET", "/", nil)
-	require.Zero(t, testing.AllocsPerRun(100, func() { m.Decide(r) }))
+	require.Zero(t, testalloc.PerCall(func() { m.Decide(r) }))
 }

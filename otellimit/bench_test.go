@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/otellimit"
 )
 
@@ -103,6 +104,6 @@ func TestTheCallbackDoesNotAllocate(t *testing.T) {
 	require.NoError(t, meter.callbacks[0](t.Context(), observer))
 	assert.Equal(t, 11, observer.observations)
 	if !raceEnabled {
-		assert.Zero(t, testing.AllocsPerRun(100, func() { _ = meter.callbacks[0](context.Background(), observer) }))
+		assert.Zero(t, testalloc.PerCall(func() { _ = meter.callbacks[0](context.Background(), observer) }))
 	}
 }

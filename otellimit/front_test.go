@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/otellimit"
 	"github.com/weir-go/weir/otellimit/internal/collected"
 	"github.com/weir-go/weir/rpclimit"
@@ -252,7 +253,7 @@ func TestObserve(t *testing.T) {
 		"failures weir.limit.name=a":                                   8000,
 	}, s)
 	if !raceEnabled {
-		assert.Zero(t, testing.AllocsPerRun(1000, func() { front.Observe("a", httplimit.Allowed) }))
+		assert.Zero(t, testalloc.PerCall(func() { front.Observe("a", httplimit.Allowed) }))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -154,7 +155,7 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return l.Stats().Debt == 0 }, 5*time.Second, time.Millisecond)
 	require.NoError(t, l.Refund(t.Context(), "k", 10_000)) // into the hand
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { l.Allow("k") }))
+	assert.Zero(t, testalloc.PerCall(func() { l.Allow("k") }))
 }
 
 func TestBadOptionsAreNamed(t *testing.T) {

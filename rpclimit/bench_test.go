@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -66,7 +67,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 		t.Skip("a sync.Pool drops things under the race detector")
 	}
 	for name, decide := range decisions(t) {
-		assert.Zero(t, testing.AllocsPerRun(1000, decide), name)
+		assert.Zero(t, testalloc.PerCall(decide), name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -230,6 +231,6 @@ func TestParsePeer(t *testing.T) {
 		assert.Equal(t, want, rpclimit.ParsePeer(text), text)
 	}
 	for _, text := range []string{"", "192.0.2.1:80", "[2001:db8::1]:80"} {
-		assert.Zero(t, testing.AllocsPerRun(100, func() { rpclimit.ParsePeer(text) }), text)
+		assert.Zero(t, testalloc.PerCall(func() { rpclimit.ParsePeer(text) }), text)
 	}
 }

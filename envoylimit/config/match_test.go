@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -364,7 +365,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	key := make([]byte, 0, 200)
 	for _, asks := range []string{"user=alice", "user=bxxcyyd", "path=/login,addr=10.1", "nobody=x"} {
 		d := asked(asks)
-		assert.Zero(t, testing.AllocsPerRun(100, func() {
+		assert.Zero(t, testalloc.PerCall(func() {
 			rule := config.Match("shop", d)
 			key = AppendKey(key[:0], rule, "shop", d)
 		}), asks)

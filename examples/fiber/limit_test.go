@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // stopped is a clock that stands still.
@@ -66,7 +67,7 @@ func TestClientAddr(t *testing.T) {
 		{request(direct, "203.0.113.9"), 0},
 		{request(proxy, "1.1.1.1", "2001:db8:1234:5678:9abc:def0:1234:5678"), 1}, // the list of lines
 	} {
-		assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { got = clientAddr(ip, c.ctx) }), c.most)
+		assert.LessOrEqual(t, testalloc.PerCall(func() { got = clientAddr(ip, c.ctx) }), c.most)
 	}
 	assert.Equal(t, netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), got)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weir-go/weir/grpclimit/connectlimit"
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -27,6 +28,6 @@ func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
 		intercepted := connectlimit.New(limits).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil })
 		r := connect.NewRequest(wrapperspb.Int64(1))
 		r.Header().Set("X-Api-Key", "0123456789abcdef")
-		assert.Equal(t, want, testing.AllocsPerRun(1000, func() { _, _ = intercepted(context.Background(), r) }))
+		assert.Equal(t, want, testalloc.PerCall(func() { _, _ = intercepted(context.Background(), r) }))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 var secret = Secret{0x2545_f491_4f6c_dd1d, 0x9fb2_1c65_1e98_df25, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db}
@@ -72,6 +74,6 @@ func TestKeyedSpread(t *testing.T) {
 func TestKeyedNoAllocation(t *testing.T) {
 	text, sum := strings.Repeat("x", 200), uint64(0)
 	data := []byte(text)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { sum += Keyed(&secret, text) + KeyedBytes(&secret, data) }))
+	assert.Zero(t, testalloc.PerCall(func() { sum += Keyed(&secret, text) + KeyedBytes(&secret, data) }))
 	assert.NotZero(t, sum)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 func TestSameName(t *testing.T) {
@@ -34,7 +36,7 @@ func TestCookieValue(t *testing.T) {
 		_, ok := CookieValue(raw)
 		assert.False(t, ok, raw)
 	}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { CookieValue("0123456789abcdef-_.~=/") }))
+	assert.Zero(t, testalloc.PerCall(func() { CookieValue("0123456789abcdef-_.~=/") }))
 }
 
 func TestCredentials(t *testing.T) {
@@ -45,7 +47,7 @@ func TestCredentials(t *testing.T) {
 		assert.NotEqual(t, "Bearer V", Credentials(other), other)
 	}
 	assert.Equal(t, "Bearer V  W", Credentials("bearer  V  W"), "only the scheme and what follows it at once")
-	assert.Zero(t, testing.AllocsPerRun(100, func() { Credentials("Bearer 0123456789abcdef") }))
+	assert.Zero(t, testalloc.PerCall(func() { Credentials("Bearer 0123456789abcdef") }))
 }
 
 // A text with good escapes is read as net/url reads it.

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 func TestEveryEventIsCountedOnce(t *testing.T) {
@@ -40,7 +42,7 @@ func TestEveryEventIsCountedOnce(t *testing.T) {
 	close(stop)
 	<-read
 	assert.Equal(t, [Kinds]uint64{8000, 8000, 8000, 8000, 8000, 8000, 8000, 8000}, c.Totals())
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { c.Add(1) }))
+	assert.Zero(t, testalloc.PerCall(func() { c.Add(1) }))
 }
 
 func TestStripesShareNoLine(t *testing.T) {

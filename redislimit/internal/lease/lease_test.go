@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
@@ -161,7 +162,7 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	l.Renewal(0, 1, false)
 	l.Apply(script.Answer{Granted: 1 << 20, Remaining: 300}, 0)
 	now := at(0)
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { l.Take(1, now) }))
+	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
 // A request that tokens in hand do not pay goes with the renewal, in one call, and is paid before the rest comes into

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // goodLines returns the lines of a format's sample that are entries, and how many bytes they have.
@@ -30,7 +32,7 @@ func TestNoFormatAllocatesForALine(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			lines, _ := goodLines(t, f)
 			p := &parser{}
-			allocs := testing.AllocsPerRun(100, func() {
+			allocs := testalloc.PerCall(func() {
 				for _, line := range lines {
 					if err := p.parse(f, line); err != nil {
 						t.Error(err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // Patterns mean what they mean to net/http, for paths that it does not redirect.
@@ -88,6 +90,6 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	r.Header.Set("X-Env", "prod")
 	m := &f.Rules[0].Match
 	require.True(t, m.Meets(r, nil))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Meets(r, nil) }))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Matches(r) }))
+	assert.Zero(t, testalloc.PerCall(func() { m.Meets(r, nil) }))
+	assert.Zero(t, testalloc.PerCall(func() { m.Matches(r) }))
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // patterns are those of a rule file, each with what a server that has such a route takes for it, by a name for the
@@ -237,7 +239,7 @@ func TestTheKeyOfARuleForOnePath(t *testing.T) {
 		assert.Equal(t, want, f.Rules[0].Match.KeyPath(u), raw)
 	}
 	plain := &url.URL{Path: "/login"}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.Rules[0].Match.KeyPath(plain) }))
+	assert.Zero(t, testalloc.PerCall(func() { f.Rules[0].Match.KeyPath(plain) }))
 }
 
 // A pattern that ends in a name has one key for what a server takes for that name.
@@ -264,7 +266,7 @@ func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	}
 	json := &url.URL{Path: "/users/1/search.json"}
 	assert.Equal(t, "/users/1/search.json", exact.KeyPath(json), "it meets no pattern")
-	assert.Zero(t, testing.AllocsPerRun(100, func() { m.KeyPath(json) }))
+	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(json) }))
 }
 
 // One path has one key, however it is written, or that of the ambiguous ones. With an extension it is another path, but
@@ -300,7 +302,7 @@ func TestKeyPath(t *testing.T) {
 		assert.Equal(t, want, KeyPath(&url.URL{Path: text}, false), text)
 	}
 	plain := &url.URL{Path: "/users/1/search"}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { KeyPath(plain, false) }))
+	assert.Zero(t, testalloc.PerCall(func() { KeyPath(plain, false) }))
 }
 
 // A path that is neither plain nor short, for all its readings, is not read: it meets whatever there is. So no client

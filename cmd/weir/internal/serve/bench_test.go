@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/weir/internal/config"
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // canned is an upstream without a network: what is measured is the proxy's own share.
@@ -113,7 +114,7 @@ func TestAllocationsOfARequest(t *testing.T) {
 	allocations := map[string]float64{}
 	for name, handler := range proxies(t) {
 		r := oneRequest()
-		allocations[name] = testing.AllocsPerRun(1000, func() { answerOne(t, handler, r) })
+		allocations[name] = testalloc.PerCall(func() { answerOne(t, handler, r) })
 	}
 	t.Logf("%v", allocations)
 	assert.LessOrEqual(t, allocations["weir"], allocations["bare"])
