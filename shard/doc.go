@@ -285,9 +285,10 @@
 // it. A page's mark beyond the last page, and a bound for a slot that is not in the window of its key, are not
 // followed. A live record that follows no plan is freed. So is one that a search does not find because a slot before it
 // says that it was never used; and one that is beyond its probe bound is brought within it. Else the call that meets
-// such a record while it inserts would look for it for ever. What is decided by words that nobody wrote is decided by
-// them: the records of this table are wrong, and no other's. Logs are not shared, since what their rings say is
-// followed without a check.
+// such a record while it inserts would look for it for ever. (A reservation that was refused by a record which a search
+// does not find, since Hit searches otherwise, inserts.) What is decided by words that nobody wrote is decided by them:
+// the records of this table are wrong, and no other's. Logs are not shared, since what their rings say is followed
+// without a check.
 //
 // R21. The plan of a shared table stands in its memory by value: the numbers of plan n in one of two areas, and in one
 // word, planned, which n is the present one. A process that has built plan n decides by it only if planned says n, read

@@ -16,9 +16,9 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	ended := uint32(0)
-	for {
+	for found := true; ; { // Hit may find a record that a search does not: miss is for that (R20)
 		o := undecided
-		if now <= clock {
+		if found && now <= clock {
 			o.State, o.Plan, o.Verdict = t.hitOf(p, now, n, q)
 			o.At = now
 		}
@@ -32,7 +32,7 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 		}
 		record, plan, sl := t.record(p)
 		quota := plan.granted(q)
-		if sl == nil || n > quota.Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
+		if found = sl != nil; !found || n > quota.Tokens || uint64(o.At)-t.watermark.Load() > plan.skew { // R7
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, quota.Demand(n))

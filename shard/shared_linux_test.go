@@ -190,6 +190,34 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 	}
 }
 
+// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit looks at two lines whatever else is there, a search for the record
+// ends before. Reserve, which is refused by the one and takes ahead of what the other finds, is decided all the same.
+func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	cfg.Prefault, cfg.ProbeWindow = true, 32
+	for name, write := range map[string]func(p Place){
+		"behind one never used that has a key": func(p Place) {
+			move(p, 0, 1)
+			zero(p, 0)
+			p.at(0).key.Store(p.fingerprint)
+		},
+		"beyond its bound": func(p Place) {
+			crowd(p, 7)
+			move(p, 0, 5)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+			p := table.Find(7)
+			require.Equal(t, Admitted, table.Take(p, start, 5, 0).Verdict)
+			write(p)
+			require.Equal(t, Refused, table.Take(p, start, 3, 0).Verdict)
+			assert.Equal(t, Admitted, table.Reserve(p, start, 3, 0, time.Minute).Verdict)
+			assert.Equal(t, Refused, table.Take(p, start, 3, 0).Verdict)
+		})
+	}
+}
+
 // TestTouchReadWholePages: it ends where they do.
 func TestTouchReadWholePages(t *testing.T) {
 	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
