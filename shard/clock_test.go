@@ -53,6 +53,17 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	}
 }
 
+// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): to which a claim would raise it that was asleep while the
+// plan was replaced twice. It reads its record by the new plan, which has the same tag; its compare-and-swap will fail.
+func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
+	plan := planOf(t, perSecond(t, 1, 5))
+	long := plan.idleSince(atomicbucket.NewState(plan.live, 0, plan.bucket.Ticks(2*second)), second)
+	require.Negative(t, long)
+	table := newTable(t, 1, 1, nil)
+	table.raise(long)
+	assert.Equal(t, start, table.Watermark())
+}
+
 // TestALeapIsMadeInSteps (R7): of four skews and any number of whole turns, each after a sweep.
 func TestALeapIsMadeInSteps(t *testing.T) {
 	const skew = 1 << 20

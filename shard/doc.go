@@ -110,13 +110,15 @@
 // would commit.
 //
 // R7. Forgetting follows the watermark. A record is forgotten as idle (by a claim or by a sweep) only if it is idle at
-// the watermark. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later,
-// and reads the watermark after the search that found no record. A take whose time is before the watermark is decided
-// at the watermark. Without this a goroutine whose clock is late could find a record forgotten which at its own time
-// was not yet idle, and start a full bucket in the past: it would be refilled twice for the same stretch of time.
-// (Clocks do differ: a goroutine can be suspended between its clock and its search.) For the same reason a peek or a
-// refund reads the watermark after its search, and begins again if it has passed the time that it would answer for: it
-// would call a key without a record full at a time when it was not yet.
+// the watermark. A claim of a record that became idle later moves the watermark there first; no further, if the record
+// tells when that was, so that other idle records remain to be compared. A commit starts the new bucket full at the
+// watermark or at the take's own time, whichever is later, and reads the watermark after the search that found no
+// record. A take whose time is before the watermark is decided at the watermark. Without this a goroutine whose clock
+// is late could find a record forgotten which at its own time was not yet idle, and start a full bucket in the past: it
+// would be refilled twice for the same stretch of time. (Clocks do differ: a goroutine can be suspended between its
+// clock and its search.) For the same reason a peek or a refund reads the watermark after its search, and begins again
+// if it has passed the time that it would answer for: it would call a key without a record full at a time when it was
+// not yet.
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and begins again if the state has
 // changed since. So no take that the record was charged with is later than the refund. Else a goroutine that is

@@ -55,7 +55,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 		return t.overflowed(p, r)
 	}
 	if room.rank < idleAtWatermark {
-		t.raise(r.clock) // R7: forget nothing that is not idle at the watermark
+		t.raise(t.current().idleSince(room.state, r.clock)) // R7: forget nothing that is not idle at the watermark
 	}
 	if room.state == 0 {
 		t.claimsFirst(room.slot) // before it is claimed: R12

@@ -170,6 +170,15 @@ func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	return 0
 }
 
+// idleSince returns when a record that is idle at an instant became so, or a later time, that instant at the latest: if
+// its algorithm rounds, or it does not follow the plan.
+func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
+	if !p.bucket.Exact() || s.Tag() != p.live {
+		return nanos
+	}
+	return nanos - int64(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))/p.bucket.Ticks(1))
+}
+
 // full returns the record of a key that has taken nothing.
 func (p *Plan) full(nanos int64) atomicbucket.Record {
 	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -79,6 +80,33 @@ func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 		assert.Equal(t, NoRoom, take(table, 2, start+5*second-1, 1))
 		assert.Equal(t, Admitted, take(table, 2, start+5*second, 1))
 		assert.GreaterOrEqual(t, table.Watermark(), start+5*second, "R7")
+	}
+}
+
+// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): and no further, where that is known to the nanosecond. If
+// it went to the time of the claim, all that is idle would be so at the watermark, and the next claim take the first.
+func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
+	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
+	require.NoError(t, err)
+	const now = 60 * second
+	for name, c := range map[string]struct {
+		bucket atomicbucket.TokenBucket
+		want   int64 // from the start on
+	}{
+		"a tick is a nanosecond":               {perSecond(t, 1, 5), 5 * second},
+		"half of one: 12.5 ns are 25":          {perSecond(t, 0.4e9, 5), 13},
+		"batches, whose ticks are a second":    {batch, now},
+		"a rate of which no tick is a part of": {perSecond(t, math.Pi, 5), now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = planOf(t, c.bucket) })
+			require.Equal(t, Admitted, take(table, 1, start, 5))
+			s := table.Find(1).home.state.Load()
+			require.Equal(t, Admitted, take(table, 2, start+now, 1))
+			assert.Equal(t, c.want, table.Watermark()-start)
+			other := atomicbucket.NewState(atomicbucket.Second, s.Version(), s.Payload())
+			assert.Equal(t, start+now, table.Plan().idleSince(other, start+now), "a record of another plan")
+		})
 	}
 }
 

@@ -10,8 +10,8 @@ package shard
 //     on the payload's circle would mean something else.
 //
 // Ordinary calls read it and compare. It is written by the sweeper, by an insert
-// that reclaims a record which became idle after the watermark, and when time has
-// leapt.
+// that claims a record which became idle after the watermark, up to that moment, and
+// when time has leapt.
 
 // Distances on the payload's circle, in skews. A bucket owes at most two, and was
 // charged at most one ahead of the watermark.
@@ -63,11 +63,11 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise makes the watermark at least now.
+// raise makes the watermark at least now, which may be before the origin of time.
 func (t *Table) raise(now int64) {
 	for {
 		watermark := t.watermark.Load()
-		if uint64(now) <= watermark {
+		if now <= int64(watermark) {
 			return
 		}
 		t.advance(watermark, uint64(now))

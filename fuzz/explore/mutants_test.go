@@ -5,6 +5,7 @@ package explore
 const (
 	takeGo       = "shard/take.go"
 	insertGo     = "shard/insert.go"
+	planGo       = "shard/plan.go"
 	peekGo       = "shard/peek.go"
 	refundGo     = "shard/refund.go"
 	watermarkGo  = "shard/watermark.go"
@@ -155,11 +156,14 @@ var mutants = []mutant{
 		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raise(r.clock) // R7", "// R7"},
+		{insertGo, "t.raise(t.current().idleSince(room.state, r.clock)) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raise(r.clock) // R7", "// R7"},
-		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raise(r.clock)\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
+		{insertGo, "t.raise(t.current().idleSince(room.state, r.clock)) // R7", "// R7"},
+		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raise(t.current().idleSince(room.state, r.clock))\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
+	}},
+	{"R7", "a claim raises the watermark to when its record was not yet idle", "a late taker of a record that another key claims", "I2", []edit{
+		{planGo, "p.bucket.Ticks(nanos))/p.bucket.Ticks(1))", "p.bucket.Ticks(nanos))/p.bucket.Ticks(1)) - 1"},
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
 		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
@@ -207,7 +211,7 @@ var mutants = []mutant{
 		{watermarkGo, "watermark > swept && watermark-swept > skew", "watermark < swept"},
 	}},
 	{"R7", "the watermark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
-		{watermarkGo, "if uint64(now) <= watermark {\n\t\t\treturn\n\t\t}\n\t\tt.advance(watermark, uint64(now))", "if t.watermark.CompareAndSwap(watermark, uint64(now)) {\n\t\t\treturn\n\t\t}"},
+		{watermarkGo, "if now <= int64(watermark) {\n\t\t\treturn\n\t\t}\n\t\tt.advance(watermark, uint64(now))", "if t.watermark.CompareAndSwap(watermark, uint64(now)) {\n\t\t\treturn\n\t\t}"},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
 		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
