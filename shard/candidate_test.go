@@ -74,6 +74,19 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 	}
 }
 
+// TestALateClockDoesNotMakeIdle (R7): a request ahead of its clock, which the watermark passes meanwhile. By that clock
+// a debt of two skews, charged a skew ahead, is so far ahead that it looks like none.
+func TestALateClockDoesNotMakeIdle(t *testing.T) {
+	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
+	skew, now := int64(table.Plan().skew), start+2*second
+	table.raise(now)
+	o, _ := table.Charge(table.Find(1), now+skew, now, 1<<40, Quota{}, nil)
+	require.Equal(t, Admitted, o.Verdict)
+	late := request{now: start + skew, clock: start, n: 1}
+	table.insert(table.Find(2), &late)
+	assert.Equal(t, 1, records(table, 1))
+}
+
 // TestTheLongestIdleIsClaimed: of records of every algorithm, also where the payload's circle began anew between the
 // moments at which they became idle.
 func TestTheLongestIdleIsClaimed(t *testing.T) {

@@ -110,15 +110,15 @@
 // would commit.
 //
 // R7. Forgetting follows the watermark. A record is forgotten as idle (by a claim or by a sweep) only if it is idle at
-// the watermark. A claim of a record that became idle later moves the watermark there first; no further, if the record
-// tells when that was, so that other idle records remain to be compared. A commit starts the new bucket full at the
-// watermark or at the take's own time, whichever is later, and reads the watermark after the search that found no
-// record. A take whose time is before the watermark is decided at the watermark. Without this a goroutine whose clock
-// is late could find a record forgotten which at its own time was not yet idle, and start a full bucket in the past: it
-// would be refilled twice for the same stretch of time. (Clocks do differ: a goroutine can be suspended between its
-// clock and its search.) For the same reason a peek or a refund reads the watermark after its search, and begins again
-// if it has passed the time that it would answer for: it would call a key without a record full at a time when it was
-// not yet.
+// the watermark. A claim of a record that became idle later moves the watermark there first: to that moment if the
+// record tells it to the nanosecond, so that records that became idle later can still be told apart, else to the time
+// of the claim. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later, and
+// reads the watermark after the search that found no record. A take whose time is before the watermark is decided at
+// the watermark. Without this a goroutine whose clock is late could find a record forgotten which at its own time was
+// not yet idle, and start a full bucket in the past: it would be refilled twice for the same stretch of time. (Clocks
+// do differ: a goroutine can be suspended between its clock and its search.) For the same reason a peek or a refund
+// reads the watermark after its search, and begins again if it has passed the time that it would answer for: it would
+// call a key without a record full at a time when it was not yet.
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and begins again if the state has
 // changed since. So no take that the record was charged with is later than the refund. Else a goroutine that is
@@ -244,9 +244,12 @@
 // A bucket that is what the take left, to the bit, owes nothing to a later take that was not given back: within a
 // version it grows by takes, and falls only by refunds of the last of them. So it is made what it would be had the take
 // taken less, which is right at any time, and no clock is read. But what looks so may be a bucket of another tenure, of
-// another plan, or of a later turn of the circle. The first two are told as above. There is none of the third if the
-// watermark, read after the record, is at most a skew later than the take: no take is more than a skew ahead of it, and
-// one of the next turn is 14 later than this. Else a take would be forgiven of which nothing is given back.
+// another plan, or of a later turn of the circle. The first two are told as above. (But if an earlier take of its
+// tenure was given back, the bucket is full before the tick that this one left, and a later tenure may reach the same
+// tick. It is told apart by the version alone, and in another slot that is the same for one in 128.) There is none of
+// the third if the watermark, read after the record, is at most a skew later than the take: no take is more than a skew
+// ahead of it, and one of the next turn is 14 later than this. Else a take would be forgiven of which nothing is given
+// back.
 //
 // What comes back to a bucket by itself before a later take, that take has had. So a refund is reckoned at a time that
 // no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at

@@ -48,14 +48,15 @@ func (t *Table) insert(p Place, r *request) Outcome {
 			break // R5
 		}
 	}
-	if uint64(r.now)-t.watermark.Load() > t.current().skew { // what was read above may be misjudged: R7
-		return undecided
+	watermark := t.watermark.Load()
+	if plan = t.current(); uint64(r.now)-watermark > plan.skew || uint64(r.clock) < watermark {
+		return undecided // what was read above may be misjudged: R7
 	}
 	if room.slot == nil {
 		return t.overflowed(p, r)
 	}
 	if room.rank < idleAtWatermark {
-		t.raise(t.current().idleSince(room.state, r.clock)) // R7: forget nothing that is not idle at the watermark
+		t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7: forget nothing that is not idle at the watermark
 	}
 	if room.state == 0 {
 		t.claimsFirst(room.slot) // before it is claimed: R12

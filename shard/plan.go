@@ -170,8 +170,8 @@ func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	return 0
 }
 
-// idleSince returns when a record that is idle at an instant became so, or a later time, that instant at the latest: if
-// its algorithm rounds, or it does not follow the plan.
+// idleSince returns when a record that is idle at an instant became so: to the nanosecond if it is a bucket that
+// follows the plan and whose nanosecond is a whole number of ticks, else that instant.
 func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	if !p.bucket.Exact() || s.Tag() != p.live {
 		return nanos

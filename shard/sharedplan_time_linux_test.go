@@ -58,6 +58,29 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	}
 }
 
+// TestAClaimCompletesAChange (I1): R22. A claim that completes what a process has announced that died does so at the
+// time of its call, not at that to which it moves the watermark, when the claimed record became idle.
+func TestAClaimCompletesAChange(t *testing.T) {
+	const later = start + 9*second
+	for _, bursts := range [][2]uint64{{10, 20}, {20, 10}} {
+		cfg := sharedConfig(planOf(t, perSecond(t, 1, bursts[0])), Refuse)
+		cfg.Slots, cfg.ProbeWindow = 4, 4
+		cfg.Plan.SetSource(made{kinds[0], bucketNumbers(bursts[0])})
+		table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+		for key, n := range map[uint64]uint64{7: bursts[0], 8: 1, 9: bursts[0], 10: bursts[0]} {
+			require.Equal(t, Admitted, table.Take(table.Find(key), start, n, 0).Verdict)
+		}
+		announced(table, bucketNumbers(bursts[1]))
+		require.Equal(t, Admitted, table.Take(table.Find(7), later, 9, 0).Verdict)
+		require.Equal(t, Admitted, table.Take(table.Find(11), later, 1, 0).Verdict)
+		require.Zero(t, records(table, 8), "it was claimed")
+		require.Equal(t, bursts[1], table.Plan().Quota(0).Tokens)
+		_, status := table.Peek(table.Find(7), later, 1, 0)
+		assert.Zero(t, status.Remaining, "%v", bursts)
+		assert.EqualValues(t, bursts[1], status.ResetAfter.Seconds(), "%v", bursts)
+	}
+}
+
 // TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan is stopped before it has announced it,
 // and decisions go on.
 func TestAReplacementReadsItsClockAgain(t *testing.T) {

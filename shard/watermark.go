@@ -37,7 +37,7 @@ func (t *Table) catchUp(now int64) int64 {
 		if ahead <= skew {
 			return now
 		}
-		t.advance(watermark, uint64(now))
+		t.advance(watermark, uint64(now), now)
 	}
 }
 
@@ -63,30 +63,34 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise makes the watermark at least now, which may be before the origin of time.
-func (t *Table) raise(now int64) {
+// raise makes the watermark at least now.
+func (t *Table) raise(now int64) { t.raiseTo(now, now) }
+
+// raiseTo makes the watermark at least a time, which may be before the origin of time, for a call whose clock reads
+// now.
+func (t *Table) raiseTo(time, now int64) {
 	for {
 		watermark := t.watermark.Load()
-		if now <= int64(watermark) {
+		if time <= int64(watermark) {
 			return
 		}
-		t.advance(watermark, uint64(now))
+		t.advance(watermark, uint64(time), now)
 	}
 }
 
 // replacing says of a pace that the plan is being replaced.
 const replacing = 1 << 63
 
-// advance moves the watermark from where it is by one step towards a later time, if it is still there. Before the
-// watermark moves on, the last leap's sweep has to be made, by the call that comes first: or idle records would stay
-// behind long enough to look indebted again.
-func (t *Table) advance(watermark, to uint64) {
+// advance moves the watermark from where it is by one step towards a later time, if it is still there, for a call whose
+// clock reads now. Before the watermark moves on, the last leap's sweep has to be made, by the call that comes first:
+// or idle records would stay behind long enough to look indebted again.
+func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(1) // before the pace is read: see fence
-	skew, alone := t.moves(to)
+	skew, alone := t.moves(now)
 	step := to - watermark
 	if swept := t.swept.Load(); watermark > swept && watermark-swept > skew {
 		t.advancing.Add(^uint64(0))
-		t.pass(int64(watermark), int64(watermark), nil)
+		t.sweepAll(int64(watermark), int64(watermark), nil)
 		return
 	}
 	if alone {
@@ -98,11 +102,11 @@ func (t *Table) advance(watermark, to uint64) {
 	t.advancing.Add(^uint64(0))
 }
 
-// moves returns the skew by which the watermark moves towards a time, and whether all records follow one plan. In a
-// shared table they do: what another process has begun is completed first, at that time (R22).
-func (t *Table) moves(to uint64) (skew uint64, alone bool) {
+// moves returns the skew by which the watermark moves for a call whose clock reads now, and whether all records follow
+// one plan. In a shared table they do: what another process has begun is completed first, at that time (R22).
+func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	if t.owner != nil {
-		return t.settled(func() int64 { return int64(to) }).skew, true
+		return t.settled(func() int64 { return now }).skew, true
 	}
 	pace := t.pace.Load()
 	return pace &^ replacing, pace&replacing == 0

@@ -156,11 +156,11 @@ var mutants = []mutant{
 		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raise(t.current().idleSince(room.state, r.clock)) // R7", "// R7"},
+		{insertGo, "t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raise(t.current().idleSince(room.state, r.clock)) // R7", "// R7"},
-		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raise(t.current().idleSince(room.state, r.clock))\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
+		{insertGo, "t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7", "// R7"},
+		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raiseTo(plan.idleSince(room.state, r.clock), r.clock)\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
 	}},
 	{"R7", "a claim raises the watermark to when its record was not yet idle", "a late taker of a record that another key claims", "I2", []edit{
 		{planGo, "p.bucket.Ticks(nanos))/p.bucket.Ticks(1))", "p.bucket.Ticks(nanos))/p.bucket.Ticks(1)) - 1"},
@@ -199,7 +199,7 @@ var mutants = []mutant{
 		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now < t.Watermark()"},
 	}},
 	{"R7", "insert does not look at the watermark", "time leaps while an insert is under way", "I7", []edit{
-		{insertGo, "uint64(r.now)-t.watermark.Load() > t.current().skew", "false"},
+		{insertGo, "watermark := t.watermark.Load()\n\tif plan = t.current(); uint64(r.now)-watermark > plan.skew || uint64(r.clock) < watermark {", "if plan = t.current(); false {"},
 	}},
 	{"R7", "a late take does not catch up", "two takers that are behind the watermark", "I5", []edit{
 		{watermarkGo, "return int64(watermark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
@@ -211,7 +211,7 @@ var mutants = []mutant{
 		{watermarkGo, "watermark > swept && watermark-swept > skew", "watermark < swept"},
 	}},
 	{"R7", "the watermark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
-		{watermarkGo, "if now <= int64(watermark) {\n\t\t\treturn\n\t\t}\n\t\tt.advance(watermark, uint64(now))", "if t.watermark.CompareAndSwap(watermark, uint64(now)) {\n\t\t\treturn\n\t\t}"},
+		{watermarkGo, "if time <= int64(watermark) {\n\t\t\treturn\n\t\t}\n\t\tt.advance(watermark, uint64(time), now)", "if t.watermark.CompareAndSwap(watermark, uint64(time)) {\n\t\t\treturn\n\t\t}"},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
 		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
@@ -250,7 +250,7 @@ var mutants = []mutant{
 		{watermarkGo, "if t.advancing.Load() != 0 {", "if false {"},
 	}},
 	{"R7", "a call says too late that it may move the watermark", "skews: a smaller one beside a leap", "I2", []edit{
-		{watermarkGo, "t.advancing.Add(1) // before the pace is read: see fence\n\tskew, alone := t.moves(to)\n", "skew, alone := t.moves(to)\n\tt.advancing.Add(1)\n"},
+		{watermarkGo, "t.advancing.Add(1) // before the pace is read: see fence\n\tskew, alone := t.moves(now)\n", "skew, alone := t.moves(now)\n\tt.advancing.Add(1)\n"},
 	}},
 	{"R7", "a commit does not look at the skew of its plan", "skews: a smaller one beside an insert ahead", "I2", []edit{
 		{insertGo, "if uint64(now-watermark) > plan.skew {", "if false {"},
@@ -475,7 +475,7 @@ var mutants = []mutant{
 		{sharedPlanGo, "\t\t\tt.adoptAll()\n", ""},
 	}},
 	{"R22", "the watermark moves while records follow two plans", "mortal: a change of plan dies beside a leap", "I2", []edit{
-		{watermarkGo, "return t.settled(func() int64 { return int64(to) }).skew, true", "return t.current().skew, true"},
+		{watermarkGo, "return t.settled(func() int64 { return now }).skew, true", "return t.current().skew, true"},
 	}},
 	{"R22", "a leap by the plan before comes late", "mortal: a change of plan dies beside a leap", "I2", []edit{
 		{sharedPlanGo, "return t.watermark.CompareAndSwap(watermark, watermark+step)", "return step == 1 || t.watermark.CompareAndSwap(watermark, watermark+step)"},
@@ -485,6 +485,9 @@ var mutants = []mutant{
 	}},
 	{"R22", "records are converted at the time at which the change began", "mortal: a change of plan dies beside a take and a sweep later", "I2", []edit{
 		{sharedPlanGo, "step = min(now-watermark, leapStep*skew)", "step = min(1, skew)"},
+	}},
+	{"R22", "a claim completes a change at the time at which its record became idle", "mortal: a change of plan dies beside a take and a claim later", "I2", []edit{
+		{insertGo, "t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7", "t.raise(plan.idleSince(room.state, r.clock)) // R7"},
 	}},
 	{"R22", "a call that replaces the plan does not read its clock again", "mortal: a change of plan by the clock beside a take later", "I2", []edit{
 		{sharedPlanGo, "t.raise(clock()) // by", "began := clock()\n\tclock = func() int64 { return began }\n\tt.raise(began) // by"},

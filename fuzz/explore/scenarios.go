@@ -375,6 +375,7 @@ var scenarios = []scenario{
 	{name: "mortal: a change of plan dies beside a leap", mortal: true, fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{adopts(1)}, {sweeps().at(1 << 50)}}, large: true},
 	{name: "mortal: another key beside two changes to longer ticks", mortal: true, fine: 16, probeWindow: 1, burst: 8, plans: [2]uint64{8}, overflow: shard.Refuse, before: []call{adopts(1), takes(other3, 8)}, threads: [][]call{{one.at(5)}, {adopts(0), adopts(0)}}, large: true},
 	{name: "mortal: a change of plan dies beside a take and a sweep later", mortal: true, probeWindow: 1, burst: 2, plans: [2]uint64{4}, threads: [][]call{{adopts(1)}, {both.at(5), sweeps().at(6)}}, large: true},
+	{name: "mortal: a change of plan dies beside a take and a claim later", mortal: true, probeWindow: 2, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: [][]call{{adopts(1)}, {both.at(5), takes(key2, 1).at(6)}}, large: true},
 	{name: "mortal: a change of plan by the clock beside a take later", mortal: true, probeWindow: 1, burst: 2, plans: [2]uint64{4}, threads: [][]call{{adopts(1).byClock()}, {peeks(key1), both.at(5)}}},
 	{name: "mortal: two changes of plan at once", mortal: true, probeWindow: 1, burst: 2, plans: [2]uint64{4, 8}, threads: together(adopts(1), adopts(2))},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},

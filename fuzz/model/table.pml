@@ -468,12 +468,12 @@ end:	do
 			fi
 		:: step == RAISE_WATERMARK ->  /* R7: forget nothing that is not idle at the watermark */
 			if
-			:: now <= watermark -> step = INSERT_CLAIM
+			:: PAYLOAD(t) <= watermark -> step = INSERT_CLAIM
 			:: else -> at = watermark; step = RAISE_SWAP
 			fi
 		:: step == RAISE_SWAP ->
 			if
-			:: watermark == at -> watermark = now; check(); step = INSERT_CLAIM
+			:: watermark == at -> watermark = PAYLOAD(t); check(); step = INSERT_CLAIM
 			:: else -> step = RAISE_WATERMARK
 			fi;
 			at = 0
