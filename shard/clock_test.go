@@ -64,6 +64,19 @@ func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	assert.Equal(t, start, table.Watermark())
 }
 
+// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): as it may be when the plan was replaced by one of a smaller
+// skew.
+func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
+	table := newTable(t, 1, 1, nil)
+	for ahead, want := range map[int64]Verdict{0: Admitted, 1: Undecided} {
+		now := start + int64(table.Plan().skew) + ahead
+		assert.Equal(t, want, table.insert(table.Find(1), &request{now: now, clock: now, n: 1}).Verdict)
+		assert.Equal(t, want == Admitted, table.Reset(table.Find(1)))
+		assert.Equal(t, start, table.Watermark())
+	}
+	assert.Equal(t, atomicbucket.Free, table.Find(1).home.state.Load().Tag())
+}
+
 // TestALeapIsMadeInSteps (R7): of four skews and any number of whole turns, each after a sweep.
 func TestALeapIsMadeInSteps(t *testing.T) {
 	const skew = 1 << 20
