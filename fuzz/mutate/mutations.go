@@ -332,9 +332,9 @@ func simple(s ast.Stmt) bool {
 var loads = []string{"Load", "Watermark"}
 
 // effects are the methods that read or change words that goroutines share.
-var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "follow", "raise", "advance",
+var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "follow", "raise", "raiseTo", "advance",
 	"record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "overflowed", "least", "debt", "cover", "extend", "lower",
-	"lowered", "pass", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound"},
+	"lowered", "pass", "sweepAll", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound"},
 	slices.Concat(transitions, loads)...)
 
 // effective reports whether a statement reads or changes words that goroutines share.
