@@ -49,7 +49,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 		}
 	}
 	watermark := t.watermark.Load()
-	if plan = t.current(); uint64(r.now)-watermark > plan.skew || uint64(r.clock) < watermark {
+	if plan = t.current(); uint64(r.now)-watermark > plan.skew || r.clock < int64(watermark) {
 		return undecided // what was read above may be misjudged: R7
 	}
 	if room.slot == nil {

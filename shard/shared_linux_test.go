@@ -218,6 +218,18 @@ func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	}
 }
 
+// TestAWatermarkBeforeTheOriginOfTime (R20): less than a skew before it, so that no call moves it, and a take less than
+// one after it.
+func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
+	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
+	for _, ahead := range []int64{0, 5} {
+		table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
+		table.watermark.Store(1<<64 - 5)
+		o := table.TakeAt(table.Find(7), 1000+ahead, 1000, 1, Quota{}, nil)
+		assert.Equal(t, Admitted, o.Verdict, "%d ahead of its clock", ahead)
+	}
+}
+
 // TestTouchReadWholePages: it ends where they do.
 func TestTouchReadWholePages(t *testing.T) {
 	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
@@ -393,7 +405,7 @@ func call(table *Table, what byte, n uint64, now int64) {
 // FuzzSharedWords: whatever words are written into the memory of a shared table, by whom ever, no call crashes, hangs,
 // or touches what is beside it. A tape is the algorithm, the overflow policy, and steps: a word at a place, or a call.
 func FuzzSharedWords(f *testing.F) {
-	for i := range byte(18) {
+	for i := range byte(36) {
 		f.Add([]byte{i, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x10, 1, 1})
 	}
 	for i := range byte(6) { // the plan is replaced
@@ -410,10 +422,13 @@ func FuzzSharedWords(f *testing.F) {
 		}
 		plans := plansToShare(t)
 		cfg := sharedConfig(plans[int(tape[0])%len(plans)], Overflow(int(tape[0])/len(plans)%3))
+		if int(tape[0])/len(plans)/3%2 == 1 {
+			cfg.Start = 1000 // so that words may say what is a skew before the origin of time
+		}
 		tape = tape[1:]
 		memory := sharedMemory(t, cfg)
 		table := mapped(t, cfg, memory, ownerOf{1, []uint64{2}})
-		now := int64(start)
+		now := cfg.Start
 		for len(tape) >= 3 {
 			what, n, step := tape[0], uint64(tape[1]), int64(tape[2])
 			tape = tape[3:]

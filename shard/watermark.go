@@ -10,8 +10,8 @@ package shard
 //     on the payload's circle would mean something else.
 //
 // Ordinary calls read it and compare. It is written by the sweeper, by an insert
-// that claims a record which became idle after the watermark, up to that moment, and
-// when time has leapt.
+// that claims a record which became idle after the watermark, when time has leapt, and
+// when the plan is replaced.
 
 // Distances on the payload's circle, in skews. A bucket owes at most two, and was
 // charged at most one ahead of the watermark.

@@ -199,7 +199,7 @@ var mutants = []mutant{
 		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now < t.Watermark()"},
 	}},
 	{"R7", "insert does not look at the watermark", "time leaps while an insert is under way", "I7", []edit{
-		{insertGo, "watermark := t.watermark.Load()\n\tif plan = t.current(); uint64(r.now)-watermark > plan.skew || uint64(r.clock) < watermark {", "if plan = t.current(); false {"},
+		{insertGo, "watermark := t.watermark.Load()\n\tif plan = t.current(); uint64(r.now)-watermark > plan.skew || r.clock < int64(watermark) {", "if plan = t.current(); false {"},
 	}},
 	{"R7", "a late take does not catch up", "two takers that are behind the watermark", "I5", []edit{
 		{watermarkGo, "return int64(watermark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
