@@ -93,7 +93,8 @@ func TestTheLeastRights(t *testing.T) {
 	// Rights that are taken away later are the cause of a loss.
 	grant(rights...)
 	var log testlog.Log
-	late, err := redislimit.Open(t.Context(), url, redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	late, err := redislimit.Open(t.Context(), url, redislimit.Timeout(10*time.Second),
+		redislimit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	defer late.Close()
 	l := limiter(t, late, slow())

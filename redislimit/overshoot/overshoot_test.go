@@ -103,7 +103,7 @@ func TestAWrongWayIsNamed(t *testing.T) {
 // What a decision with tokens in hand costs is printed: a machine that is shared is no place to judge it.
 func TestCost(t *testing.T) {
 	s := server(t)
-	store, err := redislimit.Open(t.Context(), "redis://"+s.Address)
+	store, err := redislimit.Open(t.Context(), "redis://"+s.Address, redislimit.Timeout(10*time.Second))
 	require.NoError(t, err)
 	defer store.Close()
 	c, err := overshoot.MeasureCost(t.Context(), store, 5)
