@@ -7,16 +7,15 @@ WORKDIR /src
 # The modules first: they change less often than the code.
 COPY go.mod go.sum go.work go.work.sum ./
 COPY redislimit/go.mod redislimit/go.sum redislimit/
-COPY cmd/weir/go.mod cmd/weir/go.sum cmd/weir/
-COPY envoylimit/go.mod envoylimit/go.sum envoylimit/
+COPY cmd/go.mod cmd/go.sum cmd/
 COPY grpclimit/go.mod grpclimit/go.sum grpclimit/
 COPY otellimit/go.mod otellimit/go.sum otellimit/
+COPY limitertest/go.mod limitertest/go.sum limitertest/
 COPY fuzz/go.mod fuzz/go.sum fuzz/
-COPY internal/admin/go.mod internal/admin/go.sum internal/admin/
 COPY internal/release/go.mod internal/release/go.sum internal/release/
-RUN cd cmd/weir && go mod download
+RUN cd cmd && go mod download
 COPY . .
-RUN cd cmd/weir && CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-s -w' -o /weir .
+RUN cd cmd && CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-s -w' -o /weir ./weir
 
 FROM scratch
 # Certificates of upstreams and of a store behind TLS are checked against these.

@@ -3,7 +3,7 @@
 # Those of go.work, and bench, examples and caddylimit, which have a go.work of their own: the libraries that weir is
 # compared with, the frameworks, and Caddy would raise the versions of everybody's dependencies
 # (docs/decisions/0001-modules.md).
-MODULES   := . fuzz examples redislimit internal/admin envoylimit grpclimit otellimit cmd/weir internal/release bench caddylimit
+MODULES   := . limitertest fuzz examples redislimit grpclimit otellimit cmd internal/release bench caddylimit
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -62,7 +62,7 @@ run: build-weir ## start the limiting proxy on 127.0.0.1:8080, its live page on 
 build: build-weir build-envoy build-bench ## build weir, weir-envoy, and weir-bench for `weir bench`, into bin/
 
 build-weir:
-	cd cmd/weir && $(BUILD) -o ../../$(BIN)/weir .
+	cd cmd && $(BUILD) -o ../$(BIN)/weir ./weir
 
 # Limits for Envoy from packaging/envoy, gRPC on 127.0.0.1:8081, the live page on 127.0.0.1:6070.
 run-envoy: build-envoy ## answer Envoy's rate limit service with the rules in packaging/envoy
@@ -70,10 +70,10 @@ run-envoy: build-envoy ## answer Envoy's rate limit service with the rules in pa
 		RUNTIME_ROOT=packaging RUNTIME_APPDIRECTORY=envoy $(BIN)/weir-envoy
 
 build-envoy:
-	cd envoylimit && $(BUILD) -o ../$(BIN)/weir-envoy ./cmd/weir-envoy
+	cd cmd && $(BUILD) -o ../$(BIN)/weir-envoy ./weir-envoy
 
 # Minutes, the first time, and with the flags of tests, which so need not compile it again. In a folder of its own, which
-# tests and bench-proxy search behind the PATH.
+# tests search before the PATH, and bench-proxy behind it.
 build-caddy: ## build a caddy with the limits of weir, into bin/caddy/
 	cd caddylimit && go build $(STAMP) -o ../$(BIN)/caddy/caddy ./cmd/caddy
 
@@ -86,9 +86,9 @@ test: begin test-begins programs test-modules test-explore test-stress test-muta
 	@.ci/summary
 
 test-begins:
-	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, a sample of the mutation score, and the guard of the speed. make test-all adds mutants, a larger sample, the Spin model, the race detector, 32 bits and the builds for other systems."
+	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, a sample of the mutation score, and the guard of the speed. make test-all adds mutants, a larger sample, the Spin model, the race detector, 32 bits, the environment of shared tables and the builds for other systems."
 
-test-all: test test-mutants test-race test-386 cross ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, cross builds
+test-all: test test-mutants test-race test-386 test-environment cross ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
 	@.ci/summary
 
 begin: # once for all targets of a call
@@ -100,7 +100,8 @@ programs: begin
 	@.ci/install redis-server,valkey-server "limits in real Redis servers" redis-server
 	@.ci/install faketime "Redis servers whose clock leaps" faketime
 	@.ci/install nginx "weir behind a real nginx" nginx-light
-	@command -v caddy >/dev/null || $(MAKE) --no-print-directory build-caddy
+	@# Always: one that is installed may be too old for the configurations of the documents.
+	@$(MAKE) --no-print-directory build-caddy
 	@.ci/install haproxy "weir behind a real HAProxy" haproxy
 	@.ci/install redis-cli "the door for clients of Redis" redis-tools
 	@python3 -c 'import redis' 2>/dev/null || .ci/install python3-redis "the door for clients of Redis, from Python" python3 python3-redis
@@ -113,41 +114,53 @@ test-modules: begin
 # another module runs again here.
 test: test-documents
 test-documents: begin ## what the documents say: links, commands, programs and tables
-	$(stage) documents bash -c 'go test ./docs && cd cmd/weir && go test -count 1 -run "Document|README" . \
+	$(stage) documents bash -c 'go test ./docs && cd cmd && go test -count 1 -run "Document|README" ./weir \
 	&& go test -count 1 -run "Document|Operations|Described" ./internal/config && go test -count 1 -run "Behind" ./internal/serve \
-	&& cd ../../bench && go test -count 1 -run "Figures" ./report && cd ../examples && go test -count 1 -run "Scripts" . \
+	&& cd ../bench && go test -count 1 -run "Figures" ./report && cd ../examples && go test -count 1 -run "Scripts" . \
 	&& cd ../otellimit && go test -count 1 -run "Document" .'
+
+# It never compiles the reference: the checkout has bin/ratelimit, which its own Makefile makes, and for the suite
+# bin/integration.test (docs/envoy.md).
+REFERENCE :=
+test-envoy-reference: ## weir-envoy beside envoyproxy/ratelimit: its suite, and random questions to both (REFERENCE=a checkout)
+	@if [ -z "$(REFERENCE)" ]; then \
+		echo "test-envoy-reference: skipped: REFERENCE=... is not set to a checkout of envoyproxy/ratelimit (docs/envoy.md)"; \
+	else cd cmd && WEIR_ENVOY_REFERENCE=$(abspath $(REFERENCE)) go test -count 1 -v -timeout 30m ./internal/envoy/reference; fi
 
 # A scheduler has a process for itself: two processes explore the scenarios of fuzz/explore, half of them each.
 interleave = go test -tags explore -timeout 0 -run '^Test[^M]'
 test-explore: begin ## every interleaving of small scenarios
 	$(stage) explore bash -c "WEIR_EXPLORE=1/2 $(interleave) ./fuzz/explore & one=\$$!; WEIR_EXPLORE=2/2 $(interleave) ./fuzz/explore \
-	&& $(interleave) ./internal/interleave ./atomicbucket ./shard ./redislimit/internal/lease; two=\$$?; wait \$$one && exit \$$two"
+	&& $(interleave) ./internal/interleave ./internal/spread ./atomicbucket ./shard ./redislimit/internal/lease && go test -tags explore -run EveryStep ./engine; two=\$$?; wait \$$one && exit \$$two"
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
 
 test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
-	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
+	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
 
 programs-model: begin
 	@.ci/install spin "the model of the protocol" spin
 	@.ci/install gcc "the model of the protocol" gcc libc6-dev
 
 explore: programs-model ## every interleaving, also of larger scenarios, mutants, the model (an hour)
-	$(call explored,-count 1 ./internal/interleave ./fuzz/explore ./fuzz/model ./redislimit/internal/lease -large)
+	$(call explored,-count 1 ./internal/interleave ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease -large)
 
 # Other changes each day. test-all tries more of them.
 CHANGES := 8
 test-all: CHANGES := 60
-test-mutate: begin ## the mutation score of a sample of all small changes of shard and atomicbucket
+test-mutate: begin ## the mutation score of a sample of all small changes of atomicbucket, shard and engine
 	$(stage) "mutation score" bash -c 'cd fuzz && go test -count 1 ./mutate && go run ./mutate -sample $(CHANGES)'
 
-mutate: ## the small changes of shard and atomicbucket that were not tried yet, and which of them no test notices (minutes; an hour if some survive the fast tests)
-	cd fuzz && go run ./mutate
+mutate: ## the small changes of atomicbucket, shard and engine that were not tried yet, and which of them no test notices (hours, the first time)
+	mkdir -p $(BIN) && cd fuzz && go run ./mutate
+
+# As root, which mounts memory and starts processes of other users. Elsewhere it prints what it skips.
+test-environment: begin ## shared tables in little memory, beside processes that stop, and in the hands of others (a minute)
+	$(stage) environment go test -tags environment -run 'Environment|TimeNamespaces|FoldersOfOthers' ./engine ./internal/sharedfile
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
-	$(stage) stress go test -tags stress -run Stress ./fuzz ./redislimit/internal/lease
+	$(stage) stress go test -tags stress -run Stress ./fuzz ./internal/spread ./redislimit/internal/lease
 
 # Debian 12 has valkey-server among its backports. redistest takes the first redis-server on the PATH.
 test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
@@ -175,7 +188,8 @@ cross: begin ## build for other systems
 check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
-	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./atomicbucket ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
+	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./internal/spread ./atomicbucket ./engine ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
+	$(stage) "vet -tags environment" go vet -tags environment ./engine
 	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
 	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./... \
 	&& cd ../caddylimit && go run $(STATICCHECK) ./internal/zone ./internal/program ./internal/testprogram'
@@ -200,7 +214,7 @@ vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
 
 # Prints the table and leaves a page with charts and the figures in bin/. The access log is that of WEIR_ACCESS_LOG, or an
 # excerpt of a public one.
-EXCERPT := $(CURDIR)/cmd/weir/internal/replay/testdata/apache_access_excerpt.log
+EXCERPT := $(CURDIR)/cmd/internal/replay/testdata/apache_access_excerpt.log
 bench_to = mkdir -p $(BIN) && WEIR_ACCESS_LOG=$${WEIR_ACCESS_LOG:-$(EXCERPT)} $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
 
 # A page and JSON in bin/.
@@ -236,10 +250,10 @@ bench-redis-door: build-weir ## CL.THROTTLE in weir beside SET in redis-server, 
 	@ROUNDS=$(ROUNDS) BIN=$(BIN) .ci/bench-redis-door | tee $(RESULTS)-redis-door.txt
 
 # On one core and on all. The rounds are in bin/, the table is for docs/benchmarks/envoy.md.
-bench-envoy: ## what envoylimit costs a gRPC server that does nothing, by turns, a minute
-	@mkdir -p $(BIN) && cd envoylimit && go test -c -o ../$(BIN)/envoylimit.test .
-	cd envoylimit && for round in $$(seq $(ROUNDS)); do \
-		../$(BIN)/envoylimit.test -test.run '^$$' -test.bench Server -test.cpu 1,$$(nproc); done >../$(RESULTS)-envoy.txt
+bench-envoy: ## what weir-envoy costs a gRPC server that does nothing, by turns, a minute
+	@mkdir -p $(BIN) && cd cmd && go test -c -o ../$(BIN)/envoy.test ./internal/envoy
+	cd cmd && for round in $$(seq $(ROUNDS)); do \
+		../$(BIN)/envoy.test -test.run '^$$' -test.bench Server -test.cpu 1,$$(nproc); done >../$(RESULTS)-envoy.txt
 	go run $(BENCHSTAT) -row /gomaxprocs -col /server $(RESULTS)-envoy.txt
 
 # A process for each node, and a real redis-server, which is installed when missing and root. Tables, the last two of them

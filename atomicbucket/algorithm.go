@@ -79,11 +79,9 @@ type Algorithm interface {
 	// Following returns the algorithm in the form in which it can take over the records of another, or the error that
 	// says why it cannot.
 	Following(before Algorithm) (Algorithm, error)
-	// Convert returns the payload under this algorithm of a record of one that it follows, at an instant: the share of
-	// the limit that is used up stays what it is. A fraction of a token is rounded up if it is at least 1 - dither /
-	// 2^32. If dither goes evenly through its numbers from one change to the next, what is rounded does not add up,
-	// whatever the limits change to, for a key from which nothing is taken between them.
-	Convert(before Algorithm, s State, nanos int64, dither uint32) (payload uint64)
+	// Convert returns the payload under this algorithm of a record of one that it follows, at an instant: the key has
+	// taken as many tokens as before. What is rounded is rounded up.
+	Convert(before Algorithm, s State, nanos int64, c Change) (payload uint64)
 }
 
 // A Receipt identifies a take, in the terms of the algorithm that admitted it. The zero Receipt identifies none.

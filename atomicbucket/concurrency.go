@@ -255,4 +255,4 @@ func (c *Concurrency) Following(before Algorithm) (Algorithm, error) {
 }
 
 // Convert returns the payload as it is: what is in flight stays what it is.
-func (c *Concurrency) Convert(_ Algorithm, s State, _ int64, _ uint32) uint64 { return s.Payload() }
+func (c *Concurrency) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }

@@ -116,7 +116,7 @@ func TestConcurrencyFollowsItsOwnKind(t *testing.T) {
 	assert.True(t, atomicbucket.SameUnits(before, after))
 	c := newCell(before, int64(time.Hour))
 	require.True(t, c.take(int64(time.Hour), 5))
-	assert.Equal(t, c.state.Payload(), after.Convert(before, c.state, int64(time.Hour), 0))
+	assert.Equal(t, c.state.Payload(), after.Convert(before, c.state, int64(time.Hour), atomicbucket.Change{}))
 	_, err = of(5, time.Minute).Following(before)
 	require.EqualError(t, err, "what is in flight is forgotten after 1m0s: want 1h0m0s, as at New")
 	assert.False(t, atomicbucket.SameUnits(of(5, time.Minute), before))

@@ -14,42 +14,61 @@ func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	return to, nil
 }
 
-// share returns part * to / from: rounded up, or down if the fraction plus dither / 2^32 is below one.
-func share(part, from, to uint64, dither uint32) uint64 {
+// A Change is what a conversion knows of the key whose record it is.
+type Change struct {
+	Before, After uint64 // the costs of a token of its quota, each in units of its algorithm; 0: not known
+	Limit         uint64 // its limit before, in units of the algorithm before
+	Behind        bool   // a reservation of the record may wait for its time still
+}
+
+// proportion returns part * to / from, rounded up.
+func proportion(part, from, to uint64) uint64 {
+	if from == to {
+		return part
+	}
 	hi, lo := bits.Mul64(part, to)
 	if hi >= from {
 		return math.MaxUint64
 	}
 	share, rem := bits.Div64(hi, lo, from)
-	restHi, rest := bits.Mul64(rem, 1<<32)
-	wantHi, want := bits.Mul64(from, 1<<32-uint64(dither)) // above 0
-	if restHi > wantHi || restHi == wantHi && rest >= want {
-		share++
-	}
-	return share
+	return share + min(rem, 1)
 }
 
 // Following returns the bucket itself: it can take over the records of any other bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload of another bucket's record. A reservation or a charge may owe more than the burst, and
-// goes on to: as many times the new one, but no more than a record has room for, 2^51 ticks. What is above that is
-// forgiven: a payload that said more would be taken for past. Ticks of a bucket that is refilled all the time are so
-// short that they are always rounded up.
-func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
+// Convert returns the payload of another bucket's record, which owes as many tokens as before: of a key of which no
+// more is known, as much time. So does what it owes above its limit if others wait for that: they go when they were
+// told, and nobody shall go beside them. A record has room for 2^51 ticks. What is above that is forgiven: a payload
+// that said more would be taken for past.
+func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	from := before.(*TokenBucket)
-	if batch := b.exact == 0 && b.round == 0; !batch {
-		dither = math.MaxUint32
+	owed, now := debt(s, from.Ticks(nanos)), b.Ticks(nanos)
+	if c.Before == 0 {
+		return now + min(b.lasting(from, nanos, owed), maxBurstTicks)
 	}
-	return b.Ticks(nanos) + min(share(debt(s, from.Ticks(nanos)), from.burst, b.burst, dither), maxBurstTicks)
+	if !c.Behind || owed <= c.Limit {
+		return now + min(proportion(owed, c.Before, c.After), maxBurstTicks)
+	}
+	return now + min(proportion(c.Limit, c.Before, c.After)+b.lasting(from, nanos, owed-c.Limit), maxBurstTicks)
+}
+
+// lasting returns how many ticks last as long as so many of another bucket, from an instant on, rounded up.
+func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
+	if ticks == 0 || SameUnits(from, b) {
+		return ticks
+	}
+	end := nanos + min(int64(from.Wait(nanos, ticks)), math.MaxInt64-nanos)
+	return b.Ticks(end) - b.Ticks(nanos) + b.round
 }
 
 // Following returns the algorithm itself: it can take over the records of any other fixed window.
 func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another fixed window's record. A window that has begun ends when it would have; or, if
-// windows become shorter, when one that begins now would end, if that is sooner. An aligned one ends with the clock's.
-func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
+// Convert returns the payload of another fixed window's record, with as many tokens taken. A window that has begun ends
+// when it would have; or, if windows become shorter, when one that begins now would end, if that is sooner. An aligned
+// one ends with the clock's.
+func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, _ Change) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
 	now := w.Ticks(nanos)
@@ -62,29 +81,27 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, dither uin
 		end = min(end, now+w.length)
 	}
 	end = min(end, now+w.narrow) // further ahead it would be taken for over
-	return w.pack(end, min(share(taken, from.tokens, w.tokens, dither), 1<<w.bits-1))
+	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
 // Following returns the algorithm itself: it can take over the records of any other sliding window counter.
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
 // Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the
-// estimate becomes the count of the present window.
-func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, dither uint32) uint64 {
+// estimate, rounded up, becomes the count of the present window.
+func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, _ Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
 	if from.below(c, 0) {
 		return w.Full(uint64(nanos)) // idle, and stays idle
 	}
 	if from.window != w.window {
-		c = counts{index: w.clock.quo(nanos), current: from.estimate(c)}
+		c = counts{index: w.clock.quo(nanos), current: from.estimateUp(c)}
 	}
 	// A record written by a clock that was ahead must not be further ahead than it can be.
 	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
-	// A higher tier may have taken more than the limit.
 	most := uint64(1)<<w.bits - 1
-	c.previous = min(share(c.previous, from.tokens, w.tokens, dither), most)
-	c.current = min(share(c.current, from.tokens, w.tokens, dither), most)
+	c.previous, c.current = min(c.previous, most), min(c.current, most)
 	return w.pack(c)
 }
 
@@ -107,4 +124,4 @@ func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 }
 
 // Convert returns the payload as it is: the requests stay what they are.
-func (l *SlidingLog) Convert(_ Algorithm, s State, _ int64, _ uint32) uint64 { return s.Payload() }
+func (l *SlidingLog) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }

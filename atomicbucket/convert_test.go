@@ -18,42 +18,37 @@ import (
 // converted returns the cell under another algorithm.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
-	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, math.MaxUint32))
+	was := c.algorithm.Quota()
+	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, atomicbucket.Change{
+		Before: was.Token, After: to.Quota().Token, Limit: was.Token * was.Tokens,
+	}))
 	return after
 }
 
-// requireShare checks that a cell keeps the share of its limit that is used up: rounded up
-// to a unit of the other algorithm, and never a larger share of tokens than before.
-func requireShare(t *testing.T, before, after *cell, nanos int64) {
+// requireTokens checks that a cell owes as many tokens as before, as far as its record has room: rounded up to a unit
+// of the other algorithm.
+func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 	t.Helper()
-	of := func(c *cell) (debt, limit *big.Int) {
-		q := c.algorithm.Quota()
-		all := q.Token * q.Tokens
-		return new(big.Int).SetUint64(min(c.algorithm.Debt(c.state.Record(), c.algorithm.Ticks(nanos)), all)), new(big.Int).SetUint64(all)
+	of := func(c *cell) (debt, token *big.Int) {
+		return new(big.Int).SetUint64(c.algorithm.Debt(c.state.Record(), c.algorithm.Ticks(nanos))),
+			new(big.Int).SetUint64(c.algorithm.Quota().Token)
 	}
-	used, limit := of(before)
-	now, all := of(after)
-	// now / all >= used / limit, and (now-1) / all < used / limit.
-	exact := new(big.Int).Mul(used, all)
-	got := new(big.Int).Mul(now, limit)
-	require.GreaterOrEqual(t, got.Cmp(exact), 0, "%s of %s used becomes %s of %s: a gift", used, limit, now, all)
-	require.Negative(t, got.Sub(got, limit).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, limit, now, all)
-	had, has := before.algorithm.Status(before.state.Record(), nanos, before.algorithm.Quota().Demand(0)).Remaining, after.algorithm.Status(after.state.Record(), nanos, after.algorithm.Quota().Demand(0)).Remaining
-	share := func(n uint64, c *cell) *big.Rat {
-		return new(big.Rat).SetFrac(new(big.Int).SetUint64(n), new(big.Int).SetUint64(c.algorithm.Quota().Tokens))
+	used, token := of(before)
+	now, other := of(after)
+	exact := new(big.Int).Mul(used, other)
+	if most := new(big.Int).SetUint64(atomicbucket.Most(after.algorithm)); new(big.Int).Mul(most, token).Cmp(exact) < 0 {
+		require.Equal(t, most, now, "all that there is room for")
+		return
 	}
-	// Whole tokens of a bucket that is refilled in smaller parts may hide a part of one.
-	room := big.NewRat(1, int64(before.algorithm.Quota().Tokens))
-	if before.algorithm.Quota().Token == 1 {
-		room.SetInt64(0)
-	}
-	require.LessOrEqual(t, share(has, after).Cmp(room.Add(room, share(had, before))), 0, "%d tokens become %d", had, has)
+	got := new(big.Int).Mul(now, token)
+	require.GreaterOrEqual(t, got.Cmp(exact), 0, "%s of %s used becomes %s of %s: a gift", used, token, now, other)
+	require.Negative(t, got.Sub(got, token).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, token, now, other)
 }
 
 // drawn returns an element.
 func drawn[T any](random *rand.Rand, list []T) T { return list[random.IntN(len(list))] }
 
-// A token bucket that becomes another keeps its share, whatever the rates.
+// A token bucket that becomes another owes as many tokens, whatever the rates.
 func TestConvertTokenBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 4))
 	for range trials(5000) {
@@ -63,7 +58,7 @@ func TestConvertTokenBucket(t *testing.T) {
 		c := newCell(&from, nanos)
 		c.take(nanos, 1+random.Uint64N(p.burst))
 		nanos += random.Int64N(int64(min(from.Wait(nanos, from.UntilIdle(c.state, from.Ticks(nanos))), week)) + 2)
-		requireShare(t, c, c.converted(&to, nanos), nanos)
+		requireTokens(t, c, c.converted(&to, nanos), nanos)
 	}
 }
 
@@ -78,8 +73,8 @@ func TestConvertBatchBucket(t *testing.T) {
 		nanos = r.wrote
 		before := *r.cell
 		after.cell = before.converted(after.algorithm, nanos)
-		requireShare(t, &before, after.cell, nanos)
-		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst, math.MaxUint32)
+		requireTokens(t, &before, after.cell, nanos)
+		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst)
 		after.model, after.idleAfter = model, model.ResetAfter
 		after.requireSame(t, nanos, 1+random.Uint64N(q.burst))
 		after.requireSame(t, nanos+random.Int64N(int64(min(q.interval, 1<<50))), 1)
@@ -115,8 +110,8 @@ func TestConvertFixedWindow(t *testing.T) {
 			nanos += random.Int64N(int64(p.window))
 		}
 		after := c.converted(&to, nanos)
-		requireShare(t, c, after, nanos)
-		changed := model.Change(nanos, q.limit, q.window, math.MaxUint32)
+		requireTokens(t, c, after, nanos)
+		changed := model.Change(nanos, q.limit, q.window)
 		late := int64(0) // by which it ends later, because of long ticks
 		if !aligned {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
@@ -146,7 +141,7 @@ func TestConvertSlidingWindow(t *testing.T) {
 			q.window = p.window
 		}
 		from, err1 := atomicbucket.NewSlidingWindow(p.limit, p.limit, p.window)
-		to, err2 := atomicbucket.NewSlidingWindow(q.limit, q.limit, q.window)
+		to, err2 := atomicbucket.NewSlidingWindow(q.limit, max(p.limit, q.limit)+1, q.window)
 		if err1 != nil || err2 != nil {
 			continue
 		}
@@ -157,17 +152,18 @@ func TestConvertSlidingWindow(t *testing.T) {
 		before := *r.cell
 		after.cell = before.converted(&to, nanos)
 		model := r.model.(*reference.SlidingWindow)
-		changed := model.Change(nanos, q.limit, q.window, math.MaxUint32)
+		changed := model.Change(nanos, q.limit, q.window)
 		if p.window == q.window {
-			same++ // each count keeps its share, so their sum may be a token more
+			same++
 			previous, current := changed.Counts(nanos)
 			was, is := model.Counts(nanos)
 			if model.Estimate(nanos) == 0 {
 				was, is = 0, 0 // idle, which is the same as no record
 			}
-			require.Equal(t, []uint64{shareUp(was, p.limit, q.limit), shareUp(is, p.limit, q.limit)}, []uint64{previous, current})
+			require.Equal(t, []uint64{was, is}, []uint64{previous, current})
 		} else {
-			requireShare(t, &before, after.cell, nanos)
+			was, is := from.Debt(before.state.Record(), uint64(nanos)), to.Debt(after.cell.state.Record(), uint64(nanos))
+			require.Contains(t, []uint64{was, was + min(was, 1)}, is)
 		}
 		after.model = changed
 		after.idleAfter = func(nanos int64) int64 { return changed.RetryAfter(nanos, q.limit) }
@@ -179,29 +175,22 @@ func TestConvertSlidingWindow(t *testing.T) {
 	assert.Greater(t, same, int(trials(300)))
 }
 
-func shareUp(part, from, to uint64) uint64 {
-	n := new(big.Int).Mul(new(big.Int).SetUint64(part), new(big.Int).SetUint64(to))
-	n.Add(n, new(big.Int).SetUint64(from-1))
-	return n.Quo(n, new(big.Int).SetUint64(from)).Uint64()
-}
-
-// There is no gift in changing back and forth: what is left as a share never grows.
-func TestConvertBackAndForthGivesNothing(t *testing.T) {
-	small, err := atomicbucket.NewFixedWindow(7, 7, time.Minute, false)
+// TestConvertBackAndForth: what was taken stays, whatever the limits on the way, if the record has room for it.
+func TestConvertBackAndForth(t *testing.T) {
+	small, err := atomicbucket.NewFixedWindow(7, 1000, time.Minute, false)
 	require.NoError(t, err)
 	large, err := atomicbucket.NewFixedWindow(1000, 1000, time.Minute, false)
 	require.NoError(t, err)
 	for taken := uint64(1); taken <= 1000; taken++ {
 		const at = 1 << 60
-		c := newCell(&large, at)
-		require.True(t, c.take(at, taken))
-		last := c.converted(&small, at)
+		last := newCell(&large, at)
+		require.True(t, last.take(at, taken))
 		for range 3 {
-			last = last.converted(&large, at)
-			require.GreaterOrEqual(t, large.Debt(last.state.Record(), large.Ticks(at)), taken)
 			last = last.converted(&small, at)
+			require.Equal(t, taken, small.Debt(last.state.Record(), small.Ticks(at)))
+			last = last.converted(&large, at)
+			require.Equal(t, taken, large.Debt(last.state.Record(), large.Ticks(at)))
 		}
-		require.GreaterOrEqual(t, small.Debt(last.state.Record(), small.Ticks(at)), shareUp(taken, 1000, 7))
 	}
 }
 
@@ -328,12 +317,12 @@ func TestConvertWhatIsAhead(t *testing.T) {
 		used     uint64
 		ends     time.Duration // after which it is idle
 	}{
-		{"a window that has not begun", fixed(5, time.Minute), fixed(10, time.Minute), 30 * time.Second, 10, 90 * time.Second},
-		{"a window that will be longer", fixed(5, time.Minute), fixed(10, time.Hour), 30 * time.Second, 10, 90 * time.Second},
-		{"a window that will be shorter", fixed(5, time.Minute), fixed(10, 10*time.Second), 30 * time.Second, 10, 10 * time.Second},
-		{"a window that begins later than the next can", fixed(5, time.Minute), fixed(1<<32, time.Minute), 2 * time.Hour, 1 << 32, time.Minute + 34_360_043_520},
-		{"a counter", sliding(5, time.Minute), sliding(10, time.Minute), 3 * time.Minute, 10, 4*time.Minute + 29_393_153_025},
-		{"a counter further ahead than the next can be", sliding(5, time.Minute), sliding(1<<24-1, time.Minute), 20 * time.Minute, 1<<24 - 1, 4*time.Minute + 35_393_149_448},
+		{"a window that has not begun", fixed(5, time.Minute), fixed(10, time.Minute), 30 * time.Second, 5, 90 * time.Second},
+		{"a window that will be longer", fixed(5, time.Minute), fixed(10, time.Hour), 30 * time.Second, 5, 90 * time.Second},
+		{"a window that will be shorter", fixed(5, time.Minute), fixed(10, 10*time.Second), 30 * time.Second, 5, 10 * time.Second},
+		{"a window that begins later than the next can", fixed(5, time.Minute), fixed(1<<32, time.Minute), 2 * time.Hour, 5, time.Minute + 34_360_043_520},
+		{"a counter", sliding(5, time.Minute), sliding(10, time.Minute), 3 * time.Minute, 5, 4*time.Minute + 24*time.Second - 606_846_975},
+		{"a counter further ahead than the next can be", sliding(5, time.Minute), sliding(1<<24-1, time.Minute), 20 * time.Minute, 5, 4*time.Minute + 24*time.Second - 606_846_975},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			record := newCell(c.from, at)
@@ -346,7 +335,7 @@ func TestConvertWhatIsAhead(t *testing.T) {
 	}
 }
 
-// A counter whose estimate is nothing stays idle, although it would not if its small part were enlarged.
+// A counter whose estimate is nothing stays idle.
 func TestConvertACounterOfNothing(t *testing.T) {
 	from, err := atomicbucket.NewSlidingWindow(10, 10, time.Minute)
 	require.NoError(t, err)
@@ -370,12 +359,11 @@ func TestConvertAtTheEndOfTime(t *testing.T) {
 	record := newCell(&from, at)
 	require.True(t, record.take(at, 5))
 	after := record.converted(&to, at)
-	require.EqualValues(t, 10, to.Debt(after.state.Record(), to.Ticks(at)))
-	require.EqualValues(t, 10, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
+	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(at)))
+	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }
 
-// What a key owes by charges is of the next limit as many times the whole, as far as a record of it has room: 2^51
-// ticks. A record that would say more would say that nothing is owed.
+// TestConvertWhatIsMoreThanARecordHolds: a record that would say more than 2^51 ticks would say that nothing is owed.
 func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	const at = 1 << 60
 	bucket := func(period time.Duration, burst uint64) *atomicbucket.TokenBucket {
@@ -383,14 +371,26 @@ func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 		require.NoError(t, err)
 		return &b
 	}
-	from := bucket(time.Second, 5)
-	for _, c := range []struct {
-		burst uint64
-		want  time.Duration
-	}{{62, 620 * time.Hour}, {63, 1 << 51}, {600, 1 << 51}} { // a tick is a nanosecond
-		to := bucket(time.Hour, c.burst)
-		s := atomicbucket.NewState(atomicbucket.Live, 0, from.Ticks(at)+from.Cost(50))
-		after := atomicbucket.NewState(atomicbucket.Live, 0, to.Convert(from, s, at, 0))
-		require.Equal(t, c.want, to.Wait(at, to.UntilIdle(after, to.Ticks(at))), "ten times %d hours", c.burst)
+	from, to := bucket(time.Second, 5), bucket(time.Hour, 5)
+	for tokens, want := range map[uint64]time.Duration{50: 50 * time.Hour, 625: 625 * time.Hour, 626: 1 << 51, 1 << 20: 1 << 51} {
+		s := atomicbucket.NewState(atomicbucket.Live, 0, from.Ticks(at)+from.Cost(tokens))
+		change := atomicbucket.Change{Before: from.Cost(1), After: to.Cost(1), Limit: from.Cost(5)}
+		after := atomicbucket.NewState(atomicbucket.Live, 0, to.Convert(from, s, at, change))
+		require.Equal(t, want, to.Wait(at, to.UntilIdle(after, to.Ticks(at))), "%d hours", tokens)
 	}
+}
+
+// TestARoomyBucket: one that had a larger burst has room for what may be owed of it, as exactly as that allows.
+func TestARoomyBucket(t *testing.T) {
+	b, err := atomicbucket.NewRoomyBucket(1, time.Hour, 10, 1000)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(10), b.Quota().Tokens)
+	assert.False(t, b.Exact())
+	assert.LessOrEqual(t, b.Cost(1000), uint64(1<<51))
+	b, err = atomicbucket.NewRoomyBucket(1, time.Hour, 1000, 10)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1000), b.Quota().Tokens)
+	same, err := atomicbucket.NewTokenBucket(1, time.Hour, 1000)
+	require.NoError(t, err)
+	assert.Equal(t, same, b)
 }

@@ -321,52 +321,43 @@ func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	}
 }
 
-// TestShares: what is used up of a limit, of another one; rounded up or down as the dither has it.
-func TestShares(t *testing.T) {
-	for _, c := range []struct {
-		part, from, to uint64
-		dither         uint32
-		want           uint64
-	}{
-		{3, 5, 10, 0, 6}, {3, 5, 10, math.MaxUint32, 6}, {0, 5, 10, math.MaxUint32, 0},
-		{1, 3, 1, 0, 0}, {1, 3, 1, math.MaxUint32, 1}, {2, 3, 1, 0, 0}, {1, 1 << 40, 1, math.MaxUint32, 0}, {1, 1 << 33, 1, 0, 0},
-		{1, 1 << 32, 1, math.MaxUint32, 1}, {1, 1<<32 + 1, 1, math.MaxUint32, 0},
-		{1, 2, 1, 1 << 31, 1}, {1, 2, 1, 1<<31 - 1, 0}, {1, 4, 1, 3 << 30, 1}, {1, 4, 1, 3<<30 - 1, 0},
-		{1 << 50, 1<<50 + 1, 1, 1, 1}, {1 << 30, 1<<30 + 1, 1, 1, 0}, {1 << 62, 1<<62 + 2, 1, 1, 1}, {1<<62 + 1, 1<<62 + 2, 1, 0, 0},
-		{1 << 63, 1, 2, 0, math.MaxUint64}, {1 << 63, 2, 4, 0, math.MaxUint64}, {1<<63 - 1, 1, 2, 0, 1<<64 - 2},
+// TestProportion: what is used up in one unit, in another: rounded up.
+func TestProportion(t *testing.T) {
+	for _, c := range []struct{ part, from, to, want uint64 }{
+		{3, 5, 10, 6}, {0, 5, 10, 0}, {1, 3, 1, 1}, {2, 3, 1, 1}, {4, 3, 1, 2}, {1, 1 << 63, 1, 1}, {7, 3, 3, 7},
+		{1 << 50, 1<<50 + 1, 1, 1}, {1 << 63, 1, 2, math.MaxUint64}, {1 << 63, 2, 4, math.MaxUint64}, {1<<63 - 1, 1, 2, 1<<64 - 2},
 	} {
-		assert.Equal(t, c.want, share(c.part, c.from, c.to, c.dither), "%+v", c)
+		assert.Equal(t, c.want, proportion(c.part, c.from, c.to), "%+v", c)
 	}
 }
 
-// TestAConversionRoundsUpWhatIsShorterThanAToken: but of whole tokens, as the dither has it.
-func TestAConversionRoundsUpWhatIsShorterThanAToken(t *testing.T) {
+// TestAConversionRoundsUp: whatever is shorter than a tick, and what others wait for is no shorter than it was.
+func TestAConversionRoundsUp(t *testing.T) {
 	bucket := func(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 		b, err := NewTokenBucket(tokens, period, burst)
 		require.NoError(t, err)
 		return &b
 	}
-	batch := func(burst uint64) *TokenBucket {
-		b, err := NewBatchBucket(1, time.Second, burst)
-		require.NoError(t, err)
-		return &b
-	}
 	const nanos = int64(1 << 50)
 	for name, c := range map[string]struct {
-		from, to *TokenBucket
-		debt     uint64
-		want     [2]uint64 // with no dither, and with the most
+		from, to     *TokenBucket
+		debt         uint64
+		want, behind uint64
+		unknown      uint64 // as much time
 	}{
-		"exact":   {bucket(1, 3, 1), bucket(1, 2, 1), 2, [2]uint64{2, 2}},
-		"rounded": {bucket(17, 19, 3), bucket(17, 19, 2), 1, [2]uint64{1, 1}},
-		"batches": {batch(3), batch(2), 1, [2]uint64{0, 1}},
-		"long":    {bucket(1, 1<<51, 1), bucket(1, 1<<51, 1), 7, [2]uint64{7, 7}},
-		"owing":   {bucket(1, 1<<50, 1), bucket(1, 1<<51, 1), 1<<50 + 9, [2]uint64{1 << 51, 1 << 51}},
+		"exact":  {bucket(1, 3, 1), bucket(1, 2, 1), 2, 2, 2, 2},
+		"slower": {bucket(1, 3, 2), bucket(1, 30, 1), 7, 70, 60 + 1, 7},
+		"faster": {bucket(1, 30, 2), bucket(1, 3, 1), 70, 7, 6 + 10, 70},
+		"half":   {bucket(2, 3, 1), bucket(1, 2, 1), 2, 2, 2, 1},
+		"long":   {bucket(1, 1<<51, 1), bucket(1, 1<<51, 1), 7, 7, 7, 7},
+		"owing":  {bucket(1, 1<<50, 1), bucket(1, 1<<51, 1), 1<<50 + 9, 1 << 51, 1 << 51, 1<<50 + 9},
 	} {
-		for i, dither := range []uint32{0, math.MaxUint32} {
-			s := NewState(Live, 3, c.from.Ticks(nanos)+c.debt)
-			assert.Equal(t, c.to.Ticks(nanos)+c.want[i], c.to.Convert(c.from, s, nanos, dither), "%s, %d", name, dither)
-		}
+		s := NewState(Live, 3, c.from.Ticks(nanos)+c.debt)
+		change := Change{Before: c.from.token, After: c.to.token, Limit: c.from.burst}
+		assert.Equal(t, c.to.Ticks(nanos)+c.want, c.to.Convert(c.from, s, nanos, change), name)
+		change.Behind = true
+		assert.Equal(t, c.to.Ticks(nanos)+c.behind, c.to.Convert(c.from, s, nanos, change), "%s, reserved", name)
+		assert.Equal(t, c.to.Ticks(nanos)+c.unknown, c.to.Convert(c.from, s, nanos, Change{}), "%s, of a quota", name)
 	}
 }
 
@@ -377,17 +368,17 @@ func TestAConversionFits(t *testing.T) {
 	to, err := NewFixedWindow(100, 127, time.Minute, false)
 	require.NoError(t, err)
 	const now = int64(1 << 40)
-	left, taken := to.read(State(to.Convert(&from, State(from.pack(from.Ticks(now)+1000, 1<<19)), now, 0)), uint64(now))
+	left, taken := to.read(State(to.Convert(&from, State(from.pack(from.Ticks(now)+1000, 1<<19)), now, Change{})), uint64(now))
 	assert.Equal(t, []uint64{64_000, 127}, []uint64{left, taken})
-	left, taken = to.read(State(to.Convert(&from, State(from.pack(from.Ticks(now)+1000, 1)), now, 0)), uint64(now))
-	assert.Equal(t, []uint64{64_000, 100}, []uint64{left, taken})
+	left, taken = to.read(State(to.Convert(&from, State(from.pack(from.Ticks(now)+1000, 1)), now, Change{})), uint64(now))
+	assert.Equal(t, []uint64{64_000, 1}, []uint64{left, taken})
 
 	sliding, err := NewSlidingWindow(1, 1<<20, time.Minute)
 	require.NoError(t, err)
 	small, err := NewSlidingWindow(100, 127, time.Minute)
 	require.NoError(t, err)
 	index := sliding.clock.quo(now)
-	c := small.read(State(small.Convert(&sliding, State(sliding.pack(counts{index: index, previous: 1 << 19, current: 1 << 18})), now, 0)), uint64(now))
+	c := small.read(State(small.Convert(&sliding, State(sliding.pack(counts{index: index, previous: 1 << 19, current: 1 << 18})), now, Change{})), uint64(now))
 	assert.Equal(t, []uint64{index, 127, 127}, []uint64{c.index, c.previous, c.current})
 }
 

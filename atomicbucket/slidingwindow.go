@@ -112,6 +112,17 @@ func (w *SlidingWindow) estimate(c counts) uint64 {
 	return share + c.current
 }
 
+// estimateUp is estimate rounded up.
+func (w *SlidingWindow) estimateUp(c counts) uint64 {
+	used := w.estimate(c)
+	if hi, lo := bits.Mul64(c.previous, c.left); hi > 0 || lo > 0 {
+		if _, rest := bits.Div64(hi, lo, w.window); rest > 0 {
+			used++
+		}
+	}
+	return used
+}
+
 // Take returns the payload after a take at the tick now, and whether the estimate leaves
 // room for that much.
 func (w *SlidingWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {

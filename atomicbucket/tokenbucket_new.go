@@ -32,6 +32,12 @@ const (
 // [MaxTokensPerSecond], the burst 1 to [MaxBurst]; anything else is an
 // error that names the value and the range.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBucket, error) {
+	return NewRoomyBucket(tokens, period, burst, burst)
+}
+
+// NewRoomyBucket is [NewTokenBucket] of a bucket whose records have room for a debt of so many tokens, if those are
+// more than the burst: of one that had a larger burst before.
+func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (TokenBucket, error) {
 	if err := CheckRate(tokens, period); err != nil {
 		return TokenBucket{}, err
 	}
@@ -39,10 +45,12 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 		return TokenBucket{}, fmt.Errorf("burst of %d tokens: want 1 to %d", burst, uint64(MaxBurst))
 	}
 	rate := exactRate(tokens, period)
-	if b, ok := exactBucket(rate, burst); ok {
-		return b, nil
+	b, ok := exactBucket(rate, max(burst, room))
+	if !ok {
+		b = roundedBucket(rate, max(burst, room))
 	}
-	return roundedBucket(rate, burst), nil
+	b.burst = burst * b.token
+	return b, nil
 }
 
 // exactBucket returns the exact algorithm of a rate in tokens per nanosecond, if there

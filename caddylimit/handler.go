@@ -99,7 +99,7 @@ func (h *Handler) options() ([]httplimit.Option, error) {
 	}
 	options := []httplimit.Option{
 		httplimit.Headers(styles),
-		httplimit.OnBackendError(func(limit string, err error) {
+		httplimit.OnError(func(limit string, err error) {
 			h.log.Error("the limit could not be applied", zap.String("limit", limit), zap.Error(err))
 		}),
 	}
@@ -155,7 +155,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	var refusing *limit
 	var wait time.Duration
 	if c, ok := res.Tightest(); ok && res.Status() == http.StatusTooManyRequests {
-		refusing = h.by[c.Limit]
+		refusing = h.by[c.Name()]
 		if !c.InFlight() { // when one of those is over is not known
 			wait = c.Decision.RetryAfter
 		}

@@ -3,9 +3,8 @@ package caddylimit
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-go/weir/httplimit"
-
 	"github.com/weir-go/weir/caddylimit/internal/zone"
+	"github.com/weir-go/weir/limits"
 )
 
 // A collector tells what the limits of a configuration have counted. There are as many labels as limits, however many
@@ -31,8 +30,8 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 // Collect is called by Prometheus.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	for _, use := range c.app.Uses(module) {
-		for _, outcome := range []httplimit.Outcome{
-			httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed,
+		for _, outcome := range []limits.Outcome{
+			limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 		} {
 			metrics <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(use.Counted(outcome)),
 				use.Name(), outcome.String())

@@ -70,13 +70,60 @@ func claims(t *testing.T) []claim {
 	return all
 }
 
-// TestTheNumbersOfMutantsAreTrue counts the mutants of the table and of the lease in their sources.
+// TestTheTableOfVerbsIsTrue reads the tables that say which test makes which verb under what: every letter names a test
+// that exists and is about the invariant of the table, no cell is blank, and the page counts the places without a
+// test.
+func TestTheTableOfVerbsIsTrue(t *testing.T) {
+	page, err := os.ReadFile("correctness.md")
+	require.NoError(t, err)
+	_, text, found := strings.Cut(string(page), "## Which verb, under what\n")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, "\n## ")
+	about := map[string][]string{} // the invariants of each letter
+	for _, m := range regexp.MustCompile("(?m)^\\| ([A-Z]) \\| `([a-z/]+)` \\| `(\\w+)` \\|$").FindAllStringSubmatch(text, -1) {
+		all := claims(t)
+		i := slices.IndexFunc(all, func(c claim) bool { return c.folder == m[2] && c.test == m[3] })
+		if assert.GreaterOrEqual(t, i, 0, "no test of %s is called %s, or it names no invariant", m[2], m[3]) {
+			about[m[1]] = all[i].invariants
+		}
+	}
+	invariant, verbs, cells, none := "", map[string]int{}, 0, 0
+	for line := range strings.Lines(text) {
+		cell := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		switch name := strings.TrimSpace(cell[0]); {
+		case strings.HasPrefix(name, "**"):
+			invariant = strings.Trim(name, "*")
+		case len(cell) > 3 && !strings.HasPrefix(name, "-"):
+			verbs[name]++
+			for _, c := range cell[1:] {
+				cells++
+				letters := strings.Fields(c)
+				assert.NotEmpty(t, letters, "%s, %s: a blank cell", invariant, name)
+				for _, letter := range letters {
+					if letter == "none" {
+						none++
+					} else {
+						assert.Contains(t, about[letter], invariant, "%s of %s, %s", letter, invariant, name)
+					}
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, verbs)
+	for verb, n := range verbs {
+		assert.Equal(t, 5, n, "%s is in the table of each invariant", verb)
+	}
+	sentence := fmt.Sprintf("there is none: %d of %d places.", none, cells)
+	assert.Contains(t, strings.Join(strings.Fields(text), " "), sentence)
+}
+
+// TestTheNumbersOfMutantsAreTrue counts the mutants of the table, the lease and the spread bucket in their sources.
 func TestTheNumbersOfMutantsAreTrue(t *testing.T) {
 	count := func(file string) (all int, byRule map[string]int) {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		byRule = map[string]int{}
-		for _, m := range regexp.MustCompile(`(?m)^\t\{"([RL]\d+)", "`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\t\{"([RLS]\d+)", "`).FindAllStringSubmatch(string(source), -1) {
 			all, byRule[m[1]] = all+1, byRule[m[1]]+1
 		}
 		return all, byRule
@@ -86,11 +133,15 @@ func TestTheNumbersOfMutantsAreTrue(t *testing.T) {
 	text := strings.Join(strings.Fields(string(page)), " ")
 	besideScenarios, _ := count("../shard/mutants_test.go")
 	ofTheTable, rules := count("../fuzz/explore/mutants_test.go")
-	assert.Len(t, rules, 20)
+	assert.Len(t, rules, 22)
 	sentence := fmt.Sprintf("are edits that break it, %d in all.", ofTheTable+besideScenarios)
 	assert.True(t, strings.Contains(text, sentence), "correctness.md should say %q", sentence)
 	ofTheLease, rules := count("../redislimit/internal/lease/explore_mutants_test.go")
 	sentence = fmt.Sprintf("%d edits of the lease, %d for L1, %d for L2, %d for L3, %d for L4, %d for L5, each",
 		ofTheLease, rules["L1"], rules["L2"], rules["L3"], rules["L4"], rules["L5"])
+	assert.True(t, strings.Contains(text, sentence), "correctness.md should say %q", sentence)
+	ofTheSpread, rules := count("../internal/spread/explore_mutants_test.go")
+	sentence = fmt.Sprintf("%d edits, %d for S1, %d for S2, %d for S3, %d for S4, %d for S5, %d for S6, %d for S7, %d for S8, %d for S10.",
+		ofTheSpread, rules["S1"], rules["S2"], rules["S3"], rules["S4"], rules["S5"], rules["S6"], rules["S7"], rules["S8"], rules["S10"])
 	assert.True(t, strings.Contains(text, sentence), "correctness.md should say %q", sentence)
 }

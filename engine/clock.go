@@ -118,6 +118,16 @@ func (c *clock) surely() int64 {
 	return c.nanos()
 }
 
+// machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. A
+// counter that is ahead of it, such as one that went on while the machine slept, is given up.
+func (c *clock) machine() int64 {
+	if now := c.precise(); c.counter == nil || tolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
+		return now
+	}
+	c.counter.recalibrate()
+	return c.precise()
+}
+
 // lateness returns how late the clock may be, 0 if it never is.
 func (c *clock) lateness() time.Duration {
 	if c.kind == clockCoarse {

@@ -171,7 +171,7 @@ func ExampleLimiter_Charge() {
 	// again after 1m30.1s
 }
 
-// The numbers change while the limiter is used. A key that had used half of its limit has used half of the new one.
+// The numbers change while the limiter is used. What a key has taken stays taken.
 func ExampleLimiter_SetPolicy() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -183,7 +183,7 @@ func ExampleLimiter_SetPolicy() {
 	fmt.Println(limiter.Peek("anna", 0).Remaining, "left")
 	fmt.Println(limiter.SetPolicy(engine.SlidingWindow(100, time.Hour)))
 	// Output:
-	// 50 left
+	// 95 left
 	// engine: SetPolicy(sliding window 100/1h0m0s): the limiter is a fixed window 100/1h0m0s, and stays of that kind
 }
 

@@ -32,13 +32,20 @@ type Limiter struct {
 type policies struct {
 	base Policy   // the latest that says more than Unlimited or Blocked, if there was one
 	all  []Policy // the limiter's own and its tiers
+	last []Policy // as base, of each of them
+	room []uint64 // the highest limit that each of them ever had: as much may be used up
 }
 
 // now returns the present policies: those of the plan.
 func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
-	return policies{own, append([]Policy{own}, tiers...)}
+	all := append([]Policy{own}, tiers...)
+	ps := policies{own, all, all, make([]uint64, len(all))}
+	for i, p := range all {
+		ps.room[i] = p.limit
+	}
+	return ps
 }
 
 // New returns a limiter of the policy. Every bucket is full. All memory is
@@ -92,7 +99,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		secrets:    secrets,
 		observer:   c.observer,
 		terms:      c.terms,
-		background: &background{table: table, clock: clock, interval: c.interval},
+		background: &background{table: table, clock: clock, interval: c.interval, file: c.file},
 	}
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
@@ -116,6 +123,7 @@ func (l *Limiter) Close() error {
 func (l *Limiter) Sweep() {
 	l.requireMade()
 	l.table.Sweep(l.clock.nanos(), nil)
+	l.background.checkFile()
 }
 
 // requireMade panics if New did not make the limiter. The methods that take tokens do not call it: see [Limiter].

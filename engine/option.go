@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/sharedfile"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -21,6 +22,7 @@ type config struct {
 	stable   bool
 	prefault bool
 	interval time.Duration
+	file     *sharedfile.File // of Shared, when it is attached
 	clock    clockKind
 	read     func() time.Time
 	tiers    []Policy

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -55,7 +56,8 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 // FixedWindow limits each key to so many tokens in a window, which begins with the key's
 // first request and is followed by another one that begins with the first request
 // after it has ended. Two windows may meet: at worst twice the limit less one gets
-// through in a moment at the edge (aligned: twice the limit). 16 bytes a slot, 27 a key ([MaxKeys]).
+// through in a moment at the edge (aligned, or if the first request of the window was given back: twice the limit). 16
+// bytes a slot, 27 a key ([MaxKeys]).
 //
 // limit is 1 to 2^32 and window 1µs to 365 days; a limit in the millions needs a window
 // of seconds, one in the billions of a minute, and an error says so.
@@ -251,7 +253,7 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 		return nil, errors.New("engine: the zero Policy limits nothing: " +
 			"want engine.TokenBucket(rate, burst) or one of its siblings")
 	case AlgorithmTokenBucket:
-		algorithm, err = boxed(atomicbucket.NewTokenBucket(p.rate.tokens, p.rate.period, p.limit))
+		algorithm, err = boxed(atomicbucket.NewRoomyBucket(p.rate.tokens, p.rate.period, p.limit, most))
 	case AlgorithmBatchRefill:
 		algorithm, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
 	case AlgorithmFixedWindow:
@@ -281,10 +283,7 @@ func boxed[T any, P interface {
 // plan checks policies, the limiter's own and those of its tiers, and makes a plan of them: for a table whose records
 // were made by the algorithm before, or for a new one if that is nil. The algorithm is that of base.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
-	p, tiers, most := ps.all[0], ps.all[1:], ps.base.limit
-	for _, tier := range tiers {
-		most = max(most, tier.limit)
-	}
+	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
 		most = max(most, terms.maxQuota)
 		if limits := max(terms.maxDebt, 1); most > math.MaxUint64/limits {
@@ -296,6 +295,8 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	algorithm, err := ps.base.build(most)
 	if err != nil && most > ps.base.limit && terms.maxDebt > 1 {
 		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, most)
+	} else if err != nil && ps.most() > ps.limit() {
+		return nil, fmt.Errorf("%w (a key may still have used up %d of earlier limits)", err, most)
 	} else if err != nil {
 		return nil, err
 	}
@@ -305,9 +306,13 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 		}
 	}
 	quotas := make([]atomicbucket.Quota, len(tiers))
-	for i, tier := range tiers {
+	for i, tier := range ps.last[1:] {
 		if quotas[i], err = ps.base.tier(algorithm, tier); err != nil {
 			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
+		}
+		if room := atomicbucket.Most(algorithm) / quotas[i].Token; ps.room[i+1] > room {
+			return nil, fmt.Errorf("engine: tier %d, %v: a key may still owe %d tokens by earlier numbers, "+
+				"and a record has room for %d at this rate", i+1, tier, ps.room[i+1], room)
 		}
 	}
 	plan, err := shard.NewPlan(algorithm, terms.lateness, quotas...)
@@ -328,6 +333,29 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	}
 	plan.SetSource(&ps)
 	return plan, nil
+}
+
+// most returns how many tokens a record must have room for: the highest limit, and in those that count tokens for
+// longer than the policy's numbers last also that of any before, since as much may still be used up.
+func (ps policies) most() uint64 {
+	switch ps.base.algorithm {
+	case AlgorithmTokenBucket: // whose tiers are checked apart
+		return ps.room[0]
+	case AlgorithmFixedWindow, AlgorithmSlidingWindow:
+		if ps.base.limit > 0 { // else it is an error, which names the highest limit
+			return slices.Max(ps.room)
+		}
+	}
+	return ps.limit()
+}
+
+// limit returns the highest limit.
+func (ps policies) limit() uint64 {
+	most := ps.base.limit
+	for _, tier := range ps.all[1:] {
+		most = max(most, tier.limit)
+	}
+	return most
 }
 
 // terms are what a limiter brings to every plan of its policies.

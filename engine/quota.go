@@ -33,7 +33,11 @@ type Quota struct{ quota shard.Quota }
 //   - [Unlimited] and [Blocked] in any limiter.
 //
 // Two quotas for one key share its record: what the key owes is the key's, as time until it is full for a token bucket,
-// as tokens for the others, and each quota holds it against its own limit.
+// as tokens for the others, and each quota holds it against its own limit. So a key that is used under several token
+// buckets gets over any time t at most the highest rate * (the longest time in which one of them fills + t). That is
+// the highest burst + the highest rate * t if all fill in the same time, such as 100/m with burst 100 and 5000/m with
+// burst 5000. It may be more if they do not: 100/s with burst 100, drained, owes a second, and at 1/s with burst 100
+// that is one token, so 99 pass at once.
 //
 // Numbers that do not fit are an error that names them and the range. A rate with more than 15 digits, or one so fast
 // that a token is a thousand ticks or less, and every error, takes microseconds and some memory.

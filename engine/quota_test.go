@@ -126,13 +126,6 @@ func TestQuotaOfAnother(t *testing.T) {
 		require.NoError(t, l.SetPolicy(engine.TokenBucket(engine.PerSecond(100), 5)))
 		refusesAll(t, l, k)
 	})
-	t.Run("less room", func(t *testing.T) {
-		l, _ := limiterOf(t, engine.FixedWindow(1000, time.Minute))
-		k := l.Key("anna").With(quotaOf(t, l, engine.FixedWindow(999, time.Minute)))
-		require.True(t, l.AllowKey(k))
-		require.NoError(t, l.SetPolicy(engine.FixedWindow(5, time.Minute)))
-		refusesAll(t, l, k)
-	})
 }
 
 // TestQuotasLast: what was made before a change of policy that leaves the units stays good.
@@ -140,6 +133,7 @@ func TestQuotasLast(t *testing.T) {
 	for name, c := range map[string]struct{ own, other, next engine.Policy }{
 		"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerMinute(7), 7), engine.TokenBuckets(2 * time.Hour)},
 		"another burst":  {engine.TokenBucket(engine.PerSecond(100), 5), engine.TokenBucket(engine.PerMinute(7), 7), engine.TokenBucket(engine.PerSecond(100), 50)},
+		"a lower limit":  {engine.FixedWindow(1000, time.Minute), engine.FixedWindow(7, time.Minute), engine.FixedWindow(5, time.Minute)},
 		"another window": {engine.FixedWindow(5, time.Minute), engine.FixedWindow(7, time.Minute), engine.FixedWindow(6, time.Hour)},
 		"a log":          {engine.SlidingLog(5, time.Minute), engine.SlidingLog(7, time.Minute), engine.SlidingLog(3, time.Minute)},
 		"unlimited":      {engine.SlidingWindow(5, time.Minute), engine.SlidingWindow(7, time.Minute), engine.Unlimited()},

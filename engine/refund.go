@@ -121,8 +121,9 @@ func (l *Limiter) takeReceiptSlowly(
 	if o.Verdict == shard.Admitted {
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, n, k.quota, ends)
-	} else if estimate && d.Allowed && o.Verdict != shard.UnlimitedQuota {
-		// There is nothing to give back, but what costs more than the estimate is charged.
+	} else if estimate && d.Allowed {
+		// There is nothing to give back, but what costs more than the estimate is charged: also if there was no limit
+		// then.
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(n, k.quota)
 	}

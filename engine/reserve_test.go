@@ -167,7 +167,10 @@ func TestSetPolicyKeepsReservations(t *testing.T) {
 		}
 		require.Equal(t, 6*time.Second, l.Peek("k", 1).ResetAfter)
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(10), 4)))
-		require.Equal(t, 1200*time.Millisecond, l.Peek("k", 1).ResetAfter, "three bursts are owed, as before")
+		require.Equal(t, 4200*time.Millisecond, l.Peek("k", 1).ResetAfter, "the last goes in four seconds, as it was told")
+		require.Equal(t, 3900*time.Millisecond, l.Peek("k", 1).RetryAfter)
+		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), 2)))
+		require.Equal(t, 7800*time.Millisecond, l.Peek("k", 1).ResetAfter)
 	})
 }
 

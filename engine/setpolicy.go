@@ -1,21 +1,35 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
 
 // SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
 // which there must be as many as before. The algorithm stays.
 //
-// Each key keeps the share of its limit that is used up: a half stays a half, to a token. A fraction of a token is
-// rounded up as often as it should be, so a hundred changes take nothing from a key that one change would not, and
-// give it nothing. But a key that takes between them, at the best moments there are, may get less than a token of the
-// new limit by each change above its share; not of a token bucket, where what is rounded is a tick, and always up.
-// What is used up altogether stays that. (With tiers the share is that of tier 0.) A fixed window that has begun ends
-// when it would have; if windows become shorter, when one that begins now would end, if that is sooner; an aligned
-// one with the clock's. The requests in a sliding log stay what they are; a longer window counts those that are still
-// there, which is none of a key that was idle by the shorter one and has been forgotten. In a limiter of
-// [TokenBuckets] the debts stay what they are, as time. What a bucket owes above its limit, by reservations or
-// [Limiter.Charge], becomes as many times the new limit, but no more than comes back in 39 hours at the new rate, or
-// 26 days where a token takes a whole number of nanoseconds: a record has room for no more, and the rest is forgiven.
+// Each key keeps what it has taken, in tokens: of 1000 tokens of which 400 are taken 600 are left, of 500 then 100, and
+// of 100 none. A raised limit and a faster rate are in force at once. A change of the limiter's own numbers leaves keys
+// under its tiers what they owe, and one of a tier leaves all others: each key goes by the tier of its last take. Over
+// any time t a key gets at most the highest limit + the highest rate * t of those that it had in it, however often they
+// changed. The price: a key that has taken more than a lowered limit waits until what is above that has come back, at
+// the new rate. One that has used up 1000/h waits 99 hours for the first token of 10/h with burst 10 ([Limiter.Reset]
+// lets it pass).
+//
+// A fixed window that has begun ends when it would have; if windows become shorter, when one that begins now would
+// end, if that is sooner; an aligned one with the clock's. A counter of windows that become longer or shorter counts
+// its estimate, rounded up, as taken in the present one. The requests in a sliding log stay what they are; a longer
+// window counts those that are still there, which is none of a key that was idle by the shorter one and has been
+// forgotten. Under a [Quota] of a token bucket a key keeps what it owes as time. So it does, above its limit, while
+// somebody waits for reserved tokens ([Limiter.Reserve]) of the key: they go when they were told, and nobody beside
+// them. What is rounded is less than a nanosecond, or a tick where that is longer, and rounded up.
+//
+// A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
+// or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or
+// [Limiter.Charge], is no more than comes back in 39 hours at the new rate, or 26 days where a token takes a whole
+// number of nanoseconds: the rest is forgiven.
 //
 // With [Shared] the change is that of all processes: each follows it with its next decision, and has the new numbers
 // from then on ([Limiter.Policy]). Of several that are made at once all processes see the same order. A process that is
@@ -54,8 +68,18 @@ func (ps policies) changed(to []Policy) (policies, error) {
 	if len(to) != len(ps.all) {
 		return policies{}, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", to[0], len(to)-1, len(ps.all)-1)
 	}
-	if to[0].isFixed() {
-		return policies{ps.base, to}, nil
+	after := policiesOf(to[0], to[1:])
+	after.last = slices.Clone(to)
+	for i, p := range to {
+		if p.isFixed() && (i == 0 || ps.base.isTokenBucket()) {
+			after.last[i] = ps.last[i]
+		}
+		after.room[i] = max(ps.room[i], p.limit)
+		if ps.base.algorithm == AlgorithmSlidingWindow && ps.base.window != to[0].window {
+			// An estimate is rounded up.
+			after.room[i] = max(after.room[i], min(ps.all[i].limit+1, atomicbucket.MaxCount))
+		}
 	}
-	return policies{to[0], to}, nil
+	after.base = after.last[0]
+	return after, nil
 }

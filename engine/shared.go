@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/internal/keyhash"
 	"github.com/weir-go/weir/internal/sharedfile"
@@ -16,8 +17,8 @@ import (
 //
 // All processes must have the same policy, [Tiers], [MaxKeys], and the same options that say how is decided; New
 // returns an error that names the first field by which they differ. The numbers of the policy and of the tiers are
-// changed for all by [Limiter.SetPolicy] of any, or by New with [ReplacePolicy]. To change anything else, stop all
-// processes and remove the file: every bucket is full then. New of a [SlidingLog] returns an error.
+// changed for all by [Limiter.SetPolicy] of any, or by New with [ReplacePolicy]. To change anything else, make
+// another file with [CopyShared], which carries over what the keys owe. New of a [SlidingLog] returns an error.
 //
 // A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what
 // it was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
@@ -25,7 +26,8 @@ import (
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
 // at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 30ms, one early and
 // one late, and much less as a rule: a process whose counter is off by more than 15ms gives it up. After a boot the
-// time goes on as the wall clock says, and never goes back. Processes with [ClockFunc] must all have it, and functions
+// time goes on as the wall clock says, and never goes back. A clock that is further ahead, such as a counter that went
+// on while the machine slept, moves nobody else's time. Processes with [ClockFunc] must all have it, and functions
 // that tell the same time.
 //
 // Who can write the file decides, and who can read it can find keys that share a bucket: it must belong to the user of
@@ -46,7 +48,7 @@ func Shared(path string) Option {
 }
 
 // ReplacePolicy makes New of a limiter with [Shared] change the policy of the file to its own, as [Limiter.SetPolicy]
-// does, where they differ: the way to deploy other numbers. Each key keeps the share of its limit that is used up, and
+// does, where they differ: the way to deploy other numbers. Each key keeps what it has taken, and
 // processes that have the file follow. What SetPolicy does not change is an error, as without it. Give it to the
 // process that knows the numbers: of several that do not agree the last one decides.
 func ReplacePolicy() Option {
@@ -54,6 +56,22 @@ func ReplacePolicy() Option {
 		c.replaces = true
 		return nil
 	}
+}
+
+// CheckFile returns an error if the file of [Shared] is not at its path any more: it was removed, moved or replaced
+// while it is in use, so that processes which start now count in another one. The sweeper looks, too
+// ([Stats.FileLost]). Of a limiter of one's own it returns nil. It costs two system calls, and may be called from any
+// goroutine.
+func (l *Limiter) CheckFile() error {
+	l.requireMade()
+	if l.background.file == nil {
+		return nil
+	}
+	l.background.checkFile()
+	if lost := l.background.lost.Load(); lost != nil {
+		return fmt.Errorf("engine: Shared: %w", *lost)
+	}
+	return nil
 }
 
 // sharedProcessors is how many processors a shared table is made for: its processes may see different numbers of them.
@@ -83,18 +101,23 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	if err != nil {
 		return fail(err)
 	}
-	table, err := shard.Map(layout, shard.Shared{Memory: file.Memory(), Owner: file, Build: policies.builder(c.terms)})
+	machine := clock.machine
+	if clock.kind == clockFunc {
+		machine = nil // the function is the clock of all
+	}
+	table, err := shard.Map(layout, shard.Shared{
+		Memory: file.Memory(), Owner: file, Build: policies.builder(c.terms), Clock: machine,
+	})
+	if err == nil {
+		err = clock.enter(table, file.Now)
+	}
+	if err == nil {
+		err = c.agree(table, layout.Plan, clock)
+	}
 	if err != nil {
 		return fail(errors.Join(err, file.Close()))
 	}
-	if clock.kind == clockFunc {
-		clock.function.latest.Store(max(clock.origin, table.Watermark()))
-	} else {
-		clock.join(file.Now)
-	}
-	if err := c.agree(table, layout.Plan, clock); err != nil {
-		return fail(errors.Join(err, file.Close()))
-	}
+	c.file = file
 	if c.stable {
 		return table, nil, nil
 	}
@@ -102,14 +125,30 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	return table, &secrets{secret.Derive(0), secret.Derive(1), secret.Derive(2)}, nil
 }
 
+// enter puts the clock on the timeline of a shared table. The error says that the table is ahead of that: no process
+// of this version can have moved it there, and all would decide at that time until it is reached.
+func (c *clock) enter(table *shard.Table, timeline func() int64) error {
+	if c.kind == clockFunc {
+		c.function.latest.Store(max(c.origin, table.Watermark()))
+		return nil
+	}
+	c.join(timeline)
+	if ahead := time.Duration(table.Watermark() - c.machine()); ahead > shard.MaxTrust {
+		return fmt.Errorf("time: the table is %v ahead of the machine's clock, so no bucket would refill until then: the file "+
+			"is damaged, or a process of an older version of weir had a clock that ran ahead: remove the file when no process uses "+
+			"it: every bucket is full then", ahead.Round(time.Second))
+	}
+	return nil
+}
+
 // fields returns what all processes of a shared table must agree on for as long as there is the file.
 func (c *config) fields(policies policies) []sharedfile.Field {
-	hash, time := "with the file's secret", "the machine's"
+	hash, clock := "with the file's secret", "the machine's"
 	if c.stable {
 		hash = "xxHash64 (HashStable)"
 	}
 	if c.clock == clockFunc {
-		time = "a function's (ClockFunc)"
+		clock = "a function's (ClockFunc)"
 	}
 	return []sharedfile.Field{
 		{Name: "algorithm", Value: policies.base.kind()},
@@ -117,7 +156,7 @@ func (c *config) fields(policies policies) []sharedfile.Field {
 		{Name: "Shards", Value: fmt.Sprint(c.shardCount())},
 		{Name: "Overflow", Value: c.overflow.String()},
 		{Name: "hash", Value: hash},
-		{Name: "time", Value: time},
+		{Name: "time", Value: clock},
 		{Name: "MaxQuota", Value: fmt.Sprint(c.terms.maxQuota)},
 		{Name: "MaxDebt", Value: fmt.Sprint(c.terms.maxDebt)},
 		{Name: "ChargeRefusals", Value: fmt.Sprint(c.terms.refusals)},

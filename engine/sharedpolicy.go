@@ -6,13 +6,14 @@ import (
 	"math"
 	"time"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
 
 // The policies of a shared table stand in its memory as numbers, of which every process makes its own plan.
 
 // policyNumbers is how many numbers a policy is.
-const policyNumbers = 6
+const policyNumbers = 7
 
 // Where the first number of a policy has what.
 const (
@@ -20,22 +21,34 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers: base first.
+// numbers returns the policies as numbers: base first. Those of a tier that is unlimited or blocked are its latest.
 func (ps policies) numbers() (numbers []uint64) {
-	for _, p := range append([]Policy{ps.base}, ps.all...) {
-		what := uint64(p.algorithm) | uint64(p.grant)<<grantShift
-		if p.aligned {
-			what |= 1 << alignedShift
+	numbers = ps.base.numbers(ps.base.grant, ps.base.limit)
+	for i, p := range ps.all {
+		if i > 0 {
+			numbers = append(numbers, ps.last[i].numbers(p.grant, ps.room[i])...)
+		} else {
+			numbers = append(numbers, p.numbers(p.grant, ps.room[i])...)
 		}
-		numbers = append(numbers, what, math.Float64bits(p.rate.tokens), uint64(p.rate.period), p.limit, p.refill, uint64(p.window))
 	}
 	return numbers
+}
+
+func (p Policy) numbers(grant grant, room uint64) []uint64 {
+	what := uint64(p.algorithm) | uint64(grant)<<grantShift
+	if p.aligned {
+		what |= 1 << alignedShift
+	}
+	return []uint64{
+		what, math.Float64bits(p.rate.tokens), uint64(p.rate.period), p.limit, p.refill, uint64(p.window), room,
+	}
 }
 
 // policiesOfNumbers returns the policies that numbers stand for, whatever these are. They are good when policies.plan
 // says so.
 func policiesOfNumbers(numbers []uint64) (policies, error) {
-	var all []Policy
+	var all, last []Policy
+	var room []uint64
 	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
 		what := numbers[0]
 		p := Policy{
@@ -43,12 +56,16 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
 			limit: numbers[3], refill: numbers[4], window: time.Duration(numbers[5]),
 		}
-		if p.algorithm > AlgorithmConcurrency || p.grant > grantsQuotas || what>>alignedShift > 1 ||
-			p.isFixed() && p != (Policy{grant: p.grant}) ||
+		latest := p
+		if p.isFixed() && len(all) > 1 && p.algorithm != NoAlgorithm {
+			latest.grant, p = grantsLimit, Policy{grant: p.grant}
+		}
+		if latest.algorithm > AlgorithmConcurrency || p.grant > grantsQuotas || what>>alignedShift > 1 ||
+			p.isFixed() && p != (Policy{grant: p.grant}) || latest.limit > numbers[6] || numbers[6] > atomicbucket.MaxBurst ||
 			p.grant == grantsQuotas && p != TokenBuckets(p.window) {
 			return policies{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(all), what)
 		}
-		all = append(all, p)
+		all, last, room = append(all, p), append(last, latest), append(room, numbers[6])
 	}
 	if len(numbers) > 0 || len(all) < 2 {
 		return policies{}, fmt.Errorf("policies of %d numbers: want some of %d each", len(all)*policyNumbers+len(numbers), policyNumbers)
@@ -56,7 +73,8 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 	if err := checkTiers(all[2:]); err != nil {
 		return policies{}, err
 	}
-	ps := policies{all[0], all[1:]}
+	ps := policies{all[0], all[1:], last[1:], room[1:]}
+	ps.last[0] = ps.base
 	if own := ps.all[0]; own != ps.base && !own.isFixed() {
 		return policies{}, fmt.Errorf("policy %v of a limiter of %v", own, ps.base)
 	}

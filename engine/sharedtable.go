@@ -19,9 +19,9 @@ type SharedTable struct {
 }
 
 // OpenSharedTable opens the file at a path to look at it. The file must belong to the user of the process, with mode
-// 0600. It is refused with an error that says why in the cases in which [Shared] refuses it, and when its header says
-// what no limiter of this version has written. Whatever is in the table is read safely, also while processes write.
-// Close the table when it is done with. OpenSharedTable is for Linux.
+// 0600; root may look at anybody's. It is refused with an error that says why in the cases in which [Shared] refuses
+// it, and when its header says what no limiter of this version has written. Whatever is in the table is read safely,
+// also while processes write. Close the table when it is done with. OpenSharedTable is for Linux.
 func OpenSharedTable(path string) (*SharedTable, error) {
 	var t SharedTable
 	var c config
@@ -119,9 +119,9 @@ func (t *SharedTable) Header() SharedHeader {
 type SharedStats struct {
 	// Stats are those that every limiter of the file returns, but for Bytes: that is the length of the file.
 	Stats
-	// At is the time by which keys were judged, on the timeline of the file. It is the present one where that is known:
-	// not if no process has attached since the machine was booted, nor if the time is a function's ([ClockFunc]).
-	// Then it is the latest that the table has seen.
+	// At is the time by which keys were judged, on the timeline of the file. It is the present one where that is
+	// known: not if no process has attached since the machine was booted, nor if the time is a function's
+	// ([ClockFunc]). Then it is the latest that the table has seen.
 	At    time.Time
 	Swept time.Time // the last complete sweep, or when the table was begun; on the same timeline
 

@@ -19,12 +19,18 @@ type Stats struct {
 	Unrecorded uint64 // requests admitted without a record (Admit)
 	Forgotten  uint64 // tokens that were never given back ([Concurrency]): counted when their key enters or is swept
 	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
+
+	// FileLost says that the file of [Shared] was removed, moved or replaced while it is in use, as of the last sweep:
+	// who attaches now counts in another one, so that there are two limits. [Limiter.CheckFile] says what to do.
+	FileLost bool
 }
 
 // Stats returns the limiter's statistics. It reads a few words for each shard.
 func (l *Limiter) Stats() Stats {
 	l.requireMade()
-	return statsOf(l.table.Stats())
+	s := statsOf(l.table.Stats())
+	s.FileLost = l.background.lost.Load() != nil
+	return s
 }
 
 // statsOf returns the statistics of a table.

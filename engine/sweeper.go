@@ -2,8 +2,10 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/sharedfile"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -17,6 +19,8 @@ type background struct {
 	table    *shard.Table
 	clock    *clock
 	interval time.Duration
+	file     *sharedfile.File      // of a shared table, else nil
+	lost     atomic.Pointer[error] // why that is not at its path any more, as of the last sweep, or nil
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -68,5 +72,18 @@ func (b *background) sweep() {
 			return
 		}
 		b.table.SweepEpoch(b.clock.nanos(), pause)
+		b.checkFile()
+	}
+}
+
+// checkFile notes whether the file of a shared table is still at its path.
+func (b *background) checkFile() {
+	if b.file == nil {
+		return
+	}
+	if err := b.file.Check(); err != nil {
+		b.lost.Store(&err)
+	} else {
+		b.lost.Store(nil)
 	}
 }

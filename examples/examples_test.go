@@ -16,13 +16,14 @@ import (
 // TestScripts runs the run.sh of each example. A client has its five requests, whatever it writes about its address.
 func TestScripts(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
+	works := map[string][]string{"caddy": {"adapt", "--adapter", "caddyfile", "--config", "caddy/Caddyfile"}}
 	for example, bare := range map[string][]int{
 		"nginx": nil, "haproxy": nil,
 		// These do not tell the client what weir says of a request that it admits.
 		"caddy": {200}, "traefik": {200},
 	} {
 		t.Run(example, func(t *testing.T) {
-			exampletest.Need(t, example)
+			exampletest.Need(t, example, works[example]...)
 			law := exampletest.Law{Burst: 5, Every: 6 * time.Second}
 			exampletest.Request{Law: law, Method: "GET", Path: "/", Limit: "clients", Status: 200, Bare: bare}.
 				Forged(t, exampletest.Script(t, example, weir))

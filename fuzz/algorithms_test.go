@@ -34,7 +34,7 @@ type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
 	model   func(p plain) reference.Limit
-	change  func(m reference.Limit, nanos int64, p plain, dither uint32) reference.Limit
+	change  func(m reference.Limit, nanos int64, p plain) reference.Limit
 }
 
 var windowNumbers = []plain{
@@ -52,8 +52,8 @@ func fixedOf(aligned bool) algorithm {
 			return engine.FixedWindow(p.limit, p.window)
 		},
 		model: func(p plain) reference.Limit { return reference.NewFixedWindow(p.limit, p.window, aligned) },
-		change: func(m reference.Limit, nanos int64, p plain, dither uint32) reference.Limit {
-			return m.(*reference.FixedWindow).Change(nanos, p.limit, p.window, dither)
+		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+			return m.(*reference.FixedWindow).Change(nanos, p.limit, p.window)
 		},
 	}
 }
@@ -63,8 +63,8 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: []plain{{100, time.Second, 10}, {1, time.Second, 1}, {5, time.Minute, 5}, {4, 999_983, 3}, {1000, time.Microsecond, 1000}, {7, time.Hour, 2}},
 		policy:  func(p plain) engine.Policy { return engine.BatchRefill(p.refill, p.window, p.limit) },
 		model:   func(p plain) reference.Limit { return reference.NewBatchRefill(p.refill, p.window, p.limit) },
-		change: func(m reference.Limit, nanos int64, p plain, dither uint32) reference.Limit {
-			return m.(*reference.BatchRefill).Change(nanos, p.refill, p.window, p.limit, dither)
+		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+			return m.(*reference.BatchRefill).Change(nanos, p.refill, p.window, p.limit)
 		},
 	},
 	"fixed window":   fixedOf(false),
@@ -73,15 +73,15 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: append([]plain{{1 << 20, time.Hour, 0}, {9, 30 * 24 * time.Hour, 0}}, windowNumbers...),
 		policy:  func(p plain) engine.Policy { return engine.SlidingWindow(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewSlidingWindow(p.limit, p.window) },
-		change: func(m reference.Limit, nanos int64, p plain, dither uint32) reference.Limit {
-			return m.(*reference.SlidingWindow).Change(nanos, p.limit, p.window, dither)
+		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+			return m.(*reference.SlidingWindow).Change(nanos, p.limit, p.window)
 		},
 	},
 	"sliding log": { // the largest first, and no window longer than one before
 		numbers: []plain{{60, time.Minute, 0}, {5, time.Minute, 0}, {60, time.Minute, 0}, {33, 10 * time.Second, 0}, {7, 10 * time.Second, 0}, {8, 999_983, 0}, {1, 999_983, 0}},
 		policy:  func(p plain) engine.Policy { return engine.SlidingLog(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewSlidingLog(p.limit, p.window) },
-		change: func(m reference.Limit, _ int64, p plain, _ uint32) reference.Limit {
+		change: func(m reference.Limit, _ int64, p plain) reference.Limit {
 			return m.(*reference.SlidingLog).Change(p.limit, p.window)
 		},
 	},
@@ -89,7 +89,7 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: []plain{{5, 10 * time.Second, 0}, {1, 10 * time.Second, 0}, {60, 10 * time.Second, 0}, {1000, 10 * time.Second, 0}},
 		policy:  func(p plain) engine.Policy { return engine.Concurrency(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewConcurrency(p.limit, p.window) },
-		change: func(m reference.Limit, _ int64, p plain, _ uint32) reference.Limit {
+		change: func(m reference.Limit, _ int64, p plain) reference.Limit {
 			return m.(*reference.Concurrency).Change(p.limit)
 		},
 	},
@@ -104,7 +104,6 @@ var algorithmsOfLimits = map[string]algorithm{
 type clerk struct {
 	algorithm
 	at      int // of the numbers
-	dither  uint32
 	present plain
 	charges bool   // keys are charged, and the numbers stay what they are
 	debt    uint64 // how many limits they may owe
@@ -280,7 +279,7 @@ func (c *clerk) refund(t *rapid.T, key string, n uint64) {
 	c.limiter.Refund(key, n)
 }
 
-// setPolicy changes the numbers at the latest time: every key keeps its share.
+// setPolicy changes the numbers at the latest time: what every key has taken stays that.
 func (c *clerk) setPolicy(t *rapid.T) {
 	next := rapid.IntRange(0, len(c.numbers)-1).Draw(t, "numbers")
 	if c.isLog() && next < c.at && c.numbers[next].window > c.present.window {
@@ -288,11 +287,13 @@ func (c *clerk) setPolicy(t *rapid.T) {
 	}
 	c.seen = max(c.seen, c.clock.nanos.Load())
 	c.sync(t)
+	if err := c.limiter.SetPolicy(c.policy(c.numbers[next])); err != nil {
+		require.ErrorContains(t, err, "of earlier limits", "all else can be set")
+		return
+	}
 	c.at, c.present = next, c.numbers[next]
-	require.NoError(t, c.limiter.SetPolicy(c.policy(c.present)))
-	c.dither += 0x9e37_79b9 // as from one change to the next
 	for key, m := range c.models {
-		c.models[key] = c.change(m, c.seen, c.present, c.dither)
+		c.models[key] = c.change(m, c.seen, c.present)
 	}
 	c.calls["set policy"]++
 }

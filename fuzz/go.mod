@@ -8,6 +8,7 @@ require (
 	github.com/dunglas/httpsfv v1.1.2
 	github.com/stretchr/testify v1.12.1
 	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/limitertest v0.1.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 )
 
 // A fixed store answers everything with one decision.
@@ -35,7 +36,9 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("n", "", uint64(1), uint64(0), int64(engine.Never), int64(engine.Never), true)
 	f.Fuzz(func(t *testing.T, name, unit string, limit, remaining uint64, reset, retry int64, allowed bool) {
 		d := engine.Decision{Allowed: allowed, Limit: limit, Remaining: min(remaining, limit), ResetAfter: time.Duration(reset), RetryAfter: time.Duration(retry)}
-		m, err := httplimit.New([]httplimit.Limit{{Name: name, Unit: unit, Backend: fixed(d), Window: time.Duration(max(reset, 0))}},
+		source, err := limits.NewSource(fixed(d), engine.TokenBucket(engine.PerSecond(1), 1<<20), nil)
+		require.NoError(t, err)
+		m, err := httplimit.New([]httplimit.Limit{{Name: name, Unit: unit, Source: source}},
 			httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06), httplimit.PartitionKeys(nil))
 		printable := func(s string) bool {
 			return len(s) <= 1024 && strings.Trim(s, " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 )
 
 // TestJoinedKeysAreTheSameWhenTheirPartsAre, and only then.
@@ -33,8 +34,8 @@ func TestJoinedKeysAreTheSameWhenTheirPartsAre(t *testing.T) {
 		r := request(value.Draw(t, "a1"), value.Draw(t, "b1"))
 		s := request(value.Draw(t, "a2"), value.Draw(t, "b2"))
 		same := r.Header.Get("A") == s.Header.Get("A") && r.Header.Get("B") == s.Header.Get("B")
-		k1, _ := join(httplimit.HasherOf(l), r)
-		k2, _ := join(httplimit.HasherOf(l), s)
+		k1, _ := join(limits.HasherOf(l), r)
+		k2, _ := join(limits.HasherOf(l), s)
 		if (k1 == k2) != same {
 			t.Fatalf("%v and %v: same key: %v", r.Header, s.Header, k1 == k2)
 		}

@@ -24,13 +24,13 @@ import (
 var raceEnabled bool
 
 // plenty is limits that never refuse here.
-func plenty(t testing.TB, limits ...rpclimit.Limit) *rpclimit.Limits {
+func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	t.Helper()
-	for i := range limits {
-		limits[i].Name = string(rune('a' + i))
-		limits[i].Limiter = testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32))
+	for i := range set {
+		set[i].Name = string(rune('a' + i))
+		set[i].Limiter = testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32))
 	}
-	l, err := rpclimit.New(limits)
+	l, err := rpclimit.New(set)
 	require.NoError(t, err)
 	return l
 }
@@ -38,7 +38,7 @@ func plenty(t testing.TB, limits ...rpclimit.Limit) *rpclimit.Limits {
 // An interception is an interceptor and what an admitted call may allocate in it.
 type interception struct {
 	name   string
-	limits *rpclimit.Limits
+	set    *rpclimit.Limits
 	allocs float64
 }
 
@@ -80,7 +80,7 @@ func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
 	}
 	ctx, req := incoming(), &pb.SimpleRequest{}
 	for _, test := range interceptions(t) {
-		intercept := grpclimit.UnaryServer(test.limits)
+		intercept := grpclimit.UnaryServer(test.set)
 		assert.Equal(t, test.allocs, testalloc.PerCall(func() { _, _ = intercept(ctx, req, info, answer) }), test.name)
 	}
 	intercept := grpclimit.StreamServer(plenty(t, rpclimit.Limit{}))
@@ -116,7 +116,7 @@ func BenchmarkInterceptor(b *testing.B) {
 	}
 	run("noop", noop)
 	for _, test := range interceptions(b) {
-		run(test.name, grpclimit.UnaryServer(test.limits))
+		run(test.name, grpclimit.UnaryServer(test.set))
 	}
 }
 

@@ -29,11 +29,11 @@ func ExampleServerOptions() {
 		panic(err)
 	}
 	defer limiter.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
 	if err != nil {
 		panic(err)
 	}
-	server := grpc.NewServer(grpclimit.ServerOptions(limits)...)
+	server := grpc.NewServer(grpclimit.ServerOptions(set)...)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,11 +71,11 @@ func ExampleDialOptions() {
 		panic(err)
 	}
 	defer limiter.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "api", Limiter: limiter, Key: rpclimit.Target, MaxWait: engine.Never}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "api", Limiter: limiter, Key: rpclimit.Target, MaxWait: engine.Never}})
 	if err != nil {
 		panic(err)
 	}
-	conn, err := grpc.NewClient("dns:///api.example.com", append(grpclimit.DialOptions(limits),
+	conn, err := grpc.NewClient("dns:///api.example.com", append(grpclimit.DialOptions(set),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		panic(err)

@@ -20,9 +20,9 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -39,9 +39,18 @@ func one(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.L
 	if l.Name == "" {
 		l.Name = "default"
 	}
-	limits, err := rpclimit.New([]rpclimit.Limit{l}, options...)
+	set, err := rpclimit.New([]rpclimit.Limit{l}, options...)
 	require.NoError(t, err)
-	return limits
+	return set
+}
+
+// onMessages returns limits with one limit, which counts messages.
+func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
+	t.Helper()
+	l.Name = "default"
+	set, err := rpclimit.New(nil, append(options, rpclimit.Messages(l))...)
+	require.NoError(t, err)
+	return set
 }
 
 // A service answers what the request asks for: an EchoStatus is the error of the call.
@@ -140,9 +149,9 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 }
 
 // limited is a client of a server with limits.
-func limited(t testing.TB, s *service, limits *rpclimit.Limits) pb.TestServiceClient {
+func limited(t testing.TB, s *service, set *rpclimit.Limits) pb.TestServiceClient {
 	t.Helper()
-	return pb.NewTestServiceClient(dial(t, start(t, s, grpclimit.ServerOptions(limits)...)))
+	return pb.NewTestServiceClient(dial(t, start(t, s, grpclimit.ServerOptions(set)...)))
 }
 
 // within is a context that ends a test which hangs.
@@ -163,9 +172,9 @@ func failing(code codes.Code) *pb.SimpleRequest {
 	return &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "as asked"}}
 }
 
-// counts is httplimit.Metrics.
+// counts is limits.Metrics.
 type counts struct{ seen [16]atomic.Int64 }
 
-func (c *counts) Observe(_ string, o httplimit.Outcome) { c.seen[o].Add(1) }
+func (c *counts) Observe(_ string, o limits.Outcome) { c.seen[o].Add(1) }
 
-func (c *counts) of(o httplimit.Outcome) int { return int(c.seen[o].Load()) }
+func (c *counts) of(o limits.Outcome) int { return int(c.seen[o].Load()) }

@@ -18,11 +18,12 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 // inFlight is a limit of so many calls of all clients at a time, and what is left of it.
-func inFlight(t testing.TB, n uint64) (limits *rpclimit.Limits, left func() uint64) {
+func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
 }
@@ -43,8 +44,8 @@ func quietly(f func()) {
 // TestACallIsInFlightUntilItsHandlerReturns: in a server, unary or a stream, whatever its end.
 func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	for name, end := range ends {
-		limits, left := inFlight(t, 1)
-		intercept, stream := grpclimit.UnaryServer(limits), grpclimit.StreamServer(limits)
+		set, left := inFlight(t, 1)
+		intercept, stream := grpclimit.UnaryServer(set), grpclimit.StreamServer(set)
 		inside := func() error {
 			assert.Zero(t, left(), name)
 			_, err := intercept(incoming(), nil, info, answer)
@@ -57,13 +58,13 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 			})
 			require.EqualValues(t, 1, left(), name)
 			quietly(func() {
-				_ = stream(limits, &fakeStream{ctx: incoming()}, &grpc.StreamServerInfo{FullMethod: info.FullMethod},
+				_ = stream(set, &fakeStream{ctx: incoming()}, &grpc.StreamServerInfo{FullMethod: info.FullMethod},
 					func(any, grpc.ServerStream) error { return inside() })
 			})
 			require.EqualValues(t, 1, left(), name)
 		}
 		broken := &scripted{recv: errors.New("gone"), send: errors.New("gone")}
-		_ = stream(limits, broken, &grpc.StreamServerInfo{FullMethod: info.FullMethod}, func(_ any, s grpc.ServerStream) error {
+		_ = stream(set, broken, &grpc.StreamServerInfo{FullMethod: info.FullMethod}, func(_ any, s grpc.ServerStream) error {
 			assert.Zero(t, left())
 			return s.RecvMsg(nil)
 		})
@@ -73,9 +74,9 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 
 // TestARefusalByALimitInFlight: the client is told which limit it was, and not when to come back, which is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
-	limits, left := inFlight(t, 1)
+	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	client := limited(t, &service{onUnary: func(context.Context) error { close(entered); <-leave; return nil }}, limits)
+	client := limited(t, &service{onUnary: func(context.Context) error { close(entered); <-leave; return nil }}, set)
 	first := make(chan codes.Code, 1)
 	go func() { first <- call(within(t), client) }()
 	<-entered
@@ -94,8 +95,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 
 // TestAClientThatGoesIsNotInFlight: a server whose client cancels its stream gets the place back when its handler ends.
 func TestAClientThatGoesIsNotInFlight(t *testing.T) {
-	limits, left := inFlight(t, 1)
-	client := limited(t, &service{}, limits)
+	set, left := inFlight(t, 1)
+	client := limited(t, &service{}, set)
 	ctx, cancel := context.WithCancel(within(t))
 	stream, err := client.FullDuplexCall(ctx)
 	require.NoError(t, err)
@@ -110,9 +111,9 @@ func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 // TestACallOfAClientIsInFlightUntilItEnds: whatever its end, also if nobody asks for it.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	for name, end := range ends {
-		limits, left := inFlight(t, 1)
+		set, left := inFlight(t, 1)
 		quietly(func() {
-			_ = grpclimit.UnaryClient(limits)(t.Context(), "/a.B/C", nil, nil, nil,
+			_ = grpclimit.UnaryClient(set)(t.Context(), "/a.B/C", nil, nil, nil,
 				func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 					assert.Zero(t, left(), name)
 					return end()
@@ -121,7 +122,7 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 		require.EqualValues(t, 1, left(), name)
 		var stream grpc.ClientStream
 		quietly(func() {
-			stream, _ = grpclimit.StreamClient(limits)(t.Context(), &grpc.StreamDesc{}, nil, "/a.B/C",
+			stream, _ = grpclimit.StreamClient(set)(t.Context(), &grpc.StreamDesc{}, nil, "/a.B/C",
 				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 					assert.Zero(t, left(), name)
 					return &unsent{}, end()
@@ -134,8 +135,8 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 		require.EqualValues(t, 1, left(), name)
 	}
 
-	limits, left := inFlight(t, 1)
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	set, left := inFlight(t, 1)
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	_, code := exchange(t, client, 3, codes.OK)
 	require.Equal(t, codes.OK, code)
 	require.EqualValues(t, 1, left(), "it has ended")
@@ -160,8 +161,8 @@ func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 			_, _ = stream.Header()
 		},
 	} {
-		limits, left := inFlight(t, 1)
-		conn := dial(t, address, grpclimit.DialOptions(limits)...)
+		set, left := inFlight(t, 1)
+		conn := dial(t, address, grpclimit.DialOptions(set)...)
 		stream, err := pb.NewTestServiceClient(conn).FullDuplexCall(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, left(), name)
@@ -178,10 +179,10 @@ func (*unsent) SendMsg(any) error { return errors.New("it cannot be encoded") }
 // TestAMessageThatIsRefusedEndsTheCallInFlight in a client.
 func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	gate := testclock.New().Limiter(t, engine.Concurrency(1, time.Hour))
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "gate", Limiter: gate, Key: rpclimit.Everyone},
-		{Name: "messages", Limiter: burst(t, 1), Key: rpclimit.Everyone, On: rpclimit.Messages}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "gate", Limiter: gate, Key: rpclimit.Everyone}},
+		rpclimit.Messages(rpclimit.Limit{Name: "messages", Limiter: burst(t, 1), Key: rpclimit.Everyone}))
 	require.NoError(t, err)
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	stream, err := client.StreamingInputCall(within(t))
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
@@ -192,18 +193,18 @@ func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 // TestHandlersSettle what their calls have cost, unary or streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
-	limits := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})
+	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})
 	left := func() uint64 { return tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining }
 	client := limited(t, &service{onUnary: func(ctx context.Context) error {
-		rpclimit.HoldFrom(ctx, "default").Settle(10)
+		limits.HoldFrom(ctx, "default").Settle(10)
 		return nil
-	}}, limits)
+	}}, set)
 	require.Equal(t, codes.OK, call(within(t), client))
 	assert.EqualValues(t, 90, left())
 	stream := &fakeStream{ctx: incoming()}
-	require.NoError(t, grpclimit.StreamServer(limits)(stream, stream, &grpc.StreamServerInfo{FullMethod: info.FullMethod},
+	require.NoError(t, grpclimit.StreamServer(set)(stream, stream, &grpc.StreamServerInfo{FullMethod: info.FullMethod},
 		func(_ any, s grpc.ServerStream) error {
-			rpclimit.HoldFrom(s.Context(), "default").Settle(60)
+			limits.HoldFrom(s.Context(), "default").Settle(60)
 			return nil
 		}))
 	assert.EqualValues(t, 30, left())

@@ -29,6 +29,7 @@ import (
 	"github.com/weir-go/weir/grpclimit"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -83,25 +84,25 @@ func TestRetriesOfClientsBackOff(t *testing.T) {
 	require.NoError(t, err)
 	defer limiter.Close()
 	seen := &counts{}
-	limits := one(t, rpclimit.Limit{Limiter: limiter}, rpclimit.ObserveWith(seen))
+	set := one(t, rpclimit.Limit{Limiter: limiter}, rpclimit.ObserveWith(seen))
 	// Its own backoff would try again at once, four times in some milliseconds.
 	config := `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.001s",
 		"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
-	conn := dial(t, start(t, &service{}, grpclimit.ServerOptions(limits)...), grpc.WithDefaultServiceConfig(config))
+	conn := dial(t, start(t, &service{}, grpclimit.ServerOptions(set)...), grpc.WithDefaultServiceConfig(config))
 	client := pb.NewTestServiceClient(conn)
 	for range 3 {
 		assert.Equal(t, codes.OK, call(within(t), client))
 	}
-	assert.LessOrEqual(t, seen.of(httplimit.Refused), 2, "each waits for its token and asks a second time")
-	assert.Equal(t, 3, seen.of(httplimit.Allowed))
+	assert.LessOrEqual(t, seen.of(limits.Refused), 2, "each waits for its token and asks a second time")
+	assert.Equal(t, 3, seen.of(limits.Allowed))
 }
 
 func TestPeersBehindOtherTransports(t *testing.T) {
-	limits := func() *rpclimit.Limits { return one(t, rpclimit.Limit{Limiter: burst(t, 2)}) }
+	set := func() *rpclimit.Limits { return one(t, rpclimit.Limit{Limiter: burst(t, 2)}) }
 	t.Run("unix", func(t *testing.T) {
 		l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 		require.NoError(t, err)
-		address := "unix:" + startAt(t, l, &service{}, grpclimit.ServerOptions(limits())...)
+		address := "unix:" + startAt(t, l, &service{}, grpclimit.ServerOptions(set())...)
 		var got []codes.Code
 		for range 3 {
 			got = append(got, call(within(t), pb.NewTestServiceClient(dial(t, address))))
@@ -110,14 +111,14 @@ func TestPeersBehindOtherTransports(t *testing.T) {
 	})
 	t.Run("bufconn", func(t *testing.T) {
 		l := bufconn.Listen(1 << 16)
-		startAt(t, l, &service{}, grpclimit.ServerOptions(limits())...)
+		startAt(t, l, &service{}, grpclimit.ServerOptions(set())...)
 		client := pb.NewTestServiceClient(dial(t, "passthrough:///x", grpc.WithContextDialer(
 			func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) })))
 		assert.Equal(t, []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted},
 			[]codes.Code{call(within(t), client), call(within(t), client), call(within(t), client)})
 	})
 	t.Run("net/http", func(t *testing.T) {
-		server := grpc.NewServer(grpclimit.ServerOptions(limits())...)
+		server := grpc.NewServer(grpclimit.ServerOptions(set())...)
 		pb.RegisterTestServiceServer(server, &service{})
 		address := serveHTTP(t, server)
 		client := pb.NewTestServiceClient(dial(t, address))
@@ -186,8 +187,8 @@ func TestKeysOfMetadata(t *testing.T) {
 }
 
 func TestHealthIsExemptIfAsked(t *testing.T) {
-	check := func(limits *rpclimit.Limits) (got []codes.Code) {
-		client := healthpb.NewHealthClient(dial(t, start(t, &service{}, grpclimit.ServerOptions(limits)...)))
+	check := func(set *rpclimit.Limits) (got []codes.Code) {
+		client := healthpb.NewHealthClient(dial(t, start(t, &service{}, grpclimit.ServerOptions(set)...)))
 		for range 2 {
 			_, err := client.Check(within(t), &healthpb.HealthCheckRequest{})
 			got = append(got, status.Code(err))
@@ -201,14 +202,14 @@ func TestHealthIsExemptIfAsked(t *testing.T) {
 
 // TestMethodsThatAClientMakesUp reach a server's handler of unknown ones, and have one bucket together.
 func TestMethodsThatAClientMakesUp(t *testing.T) {
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Method})
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Method})
 	unknown := grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
 		if err := ss.RecvMsg(&pb.Empty{}); err != nil {
 			return err
 		}
 		return ss.SendMsg(&pb.Empty{})
 	})
-	conn := dial(t, start(t, &service{}, append(grpclimit.ServerOptions(limits), unknown)...))
+	conn := dial(t, start(t, &service{}, append(grpclimit.ServerOptions(set), unknown)...))
 	var got []codes.Code
 	for _, method := range []string{"/made.Up/One", "/made.Up/Two", "//grpc.testing.TestService/UnaryCall"} {
 		got = append(got, status.Code(conn.Invoke(within(t), method, &pb.Empty{}, &pb.Empty{})))
@@ -262,8 +263,8 @@ func TestAPanicOfTheHandlerGoesOn(t *testing.T) {
 		}()
 		return handler(ctx, req)
 	})
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Internal)})
-	client := pb.NewTestServiceClient(dial(t, start(t, s, append([]grpc.ServerOption{recovering}, grpclimit.ServerOptions(limits)...)...)))
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Internal)})
+	client := pb.NewTestServiceClient(dial(t, start(t, s, append([]grpc.ServerOption{recovering}, grpclimit.ServerOptions(set)...)...)))
 	for range 3 {
 		_, err := client.UnaryCall(within(t), &pb.SimpleRequest{})
 		assert.Equal(t, "handler", status.Convert(err).Message())
@@ -273,8 +274,8 @@ func TestAPanicOfTheHandlerGoesOn(t *testing.T) {
 func TestCountedDecisionsOfARealServer(t *testing.T) {
 	seen := &counts{}
 	s := &service{}
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 100)}, rpclimit.ObserveWith(seen))
-	address := start(t, s, grpclimit.ServerOptions(limits)...)
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 100)}, rpclimit.ObserveWith(seen))
+	address := start(t, s, grpclimit.ServerOptions(set)...)
 	var passed, refused atomic.Int64
 	var all sync.WaitGroup
 	for range 4 {
@@ -294,8 +295,8 @@ func TestCountedDecisionsOfARealServer(t *testing.T) {
 	assert.Equal(t, int64(100), passed.Load())
 	assert.Equal(t, int64(100), refused.Load())
 	assert.Equal(t, int64(100), s.unary.Load())
-	assert.Equal(t, 100, seen.of(httplimit.Allowed))
-	assert.Equal(t, 100, seen.of(httplimit.Refused))
+	assert.Equal(t, 100, seen.of(limits.Allowed))
+	assert.Equal(t, 100, seen.of(limits.Refused))
 }
 
 // TestLimitsThatAreMissing refuse everything and do not panic.
@@ -380,10 +381,10 @@ func TestAUnixSocketIsNoAddress(t *testing.T) {
 
 // TestOnlyTheLimitsThatRefuseAreNamed.
 func TestOnlyTheLimitsThatRefuseAreNamed(t *testing.T) {
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "wide", Limiter: burst(t, 5)}, {Name: "narrow", Limiter: burst(t, 1)},
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "wide", Limiter: burst(t, 5)}, {Name: "narrow", Limiter: burst(t, 1)},
 		{Name: "tried", Limiter: burst(t, 1), Shadow: true}})
 	require.NoError(t, err)
-	client := limited(t, &service{}, limits)
+	client := limited(t, &service{}, set)
 	require.Equal(t, codes.OK, call(within(t), client))
 	_, err = client.UnaryCall(within(t), &pb.SimpleRequest{})
 	require.Len(t, status.Convert(err).Details(), 2)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -65,16 +65,16 @@ func TestStreamsCountWhenTheyOpen(t *testing.T) {
 func TestEveryMessageOfAStreamCounts(t *testing.T) {
 	seen := &counts{}
 	s := &service{}
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "streams", Limiter: burst(t, 10)},
-		{Name: "messages", Limiter: burst(t, 3), On: rpclimit.Messages}}, rpclimit.ObserveWith(seen))
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "streams", Limiter: burst(t, 10)}},
+		rpclimit.Messages(rpclimit.Limit{Name: "messages", Limiter: burst(t, 3)}), rpclimit.ObserveWith(seen))
 	require.NoError(t, err)
-	client := limited(t, s, limits)
+	client := limited(t, s, set)
 	answered, code := exchange(t, client, 5, codes.OK)
 	assert.Equal(t, 3, answered)
 	assert.Equal(t, codes.ResourceExhausted, code)
 	assert.Equal(t, int64(3), s.messages.Load(), "the refused message does not reach the handler")
-	assert.Equal(t, 4, seen.of(httplimit.Allowed))
-	assert.Equal(t, 1, seen.of(httplimit.Refused))
+	assert.Equal(t, 4, seen.of(limits.Allowed))
+	assert.Equal(t, 1, seen.of(limits.Refused))
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "a unary call is a message, too")
 
 	output, err := client.StreamingOutputCall(within(t), &pb.StreamingOutputCallRequest{})
@@ -85,7 +85,7 @@ func TestEveryMessageOfAStreamCounts(t *testing.T) {
 
 // TestAHandlerCannotHideARefusal: it takes the error of Recv for the end of the stream; the client is told nonetheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
-	client := limited(t, &service{swallow: true}, one(t, rpclimit.Limit{Limiter: burst(t, 1), On: rpclimit.Messages}))
+	client := limited(t, &service{swallow: true}, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	stream, err := client.StreamingInputCall(within(t))
 	require.NoError(t, err)
 	for range 3 {
@@ -118,7 +118,7 @@ func TestAServerThatWaitsForMessages(t *testing.T) {
 	require.NoError(t, err)
 	defer limiter.Close()
 	s := &service{}
-	client := limited(t, s, one(t, rpclimit.Limit{Limiter: limiter, On: rpclimit.Messages, MaxWait: engine.Never}))
+	client := limited(t, s, onMessages(t, rpclimit.Limit{Limiter: limiter, MaxWait: engine.Never}))
 	begin := time.Now()
 	stream, err := client.StreamingInputCall(within(t))
 	require.NoError(t, err)
@@ -134,8 +134,8 @@ func TestAServerThatWaitsForMessages(t *testing.T) {
 func TestAClientIsHeldBack(t *testing.T) {
 	s := &service{}
 	seen := &counts{}
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Target}, rpclimit.ObserveWith(seen))
-	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(limits)...))
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Target}, rpclimit.ObserveWith(seen))
+	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(set)...))
 	assert.Equal(t, codes.OK, call(within(t), client))
 	_, code := exchange(t, client, 3, codes.OK)
 	assert.Equal(t, codes.OK, code)
@@ -143,15 +143,15 @@ func TestAClientIsHeldBack(t *testing.T) {
 	_, code = exchange(t, client, 1, codes.OK)
 	assert.Equal(t, codes.ResourceExhausted, code)
 	assert.Equal(t, int64(1), s.unary.Load(), "nothing was sent")
-	assert.Equal(t, 2, seen.of(httplimit.Refused))
+	assert.Equal(t, 2, seen.of(limits.Refused))
 }
 
 func TestAClientWaits(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 20*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
 	defer limiter.Close()
-	limits := one(t, rpclimit.Limit{Limiter: limiter, MaxWait: engine.Never})
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	set := one(t, rpclimit.Limit{Limiter: limiter, MaxWait: engine.Never})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	begin := time.Now()
 	for range 4 {
 		require.Equal(t, codes.OK, call(within(t), client))
@@ -161,8 +161,8 @@ func TestAClientWaits(t *testing.T) {
 	slow, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
 	defer slow.Close()
-	limits = one(t, rpclimit.Limit{Limiter: slow, MaxWait: engine.Never})
-	client = pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	set = one(t, rpclimit.Limit{Limiter: slow, MaxWait: engine.Never})
+	client = pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	require.Equal(t, codes.OK, call(within(t), client))
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "the deadline would come first: it fails at once")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -173,8 +173,8 @@ func TestAClientWaits(t *testing.T) {
 // TestAClientsMessagesAreHeldBack: the refused one is not sent and ends the stream on both sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := &service{}
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 2), On: rpclimit.Messages, Key: rpclimit.Everyone})
-	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(limits)...))
+	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
+	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(set)...))
 	stream, err := client.StreamingInputCall(context.Background()) // no one cancels it: the refusal has to
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
@@ -189,8 +189,8 @@ func TestAClientsMessagesAreHeldBack(t *testing.T) {
 }
 
 func TestAClientsRefunds(t *testing.T) {
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	for range 2 {
 		_, err := client.UnaryCall(within(t), failing(codes.Unavailable))
 		assert.Equal(t, codes.Unavailable, status.Code(err))
@@ -209,8 +209,8 @@ func TestAClientsRefunds(t *testing.T) {
 func TestOutgoingMetadata(t *testing.T) {
 	key, err := rpclimit.MetadataValue("Tenant", rpclimit.Everyone)
 	require.NoError(t, err)
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: key})
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: key})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	assert.Equal(t, codes.OK, call(within(t, "tenant", "a"), client))
 	assert.Equal(t, codes.ResourceExhausted, call(within(t, "tenant", "a"), client))
 	assert.Equal(t, codes.OK, call(within(t, "tenant", "b"), client))
@@ -271,9 +271,9 @@ func (s *scripted) SetTrailer(metadata.MD) {}
 // TestARefusedStreamStaysRefused: a handler that goes on receives nothing more, also when tokens have come.
 func TestARefusedStreamStaysRefused(t *testing.T) {
 	c := testclock.New()
-	limits := one(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
+	set := onMessages(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))})
 	ss := &scripted{}
-	err := grpclimit.StreamServer(limits)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
+	err := grpclimit.StreamServer(set)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
 		require.NoError(t, stream.RecvMsg(nil))
 		for range 3 {
 			assert.Equal(t, codes.ResourceExhausted, status.Code(stream.RecvMsg(nil)))
@@ -287,10 +287,10 @@ func TestARefusedStreamStaysRefused(t *testing.T) {
 
 // TestAStreamThatCannotBeSentGetsNothingBack: the client may have gone.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
 	ss := &scripted{send: status.Error(codes.Unavailable, "transport is closing")}
 	for _, want := range []string{"transport is closing", "rate limit exceeded"} {
-		err := grpclimit.StreamServer(limits)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
+		err := grpclimit.StreamServer(set)(ss, ss, &grpc.StreamServerInfo{FullMethod: "/a.B/C"}, func(_ any, stream grpc.ServerStream) error {
 			return stream.SendMsg(nil)
 		})
 		assert.Equal(t, want, status.Convert(err).Message())
@@ -299,9 +299,14 @@ func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 
 // TestPushbackOfStreams: also a stream says to retries when to come back.
 func TestPushbackOfStreams(t *testing.T) {
-	for on, tokens := range map[rpclimit.Scope]uint64{rpclimit.Calls: 1, rpclimit.Messages: 2} {
-		client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: burst(t, tokens), On: on}))
-		_, code := exchange(t, client, int(tokens), codes.OK)
+	for on, set := range map[string]*rpclimit.Limits{
+		"calls": one(t, rpclimit.Limit{Limiter: burst(t, 1)}), "messages": onMessages(t, rpclimit.Limit{Limiter: burst(t, 2)}),
+	} {
+		client, tokens := limited(t, &service{}, set), 1
+		if set.CountMessages() {
+			tokens = 2
+		}
+		_, code := exchange(t, client, tokens, codes.OK)
 		require.Equal(t, codes.OK, code)
 		stream, err := client.FullDuplexCall(within(t))
 		require.NoError(t, err)
@@ -330,7 +335,7 @@ func TestCostsByMessage(t *testing.T) {
 		},
 	} {
 		limiter := burst(t, 10)
-		client := side(one(t, rpclimit.Limit{Limiter: limiter, On: rpclimit.Messages, Cost: size, Key: rpclimit.Everyone}))
+		client := side(onMessages(t, rpclimit.Limit{Limiter: limiter, Cost: size, Key: rpclimit.Everyone}))
 		_, err := client.UnaryCall(within(t), &pb.SimpleRequest{ResponseSize: 4})
 		require.NoError(t, err, name)
 		stream, err := client.StreamingInputCall(within(t))
@@ -344,8 +349,8 @@ func TestCostsByMessage(t *testing.T) {
 
 // TestAClientsStreamThatDoesNotOpen ends with its code, and one with a single reply with that.
 func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable, codes.OK)})
-	intercept := grpclimit.StreamClient(limits)
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable, codes.OK)})
+	intercept := grpclimit.StreamClient(set)
 	for range 2 {
 		_, err := intercept(context.Background(), &grpc.StreamDesc{}, nil, "/a.B/C",
 			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -353,7 +358,7 @@ func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 			})
 		assert.Equal(t, codes.Unavailable, status.Code(err))
 	}
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	for range 2 {
 		stream, err := client.StreamingInputCall(context.Background())
 		require.NoError(t, err)
@@ -365,8 +370,8 @@ func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 // TestAClientsRefusedStreamStaysRefused, also when tokens have come.
 func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
 	c := testclock.New()
-	limits := one(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)), On: rpclimit.Messages})
-	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+	set := onMessages(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))})
+	client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 	stream, err := client.StreamingInputCall(context.Background())
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
@@ -377,9 +382,9 @@ func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
 
 // TestTargets: with [rpclimit.Target] each server has a limit of its own.
 func TestTargets(t *testing.T) {
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Target})
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Target})
 	for range 2 {
-		client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(limits)...))
+		client := pb.NewTestServiceClient(dial(t, start(t, &service{}), grpclimit.DialOptions(set)...))
 		assert.Equal(t, codes.OK, call(within(t), client))
 		assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // TestMain fails if any of these leaves a goroutine behind.
@@ -135,7 +136,7 @@ func TestMalformedHeaders(t *testing.T) {
 // TestBodiesOfRefusals: what each format says, to the letter.
 func TestBodiesOfRefusals(t *testing.T) {
 	gone := &backend{err: errors.New("gone")}
-	closed := httplimit.Limit{Name: "shared", Backend: gone, OnError: httplimit.FailClosed}
+	closed := httplimit.Limit{Name: "shared", Source: source(t, gone), OnFailure: limits.Closed}
 	never := shared("small", testclock.New().Burst(t, 1))
 	never.Cost = func(*http.Request) uint64 { return 2 }
 	empty := shared("used \"up\"", testclock.New().Burst(t, 1))
@@ -180,7 +181,7 @@ func TestBodiesOfRefusals(t *testing.T) {
 
 	custom := one(t, empty, httplimit.RefuseWith(func(w http.ResponseWriter, _ *http.Request, res httplimit.Result) {
 		tightest, _ := res.Tightest()
-		http.Error(w, fmt.Sprintf("%s: wait %v", tightest.Limit, res.RetryAfter()), res.Status())
+		http.Error(w, fmt.Sprintf("%s: wait %v", tightest.Name(), res.RetryAfter()), res.Status())
 	}))
 	w := serve(custom.Handler(hello), get("/"))
 	assert.Equal(t, 429, w.Code)

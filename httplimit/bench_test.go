@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // plenty is a limit that never refuses here.
@@ -74,7 +75,7 @@ type budget struct {
 // ignore is Metrics.
 type ignore struct{}
 
-func (*ignore) Observe(string, httplimit.Outcome) {}
+func (*ignore) Observe(string, limits.Outcome) {}
 
 // TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key.
 func TestDecisionsDoNotAllocate(t *testing.T) {
@@ -134,7 +135,7 @@ func BenchmarkKey(b *testing.B) {
 			b.ReportAllocs()
 			r := getFrom(proxy, "X-Forwarded-For", "1.1.1.1, 203.0.113.9")
 			for b.Loop() {
-				c.key(httplimit.HasherOf(l), r)
+				c.key(limits.HasherOf(l), r)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 func clientIP(t testing.TB, options ...httplimit.IPOption) *httplimit.ClientIP {
@@ -313,7 +314,7 @@ func TestClientIPDoesNotAllocate(t *testing.T) {
 			r := getFrom(remote)
 			r.Header[c.header] = c.lines
 			key := httplimit.KeyFunc(c.ip.Key)
-			allocs := testalloc.PerCall(func() { key(httplimit.HasherOf(limiter), r) })
+			allocs := testalloc.PerCall(func() { key(limits.HasherOf(limiter), r) })
 			assert.Zero(t, allocs, "%s %v", remote, c.lines)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // left returns what all clients together have left.
@@ -29,17 +30,17 @@ func shared(name string, l *engine.Limiter) httplimit.Limit {
 func TestAllOrNothing(t *testing.T) {
 	c := testclock.New()
 	for small := range 3 {
-		var limits []httplimit.Limit
+		var list []httplimit.Limit
 		for i := range 3 {
 			burst := uint64(10)
 			if i == small {
 				burst = 2
 			}
-			limits = append(limits, shared(fmt.Sprint("limit", i), c.Burst(t, burst)))
+			list = append(list, shared(fmt.Sprint("limit", i), c.Burst(t, burst)))
 		}
-		m := newMiddleware(t, limits)
+		m := newMiddleware(t, list)
 		assert.Equal(t, []int{200, 200, 429, 429}, statuses(m.Handler(hello), 4))
-		for i, l := range limits {
+		for i, l := range list {
 			want := uint64(8)
 			if i == small {
 				want = 0
@@ -51,15 +52,15 @@ func TestAllOrNothing(t *testing.T) {
 		assert.Equal(t, 429, res.Status())
 		for i := range res.Len() {
 			if i == small {
-				assert.Equal(t, httplimit.Refused, res.Check(i).Outcome)
+				assert.Equal(t, limits.Refused, res.Check(i).Outcome)
 			} else {
-				assert.Equal(t, httplimit.NotTaken, res.Check(i).Outcome)
+				assert.Equal(t, limits.NotTaken, res.Check(i).Outcome)
 				assert.EqualValues(t, 8, res.Check(i).Decision.Remaining, "how things stand")
 			}
 		}
 		tightest, ok := res.Tightest()
 		assert.True(t, ok)
-		assert.Equal(t, fmt.Sprint("limit", small), tightest.Limit)
+		assert.Equal(t, fmt.Sprint("limit", small), tightest.Name())
 	}
 }
 
@@ -103,14 +104,14 @@ func TestShadowMode(t *testing.T) {
 		httplimit.OnLimited(func(r *http.Request, c httplimit.Check) {
 			assert.Equal(t, "number:0", c.KeyText(r))
 			assert.Equal(t, shadow.Limiter.KeyUint64(0), c.Key())
-			told = append(told, fmt.Sprint(c.Limit, " ", c.Outcome, " ", c.Shadow(), " ", c.Decision.RetryAfter))
+			told = append(told, fmt.Sprint(c.Name(), " ", c.Outcome, " ", c.Shadow(), " ", c.Decision.RetryAfter))
 		}))
 	assert.Equal(t, []int{200, 200, 200, 200, 429}, statuses(m.Handler(hello), 5))
 	assert.Equal(t, []string{"trial shadow_refused true 1s", "trial shadow_refused true 1s", "real refused false 1s"},
 		told)
-	assert.Equal(t, 6, seen.of(httplimit.Allowed))
-	assert.Equal(t, 2, seen.of(httplimit.ShadowRefused))
-	assert.Equal(t, 1, seen.of(httplimit.Refused))
+	assert.Equal(t, 6, seen.of(limits.Allowed))
+	assert.Equal(t, 2, seen.of(limits.ShadowRefused))
+	assert.Equal(t, 1, seen.of(limits.Refused))
 	c.Advance(time.Minute)
 	h := serve(m.Handler(hello), get("/")).Header()
 	assert.Equal(t, `"real";q=4;w=4`, h.Get("RateLimit-Policy"), "clients are not told")
@@ -195,7 +196,7 @@ func TestManyLimits(t *testing.T) {
 	res := m.Decide(get("/"))
 	assert.Equal(t, 20, res.Len())
 	tightest, _ := res.Tightest()
-	assert.Equal(t, "19", tightest.Limit)
+	assert.Equal(t, "19", tightest.Name())
 	assert.Equal(t, []int{200, 429}, statuses(m.Handler(hello), 11)[9:])
 	assert.EqualValues(t, 19, left(limits[0].Limiter))
 }
@@ -211,15 +212,22 @@ func TestConcurrentRequests(t *testing.T) {
 		wg.Go(func() {
 			for range 10 {
 				if serve(h, get("/")).Code == 200 {
-					passed.Observe("", httplimit.Allowed)
+					passed.Observe("", limits.Allowed)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	assert.Equal(t, 40, passed.of(httplimit.Allowed))
+	assert.Equal(t, 40, passed.of(limits.Allowed))
 	assert.EqualValues(t, 60, left(wide))
 	assert.EqualValues(t, 0, left(narrow))
+}
+
+// source is one of a backend, of 1/s, burst 3.
+func source(t testing.TB, b limits.Backend) limits.Source {
+	s, err := limits.NewSource(b, engine.TokenBucket(engine.PerSecond(1), 3), nil)
+	require.NoError(t, err)
+	return s
 }
 
 // A backend that does what the test says.
@@ -250,7 +258,7 @@ func TestBackends(t *testing.T) {
 	behind := shared("behind", c.Burst(t, 2))
 	m := newMiddleware(t, []httplimit.Limit{
 		shared("first", c.Burst(t, 10)),
-		{Name: "store", Backend: s, Window: 3 * time.Second},
+		{Name: "store", Source: source(t, s)},
 		behind,
 	})
 	h := m.Handler(hello)
@@ -263,21 +271,18 @@ func TestBackends(t *testing.T) {
 	cancel()
 	w = serve(h, getFrom(direct).WithContext(ctx))
 	assert.Equal(t, 429, w.Code)
-	assert.EqualValues(t, 1, s.refunded, "all or nothing, and a client that has gone changes nothing")
+	assert.Len(t, s.keys, 2, "limits in memory are asked first, and a refusal there asks no store")
 	assert.EqualValues(t, 1, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
-	assert.Zero(t, m.BackendFailures())
+	assert.Zero(t, m.Failures())
 
-	// Behind a refusal the backend is not asked, and what the headers say of it is what it said last.
+	// Behind a refusal the backend is not asked, and the headers say what its policy is.
 	c.Advance(time.Minute)
-	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Backend: s}})
+	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Source: source(t, s)}})
 	assert.Equal(t, []int{200, 200}, statuses(first.Handler(hello), 2))
 	asked := len(s.keys)
 	w = serve(first.Handler(hello), get("/"))
 	assert.Len(t, s.keys, asked)
-	assert.Equal(t, `"behind";q=2;w=2, "store";q=3`, w.Header().Get("RateLimit-Policy"))
-	fresh := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Backend: s}})
-	w = serve(fresh.Handler(hello), get("/"))
-	assert.Equal(t, `"behind";q=2;w=2`, w.Header().Get("RateLimit-Policy"))
+	assert.Equal(t, `"behind";q=2;w=2, "store";q=3;w=3`, w.Header().Get("RateLimit-Policy"))
 }
 
 // TestShortAnswersOfABackend: nonsense from a backend is no nonsense in headers.
@@ -286,7 +291,7 @@ func TestShortAnswersOfABackend(t *testing.T) {
 		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1},
 		{Allowed: true, ResetAfter: -time.Hour},
 	} {
-		m := one(t, httplimit.Limit{Backend: fixed(d)},
+		m := one(t, httplimit.Limit{Source: source(t, fixed(d))},
 			httplimit.Headers(httplimit.IETF|httplimit.Legacy|httplimit.Draft06))
 		w := serve(m.Handler(hello), get("/"))
 		requireHeadersHold(t, w.Result())
@@ -308,21 +313,19 @@ func TestBadLimits(t *testing.T) {
 		want   string
 	}{
 		{nil, "no limits"},
-		{[]httplimit.Limit{{Limiter: l}}, `limit 1 of 1, "": the name goes into headers`},
+		{[]httplimit.Limit{{Limiter: l}}, `limit 1 of 1, "": the name goes into answers`},
 		{[]httplimit.Limit{{Name: "é", Limiter: l}}, `limit 1 of 1, "é": the name`},
 		{[]httplimit.Limit{{Name: "a\nb", Limiter: l}}, `"a\nb"`},
 		{[]httplimit.Limit{{Name: string(make([]byte, 1025)), Limiter: l}}, "1 to 1,024"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l, Unit: "\x7f"}}, `unit "\x7f"`},
-		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Backend"},
+		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Source"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}},
 			`limits 1 and 3 of 3 have the same name, "a"`},
-		{[]httplimit.Limit{{Name: "a", Limiter: l, OnError: httplimit.FailClosed}}, "no Backend that could fail"},
-		{[]httplimit.Limit{{Name: "a", Backend: s, OnError: 9}}, "an OnError of 9"},
-		{[]httplimit.Limit{{Name: "a", Limiter: l, Window: time.Second}}, "Window is 1s"},
-		{[]httplimit.Limit{{Name: "a", Backend: s, Window: -1}}, "a Window of -1ns"},
-		{[]httplimit.Limit{{Name: "a", Backend: s, Tier: func(*http.Request) int { return 0 }}}, "no tiers"},
-		{[]httplimit.Limit{{Name: "a", Backend: s, OnError: httplimit.FailLocal}}, "no Limiter to fall back to"},
-		{[]httplimit.Limit{{Name: "a", Backend: s, Limiter: l}}, "only FailLocal uses both"},
+		{[]httplimit.Limit{{Name: "a", Limiter: l, OnFailure: limits.Closed}}, "there is no Source that could fail"},
+		{[]httplimit.Limit{{Name: "a", Source: source(t, s), OnFailure: 9}}, "an OnFailure of 9"},
+		{[]httplimit.Limit{{Name: "a", Source: source(t, s), Tier: func(*http.Request) int { return 0 }}}, "no tiers"},
+		{[]httplimit.Limit{{Name: "a", Source: source(t, s), OnFailure: limits.Local}}, "no Limiter to fall back to"},
+		{[]httplimit.Limit{{Name: "a", Source: source(t, s), Limiter: l}}, "only Local uses both"},
 	} {
 		_, err := httplimit.New(c.limits)
 		assert.ErrorContains(t, err, c.want)
@@ -337,7 +340,7 @@ func TestBadLimits(t *testing.T) {
 		{httplimit.RefuseWith(nil), "RefuseWith(nil)"},
 		{httplimit.Skip(nil), "Skip(nil)"},
 		{httplimit.OnLimited(nil), "OnLimited(nil)"},
-		{httplimit.OnBackendError(nil), "OnBackendError(nil)"},
+		{httplimit.OnError(nil), "OnError(nil)"},
 		{httplimit.ObserveWith(nil), "ObserveWith(nil)"},
 		{httplimit.Clock(nil), "Clock(nil)"},
 		{httplimit.RetryJitter(0, nil), "RetryJitter(0s): want whole seconds, 1s to 1h"},
@@ -348,5 +351,5 @@ func TestBadLimits(t *testing.T) {
 		_, err := httplimit.New([]httplimit.Limit{{Name: "a", Limiter: l}}, c.option)
 		assert.ErrorContains(t, err, c.want)
 	}
-	require.Equal(t, "Outcome(200)", httplimit.Outcome(200).String())
+	require.Equal(t, "Outcome(200)", limits.Outcome(200).String())
 }

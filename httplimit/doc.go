@@ -35,10 +35,10 @@ those of the inner one.
 # Other features
 
 A limit can be of requests in flight ([engine.Concurrency]), which count until their handler returns. It can
-cost more for some requests (Cost), be tried out first (Shadow), count only failures (Refund), have tiers
-(Tier), and keep its state in a [Backend] that several processes use. [Skip] exempts requests, [OnLimited] and
-[ObserveWith] report, [RefuseWith] replaces the body of refusals, and [Middleware.Decide] decides without
-answering.
+cost more for some requests (Cost), be tried out first (Shadow), count only failures (Refund), take an estimate that the
+handler settles (Hold, [limits.HoldFrom]), wait for tokens (MaxWait), have tiers (Tier), and keep its state in a
+[limits.Source] that several processes use. [Skip] exempts requests, [OnLimited] and [ObserveWith] report, [RefuseWith]
+replaces the body of refusals, and [Middleware.Decide] decides without answering.
 
 # Cost
 

@@ -123,7 +123,7 @@ func ExampleMiddleware_Decide() {
 		r := httptest.NewRequest("GET", "/", nil)
 		res := limits.Decide(r)
 		check, _ := res.Tightest()
-		fmt.Println(res.Status(), check.Limit, check.Outcome, check.Decision.Remaining, res.RetryAfter())
+		fmt.Println(res.Status(), check.Name(), check.Outcome, check.Decision.Remaining, res.RetryAfter())
 	}
 	// Output:
 	// 200 all allowed 0 0s

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/weir-go/weir/limits"
 )
 
 // The gRPC status codes of a refusal (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md).
@@ -40,19 +42,19 @@ func failedGRPC(h http.Header) bool {
 func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	code, message := uint64(grpcResourceExhausted), "rate limit exceeded"
 	switch {
-	case res.verdict == unavailable:
+	case res.Verdict() == limits.Unavailable:
 		code, message = grpcUnavailable, "the rate limiter's store does not answer"
 	case res.never():
 		message = "the call costs more than the rate limit"
-	case res.retry == 0:
+	case res.retry() == 0:
 		message = "too many calls are in flight"
 	}
 	h := w.Header()
 	h["Content-Type"] = []string{"application/grpc"}
 	h["Grpc-Status"] = []string{strconv.FormatUint(code, 10)}
 	h["Grpc-Message"] = []string{message}
-	if res.retry > 0 {
-		details := grpcStatus(code, message, uint64(res.retry))
+	if res.retry() > 0 {
+		details := grpcStatus(code, message, uint64(res.retry()))
 		h["Grpc-Status-Details-Bin"] = []string{base64.RawStdEncoding.EncodeToString(details)}
 	}
 	w.WriteHeader(http.StatusOK)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // TestRefusedGRPC: a refused call gets a status that clients do not retry at once, with the time to wait. (cmd/weir has
@@ -54,7 +55,7 @@ func TestRefusedGRPC(t *testing.T) {
 	w = serve(dear.Handler(hello), call("application/grpc", 2))
 	assert.Equal(t, []string{"8", ""}, []string{w.Header().Get("Grpc-Status"),
 		w.Header().Get("Grpc-Status-Details-Bin")})
-	gone := one(t, httplimit.Limit{Backend: &backend{err: errors.New("gone")}, OnError: httplimit.FailClosed})
+	gone := one(t, httplimit.Limit{Source: source(t, &backend{err: errors.New("gone")}), OnFailure: limits.Closed})
 	w = serve(gone.Handler(hello), call("application/grpc", 2))
 	assert.Equal(t, []string{"14", ""}, []string{w.Header().Get("Grpc-Status"),
 		w.Header().Get("Grpc-Status-Details-Bin")})

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/weir-go/weir/engine"
 )
 
 // A HeaderStyle is a set of headers that tell a client how much it has left. Styles are combined
@@ -68,14 +66,13 @@ func (res *Result) WriteHeaders(h http.Header) {
 			fields.set(headerPolicy, policies)
 		}
 	}
-	if res.shown >= 0 && styles != NoHeaders && !res.at(res.shown).limit.inFlight {
-		c := res.at(res.shown)
+	if c, ok := res.Tightest(); ok && styles != NoHeaders && !c.InFlight() {
 		if styles&IETF != 0 {
 			fields.set(headerRateLimit, res.rateLimit(c))
 		}
 		var limit, remaining string
 		if styles&(Legacy|Draft06) != 0 {
-			limit, remaining = integer(c.decision.Limit), integer(c.decision.Remaining)
+			limit, remaining = integer(c.Decision.Limit), integer(c.Decision.Remaining)
 		}
 		if styles&Legacy != 0 {
 			fields.set(headerXLimit, limit)
@@ -85,11 +82,11 @@ func (res *Result) WriteHeaders(h http.Header) {
 		if styles&Draft06 != 0 {
 			fields.set(header06Limit, limit)
 			fields.set(header06Remaining, remaining)
-			fields.set(header06Reset, strconv.FormatInt(seconds(c.reset()), 10))
+			fields.set(header06Reset, strconv.FormatInt(seconds(reset(c)), 10))
 		}
 	}
-	if res.retry > 0 {
-		fields.set(headerRetryAfter, strconv.FormatInt(res.retry, 10))
+	if retry := res.retry(); retry > 0 {
+		fields.set(headerRetryAfter, strconv.FormatInt(retry, 10))
 	}
 }
 
@@ -114,17 +111,17 @@ func (f *fieldWriter) set(name, value string) {
 func (res *Result) policies() string {
 	var only string
 	var list []byte
-	for i := range res.n {
-		c := res.at(i)
-		if c.limit.Shadow || c.limit.inFlight {
+	for i := range res.Len() {
+		c := res.Check(i)
+		if c.Shadow() || c.InFlight() {
 			continue
 		}
-		item := c.policyItem()
+		item := policyItem(c, res.texts(c))
 		if item == "" {
 			continue
 		}
 		if res.m.secret != nil {
-			item += res.m.partition(c)
+			item += res.partition(c)
 		}
 		switch {
 		case only == "":
@@ -141,35 +138,25 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policyItem returns the check's item of RateLimit-Policy. It is formatted again only when its numbers have changed.
-// The quota of a backend is known from its answers; before the first the item is empty, and so is that of a request
-// without a limit.
-func (c *check) policyItem() string {
-	quota, window := c.decision.Limit, c.limit.Window
-	if c.isUnlimited() {
+// policyItem returns the check's item of RateLimit-Policy. It is formatted again only when its numbers have changed. A
+// request without a limit has none.
+func policyItem(c *Check, t *texts) string {
+	if c.Unlimited() {
 		return ""
 	}
-	if c.limit.Backend == nil {
-		p := c.limit.Limiter.Policy(int(c.tier))
-		if c.limit.Quota != nil {
-			p = c.policy
-		}
-		quota, window = p.Limit(), p.Window()
-	} else if c.limit.Quota != nil {
-		window = c.policy.Window()
+	p := c.Policy()
+	quota, window := p.Limit(), p.Window()
+	if c.Limit().Source != nil && c.Answered() {
+		quota = c.Decision.Limit
 	}
-	known := &c.limit.policies[c.tier]
+	known := &t.policies[min(uint(c.Tier), uint(len(t.policies)-1))]
 	r := known.Load()
-	asked := c.limit.Backend == nil || c.answered
-	if r != nil && (!asked || r.quota == quota && r.window == window) {
+	if r != nil && r.quota == quota && r.window == window {
 		return r.text
 	}
-	if !asked {
-		return ""
-	}
-	b := append([]byte(c.limit.quoted), ";q="...)
+	b := append([]byte(t.quoted), ";q="...)
 	b = appendInteger(b, quota)
-	b = append(b, c.limit.unit...)
+	b = append(b, t.unit...)
 	if window > 0 {
 		b = appendInteger(append(b, ";w="...), uint64(seconds(window)))
 	}
@@ -179,37 +166,29 @@ func (c *check) policyItem() string {
 }
 
 // rateLimit returns the value of RateLimit.
-func (res *Result) rateLimit(c *check) string {
+func (res *Result) rateLimit(c *Check) string {
 	var room [128]byte
-	b := append(append(room[:0], c.limit.quoted...), ";r="...)
-	b = appendInteger(b, c.decision.Remaining)
-	b = appendInteger(append(b, ";t="...), uint64(seconds(c.reset())))
+	b := append(append(room[:0], res.texts(c).quoted...), ";r="...)
+	b = appendInteger(b, c.Decision.Remaining)
+	b = appendInteger(append(b, ";t="...), uint64(seconds(reset(c))))
 	if res.m.secret != nil {
-		b = append(b, res.m.partition(c)...)
+		b = append(b, res.partition(c)...)
 	}
 	return string(b)
 }
 
-// reset returns the time until the key is idle again, or of a refusal, until the request can pass.
-func (c *check) reset() time.Duration {
-	if c.decision.Allowed || c.decision.RetryAfter == engine.Never {
-		return c.decision.ResetAfter
-	}
-	return max(c.decision.RetryAfter, 1)
-}
-
 // resetAt returns the end of reset as seconds since 1970, rounded up.
-func (res *Result) resetAt(c *check) int64 {
-	now, wait := res.m.now(), c.reset()
+func (res *Result) resetAt(c *Check) int64 {
+	now, wait := res.m.now(), reset(c)
 	at := now.Unix() + int64(wait/time.Second)
 	return at + seconds(time.Duration(now.Nanosecond())+wait%time.Second)
 }
 
 // partition returns the "pk" parameter of a check.
-func (m *Middleware) partition(c *check) string {
-	mac := hmac.New(sha256.New, m.secret)
-	mac.Write([]byte(c.limit.quoted))
-	mac.Write([]byte(c.text))
+func (res *Result) partition(c *Check) string {
+	mac := hmac.New(sha256.New, res.m.secret)
+	mac.Write([]byte(res.texts(c).quoted))
+	mac.Write([]byte(c.Text()))
 	return ";pk=:" + base64.StdEncoding.EncodeToString(mac.Sum(nil)[:8]) + ":"
 }
 

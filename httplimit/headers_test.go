@@ -162,7 +162,7 @@ func TestHeadersFollowSetPolicy(t *testing.T) {
 	require.NoError(t, l.SetPolicy(engine.FixedWindow(8, time.Hour)))
 	w := serve(h, get("/")).Header()
 	assert.Equal(t, `"default";q=8;w=3600`, w.Get("RateLimit-Policy"))
-	assert.Contains(t, w.Get("RateLimit"), `"default";r=3;`, "half was used up, and one more is now")
+	assert.Contains(t, w.Get("RateLimit"), `"default";r=5;`, "two were used up, and one more is now")
 }
 
 func TestUnitAndNames(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/limits"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
@@ -77,9 +78,9 @@ type counts struct {
 	name atomic.Pointer[string] // the latest label
 }
 
-func (c *counts) Observe(limit string, o httplimit.Outcome) {
+func (c *counts) Observe(limit string, o limits.Outcome) {
 	c.seen[o].Add(1)
 	c.name.Store(&limit)
 }
 
-func (c *counts) of(o httplimit.Outcome) int { return int(c.seen[o].Load()) }
+func (c *counts) of(o limits.Outcome) int { return int(c.seen[o].Load()) }

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // inFlight is a limit of so many requests of all clients at a time.
@@ -200,7 +201,7 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	m := one(t, l)
 	first, second := m.Decide(get("/")), m.Decide(get("/"))
 	assert.True(t, second.Allowed())
-	assert.Equal(t, httplimit.ShadowRefused, second.Check(0).Outcome)
+	assert.Equal(t, limits.ShadowRefused, second.Check(0).Outcome)
 	second.Release()
 	assert.Zero(t, left(l.Limiter), "the second has not entered")
 	first.Release()
@@ -217,7 +218,7 @@ func TestADecisionThatPanicsLeaves(t *testing.T) {
 
 type panics struct{}
 
-func (panics) Observe(string, httplimit.Outcome) { panic("observed") }
+func (panics) Observe(string, limits.Outcome) { panic("observed") }
 
 // TestLimitsInFlightThatMakeNoSense are refused by New.
 func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
@@ -226,9 +227,9 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 		"a limit of requests in flight gets back all that it gives, but Refund is set": func(l *httplimit.Limit) {
 			l.Refund = httplimit.RefundStatus(200, 299)
 		},
-		"only tokens of a token bucket can be waited for, but MaxWait is set": func(l *httplimit.Limit) { l.MaxWait = time.Second },
-		"there is no limit of requests in flight beside a Backend, but the Limiter is one": func(l *httplimit.Limit) {
-			l.Backend, l.OnError = noBackend{}, httplimit.FailLocal
+		"when a request in flight ends is not known, so it cannot be waited for, but MaxWait is set": func(l *httplimit.Limit) { l.MaxWait = time.Second },
+		"a Source has no limits of requests in flight, but the Limiter is one": func(l *httplimit.Limit) {
+			l.Source, l.OnFailure = source(t, noBackend{}), limits.Local
 		},
 	} {
 		l := inFlight(t, c, 1)

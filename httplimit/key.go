@@ -7,31 +7,8 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/spelling"
+	"github.com/weir-go/weir/limits"
 )
-
-// A KeyFunc returns the key that a request is charged to; false means that the limit does not apply to the request. It
-// makes the key with the [Hasher]:
-//
-//	func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-//		user := userOf(r)
-//		return h.KeyUint64(user.ID), user != nil
-//	}
-//
-// It is called once a request for each limit, from any goroutine, and must not change the
-// request or read its body.
-type KeyFunc func(h Hasher, r *http.Request) (engine.Key, bool)
-
-// Text returns the key of a request in a form for people and for a [Backend]: "ip:192.0.2.1",
-// "text:secret", "number:7". It allocates. It may hold what only the client should know, such
-// as an API key.
-func (f KeyFunc) Text(r *http.Request) (text string, limited bool) {
-	var rec record
-	_, limited = f(Hasher{record: &rec}, r)
-	if !limited {
-		return "", false
-	}
-	return string(rec.text), true
-}
 
 // Header returns the KeyFunc of a request header, such as X-API-Key, which falls back to another where the header is
 // absent or empty. A nil fallback leaves such requests unlimited by this limit. A client that may leave the header out
@@ -70,7 +47,7 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	case value != "":
 		return h.Key(value), true
 	}
-	return fallback.or(h, r)
+	return fallback.Or(h, r)
 }
 
 // Cookie returns the KeyFunc of a cookie's value ([CookieValue]), which falls back to another as that of [Header] does,
@@ -82,13 +59,6 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	return func(h Hasher, r *http.Request) (engine.Key, bool) {
 		return valueKey(h, r, name, CookieValue, fallback)
 	}, nil
-}
-
-func (f KeyFunc) or(h Hasher, r *http.Request) (engine.Key, bool) {
-	if f == nil {
-		return engine.Key{}, false
-	}
-	return f(h, r)
 }
 
 // Everyone is the KeyFunc of a global limit: all requests have one key.
@@ -135,17 +105,7 @@ func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 //
 // Every part must make its key with the [Hasher] that it is given; one that does not counts
 // as the empty text.
-func Join(parts ...KeyFunc) KeyFunc {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return func(h Hasher, r *http.Request) (engine.Key, bool) {
-		return h.Join(len(parts), func(h Hasher, i int) bool {
-			_, limited := parts[i].or(h, r)
-			return limited
-		})
-	}
-}
+func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }
 
 // isToken reports whether s is a token of RFC 9110, as names of headers and cookies are.
 func isToken(s string) bool {

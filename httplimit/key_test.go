@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 func header(t testing.TB, name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
@@ -158,7 +159,7 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 	c := testclock.New()
 	for _, options := range [][]engine.Option{nil, {engine.HashStable()}} {
 		l := c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 5), options...)
-		h := httplimit.HasherOf(l)
+		h := limits.HasherOf(l)
 		assert.Equal(t, l.Key("a"), h.Key("a"))
 		assert.Equal(t, l.Key("a"), h.KeyBytes([]byte("a")))
 		assert.Equal(t, l.KeyUint64(7), h.KeyUint64(7))
@@ -173,8 +174,8 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 func TestKeyKindsDiffer(t *testing.T) {
 	l := testclock.New().Burst(t, 5)
 	key := header(t, "X-API-Key", httplimit.RemoteIP)
-	address, _ := key(httplimit.HasherOf(l), getFrom(direct))
-	forged, _ := key(httplimit.HasherOf(l), getFrom(proxy, "X-API-Key", "198.51.100.7"))
+	address, _ := key(limits.HasherOf(l), getFrom(direct))
+	forged, _ := key(limits.HasherOf(l), getFrom(proxy, "X-API-Key", "198.51.100.7"))
 	assert.NotEqual(t, address, forged)
 	assert.NotEqual(t, textOf(t, key, getFrom(direct)), textOf(t, key, getFrom(proxy, "X-API-Key", "198.51.100.7")))
 }

@@ -5,33 +5,23 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/weir-go/weir/internal/pause"
+	"github.com/weir-go/weir/limits"
 )
 
 // A Middleware checks requests against limits. Make one with [New]. All its methods are safe for concurrent use.
 type Middleware struct {
-	limits         []*limit
-	styles         HeaderStyle
-	body           BodyFormat
-	respond        func(http.ResponseWriter, *http.Request, Result)
-	skip           func(*http.Request) bool
-	onLimited      func(*http.Request, Check)
-	onBackendError func(limit string, err error)
-	metrics        Metrics
-	now            func() time.Time
-	jitter         int64 // seconds
-	random         func() float64
-	secret         []byte // of partition keys; nil for none
-	failures       atomic.Uint64
-	maxWaiting     int64
-	waiting        atomic.Int64 // requests that wait for tokens
-	pause          func(context.Context, time.Duration) error
+	set     *limits.Set[*http.Request]
+	texts   []*texts // of each limit
+	options limits.Options[*http.Request]
+	styles  HeaderStyle
+	body    BodyFormat
+	respond func(http.ResponseWriter, *http.Request, Result)
+	now     func() time.Time
+	secret  []byte // of partition keys; nil for none
 }
 
 // An Option changes one thing about a middleware at [New].
@@ -41,12 +31,8 @@ type Option func(*Middleware) error
 // nothing: if one refuses, the others keep their tokens.
 //
 // The error of a bad limit or option names it and the reason.
-func New(limits []Limit, options ...Option) (*Middleware, error) {
-	checked, err := newLimits(limits)
-	if err != nil {
-		return nil, err
-	}
-	m := &Middleware{limits: checked, styles: IETF, now: time.Now, maxWaiting: defaultWaiting, pause: pause.For}
+func New(list []Limit, options ...Option) (*Middleware, error) {
+	m := &Middleware{styles: IETF, now: time.Now}
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("httplimit: New: option %d of %d is nil", i+1, len(options))
@@ -54,6 +40,18 @@ func New(limits []Limit, options ...Option) (*Middleware, error) {
 		if err := option(m); err != nil {
 			return nil, err
 		}
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		if list[i].Key == nil {
+			list[i].Key = RemoteIP
+		}
+		m.texts = append(m.texts, newTexts(&list[i]))
+	}
+	m.options.Text = m.secret != nil
+	var err error
+	if m.set, err = limits.New(list, m.options); err != nil {
+		return nil, fmt.Errorf("httplimit: %w", err)
 	}
 	return m, nil
 }
@@ -82,7 +80,7 @@ func Body(format BodyFormat) Option {
 }
 
 // RefuseWith makes respond write the status and body of refusals. The headers are set when it is
-// called; [Result.Status] is 429, or 503 for [FailClosed].
+// called; [Result.Status] is 429, or 503 for [limits.Closed].
 func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option {
 	return func(m *Middleware) error {
 		if respond == nil {
@@ -99,7 +97,7 @@ func Skip(skip func(*http.Request) bool) Option {
 		if skip == nil {
 			return errors.New("httplimit: Skip(nil): want a function that chooses requests")
 		}
-		m.skip = skip
+		m.options.Skip = skip
 		return nil
 	}
 }
@@ -111,34 +109,34 @@ func OnLimited(callback func(*http.Request, Check)) Option {
 		if callback == nil {
 			return errors.New("httplimit: OnLimited(nil): want a function")
 		}
-		m.onLimited = callback
+		m.options.OnLimited = callback
 		return nil
 	}
 }
 
-// OnBackendError has callback called with every error of a [Backend], and with those of [Limit].Quota.
-func OnBackendError(callback func(limit string, err error)) Option {
+// OnError has callback called with every error of a [limits.Source], and with those of a limit's Quota.
+func OnError(callback func(limit string, err error)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
-			return errors.New("httplimit: OnBackendError(nil): want a function")
+			return errors.New("httplimit: OnError(nil): want a function")
 		}
-		m.onBackendError = callback
+		m.options.OnError = callback
 		return nil
 	}
 }
 
 // ObserveWith sets what counts outcomes.
-func ObserveWith(metrics Metrics) Option {
+func ObserveWith(metrics limits.Metrics) Option {
 	return func(m *Middleware) error {
 		if metrics == nil {
-			return errors.New("httplimit: ObserveWith(nil): want Metrics")
+			return errors.New("httplimit: ObserveWith(nil): want limits.Metrics")
 		}
-		m.metrics = metrics
+		m.options.Metrics = metrics
 		return nil
 	}
 }
 
-// RetryJitter adds up to most, in whole seconds, to every Retry-After, so that clients that were refused
+// RetryJitter adds up to most to every Retry-After, so that clients that were refused
 // together do not come back together. most is 1s to 1h. random returns numbers in [0, 1) and must be
 // safe for concurrent use; nil means that of math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
@@ -146,10 +144,7 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 		if most < time.Second || most > time.Hour || most%time.Second != 0 {
 			return fmt.Errorf("httplimit: RetryJitter(%v): want whole seconds, 1s to 1h", most)
 		}
-		m.jitter, m.random = int64(most/time.Second), random
-		if random == nil {
-			m.random = mathrand.Float64
-		}
+		m.options.Jitter, m.options.Random = most, random
 		return nil
 	}
 }
@@ -183,34 +178,77 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
+// MaxWaiting bounds how many requests wait for tokens at one time, of all limits with a MaxWait together; 1,000 without
+// it. Further ones are refused at once, so that a flood of requests does not hold a flood of connections. most is 1 or
+// more.
+func MaxWaiting(most int) Option {
+	return func(m *Middleware) error {
+		if most < 1 {
+			return fmt.Errorf("httplimit: MaxWaiting(%d): want 1 or more", most)
+		}
+		m.options.MaxWaiting = most
+		return nil
+	}
+}
+
+// Pause sets what waits where a limit has a MaxWait; a timer without it. pause returns nil after the time, or the error
+// of the context when that is done. It must be safe for concurrent use. It is for tests and for simulated time.
+func Pause(pause func(context.Context, time.Duration) error) Option {
+	return func(m *Middleware) error {
+		if pause == nil {
+			return errors.New("httplimit: Pause(nil): want a function that waits")
+		}
+		m.options.Pause = pause
+		return nil
+	}
+}
+
+// Decide checks a request against the limits, without answering it. The caller answers: of an allowed request it writes
+// the headers by [Result.WriteHeaders] and, if a limit has a Refund function, calls [Result.Finish] at the end, or if
+// one is of requests in flight, [limits.Result.Release]; a refused one it answers by [Result.Refuse].
+//
+// It waits for tokens where a limit has a MaxWait. What it allocates, [limits.Set.Decide] says.
+func (m *Middleware) Decide(r *http.Request) (res Result) {
+	res.m = m
+	m.set.DecideInto(&res.Result, r.Context(), r)
+	return res
+}
+
+// Waiting returns how many requests wait for tokens now, of all limits with a MaxWait together.
+func (m *Middleware) Waiting() int64 { return m.set.Waiting() }
+
+// Failures returns how often the store of a limit has failed so far, or a limit could not be applied.
+func (m *Middleware) Failures() uint64 { return m.set.Failures() }
+
 // Handler returns a handler that passes allowed requests to next and refuses the others. The method value is what
 // routers take as a middleware.
 //
 // What a request has in flight ends when next returns or panics; so a connection that next has hijacked counts until it
-// returns.
+// returns. Where a limit has a Hold, next finds it by [limits.HoldFrom] in the context of its request.
 //
 // next gets the ResponseWriter unchanged. Only if a limit that applies has a Refund function, next gets a wrapper that
 // notes the status. The wrapper flushes, hijacks and pushes if the original does, and [http.ResponseController] finds
 // the original behind it.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var res Result
-		m.decide(&res, r)
+		res := Result{m: m}
+		ctx := r.Context()
+		m.set.DecideInto(&res.Result, ctx, r)
 		if !res.Allowed() {
 			res.Refuse(w, r)
 			return
 		}
-		if res.inFlight {
+		if res.InFlight() {
 			defer res.Release()
 		}
 		res.WriteHeaders(w.Header())
-		if res.refundable {
+		if res.Holds() {
+			r = r.WithContext(res.Context(ctx))
+		}
+		if res.Refundable() {
 			serve(next, w, r, &res)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
-
-// BackendFailures returns how often a [Backend] has failed so far.
-func (m *Middleware) BackendFailures() uint64 { return m.failures.Load() }

@@ -3,6 +3,8 @@ package httplimit
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/weir-go/weir/limits"
 )
 
 // A BodyFormat is what the body of a refusal looks like.
@@ -52,7 +54,7 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 // problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON
 // reads the same way.
 func (res *Result) problem(b []byte) []byte {
-	if res.verdict == unavailable {
+	if res.Verdict() == limits.Unavailable {
 		return append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+
 			`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,`+
 			`"detail":"The rate limiter's store does not answer."}`...)
@@ -60,25 +62,25 @@ func (res *Result) problem(b []byte) []byte {
 	b = append(b, `{"type":"`+problemTypes+`quota-exceeded",`+
 		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"`...)
 	if res.never() {
-		c := res.at(res.shown)
+		c, _ := res.Tightest()
 		b = append(b, `This request can never be admitted: it costs `...)
-		b = strconv.AppendUint(b, c.n, 10)
+		b = strconv.AppendUint(b, c.N, 10)
 		b = append(b, ` and the limit is `...)
-		b = strconv.AppendUint(b, c.decision.Limit, 10)
-	} else if res.retry == 0 {
+		b = strconv.AppendUint(b, c.Decision.Limit, 10)
+	} else if res.retry() == 0 {
 		b = append(b, `Too many requests are in flight: try again when one of them is over`...)
 	} else {
 		b = append(b, `Try again in `...)
-		b = strconv.AppendInt(b, res.retry, 10)
+		b = strconv.AppendInt(b, res.retry(), 10)
 		b = append(b, ` s`...)
 	}
 	b = append(b, `.","violated-policies":[`...)
-	for i, first := 0, true; i < res.n; i++ {
-		if c := res.at(i); c.outcome == Refused {
+	for i, first := 0, true; i < res.Len(); i++ {
+		if c := res.Check(i); c.Outcome == limits.Refused {
 			if !first {
 				b = append(b, ',')
 			}
-			b, first = append(b, c.limit.quoted...), false
+			b, first = append(b, res.texts(c).quoted...), false
 		}
 	}
 	return append(b, "]}"...)
@@ -86,14 +88,14 @@ func (res *Result) problem(b []byte) []byte {
 
 // plain appends the body of PlainJSON.
 func (res *Result) plain(b []byte) []byte {
-	if res.verdict == unavailable {
+	if res.Verdict() == limits.Unavailable {
 		return append(b, `{"error":"Service unavailable","retryAfter":null}`...)
 	}
 	b = append(b, `{"error":"Too many requests","retryAfter":`...)
-	if res.never() || res.retry == 0 {
+	if res.never() || res.retry() == 0 {
 		b = append(b, "null"...)
 	} else {
-		b = strconv.AppendInt(b, res.retry, 10)
+		b = strconv.AppendInt(b, res.retry(), 10)
 	}
 	return append(b, '}')
 }

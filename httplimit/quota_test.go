@@ -14,6 +14,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // perHour is the limit that a header of the request says.
@@ -34,7 +35,7 @@ func TestQuotaOfARequest(t *testing.T) {
 	c := testclock.New()
 	var failures []error
 	m := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: perHour},
-		httplimit.OnBackendError(func(_ string, err error) { failures = append(failures, err) }))
+		httplimit.OnError(func(_ string, err error) { failures = append(failures, err) }))
 	ask := func(text string) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-Per-Hour", text)
@@ -63,10 +64,9 @@ func TestQuotaOfARequest(t *testing.T) {
 	require.Equal(t, 503, ask("nonsense").Code)
 	require.Equal(t, 503, ask("18446744073709551615").Code)
 	require.Len(t, failures, 2)
-	require.ErrorContains(t, failures[0], `httplimit: the Quota of limit "default": engine: Quota(token bucket 0/h burst 0)`)
+	require.ErrorContains(t, failures[0], `limits: the Quota of limit "default": engine: Quota(token bucket 0/h burst 0)`)
 }
 
-// idleBackend is one that is never asked.
 // quotaBackend is a limiter as a backend, under a quota.
 type quotaBackend struct {
 	limiter *engine.Limiter
@@ -83,19 +83,20 @@ func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
 }
 
 // TestQuotaOfABackend: a backend decides under the limit of the request, and what it does not take is answered 503
-// whatever OnError says.
+// whatever OnFailure says.
 func TestQuotaOfABackend(t *testing.T) {
 	l := testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour))
+	quotas, err := limits.NewSource(quotaBackend{limiter: l}, l.Policy(0), func(p engine.Policy) (limits.Backend, error) {
+		q, err := l.Quota(p)
+		return quotaBackend{l, q}, err
+	})
+	require.NoError(t, err)
 	var failures []error
 	refunds := false
 	m := one(t, httplimit.Limit{
-		Backend: quotaBackend{limiter: l}, Quota: perHour, OnError: httplimit.FailOpen,
-		BackendQuota: func(p engine.Policy) (httplimit.Backend, error) {
-			q, err := l.Quota(p)
-			return quotaBackend{l, q}, err
-		},
+		Source: quotas, Quota: perHour, OnFailure: limits.Open,
 		Refund: func(*http.Request, int) bool { return refunds },
-	}, httplimit.OnBackendError(func(_ string, err error) { failures = append(failures, err) }))
+	}, httplimit.OnError(func(_ string, err error) { failures = append(failures, err) }))
 	ask := func(text string) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-Per-Hour", text)
@@ -117,14 +118,10 @@ func TestQuotaOfABackend(t *testing.T) {
 	require.Len(t, failures, 1)
 }
 
-type idleBackend struct{ httplimit.Backend }
-
 func TestQuotaBadInput(t *testing.T) {
 	c := testclock.New()
 	for want, l := range map[string]httplimit.Limit{
-		"both Tier and Quota":                  {Limiter: c.Burst(t, 1), Quota: perHour, Tier: func(*http.Request) int { return 0 }},
-		"a Backend has quotas by BackendQuota": {Backend: idleBackend{}, Quota: perHour},
-		"not both are set":                     {Limiter: c.Burst(t, 1), Quota: perHour, BackendQuota: func(engine.Policy) (httplimit.Backend, error) { return nil, nil }},
+		"both Tier and Quota": {Limiter: c.Burst(t, 1), Quota: perHour, Tier: func(*http.Request) int { return 0 }},
 	} {
 		l.Name = "x"
 		_, err := httplimit.New([]httplimit.Limit{l})

@@ -2,49 +2,28 @@ package httplimit
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
 )
 
-// RefundStatus returns a [Limit.Refund] function for responses with a status from low to high: with
+// RefundStatus returns a Refund function ([Limit]) for responses with a status from low to high: with
 // 200 and 299, only failures count. The IETF headers have been written by then, and show the
 // cost as taken.
 //
 // A gRPC call that failed has the status 200, too. Under [Middleware.Handler] it gets nothing back, whatever low and
-// high are, and neither does an answer that was broken off ([Limit.Refund]).
+// high are, and neither does an answer that was broken off ([Limit]).
 func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// Finish ends an allowed request whose response had the status: limits whose Refund function says
-// so get their tokens back, and what it has in flight ends, as by [Result.Release]. The second time, and after a
-// refusal, it does nothing.
-func (res *Result) Finish(r *http.Request, status int) {
-	res.Release()
-	if res.settled || !res.refundable || res.verdict != pass {
-		return
-	}
-	res.settled = true
-	for i := range res.n {
-		c := res.at(i)
-		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, status) {
-			continue
-		}
-		c.giveBack(r, res.m)
-		c.outcome = Refunded
-		if res.m.metrics != nil {
-			res.m.metrics.Observe(c.limit.Name, Refunded)
-		}
-	}
-}
-
 // serve lets next answer the request and settles it with the status of the answer.
 func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Result) {
-	noted := &statusWriter{ResponseWriter: w}
+	noted := &statusWriter{ResponseWriter: w, ctx: r.Context()}
 	returned := false
 	defer func() { // a panic goes on
-		if status, whole := noted.outcome(r, returned); whole {
+		if status, whole := noted.outcome(returned); whole {
 			res.Finish(r, status)
 		}
 	}()
@@ -54,12 +33,14 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Resul
 
 // outcome returns the status to settle with. It is not whole if nothing is to be given back. A client could otherwise
 // have its tokens back by cutting off what it asked for:
+//   - a client that went before the answer began may have brought it about: a handler that sees the end of its context
+//     answers with an error;
 //   - an answer that was broken off by a panic is neither the success of its status nor a failure of the server;
 //   - a panic before any status, as of net/http/httputil.ReverseProxy, may be due to a client that has gone;
 //   - a gRPC call that failed has an HTTP status of 200.
-func (w *statusWriter) outcome(r *http.Request, returned bool) (status int, whole bool) {
+func (w *statusWriter) outcome(returned bool) (status int, whole bool) {
 	switch {
-	case !returned && (w.status != 0 || r.Context().Err() != nil):
+	case !returned && w.status != 0 || w.gone || w.status == 0 && w.ctx.Err() != nil:
 		return 0, false
 	case !returned:
 		return http.StatusInternalServerError, true
@@ -70,7 +51,16 @@ func (w *statusWriter) outcome(r *http.Request, returned bool) (status int, whol
 // A statusWriter notes the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
+	ctx    context.Context // of the request
 	status int
+	gone   bool // the client had gone when the answer began
+}
+
+// note notes the status of the answer, which begins.
+func (w *statusWriter) note(status int) {
+	if w.status == 0 {
+		w.status, w.gone = status, w.ctx.Err() != nil
+	}
 }
 
 // final returns the status of the finished response: 200 if the handler did not set one.
@@ -84,8 +74,8 @@ func (w *statusWriter) final() int {
 // WriteHeader notes the first status that is not informational (1xx), other than 101, which is
 // final.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		w.status = status
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		w.note(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -111,17 +101,13 @@ func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
 // Unwrap is for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *statusWriter) begin() {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-}
+func (w *statusWriter) begin() { w.note(http.StatusOK) }
 
 // hijack is Hijack. What is said on a hijacked connection is not known here.
 func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := h.Hijack()
-	if err == nil && w.status == 0 {
-		w.status = http.StatusSwitchingProtocols
+	if err == nil {
+		w.note(http.StatusSwitchingProtocols)
 	}
 	return conn, buffer, err
 }

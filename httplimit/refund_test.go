@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // failuresOnly is a limit of 9 that gives back what successes cost.
@@ -261,7 +262,7 @@ func TestFinishOnce(t *testing.T) {
 	first.Finish(get("/"), 200)
 	first.Finish(get("/"), 200)
 	assert.EqualValues(t, 8, left())
-	assert.Equal(t, httplimit.Refunded, first.Check(0).Outcome)
+	assert.Equal(t, limits.Refunded, first.Check(0).Outcome)
 	second.Finish(get("/"), 401)
 	second.Finish(get("/"), 200)
 	assert.EqualValues(t, 8, left(), "the response had one status")
@@ -274,7 +275,7 @@ func TestFinishOnce(t *testing.T) {
 	refused := m.Decide(get("/"))
 	refused.Finish(get("/"), 200)
 	assert.EqualValues(t, 0, left())
-	assert.Equal(t, 1, seen.of(httplimit.Refunded))
+	assert.Equal(t, 1, seen.of(limits.Refunded))
 }
 
 // TestRefundOfCostsShadowsAndBackends: each gives back what it took.
@@ -287,20 +288,24 @@ func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	shadow.Shadow, shadow.Refund = true, success
 	s := &backend{limiter: c.Burst(t, 9)}
 	kept := shared("kept", c.Burst(t, 9))
-	m := newMiddleware(t, []httplimit.Limit{dear, shadow, {Name: "store", Backend: s, Refund: success}, kept})
-	ctx, cancel := context.WithCancel(context.Background())
-	h := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	m := newMiddleware(t, []httplimit.Limit{dear, shadow, {Name: "store", Source: source(t, s), Refund: success}, kept})
+	var ctx context.Context
+	cancel := func() {}
+	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "changed"
-		cancel() // the client has gone
+		w.WriteHeader(http.StatusOK)
+		cancel() // the client goes when it has its answer
 	}))
 	for range 3 {
+		ctx, cancel = context.WithCancel(t.Context())
+		t.Cleanup(cancel)
 		assert.Equal(t, 200, serve(h, getFrom(direct).WithContext(ctx)).Code)
 	}
 	assert.EqualValues(t, 9, left(dear.Limiter))
 	assert.EqualValues(t, 1, left(shadow.Limiter))
 	assert.EqualValues(t, 9, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
 	assert.EqualValues(t, 6, left(kept.Limiter))
-	assert.Zero(t, m.BackendFailures())
+	assert.Zero(t, m.Failures())
 }
 
 // TestABackendThatFailsToRefund is counted, and the answer stands.
@@ -308,11 +313,35 @@ func TestABackendThatFailsToRefund(t *testing.T) {
 	gone := errors.New("gone")
 	s := &backend{limiter: testclock.New().Burst(t, 9)}
 	var told []error
-	m := one(t, httplimit.Limit{Backend: s, Refund: httplimit.RefundStatus(200, 299)},
-		httplimit.OnBackendError(func(_ string, err error) { told = append(told, err) }))
+	m := one(t, httplimit.Limit{Source: source(t, s), Refund: httplimit.RefundStatus(200, 299)},
+		httplimit.OnError(func(_ string, err error) { told = append(told, err) }))
 	w := serve(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.err = gone })), get("/"))
 	assert.Equal(t, 200, w.Code)
 	require.Len(t, told, 1)
 	assert.ErrorIs(t, told[0], gone)
-	assert.EqualValues(t, 1, m.BackendFailures())
+	assert.EqualValues(t, 1, m.Failures())
+}
+
+// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the handler sees the end of the context, and its answer may be one
+// that is refunded.
+func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"body":   func(w http.ResponseWriter) { _, _ = w.Write([]byte("gone")) },
+		"none":   func(http.ResponseWriter) {},
+		"panic":  func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		l := shared("all", testclock.New().Burst(t, 9))
+		l.Refund = func(*http.Request, int) bool { return true }
+		ctx, cancel := context.WithCancel(t.Context())
+		h := one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			cancel()
+			answer(w)
+		}))
+		func() {
+			defer func() { _ = recover() }()
+			serve(h, getFrom(direct).WithContext(ctx))
+		}()
+		assert.EqualValues(t, 8, left(l.Limiter), name)
+	}
 }

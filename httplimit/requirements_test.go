@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // The behaviours that this package must have, the faults of other limiters that it must not
@@ -166,6 +167,7 @@ func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
 	h := one(t, l).Handler(hello)
 	statuses(h, 4)
 	require.NoError(t, l.Limiter.SetPolicy(engine.FixedWindow(8, time.Minute)))
+	statuses(h, 4)
 	w := serve(h, get("/"))
 	assert.Equal(t, 429, w.Code)
 	assert.Equal(t, `"changed";q=8;w=60`, w.Header().Get("RateLimit-Policy"))
@@ -194,8 +196,8 @@ func TestMetricsHaveAsManyLabelsAsLimits(t *testing.T) {
 		assert.Equal(t, "clients", *seen.name.Load())
 	}
 	serve(h, getFrom("203.0.113.1:1"))
-	assert.Equal(t, 100, seen.of(httplimit.Allowed))
-	assert.Equal(t, 1, seen.of(httplimit.Refused))
+	assert.Equal(t, 100, seen.of(limits.Allowed))
+	assert.Equal(t, 1, seen.of(limits.Refused))
 }
 
 // envoy ratelimit 293.
@@ -205,8 +207,8 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 	var seen counts
 	h := one(t, l, httplimit.ObserveWith(&seen)).Handler(hello)
 	assert.Equal(t, []int{200, 200, 200, 200}, statuses(h, 4))
-	assert.Equal(t, 3, seen.of(httplimit.ShadowRefused))
-	gone := httplimit.Limit{Name: "gone", Backend: &backend{err: errors.New("gone")}, OnError: httplimit.FailClosed,
+	assert.Equal(t, 3, seen.of(limits.ShadowRefused))
+	gone := httplimit.Limit{Name: "gone", Source: source(t, &backend{err: errors.New("gone")}), OnFailure: limits.Closed,
 		Shadow: true}
 	assert.Equal(t, []int{200, 200}, statuses(one(t, gone).Handler(hello), 2))
 }
@@ -217,27 +219,27 @@ func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	c := testclock.New()
 	local := c.Burst(t, 2)
 	for _, k := range []struct {
-		policy  httplimit.ErrorPolicy
+		policy  limits.FailurePolicy
 		limiter *engine.Limiter
 		want    []int
 	}{
-		{httplimit.FailOpen, nil, []int{200, 200, 200}},
-		{httplimit.FailClosed, nil, []int{503, 503, 503}},
-		{httplimit.FailLocal, local, []int{200, 200, 429}},
+		{limits.Open, nil, []int{200, 200, 200}},
+		{limits.Closed, nil, []int{503, 503, 503}},
+		{limits.Local, local, []int{200, 200, 429}},
 	} {
 		var seen counts
 		var told []error
 		before := shared("before", c.Burst(t, 9))
 		m := newMiddleware(t, []httplimit.Limit{before,
-			{Name: "shared", Backend: &backend{err: gone}, OnError: k.policy, Limiter: k.limiter}},
-			httplimit.ObserveWith(&seen), httplimit.OnBackendError(func(limit string, err error) {
+			{Name: "shared", Source: source(t, &backend{err: gone}), OnFailure: k.policy, Limiter: k.limiter}},
+			httplimit.ObserveWith(&seen), httplimit.OnError(func(limit string, err error) {
 				assert.Equal(t, "shared", limit)
 				told = append(told, err)
 			}))
 		assert.Equal(t, k.want, statuses(m.Handler(hello), 3))
 		assert.Equal(t, []error{gone, gone, gone}, told)
-		assert.EqualValues(t, 3, m.BackendFailures())
-		assert.Equal(t, 3, seen.of(httplimit.BackendFailed))
+		assert.EqualValues(t, 3, m.Failures())
+		assert.Equal(t, 3, seen.of(limits.Failed))
 		passed := uint64(0)
 		for _, status := range k.want {
 			if status == 200 {

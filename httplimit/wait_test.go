@@ -14,6 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 )
 
 // inBubble runs a test in simulated time, with a limiter of one token a second and so many at once.
@@ -63,8 +64,8 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
 		res := m.Decide(getFrom("192.0.2.1:1"))
 		require.True(t, res.Allowed())
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(300*time.Millisecond, cancel)
 		start := time.Now()
 		res = m.Decide(getFrom("192.0.2.1:1").WithContext(ctx))
 		assert.False(t, res.Allowed())
@@ -72,6 +73,13 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 		res = m.Decide(getFrom("192.0.2.1:1"))
 		assert.True(t, res.Allowed())
 		assert.Equal(t, time.Second, time.Since(start), "it stands where the other stood")
+
+		start = time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		res = m.Decide(getFrom("192.0.2.1:1").WithContext(ctx))
+		assert.False(t, res.Allowed())
+		assert.Zero(t, time.Since(start), "its tokens come after its deadline")
 	})
 }
 
@@ -205,14 +213,14 @@ func TestShadowDoesNotWait(t *testing.T) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true},
 			httplimit.MaxWaiting(1))
 		start := time.Now()
-		var outcomes []httplimit.Outcome
+		var outcomes []limits.Outcome
 		for range 6 {
 			res := m.Decide(getFrom("192.0.2.1:1"))
 			require.True(t, res.Allowed())
 			outcomes = append(outcomes, res.Check(0).Outcome)
 		}
-		const a, s = httplimit.Allowed, httplimit.ShadowRefused
-		assert.Equal(t, []httplimit.Outcome{a, a, a, a, s, s}, outcomes)
+		const a, s = limits.Allowed, limits.ShadowRefused
+		assert.Equal(t, []limits.Outcome{a, a, a, a, s, s}, outcomes)
 		assert.Zero(t, time.Since(start))
 	})
 }
@@ -232,13 +240,9 @@ func TestWhatWasWaitedForIsRefunded(t *testing.T) {
 }
 
 func TestWaitsThatCannotBe(t *testing.T) {
-	window, err := engine.New(engine.FixedWindow(1, time.Second), engine.MaxKeys(1))
-	require.NoError(t, err)
-	defer window.Close()
 	for want, l := range map[string]httplimit.Limit{
-		"a MaxWait of -1s":             {Name: "a", Limiter: testclock.New().Burst(t, 1), MaxWait: -time.Second},
-		"only tokens of a token buck":  {Name: "a", Limiter: window, MaxWait: time.Second},
-		"tokens of a Backend cannot b": {Name: "a", Backend: noBackend{}, MaxWait: time.Second},
+		"a MaxWait of -1s":            {Name: "a", Limiter: testclock.New().Burst(t, 1), MaxWait: -time.Second},
+		"tokens of a Source cannot b": {Name: "a", Source: source(t, noBackend{}), MaxWait: time.Second},
 	} {
 		_, err := httplimit.New([]httplimit.Limit{l})
 		assert.ErrorContains(t, err, want)
@@ -251,7 +255,7 @@ func TestWaitsThatCannotBe(t *testing.T) {
 	}
 }
 
-type noBackend struct{ httplimit.Backend }
+type noBackend struct{ limits.Backend }
 
 // TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
 // refuses the request: it has taken nothing.

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/otellimit"
 )
 
@@ -46,7 +47,7 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			front.Observe("logins", httplimit.Allowed)
+			front.Observe("logins", limits.Allowed)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/stripe"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 	"github.com/weir-go/weir/rpclimit"
 )
@@ -27,7 +28,7 @@ type Front struct {
 }
 
 var (
-	_ httplimit.Metrics   = (*Front)(nil)
+	_ limits.Metrics      = (*Front)(nil)
 	_ metric.Registration = (*Front)(nil)
 )
 
@@ -45,7 +46,7 @@ type limit struct {
 //
 // Each limit is reported under its own name, and a limiter that several of them share under that of the first. Two
 // fronts of a program whose limits have the same names need different [Attributes]. What a limit in shadow mode would
-// have refused is counted apart. Of a limit that a [httplimit.Backend] decides the outcomes are reported; the backend
+// have refused is counted apart. Of a limit that a [limits.Backend] decides the outcomes are reported; the backend
 // itself may be registered beside it (package otelredis).
 //
 // Its errors are those of Register, no limits at all, and two limits with one name.
@@ -112,10 +113,10 @@ func (f *Front) count(caller string, p metric.MeterProvider, name string, option
 	return instrument.Register(p, s, outcomes, c.Totals)
 }
 
-// Observe counts an outcome. It implements [httplimit.Metrics], takes some nanoseconds, takes no lock and does not
+// Observe counts an outcome. It implements [limits.Metrics], takes some nanoseconds, takes no lock and does not
 // allocate. Of a limit that the front was not made of nothing is counted, and otel.Handle gets an error, once.
-func (f *Front) Observe(limit string, outcome httplimit.Outcome) {
-	if outcome > httplimit.Refunded {
+func (f *Front) Observe(limit string, outcome limits.Outcome) {
+	if outcome > limits.Refunded {
 		return // none that a limit has
 	}
 	c := f.counters[limit]

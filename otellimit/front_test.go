@@ -20,6 +20,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/otellimit"
 	"github.com/weir-go/weir/otellimit/internal/collected"
 	"github.com/weir-go/weir/rpclimit"
@@ -27,6 +28,13 @@ import (
 
 // broken is a backend that never answers.
 type broken struct{}
+
+// brokenSource is one of it.
+func brokenSource(t testing.TB) limits.Source {
+	s, err := limits.NewSource(broken{}, engine.TokenBucket(engine.PerSecond(1), 1), nil)
+	require.NoError(t, err)
+	return s
+}
 
 func (broken) Take(context.Context, string, uint64) (engine.Decision, error) {
 	return engine.Decision{}, errors.New("no answer")
@@ -49,17 +57,17 @@ func on(path string) func(*http.Request) bool {
 func TestHTTP(t *testing.T) {
 	p, collect := provider(t)
 	shared := bucket(t, 100)
-	limits := []httplimit.Limit{
+	list := []httplimit.Limit{
 		{Name: "clients", Limiter: bucket(t, 3), Match: on("/"), Refund: httplimit.RefundStatus(503, 503)},
 		{Name: "trial", Limiter: bucket(t, 1), Match: on("/"), Shadow: true},
-		{Name: "open", Backend: broken{}, Match: on("/open")},
-		{Name: "closed", Backend: broken{}, Match: on("/closed"), OnError: httplimit.FailClosed},
-		{Name: "local", Backend: broken{}, Match: on("/local"), OnError: httplimit.FailLocal, Limiter: shared},
+		{Name: "open", Source: brokenSource(t), Match: on("/open")},
+		{Name: "closed", Source: brokenSource(t), Match: on("/closed"), OnFailure: limits.Closed},
+		{Name: "local", Source: brokenSource(t), Match: on("/local"), OnFailure: limits.Local, Limiter: shared},
 		{Name: "same limiter", Limiter: shared, Match: on("/none")},
 	}
-	front, err := otellimit.RegisterHTTP(p, limits)
+	front, err := otellimit.RegisterHTTP(p, list)
 	require.NoError(t, err)
-	m, err := httplimit.New(limits, httplimit.ObserveWith(front))
+	m, err := httplimit.New(list, httplimit.ObserveWith(front))
 	require.NoError(t, err)
 	status := http.StatusOK
 	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -104,7 +112,7 @@ func TestHTTP(t *testing.T) {
 	require.NoError(t, front.Unregister())
 	assert.Empty(t, collect())
 	serve("/") // the middleware goes on
-	again, err := otellimit.RegisterHTTP(p, limits)
+	again, err := otellimit.RegisterHTTP(p, list)
 	require.NoError(t, err, "the names are free")
 	require.NoError(t, again.Unregister())
 }
@@ -129,15 +137,15 @@ func TestRPC(t *testing.T) {
 	p, collect := provider(t)
 	quota, err := rpclimit.MatchMethods("/s.S/Quota")
 	require.NoError(t, err)
-	limits := []rpclimit.Limit{
+	messages := rpclimit.Limit{Name: "messages", Limiter: bucket(t, 1), Shadow: true}
+	calls := []rpclimit.Limit{
 		{Name: "calls", Limiter: bucket(t, 2)},
-		{Name: "messages", Limiter: bucket(t, 1), On: rpclimit.Messages, Shadow: true},
 		{Name: "quota", Limiter: bucket(t, 9), Match: quota,
 			Quota: func(rpclimit.Call) engine.Policy { return engine.FixedWindow(1, time.Second) }},
 	}
-	front, err := otellimit.RegisterRPC(p, limits)
+	front, err := otellimit.RegisterRPC(p, append(calls, messages))
 	require.NoError(t, err)
-	l, err := rpclimit.New(limits, rpclimit.ObserveWith(front))
+	l, err := rpclimit.New(calls, rpclimit.Messages(messages), rpclimit.ObserveWith(front))
 	require.NoError(t, err)
 	call := rpclimit.Call{Method: "/s.S/M", Peer: netip.MustParseAddr("192.0.2.1")}
 	allowed := 0
@@ -168,12 +176,12 @@ func TestRPC(t *testing.T) {
 // TestFrontsBeside: two fronts with the same names need attributes. What cannot be registered leaves nothing behind.
 func TestFrontsBeside(t *testing.T) {
 	p, collect := provider(t)
-	limits := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}
-	_, err := otellimit.RegisterHTTP(p, limits[1:])
+	list := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}
+	_, err := otellimit.RegisterHTTP(p, list[1:])
 	require.NoError(t, err)
 	before := collect()
 	for range 2 {
-		_, err = otellimit.RegisterHTTP(p, limits)
+		_, err = otellimit.RegisterHTTP(p, list)
 		assert.ErrorContains(t, err, `otellimit.RegisterHTTP("default"): the limit of that name and these attributes is registered already`)
 		assert.Equal(t, before, collect(), "of limit a nothing is left")
 	}
@@ -182,9 +190,9 @@ func TestFrontsBeside(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, collect(), 2*len(before))
 
-	_, err = otellimit.Register(p, "table", limits[0].Limiter)
+	_, err = otellimit.Register(p, "table", list[0].Limiter)
 	require.NoError(t, err)
-	_, err = otellimit.RegisterHTTP(p, []httplimit.Limit{{Name: "table", Limiter: limits[0].Limiter}})
+	_, err = otellimit.RegisterHTTP(p, []httplimit.Limit{{Name: "table", Limiter: list[0].Limiter}})
 	assert.ErrorContains(t, err, `otellimit.RegisterHTTP("table"): the limiter of that name`)
 
 	for want, register := range map[string]func() (*otellimit.Front, error){
@@ -216,14 +224,14 @@ func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	require.NoError(t, err)
 	before := collect()
 	for range 3 {
-		front.Observe("b", httplimit.Allowed)
-		front.Observe(strings.Repeat("c", 100), httplimit.Refused)
+		front.Observe("b", limits.Allowed)
+		front.Observe(strings.Repeat("c", 100), limits.Refused)
 	}
 	assert.Equal(t, before, collect())
 	assert.Equal(t, []string{`otellimit: nothing is counted of the limit "b": it is none of those that the front was made of`}, told)
 
-	front.Observe("a", httplimit.NotTaken)
-	front.Observe("a", httplimit.Refunded+1)
+	front.Observe("a", limits.NotTaken)
+	front.Observe("a", limits.Refunded+1)
 	front.Observe("a", 255)
 	assert.Equal(t, before, collect(), "no outcomes")
 }
@@ -237,7 +245,7 @@ func TestObserve(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				for o := httplimit.Allowed; o <= httplimit.Refunded; o++ {
+				for o := limits.Allowed; o <= limits.Refunded; o++ {
 					front.Observe("a", o)
 				}
 			}
@@ -253,7 +261,7 @@ func TestObserve(t *testing.T) {
 		"failures weir.limit.name=a":                                   8000,
 	}, s)
 	if !raceEnabled {
-		assert.Zero(t, testalloc.PerCall(func() { front.Observe("a", httplimit.Allowed) }))
+		assert.Zero(t, testalloc.PerCall(func() { front.Observe("a", limits.Allowed) }))
 	}
 }
 

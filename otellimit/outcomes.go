@@ -3,22 +3,22 @@ package otellimit
 import (
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/stripe"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// counts are how often there was each [httplimit.Outcome].
+// counts are how often there was each [limits.Outcome].
 type counts = [stripe.Kinds]uint64
 
-func number(o httplimit.Outcome) func(counts) uint64 {
+func number(o limits.Outcome) func(counts) uint64 {
 	return func(c counts) uint64 { return c[o] }
 }
 
-// outcomeKey is the key of what a limit did to a request. The values are those of [httplimit.Outcome].
+// outcomeKey is the key of what a limit did to a request. The values are those of [limits.Outcome].
 const outcomeKey = attribute.Key("weir.limit.outcome")
 
-func decided(o httplimit.Outcome) instrument.Reading[counts] {
+func decided(o limits.Outcome) instrument.Reading[counts] {
 	return instrument.Reading[counts]{
 		Kind: instrument.Counter, Name: "weir.limit.requests", Unit: "{request}",
 		Help:       "Requests that the limit decided about.",
@@ -29,15 +29,15 @@ func decided(o httplimit.Outcome) instrument.Reading[counts] {
 // outcomes are the metrics of one limit of a front. A request is one of weir.limit.requests at most. What is refunded
 // or fell back to a local limiter is counted there, too, so these two have metrics of their own.
 var outcomes = []instrument.Reading[counts]{
-	decided(httplimit.Allowed), decided(httplimit.Refused), decided(httplimit.ShadowRefused),
+	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
 	{
 		Kind: instrument.Counter, Name: "weir.limit.refunds", Unit: "{request}",
 		Help:  "Allowed requests whose cost was given back after the response.",
-		Count: number(httplimit.Refunded),
+		Count: number(limits.Refunded),
 	},
 	{
 		Kind: instrument.Counter, Name: "weir.limit.failures", Unit: "{request}",
 		Help:  "Requests that the limit's backend failed to decide about, or to which its quota could not be applied.",
-		Count: number(httplimit.BackendFailed),
+		Count: number(limits.Failed),
 	},
 }

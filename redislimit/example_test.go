@@ -145,9 +145,8 @@ func ExampleLimiter_Quota() {
 
 	// In package httplimit:
 	_ = httplimit.Limit{
-		Name: "plan", Backend: limiter,
-		Quota:        func(*http.Request) engine.Policy { return engine.TokenBucket(engine.PerHour(10), 10) },
-		BackendQuota: func(p engine.Policy) (httplimit.Backend, error) { return limiter.Quota(p) },
+		Name: "plan", Source: limiter.Source(),
+		Quota: func(*http.Request) engine.Policy { return engine.TokenBucket(engine.PerHour(10), 10) },
 	}
 	// Output:
 	// true 6 <nil>

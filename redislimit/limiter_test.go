@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/redislimit"
 )
 
 // Package httplimit takes a limiter for a store.
-var _ httplimit.Backend = (*redislimit.Limiter)(nil)
+var _ limits.Backend = (*redislimit.Limiter)(nil)
 
 // mini starts a store in this process, whose clock stands still until it is told otherwise.
 func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {

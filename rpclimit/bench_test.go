@@ -44,7 +44,7 @@ func decisions(t testing.TB) map[string]func() {
 	}
 	call := from("10.0.0.1", "x-forwarded-for", "203.0.113.9", "x-api-key", "0123456789abcdef")
 	all := map[string]func(){}
-	for name, limits := range map[string][]rpclimit.Limit{
+	for name, set := range map[string][]rpclimit.Limit{
 		"peer":     {plenty(t, "a", nil)},
 		"client":   {plenty(t, "a", client)},
 		"metadata": {plenty(t, "a", apiKey)},
@@ -53,7 +53,7 @@ func decisions(t testing.TB) map[string]func() {
 		"refused":  {plenty(t, "a", client), empty},
 		"eight":    eight,
 	} {
-		l := newLimits(t, limits, rpclimit.ObserveWith(&counts{}), rpclimit.OnLimited(func(rpclimit.Call, rpclimit.Check) {}))
+		l := newLimits(t, set, rpclimit.ObserveWith(&counts{}), rpclimit.OnLimited(func(rpclimit.Call, rpclimit.Check) {}))
 		all[name] = func() {
 			res := l.Decide(call)
 			res.Finish(rpclimit.OK)

@@ -28,7 +28,17 @@ type Call struct {
 	Stream bool
 	// Metadata is the request metadata; nil for none.
 	Metadata Metadata
+
+	phase phase // what is decided on
 }
+
+// phase says what a decision is about.
+type phase uint8
+
+const (
+	countsCalls phase = 1 << iota
+	countsMessages
+)
 
 // Metadata is the metadata of a call.
 type Metadata interface {

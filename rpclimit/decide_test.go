@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -50,20 +50,20 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	seen := &counts{}
 	var told []string
 	l := newLimits(t, []rpclimit.Limit{{Name: "large", Limiter: large, Key: rpclimit.Everyone}, {Name: "small", Limiter: small}},
-		rpclimit.ObserveWith(seen), rpclimit.OnLimited(func(_ rpclimit.Call, check rpclimit.Check) { told = append(told, check.Limit) }))
+		rpclimit.ObserveWith(seen), rpclimit.OnLimited(func(_ rpclimit.Call, check rpclimit.Check) { told = append(told, check.Name()) }))
 	assert.Equal(t, []rpclimit.Code{ok, refused, refused}, codes(l, 3, from("192.0.2.1")))
 	assert.Equal(t, uint64(4), large.PeekKey(large.KeyUint64(0), 1).Remaining, "refused calls took nothing")
-	assert.Equal(t, 2, seen.of(httplimit.Allowed))
-	assert.Equal(t, 2, seen.of(httplimit.Refused))
+	assert.Equal(t, 2, seen.of(limits.Allowed))
+	assert.Equal(t, 2, seen.of(limits.Refused))
 	assert.Equal(t, []string{"small", "small"}, told)
 
 	res := l.Decide(from("192.0.2.1"))
 	require.Equal(t, 2, res.Len())
-	assert.Equal(t, httplimit.NotTaken, res.Check(0).Outcome)
-	assert.Equal(t, httplimit.Refused, res.Check(1).Outcome)
+	assert.Equal(t, limits.NotTaken, res.Check(0).Outcome)
+	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 	tightest, found := res.Tightest()
 	require.True(t, found)
-	assert.Equal(t, "small", tightest.Limit)
+	assert.Equal(t, "small", tightest.Name())
 }
 
 // TestOneLimiterTwice: two limits may meet on one key of one limiter; both take.
@@ -77,15 +77,15 @@ func TestOneLimiterTwice(t *testing.T) {
 func TestMatchAndManyLimits(t *testing.T) {
 	match, err := rpclimit.MatchMethods("/test.Service/Get")
 	require.NoError(t, err)
-	var limits []rpclimit.Limit
+	var set []rpclimit.Limit
 	for i := range 20 {
-		limits = append(limits, rpclimit.Limit{Name: string(rune('a' + i)), Limiter: testclock.New().Burst(t, uint64(30-i)), Match: match})
+		set = append(set, rpclimit.Limit{Name: string(rune('a' + i)), Limiter: testclock.New().Burst(t, uint64(30-i)), Match: match})
 	}
-	l := newLimits(t, limits)
+	l := newLimits(t, set)
 	res := l.Decide(from("192.0.2.1"))
 	assert.Equal(t, 20, res.Len())
 	tightest, _ := res.Tightest()
-	assert.Equal(t, "t", tightest.Limit)
+	assert.Equal(t, "t", tightest.Name())
 	assert.Equal(t, uint64(10), tightest.Decision.Remaining)
 	other := l.Decide(method("/test.Service/Put"))
 	assert.Zero(t, other.Len())
@@ -104,9 +104,9 @@ func TestShadow(t *testing.T) {
 			return nil
 		}))
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok, refused}, codes(l, 5, from("192.0.2.1")))
-	assert.Equal(t, 2, seen.of(httplimit.ShadowRefused), "the second would have waited for a second; the others would be too late")
-	assert.Equal(t, 1, seen.of(httplimit.Refused))
-	assert.Equal(t, 6, seen.of(httplimit.Allowed))
+	assert.Equal(t, 2, seen.of(limits.ShadowRefused), "the second would have waited for a second; the others would be too late")
+	assert.Equal(t, 1, seen.of(limits.Refused))
+	assert.Equal(t, 6, seen.of(limits.Allowed))
 }
 
 func TestTier(t *testing.T) {
@@ -139,26 +139,27 @@ func TestQuota(t *testing.T) {
 	assert.Equal(t, rpclimit.Unavailable, res.Code())
 	assert.Equal(t, "the rate limit cannot be applied", res.Reason())
 	assert.ErrorContains(t, failure, `the Quota of limit "default"`)
-	assert.Equal(t, 1, seen.of(httplimit.BackendFailed))
+	assert.Equal(t, 1, seen.of(limits.Failed))
 }
 
 // TestAQuotaThatFailsGivesBackWhatOthersTook: and one in shadow mode refuses nothing.
 func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 	bad := func(rpclimit.Call) engine.Policy { return engine.Policy{} }
 	other := testclock.New().Burst(t, 1)
-	limits := []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "bad", Limiter: testclock.New().Burst(t, 1), Quota: bad}}
-	assert.Equal(t, []rpclimit.Code{rpclimit.Unavailable, rpclimit.Unavailable}, codes(newLimits(t, limits), 2, from("192.0.2.1")))
+	set := []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "bad", Limiter: testclock.New().Burst(t, 1), Quota: bad}}
+	assert.Equal(t, []rpclimit.Code{rpclimit.Unavailable, rpclimit.Unavailable}, codes(newLimits(t, set), 2, from("192.0.2.1")))
 	assert.Equal(t, uint64(1), other.PeekKey(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
-	limits[1].Shadow = true
+	set[1].Shadow = true
 	var told int
-	l := newLimits(t, limits, rpclimit.OnError(func(string, error) { told++ }))
+	l := newLimits(t, set, rpclimit.OnError(func(string, error) { told++ }))
 	assert.Equal(t, []rpclimit.Code{ok, refused}, codes(l, 2, from("192.0.2.1")))
 	assert.Equal(t, 2, told)
 }
 
 func TestMessages(t *testing.T) {
 	limiter := testclock.New().Burst(t, 2)
-	l := newLimits(t, []rpclimit.Limit{{Name: "calls", Limiter: testclock.New().Burst(t, 10)}, {Name: "messages", Limiter: limiter, On: rpclimit.Messages}})
+	l := newLimits(t, []rpclimit.Limit{{Name: "calls", Limiter: testclock.New().Burst(t, 10)}},
+		rpclimit.Messages(rpclimit.Limit{Name: "messages", Limiter: limiter}))
 	assert.True(t, l.CountMessages())
 	stream := from("192.0.2.1")
 	stream.Stream = true
@@ -166,7 +167,7 @@ func TestMessages(t *testing.T) {
 	assert.Equal(t, 1, opening.Len())
 	message := l.DecideMessage(stream)
 	require.Equal(t, 1, message.Len())
-	assert.Equal(t, "messages", message.Check(0).Limit)
+	assert.Equal(t, "messages", message.Check(0).Name())
 	assert.Equal(t, []rpclimit.Code{ok, refused}, codes(l, 2, from("192.0.2.1")), "a unary call has one message")
 	assert.False(t, one(t, rpclimit.Limit{Limiter: limiter}).CountMessages())
 }
@@ -181,7 +182,7 @@ func TestRefund(t *testing.T) {
 		res.Finish(code)
 		res.Finish(code)
 	}
-	assert.Equal(t, 3, seen.of(httplimit.Refunded))
+	assert.Equal(t, 3, seen.of(limits.Refunded))
 	ctx, cancel := context.WithCancel(context.Background())
 	gone := from("192.0.2.1")
 	gone.Context = ctx
@@ -193,7 +194,7 @@ func TestRefund(t *testing.T) {
 	res = l.Decide(from("192.0.2.1"))
 	assert.False(t, res.Refundable())
 	res.Finish(ok)
-	assert.Equal(t, 3, seen.of(httplimit.Refunded))
+	assert.Equal(t, 3, seen.of(limits.Refunded))
 
 	plain := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)})
 	res = plain.Decide(from(""))
@@ -274,20 +275,28 @@ func TestBadInput(t *testing.T) {
 		change(&l)
 		return []rpclimit.Limit{l}
 	}
-	for want, limits := range map[string][]rpclimit.Limit{
-		"no limits":                 nil,
-		"the name goes into errors": with(func(l *rpclimit.Limit) { l.Name = "" }),
-		"printable ASCII":           with(func(l *rpclimit.Limit) { l.Name = "a\n" }),
-		"no Limiter":                with(func(l *rpclimit.Limit) { l.Limiter = nil }),
-		"it is on 2":                with(func(l *rpclimit.Limit) { l.On = 2 }),
-		"a MaxWait of -1ns":         with(func(l *rpclimit.Limit) { l.MaxWait = -1 }),
+	for want, set := range map[string][]rpclimit.Limit{
+		"no limits":                      nil,
+		"the name goes into answers":     with(func(l *rpclimit.Limit) { l.Name = "" }),
+		"printable ASCII":                with(func(l *rpclimit.Limit) { l.Name = "a\n" }),
+		"neither a Limiter nor a Source": with(func(l *rpclimit.Limit) { l.Limiter = nil }),
+		"a MaxWait of -1ns":              with(func(l *rpclimit.Limit) { l.MaxWait = -1 }),
 		"both Tier and Quota": with(func(l *rpclimit.Limit) {
 			l.Tier, l.Quota = func(rpclimit.Call) int { return 0 }, func(rpclimit.Call) engine.Policy { return engine.Blocked() }
 		}),
-		"Refund is set":                     with(func(l *rpclimit.Limit) { l.On, l.Refund = rpclimit.Messages, rpclimit.RefundCodes(ok) }),
 		"limits 1 and 2 of 2 have the same": {good, good},
 	} {
-		_, err := rpclimit.New(limits)
+		_, err := rpclimit.New(set)
+		assert.ErrorContains(t, err, want)
+	}
+	for want, change := range map[string]func(*rpclimit.Limit){
+		"a message ends with no status, but Refund is set":       func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) },
+		"a message has no handler that settles, but Hold is set": func(l *rpclimit.Limit) { l.Hold = true },
+		"nothing tells when a message is over":                   func(l *rpclimit.Limit) { *l = inFlight(t, 1) },
+	} {
+		l := good
+		change(&l)
+		_, err := rpclimit.New(nil, rpclimit.Messages(l))
 		assert.ErrorContains(t, err, want)
 	}
 	for want, option := range map[string]rpclimit.Option{
@@ -306,11 +315,11 @@ func TestTheLongestRetryAfter(t *testing.T) {
 	slow := rpclimit.Limit{Name: "slow", Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))}
 	fast := rpclimit.Limit{Name: "fast", Limiter: testclock.New().Burst(t, 1)}
 	codes(newLimits(t, []rpclimit.Limit{slow, fast}), 1, from(""))
-	for _, limits := range [][]rpclimit.Limit{{slow, fast}, {fast, slow}} {
-		res := newLimits(t, limits).Decide(from(""))
+	for _, set := range [][]rpclimit.Limit{{slow, fast}, {fast, slow}} {
+		res := newLimits(t, set).Decide(from(""))
 		assert.Equal(t, time.Minute, res.RetryAfter())
 		tightest, _ := res.Tightest()
-		assert.Equal(t, "slow", tightest.Limit)
+		assert.Equal(t, "slow", tightest.Name())
 	}
 }
 
@@ -324,7 +333,7 @@ func TestFinishOnce(t *testing.T) {
 	require.True(t, res.Refundable())
 	res.Finish(rpclimit.Internal)
 	res.Finish(ok)
-	assert.Zero(t, seen.of(httplimit.Refunded))
+	assert.Zero(t, seen.of(limits.Refunded))
 	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
 }
 

@@ -32,12 +32,12 @@ whose limiter is an [engine.Concurrency] limits calls in flight: a call's place 
 
 # Costs that are known at the end
 
-A limit with Hold takes an estimate, and the handler settles it by [HoldFrom].
+A limit with Hold takes an estimate, and the handler settles it by [limits.HoldFrom].
 
 # Streams
 
-A stream is one call when it opens. A limit on [Messages] counts every request message, where tokens may be waited for
-([Limit].MaxWait): the server then reads no further, and flow control makes the client wait.
+A stream is one call when it opens. A limit given by [Messages] counts every request message, where tokens may be waited
+for (MaxWait): the server then reads no further, and flow control makes the client wait.
 
 # Clients
 

@@ -22,13 +22,13 @@ func Example() {
 		panic(err)
 	}
 	defer limiter.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
 	if err != nil {
 		panic(err)
 	}
 	call := rpclimit.Call{Context: context.Background(), Method: "/shop.Orders/Get", Peer: netip.MustParseAddr("203.0.113.7")}
 	for range 3 {
-		res := limits.Decide(call)
+		res := set.Decide(call)
 		fmt.Println(res.Code(), res.Reason(), res.RetryAfter())
 	}
 	// Output:
@@ -60,12 +60,12 @@ func ExampleJoin() {
 		panic(err)
 	}
 	defer limiter.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "client", Limiter: limiter, Key: rpclimit.Join(apiKey, service)}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "client", Limiter: limiter, Key: rpclimit.Join(apiKey, service)}})
 	if err != nil {
 		panic(err)
 	}
 	for _, method := range []string{"/shop.Orders/Get", "/shop.Orders/List", "/shop.Search/Find"} {
-		res := limits.Decide(rpclimit.Call{Method: method, Peer: netip.MustParseAddr("203.0.113.7")})
+		res := set.Decide(rpclimit.Call{Method: method, Peer: netip.MustParseAddr("203.0.113.7")})
 		fmt.Println(method, res.Allowed())
 	}
 	// Output:
@@ -85,13 +85,13 @@ func ExampleMethodCosts() {
 		panic(err)
 	}
 	defer limiter.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "orders", Limiter: limiter, Cost: cost,
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "orders", Limiter: limiter, Cost: cost,
 		Refund: rpclimit.RefundCodes(rpclimit.Unavailable)}})
 	if err != nil {
 		panic(err)
 	}
 	for _, code := range []rpclimit.Code{rpclimit.OK, rpclimit.Unavailable, rpclimit.OK, rpclimit.OK} {
-		res := limits.Decide(rpclimit.Call{Method: "/shop.Orders/Create"})
+		res := set.Decide(rpclimit.Call{Method: "/shop.Orders/Create"})
 		fmt.Println(res.Allowed())
 		res.Finish(code)
 	}

@@ -8,17 +8,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-func newLimits(t testing.TB, limits []rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
+func newLimits(t testing.TB, set []rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
 	t.Helper()
-	l, err := rpclimit.New(limits, options...)
+	l, err := rpclimit.New(set, options...)
 	require.NoError(t, err)
 	return l
 }
@@ -61,17 +61,17 @@ func codes(l *rpclimit.Limits, n int, c rpclimit.Call) (got []rpclimit.Code) {
 
 const ok, refused = rpclimit.OK, rpclimit.ResourceExhausted
 
-// counts is httplimit.Metrics.
+// counts is limits.Metrics.
 type counts struct{ seen [16]atomic.Int64 }
 
-func (c *counts) Observe(_ string, o httplimit.Outcome) { c.seen[o].Add(1) }
+func (c *counts) Observe(_ string, o limits.Outcome) { c.seen[o].Add(1) }
 
-func (c *counts) of(o httplimit.Outcome) int { return int(c.seen[o].Load()) }
+func (c *counts) of(o limits.Outcome) int { return int(c.seen[o].Load()) }
 
 // same reports whether two calls have one key.
 func same(t testing.TB, key rpclimit.KeyFunc, a, b rpclimit.Call) bool {
 	t.Helper()
-	h := httplimit.HasherOf(testclock.New().Burst(t, 1))
+	h := limits.HasherOf(testclock.New().Burst(t, 1))
 	first, limited := key(h, a)
 	require.True(t, limited)
 	second, limited := key(h, b)

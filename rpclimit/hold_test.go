@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -33,10 +33,10 @@ func TestAHandlerSettles(t *testing.T) {
 	require.True(t, second.Allowed())
 	ctx = second.Context(ctx)
 	for range 2 {
-		assert.Zero(t, rpclimit.HoldFrom(ctx, "one").Settle(10))
-		assert.Zero(t, rpclimit.HoldFrom(ctx, "two").Settle(50))
-		assert.Zero(t, rpclimit.HoldFrom(ctx, "three").Settle(7))
-		assert.Zero(t, rpclimit.HoldFrom(context.Background(), "two").Settle(7))
+		assert.Zero(t, limits.HoldFrom(ctx, "one").Settle(10))
+		assert.Zero(t, limits.HoldFrom(ctx, "two").Settle(50))
+		assert.Zero(t, limits.HoldFrom(ctx, "three").Settle(7))
+		assert.Zero(t, limits.HoldFrom(context.Background(), "two").Settle(7))
 	}
 	assert.EqualValues(t, 90, left(one.Limiter))
 	assert.EqualValues(t, 50, left(two.Limiter))
@@ -53,16 +53,16 @@ func TestNoHoldNoContext(t *testing.T) {
 // TestAnEstimateAboveTheLimit passes when there is all of it, and is told when that will be.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
-	limits := newLimits(t, []rpclimit.Limit{gate, l})
-	first := limits.Decide(from(""))
+	set := newLimits(t, []rpclimit.Limit{gate, l})
+	first := set.Decide(from(""))
 	require.True(t, first.Allowed())
 	assert.Zero(t, left(l.Limiter))
-	res := limits.Decide(from(""))
+	res := set.Decide(from(""))
 	assert.Equal(t, refused, res.Code())
 	assert.Equal(t, time.Hour, res.RetryAfter(), "and not never")
-	assert.Zero(t, rpclimit.HoldFrom(first.Context(context.Background()), "budget").Settle(60))
+	assert.Zero(t, limits.HoldFrom(first.Context(context.Background()), "budget").Settle(60))
 	first.Finish(ok)
-	res = limits.Decide(from(""))
+	res = set.Decide(from(""))
 	assert.Equal(t, time.Hour, res.RetryAfter())
 	assert.EqualValues(t, 40, left(l.Limiter))
 	assert.EqualValues(t, 1, left(gate.Limiter))
@@ -74,20 +74,20 @@ func TestWhatIsHeldGoesBack(t *testing.T) {
 	seen := &counts{}
 	l := budget(t, "budget", 100, 30)
 	l.Refund = rpclimit.RefundCodes(rpclimit.Unavailable)
-	limits := newLimits(t, []rpclimit.Limit{l, {Name: "rate", Key: rpclimit.Everyone, Limiter: testclock.New().Burst(t, 2)}},
+	set := newLimits(t, []rpclimit.Limit{l, {Name: "rate", Key: rpclimit.Everyone, Limiter: testclock.New().Burst(t, 2)}},
 		rpclimit.ObserveWith(seen))
-	res := limits.Decide(from(""))
+	res := set.Decide(from(""))
 	res.Finish(rpclimit.Unavailable)
 	assert.EqualValues(t, 100, left(l.Limiter))
-	assert.Equal(t, 1, seen.of(httplimit.Refunded))
-	assert.Equal(t, httplimit.Refunded, res.Check(0).Outcome)
-	res = limits.Decide(from(""))
-	rpclimit.HoldFrom(res.Context(context.Background()), "budget").Settle(10)
+	assert.Equal(t, 1, seen.of(limits.Refunded))
+	assert.Equal(t, limits.Refunded, res.Check(0).Outcome)
+	res = set.Decide(from(""))
+	limits.HoldFrom(res.Context(context.Background()), "budget").Settle(10)
 	res.Finish(rpclimit.Unavailable)
 	assert.EqualValues(t, 90, left(l.Limiter))
-	assert.Equal(t, 1, seen.of(httplimit.Refunded), "the handler had settled")
-	assert.Equal(t, httplimit.Allowed, res.Check(0).Outcome)
-	assert.Equal(t, []rpclimit.Code{refused}, codes(limits, 1, from("")))
+	assert.Equal(t, 1, seen.of(limits.Refunded), "the handler had settled")
+	assert.Equal(t, limits.Allowed, res.Check(0).Outcome)
+	assert.Equal(t, []rpclimit.Code{refused}, codes(set, 1, from("")))
 	assert.EqualValues(t, 90, left(l.Limiter))
 }
 
@@ -98,16 +98,16 @@ func ExampleHoldFrom() {
 		panic(err)
 	}
 	defer tokens.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "tokens", Limiter: tokens, Key: rpclimit.Everyone, Hold: true,
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "tokens", Limiter: tokens, Key: rpclimit.Everyone, Hold: true,
 		Cost: func(rpclimit.Call) uint64 { return 400 }}}) // an estimate
 	if err != nil {
 		panic(err)
 	}
 	complete := func(ctx context.Context, _ string) string {
-		rpclimit.HoldFrom(ctx, "tokens").Settle(150)
+		limits.HoldFrom(ctx, "tokens").Settle(150)
 		return "an answer of 150 tokens"
 	}
-	res := limits.Decide(rpclimit.Call{Method: "/models.Text/Complete"}) // as the interceptors do
+	res := set.Decide(rpclimit.Call{Method: "/models.Text/Complete"}) // as the interceptors do
 	fmt.Println(complete(res.Context(context.Background()), "a question"))
 	fmt.Println(tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining)
 	// Output:

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -37,15 +37,15 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 		"its client went": func(res *rpclimit.Result) { res.Finish(rpclimit.Canceled) },
 	} {
 		l := inFlight(t, 2)
-		limits := newLimits(t, []rpclimit.Limit{l})
-		other := limits.Decide(from(""))
+		set := newLimits(t, []rpclimit.Limit{l})
+		other := set.Decide(from(""))
 		c := from("")
 		c.Context = ctx
-		res := limits.Decide(c)
+		res := set.Decide(c)
 		require.True(t, res.Allowed())
 		require.True(t, res.InFlight())
 		require.True(t, res.Refundable())
-		require.Equal(t, []rpclimit.Code{refused}, codes(limits, 1, from("")))
+		require.Equal(t, []rpclimit.Code{refused}, codes(set, 1, from("")))
 		end(&res)
 		assert.EqualValues(t, 1, left(l.Limiter), name)
 		other.Finish(ok)
@@ -63,25 +63,25 @@ func TestCallsInFlightBesideRates(t *testing.T) {
 		if rateFirst {
 			list = []rpclimit.Limit{rate, gate}
 		}
-		limits := newLimits(t, list, rpclimit.RetryJitter(time.Nanosecond, func() float64 { return 0 }))
-		first := limits.Decide(from(""))
+		set := newLimits(t, list, rpclimit.RetryJitter(time.Nanosecond, func() float64 { return 0 }))
+		first := set.Decide(from(""))
 		require.True(t, first.Allowed())
 		shown, _ := first.Tightest()
-		assert.Equal(t, "rate", shown.Limit)
-		res := limits.Decide(from(""))
+		assert.Equal(t, "rate", shown.Name())
+		res := set.Decide(from(""))
 		assert.Equal(t, refused, res.Code(), "one is inside")
 		assert.Equal(t, "too many calls are in flight", res.Reason())
 		assert.Zero(t, res.RetryAfter())
 		assert.False(t, res.InFlight())
 		assert.EqualValues(t, 1, left(rate.Limiter), "and it took nothing from the rate")
 		first.Finish(ok)
-		second := limits.Decide(from(""))
+		second := set.Decide(from(""))
 		require.True(t, second.Allowed())
-		res = limits.Decide(from(""))
+		res = set.Decide(from(""))
 		assert.Equal(t, time.Second, res.RetryAfter(), "both refuse: the time of the rate is known")
 		assert.Equal(t, "rate limit exceeded", res.Reason())
 		second.Finish(ok)
-		res = limits.Decide(from(""))
+		res = set.Decide(from(""))
 		assert.Equal(t, refused, res.Code(), "the rate")
 		assert.EqualValues(t, 1, left(gate.Limiter), "it is not inside")
 	}
@@ -100,13 +100,13 @@ func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 func TestNoMoreCallsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, limit)
-	limits := newLimits(t, []rpclimit.Limit{l})
+	set := newLimits(t, []rpclimit.Limit{l})
 	var inside atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for range 500 {
-				res := limits.Decide(from(""))
+				res := set.Decide(from(""))
 				if !res.Allowed() {
 					continue
 				}
@@ -126,10 +126,10 @@ func TestNoMoreCallsInside(t *testing.T) {
 func TestAShadowedLimitInFlight(t *testing.T) {
 	l := inFlight(t, 1)
 	l.Shadow = true
-	limits := newLimits(t, []rpclimit.Limit{l})
-	first, second := limits.Decide(from("")), limits.Decide(from(""))
+	set := newLimits(t, []rpclimit.Limit{l})
+	first, second := set.Decide(from("")), set.Decide(from(""))
 	assert.True(t, second.Allowed())
-	assert.Equal(t, httplimit.ShadowRefused, second.Check(0).Outcome)
+	assert.Equal(t, limits.ShadowRefused, second.Check(0).Outcome)
 	second.Finish(ok)
 	assert.Zero(t, left(l.Limiter), "the second has not entered")
 	first.Finish(ok)
@@ -139,14 +139,14 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 // TestADecisionThatPanicsLeaves: what a call took from a limit in flight before.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, 1)
-	limits := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))
-	assert.Panics(t, func() { limits.Decide(from("")) })
+	set := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))
+	assert.Panics(t, func() { set.Decide(from("")) })
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
 type panics struct{}
 
-func (panics) Observe(string, httplimit.Outcome) { panic("observed") }
+func (panics) Observe(string, limits.Outcome) { panic("observed") }
 
 // TestLimitsThatMakeNoSense are refused by New.
 func TestLimitsThatMakeNoSense(t *testing.T) {
@@ -155,11 +155,9 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 		limit  rpclimit.Limit
 		change func(*rpclimit.Limit)
 	}{
-		"nothing tells when a message is over":                      {inFlight(t, 1), func(l *rpclimit.Limit) { l.On = rpclimit.Messages }},
 		"gets back all that it gives, but Refund is set":            {inFlight(t, 1), func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) }},
 		"gets back all that it gives, but Hold is set":              {inFlight(t, 1), func(l *rpclimit.Limit) { l.Hold = true }},
-		"when a call in flight ends is not known":                   {inFlight(t, 1), func(l *rpclimit.Limit) { l.MaxWait = time.Second }},
-		"a message has no handler that settles, but Hold is set":    {rate(), func(l *rpclimit.Limit) { l.Hold, l.On = true, rpclimit.Messages }},
+		"when a request in flight ends is not known":                {inFlight(t, 1), func(l *rpclimit.Limit) { l.MaxWait = time.Second }},
 		"an estimate is not waited for, but Hold and MaxWait are s": {rate(), func(l *rpclimit.Limit) { l.Hold, l.MaxWait = true, time.Second }},
 	} {
 		if c.limit.Limiter.Algorithm() == engine.AlgorithmConcurrency {

@@ -7,28 +7,14 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 )
 
 // A Hasher makes the keys of one limit. The same text or address has the same key in a limit of HTTP requests.
-type Hasher = httplimit.Hasher
+type Hasher = limits.Hasher
 
-// A KeyFunc returns the key that a call is charged to; false means that the limit does not apply to the call. It makes
-// the key with the [Hasher]:
-//
-//	func(h rpclimit.Hasher, c rpclimit.Call) (engine.Key, bool) {
-//		user, known := userOf(c.Context)
-//		return h.KeyUint64(user.ID), known
-//	}
-//
-// It is called once a call or message for each limit, from any goroutine.
-type KeyFunc func(h Hasher, c Call) (engine.Key, bool)
-
-func (f KeyFunc) or(h Hasher, c Call) (engine.Key, bool) {
-	if f == nil {
-		return engine.Key{}, false
-	}
-	return f(h, c)
-}
+// A KeyFunc returns the key that a call is charged to: see [limits.KeyFunc]. It is called for a message as for a call.
+type KeyFunc = limits.KeyFunc[Call]
 
 // peerIP is what [Peer] uses.
 var peerIP, _ = httplimit.NewClientIP() // no option that could fail
@@ -86,7 +72,7 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 		case value != "":
 			return h.Key(value), true
 		}
-		return fallback.or(h, c)
+		return fallback.Or(h, c)
 	}, nil
 }
 
@@ -128,14 +114,4 @@ func MethodOf(names ...string) (KeyFunc, error) {
 // parts do.
 //
 // Every part must make its key with the [Hasher] that it is given; one that does not counts as the empty text.
-func Join(parts ...KeyFunc) KeyFunc {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return func(h Hasher, c Call) (engine.Key, bool) {
-		return h.Join(len(parts), func(h Hasher, i int) bool {
-			_, limited := parts[i].or(h, c)
-			return limited
-		})
-	}
-}
+func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }

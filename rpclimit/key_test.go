@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -36,7 +37,7 @@ func TestPeer(t *testing.T) {
 
 // TestKeysAreThoseOfHTTP: a limiter that serves HTTP and RPC has one bucket for a client.
 func TestKeysAreThoseOfHTTP(t *testing.T) {
-	h := httplimit.HasherOf(testclock.New().Burst(t, 1))
+	h := limits.HasherOf(testclock.New().Burst(t, 1))
 	r := httptest.NewRequest("POST", "/", nil)
 	r.RemoteAddr = "[2001:db8::7]:80"
 	r.Header.Set("X-Api-Key", "secret")
@@ -106,7 +107,7 @@ func TestMetadataValue(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, same(t, auth, from("", "authorization", "Bearer t"), from("", "authorization", "bearer  t ")))
 
-	h := httplimit.HasherOf(testclock.New().Burst(t, 1))
+	h := limits.HasherOf(testclock.New().Burst(t, 1))
 	_, limited := auth(h, from("192.0.2.1"))
 	assert.False(t, limited, "without a fallback it has no limit")
 	none := from("192.0.2.1")
@@ -174,7 +175,7 @@ func TestJoin(t *testing.T) {
 	assert.False(t, same(t, key, from("", "x", "a", "y", "bc"), from("", "x", "ab", "y", "c")))
 	assert.True(t, same(t, key, from("", "x", "a", "y", "b"), from("", "x", "a", "y", "b")))
 	assert.True(t, same(t, x, from("", "x", "a"), from("", "x", "a")))
-	_, limited := rpclimit.Join(x, nil)(httplimit.HasherOf(testclock.New().Burst(t, 1)), from(""))
+	_, limited := rpclimit.Join(x, nil)(limits.HasherOf(testclock.New().Burst(t, 1)), from(""))
 	assert.False(t, limited)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -81,7 +81,7 @@ func TestAllOrNothingWithWaits(t *testing.T) {
 	codes(l, 1, from("192.0.2.1"))
 	res := l.Decide(from("192.0.2.1"))
 	assert.Equal(t, refused, res.Code())
-	assert.Equal(t, httplimit.NotTaken, res.Check(0).Outcome, "it would have waited")
+	assert.Equal(t, limits.NotTaken, res.Check(0).Outcome, "it would have waited")
 	c.Advance(time.Second)
 	assert.Equal(t, []rpclimit.Code{ok}, codes(l, 1, from("192.0.2.1")), "the reservation is undone")
 }
@@ -95,8 +95,8 @@ func TestACallThatEndsWhileItWaitsGivesBack(t *testing.T) {
 		assert.Equal(t, []rpclimit.Code{ok, code, code}, codes(l, 3, from("192.0.2.1")))
 		res := l.Decide(from("192.0.2.1"))
 		assert.Equal(t, "the call ended while it waited for the rate limit", res.Reason())
-		assert.Equal(t, httplimit.NotTaken, res.Check(0).Outcome)
-		assert.Equal(t, httplimit.Refused, res.Check(1).Outcome)
+		assert.Equal(t, limits.NotTaken, res.Check(0).Outcome)
+		assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 		assert.Equal(t, uint64(4), other.PeekKey(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
 	}
 }
@@ -202,9 +202,9 @@ func TestWhatCanNeverPassDoesNotWait(t *testing.T) {
 // TestAShadowTakesNoPlaceAmongThoseThatWait.
 func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 	c := testclock.New()
-	limits := []rpclimit.Limit{{Name: "tried", Limiter: c.Burst(t, 1), Shadow: true, MaxWait: time.Hour},
+	set := []rpclimit.Limit{{Name: "tried", Limiter: c.Burst(t, 1), Shadow: true, MaxWait: time.Hour},
 		{Name: "real", Limiter: c.Burst(t, 2), MaxWait: time.Minute}}
-	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, limits, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
+	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, set, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
 }
 
 // TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token, and ends when that would have come
@@ -226,9 +226,9 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 			l := c.Burst(t, 3)
 			key := l.KeyUint64(0)
 			require.True(t, l.TakeKey(key, 3).Allowed)
-			limits := one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone, MaxWait: time.Minute, Shadow: test.shadow,
+			set := one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone, MaxWait: time.Minute, Shadow: test.shadow,
 				Refund: rpclimit.RefundCodes(rpclimit.Internal)}, rpclimit.Pause(c.Pause))
-			res := limits.Decide(from(""))
+			res := set.Decide(from(""))
 			require.True(t, res.Allowed())
 			c.Advance(test.lasts)
 			require.True(t, l.TakeKey(key, test.others).Allowed)

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// Adopt replaces the plan of a table that is not shared, at the time now, while it is used. Records keep the
-// share of their limit that is used up: if half of it is, half of the new one is. The new plan must be of the same
+// Adopt replaces the plan of a table that is not shared, at the time now, while it is used. Each key keeps the tokens
+// that it has taken (R24). The new plan must be of the same
 // algorithm as the old one; it must not be in use, and only one call of Adopt may be under way.
 //
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
@@ -13,12 +13,11 @@ func (t *Table) Adopt(plan *Plan, now int64) {
 	t.raise(t.catchUp(now)) // records are converted at the watermark
 	t.fence(before, plan)   // R7
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
-	plan.dither = before.dither + goldenRatio
 	plan.number = max(before.number+1, 1) // R15
 	if atomicbucket.SameUnits(before.algorithm, plan.algorithm) {
 		plan.unit = before.unit
 	}
-	plan.from = before.algorithm
+	plan.follow(before)
 	t.plan.Store(plan)
 	t.adoptAll()
 	t.pace.Store(plan.skew)
@@ -32,10 +31,6 @@ func (t *Table) adoptAll() {
 		}
 	}
 }
-
-// goldenRatio is 2^32 times the golden ratio less one. Its multiples, modulo 2^32, are spread evenly: those of any of
-// its multiples, too, so that changes to and fro do not all round to the same side.
-const goldenRatio = 0x9e37_79b9
 
 // adopt makes a slot follow the present plan: R9.
 func (t *Table) adopt(sl *slot) {
@@ -62,12 +57,18 @@ func (t *Table) adopt(sl *slot) {
 // replacement has begun since the state was read, the one before has ended and has converted the record, or it was
 // changed otherwise (R9). Then the numbers of s may be of neither plan, and the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
-	plan := t.current()
+	plan, key := t.current(), sl.key.Load()
 	if plan.from == nil {
 		sl.state.Free(s) // R20
 		return false
 	}
-	payload := plan.algorithm.Convert(plan.from, s, t.Watermark(), plan.dither)
-	_, ok := sl.state.Convert(s, plan.live, payload)
+	_, ok := sl.state.Convert(s, plan.live, t.converted(plan, s, key))
 	return ok
+}
+
+// converted returns the payload by a plan of a record that follows the one before, with its key word (R24).
+func (t *Table) converted(plan *Plan, s atomicbucket.State, key uint64) (payload uint64) {
+	change, now := plan.changes[key&tierMask>>tierShift], t.Watermark()
+	_, change.Behind = t.ahead(t.Find(key), now) // after the state: R15
+	return plan.algorithm.Convert(plan.from, s, now, change)
 }

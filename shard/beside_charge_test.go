@@ -79,6 +79,7 @@ func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 		for kind, algorithm := range algorithmsOfTen(t) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				retried := false
+				inPlace := name == "under a quota" && (kind == "bucket" || kind == "batch")
 				injected(t, func() (call, also func(), check func(string)) {
 					plan, err := NewPlan(algorithm, 0)
 					require.NoError(t, err)
@@ -89,6 +90,9 @@ func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 						require.EqualValues(t, 10, charged)
 					} else {
 						require.Equal(t, Admitted, take(tb, 1, now, c.before))
+					}
+					if inPlace {
+						labeled(tb, 1)
 					}
 					verdict, other, charged := Undecided, Undecided, uint64(0)
 					status = atomicbucket.Status{Remaining: 99, RetryAfter: -1}
@@ -101,7 +105,6 @@ func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 							retried = retried || retries > 0
 						}
 				})
-				inPlace := name == "under a quota" && (kind == "bucket" || kind == "batch")
 				assert.Equal(t, c.retries && !inPlace, retried)
 			})
 		}

@@ -112,10 +112,10 @@ func (r *request) asks(q quota) atomicbucket.Demand {
 // HitCharge is [Table.Hit] for [Table.Charge]: the common case, in which a bucket has a record and room for all of the
 // charge. It is Admitted or Undecided.
 func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
-	sl := p.home
+	sl, label := p.home, t.label(p, q)
 	for left := t.hits; left > 0; { // as in Hit
 		s := sl.state.Load()
-		if sl.key.Load() != p.fingerprint { // R1
+		if sl.key.Load() != label { // R1
 			if s == 0 {
 				break // R5
 			}
@@ -137,7 +137,7 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 		}
 		bound := plan.bound(*quota, charging)
 		hi, cost := bits.Mul64(n, quota.Token)
-		if hi > 0 || cost > bound || quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew || // R7
+		if hi > 0 || cost > bound || quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.trust || // R7
 			t.planned.Load() != plan.planned { // R21
 			break
 		}
@@ -171,12 +171,12 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	for {
 		record, plan, sl := t.record(p)
 		quota := plan.granted(r.quota)
-		if sl == nil || quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
+		if sl == nil || quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.ahead(r) { // R7
 			return undecided
 		}
 		bound := plan.bound(quota, r.mode)
 		n := min(r.n, plan.room(record, r.now, quota, bound))
-		if after, verdict := t.moveBy(record, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
+		if after, verdict := t.moveBy(p, record, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
 			*r.charged = n // 0 if it is refused
 			return Outcome{State: after, Plan: plan, At: r.now, Verdict: verdict}
 		}
@@ -186,7 +186,9 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 
 // moveBy takes a demand from a record that has room for it, and tells the status of what is asked for next. A demand
 // for nothing is refused, and writes nothing. It is undecided if the record is another by now.
-func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand) (atomicbucket.State, Verdict) {
+func (t *Table) moveBy(
+	p Place, record atomicbucket.Record, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
+) (atomicbucket.State, Verdict) {
 	if d.Cost == 0 {
 		if r.status != nil {
 			*r.status = plan.status(record, r.now, asks)
@@ -204,6 +206,7 @@ func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r *requ
 		*r.status = plan.status(record.After(payload), r.now, asks)
 	}
 	t.lead(r.now, r.clock)
+	t.relabel(p, sl, r.quota)
 	if after, ok := sl.state.Move(record.State, payload); ok {
 		plan.forget(t.shards[0].counters, record.State, r.now)
 		return after, Admitted
@@ -214,7 +217,7 @@ func (t *Table) moveBy(record atomicbucket.Record, plan *Plan, sl *slot, r *requ
 // penalize is what a record that does not admit a request of a plan whose refusals cost something is charged: in one
 // step with the refusal, so that no request pays that could have been admitted. It is undecided if the record is
 // another by now.
-func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r *request, quota quota) Outcome {
+func (t *Table) penalize(p Place, record atomicbucket.Record, plan *Plan, sl *slot, r *request, quota quota) Outcome {
 	m := charging
 	if plan.refusals == TheRest {
 		m = draining
@@ -224,7 +227,7 @@ func (t *Table) penalize(record atomicbucket.Record, plan *Plan, sl *slot, r *re
 	if r.n <= plan.room(record, r.now, quota, quota.limit) {
 		return undecided // by an exchange beside this: R10
 	}
-	after, verdict := t.moveBy(record, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
+	after, verdict := t.moveBy(p, record, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
 	if verdict == Undecided {
 		return undecided
 	}

@@ -15,7 +15,8 @@
 //	probe bound    how far from its home a key's record can lie (R11)
 //	stride         an eighth of the probe window, the unit of probe bounds
 //	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
-//	fingerprint    the 64-bit hash of a key
+//	fingerprint    the 64-bit hash of a key, without the four bits that are the place of a tier (R24)
+//	label          what a key word says: a fingerprint and a tier
 //	tenure         the time from one claim of a slot to the next
 //	version        seven bits of the state: see R3 for what changes them
 //	transition     a named change of a state word; atomicbucket.Word has a method for each
@@ -29,6 +30,8 @@
 //	window         a stretch of time, of an algorithm
 //	watermark      a time that has certainly been reached; it only grows (R7)
 //	skew           how far apart two times may be that meet in one call: a sixteenth of the payload's circle
+//	trust          how far the clock of a call may be ahead of the watermark in a shared table: 15 s, or the skew if
+//	               that is less (R23)
 //	circle         the payload's numbers, which go round
 //
 // # Why it can be this simple
@@ -40,8 +43,8 @@
 //
 // # The words of a slot
 //
-// key is the fingerprint. It is only a label. It is written by the goroutine that claimed the slot, while the state is
-// CLAIM, and at no other time.
+// key is the label. Its fingerprint is written by the goroutine that claimed the slot, while the state is CLAIM, and at
+// no other time.
 //
 // state owns the slot: tag, version, payload (see package atomicbucket).
 //
@@ -167,6 +170,13 @@
 // since a plan may be changed and changed back. Without this a bucket would be read by another plan's numbers: as more
 // tokens than it has, or fewer.
 //
+// A conversion keeps the tokens that a key has taken (R24), and never fewer. Then whatever the changes, a key gets over
+// any interval at most the highest limit and the highest rate that it had in it: a debt in tokens is at least that of a
+// bucket of those numbers, from which the same was taken. An idle record owes no tokens by any plan, so it may be
+// forgotten whatever comes next. What a bucket owes above its limit is time, if a reservation of a key near by waits
+// (R15): reservations go when they were told, and the next take after the last of them. In tokens of a faster rate it
+// would be paid before they go.
+//
 // R10. The last change of a sliding log, a request or a refund, is in the state alone, and the call that changes the
 // state next enters it in the ring first. A request is an entry for each token. A refund keeps so many of the newest
 // entries; the others are marked as gone, the oldest first, so that behind one that is gone all are. An entry is
@@ -255,7 +265,8 @@
 // no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at
 // which a request ahead of its clock was granted. The call that grants it enters that before its compare-and-swap. A
 // debt above the limit may be that of reservations, which were told when to go. A call that tells one to wait enters
-// until when, before its compare-and-swap, and until then such a bucket is given nothing.
+// until when, before its compare-and-swap, and until then such a bucket is given nothing. Nor is a part of what a
+// reservation has taken given back before its time: the rest goes when it was told, and the debt would not say so.
 //
 // R16. A receipt of what is in flight is good after a change of the plan, and after a forced end of another key's
 // tenure, for all of its cost, whatever its key may have by now: else a place would be held that no caller has, for as
@@ -264,6 +275,16 @@
 // the search that found no record, so an end that made room for the commit is counted, and the end of this tenure is
 // not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
 // after that.
+//
+// R24. A record is converted by its own tier's numbers. The key word says which: four bits of it are the tier under
+// which the key took last, or say that it was a quota with numbers of its own. Such a record owes as much time as
+// before, since a quota comes with each call and has no numbers before a change. A call under another tier than the key
+// word says writes its own there, by a compare-and-swap of the key's own label, before the compare-and-swap by which it
+// takes. So whoever reads a state with that take, and then the key word, finds its tier, or one under which another
+// call has asked since. (The key was under that tier before the plan changed, then.) Hit compares the whole word, and
+// leaves a key under another tier to the calls that write it. A search compares the fingerprint. Without the tier every
+// debt would be scaled by the numbers of tier 0: a change of those would forgive the debts of other tiers, or multiply
+// them. Were it written after the take, a conversion between the two would do so.
 //
 // # A table of several processes
 //
@@ -284,7 +305,9 @@
 // compare-and-swap, and the word is written last.
 //
 // R19. What a dead call had counted as under way (R15) stays so, and makes receipts void that are good: less is given
-// back, never more. Who attaches while nobody else is attached takes it off.
+// back, never more. Who attaches takes it off: it reads the word, finds that nobody else is attached, and then
+// compares and swaps. So what the word had under way was of the dead, and a call that counts there meanwhile makes
+// the exchange fail. Others may attach at any time: nobody waits for one that is stopped while it attaches.
 //
 // R20. Any word may hold anything: no call crashes, goes on for ever, or touches what is beside the table because of
 // it. A page's mark beyond the last page, and a bound for a slot that is not in the window of its key, are not
@@ -340,6 +363,20 @@
 // has read the watermark, then that no replacement is under way, then it compares and swaps. If it has read that before
 // 4, its compare-and-swap comes before 5 or fails, since 5 changes the watermark: by a nanosecond where there is
 // nowhere to go. Without 5 a leap by turns of the circle of the plan before could come when records follow the new one.
+//
+// R23. The watermark of a shared table moves only to a time that the machine's clock has reached, which the call that
+// moves it reads at that step (but for the nanosecond of R22). Each process decides by a clock of its own, such as a
+// processor's counter, and that may be wrong: a counter can go on while the machine sleeps. The machine's clock is
+// one for all. A call whose own clock is more than the trust ahead of the watermark reads the machine's clock. If
+// that is earlier, the call is decided by it, and so charges no record ahead of it. Sweeps keep the watermark within
+// the trust, so calls of processes in order seldom read it. A claim of a record that is not idle by the machine's
+// clock is given up, and the call begins again at that time. Without this rule one call by a clock that is hours
+// ahead moves the watermark there. It never falls, so all processes, also those that attach later, decide at that
+// time for hours, and no bucket refills. If the trust were the skew, such a call would charge its key's record hours
+// ahead, and starve it.
+//
+// A watermark that is beyond the machine's clock nonetheless holds what nobody wrote (R20). Whoever attaches refuses
+// it.
 //
 // # Why it is right
 //

@@ -143,6 +143,9 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 	return 0, false
 }
 
+// TierMask are the bits of a key word that say under which tier the key's last take was.
+const TierMask = tierMask
+
 // From returns the algorithm of the plan before the present one, if there was one.
 func (p *Plan) From() atomicbucket.Algorithm { return p.from }
 

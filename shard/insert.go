@@ -21,7 +21,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 		}
 		sl := p.at(i)
 		if chosen { // then only a record of the key matters
-			if key := sl.key.Load(); key != p.fingerprint {
+			if key := sl.key.Load(); key&^tierMask != p.fingerprint {
 				if key == 0 {
 					break // hardly ever a slot that was used: settle looks further, and finds what is there
 				}
@@ -34,7 +34,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 			t.convert(sl, s)
 			return undecided
 		}
-		if sl.key.Load() == p.fingerprint && s.Tag() >= atomicbucket.Tentative {
+		if sl.key.Load()&^tierMask == p.fingerprint && s.Tag() >= atomicbucket.Tentative {
 			if s.IsLive() {
 				t.findable(p, sl, s)
 				return undecided
@@ -56,7 +56,12 @@ func (t *Table) insert(p Place, r *request) Outcome {
 		return t.overflowed(p, r)
 	}
 	if room.rank < idleAtWatermark {
-		t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7: forget nothing that is not idle at the watermark
+		clock := t.reached(r.clock)
+		if clock < r.clock && !plan.idle(room.state, clock) { // R23
+			r.beyond = true
+			return undecided
+		}
+		t.raiseTo(plan.idleSince(room.state, clock), clock) // R7: forget nothing that is not idle at the watermark
 	}
 	if room.state == 0 {
 		t.claimsFirst(room.slot) // before it is claimed: R12
@@ -74,7 +79,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 // publish writes the key into the claimed slot and settles the record.
 func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *request) Outcome {
 	t.ring(sl).Clear(claimed)
-	sl.key.Store(p.fingerprint)            // under CLAIM: R3
+	sl.key.Store(t.label(p, r.quota))      // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
 	return t.settle(p, sl, tentative, r)
 }
@@ -96,7 +101,7 @@ search:
 			lower = false
 			continue
 		}
-		if key := other.key.Load(); key != p.fingerprint {
+		if key := other.key.Load(); key&^tierMask != p.fingerprint {
 			if key == 0 && other.state.Load() == 0 {
 				break // R5
 			}
@@ -132,6 +137,7 @@ search:
 	}
 	demand, charged := r.first(plan, quota)
 	t.lead(r.now, r.clock)
+	t.relabel(p, mine, r.quota)
 	s, ok := mine.state.Commit(tentative, plan.live, t.born(p, plan, plan.first(now, demand)))
 	if !ok {
 		return undecided

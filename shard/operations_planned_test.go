@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,10 +37,13 @@ func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
 			memory := make([]byte, bytes)
 			require.NoError(t, cfg.Begin(memory, numbersOf(5)))
 			build := func([]uint64) (*Plan, error) { return aPlan(t, 1, 5), nil }
-			tb, err := Map(cfg, Shared{memory, process{1, new(bool)}, build})
+			tb, err := Map(cfg, Shared{memory, process{1, new(bool)}, build, nil})
 			require.NoError(t, err)
 			for key := range uint64(3) {
 				require.Equal(t, Admitted, take(tb, 1+key, now, 1))
+			}
+			if strings.Contains(c.name, "quota") {
+				labeled(tb, 3)
 			}
 			quota = tb.Plan().NewQuota(tb.Plan().Quota(0))
 			assert.Equal(t, c.want, operations(tb, func() { c.call(tb) }))

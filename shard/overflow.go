@@ -56,7 +56,7 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 			continue
 		}
 		follows := t.current() // after the state: R9
-		if s.Tag() != follows.live || sl.key.Load() == p.fingerprint || follows.idle(s, now) {
+		if s.Tag() != follows.live || sl.key.Load()&^tierMask == p.fingerprint || follows.idle(s, now) {
 			return nil, 0, nil, false
 		}
 		m := follows.algorithm.UntilIdle(s, follows.algorithm.Ticks(now))

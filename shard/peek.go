@@ -80,7 +80,7 @@ func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 		if s == 0 {
 			break // R5
 		}
-		if !s.IsLive() || sl.key.Load() != p.fingerprint {
+		if !s.IsLive() || sl.key.Load()&^tierMask != p.fingerprint {
 			continue
 		}
 		plan := t.current() // R9

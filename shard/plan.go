@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// MaxTiers is how many quotas a plan may have.
+// MaxTiers is one more than how many quotas a plan may have.
 const MaxTiers = 16
 
 // A Plan is what a table decides by: an algorithm, and the quotas that it grants. It is
@@ -19,29 +19,32 @@ type Plan struct {
 	number    uint32                 // of a table's plans, from 1 on
 	planned   uint64                 // the same in a shared table, where it is no plan of this process's alone; else 0
 	from      atomicbucket.Algorithm // of the plan before, if there was one
-	source    any                    // what the caller has made it of
-	dither    uint32                 // how the conversion to this plan rounds
-	live      atomicbucket.Tag       // of the records that follow this plan
-	skew      uint64                 // how far a call may be ahead of the watermark, in nanoseconds
-	doubt     uint64                 // how many ticks a late clock may be behind, 0 if it never is
-	doubtful  Verdict                // on a refusal within doubt
-	maxDebt   uint64                 // how many limits a key may owe by charges
-	most      uint64                 // what a record has room for, in units of the algorithm
-	refusals  RefusalCharge          // what a refused request costs
-	unit      uint32                 // tells plans whose units differ apart, of all tables
+	numbers   [MaxTiers]quota        // of the tiers, for conversions; of one that is unlimited or blocked the latest
+	changes   [MaxTiers]atomicbucket.Change
+	source    any              // what the caller has made it of
+	live      atomicbucket.Tag // of the records that follow this plan
+	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
+	trust     uint64           // how far the clock of a call may be: less in a shared table (R23)
+	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is
+	doubtful  Verdict          // on a refusal within doubt
+	maxDebt   uint64           // how many limits a key may owe by charges
+	most      uint64           // what a record has room for, in units of the algorithm
+	refusals  RefusalCharge    // what a refused request costs
+	unit      uint32           // tells plans whose units differ apart, of all tables
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
 	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight
 }
 
-// NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers.
+// NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers. One that [Plan.SetTier]
+// makes unlimited or blocked keeps the numbers for conversions: they are those that it had last.
 // lateness is how far the clock may be behind that the calls are made by: see
 // [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
-	if len(tiers) >= MaxTiers {
-		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, MaxTiers)
+	if len(tiers) >= noTier {
+		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
 	}
-	p := &Plan{algorithm: algorithm, live: atomicbucket.Live, skew: uint64(algorithm.MaxSkew()), unit: units.Add(1), number: 1,
+	p := &Plan{algorithm: algorithm, live: atomicbucket.Live, skew: uint64(algorithm.MaxSkew()), trust: uint64(algorithm.MaxSkew()), unit: units.Add(1), number: 1,
 		doubtful: Doubtful, maxDebt: 1, most: atomicbucket.Most(algorithm)}
 	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok {
 		p.bucket, p.isBucket, p.maxDebt = *bucket, true, DefaultMaxDebt
@@ -60,6 +63,8 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 			p.quotas[i+1] = quotaOf(tiers[i])
 		}
 	}
+	p.numbers = p.quotas
+	p.numbers[noTier] = quota{} // of which no plan knows the cost of a token
 	return p, nil
 }
 
@@ -147,6 +152,15 @@ func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 // as [Table.Hit] returned it, at an instant.
 func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) atomicbucket.Status {
 	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
+}
+
+// ahead returns how far a request may be ahead of the watermark: its time may be the caller's when the watermark has
+// followed its clock.
+func (p *Plan) ahead(r *request) uint64 {
+	if r.followed {
+		return p.skew
+	}
+	return p.trust
 }
 
 // idle reports whether a record that follows the plan is idle at an instant.

@@ -68,7 +68,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 	}
 }
 
-// TestTiers: up to fifteen more than the first; one that was not given is granted nothing.
+// TestTiers: up to fourteen more than the first; one that was not given is granted nothing.
 func TestTiers(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	tiers := make([]atomicbucket.Quota, 16)
@@ -76,11 +76,11 @@ func TestTiers(t *testing.T) {
 		tiers[i] = atomicbucket.Quota{Token: 1, Tokens: uint64(100 + i)}
 	}
 	_, err := NewPlan(&bucket, 0, tiers...)
-	assert.EqualError(t, err, "shard: 17 tiers: want at most 16")
-	plan, err := NewPlan(&bucket, 0, tiers[:15]...)
+	assert.EqualError(t, err, "shard: 17 tiers: want at most 15")
+	plan, err := NewPlan(&bucket, 0, tiers[:14]...)
 	require.NoError(t, err)
 	assert.Equal(t, bucket.Quota(), plan.Quota(0))
-	for i := range uint8(15) {
+	for i := range uint8(14) {
 		assert.Equal(t, tiers[i], plan.Quota(i+1))
 	}
 	plan, err = NewPlan(&bucket, 0, tiers[:2]...)
@@ -188,6 +188,8 @@ func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	}
 	undecided(1, start, 1, quota, "no record")
 	require.Equal(t, Admitted, take(table, 1, start, 1))
+	undecided(1, start, 1, quota, "the last take was under a tier")
+	require.Equal(t, Admitted, table.TakeAt(table.Find(1), start, start, 1, quota, nil).Verdict)
 	skew := int64(table.Plan().skew)
 	undecided(1, start, 10, quota, "more than the limit")
 	undecided(1, start, 1, Blocked(), "blocked")
@@ -195,8 +197,8 @@ func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	undecided(1, start, 1, planOf(t, perSecond(t, 2, 5)).NewQuota(atomicbucket.Quota{Token: 5e8, Tokens: 9}), "of another table")
 	undecided(1, start-1, 1, quota, "late")
 	undecided(1, start+skew+1, 1, quota, "far ahead")
-	assert.Equal(t, Refused, verdict(start, 9, quota))
-	assert.Equal(t, Admitted, verdict(start, 8, quota))
+	assert.Equal(t, Refused, verdict(start, 8, quota))
+	assert.Equal(t, Admitted, verdict(start, 7, quota))
 	assert.Equal(t, Admitted, verdict(start+skew, 1, quota), "as far ahead as may be")
 }
 
@@ -229,9 +231,12 @@ func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	undecided(start+skew+1, 1, TierQuota(0), "far ahead")
 	admitted(start, 49, TierQuota(0), 50, "all that a key may owe")
 	undecided(start, 1, TierQuota(0), "one more")
-	admitted(start, 40, quota, 90, "all that it may owe under the quota")
+	undecided(start, 39, quota, "the last charge was under a tier")
+	_, charged := table.Charge(table.Find(1), start, start, 1, quota, nil)
+	require.EqualValues(t, 1, charged)
+	admitted(start, 39, quota, 90, "all that it may owe under the quota")
 	undecided(start, 1, quota, "one more under the quota")
-	admitted(start+skew, 50, TierQuota(0), 50, "as far ahead as may be, and all at once")
+	admitted(start+skew, 50, quota, 50, "as far ahead as may be, and all at once")
 }
 
 // TestTheBoundOfADebt: so many limits, as far as a record has room, however large the numbers are.

@@ -92,10 +92,10 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 		return 0, nil, Undecided
 	}
 	demand := atomicbucket.Demand{Cost: n * q.token, Limit: q.token * tokens, Token: q.token}
-	sl := p.home
+	sl, label := p.home, p.fingerprint|tierMask
 	for left := t.hits; left > 0; { // as in Hit
 		s := sl.state.Load()
-		if sl.key.Load() != p.fingerprint { // R1
+		if sl.key.Load() != label { // R1
 			if s == 0 {
 				break // R5
 			}
@@ -110,7 +110,7 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 			sl, left = sl.next(), left-1
 			continue
 		}
-		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.skew || // R13, R7
+		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.trust || // R13, R7
 			t.planned.Load() != plan.planned { // R21
 			break
 		}

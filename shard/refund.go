@@ -39,14 +39,15 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 		s := record.State
 		// A bucket to which nothing was given back since, but as if it had never been taken: R15.
 		same := plan.isBucket && n <= of.n && of.in(s) && !t.void(of, p, plan)
+		same = same && (n == of.n || !of.waited()) // else the clock tells whether the rest has gone
 		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
 			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
 				return after, plan, of.at, Admitted
 			}
 			continue
 		}
-		at := clock()                                               // after the record: R7
-		if sl == nil || uint64(at)-t.watermark.Load() > plan.skew { // late, or far ahead: R7
+		at := clock()                                                // after the record: R7
+		if sl == nil || uint64(at)-t.watermark.Load() > plan.trust { // late, or far ahead: R7
 			record, plan, sl, at = t.recordAt(p, at, at)
 			if sl != nil && record.State != s {
 				continue
@@ -91,7 +92,7 @@ func (t *Table) giveBack(
 	p Place, s atomicbucket.State, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
 	returns := plan.returns(of)
-	if sl == nil || !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan)) {
+	if sl == nil || n < of.n && of.goesAfter(at) || !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan)) {
 		return s, Refused, true
 	}
 	algorithm, quota := plan.algorithm, plan.granted(of.quota)

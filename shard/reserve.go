@@ -49,6 +49,7 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 			if wait := ahead.OverdrawnOf(q); wait > 0 {
 				t.promise(p, o.At+int64(wait)) // before the move: R15
 			}
+			t.relabel(p, sl, q)
 			if _, ok := sl.state.Move(record.State, payload); ok {
 				return ahead
 			}

@@ -16,6 +16,9 @@ type Shared struct {
 	// It is called by any call that finds that another process has replaced the plan, and may be called by several at
 	// once.
 	Build func(numbers []uint64) (*Plan, error)
+	// Clock returns the time by a clock that all processes have in common, and that no process can move. The watermark
+	// moves only to times that it has reached (R23). Without it the clocks of all calls are believed.
+	Clock func() int64
 }
 
 // An Owner is who claims slots of a shared table, and knows which other owners are dead (R17).
@@ -144,6 +147,7 @@ func Map(cfg Config, s Shared) (*Table, error) {
 		bounds:         stretch[word.Word](first, at.bounds, l.boundWords()),
 		neighbourhoods: l.neighbourhoodsOf(first),
 	})
+	t.clock = s.Clock
 	t.owner, t.claimant, t.sharedPlans = s.Owner, claimant, sharedPlans{l.areasOf(first), s.Build}
 	if cfg.Prefault {
 		touchRead(t.memory.slots)
@@ -169,17 +173,22 @@ func (t *Table) deserted(claimant uint64) bool {
 }
 
 // Settle forgets what calls of the dead were at that no sweep can know of: the ends of tenures that they had under way
-// (R19). No process may use the table meanwhile.
-func (cfg Config) Settle(memory []byte) error {
+// (R19). alone reports whether no process but this one has the table. Others may attach meanwhile.
+func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
 		return err
 	}
 	near := l.neighbourhoodsOf(first)
 	for i := range near {
-		if ends := near[i].ends.Load(); ends&endsUnderway != 0 {
-			near[i].ends.Store(ends &^ endsUnderway)
+		ends := near[i].ends.Load()
+		if ends&endsUnderway == 0 {
+			continue
 		}
+		if !alone() { // after the word was read
+			return nil
+		}
+		near[i].ends.CompareAndSwap(ends, ends&^endsUnderway)
 	}
 	return nil
 }

@@ -127,7 +127,16 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	_, first, err := cfg.sharedMemory(unsafe.Slice((*byte)(unsafe.Pointer(table.common)), table.memory.mapped))
 	require.NoError(t, err)
 	require.NotNil(t, first)
-	require.NoError(t, cfg.Settle(unsafe.Slice((*byte)(unsafe.Pointer(table.common)), table.memory.mapped)))
+	memory := unsafe.Slice((*byte)(unsafe.Pointer(table.common)), table.memory.mapped)
+	require.NoError(t, cfg.Settle(memory, func() bool { return false }))
+	assert.EqualValues(t, 3*endBegun+1, near.ends.Load(), "that of the living stays")
+	require.NoError(t, cfg.Settle(memory, func() bool {
+		near.ends.Add(endBegins) // by a call of a process that has attached since
+		return true
+	}))
+	assert.EqualValues(t, 4*endBegun+2, near.ends.Load(), "and that of who has come meanwhile")
+	near.ends.Store(3*endBegun + 1)
+	require.NoError(t, cfg.Settle(memory, func() bool { return true }))
 	assert.EqualValues(t, 3*endBegun, near.ends.Load())
 }
 
@@ -259,17 +268,17 @@ func crowd(p Place, to uint64) {
 func TestMapRefuses(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
-	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}, five.kind.build})
+	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}, five.kind.build, nil})
 	assert.ErrorContains(t, err, "want")
 	room := make([]byte, len(memory)+2*lineBytes)
 	skip := 8 + -uintptr(unsafe.Pointer(&room[0]))%lineBytes
 	assert.ErrorContains(t, cfg.Begin(room[skip:][:len(memory)], nil), "from the beginning of a line on")
-	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}, five.kind.build})
+	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}, five.kind.build, nil})
 	assert.ErrorContains(t, err, "claimant 0: want 1 to 18014398509481983")
-	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}, five.kind.build})
+	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}, five.kind.build, nil})
 	assert.ErrorContains(t, err, "claimant")
 	for _, most := range []uint64{1, 1<<54 - 1} {
-		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}, five.kind.build})
+		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}, five.kind.build, nil})
 		assert.NoError(t, err)
 	}
 	for _, limit := range []uint64{1, 3} {
@@ -278,7 +287,7 @@ func TestMapRefuses(t *testing.T) {
 		assert.ErrorContains(t, err, "cannot be shared")
 		mark, err := cfg.Mark(memory)
 		assert.Zero(t, mark)
-		for _, err := range []error{err, cfg.Begin(memory, nil), cfg.Settle(memory)} {
+		for _, err := range []error{err, cfg.Begin(memory, nil), cfg.Settle(memory, nil)} {
 			assert.ErrorContains(t, err, "cannot be shared")
 		}
 	}

@@ -70,10 +70,9 @@ func (t *Table) follows() *Plan {
 		}
 		plan.planned, plan.number = n, uint32(n)
 		plan.live = atomicbucket.Live + atomicbucket.Tag((n-1)%2)
-		plan.dither = uint32(n-1) * goldenRatio
 		plan.from = nil
 		if before != nil {
-			plan.from = before.algorithm
+			plan.follow(before)
 		}
 		if atomicbucket.SameUnits(mine.algorithm, plan.algorithm) {
 			plan.unit = mine.unit
@@ -94,6 +93,7 @@ func (t *Table) built(n uint64, other *Plan) *Plan {
 	if _, err := plan.algorithm.Following(other.algorithm); err != nil {
 		return nil
 	}
+	plan.trust = min(plan.skew, uint64(MaxTrust)) // R23
 	return plan
 }
 
@@ -172,7 +172,7 @@ func (t *Table) settled(clock func() int64) *Plan {
 				return plan
 			}
 		case (n+1)<<changeShift | changing: // announced
-			if t.approach(uint64(clock()), n) {
+			if t.approach(uint64(t.reached(clock())), n) {
 				t.planned.CompareAndSwap(n, n+1)
 			}
 		case n<<changeShift | changing: // some records may follow the plan before

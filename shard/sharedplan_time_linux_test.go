@@ -14,6 +14,9 @@ import (
 // fineNumbers are those of a bucket whose ticks are so short that its skew is a sixteenth of that of bucketNumbers.
 func fineNumbers(burst uint64) []uint64 { return []uint64{16, 17, burst} }
 
+// twiceAsFast are those of a bucket of ten tokens that gets two a second.
+var twiceAsFast = []uint64{2, uint64(second), 10}
+
 // announced makes the next plan of a table one that is announced, by a process that is dead.
 func announced(table *Table, numbers []uint64) (n uint64) {
 	n = table.planned.Load()
@@ -23,14 +26,14 @@ func announced(table *Table, numbers []uint64) (n uint64) {
 }
 
 // TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies, and others decide by the plan
-// before, until one completes the change. From then on each key has the share of its limit that it had just then.
+// before, until one completes the change. From then on what a key has taken until then comes back at the new rate.
 func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	const later = start + 5*second
 	for name, complete := range map[string]func(table *Table){
 		"a sweep":               func(table *Table) { table.Sweep(later, nil) },
 		"a sweep of an epoch":   func(table *Table) { table.SweepEpoch(later, nil) },
 		"who attaches":          func(table *Table) { table.Complete(clockAt(later)) },
-		"the next change":       func(table *Table) { table.Replace(bucketNumbers(20), clockAt(later)) },
+		"the next change":       func(table *Table) { table.Replace(twiceAsFast, clockAt(later)) },
 		"who died, if it lives": func(table *Table) { table.settled(clockAt(later)) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,17 +42,17 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 				cfg.Plan.SetSource(made{kinds[0], bucketNumbers(10)})
 				table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
 				require.Equal(t, Admitted, table.Take(table.Find(7), start, 10, 0).Verdict)
-				announced(table, bucketNumbers(20))
+				announced(table, twiceAsFast)
 				require.Equal(t, Admitted, table.Take(table.Find(7), later, 5, 0).Verdict)
 				if sweeps {
 					table.swept.Store(uint64(start) - 2*table.Known().skew)
 				}
 				complete(table)
-				require.EqualValues(t, 20, table.Plan().Quota(0).Tokens)
+				require.EqualValues(t, twiceAsFast, table.Plan().source.(made).numbers)
 				for _, c := range []struct {
 					at   int64
 					want uint64
-				}{{later, 0}, {later + second, 1}, {later + 20*second, 20}} {
+				}{{later, 0}, {later + second, 2}, {later + 20*second, 10}} {
 					_, status := table.Peek(table.Find(7), c.at, 1, 0)
 					assert.Equal(t, c.want, status.Remaining, "%v after the change, sweeps %v", c.at-later, sweeps)
 				}
@@ -62,22 +65,22 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 // time of its call, not at that to which it moves the watermark, when the claimed record became idle.
 func TestAClaimCompletesAChange(t *testing.T) {
 	const later = start + 9*second
-	for _, bursts := range [][2]uint64{{10, 20}, {20, 10}} {
-		cfg := sharedConfig(planOf(t, perSecond(t, 1, bursts[0])), Refuse)
+	for _, rates := range [][2]uint64{{1, 2}, {2, 1}} {
+		cfg := sharedConfig(planOf(t, perSecond(t, float64(rates[0]), 20)), Refuse)
 		cfg.Slots, cfg.ProbeWindow = 4, 4
-		cfg.Plan.SetSource(made{kinds[0], bucketNumbers(bursts[0])})
+		cfg.Plan.SetSource(made{kinds[0], []uint64{rates[0], uint64(second), 20}})
 		table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
-		for key, n := range map[uint64]uint64{7: bursts[0], 8: 1, 9: bursts[0], 10: bursts[0]} {
+		for key, n := range map[uint64]uint64{7: 20, 8: 1, 9: 20, 10: 20} {
 			require.Equal(t, Admitted, table.Take(table.Find(key), start, n, 0).Verdict)
 		}
-		announced(table, bucketNumbers(bursts[1]))
-		require.Equal(t, Admitted, table.Take(table.Find(7), later, 9, 0).Verdict)
+		announced(table, []uint64{rates[1], uint64(second), 20})
+		require.Equal(t, Admitted, table.Take(table.Find(7), later, 9*rates[0], 0).Verdict)
 		require.Equal(t, Admitted, table.Take(table.Find(11), later, 1, 0).Verdict)
 		require.Zero(t, records(table, 8), "it was claimed")
-		require.Equal(t, bursts[1], table.Plan().Quota(0).Tokens)
+		require.EqualValues(t, 2, table.Plan().number)
 		_, status := table.Peek(table.Find(7), later, 1, 0)
-		assert.Zero(t, status.Remaining, "%v", bursts)
-		assert.EqualValues(t, bursts[1], status.ResetAfter.Seconds(), "%v", bursts)
+		assert.Zero(t, status.Remaining, "%v", rates)
+		assert.EqualValues(t, 20/rates[1], status.ResetAfter.Seconds(), "%v", rates)
 	}
 }
 
@@ -90,7 +93,7 @@ func TestAReplacementReadsItsClockAgain(t *testing.T) {
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
 	require.Equal(t, Admitted, table.Take(table.Find(7), start, 10, 0).Verdict)
 	reads := 0
-	require.True(t, table.Replace(bucketNumbers(20), func() int64 {
+	require.True(t, table.Replace(twiceAsFast, func() int64 {
 		if reads++; reads == 1 {
 			return start
 		}
@@ -101,7 +104,7 @@ func TestAReplacementReadsItsClockAgain(t *testing.T) {
 	}))
 	assert.GreaterOrEqual(t, reads, 2)
 	_, status := table.Peek(table.Find(7), later+second, 1, 0)
-	assert.EqualValues(t, 1, status.Remaining)
+	assert.EqualValues(t, 2, status.Remaining)
 }
 
 // TestAReplacementAfterALeap (R7, R22): before it announces its plan a replacement makes the watermark follow its

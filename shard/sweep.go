@@ -30,8 +30,7 @@ type sweeps struct {
 // number of sweeps may run beside each other and beside anything else.
 func (t *Table) Sweep(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
-	now = t.catchUp(now)
-	t.raise(now)
+	now = t.raise(t.catchUp(now))
 	return t.pass(now, now, rest)
 }
 
@@ -40,8 +39,7 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 // While half of the slots hold no record, only those are freed that have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
-	now = t.catchUp(now)
-	t.raise(now)
+	now = t.raise(t.catchUp(now))
 	since := max(now-int64(t.current().skew), 0)
 	if t.held.Load() > t.slots/2 {
 		since = max(since, int64(t.swept.Load()))

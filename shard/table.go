@@ -86,9 +86,10 @@ type Table struct {
 	ringSize  uint64  // entries of a ring
 	ringWords uint64  // and the words that it takes
 	dense     chan struct{}
-	chunk     int    // slots that a sweep visits between two rests
-	owner     Owner  // of a shared table, else nil
-	claimant  uint64 // what a claim of this table says; 0 of a table that is not shared
+	chunk     int          // slots that a sweep visits between two rests
+	owner     Owner        // of a shared table, else nil
+	claimant  uint64       // what a claim of this table says; 0 of a table that is not shared
+	clock     func() int64 // the machine's, of a shared table, or nil: R23
 	sharedPlans
 
 	probeBounds
@@ -177,14 +178,15 @@ func (t *Table) begin(start int64) {
 // A Place is where a key's record is, if it has one: the probe window of slots that
 // begins at its home line. It is worth nothing to any other table.
 type Place struct {
-	fingerprint uint64
+	fingerprint uint64 // without the bits of a tier
 	home        *slot
 }
 
 // Find returns the place of a key. The fingerprint is a 64-bit hash of the key,
 // uniform in all its bits: the low ones choose the shard, the high ones the home
-// line, and all of them are the record's label.
+// line, and all of them but those of a tier ([tierMask]) are the record's label.
 func (t *Table) Find(fingerprint uint64) Place {
+	fingerprint &^= tierMask
 	home, _ := bits.Mul64(fingerprint, t.homes)
 	line := (fingerprint&t.mask)*t.lines + home
 	return Place{fingerprint, (*slot)(unsafe.Add(unsafe.Pointer(t.first), line*lineBytes))}

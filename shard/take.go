@@ -57,6 +57,9 @@ type request struct {
 	mode    mode
 	status  *atomicbucket.Status // what the client may want to know goes here, if it is not nil
 	charged *uint64              // what a charge took
+
+	followed bool // the watermark has followed the clock
+	beyond   bool // the clock turned out to be ahead of the machine's: R23
 }
 
 var undecided = Outcome{Verdict: Undecided}
@@ -115,10 +118,10 @@ const hitLines = 2
 // that a caller for which nanoseconds count can save a call. It searches the first lines only:
 // of a new key, whose whole probe window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
-	sl := p.home
+	sl, label := p.home, p.fingerprint|uint64(tier%MaxTiers)<<tierShift
 	for left := t.hits; left > 0; { // a loop without a last statement is a fifth faster where records are close
 		s := sl.state.Load()
-		if sl.key.Load() != p.fingerprint { // the key after the state: R1
+		if sl.key.Load() != label { // the key after the state: R1
 			if s == 0 {
 				break // R5
 			}
@@ -134,7 +137,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 			continue
 		}
 		quota := &plan.quotas[tier%MaxTiers]
-		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew || // late, or far ahead: R7
+		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.trust || // late, or far ahead: R7
 			t.planned.Load() != plan.planned { // or the plan is not the present one: R21
 			break
 		}
@@ -180,7 +183,11 @@ func (t *Table) miss(p Place, r request) Outcome {
 	ended := uint32(0)
 	for now, clock := r.now, r.clock; ; {
 		r.now, r.clock = t.follow(now, clock)
+		r.followed, r.beyond = true, false
 		o := t.insert(p, &r)
+		if r.beyond {
+			now, clock = t.believed(now, clock)
+		}
 		ended += o.ended
 		if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
 			t.penalizeTooMuch(p, r)
@@ -204,12 +211,12 @@ func (t *Table) hit(p Place, r *request) Outcome {
 	for {
 		record, plan, sl := t.record(p)
 		quota := plan.granted(r.quota)
-		if sl == nil || r.n > quota.Tokens || uint64(r.now)-t.watermark.Load() > plan.skew { // R7
+		if sl == nil || r.n > quota.Tokens || uint64(r.now)-t.watermark.Load() > plan.ahead(r) { // R7
 			return undecided
 		}
 		demand := quota.Demand(r.n)
 		if payload, ok := plan.take(record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
-			if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {
+			if o := t.penalize(p, record, plan, sl, r, quota); o.Verdict != Undecided {
 				return o
 			}
 		} else if !ok {
@@ -227,6 +234,7 @@ func (t *Table) hit(p Place, r *request) Outcome {
 				*r.status = plan.status(record.After(payload), r.now, quota.Demand(0))
 			}
 			t.lead(r.now, r.clock)
+			t.relabel(p, sl, r.quota)
 			if after, ok := sl.state.Move(record.State, payload); ok {
 				plan.forget(t.shard(p).counters, record.State, r.now)
 				return Outcome{State: after, Plan: plan, At: r.now, Verdict: Admitted}

@@ -1,5 +1,7 @@
 package shard
 
+import "time"
+
 // The watermark is a time that has certainly been reached, in nanoseconds; it never
 // falls. Two things hang on it (R7 in doc.go):
 //
@@ -24,20 +26,21 @@ const (
 func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
 
 // catchUp returns the time at which a call whose clock reads now is to be
-// decided: the watermark if now is late. If now is further ahead of the watermark than the
-// skew, which takes most of a day without a sweep or a leap in the caller's time, the
-// watermark follows it.
+// decided: the watermark if now is late. If now is further ahead of the watermark than a
+// call may be, which takes a long time without a sweep, or a leap in the caller's time, the
+// watermark follows it. In a shared table both follow the machine's clock if that is earlier (R23).
 func (t *Table) catchUp(now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
 		if now <= int64(watermark) {
 			return int64(watermark)
 		}
-		ahead, skew := uint64(now)-watermark, t.current().skew
-		if ahead <= skew {
+		if uint64(now)-watermark <= t.current().trust {
 			return now
 		}
-		t.advance(watermark, uint64(now), now)
+		if now = t.reached(now); now > int64(watermark) {
+			t.advance(watermark, uint64(now), now)
+		}
 	}
 }
 
@@ -46,6 +49,9 @@ func (t *Table) catchUp(now int64) int64 {
 // there if the call would be too far ahead of it otherwise.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
+	if now <= clock {
+		return upTo, upTo // which is before now if the clock is ahead of the machine's
+	}
 	if at = max(now, upTo); at > upTo && uint64(at)-t.watermark.Load() > t.current().skew {
 		t.raise(upTo)
 	}
@@ -63,19 +69,43 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise makes the watermark at least now.
-func (t *Table) raise(now int64) { t.raiseTo(now, now) }
+// raise makes the watermark at least now, and returns the time up to which it did.
+func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
 // raiseTo makes the watermark at least a time, which may be before the origin of time, for a call whose clock reads
-// now.
-func (t *Table) raiseTo(time, now int64) {
+// now. If the machine's clock has not reached that time, the watermark moves up to where that is (R23). It returns the
+// time up to which it moved.
+func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
-		if time <= int64(watermark) {
-			return
+		if to = t.reached(to); to <= int64(watermark) {
+			return to
 		}
-		t.advance(watermark, uint64(time), now)
+		t.advance(watermark, uint64(to), now)
 	}
+}
+
+// MaxTrust is how far a call of a shared table may be ahead of the watermark without a look at the machine's clock. A
+// sweeper usually moves the watermark every ten seconds, so hardly any call is.
+const MaxTrust = 15 * time.Second
+
+// reached returns a time that has certainly been reached: the given one, or that of the machine's clock if it is
+// earlier and the table is shared (R23).
+func (t *Table) reached(at int64) int64 {
+	if t.clock == nil {
+		return at
+	}
+	return min(at, t.clock())
+}
+
+// believed returns the time and the clock of a call as it goes on when it has found its clock ahead of the machine's. A
+// time that was supplied by the caller stays.
+func (t *Table) believed(now, clock int64) (int64, int64) {
+	reached := t.reached(clock)
+	if now <= clock {
+		now = min(now, reached)
+	}
+	return now, reached
 }
 
 // replacing says of a pace that the plan is being replaced.

@@ -164,7 +164,7 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 		}
 	}
 	h.limits, err = httplimit.New(limits, httplimit.Headers(httplimit.NoHeaders),
-		httplimit.OnBackendError(func(limit string, err error) {
+		httplimit.OnError(func(limit string, err error) {
 			h.log.Error("the store of the zone failed", zap.String("zone", h.by[limit].use.Name()), zap.Error(err))
 		}))
 	return err
@@ -184,8 +184,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !h.DisableMetrics {
 		took := time.Since(began).Seconds()
 		for i := range res.Len() {
-			if c := res.Check(i); c.Limit == h.by[c.Limit].first {
-				h.by[c.Limit].time.Observe(took)
+			if c := res.Check(i); c.Name() == h.by[c.Name()].first {
+				h.by[c.Name()].time.Observe(took)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	if !ok || res.Status() != http.StatusTooManyRequests {
 		return caddyhttp.Error(res.Status(), errors.New("the store of a rate limit does not answer"))
 	}
-	exceeded, wait := h.by[c.Limit], c.Decision.RetryAfter
+	exceeded, wait := h.by[c.Name()], c.Decision.RetryAfter
 	if wait != engine.Never {
 		if h.Jitter > 0 {
 			wait = time.Duration(min(float64(wait)*(1+rand.Float64()*h.Jitter), float64(math.MaxInt64/2)))

@@ -7,9 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-go/weir/httplimit"
-
 	"github.com/weir-go/weir/caddylimit/internal/zone"
+	"github.com/weir-go/weir/limits"
 )
 
 // metrics are those of one configuration, under the names of the original. There are as many labels as zones: the label
@@ -62,12 +61,12 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.time.Collect(to)
 	for _, s := range m.shown {
 		name, requests := s.use.Name(), uint64(0)
-		for _, o := range []httplimit.Outcome{httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.BackendFailed} {
+		for _, o := range []limits.Outcome{limits.NotTaken, limits.Allowed, limits.Refused, limits.Failed} {
 			requests += s.use.Counted(o)
 		}
 		live, _ := s.use.Keys()
 		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(requests), name)
-		to <- prometheus.MustNewConstMetric(declinedDesc, prometheus.CounterValue, float64(s.use.Counted(httplimit.Refused)), name)
+		to <- prometheus.MustNewConstMetric(declinedDesc, prometheus.CounterValue, float64(s.use.Counted(limits.Refused)), name)
 		to <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(live), name)
 		to <- prometheus.MustNewConstMetric(configDesc, prometheus.CounterValue, 1, s.config...)
 	}

@@ -26,7 +26,7 @@ import (
 // These tests drive the program as people do: built, and by its exit status and
 // what it prints. The details are tested where they are made.
 
-const excerpt = "internal/replay/testdata/apache_access_excerpt.log"
+const excerpt = "../internal/replay/testdata/apache_access_excerpt.log"
 
 // directory is where the program is built.
 var directory string
@@ -207,7 +207,7 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"directory":         {"replay " + dir, 1, "is a directory"},
 		"truncated gzip":    {"replay " + truncated, 1, "truncated.gz: the gzip data breaks off after line 0"},
 		"empty input":       {"replay -", 1, "standard input: the log is empty"},
-		"another file":      {"replay go.mod", 1, "line 1 is in no known format (nor is any after it); is it an access log?"},
+		"another file":      {"replay ../go.mod", 1, "line 1 is in no known format (nor is any after it); is it an access log?"},
 		"another format":    {"replay --format alb " + excerpt, 1, "none of its lines is in the format alb (line 1: the line ends too early)"},
 		"no such format":    {"replay --format apache x", 80, "--format apache: want combined, common, vhost_combined, nginx_json"},
 		"same log twice":    {"replay " + excerpt + " ./" + excerpt, 1, "its requests would count twice"},

@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 
-	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
-	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
-	"github.com/weir-go/weir/cmd/weir/internal/rules"
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
 type checkCommand struct {
@@ -116,7 +117,7 @@ type describedRule struct {
 func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
 	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
 		Rules: []describedRule{}}
-	var mistakes config.Errors
+	var mistakes yamlfile.Errors
 	switch {
 	case errors.As(err, &mistakes):
 		for _, e := range mistakes {
@@ -150,7 +151,7 @@ func loadRules(name string) (*config.File, error) {
 
 // printed prints the mistakes of a file, and returns an error that counts them; any other error as it is.
 func printed(name string, err error) error {
-	var mistakes config.Errors
+	var mistakes yamlfile.Errors
 	if !errors.As(err, &mistakes) {
 		return err
 	}
@@ -158,6 +159,6 @@ func printed(name string, err error) error {
 	return badFile(name, mistakes)
 }
 
-func badFile(name string, mistakes config.Errors) error {
+func badFile(name string, mistakes yamlfile.Errors) error {
 	return fmt.Errorf("%s is not a good rule file: mistakes: %d", name, len(mistakes))
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,8 +37,11 @@ func TestTableOfTheDocument(t *testing.T) {
 	}
 
 	shown := document.Examples(text, "sh")
-	require.Len(t, shown, 1)
-	command := strings.NewReplacer("bin/weir", build(t), folder, dir).Replace(shown[0].Code)
+	require.Len(t, shown, 2)
+	replace := strings.NewReplacer("bin/weir", build(t), folder, dir, "/var/backups", t.TempDir(), "NEW", filepath.Join(dir, "new.weir"))
+	carried, err := exec.Command("bash", "-ec", replace.Replace(shown[1].Code)).CombinedOutput()
+	require.NoError(t, err, "%s: %s", shown[1].Code, carried)
+	command := replace.Replace(shown[0].Code)
 	out, err := exec.Command("bash", "-ec", command).CombinedOutput()
 	require.NoError(t, err, "%s: %s", command, out)
 	want := strings.ReplaceAll(shown[0].Output, folder, dir)

@@ -8,7 +8,7 @@
 //	weir sim --nodes 4 --limit 1000/s
 //	weir bench --quick
 //	weir health
-//	weir table /dev/shm/weir/api-d41bba485df2b642.v2.weir
+//	weir table /dev/shm/weir/api-d41bba485df2b642.v3.weir
 //	weir completion bash
 //	weir version
 //
@@ -24,8 +24,8 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
 
-	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/internal/version"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
-	"github.com/weir-go/weir/cmd/weir/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/replay"
 )
 
 type replayCommand struct {

@@ -69,7 +69,7 @@ func TestProgramReplaysVirtualHosts(t *testing.T) {
 
 func TestProgramReplaysEveryFormat(t *testing.T) {
 	program := build(t)
-	logs, err := filepath.Glob("internal/accesslog/testdata/logs/*.log")
+	logs, err := filepath.Glob("../internal/accesslog/testdata/logs/*.log")
 	require.NoError(t, err)
 	require.NotEmpty(t, logs)
 	for _, log := range logs {

@@ -6,12 +6,12 @@ import (
 	"io"
 	"os"
 
-	"github.com/weir-go/weir/cmd/weir/internal/accesslog"
-	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
-	"github.com/weir-go/weir/cmd/weir/internal/replay"
-	"github.com/weir-go/weir/cmd/weir/internal/report"
-	"github.com/weir-go/weir/cmd/weir/internal/suggest"
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/report"
+	"github.com/weir-go/weir/cmd/internal/suggest"
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 

@@ -7,10 +7,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
-	"github.com/weir-go/weir/cmd/weir/internal/logs"
-	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/logs"
+	"github.com/weir-go/weir/cmd/internal/serve"
 	"github.com/weir-go/weir/internal/version"
 )
 

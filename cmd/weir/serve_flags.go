@@ -3,8 +3,8 @@ package main
 import (
 	"cmp"
 
-	"github.com/weir-go/weir/cmd/weir/internal/config"
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/limit"
 )
 
 // serveFlags are what a rule file says in the simple case.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/redislimit"

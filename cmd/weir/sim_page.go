@@ -8,7 +8,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/weir/internal/number"
+	"github.com/weir-go/weir/cmd/internal/number"
 	"github.com/weir-go/weir/internal/chart"
 	"github.com/weir-go/weir/redislimit/sim"
 )

@@ -17,24 +17,42 @@ import (
 )
 
 type tableCommand struct {
-	Watch bool   `help:"Look again every second until interrupted: redraw a terminal, write a line anywhere else."`
-	JSON  bool   `name:"json" help:"Print one JSON object; with --watch one a line."`
-	File  string `arg:"" predictor:"file" help:"The file of a table: one in the folder of state, or the path of engine.Shared."`
+	Watch   bool   `help:"Look again every second until interrupted: redraw a terminal, write a line anywhere else."`
+	JSON    bool   `name:"json" help:"Print one JSON object; with --watch one a line."`
+	Copy    string `placeholder:"NEW" xor:"what" help:"Write a copy of what the keys owe to a new file, while the table is in use."`
+	Restore string `placeholder:"COPY" xor:"what" predictor:"file" help:"Make each key owe at least what it owes in a copy, while the table is in use."`
+	Convert string `placeholder:"NEW" xor:"what" help:"Write what the keys owe to a new file of another size or options: see below."`
+
+	MaxKeys  int    `placeholder:"N" help:"With --convert: the keys that the new file is made for."`
+	Shards   int    `placeholder:"N" help:"With --convert: the shards of the new file, a power of two."`
+	Overflow string `placeholder:"evict" help:"With --convert: what becomes of a key without room: evict, refuse or admit."`
+
+	File string `arg:"" predictor:"file" help:"The file of a table: one in the folder of state, or the path of engine.Shared."`
 }
 
 // Help is what "weir table --help" says beyond the flags.
 func (*tableCommand) Help() string {
 	return `Says what is in a table that processes of this machine share, while they use it: its limit and options, how many slots
 are taken and how many keys owe something, what sweeps did, and which processes are attached. Nothing is written, and
-nobody waits for it. The file belongs to the user that runs weir, and so must this command.
+nobody waits for it. The file belongs to the user that runs weir: run this command as that user, or as root.
 
 Try it:
 
-    weir table --watch /dev/shm/weir/api-d41bba485df2b642.v2.weir`
+    weir table --watch /dev/shm/weir/api-d41bba485df2b642.v3.weir
+
+--copy, --restore and --convert carry over what the keys owe. Never copy another file over one in use (cp): that ends
+every process which has it. To give a rule of weir serve other max_keys or another overflow without full buckets, look
+up the name of its next file with weir check, and convert the present one to that name before the reload.`
 }
 
 // Run implements the command.
 func (c *tableCommand) Run() (err error) {
+	if c.Convert == "" && (c.MaxKeys != 0 || c.Shards != 0 || c.Overflow != "") {
+		return errors.New("--max-keys, --shards and --overflow are for --convert")
+	}
+	if c.Copy != "" || c.Restore != "" || c.Convert != "" {
+		return c.carry()
+	}
 	t, err := engine.OpenSharedTable(c.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -51,6 +69,53 @@ func (c *tableCommand) Run() (err error) {
 	seconds := time.NewTicker(time.Second)
 	defer seconds.Stop()
 	return c.watch(ctx, t, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
+}
+
+// carry copies, restores or converts.
+func (c *tableCommand) carry() error {
+	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
+	var err error
+	if c.Restore != "" {
+		to, did = c.File, "restored from "+c.Restore
+		err = engine.RestoreShared(c.Restore, c.File)
+	} else {
+		var options []engine.Option
+		if options, err = c.options(); err == nil {
+			err = engine.CopyShared(c.File, to, options...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	t, err := engine.OpenSharedTable(to)
+	if err != nil {
+		return err
+	}
+	stats, err := t.Stats()
+	if err == nil {
+		fmt.Printf("%s: %s: %d keys indebted\n", c.File, did, stats.Indebted)
+	}
+	return errors.Join(err, t.Close())
+}
+
+// options returns those that a file is converted to.
+func (c *tableCommand) options() (options []engine.Option, err error) {
+	if c.MaxKeys != 0 {
+		options = append(options, engine.MaxKeys(c.MaxKeys))
+	}
+	if c.Shards != 0 {
+		options = append(options, engine.Shards(c.Shards))
+	}
+	if c.Overflow != "" {
+		policy := engine.Evict
+		for policy.String() != c.Overflow {
+			if policy++; policy > engine.Admit {
+				return nil, fmt.Errorf("--overflow %s: want evict, refuse or admit", c.Overflow)
+			}
+		}
+		options = append(options, engine.Overflow(policy))
+	}
+	return options, nil
 }
 
 // A writing writes what was seen of a file.

@@ -47,7 +47,7 @@ func TestProgramShowsATable(t *testing.T) {
 	server, path := stateOf(t, 5)
 	text := run(t, build(t), "", "table", path)
 	assert.Equal(t, 0, text.status, text.stderr)
-	assert.True(t, strings.HasPrefix(text.stdout, path+": token bucket 1/h burst 2\n\nlayout version 2, "), text.stdout)
+	assert.True(t, strings.HasPrefix(text.stdout, path+": token bucket 1/h burst 2\n\nlayout version 3, "), text.stdout)
 	for _, line := range []string{`MaxKeys 100, Shards 1, Overflow evict, .*`, `keys indebted +5 .*`, `  live +5 .*`, `    by the dead +0 .*`,
 		`attached +1`, fmt.Sprintf(`  seat 0: process %d for .*s`, server.Process.Pid)} {
 		assert.Regexp(t, "(?m)^"+line+"$", text.stdout)
@@ -128,4 +128,36 @@ func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 		assert.Contains(t, got.stderr, want)
 	}
 	assert.Equal(t, 80, run(t, build(t), "", "table").status)
+}
+
+// TestProgramCarriesATable: a file that a server has is copied, converted and restored meanwhile, and says how many
+// keys owe something there.
+func TestProgramCarriesATable(t *testing.T) {
+	_, path := stateOf(t, 5)
+	folder := t.TempDir()
+	backup, large := filepath.Join(folder, "backup"), filepath.Join(folder, "large")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{path + ": copied to " + backup + ": 5 keys indebted\n", []string{"--copy", backup}},
+		{path + ": restored from " + backup + ": 5 keys indebted\n", []string{"--restore", backup}},
+		{path + ": copied to " + large + ": 5 keys indebted\n", []string{"--convert", large, "--max-keys", "5000", "--overflow", "refuse"}},
+	} {
+		got := run(t, build(t), "", append(append([]string{"table"}, c.args...), path)...)
+		assert.Equal(t, 0, got.status, got.stderr)
+		assert.Equal(t, c.want, got.stdout)
+	}
+	text := run(t, build(t), "", "table", large)
+	assert.Contains(t, text.stdout, "MaxKeys 5000, Shards 1, Overflow refuse")
+	for want, args := range map[string][]string{
+		"file exists":             {"--copy", backup},
+		"can't be used together":  {"--copy", backup + "2", "--restore", backup},
+		"are for --convert":       {"--copy", backup + "2", "--max-keys", "5"},
+		"want evict, refuse or a": {"--convert", large + "2", "--overflow", "none"},
+	} {
+		got := run(t, build(t), "", append(append([]string{"table"}, args...), path)...)
+		assert.NotEqual(t, 0, got.status)
+		assert.Contains(t, got.stderr, want)
+	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/weir-go/weir/cmd/weir/internal/number"
+	"github.com/weir-go/weir/cmd/internal/number"
 	"github.com/weir-go/weir/engine"
 )
 

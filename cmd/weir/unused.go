@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/weir-go/weir/cmd/weir/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
 )
 

@@ -101,7 +101,7 @@ func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 
 // excerpt returns the access log that the repository has.
 func excerpt(t *testing.T) []request {
-	requests, err := readLog(filepath.Join("..", "..", "cmd", "weir", "internal", "replay", "testdata",
+	requests, err := readLog(filepath.Join("..", "..", "cmd", "internal", "replay", "testdata",
 		"apache_access_excerpt.log"))
 	require.NoError(t, err)
 	return requests

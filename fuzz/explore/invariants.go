@@ -17,7 +17,7 @@ func (w *world) checkSlots() error {
 	var live [16]uint64
 	labels := live[:0]
 	for i := range w.slots {
-		s, label := atomicbucket.State(w.words[2*i].Peek()), w.words[2*i+1].Peek()
+		s, label := atomicbucket.State(w.words[2*i].Peek()), w.words[2*i+1].Peek()&^shard.TierMask
 		if tag := s.Tag(); tag == atomicbucket.Claimed || tag == atomicbucket.Tentative {
 			held++
 		}

@@ -54,14 +54,38 @@ func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 		return nil, err
 	}
 	for i := range w.scenario.threads {
-		t, err := shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, i}, Build: w.build})
+		t, err := shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, i}, Build: w.build, Clock: w.machine()})
 		if err != nil {
 			return nil, err
 		}
 		t.RestAfter(1)
 		w.tables = append(w.tables, t)
 	}
-	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build})
+	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build, Clock: w.machine()})
+}
+
+// machine returns the clock of the machine, which reads the latest time of any call, if the clock of one is ahead of
+// it. Else it returns nil.
+func (w *world) machine() (clock func() int64) {
+	latest := int64(0)
+	for _, program := range append(w.scenario.threads, w.scenario.before) {
+		for _, c := range program {
+			latest = max(latest, c.now())
+			if c.fast > 0 {
+				clock = func() int64 { return latest }
+			}
+		}
+	}
+	return clock
+}
+
+// checkTime checks that the watermark has not passed the machine's clock, but by the nanosecond of a change of the
+// plan.
+func (w *world) checkTime() error {
+	if clock := w.machine(); clock != nil && w.table.Watermark() > clock()+1 {
+		return fmt.Errorf("R23: the watermark is %d ahead of the machine's clock", w.table.Watermark()-clock())
+	}
+	return nil
 }
 
 // build makes a process's own plan: its number is which of the scenario's it is.

@@ -36,15 +36,15 @@ var foundNothing = []edit{
 // mutants are the code with one rule of shard/doc.go broken.
 var mutants = []mutant{
 	{"R1", "hit reads the key only before the state", "two keys twice, one slot, evict", "I2", []edit{
-		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
+		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R1", "insert reads the key before the state", "two keys twice, one slot, evict", "I2", []edit{
 		{insertGo, "s := sl.state.Load() // before the key: R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
-		{insertGo, "if sl.key.Load() == p.fingerprint && s.Tag()", "if key == p.fingerprint && s.Tag()"},
+		{insertGo, "if sl.key.Load()&^tierMask == p.fingerprint && s.Tag()", "if key&^tierMask == p.fingerprint && s.Tag()"},
 	}},
 	{"R1", "peek and reset read the key before the state", "two resets of a stranger's slot", "I7", []edit{
 		{peekGo, "s := sl.state.Load() // R1", "key := sl.key.Load()\n\t\ts := sl.state.Load()"},
-		{peekGo, "!s.IsLive() || sl.key.Load() != p.fingerprint", "!s.IsLive() || key != p.fingerprint"},
+		{peekGo, "!s.IsLive() || sl.key.Load()&^tierMask != p.fingerprint", "!s.IsLive() || key&^tierMask != p.fingerprint"},
 	}},
 	{"R2", "hit does not read a refusing state again", "a key comes back", "I9", []edit{
 		{takeGo, "if sl.state.Load() == s { // R2", "if true {"},
@@ -59,8 +59,8 @@ var mutants = []mutant{
 		{wordGo, "NewState(Claimed, from.Version()+1, claimant)", "NewState(Claimed, from.Version(), claimant)"},
 	}},
 	{"R3", "the key is written after TENT", "a key comes back", "I2", []edit{
-		{insertGo, "sl.key.Store(p.fingerprint)            // under CLAIM: R3\n", ""},
-		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n", "\tsl.key.Store(p.fingerprint)\n\treturn t.settle(p, sl, tentative, r)\n"},
+		{insertGo, "sl.key.Store(t.label(p, r.quota))      // under CLAIM: R3\n", ""},
+		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n", "\tsl.key.Store(t.label(p, r.quota))\n\treturn t.settle(p, sl, tentative, r)\n"},
 	}},
 	{"R3", "the key is written before the claim", "two keys, one slot, evict", "I2", []edit{
 		{insertGo, "claimed, ok := room.slot.state.Claim(room.state, t.claimant)", "room.slot.key.Store(p.fingerprint)\n\tclaimed, ok := room.slot.state.Claim(room.state, t.claimant)"},
@@ -69,7 +69,7 @@ var mutants = []mutant{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
 			"\tplan := t.current()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
-			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load() == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
+			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load()&^tierMask == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R5", "settle stops at a freed slot", "reset of the slot before two inserts", "I1", []edit{
 		{insertGo, "if key == 0 && other.state.Load() == 0 {", "if other.state.Load().Tag() <= atomicbucket.Free {"},
@@ -156,17 +156,17 @@ var mutants = []mutant{
 		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
-		{insertGo, "t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7", "// R7"},
+		{insertGo, "t.raiseTo(plan.idleSince(room.state, clock), clock) // R7", "// R7"},
 	}},
 	{"R7", "a claim raises the watermark too late", "a late taker of a record that another key claims", "I1", []edit{
-		{insertGo, "t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7", "// R7"},
+		{insertGo, "t.raiseTo(plan.idleSince(room.state, clock), clock) // R7", "// R7"},
 		{insertGo, "return t.publish(p, room.slot, claimed, r)", "if room.rank < idleAtWatermark {\n\t\tt.raiseTo(plan.idleSince(room.state, r.clock), r.clock)\n\t}\n\treturn t.publish(p, room.slot, claimed, r)"},
 	}},
 	{"R7", "a claim raises the watermark to when its record was not yet idle", "a late taker of a record that another key claims", "I2", []edit{
 		{planGo, "p.bucket.Ticks(nanos))/p.bucket.Ticks(1))", "p.bucket.Ticks(nanos))/p.bucket.Ticks(1)) - 1"},
 	}},
 	{"R7", "a sweep forgets by its own time", "a late taker of a record that a sweep forgets", "I1", []edit{
-		{sweepGo, "t.raise(now)\n\treturn t.pass", "return t.pass"},
+		{sweepGo, "now = t.raise(t.catchUp(now))\n\treturn t.pass", "now = t.catchUp(now)\n\treturn t.pass"},
 		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
 		{sweepGo, "visit(since int64, lowers bool, rest func() bool)", "visit(since int64, lowers bool, rest func() bool, now int64)"},
 		{sweepGo, "t.sweepPage(slots, since, lowers)", "t.sweepPage(slots, since, lowers, now)"},
@@ -193,10 +193,10 @@ var mutants = []mutant{
 		{insertGo, "watermark := t.Watermark()\n\tnow", "now"},
 	}},
 	{"R7", "a late hit is decided at its own time", "two takers that are behind the watermark", "I9", []edit{
-		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now-t.Watermark() > int64(plan.skew)"},
+		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.trust", "n > quota.Tokens || now-t.Watermark() > int64(plan.skew)"},
 	}},
 	{"R7", "a hit far ahead does not move the watermark", "a taker after a leap of a circle", "I9", []edit{
-		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.skew", "n > quota.Tokens || now < t.Watermark()"},
+		{takeGo, "n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.trust", "n > quota.Tokens || now < t.Watermark()"},
 	}},
 	{"R7", "insert does not look at the watermark", "time leaps while an insert is under way", "I7", []edit{
 		{insertGo, "watermark := t.watermark.Load()\n\tif plan = t.current(); uint64(r.now)-watermark > plan.skew || r.clock < int64(watermark) {", "if plan = t.current(); false {"},
@@ -228,10 +228,10 @@ var mutants = []mutant{
 		{sweepGo, "if sl.state.Abort(s) {", "if false {"},
 	}},
 	{"R7", "a refund by a late clock is decided at its own time", "hold: a late clock", "I2", []edit{
-		{refundGo, "sl == nil || uint64(at)-t.watermark.Load() > plan.skew {", "sl == nil || at-t.Watermark() > int64(plan.skew) {"},
+		{refundGo, "sl == nil || uint64(at)-t.watermark.Load() > plan.trust {", "sl == nil || at-t.Watermark() > int64(plan.skew) {"},
 	}},
 	{"R7", "a refund by a clock far ahead does not move the watermark", "hold: a leap of time", "I2", []edit{
-		{refundGo, "sl == nil || uint64(at)-t.watermark.Load() > plan.skew {", "sl == nil || at < t.Watermark() {"},
+		{refundGo, "sl == nil || uint64(at)-t.watermark.Load() > plan.trust {", "sl == nil || at < t.Watermark() {"},
 	}},
 	{"R7", "peek judges by its own time", "peek beside a leap of two skews", "I9", []edit{
 		{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if false {"},
@@ -266,7 +266,7 @@ var mutants = []mutant{
 		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{State: tentative, Plan: plan, At: now, Verdict: Admitted}"},
 	}},
 	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
-		{takeGo, "\tsl := p.home\n", "\tsl, plan := p.home, t.plan.Load()\n"},
+		{takeGo, "\tsl, label := p.home, ", "\tplan := t.plan.Load()\n\tsl, label := p.home, "},
 		{takeGo, "plan := t.plan.Load() // after", "// after"},
 	}},
 	{"R9", "hit does not look which plan a record follows", "the limit grows beside two takers", "I1", []edit{
@@ -443,7 +443,7 @@ var mutants = []mutant{
 		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
 	}},
 	{"R21", "a hit does not look whether its plan is the present one", "mortal: a taker of a drained key beside two changes of plan", "I1", []edit{
-		{takeGo, "plan.skew || // late, or far ahead: R7\n\t\t\tt.planned.Load() != plan.planned {", "plan.skew {"},
+		{takeGo, "plan.trust || // late, or far ahead: R7\n\t\t\tt.planned.Load() != plan.planned {", "plan.trust {"},
 	}},
 	{"R21", "a claim in the home line does not look whether its plan is the present one", "mortal: another key beside two changes to longer ticks", "I7", []edit{
 		{candidateGo, "s.Tag() != plan.live || t.planned.Load() != plan.planned {", "s.Tag() != plan.live {"},
@@ -487,7 +487,7 @@ var mutants = []mutant{
 		{sharedPlanGo, "step = min(now-watermark, leapStep*skew)", "step = min(1, skew)"},
 	}},
 	{"R22", "a claim completes a change at the time at which its record became idle", "mortal: a change of plan dies beside a take and a claim later", "I2", []edit{
-		{insertGo, "t.raiseTo(plan.idleSince(room.state, r.clock), r.clock) // R7", "t.raise(plan.idleSince(room.state, r.clock)) // R7"},
+		{insertGo, "t.raiseTo(plan.idleSince(room.state, clock), clock) // R7", "t.raise(plan.idleSince(room.state, clock)) // R7"},
 	}},
 	{"R22", "a call that replaces the plan does not read its clock again", "mortal: a change of plan by the clock beside a take later", "I2", []edit{
 		{sharedPlanGo, "t.raise(clock()) // by", "began := clock()\n\tclock = func() int64 { return began }\n\tt.raise(began) // by"},
@@ -497,6 +497,24 @@ var mutants = []mutant{
 	}},
 	{"R2", "a reservation that is refused does not read the state again", "reserve: a key comes back", "I9", []edit{
 		{reserveGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+	}},
+	{"R23", "the watermark moves to where a clock is that is far ahead", "mortal: a taker whose clock is far ahead", "R23", []edit{
+		{watermarkGo, "return min(at, t.clock())", "return at"},
+	}},
+	{"R23", "a sweep moves the watermark to where its clock is", "mortal: a sweep whose clock is ahead", "R23", []edit{
+		{watermarkGo, "if to = t.reached(to); to", "if to"},
+	}},
+	{"R23", "a call far ahead moves the watermark to where its clock is", "mortal: a taker whose clock is far ahead", "R23", []edit{
+		{watermarkGo, "if now = t.reached(now); now", "if now"},
+	}},
+	{"R23", "a hit goes by a clock that is far ahead", "mortal: a taker whose clock is far ahead", "I2", []edit{
+		{sharedPlanGo, "plan.trust = min(plan.skew, uint64(MaxTrust)) // R23", "plan.trust = plan.skew"},
+	}},
+	{"R23", "a change of the plan moves the watermark to where its clock is", "mortal: a change of plan whose clock is far ahead", "R23", []edit{
+		{sharedPlanGo, "t.approach(uint64(t.reached(clock())), n)", "t.approach(uint64(clock()), n)"},
+	}},
+	{"R23", "a claim takes a record that is idle only by a clock that is ahead", "mortal: a claim whose clock is ahead", "I7", []edit{
+		{insertGo, "if clock < r.clock && !plan.idle(room.state, clock) { // R23", "if false {"},
 	}},
 	{"R7", "a reservation is decided at its own time", "reserve: time leaps meanwhile", "I2", []edit{
 		{reserveGo, "uint64(o.At)-t.watermark.Load() > plan.skew { // R7", "o.At-t.Watermark() > int64(plan.skew) {"},
@@ -593,16 +611,16 @@ var mutants = []mutant{
 		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"R1", "a hit under a quota reads the key only before the state", "quota: two keys twice, one slot, evict", "I2", []edit{
-		{quotaGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
+		{quotaGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R2", "a hit under a quota does not read a refusing state again", "quota: a key comes back", "I9", []edit{
 		{quotaGo, "if sl.state.Load() == s { // R2", "if true {"},
 	}},
 	{"R7", "a hit under a quota is decided at its own time", "quota: two takers that are behind the watermark", "I9", []edit{
-		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew || // R13, R7", "now-t.Watermark() > int64(plan.skew) ||"},
+		{quotaGo, "uint64(now)-t.watermark.Load() > plan.trust || // R13, R7", "now-t.Watermark() > int64(plan.skew) ||"},
 	}},
 	{"R7", "a hit under a quota far ahead does not move the watermark", "quota: a taker after a leap of a circle", "I9", []edit{
-		{quotaGo, "uint64(now)-t.watermark.Load() > plan.skew || // R13, R7", "now < t.Watermark() ||"},
+		{quotaGo, "uint64(now)-t.watermark.Load() > plan.trust || // R13, R7", "now < t.Watermark() ||"},
 	}},
 	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "R9", []edit{
 		{quotaGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
@@ -614,14 +632,23 @@ var mutants = []mutant{
 		{quotaGo, "case q.rest>>unitShift == uint64(p.unit): // R13", "default:"},
 		{quotaGo, "\t}\n\treturn blockedQuota\n", "\t}\n"},
 	}},
+	{"R24", "a conversion takes every record for one of tier 0", "quota: the limit grows beside two takers", "I2", []edit{
+		{adoptGo, "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
+	}},
+	{"R24", "a take writes afterwards under which quota it is", "quota: a tier beside a change of plan", "I2", []edit{
+		{takeGo, "\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n", "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.relabel(p, sl, r.quota)\n"},
+	}},
+	{"R24", "a charge does not say under which quota it is", "quota: a charge of a tier beside a change of plan", "I2", []edit{
+		{chargeGo, "\tt.relabel(p, sl, r.quota)\n", ""},
+	}},
 	{"R1", "a charge reads the key only before the state", "charge: two keys twice, one slot, evict", "I2", []edit{
-		{chargeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != p.fingerprint {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != p.fingerprint {"},
+		{chargeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R2", "a charge of nothing does not read the state again", "charge: a key comes back", "I9", []edit{
 		{chargeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
 	}},
 	{"R7", "a charge is decided at its own time", "charge: two that are behind the watermark", "I9", []edit{
-		{chargeGo, "quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.skew {", "quota.Tokens == 0 || r.now-t.Watermark() > int64(plan.skew) {"},
+		{chargeGo, "quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.ahead(r) {", "quota.Tokens == 0 || r.now-t.Watermark() > int64(plan.skew) {"},
 		{watermarkGo, "at = max(now, upTo)", "at = now"},
 	}},
 	{"R8", "a first charge is committed before it is charged", "charge: two, one slot", "I2", []edit{
@@ -631,7 +658,7 @@ var mutants = []mutant{
 		{chargeGo, "if !plan.flush(record, r.now, &sl.state) { // R10", "if false {"},
 	}},
 	{"R7", "a charge that hits is decided at its own time", "charge: behind the watermark, of an idle record", "I2", []edit{
-		{chargeGo, "quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.skew || // R7", "quota.Tokens == 0 || now-t.Watermark() > int64(plan.skew) ||"},
+		{chargeGo, "quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.trust || // R7", "quota.Tokens == 0 || now-t.Watermark() > int64(plan.skew) ||"},
 	}},
 	{"R14", "a charge is not bounded", "charge: two of more than there is", "I2", []edit{
 		{chargeGo, "if hi > 0 || cost > bound ||", "if hi > 0 ||"},
@@ -666,7 +693,7 @@ var mutants = []mutant{
 		{evictGo, "t.shard(p).evictions.Add(1)\n", ""},
 	}},
 	{"overflow", "a key evicts its own record", "two takers, one slot", "I7", []edit{
-		{evictGo, "s.Tag() != follows.live || sl.key.Load() == p.fingerprint ||", "s.Tag() != follows.live ||"},
+		{evictGo, "s.Tag() != follows.live || sl.key.Load()&^tierMask == p.fingerprint ||", "s.Tag() != follows.live ||"},
 	}},
 	{"overflow", "what is admitted without a record is charged", "two keys, one slot, admit", "I7", []edit{
 		{evictGo, "if t.overflow == Admit {", "if t.overflow == Admit && sl == nil {"},

@@ -69,6 +69,7 @@ type call struct {
 	limit uint64 // of a take under a quota of its own, in tokens; 0: under that of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
+	fast  int64  // how far its clock is ahead of the machine's, which reads start+late
 	clock bool   // of a cancel, or a change of the plan: it reads a clock meanwhile, see thread.read
 	asks  bool   // a take asks when it may come again
 }
@@ -78,10 +79,16 @@ func (c call) givesBack() bool { return c.verb == refund || c.verb == cancel }
 
 func (c call) now() int64 { return start + c.late }
 
+// reads returns what the clock of the call reads.
+func (c call) reads() int64 { return c.now() + c.fast }
+
 // time returns what the call is decided at, unless the watermark is later.
 func (c call) time() int64 { return c.now() + c.lead }
 
 func (c call) String() string {
+	if c.fast > 0 {
+		return fmt.Sprintf("%v, by a clock that is %d ahead", c.by(0), c.fast)
+	}
 	switch c.verb {
 	case take:
 		if c.limit > 0 {
@@ -126,6 +133,9 @@ func (c call) at(late int64) call { c.late = late; return c }
 
 // leads returns the call at a time so far ahead of its clock.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
+
+// by returns the call by a clock that is so far ahead of the machine's.
+func (c call) by(fast int64) call { c.fast = fast; return c }
 
 // byClock returns the call with the clock that it reads, in the place of a time.
 func (c call) byClock() call { c.clock = true; return c }
@@ -222,7 +232,7 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 		if c.asks {
 			status = new(atomicbucket.Status)
 		}
-		out := t.TakeAt(p, c.time(), c.now(), c.n, q, status)
+		out := t.TakeAt(p, c.time()+c.fast, c.reads(), c.n, q, status)
 		o = outcomeOf(out, 0)
 		o.atOnce = status != nil && status.RetryAfter == 0
 		if out.Verdict == shard.Admitted {
@@ -256,11 +266,11 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 	case reset:
 		t.Reset(p)
 	case sweep:
-		t.Sweep(c.now(), nil)
+		t.Sweep(c.reads(), nil)
 	case sweepEpoch:
-		t.SweepEpoch(c.now(), nil)
+		t.SweepEpoch(c.reads(), nil)
 	case sweepPart:
-		t.Sweep(c.now(), func() bool { return false })
+		t.Sweep(c.reads(), func() bool { return false })
 	case refund:
 		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, shard.Receipt{}), 0) // if there is no record nothing is used
 	case adopt:

@@ -14,8 +14,11 @@ const (
 	other4
 )
 
+// days is far ahead for a clock, and less than a skew.
+const days = 1 << 49
+
 // far is a key of the last home.
-const far = 1<<64 - 1
+const far = (1<<64 - 1) &^ shard.TierMask
 
 // together makes a thread of every call.
 func together(calls ...call) (threads [][]call) {
@@ -170,8 +173,10 @@ var scenarios = []scenario{
 	{name: "quota: two takers that are behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(both.at(2).under(4), one.at(3).under(4))},
 	{name: "quota: a taker after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1 << 53).under(1))},
 	{name: "quota: the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one.under(3), both.under(3), adopts(1))},
-	{name: "quota: of another table", probeWindow: 1, burst: 2, before: []call{one}, threads: together(one.underOther(5), one)},
+	{name: "quota: of another table", probeWindow: 1, burst: 2, before: []call{one.under(3)}, threads: together(one.underOther(5), one)},
 	{name: "quota: of another table, without a record", probeWindow: 1, burst: 2, threads: together(one.underOther(5), one)},
+	{name: "quota: a tier beside a change of plan", probeWindow: 1, burst: 8, plans: [2]uint64{8}, before: []call{takes(key1, 3)}, threads: together(both.under(8), adopts(1))},
+	{name: "quota: a charge of a tier beside a change of plan", probeWindow: 1, burst: 8, plans: [2]uint64{8}, before: []call{takes(key1, 3)}, threads: together(charges(key1, 2).under(8), adopts(1))},
 	{name: "quota: the limit grows and shrinks beside a taker", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: [][]call{{both.under(3)}, {adopts(1), adopts(0)}}},
 	{name: "fixed: takers of two limits", fixed: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both, one.under(2))},
 	{name: "log: takers of two limits", log: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both)},
@@ -211,7 +216,7 @@ var scenarios = []scenario{
 	{name: "log: the rest, two takers", refusals: shard.TheRest, log: 3, probeWindow: 1, before: []call{one}, threads: together(both, both)},
 	{name: "fixed: the rest, two takers", refusals: shard.TheRest, fixed: 3, probeWindow: 1, before: []call{one}, threads: together(both, both, one)},
 
-	// A change of plan. The burst becomes another, and what is owed the same share of it.
+	// A change of plan. The burst becomes another, and the rate; what is owed is as many tokens.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
 	{name: "the limit shrinks beside two takers", probeWindow: 1, burst: 4, plans: [2]uint64{2}, before: []call{both}, threads: together(one, one, adopts(1))},
 	{name: "the limit grows beside two inserts", probeWindow: 1, burst: 1, plans: [2]uint64{2}, threads: together(one, one, adopts(1)), large: true},
@@ -378,6 +383,10 @@ var scenarios = []scenario{
 	{name: "mortal: a change of plan dies beside a take and a claim later", mortal: true, probeWindow: 2, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: [][]call{{adopts(1)}, {both.at(5), takes(key2, 1).at(6)}}, large: true},
 	{name: "mortal: a change of plan by the clock beside a take later", mortal: true, probeWindow: 1, burst: 2, plans: [2]uint64{4}, threads: [][]call{{adopts(1).byClock()}, {peeks(key1), both.at(5)}}},
 	{name: "mortal: two changes of plan at once", mortal: true, probeWindow: 1, burst: 2, plans: [2]uint64{4, 8}, threads: together(adopts(1), adopts(2))},
+	{name: "mortal: a taker whose clock is far ahead", mortal: true, probeWindow: 2, burst: 2, threads: [][]call{{one.by(days), one.by(days)}, {one, one}}},
+	{name: "mortal: a sweep whose clock is ahead", mortal: true, probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{sweeps().by(past), sweepsEpoch().by(days)}, {one}}},
+	{name: "mortal: a change of plan whose clock is far ahead", mortal: true, probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: [][]call{{adopts(1).by(days)}, {peeks(key1)}}},
+	{name: "mortal: a claim whose clock is ahead", mortal: true, probeWindow: 1, burst: 4, overflow: shard.Refuse, before: []call{takes(other3, 4)}, threads: [][]call{{one.by(past)}, {takes(other3, 1)}}},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
 	// Pages that are not marked at first. Of the two pages of the first table the second is not.

@@ -31,17 +31,21 @@ type shadow struct {
 
 // An owner is a key that occurs.
 type owner struct {
-	key   uint64
-	full  uint64 // the tick at which its bucket is full; 0: it always was
-	burst uint64 // in ticks, by the plan that its record follows; 0: it has none
-	plan  *shard.Plan
-	times []uint64 // of a log: the tick of every token; of what is in flight, with which thread entered
+	key    uint64
+	full   uint64 // the tick at which its bucket is full; 0: it always was
+	burst  uint64 // in ticks, by the plan that its record follows; 0: it has none
+	plan   *shard.Plan
+	label  uint64  // the key word by the call that was charged last
+	asked  uint64  // and by one that has written it, but was not charged yet
+	asker  *thread // which that is, and in which of its calls
+	asking int
+	times  []uint64 // of a log: the tick of every token; of what is in flight, with which thread entered
 
 	tenure uint64  // how many records it had that were forgotten by force, or whose plan was changed
 	grants []grant // what was taken from its bucket, in scenarios in which something is given back by a receipt
 }
 
-// end makes what the key's record was charged with nobody's: it is forgotten, or another share of another limit.
+// end makes what the key's record was charged with nobody's: it is forgotten, or so many tokens of another rate.
 func (o *owner) end() {
 	o.tenure++
 	for i := range o.grants {
@@ -68,8 +72,9 @@ type changes struct {
 // maxPlans is how many plans a table may have, one after the other, and one more.
 const maxPlans = 8
 
-// owner returns what is known of a key.
+// owner returns what is known of a key, of which a key word may be given.
 func (s *shadow) owner(key uint64) *owner {
+	key &^= shard.TierMask
 	for i := range s.keys {
 		if s.keys[i].key == key {
 			return &s.keys[i]
@@ -127,6 +132,22 @@ func (s *shadow) cost(plan *shard.Plan, n uint64) uint64 {
 		return bucket.Cost(n) * s.scale(plan)
 	}
 	return s.algorithm.Cost(n)
+}
+
+// price is the cost of so many tokens of a call on its key.
+func (s *shadow) price(c call, n uint64) uint64 {
+	if c.limit > 0 { // a quota in ticks of the first plan
+		return s.algorithm.Cost(n)
+	}
+	return s.cost(s.planOf(c.key), n)
+}
+
+// label returns what the key word of a record says after the call was charged to it.
+func (c call) label() uint64 {
+	if c.limit > 0 {
+		return c.key | shard.TierMask
+	}
+	return c.key
 }
 
 // tokens returns a debt in whole tokens of a plan, rounded up.
@@ -201,7 +222,7 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	if c.verb == charge || s.refusals == shard.Penalty {
 		bound *= maxDebt
 	}
-	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.cost(s.planOf(c.key), 1))
+	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
 // pays reports whether a write of a call charges what fits instead of what it asked for: if it is a charge, or was
@@ -213,7 +234,7 @@ func (s *shadow) pays(c call, tick uint64) bool {
 	if s.limited > 0 {
 		return s.used(s.owner(c.key), tick)+c.n > c.limitOr(s.limited)
 	}
-	return s.owes(c.key, tick)+s.cost(s.planOf(c.key), c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
+	return s.owes(c.key, tick)+s.price(c, c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
 }
 
 // tick returns the time at which the thread's call is decided: its own, or the watermark if
@@ -238,16 +259,16 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	owed := s.owes(label, s.tick(th))
 	if s.limited > 0 {
 		owed = s.used(key, s.tick(th))
-		if s.inFlight && (c.verb != reset || label != c.key) {
+		if s.inFlight && (c.verb != reset || label&^shard.TierMask != c.key) {
 			s.forgotten += uint64(len(key.times)) - owed
 		}
 		key.times = key.times[:0]
 	}
 	switch {
-	case c.verb == reset && label == c.key:
+	case c.verb == reset && label&^shard.TierMask == c.key:
 		key.full = 0
 	case owed == 0 && c.verb != reset: // any other call may find that time has leapt, and sweeps then
-	case (c.verb == take || c.verb == reserve || c.verb == charge) && s.overflow == shard.Evict && label != c.key &&
+	case (c.verb == take || c.verb == reserve || c.verb == charge) && s.overflow == shard.Evict && label&^shard.TierMask != c.key &&
 		to.Tag() == atomicbucket.Claimed:
 		s.evictions++
 		s.forgiven += s.tokens(plan, owed)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
 )
 
 // charge enters that a call wrote a bucket.
@@ -30,10 +31,10 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 		limit += patience
 	}
 	pays, amount := s.pays(c, tick), uint64(0)
-	cost, owed := s.cost(key.plan, c.n), s.owes(label, tick)
+	cost, owed := s.price(c, c.n), s.owes(label, tick)
 	if pays {
 		amount = s.fits(c, tick)
-		cost = s.cost(key.plan, amount)
+		cost = s.price(c, amount)
 	}
 	if c.verb == refund { // no scenario has a refund of no take in particular beside reservations
 		key.full = tick + owed - min(owed, cost)
@@ -46,6 +47,12 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
 	} else {
 		key.full = max(key.full, tick+s.round) + cost
+	}
+	if !c.givesBack() {
+		key.label = c.label()
+		if other := key.asker; other == nil || other == th || other.finished() || other.made != key.asking {
+			key.asked = key.label
+		}
 	}
 	if th.charged++; th.charged > 1 {
 		return fmt.Errorf("I2: %v was charged twice", c)
@@ -72,7 +79,7 @@ func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State
 	if th.charged++; th.charged > 1 {
 		return fmt.Errorf("I2: %v gave back twice", c)
 	}
-	cost := min(g.cost, s.algorithm.Cost(c.n))
+	cost := min(g.cost, s.price(c, c.n))
 	if cost > 0 && key.full == g.full && to.Payload() == payload(g.full-cost) { // nothing came behind
 		key.full, g.cost = key.full-cost, g.cost-cost
 		return nil
@@ -112,17 +119,29 @@ func (s *shadow) checkGrants() error {
 	return nil
 }
 
-// convert enters that a call made a record follow another plan: what it owes is the same
-// share of the burst as before, rounded up.
+// room is what a record can owe, in ticks. A conversion forgives what is above.
+const room = 1 << 51
+
+// convert enters that a call made a record follow another plan: it owes as many tokens as before, or under a quota with
+// numbers as much time. Which of them the key word says, or did until another call wrote it.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
-	before := max(key.burst, 1)
+	before := s.cost(s.planOf(key.key), 1)
 	key.end()
 	s.follow(key, to)
-	unit := before * s.scale(key.plan)
-	key.full = watermark + (s.owes(key.key, watermark)*key.burst+unit-1)/unit*s.scale(key.plan)
-	if want := s.payload(key.plan, key.full); to.Payload() != want {
-		return fmt.Errorf("I2: %v converted key %d to %#x, want %#x", th.call(), key.key, to.Payload(), want)
+	owed, scale := s.owes(key.key, watermark), s.scale(key.plan)
+	var want []uint64
+	for _, label := range []uint64{key.label, key.asked} {
+		full := watermark + (owed+scale-1)/scale*scale
+		if label&shard.TierMask == 0 {
+			unit := before * scale
+			full = watermark + (owed*s.cost(key.plan, 1)+unit-1)/unit*scale
+		}
+		full = min(full, watermark+room*scale)
+		if want = append(want, s.payload(key.plan, full)); to.Payload() == want[len(want)-1] {
+			key.full = full
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("I2: %v converted key %d to %#x, want one of %#x", th.call(), key.key, to.Payload(), want)
 }

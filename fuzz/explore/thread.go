@@ -60,7 +60,7 @@ func (w *world) newThread(name int, program []call) *thread {
 // read returns what the clock reads for a thread's call: its time, or the latest time at which any call has begun.
 func (w *world) read(th *thread) int64 {
 	if c := th.call(); !c.clock {
-		return c.now()
+		return c.reads()
 	}
 	th.clock = start
 	for _, other := range w.threads {
@@ -104,7 +104,7 @@ func (th *thread) begin(watermark int64) {
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made)|interleave.Bit(th.dead)<<32, th.History)
 	for _, c := range th.program[th.made:] {
-		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n|c.limit<<16|interleave.Bit(c.other)<<48), uint64(c.late)^uint64(c.lead)<<32)
+		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n|c.limit<<16|interleave.Bit(c.other)<<48), uint64(c.late)^uint64(c.lead)<<32^uint64(c.fast)<<16)
 	}
 	if th.finished() {
 		return h

@@ -54,6 +54,8 @@ func newWorld(s scenario, still bool) (*world, error) {
 		tokens, period := cmpOr(s.rate, 1e9), time.Second
 		if i > 0 && s.fine > 0 {
 			tokens, period = float64(s.fine), time.Duration(s.fine+1)
+		} else if i > 0 && s.rate == 0 {
+			tokens, period = 1, time.Duration(i+1)
 		}
 		algorithm, err := atomicbucket.NewTokenBucket(tokens, period, burst)
 		if err != nil {
@@ -307,6 +309,9 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	if err := w.checkPlans(); err != nil || from == to {
 		return err
 	}
+	if err := w.checkTime(); err != nil {
+		return err
+	}
 	w.replaced(th, a.Word)
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
@@ -336,9 +341,10 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 		err = w.checkProbeBounds()
 	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
-			// the key: checkSlots will tell
+			key := w.shadow.owner(uint64(to)) // checkSlots will tell more
+			key.asked, key.asker, key.asking = uint64(to), th, th.made
 		} else if to.IsLive() {
-			err = w.shadow.charge(th, label, from, to)
+			err = w.shadow.charge(th, label&^shard.TierMask, from, to)
 		} else if from.IsLive() {
 			err = w.shadow.forget(th, label, to)
 		}
@@ -376,7 +382,7 @@ func (w *world) observe(th *thread) {
 		if c.verb == reserve {
 			owed -= min(owed, patience)
 		}
-		if owed+w.shadow.cost(w.shadow.planOf(c.key), c.n) > c.ticksOr(w.shadow.algorithm, w.shadow.limit(c.key)) {
+		if owed+w.shadow.price(c, c.n) > c.ticksOr(w.shadow.algorithm, w.shadow.limit(c.key)) {
 			th.refusable = true
 		}
 	case peek, refund:
@@ -384,7 +390,8 @@ func (w *world) observe(th *thread) {
 		if tick := w.shadow.algorithm.Ticks(s.at); w.shadow.limited > 0 {
 			s.owed = w.shadow.told(w.shadow.owner(c.key), tick)
 		} else {
-			s.owed = w.shadow.tokens(w.shadow.planOf(c.key), w.shadow.owes(c.key, tick))
+			plan := w.shadow.planOf(c.key)
+			s.owed = min(w.shadow.tokens(plan, w.shadow.owes(c.key, tick)), plan.Quota(0).Tokens)
 		}
 		if !slices.Contains(th.sights, s) {
 			th.sights = append(th.sights, s)
@@ -403,6 +410,7 @@ func (w *world) Hash() (h uint64) {
 	}
 	for _, key := range w.shadow.keys {
 		own := interleave.Mix(interleave.Mix(key.key+1<<32, key.full), key.burst)
+		own = interleave.Mix(own, key.label^key.asked<<8)
 		if w.cancels {
 			own = interleave.Mix(own, key.tenure)
 		}

@@ -1,26 +1,31 @@
-// Mutate changes the code of packages shard and atomicbucket in every small way that it knows, one at a time, and tells
-// which of the changes no test notices.
+// Mutate changes the code of packages atomicbucket, shard and engine in every small way that it knows, one at a time,
+// and reports which of the changes no test notices.
 //
-//	go run ./mutate                      those that history.txt does not have as noticed (make mutate)
+//	go run ./mutate                      those that the history does not have as noticed (make mutate)
 //	go run ./mutate -fresh               all of them
-//	go run ./mutate -only insert.go      of one file
+//	go run ./mutate -only insert.go      those whose name contains a text, such as that of a file
 //	go run ./mutate -sample 10           ten of them, chosen by the day, whatever the history has (make test)
 //	go run ./mutate -score               none: what the history has
 //	go run ./mutate -list                what they are
 //
 // Where the mutants of fuzz/explore each break a rule on purpose, these are places: every atomic operation, every
-// condition and every constant. Each is tried against the tests, those first that promise most for the time that they
-// take, until one fails. A change that does not build is none. A change that the list equivalent.txt explains is not
-// tried. Those of the list open.txt are known to survive, and nobody has explained them yet: they are not tried and
-// count as not noticed. The score is how many were noticed of all that are not explained. The exit status is 1 if
-// another one was not; of a sample, if one was not that the history has as noticed.
+// condition, every constant, every variable. Each is tried against the tests, those first that promise most for the
+// time that they take, until one fails. Changes that do not compile are skipped. A change that the list equivalent.txt
+// explains is not tried. Those of the list open.txt are known to survive, and nobody has explained them yet: they are
+// not tried and count as not noticed. The score is how many were noticed of all that are not explained. The exit status
+// is 1 if another one was not.
 //
-// What a run finds is added to history.txt as it comes, so a run may be stopped, and the next one goes on. An entry
-// counts as long as the text of its function stays the same, but for comments. Changes of tests, of other functions and
-// of constants do not make it void: for them there are the samples, and -fresh. What survived is tried again, after all
-// others.
+// Kinds of changes, and packages, that were never tried whole are new: see isNew. A sample has a part of each, prints
+// those that survive, and fails only if one of the others does.
+//
+// The history is a file outside the repository, bin/mutants.txt. What a run finds is added to it as it comes, so a run
+// may be stopped, and the next one goes on. An entry counts as long as the text of its function stays the same, but for
+// comments. Changes of tests, of other functions and of constants do not void it: for them there are the samples, and
+// -fresh. What survived is tried again, after all others. A sample neither reads nor writes it.
 //
 //	mutations.go   which changes there are
+//	order.go       those of the order in which shared words are read and written
+//	typed.go       those for which types have to be known
 //	schema.go      one build of all of them
 //	run.go         one of them against the tests
 //	lists.go       what is known of those that survive
@@ -42,7 +47,7 @@ import (
 )
 
 // packages are what is changed.
-var packages = []string{"atomicbucket", "shard"}
+var packages = []string{"atomicbucket", "shard", "engine"}
 
 // options are those of the command line.
 type options struct {
@@ -60,7 +65,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()/86400), "which to try")
 	flag.StringVar(&o.only, "only", "", "those whose name contains this text")
 	flag.StringVar(&o.names, "names", "", "those whose names are the lines of this file")
-	flag.StringVar(&o.history, "history", "mutate/history.txt", "the file of results")
+	flag.StringVar(&o.history, "history", "../bin/mutants.txt", "the file of results")
 	flag.BoolVar(&o.fresh, "fresh", false, "try also what the history has as noticed")
 	flag.BoolVar(&o.score, "score", false, "print the score that the history has, and try none")
 	flag.BoolVar(&o.list, "list", false, "list them, and try none")
@@ -82,6 +87,9 @@ func (o options) run() (status int, err error) {
 	all, err := files(o.root, packages)
 	if err != nil {
 		return 1, err
+	}
+	if o.sample > 0 {
+		o.history = ""
 	}
 	h, err := openHistory(o.history)
 	if err != nil {
@@ -108,20 +116,20 @@ func (o options) run() (status int, err error) {
 		t.print()
 		return 0, nil
 	case o.sample > 0:
-		h.name = "" // a sample writes nothing
+		chosen = slices.Concat(firstOf(chosen, spare*o.sample, false), firstOf(chosen, spare*o.sample, true))
 	case !o.fresh && !o.listed:
 		t := h.tally(chosen)
 		chosen = append(t.untried, t.survivors...)
 	}
 	s := score{begin: time.Now(), last: time.Now(), history: h, before: maps.Clone(h.known), noticed: map[string]int{}, verbose: o.v}
-	if err := s.run(o, all, chosen); err != nil {
+	if err := s.run(o, only(all, chosen), chosen); err != nil {
 		return 1, err
 	}
 	s.print()
-	h.tally(unlisted).print()
 	if o.sample > 0 {
-		return min(len(s.weaker), 1), nil
+		return min(len(s.survivors)-s.fresh, 1), nil
 	}
+	h.tally(unlisted).print()
 	return min(len(s.survivors), 1), h.close(unlisted)
 }
 
@@ -139,7 +147,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	}
 	if o.sample > 0 {
 		chosen = slices.DeleteFunc(chosen, r.unbuilt)
-		chosen = chosen[:min(o.sample, len(chosen))]
+		chosen = slices.Concat(firstOf(chosen, (o.sample+1)/2, false), firstOf(chosen, o.sample/2, true))
 	}
 	// A change that has survived the fast suites in a run which was stopped goes on with the slow ones.
 	fast, rest := fast(), []mutation{}
@@ -158,6 +166,30 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	}
 	_, err = s.try(r, append(survivors, rest...), fast, len(suites), o.workers)
 	return err
+}
+
+// spare is how many times as many changes a sample is chosen from as it tries, since some do not compile.
+const spare = 4
+
+// only leaves in the files no changes but those that are chosen, so that they are built sooner.
+func only(all []file, chosen []mutation) []file {
+	wanted := map[string]bool{}
+	for _, m := range chosen {
+		wanted[m.name()] = true
+	}
+	for i := range all {
+		for j := range all[i].units {
+			u := &all[i].units[j]
+			u.mutations = slices.DeleteFunc(u.mutations, func(m mutation) bool { return !wanted[m.name()] })
+		}
+	}
+	return all
+}
+
+// firstOf returns the first changes, of those that are new or of the others.
+func firstOf(chosen []mutation, n int, isNew bool) []mutation {
+	of := slices.DeleteFunc(slices.Clone(chosen), func(m mutation) bool { return m.isNew() != isNew })
+	return of[:min(n, len(of))]
 }
 
 // fewChanges are tried against all tests, rather than to learn which tests reach them.

@@ -38,11 +38,15 @@ func (w *word) String() string { return "1" + "2" }
 		names = append(names, strings.TrimPrefix(m.name(), "a.go "))
 	}
 	assert.ElementsMatch(t, []string{
+		"const: another operator: << -> >> in const size = 1 << 7",
 		"const: one more: 1 -> (1+1) in const size = 1 << 7",
 		"const: one less: 1 -> (1-1) in const size = 1 << 7",
 		"const: one more: 7 -> (7+1) in const size = 1 << 7",
 		"const: one less: 7 -> (7-1) in const size = 1 << 7",
 		"f: exchange two statements: x := w.Load() w.Store(1) -> w.Store(1); x := w.Load() in x := w.Load()",
+		"f: read it here: x -> mutantNow(x, w.Load()) in if max(a, b) < b && x == w.Load() {",
+		"f: read it here: x -> mutantNow(x, w.Load()) in for !w.CompareAndSwap(x, y) {",
+		"f: read it here: x -> mutantNow(x, w.Load()) in sl.state.Abort(x)",
 		"f: drop a statement: w.Store(1) -> nothing in w.Store(1)",
 		"f: read w.Load() before x := w.Load() in if max(a, b) < b && x == w.Load() {",
 		"f: read w.Load() before w.Store(1) in if max(a, b) < b && x == w.Load() {",
@@ -75,6 +79,55 @@ func (w *word) String() string { return "1" + "2" }
 		"f: the opposite: false -> true in return false, 0",
 		"f: one more: 0 -> (0+1) in return false, 0",
 		"f: one less: 0 -> (0-1) in return false, 0",
+	}, names)
+}
+
+// TestWhatHasAType: variables, fields and arguments are changed into others of the same type, structures and indexes
+// into nothing, a flag is set too late.
+func TestWhatHasAType(t *testing.T) {
+	parsed, err := parse(map[string]string{"a.go": `package a
+
+type quota struct{ token, limit uint64; name string }
+
+type flag struct{}
+
+func (flag) Swap(bool) bool { return false }
+
+func g(a, b uint64, q quota) bool { return false }
+
+func f(n, most uint64, q quota, all []quota, done flag) bool {
+	half := n / most
+	half *= 2
+	if done.Swap(true) {
+		return true
+	}
+	return g(half, q.token, all[n])
+}
+`})
+	require.NoError(t, err)
+	require.NoError(t, parsed.check(nil))
+	found := parsed.file("a.go")
+	var names []string
+	for _, m := range mutations([]file{found}) {
+		if m.isNew() {
+			names = append(names, strings.TrimPrefix(m.name(), "a.go f: "))
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		"another operator: / -> * in half := n / most",
+		"begin with nothing: n / most -> mutantZero(n / most) in half := n / most",
+		"another variable: n -> most in half := n / most",
+		"another variable: most -> n in half := n / most",
+		"another operator: *= -> /= in half *= 2",
+		"a flag too late: done.Swap(true) { return true } -> done.Load() { return true }; defer done.Store(true) in if done.Swap(true) {",
+		"swap arguments: half, q.token -> q.token, half in return g(half, q.token, all[n])",
+		"nothing of it: all[n] -> mutantZero(all[n]) in return g(half, q.token, all[n])",
+		"another variable: half -> most in return g(half, q.token, all[n])",
+		"another variable: half -> n in return g(half, q.token, all[n])",
+		"another field: token -> limit in return g(half, q.token, all[n])",
+		"the first: n -> mutantZero(n) in return g(half, q.token, all[n])",
+		"another variable: n -> half in return g(half, q.token, all[n])",
+		"another variable: n -> most in return g(half, q.token, all[n])",
 	}, names)
 }
 
@@ -147,15 +200,6 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, tally{noticed: 1, unbuilt: 1, untried: all[2:]}, h.tally(all))
 	assert.NotContains(t, h.known, "gone")
 	assert.Error(t, h.read("no tabs\n"))
-}
-
-// TestTheHistoryCanBeRead reads the file of the repository, and finds in it functions that there are.
-func TestTheHistoryCanBeRead(t *testing.T) {
-	h, err := openHistory("history.txt")
-	require.NoError(t, err)
-	all, err := files("../..", packages)
-	require.NoError(t, err)
-	assert.NotZero(t, h.tally(mutations(all)).noticed)
 }
 
 // TestTestsAreAskedByTheirPromise: those first that have noticed changes of the function, then those of its file, then

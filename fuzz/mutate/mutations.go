@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/scanner"
 	"go/token"
 	"os"
@@ -43,6 +42,23 @@ func (m mutation) name() string {
 
 // isConstant reports whether it is one of a declaration of constants.
 func (m mutation) isConstant() bool { return m.function == "const" }
+
+// isNew reports whether it is of a package or of a kind that was never tried whole: then it may survive, and nobody has
+// looked at it.
+func (m mutation) isNew() bool {
+	if strings.HasPrefix(m.file, "engine/") {
+		return true
+	}
+	switch m.what {
+	case "another variable", "another field", "swap arguments", "nothing of it", "the first", "begin with nothing", "read it here", "a flag too late":
+		return true
+	case "another operator":
+		return !slices.Contains([]string{"<", "<=", ">", ">=", "==", "!=", "+", "-"}, m.old)
+	}
+	return strings.HasPrefix(m.what, "read ") && !slices.ContainsFunc([]string{".Load()", "Watermark()"}, func(call string) bool {
+		return strings.Contains(m.what, call+" before ")
+	})
+}
 
 // site returns the function that it is in.
 func (m mutation) site() string { return m.file + " " + m.function }
@@ -99,25 +115,34 @@ type file struct {
 
 // files returns the files of the packages that this system builds, without those that serve tests.
 func files(root string, packages []string) (all []file, err error) {
+	imports, err := exported(root, packages)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range packages {
-		names, err := filepath.Glob(filepath.Join(root, p, "*.go"))
+		names, err := sourcesOf(root, p)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			base := filepath.Base(name)
-			if strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "export_") || base == "memory_other.go" {
-				continue
-			}
-			source, err := os.ReadFile(name)
+		sources := map[string]string{}
+		for _, base := range names {
+			source, err := os.ReadFile(filepath.Join(root, p, base))
 			if err != nil {
 				return nil, err
 			}
-			f, err := ofFile(filepath.Join(p, base), string(source))
-			if err != nil {
-				return nil, err
+			sources[filepath.Join(p, base)] = string(source)
+		}
+		parsed, err := parse(sources)
+		if err != nil {
+			return nil, err
+		}
+		if err := parsed.check(imports); err != nil {
+			return nil, err
+		}
+		for _, base := range names {
+			if !strings.HasPrefix(base, "export_") && base != "memory_other.go" {
+				all = append(all, parsed.file(filepath.Join(p, base)))
 			}
-			all = append(all, f)
 		}
 	}
 	return all, nil
@@ -138,18 +163,24 @@ type finder struct {
 	file     *file
 	function string
 	found    []mutation
+	typed    typed
 }
 
 // ofFile returns a file with every change of it.
 func ofFile(name, source string) (file, error) {
-	f := file{name: name, source: source, positions: token.NewFileSet()}
-	tree, err := parser.ParseFile(f.positions, name, source, parser.SkipObjectResolution)
+	parsed, err := parse(map[string]string{name: source})
 	if err != nil {
-		return f, err
+		return file{}, err
 	}
+	return parsed.file(name), nil
+}
+
+// file returns a file of a package with every change of it.
+func (p *parsed) file(name string) file {
+	f, source, tree := file{name: name, source: p.sources[name], positions: p.positions}, p.sources[name], p.trees[name]
 	known := map[string]int{}
 	for _, d := range tree.Decls {
-		of := finder{file: &f, function: "const"}
+		of := finder{file: &f, function: "const", typed: typed{parsed: p, members: map[*ast.Ident]bool{}}}
 		function, _ := d.(*ast.FuncDecl)
 		if function != nil && function.Body != nil && function.Name.Name != "String" { // that is written for people
 			of.function = function.Name.Name
@@ -170,7 +201,7 @@ func ofFile(name, source string) (file, error) {
 			f.units = append(f.units, unit{function, of.found})
 		}
 	}
-	return f, nil
+	return f
 }
 
 // receiver returns the name of the type that a method is of.
@@ -201,13 +232,29 @@ func (f *finder) replace(what string, n ast.Node, text string) { f.add(what, n.P
 // operators are what an operator becomes.
 var operators = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.EQL: "!=", token.NEQ: "==",
-	token.ADD: "-", token.SUB: "+",
+	token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*", token.REM: "/", token.SHL: ">>", token.SHR: "<<",
+	token.AND: "|", token.OR: "&", token.AND_NOT: "&", token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+=",
+	token.MUL_ASSIGN: "/=", token.SHL_ASSIGN: ">>=", token.OR_ASSIGN: "&=", token.AND_ASSIGN: "|=",
 }
 
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
 		f.condition(n.Cond)
+		f.tooLate(n)
+	case *ast.AssignStmt:
+		f.assignment(n)
+	case *ast.SelectorExpr:
+		f.otherField(n)
+		f.typed.members[n.Sel] = true
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok {
+			f.typed.members[key] = true
+		}
+	case *ast.CompositeLit:
+		f.zeros(n.Elts)
+	case *ast.IndexExpr:
+		f.first(n)
 	case *ast.ForStmt:
 		if n.Cond != nil {
 			f.condition(n.Cond)
@@ -238,8 +285,11 @@ func (f *finder) visit(n ast.Node) bool {
 		} else if n.Name == "false" {
 			f.replace("the opposite", n, "true")
 		}
+		f.otherVariable(n)
 	case *ast.CallExpr:
 		f.call(n)
+		f.swapped(n)
+		f.zeros(n.Args)
 	case *ast.BranchStmt:
 		f.replace("drop a statement", n, "")
 	case *ast.BlockStmt:
@@ -293,96 +343,5 @@ func (f *finder) call(c *ast.CallExpr) {
 	if slices.Contains(transitions, s.Sel.Name) && (strings.HasSuffix(on, ".state") || on == "at") {
 		f.replace("a store for a transition", s.Sel, s.Sel.Name+"Stored")
 		f.replace("no transition", s.Sel, s.Sel.Name+"Unmade")
-	}
-}
-
-// statements drops each that is not needed to build, exchanges two that touch words which goroutines
-// share, and reads such words earlier.
-func (f *finder) statements(list []ast.Stmt) {
-	for i, s := range list {
-		switch s := s.(type) {
-		case *ast.ExprStmt, *ast.IncDecStmt:
-			f.replace("drop a statement", s, "")
-		case *ast.AssignStmt:
-			if s.Tok != token.DEFINE {
-				f.replace("drop a statement", s, "")
-			}
-		}
-		if i+1 < len(list) && simple(s) && simple(list[i+1]) && effective(s) && effective(list[i+1]) {
-			next := list[i+1]
-			f.add("exchange two statements", s.Pos(), next.End(), f.file.textOf(next)+"; "+f.file.textOf(s))
-		}
-		for j := range i {
-			if effective(list[j]) {
-				f.earlier(list[j:i], s)
-			}
-		}
-	}
-}
-
-func simple(s ast.Stmt) bool {
-	switch s.(type) {
-	case *ast.ExprStmt, *ast.AssignStmt, *ast.IncDecStmt:
-		return true
-	}
-	return false
-}
-
-// loads are the methods that read a word and do no more.
-var loads = []string{"Load", "Watermark"}
-
-// effects are the methods that read or change words that goroutines share.
-var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "follow", "raise", "raiseTo", "advance",
-	"record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "overflowed", "least", "debt", "cover", "extend", "lower",
-	"lowered", "pass", "sweepAll", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound"},
-	slices.Concat(transitions, loads)...)
-
-// effective reports whether a statement reads or changes words that goroutines share.
-func effective(s ast.Stmt) bool { return len(callsOf(s, effects)) > 0 }
-
-// callsOf returns the calls of methods of these names.
-func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		if c, ok := n.(*ast.CallExpr); ok {
-			if s, ok := c.Fun.(*ast.SelectorExpr); ok && slices.Contains(names, s.Sel.Name) {
-				calls = append(calls, c)
-			}
-		}
-		return true
-	})
-	return calls
-}
-
-// earlier reads a word that a statement reads first thing before the statements before it.
-func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
-	var head ast.Node
-	switch s := s.(type) {
-	case *ast.IfStmt:
-		head = s.Cond
-		if s.Init != nil {
-			head = s.Init
-		}
-	case *ast.AssignStmt, *ast.ReturnStmt, *ast.ExprStmt:
-		head = s
-		if len(before) == 1 && simple(before[0]) && simple(s) {
-			return // the two are exchanged
-		}
-	case *ast.SwitchStmt:
-		if head = s.Init; s.Init == nil {
-			return
-		}
-	default:
-		return
-	}
-	for _, c := range callsOf(head, loads) {
-		from, to := f.file.offset(c.Pos()), f.file.offset(c.End())
-		begin, end := f.file.offset(before[0].Pos()), f.file.offset(s.End())
-		source := f.file.source
-		what := "read " + oneLine(source[from:to]) + " before " + oneLine(strings.SplitN(f.file.textOf(before[0]), "\n", 2)[0])
-		f.add(what, before[0].Pos(), s.End(), "early := "+source[from:to]+"\n"+source[begin:from]+"early"+source[to:end])
-		last := &f.found[len(f.found)-1]
-		line, _, _ := strings.Cut(f.file.textOf(s), "\n")
-		line, _, _ = strings.Cut(line, "//")
-		last.shown, last.line = "", strings.TrimSpace(line)
 	}
 }

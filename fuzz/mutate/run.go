@@ -24,19 +24,21 @@ type suite struct {
 	tags   string
 	tests  string // which, a regular expression
 	parts  bool   // the parts of its one test are tests of their own
-	of     string // which package's changes it notices; "" is each
+	of     string // which packages' changes it notices; "" is each
 	slow   bool   // asked when all changes have been tried against the others
 }
 
 // suites are from the fastest to the slowest.
 var suites = []suite{
 	{"atomicbucket", "atomicbucket", "", ".", false, "atomicbucket", false},
-	{"shard", "shard", "", ".", false, "", false},
+	{"shard", "shard", "", ".", false, "atomicbucket shard", false},
 	{"every step of a log", "atomicbucket", "explore", "EveryStep", false, "atomicbucket", false},
-	{"every step", "shard", "explore", "EveryStep|AnAnswerFollows|TheOperations|TheSmallerSkew|FollowsItsUnit|ThatIsAborted", false, "", false},
-	{"engine", "engine", "", ".", false, "", true},
+	{"every step", "shard", "explore", "EveryStep|AnAnswerFollows|TheOperations|TheSmallerSkew|FollowsItsUnit|ThatIsAborted", false, "atomicbucket shard", false},
+	{"engine", "engine", "", ".", false, "engine", false},
+	{"every step of a verb", "engine", "explore", "EveryStep", false, "engine", false},
+	{"engine for the others", "engine", "", ".", false, "atomicbucket shard", true},
 	{"models", "fuzz", "", "^Test([^SF]|S[^t])|^Fuzz", false, "", true}, // without stress and floods
-	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, "", true},
+	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, "atomicbucket shard", true},
 }
 
 // fast returns how many suites are fast.
@@ -284,7 +286,7 @@ func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	var all []candidate
 	var total float64
 	for i := from; i < to; i++ {
-		if of := suites[i].of; of != "" && of != filepath.Dir(m.file) {
+		if of := suites[i].of; of != "" && !slices.Contains(strings.Fields(of), filepath.Dir(m.file)) {
 			continue
 		}
 		b, err := r.binaries[i]()

@@ -40,6 +40,10 @@ var mutant = func() int { n, _ := strconv.Atoi(os.Getenv("` + variable + `")); r
 
 var mutantsReached sync.Map
 
+func mutantZero[T any](T) (zero T) { return zero }
+
+func mutantNow[T any](_, now T) T { return now }
+
 func mutantReached(function string) {
 	if _, known := mutantsReached.LoadOrStore(function, true); !known {
 		f, err := os.OpenFile(os.Getenv("` + reached + `"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -144,7 +148,7 @@ func (s *schema) withAll(f *file) (string, error) {
 	var where []at
 	done := 0
 	for _, u := range f.units {
-		if u.function == nil {
+		if u.function == nil || len(u.mutations) == 0 {
 			continue
 		}
 		begin, body, end := f.offset(u.function.Pos()), f.offset(u.function.Body.Lbrace)+1, f.offset(u.function.End())

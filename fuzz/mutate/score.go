@@ -20,6 +20,7 @@ type score struct {
 	none      int            // that do not build
 	noticed   map[string]int // by each suite
 	survivors []string
+	fresh     int      // how many of them are new
 	weaker    []string // those of them that the history had as noticed
 }
 
@@ -77,6 +78,9 @@ func (s *score) note(m mutation, r result, left int) error {
 		s.none++
 	case r.suite == survives:
 		s.survivors = append(s.survivors, m.name())
+		if m.isNew() {
+			s.fresh++
+		}
 		if was := s.before[m.key]; s.wasNoticed(m) {
 			s.weaker = append(s.weaker, fmt.Sprintf("%s, which %s of %s noticed", m.name(), was.test, was.suite))
 		}
@@ -104,6 +108,9 @@ func (s *score) print() {
 	slices.Sort(s.survivors)
 	for _, name := range s.survivors {
 		fmt.Println("survives:", name)
+	}
+	if s.fresh > 0 {
+		fmt.Printf("%d of those that survive are of kinds that were never tried whole, and fail no sample\n", s.fresh)
 	}
 	for _, name := range s.weaker {
 		fmt.Println("not noticed any more:", name)
@@ -136,7 +143,7 @@ func (h *history) tally(of []mutation) (t tally) {
 func (t tally) print() {
 	missed := len(t.survivors) + len(open)
 	tried := t.noticed + missed
-	fmt.Printf("mutation score of shard and atomicbucket: %.1f %%: of %d changes that were tried %d are noticed and %d are not\n",
+	fmt.Printf("mutation score of atomicbucket, shard and engine: %.1f %%: of %d changes that were tried %d are noticed and %d are not\n",
 		percent(t.noticed, tried), tried, t.noticed, missed)
 	fmt.Printf("of %d changes in all %d are explained, %d do not build, %d were not tried yet\n",
 		tried+len(equivalent)+t.unbuilt+len(t.untried), len(equivalent), t.unbuilt, len(t.untried))

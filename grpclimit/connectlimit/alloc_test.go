@@ -24,8 +24,8 @@ func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
 	text, err := rpclimit.MetadataValue("x-api-key", rpclimit.Peer)
 	require.NoError(t, err)
 	for want, key := range map[float64]rpclimit.KeyFunc{0: rpclimit.Peer, 1: text} { // http.Header spells the name anew
-		limits := one(t, rpclimit.Limit{Limiter: burst(t, 1<<20), Key: key})
-		intercepted := connectlimit.New(limits).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil })
+		set := one(t, rpclimit.Limit{Limiter: burst(t, 1<<20), Key: key})
+		intercepted := connectlimit.New(set).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil })
 		r := connect.NewRequest(wrapperspb.Int64(1))
 		r.Header().Set("X-Api-Key", "0123456789abcdef")
 		assert.Equal(t, want, testalloc.PerCall(func() { _, _ = intercepted(context.Background(), r) }))

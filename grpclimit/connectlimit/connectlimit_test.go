@@ -20,8 +20,8 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit/connectlimit"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/leakcheck"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -45,11 +45,11 @@ func codeIn(n *number) error {
 	return nil
 }
 
-func start(t testing.TB, limits ...*rpclimit.Limits) *server {
+func start(t testing.TB, set ...*rpclimit.Limits) *server {
 	t.Helper()
 	s := &server{}
 	var options []connect.HandlerOption
-	for _, l := range limits {
+	for _, l := range set {
 		options = append(options, connect.WithInterceptors(connectlimit.New(l)))
 	}
 	mux := http.NewServeMux()
@@ -108,9 +108,18 @@ func burst(t testing.TB, n uint64) *engine.Limiter {
 func one(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
 	t.Helper()
 	l.Name = "default"
-	limits, err := rpclimit.New([]rpclimit.Limit{l}, options...)
+	set, err := rpclimit.New([]rpclimit.Limit{l}, options...)
 	require.NoError(t, err)
-	return limits
+	return set
+}
+
+// onMessages returns limits with one limit, which counts messages.
+func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
+	t.Helper()
+	l.Name = "default"
+	set, err := rpclimit.New(nil, append(options, rpclimit.Messages(l))...)
+	require.NoError(t, err)
+	return set
 }
 
 // within is a context that ends a test which hangs.
@@ -215,7 +224,7 @@ func TestStreams(t *testing.T) {
 			_, code = exchange(t, s.client(echo, options...), 1)
 			assert.Equal(t, refused, code)
 
-			s = start(t, one(t, rpclimit.Limit{Limiter: burst(t, 2), On: rpclimit.Messages}))
+			s = start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 2)}))
 			answered, code = exchange(t, s.client(echo, options...), 1, 2, 3)
 			assert.Equal(t, 2, answered)
 			assert.Equal(t, refused, code)
@@ -227,7 +236,7 @@ func TestStreams(t *testing.T) {
 
 // TestAHandlerCannotHideARefusal: it takes the error for the end of the stream; the client is told nonetheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
-	s := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), On: rpclimit.Messages}))
+	s := start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	s.swallow = true
 	stream := s.client(sum).CallClientStream(within(t))
 	for range 3 {
@@ -273,8 +282,8 @@ func TestKeysOfMetadata(t *testing.T) {
 
 func TestAClientIsHeldBack(t *testing.T) {
 	s := start(t)
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Target})
-	held := connect.WithInterceptors(connectlimit.New(limits))
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Target})
+	held := connect.WithInterceptors(connectlimit.New(set))
 	assert.Equal(t, ok, call(t, s.client(unary, held), 1))
 	answered, code := exchange(t, s.client(echo, held), 1, 2, 3)
 	assert.Equal(t, 3, answered)
@@ -316,8 +325,8 @@ func TestAClientWaits(t *testing.T) {
 // TestAClientsMessagesAreHeldBack: the refused one is not sent and ends the stream on both sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := start(t)
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 2), On: rpclimit.Messages, Key: rpclimit.Everyone})
-	stream := s.client(sum, connect.WithInterceptors(connectlimit.New(limits))).CallClientStream(context.Background())
+	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
+	stream := s.client(sum, connect.WithInterceptors(connectlimit.New(set))).CallClientStream(context.Background())
 	require.NoError(t, stream.Send(nil), "the header is no message")
 	require.NoError(t, stream.Send(wrapperspb.Int64(1)))
 	require.NoError(t, stream.Send(wrapperspb.Int64(1)))
@@ -347,8 +356,8 @@ func TestAClientsRefunds(t *testing.T) {
 // counts counts what was refunded.
 type counts struct{ refunded atomic.Int64 }
 
-func (c *counts) Observe(_ string, o httplimit.Outcome) {
-	if o == httplimit.Refunded {
+func (c *counts) Observe(_ string, o limits.Outcome) {
+	if o == limits.Refunded {
 		c.refunded.Add(1)
 	}
 }
@@ -388,11 +397,11 @@ func (garbage) Unmarshal([]byte, any) error { return nil }
 func TestTheCodeOfAnError(t *testing.T) {
 	var err error
 	var got rpclimit.Code
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 100), Refund: func(_ rpclimit.Call, code rpclimit.Code) bool {
-		got = code
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 100), Refund: func(_ rpclimit.Call, code int) bool {
+		got = rpclimit.Code(code)
 		return false
 	}})
-	intercepted := connectlimit.New(limits).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, err })
+	intercepted := connectlimit.New(set).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, err })
 	for want, test := range map[connect.Code]error{
 		connect.CodeUnavailable:      connect.NewError(connect.CodeUnavailable, context.Canceled),
 		connect.CodeCanceled:         context.Canceled,

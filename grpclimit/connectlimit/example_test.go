@@ -26,7 +26,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer limiter.Close()
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
 	if err != nil {
 		panic(err)
 	}
@@ -35,7 +35,7 @@ func ExampleNew() {
 		return connect.NewResponse(wrapperspb.Int64(2 * r.Msg.GetValue())), nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle(procedure, connect.NewUnaryHandler(procedure, double, connect.WithInterceptors(connectlimit.New(limits))))
+	mux.Handle(procedure, connect.NewUnaryHandler(procedure, double, connect.WithInterceptors(connectlimit.New(set))))
 	server := httptest.NewServer(mux)
 	defer server.Close()
 

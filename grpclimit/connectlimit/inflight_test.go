@@ -14,11 +14,12 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/grpclimit/connectlimit"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
 // inFlight is a limit of so many calls of all clients at a time, and what is left of it.
-func inFlight(t testing.TB, n uint64) (limits *rpclimit.Limits, left func() uint64) {
+func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
 }
@@ -30,13 +31,13 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 		"badly":   func() error { return connect.NewError(connect.CodeUnavailable, errors.New("as asked")) },
 		"a panic": func() error { panic("as asked") },
 	} {
-		limits, left := inFlight(t, 1)
+		set, left := inFlight(t, 1)
 		inside := func() error {
 			assert.Zero(t, left(), name)
 			return end()
 		}
-		unary := connectlimit.New(limits).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, inside() })
-		stream := connectlimit.New(limits).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {
+		unary := connectlimit.New(set).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, inside() })
+		stream := connectlimit.New(set).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {
 			_ = conn.Send(nil) // it breaks
 			return inside()
 		})
@@ -58,8 +59,8 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 // TestACallOfAClientIsInFlightUntilItEnds: also if it is only closed, or only its context ends.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	s := start(t)
-	limits, left := inFlight(t, 1)
-	held := connect.WithInterceptors(connectlimit.New(limits))
+	set, left := inFlight(t, 1)
+	held := connect.WithInterceptors(connectlimit.New(set))
 	require.Equal(t, ok, call(t, s.client(unary, held), 1))
 	_, code := exchange(t, s.client(echo, held), 1, 2)
 	require.Equal(t, ok, code)
@@ -88,9 +89,9 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 
 // TestACallThatAnotherInterceptorRefuses is not in flight: nobody gets a stream that could be closed.
 func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
-	limits, left := inFlight(t, 1)
+	set, left := inFlight(t, 1)
 	spent := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Everyone})
-	client := start(t).client(sum, connect.WithInterceptors(connectlimit.New(limits), connectlimit.New(spent)))
+	client := start(t).client(sum, connect.WithInterceptors(connectlimit.New(set), connectlimit.New(spent)))
 	stream, err := client.CallClientStreamSimple(t.Context())
 	require.NoError(t, err)
 	_, err = stream.CloseAndReceive()
@@ -108,17 +109,17 @@ func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 // TestHandlersSettle what their calls have cost, unary or streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
-	limits := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})
+	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})
 	left := func() uint64 { return tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining }
-	interceptor := connectlimit.New(limits)
+	interceptor := connectlimit.New(set)
 	_, err := interceptor.WrapUnary(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
-		rpclimit.HoldFrom(ctx, "default").Settle(10)
+		limits.HoldFrom(ctx, "default").Settle(10)
 		return nil, nil
 	})(t.Context(), connect.NewRequest(wrapperspb.Int64(1)))
 	require.NoError(t, err)
 	assert.EqualValues(t, 90, left())
 	require.NoError(t, interceptor.WrapStreamingHandler(func(ctx context.Context, _ connect.StreamingHandlerConn) error {
-		rpclimit.HoldFrom(ctx, "default").Settle(60)
+		limits.HoldFrom(ctx, "default").Settle(60)
 		return nil
 	})(t.Context(), fakeConn{}))
 	assert.EqualValues(t, 30, left())

@@ -97,8 +97,8 @@ func (fakeConn) Send(any) error {
 
 // TestAStreamThatCannotBeSentGetsNothingBack: the client may have gone.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
-	limits := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(connect.CodeUnavailable)})
-	handler := connectlimit.New(limits).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {
+	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(connect.CodeUnavailable)})
+	handler := connectlimit.New(set).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {
 		return conn.Send(wrapperspb.Int64(1))
 	})
 	for _, want := range []connect.Code{connect.CodeUnavailable, refused} {

@@ -107,27 +107,14 @@ func (b *BatchRefill) Debt(nanos int64) uint64 {
 	return notNegative(new(big.Int).Sub(b.burst, b.at(nanos)))
 }
 
-// Change returns the bucket under other numbers: the share of it that was used stays,
-// rounded to a token as dither says: see share.
-func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64,
-	dither uint32) *BatchRefill {
+// Change returns the bucket under other numbers: what was taken of it stays that.
+func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64) *BatchRefill {
 	to := NewBatchRefill(refill, interval, burst)
-	used := share(b.Debt(nanos), b.burst.Uint64(), burst, dither)
-	to.set(nanos, new(big.Int).Sub(to.burst, integer(used)))
+	to.set(nanos, new(big.Int).Sub(to.burst, integer(b.Debt(nanos))))
 	return to
 }
 
 func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
-
-// share returns the share of to that part is of from, rounded down after adding dither / 2^32. A part may be more than
-// all, as far as there are bits to count it: as many as to has.
-func share(part, from, to uint64, dither uint32) uint64 {
-	exact := new(big.Int).Lsh(new(big.Int).Mul(integer(part), integer(to)), 32)
-	exact.Add(exact, new(big.Int).Mul(integer(uint64(dither)), integer(from)))
-	share := exact.Quo(exact, new(big.Int).Lsh(integer(from), 32))
-	most := new(big.Int).Lsh(big.NewInt(1), uint(integer(to).BitLen()))
-	return least(share, most.Sub(most, big.NewInt(1))).Uint64()
-}
 
 // quotientUp returns a / b, rounded up. Neither is negative.
 func quotientUp(a, b *big.Int) *big.Int {

@@ -85,10 +85,9 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window under other numbers: the share of the limit that was used
-// stays, rounded as dither says. It ends when it would have, or when one that begins now would end,
-// whichever is sooner. (An aligned one has to end where such a window ends.)
-func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, dither uint32) *FixedWindow {
+// Change returns the window under other numbers: what was taken stays that. It ends when it would have, or when one
+// that begins now would end, whichever is sooner. (An aligned one has to end where such a window ends.)
+func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if w.Idle(nanos) {
 		return to
@@ -97,6 +96,6 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, di
 	if !w.aligned {
 		to.end = min(to.end, w.end)
 	}
-	to.taken = share(w.taken, w.limit, limit, dither)
+	to.taken = w.taken
 	return to
 }

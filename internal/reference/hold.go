@@ -1,6 +1,9 @@
 package reference
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Mark tells a take from others: by the instant, by the end or the number of the window in which it was, or by when
 // the bucket is full after it and how often others gave back until then.
@@ -46,6 +49,7 @@ func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 			n -= given
 		}
 	}
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })
 }
 
 // Mark returns the period in which the key entered last.

@@ -39,9 +39,24 @@ func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 // Estimate returns how many tokens were taken in the last window, by the counters.
 func (w *SlidingWindow) Estimate(nanos int64) uint64 {
 	now := w.at(nanos)
-	inside := big.NewInt((now.index+1)*w.length - max(nanos, now.index*w.length))
-	inside.Mul(inside, integer(now.previous))
+	inside := now.inside(nanos)
 	return inside.Quo(inside, big.NewInt(w.length)).Uint64() + now.current
+}
+
+// estimateUp is Estimate rounded up, but 0 if that is 0.
+func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
+	now := w.at(nanos)
+	if w.Estimate(nanos) == 0 {
+		return 0
+	}
+	return quotientUp(now.inside(nanos), big.NewInt(w.length)).Uint64() + now.current
+}
+
+// inside returns the tokens of the previous window, each counted for as many nanoseconds as the last window covers of
+// it.
+func (w *SlidingWindow) inside(nanos int64) *big.Int {
+	left := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
+	return left.Mul(left, integer(w.previous))
 }
 
 // Counts returns what was taken in the window of the clock before an instant's, and in its own.
@@ -110,15 +125,13 @@ func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
 // Idle reports whether the estimate is 0.
 func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
-// Change returns the counters under other numbers: the share of the limit that was used
-// stays, rounded as dither says. Both counts keep theirs if the window stays as long as it is; else the
-// estimate is what was taken in the present window.
-func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, dither uint32) *SlidingWindow {
+// Change returns the counters under other numbers: both counts stay if the window stays as long as it is; else the
+// estimate, rounded up, is what was taken in the present window. An idle key has taken nothing.
+func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration) *SlidingWindow {
 	to := w.at(nanos)
 	if to.length != int64(length) || w.Estimate(nanos) == 0 { // an idle key has taken nothing
-		to = SlidingWindow{index: nanos / int64(length), current: w.Estimate(nanos)}
+		to = SlidingWindow{index: nanos / int64(length), current: w.estimateUp(nanos)}
 	}
 	to.limit, to.length = limit, int64(length)
-	to.previous, to.current = share(to.previous, w.limit, limit, dither), share(to.current, w.limit, limit, dither)
 	return &to
 }

@@ -74,11 +74,6 @@ import _ "github.com/weir-go/weir/redislimit"
 
 func main() {}
 `, "", false},
-	{"envoylimit", `
-import _ "github.com/weir-go/weir/envoylimit"
-
-func main() {}
-`, "", false},
 	{"grpclimit", `
 import _ "github.com/weir-go/weir/grpclimit"
 
@@ -86,6 +81,16 @@ func main() {}
 `, "", false},
 	{"grpclimit/connectlimit", `
 import _ "github.com/weir-go/weir/grpclimit/connectlimit"
+
+func main() {}
+`, "", false},
+	{"limitertest", `
+import _ "github.com/weir-go/weir/limitertest"
+
+func main() {}
+`, "", false},
+	{"limitertest/check", `
+import _ "github.com/weir-go/weir/limitertest/check"
 
 func main() {}
 `, "", false},
@@ -157,7 +162,7 @@ func (s *stranger) tryAll() error {
 			return fmt.Errorf("an importer of %s: %w", i.module, err)
 		}
 	}
-	for _, program := range []string{"cmd/weir", "envoylimit/cmd/weir-envoy"} {
+	for _, program := range []string{"cmd/weir", "cmd/weir-envoy"} {
 		if err := s.install(program); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func TestSumsAreThoseOfTheTags(t *testing.T) {
 	require.NoError(t, tree.commit(version))
 	tags, err := command(tree.folder, nil, "git", "tag", "--list")
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{version, "redislimit/" + version, "internal/admin/" + version, "cmd/weir/" + version, "envoylimit/" + version, "grpclimit/" + version, "otellimit/" + version, "caddylimit/" + version}, strings.Fields(tags))
+	assert.ElementsMatch(t, []string{version, "redislimit/" + version, "cmd/" + version, "grpclimit/" + version, "otellimit/" + version, "limitertest/" + version, "caddylimit/" + version}, strings.Fields(tags))
 
 	cache := t.TempDir()
 	direct := []string{
@@ -53,14 +53,14 @@ func TestSumsAreThoseOfTheTags(t *testing.T) {
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url." + tree.folder + ".insteadOf",
 		"GIT_CONFIG_VALUE_0=https://github.com/weir-go/weir",
 	}
-	sum, err := os.ReadFile(tree.join("cmd", "weir", "go.sum"))
+	sum, err := os.ReadFile(tree.join("cmd", "go.sum"))
 	require.NoError(t, err)
 	for _, m := range tree.modules[:len(published)] {
 		out, err := command(cache, direct, "go", "mod", "download", "-json", m.path+"@"+version)
 		require.NoError(t, err)
 		var found struct{ Sum, GoModSum string }
 		require.NoError(t, json.Unmarshal([]byte(out), &found))
-		if m.folder == "cmd/weir" || m.folder == "envoylimit" || m.folder == "grpclimit" || m.folder == "otellimit" {
+		if m.folder == "cmd" || m.folder == "grpclimit" || m.folder == "otellimit" || m.folder == "limitertest" {
 			continue // nothing requires them
 		}
 		assert.Contains(t, string(sum), m.path+" "+version+" "+found.Sum+"\n")
@@ -143,10 +143,10 @@ func TestTreesThatCannotBePublished(t *testing.T) {
 		return func() { require.NoError(t, os.WriteFile(tree.join(name), text, 0o600)) }
 	}
 	for _, c := range []struct{ file, old, new, want string }{
-		{"cmd/weir/go.mod", "require (", "replace github.com/weir-go/weir => ../..\n\nrequire (", "cmd/weir/go.mod replaces a module"},
-		{"cmd/weir/go.mod", "github.com/weir-go/weir v", "github.com/weir-go/weir v1.2.3 // v", "cmd/weir/go.mod requires github.com/weir-go/weir@v1.2.3, others"},
+		{"cmd/go.mod", "require (", "replace github.com/weir-go/weir => ..\n\nrequire (", "cmd/go.mod replaces a module"},
+		{"cmd/go.mod", "github.com/weir-go/weir v", "github.com/weir-go/weir v1.2.3 // v", "cmd/go.mod requires github.com/weir-go/weir@v1.2.3, others"},
 		{"go.work", "github.com/weir-go/weir/redislimit v", "github.com/weir-go/weir/redislimit v1.2.3 => ./redislimit // v", "go.work replaces github.com/weir-go/weir/redislimit@v1.2.3"},
-		{"go.work", "./cmd/weir", "", "does not use cmd/weir"},
+		{"go.work", "./cmd", "", "does not use cmd"},
 		{"caddylimit/go.work", "github.com/weir-go/weir v", "github.com/weir-go/weir v1.2.3 => .. // v", "caddylimit/go.work replaces github.com/weir-go/weir@v1.2.3"},
 		{"caddylimit/go.mod", "github.com/weir-go/weir v", "github.com/weir-go/weir v1.2.3 // v", "caddylimit/go.mod requires github.com/weir-go/weir@v1.2.3, others"},
 	} {

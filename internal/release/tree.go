@@ -29,7 +29,7 @@ type mod struct {
 }
 
 // published are the folders of the modules that people import or install, each after those that it requires.
-var published = []string{".", "redislimit", "internal/admin", "cmd/weir", "envoylimit", "grpclimit", "otellimit"}
+var published = []string{".", "redislimit", "cmd", "grpclimit", "otellimit", "limitertest"}
 
 // apart are the modules that have a go.work of their own, and are not in that of the repository. They come last.
 var apart = []mod{

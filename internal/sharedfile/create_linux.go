@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,16 +19,79 @@ type draft struct {
 	name string // or none
 }
 
+// Create makes the file at path, and does not attach to it. It is an error if there is one.
+func Create(path string, s Spec) error {
+	if err := protected(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return create(path, s)
+}
+
+// createOnce is create while no other process makes the file: each would allocate all of it. If another one has made it
+// meanwhile, nothing is done. A maker that is stopped is waited for no longer than making a file takes on a slow disk.
+func createOnce(path string, s Spec) error {
+	unlock, err := lockMaking(path, makeTime(headerBytes+s.Bytes))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := unix.Lstat(path, new(unix.Stat_t)); !errors.Is(err, unix.ENOENT) {
+		return nil // it is there: Open attaches, or says what is wrong
+	}
+	return create(path, s)
+}
+
+// makeTime is how long a file of so many bytes may take to be made: on a slow disk that is busy.
+func makeTime(bytes uint64) time.Duration {
+	const bytesPerSecond = 50 << 20
+	return attachTime + time.Duration(bytes/bytesPerSecond)*time.Second
+}
+
+// lockMaking makes this process the only one that makes the file at path, until unlock is called: by the lock of a file
+// beside it, which is removed then. A maker that was killed leaves that file, and the next one takes it over.
+func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
+	for began := time.Now(); ; {
+		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+		if foreign := ownerOf(name, "the file "+name); foreign != nil {
+			err = foreign
+		}
+		if err != nil {
+			_ = unix.Close(fd) // if it is open
+			return nil, explainFolder(path, err)
+		}
+		err = waitForLock(fd, attachingAt, began, patience)
+		var info unix.Stat_t
+		if err == nil {
+			err = unix.Fstat(fd, &info)
+		}
+		switch {
+		case errors.Is(err, errWaited):
+			return func() { _ = unix.Close(fd) }, nil // the file that is made first gets the name
+		case err != nil:
+			return nil, errors.Join(err, unix.Close(fd))
+		case info.Nlink > 0:
+			return func() { _ = errors.Join(unix.Unlink(name), unix.Close(fd)) }, nil
+		}
+		_ = unix.Close(fd) // the maker that had it is done, and has removed it
+	}
+}
+
 // create makes a file, unless there is one meanwhile (EEXIST).
 func create(path string, s Spec) error {
 	d, err := newDraft(path)
 	if err != nil {
-		if errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("there is no folder %s", filepath.Dir(path))
-		}
-		return fmt.Errorf("make a file in %s: %w", filepath.Dir(path), err)
+		return explainFolder(path, err)
 	}
 	return d.become(path, s)
+}
+
+// explainFolder says why no file can be made in the folder of a path.
+func explainFolder(path string, err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("there is no folder %s", filepath.Dir(path))
+	}
+	return fmt.Errorf("make a file in %s: %w", filepath.Dir(path), err)
 }
 
 // newDraft begins the file that is to be at path.
@@ -61,8 +125,8 @@ func (d draft) become(path string, s Spec) (err error) {
 		return err
 	}
 	size := headerBytes + s.Bytes
-	if err := unix.Fallocate(d.fd, 0, 0, int64(size)); err != nil {
-		return fmt.Errorf("allocate %d bytes in %s: %w", size, filepath.Dir(path), err)
+	if err := allocate(d.fd, size, filepath.Dir(path)); err != nil {
+		return err
 	}
 	if err := d.fill(size, s); err != nil {
 		return err
@@ -73,7 +137,7 @@ func (d draft) become(path string, s Spec) (err error) {
 	return d.publish(path)
 }
 
-// fill writes a table at which nobody has taken a seat.
+// fill writes a table at which nobody has taken a seat, and begins its time.
 func (d draft) fill(size uint64, s Spec) error {
 	mapped, err := unix.Mmap(d.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -88,7 +152,13 @@ func (d draft) fill(size uint64, s Spec) error {
 		for i := range secret {
 			secret[i] = binary.NativeEndian.Uint64(random[8*i:])
 		}
+		if s.Secret != nil {
+			secret = *s.Secret
+		}
 		err = writeHeader(mapped[:pageBytes], s, secret)
+	}
+	if err == nil {
+		_, err = beginTime(mapped, s.Start)
 	}
 	return errors.Join(err, unix.Munmap(mapped))
 }

@@ -16,20 +16,24 @@
 // such files has one of another name meanwhile, which is renamed.) The file belongs to its user alone (0600), because
 // who reads the secret can find keys that meet.
 //
+// One process makes the file, under the lock of another one (.NAME.lock) that is removed afterwards. The others wait,
+// so that many which start at once need the room of one file. The folder, and all above it, belong to the user or to
+// root.
+//
 // # Who is attached
 //
 // An attached process holds a seat: a lock on a byte behind the end of the file, by the open file description. The
 // kernel gives it back when the process ends, however it ends. So whether a process is alive is not guessed from its
-// number. The seat and how often it was taken make the claimant's number, which is never used again. Attaching is one
-// at a time, by another such lock.
+// number. The seat and how often it was taken make the claimant's number, which is never used again. Any number of
+// processes may attach at once, so one that is stopped meanwhile is in nobody's way.
 //
 // # The time
 //
 // All processes count by CLOCK_MONOTONIC, which is the machine's, and the file says how far the timeline is ahead of
 // it. That ends with a boot, which the kernel names. Who attaches first after one lets the timeline go on at the wall
 // clock's time, or at the table's mark if that is later: so time never goes back, and no bucket fills sooner than the
-// wall clock says. While others are attached no timeline is begun: if the page of the clock is damaged then, who
-// comes is refused.
+// wall clock says. One at a time does so, by another such lock. While others are attached no timeline is begun: if the
+// page of the clock is damaged then, who comes is refused until one of them has written it again ([File.Check]).
 package sharedfile
 
 // A Field is something by which all processes of a file must agree.
@@ -41,10 +45,13 @@ type Spec struct {
 	Bytes  uint64 // of the table
 	// Start is when a table begins that is made now, in nanoseconds since 1970, and from when on time counts after a
 	// boot.
-	Start  int64
-	Begin  func(memory []byte) error          // makes zeros a table
-	Mark   func(memory []byte) (int64, error) // its watermark
-	Settle func(memory []byte) error          // who attaches while nobody else is attached calls it
+	Start int64
+	Begin func(memory []byte) error          // makes zeros a table
+	Mark  func(memory []byte) (int64, error) // its watermark
+	// Settle forgets what the dead have left. Who attaches calls it. alone reports whether nobody else is attached.
+	Settle func(memory []byte, alone func() bool) error
+	// Secret is what the keys are hashed with of a file that is made, or nil for a random one.
+	Secret *Secret
 }
 
 // LayoutVersion is the version of the layout that this program makes and reads.

@@ -16,10 +16,12 @@ import (
 // within the table.
 type File struct {
 	fd       int
+	path     string
 	mapped   []byte
 	secret   Secret
 	claimant uint64
 	ahead    int64 // of the timeline, of this process's monotonic clock
+	boot     [2]uint64
 	cleanup  runtime.Cleanup
 }
 
@@ -30,7 +32,7 @@ const (
 	maxTaken    = 1<<(54-seatBits) - 1
 	clockAt     = pageBytes
 	seatsAt     = 2 * pageBytes
-	attachingAt = 1 << 50 // the byte that is locked while a process attaches; seats are behind it
+	attachingAt = 1 << 50 // the byte that is locked while a process begins a timeline; seats are behind it
 	attachTime  = 5 * time.Second
 	collectTime = 500 * time.Millisecond // for seats of files that are not used any more
 )
@@ -43,27 +45,27 @@ type seat struct {
 	_     [seatBytes - 24]byte
 }
 
-// newFile takes a seat and finds the time. Only this process is attaching.
-func newFile(fd int, mapped []byte, secret Secret, s Spec) (*File, error) {
-	f := &File{fd: fd, mapped: mapped, secret: secret}
-	others, err := held(fd, seatAt(0), seats)
-	if err != nil {
-		return nil, fmt.Errorf("look for others: %w", err)
-	}
-	if err := f.findTime(s, others); err != nil {
+// newFile takes a seat and finds the time. Any number of processes may do so at once.
+func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, error) {
+	f := &File{fd: fd, path: path, mapped: mapped, secret: secret}
+	if err := f.findTime(s); err != nil {
 		return nil, err
 	}
 	if err := f.sit(); err != nil {
 		return nil, err
 	}
-	if !others {
-		if err := s.Settle(f.Memory()); err != nil {
-			return nil, err
-		}
+	if err := s.Settle(f.Memory(), f.alone); err != nil {
+		return nil, err
 	}
 	// Nobody is there to be told of an error.
 	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped)
 	return f, nil
+}
+
+// alone reports whether nobody else has a seat.
+func (f *File) alone() bool {
+	others, err := held(f.fd, seatAt(0), seats)
+	return err == nil && !others
 }
 
 // Close gives the file up at once. No goroutine may use its memory any more.
@@ -115,19 +117,30 @@ func held(fd int, at, length int64) (bool, error) {
 	return l.Type != unix.F_UNLCK, err
 }
 
-// lockAttaching makes this process the only one that attaches. One that is stopped while it attaches is waited for, but
-// not for ever.
+// lockAttaching makes this process the only one that begins a timeline. One that is stopped meanwhile is waited for,
+// but not for ever.
 func lockAttaching(fd int) error {
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, attachingAt, 1)
-		if err == nil {
+	err := waitForLock(fd, attachingAt, time.Now(), attachTime)
+	if errors.Is(err, errWaited) {
+		return fmt.Errorf("time: another process has been about to begin the time of this boot for %v: is it stopped?", attachTime)
+	}
+	return err
+}
+
+// errWaited says that another process has had a lock for too long.
+var errWaited = errors.New("another process has the lock")
+
+// waitForLock locks a byte. It waits until so long after a time for whoever has it.
+func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
+	for ; ; time.Sleep(time.Millisecond) {
+		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)
+		switch {
+		case err == nil:
 			return nil
-		}
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES):
 			return fmt.Errorf("lock the file: %w", err)
-		}
-		if time.Since(began) > attachTime {
-			return fmt.Errorf("another process has been attaching to the file for %v: is it stopped?", attachTime)
+		case time.Since(began) > patience:
+			return errWaited
 		}
 	}
 }

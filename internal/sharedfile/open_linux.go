@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open attaches to the file at path, which it makes if there is none. The error says what is wrong with the file, or by
-// which field it differs, and what to do. It does not name the path.
+// Open attaches to the file at path, which it makes if there is none. The error says what is wrong with the file, or
+// by which field it differs, and what to do. It does not name the path.
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
@@ -25,30 +25,17 @@ func Open(path string, s Spec) (*File, error) {
 		if !errors.Is(err, errNone) {
 			return f, err
 		}
-		if err := create(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := createOnce(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
 			return nil, err
 		}
 	}
 	return nil, errors.New("the file is removed again and again while this process attaches to it")
 }
 
-// protected checks that not everybody can remove what a folder has: who comes later would begin with full buckets.
-func protected(folder string) error {
-	var info unix.Stat_t
-	if unix.Stat(folder, &info) != nil {
-		return nil // making the file says what is wrong
-	}
-	if mode := info.Mode & 0o7777; mode&unix.S_IWOTH != 0 && mode&unix.S_ISVTX == 0 {
-		return fmt.Errorf("mode: everybody can remove files from the folder %s, which has %04o: take that away (chmod o-w %s)",
-			folder, mode, folder)
-	}
-	return nil
-}
-
 // attachAfterCollection is attach to a file of which every seat is taken. Files of this process that nobody uses any
 // more have theirs until they are collected, which may be minutes from now. What uses a file may have to be collected
-// before it, and cleanups run in goroutines of their own, so one collection is not always enough. It takes about half a
-// second at most.
+// before it, and cleanups run in goroutines of their own, so one collection is not always enough. It takes about half
+// a second at most.
 func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
 		runtime.GC()
@@ -65,7 +52,7 @@ var errNone = fmt.Errorf("open: %w", unix.ENOENT)
 
 // attach is Open of a file that is there, else errNone.
 func attach(path string, s Spec) (f *File, err error) {
-	fd, err := openFile(path, unix.O_RDWR)
+	fd, err := openFile(path, unix.O_RDWR, false)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +61,7 @@ func attach(path string, s Spec) (f *File, err error) {
 			_ = unix.Close(fd) // what it is closed for is reported
 		}
 	}()
-	if err := lockAttaching(fd); err != nil {
-		return nil, err
-	}
-	page, size, err := readPage(fd)
+	page, size, err := readPage(fd, false)
 	if err != nil {
 		return nil, err
 	}
@@ -91,24 +75,44 @@ func attach(path string, s Spec) (f *File, err error) {
 		return nil, fmt.Errorf("%w: give all processes the same numbers and options, "+
 			"or another file, or remove this one when no process uses it: every bucket is full then", err)
 	}
+	if err := allocate(fd, size, filepath.Dir(path)); err != nil {
+		return nil, err
+	}
 	mapped, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}
-	if f, err = newFile(fd, mapped, secret, s); err != nil {
-		return nil, errors.Join(err, unix.Munmap(mapped))
-	}
-	if err = unlockAttaching(fd); err != nil {
-		f.cleanup.Stop()
+	if f, err = newFile(fd, path, mapped, secret, s); err != nil {
 		return nil, errors.Join(err, unix.Munmap(mapped))
 	}
 	return f, nil
 }
 
-// openFile opens a file that is there, else errNone.
-func openFile(path string, access int) (fd int, err error) {
-	if err := protected(filepath.Dir(path)); err != nil {
-		return 0, err
+// allocate makes the system provide all of a file that may have holes, such as a sparse copy. Else a process ends when
+// it writes to one and the disk is full. In memory (tmpfs) it is known how much there is, and looking at it is
+// cheaper.
+func allocate(fd int, size uint64, folder string) error {
+	const tmpfs, blockBytes = 0x01021994, 512
+	var system unix.Statfs_t
+	var info unix.Stat_t
+	if err := errors.Join(unix.Fstatfs(fd, &system), unix.Fstat(fd, &info)); err != nil {
+		return err
+	}
+	if int64(system.Type) == tmpfs && uint64(info.Blocks)*blockBytes >= size {
+		return nil
+	}
+	if err := unix.Fallocate(fd, 0, 0, int64(size)); err != nil {
+		return fmt.Errorf("allocate %d bytes in %s: %w", size, folder, err)
+	}
+	return nil
+}
+
+// openFile opens a file that is there, else errNone. If it may be anybody's, so may the folder.
+func openFile(path string, access int, anybodys bool) (fd int, err error) {
+	if !anybodys {
+		if err := protected(filepath.Dir(path)); err != nil {
+			return 0, err
+		}
 	}
 	fd, err = unix.Open(path, access|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -118,8 +122,8 @@ func openFile(path string, access int) (fd int, err error) {
 }
 
 // readPage returns page 0 of an open file that can hold a table, and the length of the file.
-func readPage(fd int) (page []byte, size uint64, err error) {
-	if size, err = examine(fd); err != nil {
+func readPage(fd int, anybodys bool) (page []byte, size uint64, err error) {
+	if size, err = examine(fd, anybodys); err != nil {
 		return nil, 0, err
 	}
 	page = make([]byte, pageBytes)
@@ -139,6 +143,8 @@ func explain(path string, err error) error {
 		return errors.New("this is a symbolic link: want the file's own path")
 	case statErr == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("this is %v, and not a regular file", info.Mode().Type())
+	case errors.Is(err, unix.EACCES) && ownerOf(path, "the file") != nil:
+		return ownerOf(path, "the file")
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: the file must be readable and writable by this process (user %d)", err, os.Geteuid())
 	}
@@ -146,7 +152,7 @@ func explain(path string, err error) error {
 }
 
 // examine checks that an open file can hold a table, and returns its length.
-func examine(fd int) (size uint64, err error) {
+func examine(fd int, anybodys bool) (size uint64, err error) {
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
 		return 0, err
@@ -157,8 +163,11 @@ func examine(fd int) (size uint64, err error) {
 	if info.Nlink == 0 {
 		return 0, errNone
 	}
-	if int(info.Uid) != os.Geteuid() {
-		return 0, fmt.Errorf("owner: the file belongs to user %d, and this process is of user %d", info.Uid, os.Geteuid())
+	if anybodys {
+		return uint64(info.Size), local(fd)
+	}
+	if err := ownedBy(info.Uid, "the file"); err != nil {
+		return 0, err
 	}
 	if mode := info.Mode & 0o777; mode&0o077 != 0 {
 		return 0, fmt.Errorf("mode: the file has %04o: want 0600, because who can read it can choose keys that meet, "+

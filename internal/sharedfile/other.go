@@ -16,6 +16,9 @@ var errSystem = errors.New("a table of several processes is for Linux only, and 
 // Open returns an error.
 func Open(string, Spec) (*File, error) { return nil, errSystem }
 
+// Create returns an error.
+func Create(string, Spec) error { return errSystem }
+
 // The methods of a File are never called.
 func (*File) Memory() []byte   { return nil }
 func (*File) Secret() Secret   { return Secret{} }
@@ -23,6 +26,7 @@ func (*File) Now() int64       { return 0 }
 func (*File) Close() error     { return errSystem }
 func (*File) Claimant() uint64 { return 0 }
 func (*File) Dead(uint64) bool { return false }
+func (*File) Check() error     { return errSystem }
 
 // A View is none on this system.
 type View struct{}
@@ -33,6 +37,7 @@ func Look(string, func([]Field) (uint64, error)) (*View, error) { return nil, er
 // The methods of a View are never called.
 func (*View) Close() error                    { return errSystem }
 func (*View) Fields() []Field                 { return nil }
+func (*View) Secret() Secret                  { return Secret{} }
 func (*View) Bytes() uint64                   { return 0 }
 func (*View) Memory() []byte                  { return nil }
 func (*View) Made() time.Time                 { return time.Time{} }

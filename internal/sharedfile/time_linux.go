@@ -24,21 +24,41 @@ type clock struct {
 // latestMark is the latest time that a table is believed to have reached: in the year 2116. It leaves time to count.
 const latestMark = math.MaxInt64 / 2
 
-// findTime finds out how far the timeline is ahead of the monotonic clock, and enters it if it is the first to attach
+// findTime finds out how far the timeline is ahead of the monotonic clock, and begins it if it is the first to attach
 // since the machine was booted. While others are attached their timeline goes on: no other one is begun beside it.
-func (f *File) findTime(s Spec, others bool) error {
+func (f *File) findTime(s Spec) error {
 	boot, err := bootID()
 	if err != nil {
 		return err
 	}
-	c, offset := (*clock)(unsafe.Pointer(&f.mapped[clockAt])), namespaceOffset()
-	if c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum() {
-		f.ahead = c.ahead.Load() - offset
-		return nil
+	offset, err := namespaceOffset()
+	if err != nil {
+		return err
 	}
-	if others {
+	c := clockOf(f.mapped)
+	if !c.isOf(boot) {
+		if err := lockAttaching(f.fd); err != nil {
+			return err
+		}
+		if !c.isOf(boot) { // else another one has begun it meanwhile
+			if err := f.beginTime(s); err != nil {
+				return err
+			}
+		}
+		if err := unlockAttaching(f.fd); err != nil {
+			return err
+		}
+	}
+	f.ahead, f.boot = c.ahead.Load()-offset, boot
+	return nil
+}
+
+// beginTime begins a timeline at the table's mark, or later.
+func (f *File) beginTime(s Spec) error {
+	if !f.alone() {
 		return errors.New("time: the page of the clock is damaged or of another boot, and other processes count by what it " +
-			"said: stop all of them, and the next one finds the time by the table")
+			"said: they write it again with their next sweep, so try again in some seconds; or stop all of them, and the next one " +
+			"finds the time by the table")
 	}
 	mark, err := s.Mark(f.Memory())
 	if err != nil {
@@ -47,18 +67,52 @@ func (f *File) findTime(s Spec, others bool) error {
 	if mark < 0 || mark > latestMark {
 		return fmt.Errorf("time: the table's mark is at %d ns: the file is damaged, remove it", mark)
 	}
+	_, err = beginTime(f.mapped, max(s.Start, mark))
+	return err
+}
+
+// beginTime makes a time the present one on the timeline of a file, and returns how far that is ahead of this process's
+// monotonic clock.
+func beginTime(mapped []byte, at int64) (ahead int64, err error) {
+	boot, err := bootID()
+	if err != nil {
+		return 0, err
+	}
+	offset, err := namespaceOffset()
+	if err != nil {
+		return 0, err
+	}
 	now, err := monotonic()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	f.ahead = max(s.Start, mark) - now
-	ahead := f.ahead + offset // of the machine's clock
+	clockOf(mapped).write(boot, at-now+offset)
+	return at - now, nil
+}
+
+func clockOf(mapped []byte) *clock { return (*clock)(unsafe.Pointer(&mapped[clockAt])) }
+
+// isOf reports whether the clock says how far the timeline is ahead, and of which boot.
+func (c *clock) isOf(boot [2]uint64) bool {
+	return c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum()
+}
+
+// write makes the clock say how far the timeline is ahead of the machine's clock, of a boot.
+func (c *clock) write(boot [2]uint64, ahead int64) {
 	c.check.Store(0)
 	c.boot[0].Store(boot[0])
 	c.boot[1].Store(boot[1])
 	c.ahead.Store(ahead)
 	c.check.Store(c.sum())
-	return nil
+}
+
+// mend writes the page of the clock again, if it is damaged, as this process has found it. All that are attached write
+// the same.
+func (f *File) mend() {
+	offset, err := namespaceOffset()
+	if c := clockOf(f.mapped); err == nil && !c.isOf(f.boot) {
+		c.write(f.boot, f.ahead+offset)
+	}
 }
 
 // sum returns the checksum of what the clock says.
@@ -86,19 +140,27 @@ func monotonic() (int64, error) {
 	return now.Nano(), nil
 }
 
-// namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's.
-func namespaceOffset() int64 {
+// namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's. The
+// kernel tells the offset of the namespace that children will have: of a process that has made one without being in
+// it, the offset is unknown.
+func namespaceOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {
-		return 0 // a kernel without time namespaces
+		return 0, nil // a kernel without time namespaces
+	}
+	own, ownErr := os.Readlink("/proc/self/ns/time")
+	children, err := os.Readlink("/proc/self/ns/time_for_children")
+	if ownErr == nil && err == nil && own != children {
+		return 0, errors.New("time: this process has made a time namespace for its children only, so how far its clock is " +
+			"ahead of the machine's cannot be told: start it within the namespace (unshare --time --fork)")
 	}
 	for line := range strings.Lines(string(text)) {
 		var seconds, nanos int64
 		if n, _ := fmt.Sscanf(line, "monotonic %d %d", &seconds, &nanos); n == 2 {
-			return seconds*1e9 + nanos
+			return seconds*1e9 + nanos, nil
 		}
 	}
-	return 0
+	return 0, nil
 }
 
 // bootID returns the kernel's name of the present boot.

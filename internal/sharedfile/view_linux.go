@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime/debug"
 	"time"
 	"unsafe"
@@ -17,12 +18,14 @@ type View struct {
 	fd     int
 	mapped []byte
 	fields []Field
+	secret Secret
 }
 
 // Look opens the file at path as it is seen from outside. bytes returns how long the table is of which the header has
-// these fields. The error says what is wrong with the file. It does not name the path.
+// these fields. Root may look at anybody's file. The error says what is wrong with the file. It does not name the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
-	fd, err := openFile(path, unix.O_RDONLY)
+	root := os.Geteuid() == 0
+	fd, err := openFile(path, unix.O_RDONLY, root)
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +34,11 @@ func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err
 			_ = unix.Close(fd) // what it is closed for is reported
 		}
 	}()
-	page, size, err := readPage(fd)
+	page, size, err := readPage(fd, root)
 	if err != nil {
 		return nil, err
 	}
-	fields, _, err := readHeader(page, size)
+	fields, secret, err := readHeader(page, size)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +53,7 @@ func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}
-	return &View{fd, mapped, fields}, nil
+	return &View{fd, mapped, fields, secret}, nil
 }
 
 // Close gives the file up. Nobody may use its memory any more.
@@ -58,6 +61,9 @@ func (v *View) Close() error { return release(v.fd, v.mapped) }
 
 // Fields returns what the processes of the file agree on.
 func (v *View) Fields() []Field { return v.fields }
+
+// Secret returns what the keys of the table are hashed with.
+func (v *View) Secret() Secret { return v.secret }
 
 // Bytes returns the length of the file.
 func (v *View) Bytes() uint64 { return uint64(len(v.mapped)) }
@@ -99,12 +105,15 @@ func (v *View) Read(read func()) (err error) {
 // machine was booted.
 func (v *View) Now() (now int64, known bool) {
 	boot, err := bootID()
-	c := (*clock)(unsafe.Pointer(&v.mapped[clockAt]))
-	if err != nil || c.boot[0].Load() != boot[0] || c.boot[1].Load() != boot[1] || c.check.Load() != c.sum() {
+	c := clockOf(v.mapped)
+	if err != nil || !c.isOf(boot) {
 		return 0, false
 	}
-	now, err = monotonic()
-	return c.ahead.Load() - namespaceOffset() + now, err == nil
+	offset, err := namespaceOffset()
+	if err == nil {
+		now, err = monotonic()
+	}
+	return c.ahead.Load() - offset + now, err == nil
 }
 
 // Attached returns the attachments that have not ended. A process that has its seat for this moment may be told by the

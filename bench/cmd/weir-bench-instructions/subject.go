@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"runtime/debug"
@@ -11,6 +12,7 @@ import (
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // A call is what is counted: call i of many, after what is made before each and not counted.
@@ -31,7 +33,7 @@ func names() (all []string) {
 	for _, keys := range keyCounts {
 		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
 			"TakeKey", "TakeKey, quota", "TakeReceipt", "HoldKey", "HoldKey, quota", "Settle, less", "Settle, less, late",
-			"Settle, more", "RefundKey", "ChargeKey", "EnterKey", "Release"} {
+			"Settle, more", "RefundKey", "ChargeKey", "EnterKey", "Release", "httplimit, 1 limit", "httplimit, 3 limits"} {
 			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
@@ -81,6 +83,11 @@ func calls() (all []call, err error) {
 			hashed[i] = tsc.Key(texts[i*7919%keys])
 		}
 		all = append(all, byKey(tsc, hashed, quota)...)
+		requests, err := byRequest(tsc)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, requests...)
 	}
 	return all, nil
 }
@@ -113,6 +120,24 @@ func byKey(l *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []ca
 		{name: "EnterKey", make: func(i int) { l.EnterKey(keys[i], 1) }},
 		{name: "Release", make: func(int) { entry.Release() }, before: func(i int) { entry, _ = l.EnterKey(keys[i], 1) }},
 	}
+}
+
+// byRequest is decisions on an HTTP request: the key is the address of the client, and no answer is written.
+func byRequest(l *engine.Limiter) (all []call, err error) {
+	r := httptest.NewRequest("GET", "/", nil)
+	var list []httplimit.Limit
+	for _, name := range []string{"a", "b", "c"} {
+		list = append(list, httplimit.Limit{Name: name, Limiter: l})
+		if name == "b" {
+			continue
+		}
+		m, err := httplimit.New(list)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, call{name: "httplimit", make: func(int) { m.Decide(r) }})
+	}
+	return all, nil
 }
 
 // child makes every call between two breakpoints, on the thread that is stepped through.

@@ -32,7 +32,7 @@ func TestProgramMeasures(t *testing.T) {
 	weir := filepath.Join(t.TempDir(), "weir")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", weir, ".")
 	build.Dir = "../../../cmd/weir"
-	build.Env = append(os.Environ(), "GOWORK=") // that of cmd/weir, not of bench
+	build.Env = append(os.Environ(), "GOWORK=") // that of cmd, not of bench
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/caddylimit/internal/key"
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/limits"
 )
 
 // of returns the key that a template makes of the header X.
@@ -33,7 +34,7 @@ func newKey(t *testing.T, bits4, bits6 int, templates ...string) (*key.Key, http
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1))
 	require.NoError(t, err)
 	t.Cleanup(func() { limiter.Close() })
-	return k, httplimit.HasherOf(limiter)
+	return k, limits.HasherOf(limiter)
 }
 
 // TestSpellingsOfAnAddressAreOneKey: a client that may choose how its address is spelled has one bucket.

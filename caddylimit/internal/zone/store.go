@@ -8,8 +8,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -57,9 +55,4 @@ func (s *store) release() { _, _ = stores.Delete(s.address) }
 func (s *store) Destruct() error {
 	s.client.Close()
 	return nil
-}
-
-// backendQuota is for limits whose numbers come with the requests.
-func backendQuota(l *redislimit.Limiter) func(engine.Policy) (httplimit.Backend, error) {
-	return func(p engine.Policy) (httplimit.Backend, error) { return l.Quota(p) }
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 )
 
 // An id names a zone: those of two modules have nothing in common.
@@ -38,8 +39,8 @@ func (i id) stored() string {
 }
 
 // counted are the outcomes that a zone counts.
-var counted = [...]httplimit.Outcome{
-	httplimit.NotTaken, httplimit.Allowed, httplimit.Refused, httplimit.ShadowRefused, httplimit.BackendFailed,
+var counted = [...]limits.Outcome{
+	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
 // Count counts what the zones did to a request. of returns the zone of a limit of the middleware; the limiters of one
@@ -47,13 +48,13 @@ var counted = [...]httplimit.Outcome{
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := 0; i < res.Len(); {
 		c := res.Check(i)
-		u, outcome := of(c.Limit), c.Outcome
+		u, outcome := of(c.Name()), c.Outcome
 		for i++; i < res.Len(); i++ {
 			next := res.Check(i)
-			if of(next.Limit) != u {
+			if of(next.Name()) != u {
 				break
 			}
-			if next.Outcome == httplimit.Refused || next.Outcome == httplimit.ShadowRefused {
+			if next.Outcome == limits.Refused || next.Outcome == limits.ShadowRefused {
 				outcome = next.Outcome
 			}
 		}
@@ -62,7 +63,7 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 }
 
 // Counted returns how often a request had an outcome, since the zone began.
-func (z *Zone) Counted(o httplimit.Outcome) uint64 { return z.counts[o].Load() }
+func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 
 // Destruct is for the pool of the zones.
 func (z *Zone) Destruct() error { return nil }
@@ -202,24 +203,21 @@ func CheckName(name string) error {
 func (u *Use) Limits(l httplimit.Limit) []httplimit.Limit {
 	g := u.gen
 	if g.backend != nil {
-		l.Backend, l.OnError, l.Window = g.backend, httplimit.FailClosed, u.Spec.Policy.Window()
-		if l.Quota != nil {
-			l.BackendQuota = backendQuota(g.backend)
-		}
+		l.Source, l.OnFailure = g.backend.Source(), limits.Closed
 		return []httplimit.Limit{l}
 	}
 	name, match := l.Name, l.Match
 	l.Limiter = g.limiter
-	limits := []httplimit.Limit{l}
+	list := []httplimit.Limit{l}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	l.Quota = nil
 	for i, f := range slices.Backward(g.formers) {
 		l.Name, l.Limiter = fmt.Sprintf("%s%s, %d)", name, formerSuffix, len(g.formers)-i), f.limiter
 		l.Match = func(r *http.Request) bool { return !f.isOver(u.host.now()) && (match == nil || match(r)) }
-		limits = append(limits, l)
+		list = append(list, l)
 	}
-	return limits
+	return list
 }
 
 // String names the zone.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -180,8 +181,8 @@ func TestShadowsCountWhatAFormerWouldRefuse(t *testing.T) {
 	res := m.Decide(httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.True(t, res.Allowed())
 	Count(&res, func(string) *Use { return next })
-	assert.EqualValues(t, 1, next.Counted(httplimit.ShadowRefused))
-	assert.Zero(t, next.Counted(httplimit.Allowed))
+	assert.EqualValues(t, 1, next.Counted(limits.ShadowRefused))
+	assert.Zero(t, next.Counted(limits.Allowed))
 	end(t, next)
 }
 
@@ -247,7 +248,7 @@ func TestDecisionsTakeNoLockOfTheZones(t *testing.T) {
 		Count(&res, func(string) *Use { return use })
 		use.Keys()
 	}()
-	assert.EqualValues(t, 1, use.Counted(httplimit.Allowed))
+	assert.EqualValues(t, 1, use.Counted(limits.Allowed))
 	end(t, use)
 }
 

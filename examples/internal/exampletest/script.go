@@ -45,20 +45,46 @@ func Script(t *testing.T, example, weir string) (url string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // or it has ended
 		<-ended
 	})
-	address := "127.0.0.1" + free[":8000"]
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			require.NoError(t, conn.Close())
-			return "http://" + address
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatal("run.sh ended: ", err, said.String())
-		default:
-			require.True(t, time.Now().Before(deadline), "run.sh does not listen on %s", address)
+	// A server that listens on several ports opens one after the other.
+	deadline := time.Now().Add(time.Minute)
+	for _, port := range listened(t, example) {
+		address := "127.0.0.1" + free[port]
+		for ; ; time.Sleep(time.Millisecond) {
+			if conn, err := net.Dial("tcp", address); err == nil {
+				require.NoError(t, conn.Close())
+				break
+			}
+			select {
+			case err := <-ended:
+				ended <- err
+				t.Fatal("run.sh ended: ", err, said.String())
+			default:
+				require.True(t, time.Now().Before(deadline), "run.sh does not listen on %s", address)
+			}
 		}
 	}
+	return "http://127.0.0.1" + free[":8000"]
+}
+
+// listened returns the ports to wait for: where clients come, and the server behind, if the example has one.
+func listened(t *testing.T, example string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(example, "*"))
+	require.NoError(t, err)
+	text := ""
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && filepath.Ext(file) != ".md" {
+			more, err := os.ReadFile(file)
+			require.NoError(t, err)
+			text += string(more)
+		}
+	}
+	for _, port := range []string{":3000", ":8000"} {
+		if port == ":8000" || strings.Contains(text, port) {
+			found = append(found, port)
+		}
+	}
+	return found
 }
 
 // Output runs the run.sh of an example, which ends by itself, and returns what it prints.
@@ -69,11 +95,22 @@ func Output(t *testing.T, example, weir string) string {
 	return string(out)
 }
 
-// Need skips the test if there is no such program.
-func Need(t *testing.T, program string) {
+// Need skips the test if there is no such program. One that the repository builds goes before what is installed: the
+// test puts its folder into PATH. What is installed may be another version: the arguments, if there are any, are those
+// with which it has to end without an error.
+func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
+	folder, err := filepath.Abs("../bin/" + program)
+	require.NoError(t, err)
+	if _, err := exec.LookPath(filepath.Join(folder, program)); err == nil {
+		t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+		return
+	}
 	for _, path := range []string{program, "/usr/sbin/" + program} { // not in every PATH
-		if _, err := exec.LookPath(path); err == nil {
+		if found, err := exec.LookPath(path); err == nil {
+			if out, err := exec.Command(found, works...).CombinedOutput(); err != nil && len(works) > 0 {
+				t.Skipf("%s is not one that the example is for: %v: %s", found, err, out)
+			}
 			return
 		}
 	}

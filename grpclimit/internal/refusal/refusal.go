@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/rpclimit"
 )
 
@@ -51,13 +51,13 @@ func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	failure := &errdetails.QuotaFailure{}
 	for i := range res.Len() {
 		c := res.Check(i)
-		if c.Outcome != httplimit.Refused {
+		if c.Outcome != limits.Refused {
 			continue
 		}
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
-			Subject:     "limit:" + c.Limit,
-			Description: fmt.Sprintf("limit %q of %d: %d asked for, %d left", c.Limit, c.Decision.Limit, c.N, c.Decision.Remaining),
-			QuotaId:     c.Limit,
+			Subject:     "limit:" + c.Name(),
+			Description: fmt.Sprintf("limit %q of %d: %d asked for, %d left", c.Name(), c.Decision.Limit, c.N, c.Decision.Remaining),
+			QuotaId:     c.Name(),
 			QuotaValue:  int64(min(c.Decision.Limit, math.MaxInt64)),
 		})
 	}

@@ -1,0 +1,151 @@
+package caddylimit_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weir-go/weir/caddylimit"
+	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/internal/conformance/overhttp"
+)
+
+// TestConformance runs the cases against the handler, in configurations of a real Caddy that follow each other.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, conformance.Front{
+		Name:     "caddylimit",
+		InBubble: func(k *conformance.Case) bool { return !k.Stored && !k.Files },
+		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
+			s := &conforming{env: env}
+			if err := s.Reload(c); err != nil {
+				return nil, err
+			}
+			s.Client = overhttp.Serve(env, s)
+			return s, nil
+		},
+	})
+}
+
+type conforming struct {
+	*overhttp.Client
+	env     *conformance.Env
+	current atomic.Pointer[testcaddy.Config]
+}
+
+// Reload starts a configuration, and stops the one before, as Caddy does.
+func (s *conforming) Reload(c conformance.Config) error {
+	h, err := handler(c)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	next, err := testcaddy.Provision(s.env.T, "weir", string(text))
+	if err != nil {
+		return err
+	}
+	next.Start(s.env.T)
+	if before := s.current.Swap(next); before != nil {
+		before.Stop(s.env.T)
+	}
+	return nil
+}
+
+func (s *conforming) Close() {
+	s.Client.Close()
+	s.current.Load().Stop(s.env.T)
+}
+
+// ServeHTTP does what Caddy's server does. The client's address is what a trusted proxy says.
+func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.RemoteAddr = overhttp.Request(r).Client + ":1"
+	behind := overhttp.Backend(s.env)
+	err := s.current.Load().Handlers[0].ServeHTTP(w, testcaddy.Prepare(r, w),
+		caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+			behind.ServeHTTP(w, r)
+			return nil
+		}))
+	var failed caddyhttp.HandlerError
+	switch {
+	case errors.As(err, &failed):
+		w.WriteHeader(failed.StatusCode)
+	case err != nil:
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// handler is the directive for a configuration.
+func handler(c conformance.Config) (*caddylimit.Handler, error) {
+	h := &caddylimit.Handler{}
+	for _, l := range c.Limits {
+		switch {
+		case len(l.Tiers) > 0 || l.Hold || l.Refund != "" || l.MaxWait > 0 || c.Dir != "":
+			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
+		case c.Store != nil && !l.Stored:
+			return nil, fmt.Errorf("%w: a store for some limits", conformance.ErrUnsupported)
+		}
+		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency}
+		if l.Overflow == engine.Refuse {
+			made.Overflow = "refuse"
+		}
+		matches := ""
+		if l.Path != "" {
+			matches = fmt.Sprintf(`"path":[%q]`, l.Path)
+		}
+		if l.Key == conformance.User {
+			made.Key = []string{"{http.request.header." + overhttp.User + "}"}
+			if matches != "" {
+				matches += ","
+			}
+			matches += fmt.Sprintf(`"header":{%q:["*"]}`, overhttp.User)
+		}
+		if matches != "" {
+			if err := json.Unmarshal([]byte("[{"+matches+"}]"), &made.Match); err != nil {
+				return nil, err
+			}
+		}
+		if l.Cost {
+			made.Cost = "{http.request.header." + overhttp.Cost + "}"
+		}
+		if l.Quota {
+			made.Quota = "{http.request.header." + overhttp.Quota + "}"
+		}
+		numbers(&made, l)
+		h.Limits = append(h.Limits, made)
+	}
+	if c.Store != nil {
+		h.Store, h.OnFailure, h.Nodes = "redis://"+c.Store.Address(), string(c.OnLoss), c.Nodes
+	}
+	return h, nil
+}
+
+func numbers(made *caddylimit.Limit, l conformance.Limit) {
+	switch {
+	case l.Concurrency > 0:
+		return
+	case l.Constant == conformance.Blocked:
+		made.Rate = "0"
+		return
+	case l.Constant == conformance.Unlimited:
+		made.Rate = "unlimited"
+		return
+	}
+	made.Rate = fmt.Sprintf("%d/%dms", l.N, l.Per.Milliseconds())
+	if l.Algorithm != engine.NoAlgorithm {
+		name, _ := l.Algorithm.MarshalText()
+		made.Algorithm = string(name)
+	}
+	switch l.Algorithm {
+	case engine.NoAlgorithm, engine.AlgorithmTokenBucket, engine.AlgorithmBatchRefill:
+		made.Burst = l.Burst
+	}
+}

@@ -1,0 +1,258 @@
+package admin
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Config says what the administrator's endpoint reports. Its functions are called from any goroutine. Only Rules must
+// be set.
+type Config struct {
+	// Rules returns the present rules, also after a reload. It is called once a second and at every
+	// scrape, and nothing in what it returned may be changed afterwards.
+	Rules func() []Rule
+	// Keys says how refused keys are shown; "" means hashed.
+	Keys Keys
+	// Pprof adds the profiles of net/http/pprof.
+	Pprof bool
+	// Ready returns the reason why the server should get no requests; nil when it should.
+	Ready func() error
+	// Version is that of the program.
+	Version string
+	// Reloads returns the last reload. The zero Reload is none so far.
+	Reloads func() Reload
+	// Requests returns the requests so far. Nil leaves them out of the page.
+	Requests func() Requests
+	// Upstreams returns the servers that requests are passed to, by name. Nil means that there are none.
+	Upstreams func() []Upstream
+	// Hosts are further names, in lower case, by which the page may be asked.
+	Hosts []string
+	// Tables are those that several rules share, which are not of a rule's Limiter. nil means that there are none.
+	Tables func() []Table
+	// NoReset means that keys are looked at only: for an address that others than the operator reach.
+	NoReset bool
+	// Program is what the page calls itself; "" means weir. It chooses the words, too (page/words.js).
+	Program string
+	// Collectors are further metrics.
+	Collectors []prometheus.Collector
+}
+
+// A Rule is one of the limits.
+type Rule struct {
+	Name    string // unique; the label of metrics
+	Policy  string // for people
+	For     string // which requests it matches, for people
+	By      string // what has a bucket of its own, for people
+	Shadow  bool
+	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table
+	// Stored is the limit if it is kept in a store. All rules that are have the same store.
+	Stored *redislimit.Limiter
+	// Buckets look at the rule's keys. nil means that there is no form for the rule.
+	Buckets Buckets
+	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
+	Parts []string
+}
+
+// A Table is one that several rules share.
+type Table struct {
+	Name  string // unique
+	Stats engine.Stats
+}
+
+// An Upstream is a server that requests are passed to.
+type Upstream struct {
+	Name     string `json:"name"`
+	Up       bool   `json:"up"` // requests are sent to it
+	InFlight int64  `json:"in_flight"`
+}
+
+// A Reload is the outcome of the last reload.
+type Reload struct {
+	At         time.Time
+	OK         bool
+	Error      string // why they are not in force
+	Generation uint64 // of the rules that are
+}
+
+// An Admin counts what limits do and serves the counts. Make one with [New] and Close it. All methods are safe for
+// concurrent use.
+type Admin struct {
+	config   Config
+	counters *counterSet
+	refusals *refusals
+	history  history
+	requests requestRates
+	watchers watchers
+	handler  http.Handler
+
+	close   sync.Once
+	done    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the clock has stopped
+}
+
+var _ limits.Metrics = (*Admin)(nil)
+
+// New returns an Admin and starts its clock of one second.
+func New(c Config) (*Admin, error) {
+	a, err := build(c)
+	if err != nil {
+		return nil, err
+	}
+	a.tick(time.Now())
+	go func() {
+		clock := time.NewTicker(time.Second)
+		defer clock.Stop()
+		a.run(clock.C)
+	}()
+	return a, nil
+}
+
+// build returns an Admin without a clock: the caller calls run.
+func build(c Config) (*Admin, error) {
+	if c.Rules == nil {
+		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
+	}
+	if err := c.Keys.check(); err != nil {
+		return nil, err
+	}
+	c.Program = cmp.Or(c.Program, "weir")
+	a := &Admin{
+		config: c, counters: newCounterSet(), refusals: newRefusals(),
+		watchers: watchers{all: map[chan struct{}]struct{}{}},
+		done:     make(chan struct{}), stopped: make(chan struct{}),
+	}
+	registry, err := newRegistry(a)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	a.handler = a.routes(registry)
+	return a, nil
+}
+
+// Observe counts an outcome. It implements [limits.Metrics], takes some nanoseconds, does not
+// allocate, and locks only at the first request of a limit.
+func (a *Admin) Observe(limit string, o limits.Outcome) {
+	if int(o) >= outcomes {
+		return
+	}
+	if c := a.counters.get(limit); c != nil {
+		c.add(o)
+	}
+}
+
+// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. Where keys are not shown it keeps none.
+// Of a key in a store it keeps the text in any case, which a look at the key needs.
+func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
+	if a.config.Keys == KeysOff { // no text is made
+		return
+	}
+	if c.Key() == (engine.Key{}) { // the limit has no Limiter
+		if text := c.KeyText(r); text != "" {
+			a.Refused(c.Name(), Bucket{Text: text}, nil)
+		}
+		return
+	}
+	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
+}
+
+// Refused notes a bucket of a rule that has refused, as Limited does. text returns the key for people; it is not called
+// for a bucket in a store, whose key that is, and seldom for others.
+func (a *Admin) Refused(rule string, b Bucket, text func() string) {
+	switch {
+	case a.config.Keys == KeysOff:
+	case b.Text != "":
+		a.refusals.add(a.refusals.stored(rule, b.Text), func() string { return clip(b.Text) })
+	default:
+		a.refusals.add(identity{rule: rule, key: b.Key}, func() string {
+			if a.config.Keys != KeysFull {
+				return ""
+			}
+			return clip(text())
+		})
+	}
+}
+
+// Handler returns the handler of the endpoint: /metrics, /healthz, /readyz, /state.json, /debug/pprof/ if the Config
+// says so, and the live page at /.
+func (a *Admin) Handler() http.Handler { return a.handler }
+
+// Close ends the open event streams and stops the clock. The error is always nil; it is there for
+// io.Closer. Closing twice is harmless.
+func (a *Admin) Close() error {
+	a.close.Do(func() { close(a.done) })
+	<-a.stopped
+	return nil
+}
+
+// run ticks at each element of clock, one a second, until Close.
+func (a *Admin) run(clock <-chan time.Time) {
+	defer close(a.stopped)
+	for {
+		select {
+		case now := <-clock:
+			a.tick(now)
+		case <-a.done:
+			return
+		}
+	}
+}
+
+// tick notes what happened in the last second and sends the state to the open pages.
+func (a *Admin) tick(now time.Time) {
+	rules := a.rules()
+	names, inUse := make([]string, len(rules)), make(map[string]bool, len(rules))
+	for i, r := range rules {
+		names[i], inUse[r.Name] = r.Name, true
+	}
+	a.counters.prune(inUse)
+	if a.config.Requests != nil {
+		a.requests.tick(now, a.config.Requests())
+	}
+	seq := a.history.tick(now, names, a.totals)
+	if seq%windowTicks == 0 {
+		a.refusals.turn()
+	}
+	if !a.watchers.any() {
+		return
+	}
+	text, err := json.Marshal(a.state(now))
+	if err != nil {
+		panic(fmt.Sprintf("admin: a state that is no JSON: %v", err)) // its fields are numbers and texts
+	}
+	a.watchers.send(&update{seq, text})
+}
+
+func (a *Admin) rules() []Rule { return a.config.Rules() }
+
+func (a *Admin) totals(rule string) totals {
+	if c := (*a.counters.current.Load())[rule]; c != nil {
+		return c.totals()
+	}
+	return totals{}
+}
+
+func (a *Admin) reload() Reload {
+	if a.config.Reloads == nil {
+		return Reload{}
+	}
+	return a.config.Reloads()
+}
+
+func (a *Admin) ready() error {
+	if a.config.Ready == nil {
+		return nil
+	}
+	return a.config.Ready()
+}

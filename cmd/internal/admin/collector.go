@@ -1,0 +1,156 @@
+package admin
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A collector reads counters and statistics when Prometheus asks. Its labels are the names of the
+// present rules and the outcomes, so the number of series does not depend on the traffic.
+type collector struct {
+	admin    *Admin
+	requests *prometheus.Desc
+	tables   []tableMetric
+	leases   []storeMetric // of the rules that are kept in a store
+	store    []storeMetric // of the store
+	success  *prometheus.Desc
+	reloaded *prometheus.Desc
+	number   *prometheus.Desc
+	build    *prometheus.Desc
+}
+
+// A tableMetric is one number of a limiter's statistics.
+type tableMetric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(engine.Stats) uint64
+}
+
+// oneIf returns 1 for true.
+func oneIf(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func newCollector(a *Admin) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("weir_"+name, help, labels, nil)
+	}
+	table := func(kind prometheus.ValueType, read func(engine.Stats) uint64, name, help string) tableMetric {
+		return tableMetric{desc(name, help, "rule"), kind, read}
+	}
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	return &collector{
+		admin: a,
+		requests: desc("requests_total",
+			"Requests by what a rule did to them. A refunded request was counted as allowed before.", "rule", "outcome"),
+		tables: []tableMetric{
+			table(gauge, func(s engine.Stats) uint64 { return s.Keys },
+				"keys", "Keys that had used some of their limit at the last sweep."),
+			table(gauge, func(s engine.Stats) uint64 { return s.Slots },
+				"table_slots", "Slots of the rule's table, which is made to be six tenths full."),
+			table(gauge, func(s engine.Stats) uint64 { return s.Bytes },
+				"table_bytes", "Memory of the rule's table."),
+			table(counter, func(s engine.Stats) uint64 { return s.Evictions },
+				"evictions_total", "Keys forgotten for want of room although they had used some of their limit."),
+			table(counter, func(s engine.Stats) uint64 { return s.Forgiven },
+				"forgiven_tokens_total", "Tokens that evicted keys still owed."),
+			table(counter, func(s engine.Stats) uint64 { return s.NoRoom },
+				"no_room_refusals_total", "Requests refused because the table had no room for their key."),
+			table(counter, func(s engine.Stats) uint64 { return s.Unrecorded },
+				"unrecorded_requests_total", "Requests admitted without a record because the table had no room for their key."),
+			table(gauge, func(s engine.Stats) uint64 { return oneIf(s.FileLost) },
+				"table_file_lost", "1 if the file of the rule's table was removed, moved or replaced while it is in use, else 0."),
+			table(counter, func(s engine.Stats) uint64 { return s.Reclaimed },
+				"reclaimed_keys_total", "Idle keys forgotten by sweeps."),
+			table(counter, func(s engine.Stats) uint64 { return s.Retries },
+				"table_retries_total", "Searches of the table begun again because another request had changed it."),
+		},
+		leases:   leaseMetrics,
+		store:    storeMetrics,
+		success:  desc("reload_success", "Whether the rules that were read last are in force: 1 or 0."),
+		reloaded: desc("reload_timestamp_seconds", "When the rules were read last, in seconds since 1970; 0 for never."),
+		number:   desc("reload_generation", "How often the rules in force have been replaced."),
+		build:    desc("build_info", "Always 1; the labels say what is running.", "version", "goversion"),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.requests, c.success, c.reloaded, c.number, c.build} {
+		out <- d
+	}
+	for _, m := range c.tables {
+		out <- m.desc
+	}
+	for _, all := range [][]storeMetric{c.leases, c.store} {
+		for _, m := range all {
+			out <- m.desc
+		}
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+	}
+	rules := c.admin.rules()
+	for _, rule := range rules {
+		counts := c.admin.totals(rule.Name)
+		for _, o := range counted {
+			send(c.requests, prometheus.CounterValue, float64(counts[o]), rule.Name, o.String())
+		}
+		if rule.Stored != nil {
+			stats := rule.Stored.Stats()
+			for _, m := range c.leases {
+				send(m.desc, m.kind, m.read(stats), rule.Name)
+			}
+		}
+		if rule.Limiter == nil {
+			continue
+		}
+		stats := rule.Limiter.Stats()
+		for _, m := range c.tables {
+			send(m.desc, m.kind, float64(m.read(stats)), rule.Name)
+		}
+	}
+	if l := anyStored(rules); l != nil {
+		stats := l.Stats()
+		for _, m := range c.store {
+			send(m.desc, m.kind, m.read(stats))
+		}
+	}
+	last, success, when := c.admin.reload(), 0.0, 0.0
+	if last.OK || last.At.IsZero() {
+		success = 1
+	}
+	if !last.At.IsZero() {
+		when = float64(last.At.UnixMilli()) / 1e3
+	}
+	send(c.success, prometheus.GaugeValue, success)
+	send(c.reloaded, prometheus.GaugeValue, when)
+	send(c.number, prometheus.GaugeValue, float64(last.Generation))
+	send(c.build, prometheus.GaugeValue, 1, c.admin.config.Version, runtime.Version())
+}
+
+// newRegistry returns a registry of its own, so that nothing that some library registers
+// globally is served.
+func newRegistry(a *Admin) (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	for _, c := range append([]prometheus.Collector{
+		newCollector(a), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}, a.config.Collectors...) {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}

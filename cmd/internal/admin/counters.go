@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/stripe"
+	"github.com/weir-go/weir/limits"
+)
+
+// outcomes is how many there are, NotTaken among them, which is not observed.
+const outcomes = int(limits.Refunded) + 1
+
+// counted are the outcomes that are observed, in the order in which they are shown.
+var counted = [...]limits.Outcome{
+	limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed, limits.Refunded,
+}
+
+// totals are the outcomes of one rule, by limits.Outcome.
+type totals [outcomes]uint64
+
+// counters are the outcomes of one rule.
+type counters struct{ of *stripe.Counters }
+
+func (c *counters) add(o limits.Outcome) { c.of.Add(int(o)) }
+
+func (c *counters) totals() totals {
+	all := c.of.Totals()
+	return totals(all[:outcomes])
+}
+
+// maxCounters is how many names are counted at most: those of the rules, and of rules that a reload
+// removed and another may bring back. Names come from rule files, so only very many reloads
+// with ever new names reach it; then prune makes room.
+const maxCounters = 1024
+
+// A counterSet finds the counters of a rule by its name. The map that readers see never changes; it is replaced.
+type counterSet struct {
+	current atomic.Pointer[map[string]*counters]
+	grow    sync.Mutex // held while the next map is made
+}
+
+func newCounterSet() *counterSet {
+	s := &counterSet{}
+	s.current.Store(&map[string]*counters{})
+	return s
+}
+
+// get returns the counters of a name, nil if there are too many. Only the first request of a rule
+// finds none and takes the lock.
+func (s *counterSet) get(name string) *counters {
+	if c := (*s.current.Load())[name]; c != nil {
+		return c
+	}
+	return s.insert(name)
+}
+
+func (s *counterSet) insert(name string) *counters {
+	s.grow.Lock()
+	defer s.grow.Unlock()
+	before := *s.current.Load()
+	if c := before[name]; c != nil || len(before) >= maxCounters {
+		return c
+	}
+	after := make(map[string]*counters, len(before)+1)
+	for k, v := range before {
+		after[k] = v
+	}
+	c := &counters{stripe.New()}
+	after[name] = c
+	s.current.Store(&after)
+	return c
+}
+
+// prune forgets the names that are not in use once there are many of them.
+func (s *counterSet) prune(inUse map[string]bool) {
+	if len(*s.current.Load()) < maxCounters/2 {
+		return
+	}
+	s.grow.Lock()
+	defer s.grow.Unlock()
+	after := make(map[string]*counters, len(inUse))
+	for k, v := range *s.current.Load() {
+		if inUse[k] {
+			after[k] = v
+		}
+	}
+	s.current.Store(&after)
+}

@@ -1,0 +1,168 @@
+package admin
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/limits"
+)
+
+// points is how many seconds the charts of five minutes show.
+const points = 300
+
+// A span is a range of time that the charts can show, in steps of some seconds.
+type span struct {
+	name   string // as the page asks for it
+	step   uint64 // ticks, which are seconds
+	points uint64
+}
+
+// spans are the ranges: five minutes, an hour and a day. A rule takes 11 KiB for all of them.
+var spans = [...]span{{"5m", 1, points}, {"1h", 10, 360}, {"24h", 300, 288}}
+
+// plotted are the outcomes that have a line in the charts.
+var plotted = [...]limits.Outcome{limits.Allowed, limits.Refused, limits.ShadowRefused}
+
+// A history holds the requests per second of each rule, for the last day. It is kept also when no page is open, so that
+// a new page shows the past.
+type history struct {
+	mu    sync.Mutex
+	seq   uint64 // ticks so far
+	last  time.Time
+	rules map[string]*track
+}
+
+// A track is the history of one rule.
+type track struct {
+	before totals
+	rates  [outcomes]float32 // at the last tick
+	rings  [len(spans)]ring
+}
+
+// A ring holds the mean rates of the last steps of a span: that of step n, which ends at tick n * step, stands at
+// n % points.
+type ring struct {
+	past  [len(plotted)][]float32
+	begun [len(plotted)]uint64 // requests in the step that is not over
+	since time.Time            // when it began
+}
+
+func newTrack(counts totals, began time.Time) *track {
+	t := &track{before: counts}
+	for i := range t.rings {
+		t.rings[i].since = began
+		for o := range plotted {
+			t.rings[i].past[o] = make([]float32, spans[i].points)
+		}
+	}
+	return t
+}
+
+// tick notes the rates since the last one. Rules that are gone are forgotten; a new one begins.
+func (h *history) tick(now time.Time, names []string, read func(string) totals) (seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.last
+	if before.IsZero() {
+		before = now
+	}
+	h.last = now
+	h.seq++
+	rules := make(map[string]*track, len(names))
+	for _, name := range names {
+		counts := read(name)
+		t := h.rules[name]
+		if t == nil {
+			t = newTrack(counts, before)
+		}
+		t.note(h.seq, counts, before, now)
+		rules[name] = t
+	}
+	h.rules = rules
+	return h.seq
+}
+
+func (t *track) note(seq uint64, counts totals, before, now time.Time) {
+	for o := range counts {
+		t.rates[o] = perSecond(counts[o]-t.before[o], now.Sub(before).Seconds())
+	}
+	for i := range t.rings {
+		r := &t.rings[i]
+		elapsed := now.Sub(r.since).Seconds()
+		for line, o := range plotted {
+			r.begun[line] += counts[o] - t.before[o]
+			if seq%spans[i].step == 0 {
+				r.past[line][seq/spans[i].step%spans[i].points] = perSecond(r.begun[line], elapsed)
+				r.begun[line] = 0
+			}
+		}
+		if seq%spans[i].step == 0 {
+			r.since = now
+		}
+	}
+	t.before = counts
+}
+
+// perSecond returns a rate to a tenth, or to a thousandth where it is less than one.
+func perSecond(n uint64, seconds float64) float32 {
+	if seconds <= 0 {
+		return 0
+	}
+	rate, part := float64(n)/seconds, 10.
+	if rate < 1 {
+		part = 1000
+	}
+	return float32(math.Round(rate*part) / part)
+}
+
+// now returns the number of the last tick and the rates then.
+func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rates = make(map[string][outcomes]float32, len(h.rules))
+	for name, t := range h.rules {
+		rates[name] = t.rates
+	}
+	return h.seq, rates
+}
+
+// A historyView is a history as it is sent to the page: for each rule and outcome the rates, the
+// oldest first.
+type historyView struct {
+	Seq    uint64                          `json:"seq"`
+	Step   uint64                          `json:"step"`   // seconds of a point
+	Points uint64                          `json:"points"` // that there can be
+	Rules  map[string]map[string][]float32 `json:"rules"`
+}
+
+// view returns one of the spans; false if there is none of that name.
+func (h *history) view(name string) (historyView, bool) {
+	i := slices.IndexFunc(spans[:], func(s span) bool { return s.name == name })
+	if i < 0 {
+		return historyView{}, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := &spans[i]
+	rules := make(map[string]map[string][]float32, len(h.rules))
+	for name, t := range h.rules {
+		lines := make(map[string][]float32, len(plotted))
+		for line, o := range plotted {
+			lines[o.String()] = s.line(t.rings[i].past[line], h.seq/s.step)
+		}
+		rules[name] = lines
+	}
+	return historyView{Seq: h.seq, Step: s.step, Points: s.points, Rules: rules}, true
+}
+
+// line returns what is in a ring after so many steps, the oldest first.
+func (s *span) line(past []float32, steps uint64) []float32 {
+	n := min(steps, s.points)
+	line := make([]float32, 0, n)
+	for at := steps - n + 1; at <= steps; at++ {
+		line = append(line, past[at%s.points])
+	}
+	return line
+}

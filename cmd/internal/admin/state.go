@@ -1,0 +1,149 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A state is what the page shows and /state.json answers.
+type state struct {
+	Program   string        `json:"program"`
+	Version   string        `json:"version"`
+	At        time.Time     `json:"at"`
+	Seq       uint64        `json:"seq"` // seconds that were counted
+	Ready     bool          `json:"ready"`
+	Why       string        `json:"why_not_ready,omitempty"`
+	Keys      Keys          `json:"keys"` // how they are shown
+	Reload    *reloadView   `json:"reload"`
+	Requests  *requestsView `json:"requests"` // null where they are not known
+	Upstreams []Upstream    `json:"upstreams"`
+	Reset     bool          `json:"reset"`  // whether keys may be reset
+	Tables    []tableView   `json:"tables"` // that several rules share
+	Rules     []ruleView    `json:"rules"`
+	Store     *storeView    `json:"store"`   // null where no rule is kept in one
+	Refused   *topView      `json:"refused"` // null where keys are not shown
+}
+
+type reloadView struct {
+	At         time.Time `json:"at"`
+	OK         bool      `json:"ok"`
+	Error      string    `json:"error,omitempty"`
+	Generation uint64    `json:"generation"`
+}
+
+type ruleView struct {
+	Name   string             `json:"name"`
+	Policy string             `json:"policy"`
+	For    string             `json:"for"`
+	By     string             `json:"by"`
+	Shadow bool               `json:"shadow"`
+	Parts  []string           `json:"parts"`
+	Mode   string             `json:"mode"`   // local, strict or leased
+	Leases *leaseView         `json:"leases"` // null for a limit that is local
+	Form   bool               `json:"form"`   // whether its keys can be looked at
+	Total  map[string]uint64  `json:"total"`  // requests by outcome
+	Rate   map[string]float32 `json:"rate"`   // the same in the last second
+	Table  *tableView         `json:"table"`  // null for a limit that is kept elsewhere
+}
+
+type tableView struct {
+	Name       string `json:"name,omitempty"` // of one that several rules share
+	Keys       uint64 `json:"keys"`
+	Slots      uint64 `json:"slots"`
+	Bytes      uint64 `json:"bytes"`
+	Evictions  uint64 `json:"evictions"`
+	Forgiven   uint64 `json:"forgiven_tokens"`
+	NoRoom     uint64 `json:"no_room_refusals"`
+	Unrecorded uint64 `json:"unrecorded_requests"`
+	Reclaimed  uint64 `json:"reclaimed_keys"`
+	Retries    uint64 `json:"retries"`
+	FileLost   bool   `json:"file_lost"`
+}
+
+// A topView lists the keys with the most refusals in the last minute.
+type topView struct {
+	Keys []topKey `json:"keys"`
+	All  uint64   `json:"all"` // refusals, of all keys
+}
+
+// A topKey was refused Least times at least and Most times at most.
+type topKey struct {
+	Rule  string `json:"rule"`
+	Key   string `json:"key,omitempty"` // where keys are shown in full
+	Hash  string `json:"hash"`
+	Least uint64 `json:"least"`
+	Most  uint64 `json:"most"`
+}
+
+func (a *Admin) state(now time.Time) state {
+	s := state{Program: a.config.Program, Reset: !a.config.NoReset, Tables: []tableView{}, Version: a.config.Version, At: now, Ready: true, Keys: a.config.Keys, Rules: []ruleView{}, Upstreams: []Upstream{}}
+	if err := a.ready(); err != nil {
+		s.Ready, s.Why = false, err.Error()
+	}
+	if last := a.reload(); !last.At.IsZero() {
+		s.Reload = &reloadView{last.At, last.OK, last.Error, last.Generation}
+	}
+	if a.config.Upstreams != nil {
+		s.Upstreams = append(s.Upstreams, a.config.Upstreams()...)
+	}
+	if a.config.Tables != nil {
+		for _, t := range a.config.Tables() {
+			s.Tables = append(s.Tables, viewOf(t.Name, t.Stats))
+		}
+	}
+	seq, rates := a.history.now()
+	s.Seq = seq
+	rules := a.rules()
+	for _, r := range rules {
+		s.Rules = append(s.Rules, a.view(r, rates[r.Name]))
+	}
+	if a.config.Requests != nil {
+		s.Requests = a.requests.now()
+	}
+	s.Store = storeOf(rules)
+	if a.config.Keys != KeysOff {
+		s.Refused = a.top(rules)
+	}
+	return s
+}
+
+func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
+	v := ruleView{
+		Mode: modeOf(r), Leases: leasesOf(r),
+		Name: r.Name, Policy: r.Policy, For: r.For, By: r.By, Shadow: r.Shadow, Parts: r.Parts, Form: r.Buckets != nil,
+		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
+	}
+	counts := a.totals(r.Name)
+	for _, o := range counted {
+		v.Total[o.String()], v.Rate[o.String()] = counts[o], rates[o]
+	}
+	if r.Limiter != nil {
+		table := viewOf("", r.Limiter.Stats())
+		v.Table = &table
+	}
+	return v
+}
+
+func viewOf(name string, s engine.Stats) tableView {
+	return tableView{
+		Name: name, Keys: s.Keys, Slots: s.Slots, Bytes: s.Bytes, Evictions: s.Evictions, Forgiven: s.Forgiven,
+		NoRoom: s.NoRoom, Unrecorded: s.Unrecorded, Reclaimed: s.Reclaimed, Retries: s.Retries, FileLost: s.FileLost,
+	}
+}
+
+func (a *Admin) top(rules []Rule) *topView {
+	labels := make(map[string][]string, len(rules))
+	for _, r := range rules {
+		labels[r.Name] = r.Parts
+	}
+	keys, all := a.refusals.top(topKeys)
+	v := &topView{Keys: make([]topKey, len(keys)), All: all}
+	for i, k := range keys {
+		v.Keys[i] = topKey{Rule: k.rule, Hash: hashText(a.refusals.hash(k.identity)), Least: k.least, Most: k.most}
+		if a.config.Keys == KeysFull { // of keys in a store there is a text in any case
+			v.Keys[i].Key = readable(k.text, labels[k.rule])
+		}
+	}
+	return v
+}

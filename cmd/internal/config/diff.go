@@ -1,0 +1,282 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/engine"
+)
+
+// Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
+// and header styles, is read from the new file and loses nothing.
+type Changes struct {
+	Rules   []RuleChange // in the order of the new file
+	Removed []string     // names of the rules whose limiters are to be closed
+
+	// Listeners, by address, TLS files and H2C. One that is in neither list goes on; its
+	// certificate is to be read again.
+	Opened, Closed []Listener
+	Admin          bool // the administrator's listener is another
+	Decide         bool // that for decisions is another
+	Redis          bool // that for clients of Redis is another, or what is said of it
+
+	// RedisTable says what becomes of the keys of clients of Redis, and RedisReason of Replace why.
+	RedisTable  Continuity
+	RedisReason string
+
+	// Other names the keys of the file, and RuleChange.Other those of a rule, that changed and
+	// of which nothing is said above.
+	Other []string
+}
+
+// A RuleChange says what becomes of the limiter of a rule.
+type RuleChange struct {
+	Name   string
+	Limit  Continuity
+	Reason string // of Replace: what it was that the limiter cannot take
+	From   string // of Adjust and Replace: the policy before
+	To     string // the policy now
+	Other  []string
+}
+
+// Continuity says how a limiter lives on.
+type Continuity int
+
+// What Continuity can be.
+const (
+	Keep    Continuity = iota // as it is
+	Adjust                    // by SetPolicy: each key keeps what it has used up
+	Replace                   // by a new one: every bucket is full again
+	Add                       // there was none
+)
+
+// Diff compares two files. A rule is the same if its name is.
+//
+// Whether a limiter takes the new numbers is what [engine.CheckChange] says of one that was made with the old ones. One
+// that was adjusted before may know narrower bounds (a sliding log keeps the room that it had at first): if its
+// SetPolicy fails, replace it.
+func Diff(before, after *File) *Changes {
+	c := &Changes{
+		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
+		Decide: !equal(before.Decide, after.Decide),
+		Redis:  !equal(before.Redis, after.Redis),
+		Other:  after.others(before),
+	}
+	c.RedisTable, c.RedisReason = after.Redis.compare(before.Redis)
+	for i := range after.Rules {
+		now := &after.Rules[i]
+		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
+		if j < 0 {
+			c.Rules = append(c.Rules, RuleChange{Name: now.Name, Limit: Add, To: now.limits()})
+			continue
+		}
+		change := compare(&before.Rules[j], now)
+		change.Other = now.others(&before.Rules[j])
+		c.Rules = append(c.Rules, change)
+	}
+	for _, r := range before.Rules {
+		if !slices.ContainsFunc(after.Rules, func(now Rule) bool { return now.Name == r.Name }) {
+			c.Removed = append(c.Removed, r.Name)
+		}
+	}
+	c.Opened = missing(after.Listen, before.Listen)
+	c.Closed = missing(before.Listen, after.Listen)
+	return c
+}
+
+func compare(before, now *Rule) RuleChange {
+	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
+	c.Reason = now.incompatible(before)
+	switch {
+	case c.Reason != "":
+		c.Limit = Replace
+	case !slices.Equal(before.Policies(), now.Policies()):
+		c.Limit = Adjust
+	}
+	return c
+}
+
+// Correct corrects a change that keeps the limiter by the policies that this has: those in a file of a state may be
+// another process's.
+func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
+	if slices.Equal(has, now.Policies()) {
+		return
+	}
+	c.Limit = Adjust
+	before := *now
+	before.Policy = has[0]
+	if now.Tiers != nil {
+		tiers := *now.Tiers
+		tiers.Policies = has[1:]
+		before.Tiers = &tiers
+	}
+	c.From = before.limits()
+}
+
+// incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
+func (r *Rule) incompatible(before *Rule) string {
+	switch {
+	case r.Constant != before.Constant:
+		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
+	case r.Policy.Algorithm() != before.Policy.Algorithm():
+		return fmt.Sprintf("the algorithm was %s and is %s",
+			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
+	case !r.Key.Equal(before.Key):
+		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
+	case len(r.TierPolicies()) != len(before.TierPolicies()):
+		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
+	case r.Store == nil && before.Store != nil:
+		return "it was kept in the store and is on this machine alone"
+	case r.Store != nil && before.Store == nil:
+		return "it was on this machine alone and is kept in the store"
+	case !r.Store.Same(before.Store):
+		return "the store is another"
+	case r.Store == nil && r.MaxKeys != before.MaxKeys:
+		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
+	case r.Overflow != before.Overflow:
+		return fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
+	}
+	if r.Store != nil {
+		if r.Policy != before.Policy {
+			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v",
+				before.Policy, r.Policy)
+		}
+		return ""
+	}
+	if was, is := before.limitedTiers(), r.limitedTiers(); r.State != "" && before.State != "" && !slices.Equal(was, is) {
+		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", was, is)
+	}
+	if r.State != before.State {
+		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+	}
+	if err := engine.CheckChange(before.Policies(), r.Policies()); err != nil {
+		return "the limiter does not take the new numbers: " + plain(err)
+	}
+	return ""
+}
+
+// named returns a file's path, or that there is none.
+func named(path string) string {
+	if path == "" {
+		return "none"
+	}
+	return path
+}
+
+// missing returns the listeners of a that are not in b.
+func missing(a, b []Listener) (all []Listener) {
+	for _, l := range a {
+		if !slices.ContainsFunc(b, l.Equal) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// Equal reports whether the other listener does the same.
+func (l Listener) Equal(other Listener) bool {
+	return l.Address == other.Address && l.Mode == other.Mode && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
+		l.ReusePort == other.ReusePort && equal(l.TLS, other.TLS)
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// others names the keys of the file that are not as they were.
+func (f *File) others(before *File) []string {
+	return differing([]versions{
+		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
+		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
+		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
+		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
+		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
+		{"store", before.Store, f.Store}, {"state", before.State, f.State}, {"log", before.Log, f.Log},
+	})
+}
+
+// others names the keys of the rule that are not as they were and do not make another limiter.
+func (r *Rule) others(before *Rule) []string {
+	return differing([]versions{
+		{"match", before.Match, r.Match}, {"cost", before.Cost, r.Cost}, {"refund_status", before.Refund, r.Refund},
+		{"shadow", before.Shadow, r.Shadow}, {"max_wait", before.MaxWait, r.MaxWait},
+		{"tiers", before.tierNames(), r.tierNames()},
+	})
+}
+
+// tierNames is what of the tiers is not a limit.
+func (r *Rule) tierNames() []string {
+	if r.Tiers == nil {
+		return nil
+	}
+	names := append([]string{r.Tiers.Header}, r.Tiers.Values...)
+	for _, c := range r.Tiers.Constants {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+// versions are the values of a key before and now.
+type versions struct {
+	key         string
+	before, now any
+}
+
+func differing(all []versions) (keys []string) {
+	for _, v := range all {
+		if !reflect.DeepEqual(v.before, v.now) {
+			keys = append(keys, v.key)
+		}
+	}
+	return keys
+}
+
+// Empty reports whether there is nothing to do for any limiter or listener.
+func (c *Changes) Empty() bool {
+	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide && !c.Redis &&
+		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
+}
+
+// Lines says what happens, a sentence each, for a log.
+func (c *Changes) Lines() (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, r := range c.Rules {
+		switch r.Limit {
+		case Adjust:
+			say("rule %s: %s, was %s; every key keeps what it has used up", r.Name, r.To, r.From)
+		case Replace:
+			say("rule %s: begins anew with full buckets, because %s", r.Name, r.Reason)
+		case Add:
+			say("rule %s: new, %s", r.Name, r.To)
+		}
+		if len(r.Other) > 0 {
+			say("rule %s: changed: %s", r.Name, strings.Join(r.Other, ", "))
+		}
+	}
+	for _, name := range c.Removed {
+		say("rule %s: gone", name)
+	}
+	for _, l := range c.Opened {
+		say("listening on %s", l)
+	}
+	for _, l := range c.Closed {
+		say("no longer listening on %s", l)
+	}
+	if c.Admin {
+		say("the admin listener changes")
+	}
+	if c.Decide {
+		say("the listener for decisions changes")
+	}
+	if c.Redis {
+		say("the listener for clients of Redis changes")
+	}
+	if c.RedisTable == Replace {
+		say("redis: begins anew with full buckets, because %s", c.RedisReason)
+	}
+	if len(c.Other) > 0 {
+		say("changed: %s", strings.Join(c.Other, ", "))
+	}
+	return lines
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/sharedfile"
+)
+
+// stateSuffix ends the names of the files of a state.
+const stateSuffix = ".weir"
+
+// stateFolder reads the folder in which the limits are kept beyond the process.
+func (d *decoder) stateFolder(n *yaml.Node) string {
+	s, ok := d.text(n, "state")
+	if ok && !filepath.IsAbs(s) {
+		d.Fail(n, "state: %s: want the full path of a folder, such as /dev/shm/weir", yamlfile.Quote(s))
+	}
+	return s
+}
+
+// checkState gives every rule that counts on this machine its file in the folder.
+func (d *decoder) checkState(f *File, at *yaml.Node) {
+	if f.State == "" {
+		return
+	}
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		switch {
+		case r.Store != nil || r.IsInFlight() || !r.counts():
+			continue // elsewhere, no longer than the process, or nowhere
+		case r.Policy.Algorithm() == engine.AlgorithmSlidingLog:
+			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
+				"take the sliding window, or leave state out", r.Name)
+		default:
+			r.State = filepath.Join(f.State, r.stateName())
+		}
+	}
+}
+
+// stateName returns the name of the rule's file. It says what is counted and how, but for the numbers of the limits:
+// those change in the file. It says also which layout this program reads. So a rule that is another in any other way,
+// or a program with another layout, begins a file of its own, while a process with the old ones still has the old file.
+func (r *Rule) stateName() string {
+	return fmt.Sprintf("%s.v%d%s", r.stateStem(), sharedfile.LayoutVersion, stateSuffix)
+}
+
+// stateStem is what the names of the rule's files of all layouts begin with.
+func (r *Rule) stateStem() string {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
+		r.Policy.Algorithm(), r.Policy.IsAligned(), r.limitedTiers(), r.MaxKeys, r.Overflow)
+	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
+}
+
+// limitedTiers returns the values of the tiers whose limits stand in the rule's file, in their places. Two orders in
+// one file would mix them up.
+func (r *Rule) limitedTiers() []string {
+	if r.Tiers == nil {
+		return nil
+	}
+	return r.Tiers.Values[:len(r.Tiers.Policies)]
+}
+
+// OtherLayouts returns the paths of the rule's files that programs with another layout have left, or still have.
+func (r *Rule) OtherLayouts() []string {
+	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
+		return path == r.State || !strings.HasPrefix(filepath.Base(path), r.stateStem()+".v")
+	})
+}
+
+// afterName is what follows the rule's name in the names of its files, of all versions of weir.
+var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
+
+// FormerStates returns the paths of the files in which rules of the same name count, or have counted, that are another
+// in what [Rule.stateName] says.
+func (r *Rule) FormerStates() []string {
+	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
+		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)
+		return !is || !afterName.MatchString(rest) || strings.HasPrefix(filepath.Base(path), r.stateStem())
+	})
+}
+
+// UnusedStates returns the paths of the files in the folder of the state that no rule has.
+func (f *File) UnusedStates() []string {
+	return slices.DeleteFunc(stateFiles(f.State), func(path string) bool {
+		return slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.State == path })
+	})
+}
+
+// stateFiles returns the paths of the files that a folder has, by name: none if it cannot be read, or is "".
+func stateFiles(folder string) (paths []string) {
+	entries, _ := os.ReadDir(folder) // whoever wants a file there is told the error
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), stateSuffix) && !strings.HasPrefix(e.Name(), ".") {
+			paths = append(paths, filepath.Join(folder, e.Name()))
+		}
+	}
+	return paths
+}
+
+// StateOptions returns what the limiter of a server takes beside those of [Rule.NewLimiter].
+func (r *Rule) StateOptions() []engine.Option {
+	if r.State == "" {
+		return nil
+	}
+	return []engine.Option{engine.Shared(r.State), engine.ReplacePolicy()}
+}

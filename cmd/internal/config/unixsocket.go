@@ -1,0 +1,61 @@
+package config
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// DefaultMode is the mode of a Unix socket: for the user and the group of weir.
+const DefaultMode fs.FileMode = 0o660
+
+// maxSocketPath is the longest path of a Unix socket. Systems have room for 104 bytes or 108.
+const maxSocketPath = 100
+
+// SocketPath returns the path of an address such as unix:/run/weir.sock; false for any other address.
+func SocketPath(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
+
+func isSocket(address string) bool {
+	_, ok := SocketPath(address)
+	return ok
+}
+
+// socketPath refuses a path that no Unix socket can have.
+func (d *decoder) socketPath(n *yaml.Node, what, path string) {
+	switch {
+	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
+		d.Fail(n, "%s: %s: want the path of a socket, from the root on: unix:/run/weir/weir.sock", what, yamlfile.Quote(path))
+	case len(path) > maxSocketPath:
+		d.Fail(n, "%s: %s: the path of a socket has up to %d bytes, this one %d", what, yamlfile.Quote(path), maxSocketPath,
+			len(path))
+	}
+}
+
+// modeField is the mode of a Unix socket, in octal digits.
+func modeField(d *decoder, into *fs.FileMode) field {
+	return field{"mode", func(n *yaml.Node) {
+		s, ok := d.text(n, "mode")
+		if !ok {
+			return
+		}
+		value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
+		if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {
+			d.Fail(n, "mode: %s: want three octal digits, as chmod does, with the right to write for the owner: 660",
+				yamlfile.Quote(s))
+			return
+		}
+		*into = fs.FileMode(value)
+	}}
+}
+
+// checkMode refuses a mode of an address that has none.
+func (d *decoder) checkMode(mode *yaml.Node, address string) {
+	if mode != nil && !isSocket(address) && address != "" {
+		d.Fail(mode, "mode: %s is no Unix socket (unix:/path) and has none: leave it out", address)
+	}
+}

@@ -1,0 +1,106 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// A Bucket is the counter of a descriptor under a rule, to be looked at or reset. It is good until the rules change:
+// after that it may look at a counter that is not used any more.
+type Bucket struct {
+	service *Service
+	ask     ask
+}
+
+// Bucket returns the counter of a descriptor in a domain. The error says why it has none: no rule matches it, or the
+// rule counts nothing.
+func (s *Service) Bucket(domain string, descriptor *commonv3.RateLimitDescriptor) (Bucket, error) {
+	now := s.active.Load()
+	if now == nil {
+		return Bucket{}, errNoConfig
+	}
+	matched := now.config.Match(domain, descriptor)
+	if matched == nil {
+		return Bucket{}, fmt.Errorf("no rule of domain %q matches these entries", domain)
+	}
+	b, err := s.bucket(now, matched)
+	if err == nil {
+		b.ask.setKey(matched, domain, descriptor, new(scratch))
+	}
+	return b, err
+}
+
+// BucketOf returns the counter in memory that a Decision by the rule names by its Key.
+func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
+	now := s.active.Load()
+	if now == nil || rule.Index >= len(now.rules) || now.rules[rule.Index].Rule != rule {
+		return Bucket{}, fmt.Errorf("rule %s is not in force any more", rule.Stat)
+	}
+	if s.tables.shared {
+		return Bucket{}, fmt.Errorf("the counters of rule %s are in a store: they have no such key", rule.Stat)
+	}
+	b, err := s.bucket(now, rule)
+	b.ask.counter.hash = key
+	return b, err
+}
+
+func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
+	of := &now.rules[r.Index]
+	if of.table == nil {
+		return Bucket{}, fmt.Errorf("rule %s counts nothing", r.Stat)
+	}
+	return Bucket{s, ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
+}
+
+// Rule is the rule that counts there.
+func (b Bucket) Rule() *config.Rule { return b.ask.rule.Rule }
+
+// Peek says whether one hit would pass now, and what is left; it counts nothing. Only a store can fail.
+func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
+	a := b.ask
+	if a.limit.Algorithm != engine.AlgorithmFixedWindow {
+		return a.table.peek(ctx, a.counter, 1)
+	}
+	now := b.service.now()
+	if err := a.look(ctx, now); err != nil {
+		return engine.Decision{}, err
+	}
+	d := engine.Decision{Limit: a.most(), Remaining: a.remaining, Allowed: a.remaining > 0}
+	if a.after > 0 {
+		d.ResetAfter = untilNext(now, a.limit.Window)
+	}
+	switch {
+	case d.Limit == 0:
+		d.RetryAfter = engine.Never
+	case !d.Allowed:
+		d.RetryAfter = untilNext(now, a.limit.Window)
+	}
+	return d, nil
+}
+
+// Key is that of the counter where counters are in memory, and zero where they are in a store.
+func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
+
+// Reset makes the counter as if nothing had been counted. Only a store can fail. Limits that requests carry for the
+// same entries and as long a window count there, too.
+func (b Bucket) Reset(ctx context.Context) error { return b.ask.table.reset(ctx, b.ask.counter) }
+
+// Stored is the limiter in the store that counts for a rule; nil where counters are in memory, or the rule counts
+// nothing.
+func (s *Service) Stored(r *config.Rule) *redislimit.Limiter {
+	now := s.active.Load()
+	if now == nil || r.Index >= len(now.rules) || now.rules[r.Index].Rule != r {
+		return nil
+	}
+	if t, ok := now.rules[r.Index].table.(storeTable); ok {
+		return t.limiter
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+)
+
+// maxDepth bounds how deep descriptors nest.
+const maxDepth = 100
+
+// A Config holds the rules of all domains. It does not change, and all its methods may be called concurrently.
+type Config struct {
+	domains map[string]*domain
+	rules   []*Rule
+}
+
+type domain struct {
+	node
+	allOrNothing bool
+}
+
+// A node is a level of the tree.
+type node struct {
+	children  map[string]*node // by key, or key_value
+	wildcards []*node          // those whose value has a '*', in the order of the file
+	pattern   [][]byte         // of a wildcard: key_value, cut at each '*'
+	rule      *Rule            // nil: only deeper descriptors have limits
+}
+
+// A Rule is a descriptor with a limit.
+type Rule struct {
+	Index          int // in Config.Rules
+	Limit          Limit
+	Stat           string // its name in statistics, such as "domain.key_value.key2"
+	Name           string // of the limit; "" unless the file names it
+	Replaces       []string
+	ShadowMode     bool
+	QuotaMode      bool
+	DetailedMetric bool
+	Metadata       *structpb.Struct
+
+	domain string
+	levels []level // from the first descriptor to the one with the limit
+}
+
+// A level is what a rule knows about one of the descriptors above it.
+type level struct {
+	Entry
+	stat          string // key, or key_value as the file has them
+	shared        string // with share_threshold: the pattern, which stands for the value in the counter's key
+	wild          string // of a key with '*': the pattern, key or key_value, which stands for the value in statistics
+	valueToMetric bool   // the request's value goes into the name
+}
+
+// An Entry is what a rule wants of an entry of a descriptor: the key, and the value, which is "" for any, or a pattern
+// with '*'. A key with '*' is a pattern for key_value.
+type Entry struct{ Key, Value string }
+
+// Domain is the rule's.
+func (r *Rule) Domain() string { return r.domain }
+
+// Entries are what the rule wants of a descriptor, in order.
+func (r *Rule) Entries() []Entry {
+	all := make([]Entry, len(r.levels))
+	for i := range r.levels {
+		all[i] = r.levels[i].Entry
+	}
+	return all
+}
+
+// Options change what Compile takes.
+type Options struct {
+	MergeDomains bool // several documents may add to one domain
+}
+
+// Compile makes a Config of all documents. The error is of type [yamlfile.Errors] and holds all mistakes up to
+// the first hundred; there is no Config then.
+func Compile(documents []*Document, options Options) (*Config, error) {
+	c := &compiler{config: &Config{domains: map[string]*domain{}}, options: options}
+	for _, d := range documents {
+		c.document(d)
+	}
+	if len(c.errors) > 0 {
+		return nil, c.errors[:min(len(c.errors), yamlfile.MaxErrors)]
+	}
+	return c.config, nil
+}
+
+type compiler struct {
+	config  *Config
+	options Options
+	errors  yamlfile.Errors
+	file    string
+	domain  string
+}
+
+func (c *compiler) fail(at place, format string, args ...any) {
+	c.errors = append(c.errors, &yamlfile.Error{
+		File: c.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (c *compiler) document(d *Document) {
+	c.file, c.domain = d.File, d.Domain
+	if d.Domain == "" {
+		c.fail(d.at, "config file cannot have empty domain")
+		return
+	}
+	to := c.config.domains[d.Domain]
+	if to != nil && !c.options.MergeDomains {
+		c.fail(d.at, "duplicate domain '%s' in config file", d.Domain)
+		return
+	}
+	if to == nil {
+		to = &domain{}
+		c.config.domains[d.Domain] = to
+	}
+	to.allOrNothing = to.allOrNothing || d.AllOrNothing
+	c.descriptors(&to.node, d.Descriptors, d.Domain+".", nil)
+}
+
+func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, above []level) {
+	for i := range descriptors {
+		d := &descriptors[i]
+		if d.Key == "" {
+			c.fail(d.at, "descriptor has empty key")
+			continue
+		}
+		if len(above) == maxDepth {
+			c.fail(d.at, "descriptors nest deeper than %d", maxDepth)
+			return
+		}
+		name := d.Key
+		if d.Value != "" {
+			name += "_" + d.Value
+		}
+		wild := strings.Contains(name, "*")
+		here := c.level(d, name, wild)
+		levels := append(above[:len(above):len(above)], here)
+		stat := c.stat(levels)
+		if to.children[name] != nil {
+			c.fail(d.at, "duplicate descriptor composite key '%s'", path+name)
+			continue
+		}
+		child := &node{}
+		if to.children == nil {
+			to.children = map[string]*node{}
+		}
+		to.children[name] = child
+		if wild {
+			child.pattern = bytes.Split([]byte(name), []byte("*"))
+			to.wildcards = append(to.wildcards, child)
+		}
+		if d.RateLimit != nil {
+			child.rule = &Rule{
+				Index: len(c.config.rules),
+				Limit: c.limit(d.RateLimit), Stat: stat, Name: d.RateLimit.Name, Replaces: d.RateLimit.Replaces,
+				ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
+				Metadata: d.Metadata, domain: c.domain, levels: levels,
+			}
+			c.config.rules = append(c.config.rules, child.rule)
+		}
+		c.descriptors(child, d.Descriptors, path+name+".", levels)
+	}
+}
+
+// level is what rules know of a descriptor. name is its key, or key_value; wild says that it has a '*'.
+func (c *compiler) level(d *Descriptor, name string, wild bool) level {
+	l := level{
+		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),
+	}
+	if d.ShareThreshold && !wild {
+		c.fail(d.at, "share_threshold needs a key or a value with '*': '%s' has none", name)
+	}
+	if d.ShareThreshold {
+		l.shared = d.Value
+	}
+	if strings.Contains(d.Key, "*") {
+		l.wild = name
+		if d.ShareThreshold {
+			l.shared = name
+		}
+	}
+	return l
+}
+
+// stat is the name of a rule in statistics.
+func (c *compiler) stat(levels []level) string {
+	name := separators.Replace(c.domain)
+	for _, l := range levels {
+		name += "." + l.stat
+	}
+	return name
+}
+
+func (c *compiler) limit(l *RateLimit) Limit {
+	for _, name := range l.Replaces {
+		switch name {
+		case "":
+			c.fail(l.replacesAt, "should not have an empty replaces entry")
+		case l.Name:
+			c.fail(l.replacesAt, "replaces should not contain name of same descriptor")
+		}
+	}
+	unit, known := unitOf(l.Unit)
+	if l.Unlimited {
+		if known {
+			c.fail(l.unitAt, "should not specify rate limit unit when unlimited")
+		}
+		return Limit{Unlimited: true}
+	}
+	limit := Limit{Algorithm: engine.AlgorithmFixedWindow, Requests: l.RequestsPerUnit, Unit: unit, Multiplier: 1}
+	if l.UnitMultiplier != nil {
+		limit.Multiplier = *l.UnitMultiplier
+	}
+	switch {
+	case l.Period > 0 && l.Unit != "":
+		c.fail(l.unitAt, "unit '%s' beside a period of %s: leave one of them out", l.Unit, l.Period)
+	case l.Period > 0:
+		if limit.Window = l.Period; l.Period > Longest {
+			c.fail(l.at, "a period of %s is longer than 365 days, the longest window", l.Period)
+		}
+	case !known:
+		c.fail(l.unitAt, "invalid rate limit unit '%s'", l.Unit)
+	case limit.Multiplier == 0:
+		c.fail(l.multiplierAt, "invalid unit multiplier of 0")
+	default:
+		ok := false
+		if limit.Window, ok = window(unit, limit.Multiplier); !ok {
+			c.fail(l.multiplierAt, "%d times %s is longer than 365 days, the longest window", limit.Multiplier, strings.ToLower(l.Unit))
+		}
+	}
+	if l.Algorithm != engine.NoAlgorithm {
+		limit.Algorithm = l.Algorithm
+	}
+	if limit.Algorithm == engine.AlgorithmTokenBucket {
+		limit.Burst = l.Burst
+		if limit.Burst == 0 {
+			limit.Burst = uint64(l.RequestsPerUnit)
+		}
+	} else if l.Burst != 0 {
+		c.fail(l.at, "burst: a %s has none; leave it out, or set algorithm: token-bucket", limit.Algorithm)
+	}
+	return limit
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+)
+
+// A Document is what one file or one xDS resource says, before it is checked against the others.
+type Document struct {
+	File         string // for messages
+	Domain       string
+	AllOrNothing bool // weir's own: if a descriptor of a request is refused, none of them is charged
+	Descriptors  []Descriptor
+	Warnings     []*yamlfile.Error
+
+	at place // of the domain
+}
+
+// A Descriptor is a node of the tree: what an entry of a request is matched with.
+type Descriptor struct {
+	Key, Value     string
+	RateLimit      *RateLimit // nil: only its children have limits
+	ShadowMode     bool
+	QuotaMode      bool
+	DetailedMetric bool
+	ValueToMetric  bool
+	ShareThreshold bool
+	Metadata       *structpb.Struct
+	Descriptors    []Descriptor
+
+	at place
+}
+
+// A RateLimit is the limit of a Descriptor as it is written.
+type RateLimit struct {
+	Name            string
+	Unit            string // as written; in any case of letters
+	UnitMultiplier  *uint32
+	RequestsPerUnit uint32
+	Unlimited       bool
+	Replaces        []string
+
+	// Weir's own.
+	Algorithm engine.Algorithm // zero: fixed windows, as in the reference
+	Burst     uint64           // of a token bucket; 0: RequestsPerUnit
+	Period    time.Duration    // in the place of a unit; 0: the unit says
+
+	at, unitAt, multiplierAt, replacesAt place
+}
+
+// A place is where something stands in its file. The zero place is that of an xDS resource.
+type place struct{ line, column int }

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"strings"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+)
+
+// Domains returns how many domains there are.
+func (c *Config) Domains() int { return len(c.domains) }
+
+// Rules returns all rules, each at its Index. The slice must not be changed.
+func (c *Config) Rules() []*Rule { return c.rules }
+
+// Has reports whether there is a domain of that name.
+func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
+
+// AllOrNothing reports whether the domain's documents ask for all or nothing.
+func (c *Config) AllOrNothing(domain string) bool {
+	d := c.domains[domain]
+	return d != nil && d.allOrNothing
+}
+
+// Match returns the rule of a descriptor, nil if there is none. At each level it takes the child named key_value, else
+// the first in the file's order with a '*' in its name that fits key_value, else the one named by the key alone. A rule
+// counts only at the depth of the descriptor. Match does not allocate.
+func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) *Rule {
+	d := c.domains[domain]
+	if d == nil {
+		return nil
+	}
+	at := &d.node
+	for _, entry := range descriptor.GetEntries() {
+		if at = at.child(entry.GetKey(), entry.GetValue()); at == nil {
+			return nil
+		}
+	}
+	return at.rule
+}
+
+func (n *node) child(key, value string) *node {
+	var buffer [128]byte
+	name := append(buffer[:0], key...)
+	name = append(name, '_')
+	name = append(name, value...)
+	if child := n.children[string(name)]; child != nil {
+		return child
+	}
+	for _, wildcard := range n.wildcards {
+		if fits(name, wildcard.pattern) {
+			return wildcard
+		}
+	}
+	return n.children[key]
+}
+
+// fits reports whether name is the parts of the pattern with anything between them. Each part is taken where it
+// first occurs: a later place leaves less for the parts that follow.
+func fits(name []byte, parts [][]byte) bool {
+	first, last := parts[0], parts[len(parts)-1]
+	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
+		return false
+	}
+	rest := name[len(first) : len(name)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := bytes.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return true
+}
+
+// AppendKey appends what identifies the counter of a descriptor that matched the rule, or that has an override if
+// rule is nil. Equal keys are of one domain and of descriptors with the same entries, but that the values of a level
+// with share_threshold count as its pattern. Every text stands behind its length, so that no two lists of entries
+// have one key.
+func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
+	to = appendText(to, domain)
+	for i, entry := range descriptor.GetEntries() {
+		to = appendText(to, entry.GetKey())
+		if rule != nil && rule.levels[i].shared != "" {
+			to = append(appendText(to, rule.levels[i].shared), '*')
+			continue
+		}
+		to = append(appendText(to, entry.GetValue()), '=')
+	}
+	return to
+}
+
+func appendText(to []byte, text string) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+}
+
+// StatOf returns the name under which a decision by the rule is counted: Stat, unless values of the request belong
+// into it.
+func (r *Rule) StatOf(descriptor *commonv3.RateLimitDescriptor) string {
+	if !r.StatDepends() {
+		return r.Stat
+	}
+	var b strings.Builder
+	b.WriteString(separators.Replace(r.domain))
+	for i, entry := range descriptor.GetEntries() {
+		l := &r.levels[i]
+		named := l.shared != "" || !r.DetailedMetric && !l.valueToMetric // as the file has it
+		switch {
+		case named && l.wild != "":
+			writeEntry(&b, entry.GetKey(), l.wild)
+		case named:
+			b.WriteString("." + l.stat)
+		default:
+			writeEntry(&b, entry.GetKey(), entry.GetValue())
+		}
+	}
+	return b.String()
+}
+
+// StatDepends reports whether StatOf depends on the descriptor.
+func (r *Rule) StatDepends() bool {
+	return r.DetailedMetric || slices.ContainsFunc(r.levels, func(l level) bool { return l.valueToMetric || l.wild != "" })
+}
+
+// OverrideStat is the name under which a decision by a request's own limit is counted.
+func OverrideStat(domain string, descriptor *commonv3.RateLimitDescriptor) string {
+	var b strings.Builder
+	b.WriteString(separators.Replace(domain))
+	for _, entry := range descriptor.GetEntries() {
+		writeEntry(&b, entry.GetKey(), entry.GetValue())
+	}
+	return b.String()
+}
+
+func writeEntry(b *strings.Builder, key, value string) {
+	b.WriteByte('.')
+	b.WriteString(statText(key, value))
+}
+
+// statText is an entry as a part of a name in statistics. The separators of statsd, ":" and "|", and the dots of an
+// address become "_".
+func statText(key, value string) string {
+	if _, err := netip.ParseAddr(value); err == nil {
+		value = strings.ReplaceAll(value, ".", "_")
+	} else if _, err := netip.ParsePrefix(value); err == nil {
+		value = strings.ReplaceAll(value, ".", "_")
+	}
+	if value != "" {
+		key += "_" + value
+	}
+	return separators.Replace(key)
+}
+
+var separators = strings.NewReplacer(":", "_", "|", "_")

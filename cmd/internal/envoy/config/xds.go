@@ -1,0 +1,35 @@
+package config
+
+import (
+	configv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+)
+
+// FromXDS is the document that a resource of xDS holds. Its places have no lines.
+func FromXDS(resource *configv3.RateLimitConfig) *Document {
+	return &Document{
+		File: resource.GetName(), Domain: resource.GetDomain(), Descriptors: fromXDS(resource.GetDescriptors()),
+	}
+}
+
+func fromXDS(descriptors []*configv3.RateLimitDescriptor) []Descriptor {
+	var all []Descriptor
+	for _, d := range descriptors {
+		one := Descriptor{
+			Key: d.GetKey(), Value: d.GetValue(), ShadowMode: d.GetShadowMode(), QuotaMode: d.GetQuotaMode(),
+			DetailedMetric: d.GetDetailedMetric(), Metadata: d.GetMetadata(), Descriptors: fromXDS(d.GetDescriptors()),
+		}
+		if limit := d.GetRateLimit(); limit != nil {
+			one.RateLimit = &RateLimit{
+				Name: limit.GetName(), RequestsPerUnit: limit.GetRequestsPerUnit(), Unlimited: limit.GetUnlimited(),
+			}
+			if limit.GetUnit() != configv3.RateLimitUnit_UNKNOWN {
+				one.RateLimit.Unit = limit.GetUnit().String()
+			}
+			for _, replaced := range limit.GetReplaces() {
+				one.RateLimit.Replaces = append(one.RateLimit.Replaces, replaced.GetName())
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}

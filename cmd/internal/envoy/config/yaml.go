@@ -1,0 +1,344 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+)
+
+// maxNodes bounds the values that are looked at, each as often as aliases name it, so that a short file cannot
+// stand for an endless one.
+const maxNodes = 2_000_000
+
+// Parse reads the text of a file. The error is of type [yamlfile.Errors] and holds all mistakes up to the
+// first hundred.
+func Parse(file string, text []byte) (*Document, error) {
+	d := &decoder{Walker: yamlfile.Walker{File: file}, document: &Document{File: file}}
+	parser := yaml.NewDecoder(bytes.NewReader(text))
+	var root yaml.Node
+	if err := parser.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
+		return nil, yamlfile.Errors{syntaxError(file, err)}
+	}
+	if len(root.Content) > 0 {
+		d.root(root.Content[0])
+		if err := parser.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+			d.warn(root.Content[0], "only the first document of the file is read")
+		}
+	}
+	if len(d.Errors) > 0 {
+		return d.document, d.Errors
+	}
+	return d.document, nil
+}
+
+// syntaxError is an error of the parser in the reference's words, with its place if it says one.
+func syntaxError(file string, err error) *yamlfile.Error {
+	e := &yamlfile.Error{File: file, Line: 1, Column: 1, Message: "error loading config file: " + err.Error()}
+	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
+		e.Line, e.Column = max(load.Mark.Line, 1), max(load.Mark.Column, 1)
+		e.Message = "error loading config file: " + load.Message
+	}
+	return e
+}
+
+// A decoder walks the nodes of one file.
+type decoder struct {
+	yamlfile.Walker
+	document *Document
+}
+
+func (d *decoder) warn(n *yaml.Node, format string, args ...any) {
+	if len(d.document.Warnings) < yamlfile.MaxErrors {
+		d.document.Warnings = append(d.document.Warnings, d.Note(n, format, args...))
+	}
+}
+
+func at(n *yaml.Node) place { return place{n.Line, n.Column} }
+
+// value follows an alias and counts the node. It returns nil if there is nothing to read: the value is null, or
+// the file is too large.
+func (d *decoder) value(n *yaml.Node) *yaml.Node {
+	v := d.Visit(n, maxNodes, "error loading config file: more than %d values, each counted as often as an alias names it")
+	if v == nil || v.Tag == "!!null" {
+		return nil
+	}
+	return v
+}
+
+// A field reads the value of a key.
+type field func(*yaml.Node)
+
+// fields calls for each key of a mapping the function that reads it. Keys of a merge ("<<") stand behind those of
+// the mapping itself.
+func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
+	if n.Kind != yaml.MappingNode {
+		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
+		return
+	}
+	seen := map[string]bool{}
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Tag == "!!merge":
+			merged = append(merged, value)
+		case key.Kind != yaml.ScalarNode || key.Tag != "!!str":
+			d.Fail(key, "config error, key is not of type string: %s", shown(key))
+		case fields[key.Value] == nil && !known[key.Value]:
+			d.Fail(key, "config error, unknown key '%s'", key.Value)
+		case fields[key.Value] == nil:
+			d.warn(key, "'%s' has no meaning here and is not looked at", key.Value)
+		default:
+			if seen[key.Value] {
+				d.warn(key, "'%s' stands here twice: the last one counts", key.Value)
+			}
+			seen[key.Value] = true
+			if v := d.value(value); v != nil {
+				fields[key.Value](v)
+			}
+		}
+	}
+	for _, m := range merged {
+		d.merge(m, fields, seen)
+	}
+}
+
+// merge reads what "<<" names, a mapping or a list of them, for the keys that are not yet seen.
+func (d *decoder) merge(n *yaml.Node, fields map[string]field, seen map[string]bool) {
+	n = d.value(n)
+	if n == nil {
+		return
+	}
+	if n.Kind == yaml.SequenceNode {
+		for _, one := range n.Content {
+			d.merge(one, fields, seen)
+		}
+		return
+	}
+	rest := map[string]field{}
+	for name, read := range fields {
+		if !seen[name] {
+			rest[name] = read
+		} else {
+			rest[name] = func(*yaml.Node) {}
+		}
+	}
+	d.fields(n, rest)
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		seen[n.Content[i].Value] = true
+	}
+}
+
+// known are the keys that the reference knows in any place.
+var known = map[string]bool{
+	"domain": true, "key": true, "value": true, "descriptors": true, "rate_limit": true, "unit": true,
+	"unit_multiplier": true, "requests_per_unit": true, "unlimited": true, "shadow_mode": true, "quota_mode": true,
+	"name": true, "replaces": true, "detailed_metric": true, "value_to_metric": true, "share_threshold": true,
+	"metadata": true,
+}
+
+// list calls read for each element, which must be a mapping.
+func (d *decoder) list(n *yaml.Node, read func(*yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		d.Fail(n, "error loading config file: want a list, not %s", yamlfile.KindOf(n))
+		return
+	}
+	for _, element := range n.Content {
+		v := d.value(element)
+		if v == nil || v.Kind != yaml.MappingNode {
+			d.Fail(element, "config error, yaml file contains list of type other than map: %s", shown(element))
+			continue
+		}
+		read(v)
+	}
+}
+
+func (d *decoder) root(n *yaml.Node) {
+	doc := d.document
+	doc.at = at(n)
+	if n = d.value(n); n == nil {
+		return
+	}
+	d.fields(n, map[string]field{
+		"domain":         func(n *yaml.Node) { doc.at = at(n); d.text(n, &doc.Domain) },
+		"all_or_nothing": func(n *yaml.Node) { d.flag(n, &doc.AllOrNothing) },
+		"descriptors":    func(n *yaml.Node) { d.descriptors(n, &doc.Descriptors) },
+	})
+}
+
+func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
+	*to = nil
+	d.list(n, func(n *yaml.Node) {
+		one := Descriptor{at: at(n)}
+		d.fields(n, map[string]field{
+			"key":             func(n *yaml.Node) { d.text(n, &one.Key) },
+			"value":           func(n *yaml.Node) { d.text(n, &one.Value) },
+			"rate_limit":      func(n *yaml.Node) { one.RateLimit = d.rateLimit(n) },
+			"shadow_mode":     func(n *yaml.Node) { d.flag(n, &one.ShadowMode) },
+			"quota_mode":      func(n *yaml.Node) { d.flag(n, &one.QuotaMode) },
+			"detailed_metric": func(n *yaml.Node) { d.flag(n, &one.DetailedMetric) },
+			"value_to_metric": func(n *yaml.Node) { d.flag(n, &one.ValueToMetric) },
+			"share_threshold": func(n *yaml.Node) { d.flag(n, &one.ShareThreshold) },
+			"metadata":        func(n *yaml.Node) { one.Metadata = d.metadata(n) },
+			"descriptors":     func(n *yaml.Node) { d.descriptors(n, &one.Descriptors) },
+		})
+		*to = append(*to, one)
+	})
+}
+
+func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {
+	limit := &RateLimit{at: at(n), unitAt: at(n)}
+	d.fields(n, map[string]field{
+		"name": func(n *yaml.Node) { d.text(n, &limit.Name) },
+		"unit": func(n *yaml.Node) { limit.unitAt = at(n); d.text(n, &limit.Unit) },
+		"unit_multiplier": func(n *yaml.Node) {
+			limit.multiplierAt, limit.UnitMultiplier = at(n), new(uint32)
+			d.count(n, limit.UnitMultiplier)
+		},
+		"requests_per_unit": func(n *yaml.Node) { d.count(n, &limit.RequestsPerUnit) },
+		"unlimited":         func(n *yaml.Node) { d.flag(n, &limit.Unlimited) },
+		"replaces": func(n *yaml.Node) {
+			limit.replacesAt, limit.Replaces = at(n), nil
+			d.list(n, func(n *yaml.Node) {
+				name := ""
+				d.fields(n, map[string]field{"name": func(n *yaml.Node) { d.text(n, &name) }})
+				limit.Replaces = append(limit.Replaces, name)
+			})
+		},
+		"algorithm": func(n *yaml.Node) { d.algorithm(n, &limit.Algorithm) },
+		"burst": func(n *yaml.Node) {
+			burst := uint32(0)
+			if d.count(n, &burst); burst == 0 {
+				d.Fail(n, "burst: want 1 to %d, not %s", uint32(math.MaxUint32), shown(n))
+			}
+			limit.Burst = uint64(burst)
+		},
+		"period": func(n *yaml.Node) { d.period(n, &limit.Period) },
+	})
+	return limit
+}
+
+func (d *decoder) algorithm(n *yaml.Node, to *engine.Algorithm) {
+	name := ""
+	if d.text(n, &name); name == "" {
+		return
+	}
+	// Of requests in flight the service is not told when they are over.
+	if err := to.UnmarshalText([]byte(name)); err != nil || *to == engine.AlgorithmConcurrency {
+		d.Fail(n, "algorithm %q: want token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", name)
+	}
+}
+
+func (d *decoder) period(n *yaml.Node, to *time.Duration) {
+	text := ""
+	if d.text(n, &text); text == "" {
+		return
+	}
+	period, err := time.ParseDuration(text)
+	if err != nil || period <= 0 {
+		d.Fail(n, "period: want a time such as 90s or 1h30m, not %s", shown(n))
+		return
+	}
+	*to = period
+}
+
+// text reads a scalar as the reference does: a whole number or a truth value is the text that is written.
+func (d *decoder) text(n *yaml.Node, to *string) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.Fail(n, "error loading config file: want a text, not %s", yamlfile.KindOf(n))
+	case n.Tag == "!!float":
+		d.Fail(n, "error checking config: %s is a fraction; write it in quotes if it is a text", n.Value)
+	default:
+		*to = n.Value
+	}
+}
+
+// flag reads a truth value, also in the words of YAML 1.1, which the reference reads.
+func (d *decoder) flag(n *yaml.Node, to *bool) {
+	if n.Kind == yaml.ScalarNode && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
+		switch strings.ToLower(n.Value) {
+		case "true", "yes", "on", "y":
+			*to = true
+			return
+		case "false", "no", "off", "n":
+			*to = false
+			return
+		}
+	}
+	d.Fail(n, "error loading config file: want true or false, not %s", shown(n))
+}
+
+// count reads a whole number from 0 to 4,294,967,295. A leading 0 makes it octal, as in the reference.
+func (d *decoder) count(n *yaml.Node, to *uint32) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!float" {
+		d.Fail(n, "error checking config: want a whole number, not %s", n.Value)
+		return
+	}
+	value, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "+"), 0, 32)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil {
+		d.Fail(n, "error loading config file: want a whole number from 0 to %d, not %s", uint32(math.MaxUint32), shown(n))
+		return
+	}
+	if len(n.Value) > 1 && n.Value[0] == '0' && n.Value[1] >= '0' && n.Value[1] <= '9' {
+		d.warn(n, "%s is octal: %d", n.Value, value)
+	}
+	*to = uint32(value)
+}
+
+// metadata reads any mapping into the form in which an answer carries it.
+func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
+	if n.Kind != yaml.MappingNode {
+		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
+		return nil
+	}
+	fields := map[string]any{}
+	if !d.plain(n) {
+		return nil
+	}
+	if err := n.Decode(&fields); err != nil {
+		d.Fail(n, "error loading config file: metadata: %s", err)
+		return nil
+	}
+	s, err := structpb.NewStruct(fields)
+	if err != nil {
+		d.Fail(n, "error loading config file: metadata: %s", err)
+		return nil
+	}
+	return s
+}
+
+// plain counts the nodes below n before a library expands their aliases, and refuses what no Struct can hold.
+func (d *decoder) plain(n *yaml.Node) bool {
+	if n = d.value(n); n == nil {
+		return !d.IsFull()
+	}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Tag != "!!str" && child.Tag != "!!merge" {
+			d.Fail(child, "config error, key is not of type string: %s", shown(child))
+			return false
+		}
+		if !d.plain(child) {
+			return false
+		}
+	}
+	return true
+}
+
+// shown is a value for a message, cut to a length that a line can hold; an alias by its name.
+func shown(n *yaml.Node) string {
+	if n.Kind == yaml.AliasNode {
+		return "*" + n.Value
+	}
+	return yamlfile.KindOf(n)
+}

@@ -1,0 +1,276 @@
+package envoy
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// count takes the hits of all asks, tells which are over, and counts that. With allOrNothing it charges none if one
+// refuses: that one is not charged to begin with, what was taken before it is given back, and what comes after it is
+// only looked at. (engine.TakeAll does the same for up to 64 requests for different keys; a request of Envoy may have
+// any number of descriptors, two of them for one counter, and rules in shadow mode, which are charged whatever they
+// say.)
+func (s *Service) count(ctx context.Context, asks []ask, allOrNothing bool) error {
+	if s.tables.shared && !allOrNothing {
+		return s.countAtOnce(ctx, asks)
+	}
+	refused := false
+	for i := range asks {
+		a := &asks[i]
+		if !a.counts() {
+			continue
+		}
+		var err error
+		switch {
+		case refused && !a.back:
+			err = a.wouldPass(ctx, s.now())
+		case allOrNothing:
+			err = a.takeOrLeave(ctx, s.now())
+		default:
+			err = a.take(ctx, s.now())
+		}
+		if err != nil {
+			return err
+		}
+		a.tell(*s.options.NearLimitRatio)
+		if allOrNothing && !refused && a.refused() {
+			refused = true
+			for j := range asks[:i+1] {
+				if err := asks[j].undo(ctx, s.now()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// countAtOnce is count for a store: the questions go to it together, those for one counter in the order of the request.
+func (s *Service) countAtOnce(ctx context.Context, asks []ask) error {
+	type place struct {
+		table table
+		key   string
+	}
+	queues := make(map[place][]*ask, len(asks))
+	for i := range asks {
+		if a := &asks[i]; a.counts() {
+			at := place{a.table, a.counter.text}
+			queues[at] = append(queues[at], a)
+		}
+	}
+	var all errgroup.Group
+	for _, queue := range queues {
+		all.Go(func() error {
+			for _, a := range queue {
+				if err := a.take(ctx, s.now()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err := all.Wait()
+	for i := range asks {
+		if err == nil && asks[i].counts() {
+			asks[i].tell(*s.options.NearLimitRatio)
+		}
+	}
+	return err
+}
+
+// counts reports whether the ask has hits to count.
+func (a *ask) counts() bool { return a.applies && !a.limit.Unlimited }
+
+// wouldPass looks whether the hits would pass, and charges nothing.
+func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
+	if err := a.look(ctx, now); err != nil || a.table == nil {
+		return err
+	}
+	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
+		a.over = a.before+a.hits > a.most()
+		return nil
+	}
+	d, err := a.table.peek(ctx, a.counter, a.hits)
+	a.over = !d.Allowed
+	return err
+}
+
+// undo gives back what has been charged. Whether the ask is over remains as it was.
+func (a *ask) undo(ctx context.Context, now time.Time) error {
+	if a.charged == 0 {
+		return nil
+	}
+	if a.receipt != (engine.Receipt{}) {
+		a.receipt.Refund(a.charged)
+	} else if err := a.table.refund(ctx, a.counter, a.charged); err != nil {
+		return err
+	}
+	a.charged = 0
+	over := a.over
+	err := a.look(ctx, now)
+	a.over = over
+	return err
+}
+
+func (s *Service) now() time.Time {
+	if s.options.Clock != nil {
+		return s.options.Clock()
+	}
+	return time.Now()
+}
+
+// take charges the hits, or gives them back, and judges the count.
+func (a *ask) take(ctx context.Context, now time.Time) error {
+	switch {
+	case a.table == nil: // a limit of 0 that needs no table
+		a.over, a.after = a.hits > 0 && !a.back, a.hits
+		return nil
+	case a.back:
+		if err := a.table.refund(ctx, a.counter, a.hits); err != nil {
+			return err
+		}
+		return a.look(ctx, now)
+	case a.limit.Algorithm == engine.AlgorithmFixedWindow:
+		d, err := a.charge(ctx)
+		a.after = mostHits - d.Remaining
+		a.before = a.after - min(a.charged, a.after)
+		a.judge(a.after)
+		a.reset = untilNext(now, a.limit.Window)
+		return err
+	}
+	d, err := a.table.take(ctx, a.counter, a.hits)
+	a.decided(d)
+	return err
+}
+
+// takeOrLeave is take where hits beyond the limit are not counted, not even for a moment in which another request
+// would see them. It keeps a receipt, by which undo leaves the counter as if they had never been. In a store, which has
+// neither quotas nor receipts, it is take.
+func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
+	local, ok := a.table.(localTable)
+	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
+	if !ok || a.back || a.hits == 0 || window && a.shadow() {
+		return a.take(ctx, now)
+	}
+	key := a.counter.hash
+	if window {
+		quota, err := local.quota(a.limit)
+		if err != nil {
+			return err
+		}
+		key = key.With(quota)
+	}
+	var d engine.Decision
+	d, a.receipt = local.limiter.TakeReceipt(key, a.hits)
+	a.decided(d)
+	if window {
+		a.reset = untilNext(now, a.limit.Window)
+	}
+	return nil
+}
+
+// decided notes what a table says that holds a counter against the limit itself.
+func (a *ask) decided(d engine.Decision) {
+	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
+	a.after = d.Limit - d.Remaining
+	a.before = a.after
+	if d.Allowed {
+		a.before, a.charged = a.before-a.hits, a.hits
+	} else {
+		a.reset, a.after = min(d.RetryAfter, d.ResetAfter), a.before+a.hits
+	}
+}
+
+// charge counts the hits whatever the count is, up to what a counter holds.
+func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
+	n := min(a.hits, mostHits)
+	if n == 0 {
+		return a.table.peek(ctx, a.counter, 1)
+	}
+	for {
+		d, err := a.table.take(ctx, a.counter, n)
+		if err != nil {
+			return d, err
+		}
+		if d.Allowed {
+			a.charged = n
+			return d, nil
+		}
+		if n = d.Remaining; n == 0 { // the counter is full, or there is no room for it
+			return d, nil
+		}
+	}
+}
+
+// look reads the count and charges nothing.
+func (a *ask) look(ctx context.Context, now time.Time) error {
+	if a.table == nil {
+		return nil
+	}
+	d, err := a.table.peek(ctx, a.counter, 1)
+	if a.limit.Algorithm != engine.AlgorithmFixedWindow {
+		a.before, a.remaining, a.reset = d.Limit-d.Remaining, d.Remaining, d.ResetAfter
+		a.after = a.before
+		return err
+	}
+	a.before = mostHits - d.Remaining
+	a.after = a.before
+	a.reset = untilNext(now, a.limit.Window)
+	a.judge(a.after)
+	return err
+}
+
+// most is how many hits pass at once.
+func (a *ask) most() uint64 {
+	if a.limit.Algorithm == engine.AlgorithmTokenBucket {
+		return a.limit.Burst
+	}
+	return uint64(a.limit.Requests)
+}
+
+// judge compares a count with the limit.
+func (a *ask) judge(count uint64) {
+	limit := a.most()
+	a.over = count > limit
+	a.remaining = limit - min(count, limit)
+}
+
+// untilNext is how long the window goes on that now is in.
+func untilNext(now time.Time, window time.Duration) time.Duration {
+	return window - time.Duration(now.UnixNano()%int64(window))
+}
+
+// tell counts the hits under the name of the ask. Hits in the band from the near limit up count as near, hits
+// beyond the limit as over; hits that are given back, as nothing but hits.
+func (a *ask) tell(nearRatio float32) {
+	if a.stats == nil {
+		return
+	}
+	a.stats.totalHits.Add(a.hits)
+	if a.back {
+		return
+	}
+	limit := a.most()
+	near := uint64(math.Floor(float64(float32(limit) * nearRatio)))
+	if !a.over {
+		a.stats.withinLimit.Add(a.hits)
+		if a.after > near {
+			a.stats.nearLimit.Add(a.after - max(near, a.before))
+		}
+		return
+	}
+	if a.before >= limit {
+		a.stats.overLimit.Add(a.hits)
+	} else {
+		a.stats.overLimit.Add(a.after - min(a.after, limit))
+		a.stats.nearLimit.Add(limit - max(near, a.before))
+	}
+	if a.shadow() {
+		a.stats.shadowMode.Add(a.hits)
+	}
+}

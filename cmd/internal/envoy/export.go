@@ -1,0 +1,94 @@
+package envoy
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Counter is a number of the service under its name in the reference.
+type Counter struct {
+	Name  string // such as "ratelimit.service.rate_limit.domain.key.total_hits"
+	Value uint64
+}
+
+// Counters returns all counters, sorted by name. They only grow.
+func (s *Service) Counters() []Counter {
+	const service = "ratelimit.service."
+	all := []Counter{
+		{service + "config_load_success", s.stats.ConfigLoadSuccess.Load()},
+		{service + "config_load_error", s.stats.ConfigLoadError.Load()},
+		{service + "call.should_rate_limit.redis_error", s.stats.StoreErrors.Load()},
+		{service + "call.should_rate_limit.service_error", s.stats.ServiceErrors.Load()},
+		{service + "global_shadow_mode", s.stats.GlobalShadowMode.Load()},
+		{service + "stats_dropped", s.stats.Dropped.Load()},
+	}
+	s.stats.names.Range(func(name, found any) bool {
+		counts, prefix := found.(*ruleStats), service+"rate_limit."+name.(statName).text
+		if name.(statName).domain {
+			all = append(all, Counter{prefix + domainNotFound, counts.totalHits.Load()})
+			return true
+		}
+		all = append(all,
+			Counter{prefix + ".total_hits", counts.totalHits.Load()},
+			Counter{prefix + ".over_limit", counts.overLimit.Load()},
+			Counter{prefix + ".near_limit", counts.nearLimit.Load()},
+			Counter{prefix + ".within_limit", counts.withinLimit.Load()},
+			Counter{prefix + ".over_limit_with_local_cache", 0},
+			Counter{prefix + ".shadow_mode", counts.shadowMode.Load()},
+		)
+		return true
+	})
+	slices.SortFunc(all, func(a, b Counter) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// A Table is a limiter of the service as operators see it.
+type Table struct {
+	Name      string // such as "fixed window of 1m0s"
+	Keys      uint64 // live counters, as of the last sweep
+	Slots     uint64 // of the table, which is made to be six tenths full
+	Evictions uint64 // counters that made room for others while they still counted
+	NoRoom    uint64 // requests refused because there was no room for their counter
+	Bytes     uint64 // memory
+}
+
+// Tables returns the tables, by algorithm and then the length of their windows.
+func (s *Service) Tables() []Table {
+	var all []Table
+	stats := s.tables.stats()
+	slices.SortFunc(stats, func(a, b tableStats) int {
+		return cmp.Or(cmp.Compare(a.Kind.Algorithm, b.Kind.Algorithm), cmp.Compare(a.Kind.Window, b.Kind.Window),
+			strings.Compare(a.name(), b.name()))
+	})
+	for _, t := range stats {
+		all = append(all, Table{
+			Name: t.name(), Keys: t.Stats.Keys, Slots: t.Stats.Slots, Evictions: t.Stats.Evictions, NoRoom: t.Stats.NoRoom,
+			Bytes: t.Stats.Bytes,
+		})
+	}
+	return all
+}
+
+// Loaded reports whether there is a configuration, and whether it has a domain.
+func (s *Service) Loaded() (loaded, domains bool) {
+	now := s.active.Load()
+	return now != nil, now != nil && now.config.Domains() > 0
+}
+
+// WriteRules writes a line for each rule, as the reference's /rlconfig does.
+func (s *Service) WriteRules(w io.Writer) error {
+	now := s.active.Load()
+	if now == nil {
+		return nil
+	}
+	for _, r := range now.config.Rules() {
+		if _, err := fmt.Fprintf(w, "%s: unit=%s requests_per_unit=%d, shadow_mode: %t, quota_mode: %t\n",
+			r.Stat, r.Limit.Unit, r.Limit.Requests, r.ShadowMode, r.QuotaMode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

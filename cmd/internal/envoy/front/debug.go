@@ -1,0 +1,29 @@
+package front
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+)
+
+// oneLine keeps a value of a request that is part of a name from beginning a line of its own.
+var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
+
+// Debug serves what operators look at: /rlconfig, /stats, and with page all that the live page has.
+func Debug(service *envoy.Service, page http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /rlconfig", func(w http.ResponseWriter, _ *http.Request) { _ = service.WriteRules(w) })
+	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) {
+		for _, c := range service.Counters() {
+			_, _ = fmt.Fprintf(w, "%s: %d\n", oneLine.Replace(c.Name), c.Value)
+		}
+		for _, t := range service.Tables() {
+			_, _ = fmt.Fprintf(w, "weir.table.%s: keys=%d evictions=%d no_room=%d bytes=%d\n", t.Name, t.Keys, t.Evictions,
+				t.NoRoom, t.Bytes)
+		}
+	})
+	mux.Handle("/", page)
+	return mux
+}

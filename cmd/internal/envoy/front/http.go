@@ -1,0 +1,62 @@
+// Package front is what the service is reached through beside gRPC, and what a gRPC server of it needs.
+package front
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+)
+
+// maxBody bounds a request as JSON: a megabyte.
+const maxBody = 1 << 20
+
+// HTTP serves /healthcheck and /json. /json takes a request in the JSON of protobuf and answers with 200, with 429
+// if it is over the limit, 400 if it cannot be read, 500 if the service refuses it.
+func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthcheck", func(w http.ResponseWriter, _ *http.Request) {
+		if !healthy() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, "OK")
+	})
+	mux.HandleFunc("POST /json", func(w http.ResponseWriter, r *http.Request) { answerJSON(service, w, r) })
+	return mux
+}
+
+func answerJSON(service *envoy.Service, w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		http.Error(w, "the body is larger than a megabyte", http.StatusRequestEntityTooLarge)
+		return
+	}
+	request := &rlsv3.RateLimitRequest{}
+	if err == nil {
+		err = protojson.Unmarshal(body, request)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response, err := service.ShouldRateLimit(r.Context(), request)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	text, err := protojson.Marshal(response)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.GetOverallCode() == rlsv3.RateLimitResponse_OVER_LIMIT {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	_, _ = w.Write(text)
+}

@@ -1,0 +1,79 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/credentials/tls/certprovider/pemfile"
+)
+
+// TLSFiles name the certificates of a server. They are read again when they change.
+type TLSFiles struct {
+	Certificate, Key string
+	ClientCA         string // "": clients need no certificate
+	ClientName       string // with ClientCA: a name that a client's certificate must have; "": any
+}
+
+// lookAgain is how long a changed file may go unnoticed.
+const lookAgain = time.Second
+
+// Server returns the settings of a TLS server, and what closes the files' reader. The error names the file.
+func (f TLSFiles) Server() (*tls.Config, func(), error) {
+	if f.ClientCA == "" && f.ClientName != "" {
+		return nil, nil, errors.New("a client's name is asked for, but no CA of clients: set GRPC_CLIENT_TLS_CACERT")
+	}
+	// The reader below tells of a wrong file only when the first client comes.
+	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
+		return nil, nil, err
+	}
+	provider, err := pemfile.NewProvider(pemfile.Options{
+		CertFile: f.Certificate, KeyFile: f.Key, RootFile: f.ClientCA, RefreshDuration: lookAgain,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}
+	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		material, err := provider.KeyMaterial(hello.Context())
+		if err != nil {
+			return nil, err
+		}
+		own := base.Clone()
+		own.GetConfigForClient = nil
+		own.Certificates = material.Certs
+		if f.ClientCA != "" {
+			own.ClientAuth, own.ClientCAs = tls.RequireAndVerifyClientCert, material.Roots
+			own.VerifyConnection = f.verify
+		}
+		return own, nil
+	}
+	if f.ClientCA != "" {
+		if _, err := provider.KeyMaterial(context.Background()); err != nil {
+			provider.Close()
+			return nil, nil, fmt.Errorf("%s: %w", f.ClientCA, err)
+		}
+	}
+	return base, provider.Close, nil
+}
+
+// verify holds the client's certificate against the name that is asked for.
+func (f TLSFiles) verify(state tls.ConnectionState) error {
+	if f.ClientName == "" || len(state.PeerCertificates) > 0 && hasName(state.PeerCertificates[0], f.ClientName) {
+		return nil
+	}
+	return fmt.Errorf("the client's certificate has not the name %q", f.ClientName)
+}
+
+// hasName reports whether a certificate is for a DNS name, or has it as a URI.
+func hasName(certificate *x509.Certificate, name string) bool {
+	if certificate.VerifyHostname(name) == nil {
+		return true
+	}
+	return slices.ContainsFunc(certificate.URIs, func(uri *url.URL) bool { return uri.String() == name })
+}

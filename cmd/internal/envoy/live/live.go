@@ -1,0 +1,162 @@
+// Package live shows the service on weir's live page.
+package live
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// Options are what a Page is made with.
+type Options struct {
+	Version    string
+	Keys       admin.Keys
+	Hosts      []string // by which the page may be asked, beside localhost and addresses
+	Reset      bool     // keys may be reset
+	Pprof      bool
+	ShadowMode bool // of the service
+	Ready      func() error
+}
+
+// A Page is the live page of a service. Give it to the service as its Observer, then Show the service, and Close it
+// before its server is shut down.
+type Page struct {
+	admin   *admin.Admin
+	service *envoy.Service
+	options Options
+	shown   atomic.Pointer[shown]
+	reload  atomic.Pointer[admin.Reload]
+	loaded  atomic.Uint64 // configurations
+
+	overrides atomic.Bool // a request has had a limit of its own
+
+	answered, refused, failed atomic.Uint64 // requests
+}
+
+var _ envoy.Observer = (*Page)(nil)
+
+// New returns a page that shows nothing yet.
+func New(o Options) *Page {
+	p := &Page{options: o}
+	p.shown.Store(&shown{})
+	p.reload.Store(&admin.Reload{})
+	return p
+}
+
+// Show begins to show a service, with further metrics of it.
+func (p *Page) Show(service *envoy.Service, metrics ...prometheus.Collector) (err error) {
+	p.service = service
+	p.admin, err = admin.New(admin.Config{
+		Program: "weir-envoy", Version: p.options.Version, Keys: p.options.Keys, Hosts: p.options.Hosts,
+		NoReset: !p.options.Reset, Pprof: p.options.Pprof, Ready: p.options.Ready, Collectors: metrics,
+		Rules: p.rules, Tables: p.tables, Requests: p.requests,
+		Reloads: func() admin.Reload { return *p.reload.Load() },
+	})
+	return err
+}
+
+// Handler serves the page.
+func (p *Page) Handler() http.Handler { return p.admin.Handler() }
+
+// Close ends the open event streams.
+func (p *Page) Close() error { return p.admin.Close() }
+
+// Reloaded notes that a configuration was read. err says why it is not in force.
+func (p *Page) Reloaded(err error) {
+	r := &admin.Reload{At: time.Now(), OK: err == nil}
+	if err == nil {
+		r.Generation = p.loaded.Add(1)
+		p.shown.Store(p.show(p.service.Config()))
+	} else {
+		r.Generation, r.Error = p.loaded.Load(), err.Error()
+	}
+	p.reload.Store(r)
+}
+
+// Decided implements [envoy.Observer].
+func (p *Page) Decided(d envoy.Decision) {
+	name := ofRequests
+	if d.Rule != nil {
+		name = p.shown.Load().nameOf(d.Rule)
+	} else if !p.overrides.Load() {
+		p.overrides.Store(true)
+	}
+	p.admin.Observe(name, d.Outcome)
+	if d.Outcome == limits.Refused || d.Outcome == limits.ShadowRefused {
+		b := admin.Bucket{Key: d.Key}
+		if d.Key == (engine.Key{}) {
+			b.Text = text(d.Descriptor)
+		}
+		p.admin.Refused(name, b, func() string { return text(d.Descriptor) })
+	}
+}
+
+// Answered implements [envoy.Observer].
+func (p *Page) Answered(response *rlsv3.RateLimitResponse, err error) {
+	p.answered.Add(1)
+	switch {
+	case err != nil:
+		p.failed.Add(1)
+	case response.GetOverallCode() == rlsv3.RateLimitResponse_OVER_LIMIT:
+		p.refused.Add(1)
+	}
+}
+
+func (p *Page) requests() admin.Requests {
+	// In this order no part is more than the whole.
+	refused, failed := p.refused.Load(), p.failed.Load()
+	return admin.Requests{Answered: p.answered.Load(), Refused: refused, Failures: failed}
+}
+
+func (p *Page) tables() []admin.Table {
+	var all []admin.Table
+	for _, t := range p.service.Tables() {
+		if t.Slots > 0 { // or it is in a store
+			all = append(all, admin.Table{Name: t.Name, Stats: engine.Stats{
+				Keys: t.Keys, Slots: t.Slots, Bytes: t.Bytes, Evictions: t.Evictions, NoRoom: t.NoRoom,
+			}})
+		}
+	}
+	return all
+}
+
+// rules are those that are shown, and that of the requests' own limits if there were any.
+func (p *Page) rules() []admin.Rule {
+	rules := p.shown.Load().rules
+	if !p.overrides.Load() {
+		return rules
+	}
+	return append(rules[:len(rules):len(rules)], admin.Rule{
+		Name: ofRequests, Policy: "as the request says", For: "descriptors with a limit of their own", By: "entries",
+		Shadow: p.options.ShadowMode,
+	})
+}
+
+// descriptor is that of the entries of a rule with what was typed for those that the rule leaves open: the value, or
+// key=value where the key is a pattern.
+func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
+	d := &commonv3.RateLimitDescriptor{}
+	for _, e := range r.Entries() {
+		key, value := e.Key, e.Value
+		if open(e) {
+			value, typed = typed[0], typed[1:]
+			if strings.Contains(e.Key, "*") {
+				key, value, _ = strings.Cut(value, "=")
+			}
+		}
+		d.Entries = append(d.Entries, &commonv3.RateLimitDescriptor_Entry{Key: key, Value: value})
+	}
+	return d
+}

@@ -1,0 +1,126 @@
+package envoy
+
+import (
+	"strings"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// quotaGroups are the asks in quota mode, in groups that are over together: of one model behind one backend where the
+// entries name these, else each list of entries by itself. nil if no ask is in quota mode.
+type quotaGroups struct {
+	of   []string // by ask; "" if it is in none
+	over map[string]bool
+}
+
+func (s *Service) quotaGroups(request *rlsv3.RateLimitRequest, asks []ask) *quotaGroups {
+	var groups *quotaGroups
+	for i := range asks {
+		a := &asks[i]
+		if !s.quota(a) || a.applies && a.limit.Unlimited {
+			continue
+		}
+		if groups == nil {
+			groups = &quotaGroups{make([]string, len(asks)), map[string]bool{}}
+		}
+		name := quotaGroup(request.GetDescriptors()[i])
+		groups.of[i] = name
+		groups.over[name] = groups.over[name] || a.refused()
+	}
+	return groups
+}
+
+// allOver reports whether there are groups and each is over.
+func (g *quotaGroups) allOver() bool {
+	if g == nil {
+		return false
+	}
+	for _, over := range g.over {
+		if !over {
+			return false
+		}
+	}
+	return true
+}
+
+// quotaGroup names the group of a descriptor. Envoy AI Gateway writes the two entries.
+func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
+	var backend, model string
+	var all strings.Builder
+	for _, entry := range descriptor.GetEntries() {
+		switch entry.GetKey() {
+		case "backend_name":
+			backend = entry.GetValue()
+		case "model_name_override":
+			model = entry.GetValue()
+		}
+		all.WriteString(entry.GetKey() + "\x00" + entry.GetValue() + "\x00")
+	}
+	if backend != "" || model != "" {
+		return "model\x00" + backend + "\x00" + model
+	}
+	return "entries\x00" + all.String()
+}
+
+// metadata tells the request and the metadata of the rules that passed. The first value of a key wins; where both
+// are structs, they are merged.
+func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) *structpb.Struct {
+	descriptors := make([]*structpb.Value, 0, len(request.GetDescriptors()))
+	for _, descriptor := range request.GetDescriptors() {
+		descriptors = append(descriptors, structpb.NewStructValue(descriptorMetadata(descriptor)))
+	}
+	fields := map[string]*structpb.Value{
+		"domain":      structpb.NewStringValue(request.GetDomain()),
+		"descriptors": structpb.NewListValue(&structpb.ListValue{Values: descriptors}),
+	}
+	if hits := request.GetHitsAddend(); hits != 0 {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(hits))
+	}
+	passed := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for i := range asks {
+		a := &asks[i]
+		if !a.applies || a.rule == nil || a.refused() || groups != nil && groups.over[groups.of[i]] {
+			continue
+		}
+		merge(passed, a.rule.Metadata)
+	}
+	if len(passed.GetFields()) > 0 {
+		fields["metadata"] = structpb.NewStructValue(passed)
+	}
+	return &structpb.Struct{Fields: fields}
+}
+
+func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Struct {
+	entries := make([]*structpb.Value, 0, len(descriptor.GetEntries()))
+	for _, entry := range descriptor.GetEntries() {
+		entries = append(entries, structpb.NewStringValue(entry.GetKey()+"="+entry.GetValue()))
+	}
+	fields := map[string]*structpb.Value{"entries": structpb.NewListValue(&structpb.ListValue{Values: entries})}
+	if limit := descriptor.GetLimit(); limit != nil {
+		fields["limit"] = structpb.NewStringValue(limit.String())
+	}
+	if hits := descriptor.GetHitsAddend(); hits != nil {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(hits.GetValue()))
+	}
+	return &structpb.Struct{Fields: fields}
+}
+
+// merge adds what from has and to has not. What is put into to is a copy where it could be changed later: rules keep
+// their metadata.
+func merge(to, from *structpb.Struct) {
+	for key, value := range from.GetFields() {
+		have, there := to.Fields[key]
+		switch {
+		case !there && value.GetStructValue() != nil:
+			into := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+			merge(into, value.GetStructValue())
+			to.Fields[key] = structpb.NewStructValue(into)
+		case !there:
+			to.Fields[key] = value
+		case have.GetStructValue() != nil && value.GetStructValue() != nil:
+			merge(have.GetStructValue(), value.GetStructValue())
+		}
+	}
+}

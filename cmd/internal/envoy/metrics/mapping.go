@@ -1,0 +1,165 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/statsd_exporter/pkg/mapper"
+)
+
+// A Mapping makes names of statistics names and labels of Prometheus, as a file of statsd_exporter says. What it does
+// not name keeps its name, without labels.
+type Mapping struct {
+	mapper mapper.MetricMapper
+	known  sync.Map // name -> *mapped; as many as there are names in statistics
+}
+
+// mapped is a name as Prometheus has it.
+type mapped struct {
+	name   string
+	labels prometheus.Labels
+	desc   *prometheus.Desc // nil: the name is dropped
+}
+
+// ErrNoMapping is the error of a mapping file that is not there.
+var ErrNoMapping = fs.ErrNotExist
+
+// MappingOf reads a mapping file, or makes the default mapping if the path is empty. Its error names the file.
+func MappingOf(path string) (*Mapping, error) {
+	m := &Mapping{}
+	if path == "" {
+		return m, m.mapper.InitFromYAMLString(defaultMapping())
+	}
+	if err := m.mapper.InitFromFile(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("PROMETHEUS_MAPPER_YAML=%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// defaultMapping has the reference's names. The labels of a rule are its domain and the levels of its descriptor; the
+// fourth and deeper ones are in key3. The reference's default drops the third and what is deeper.
+func defaultMapping() string {
+	var b strings.Builder
+	b.WriteString("mappings:\n")
+	for what, help := range ruleHelp {
+		fmt.Fprintf(&b, `- match: '^ratelimit\.service\.rate_limit\.([^.]*)\.([^.]*)(?:\.([^.]*)(?:\.(.*))?)?\.%s$'
+  match_type: regex
+  name: ratelimit_service_rate_limit_%s
+  help: %s
+  labels: {domain: $1, key1: $2, key2: $3, key3: $4}
+`, what, what, help)
+	}
+	b.WriteString(`- match: ratelimit.service.call.should_rate_limit.*
+  name: ratelimit_service_should_rate_limit_error
+  help: Requests that were answered with an error.
+  labels: {err_type: $1}
+- match: ratelimit_server.*.total_requests
+  name: ratelimit_service_total_requests
+  help: Calls by gRPC.
+  labels: {grpc_method: $1}
+- match: ratelimit_server.*.response_time
+  name: ratelimit_service_response_time_seconds
+  help: How long calls by gRPC took.
+  observer_type: histogram
+  histogram_options: {buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]}
+  scale: 0.001
+  labels: {grpc_method: $1}
+`)
+	return b.String()
+}
+
+var ruleHelp = map[string]string{
+	"total_hits":                  "Hits that were asked for.",
+	"over_limit":                  "Hits beyond the limit.",
+	"near_limit":                  "Hits in the band below the limit.",
+	"within_limit":                "Hits of requests that passed.",
+	"over_limit_with_local_cache": "Always 0, since there is no cache in front of a store.",
+	"shadow_mode":                 "Hits beyond the limit of a rule in shadow mode.",
+}
+
+// counter returns what a counter is called.
+func (m *Mapping) counter(name string) *mapped {
+	if found, ok := m.known.Load(name); ok {
+		return found.(*mapped)
+	}
+	made := &mapped{name: mapper.EscapeMetricName(strings.ToValidUTF8(name, "_"))}
+	help := ""
+	rule, labels, ok := m.mapper.GetMapping(strings.ToValidUTF8(name, "_"), mapper.MetricTypeCounter)
+	if ok {
+		made.name, made.labels = mapper.EscapeMetricName(rule.Name), labels
+		maps.DeleteFunc(labels, func(_, value string) bool { return value == "" }) // as good as absent
+		help = rule.HelpText
+	}
+	if help == "" {
+		help = "Counter " + made.name + "."
+	}
+	if !ok || rule.Action != mapper.ActionTypeDrop {
+		made.desc = prometheus.NewDesc(made.name, help, nil, made.labels)
+	}
+	found, _ := m.known.LoadOrStore(name, made)
+	return found.(*mapped)
+}
+
+// key tells metrics with other names or labels apart.
+func (m *mapped) key() string {
+	key := m.name
+	for _, label := range slices.Sorted(maps.Keys(m.labels)) {
+		key += "\x00" + label + "\x00" + m.labels[label]
+	}
+	return key
+}
+
+// observer makes the metric of a timer, whose values are milliseconds, and what to multiply them with. It is nil if the
+// mapping drops the name.
+func (m *Mapping) observer(name string) (observer, float64) {
+	rule, labels, ok := m.mapper.GetMapping(name, mapper.MetricTypeObserver)
+	switch {
+	case !ok:
+		return prometheus.NewSummary(prometheus.SummaryOpts{Name: mapper.EscapeMetricName(name), Help: "Milliseconds."}), 1
+	case rule.Action == mapper.ActionTypeDrop:
+		return nil, 0
+	}
+	scale := 1.0
+	if rule.Scale.Set {
+		scale = rule.Scale.Val
+	}
+	help := rule.HelpText
+	if help == "" {
+		help = "How long calls by gRPC took."
+	}
+	if rule.ObserverType == mapper.ObserverTypeHistogram {
+		buckets := m.mapper.Defaults.HistogramOptions.Buckets
+		if rule.HistogramOptions != nil && len(rule.HistogramOptions.Buckets) > 0 {
+			buckets = rule.HistogramOptions.Buckets
+		}
+		return prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: rule.Name, Help: help, ConstLabels: labels, Buckets: buckets,
+		}), scale
+	}
+	objectives := map[float64]float64{}
+	quantiles := m.mapper.Defaults.SummaryOptions.Quantiles
+	if rule.SummaryOptions != nil && len(rule.SummaryOptions.Quantiles) > 0 {
+		quantiles = rule.SummaryOptions.Quantiles
+	}
+	for _, q := range quantiles {
+		objectives[q.Quantile] = q.Error
+	}
+	return prometheus.NewSummary(prometheus.SummaryOpts{
+		Name: rule.Name, Help: help, ConstLabels: labels, Objectives: objectives,
+	}), scale
+}
+
+// An observer is a metric that observes.
+type observer interface {
+	prometheus.Metric
+	prometheus.Observer
+}

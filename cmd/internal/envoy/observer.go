@@ -1,0 +1,68 @@
+package envoy
+
+import (
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weir-go/weir/engine"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+	"github.com/weir-go/weir/limits"
+)
+
+// An Observer is told what a Service decides, on the goroutine of the request: its methods are called concurrently and
+// must not block. What they are given they must not keep or change.
+type Observer interface {
+	// Decided is told of each descriptor that a limit applies to, but an unlimited one, and that asks for hits.
+	Decided(d Decision)
+	// Answered is told of each request after that. response is nil if err is not.
+	Answered(response *rlsv3.RateLimitResponse, err error)
+}
+
+// A Decision is what a limit says of a descriptor.
+type Decision struct {
+	Rule       *config.Rule // nil for a limit of the request's own
+	Domain     string
+	Descriptor *commonv3.RateLimitDescriptor
+	// Outcome is Allowed, Refused, ShadowRefused, Refunded for hits that were given back, or BackendFailed if the store
+	// did not say.
+	Outcome limits.Outcome
+	// Key is that of the counter where counters are in memory, and zero where they are in a store.
+	Key engine.Key
+}
+
+// observe tells the observer of all asks. failed says that the store did not answer.
+func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bool) {
+	if s.options.Observer == nil {
+		return
+	}
+	for i := range asks {
+		a := &asks[i]
+		if !a.counts() || a.hits == 0 {
+			continue
+		}
+		d := Decision{
+			Domain: request.GetDomain(), Descriptor: request.GetDescriptors()[i], Key: a.counter.hash,
+			Outcome: a.outcome(s.options.ShadowMode),
+		}
+		if failed {
+			d.Outcome = limits.Failed
+		}
+		if a.rule != nil {
+			d.Rule = a.rule.Rule
+		}
+		s.options.Observer.Decided(d)
+	}
+}
+
+func (a *ask) outcome(allShadow bool) limits.Outcome {
+	switch {
+	case a.back:
+		return limits.Refunded
+	case !a.over:
+		return limits.Allowed
+	case allShadow || a.shadow():
+		return limits.ShadowRefused
+	}
+	return limits.Refused
+}

@@ -1,0 +1,132 @@
+package reference
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// requests is how many are asked in each mode.
+const requests = 4000
+
+// modes are what both services are started with. The reference counts in a Redis in all of them.
+var modes = []struct {
+	name, what  string
+	environment []string
+	store       bool // weir-envoy counts in a Redis, too
+	negative    int  // percent of the descriptors that have is_negative_hits
+}{
+	{"memory", "defaults", nil, false, 0},
+	{"store", "weir-envoy counts in a Redis", nil, true, 0},
+	{"stop", "`STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`", []string{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true"}, false, 0},
+	{"quota", "`QUOTA_MODE`", []string{"QUOTA_MODE=true"}, false, 0},
+	{"negative", "`is_negative_hits` in 5 % of the descriptors", nil, false, 5},
+}
+
+// TestDifferential asks both services the same random questions, one after the other. docs/envoy.md has how many
+// answers are the same: the test fails if that is no longer so.
+func TestDifferential(t *testing.T) {
+	folder := checkout(t)
+	theirs, ours := program(t, folder, "ratelimit"), weirEnvoy(t)
+	document, err := os.ReadFile("../../../../docs/envoy.md")
+	require.NoError(t, err)
+	for i, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			s := source{rand.New(rand.NewPCG(uint64(i), 35)), mode.negative}
+			root := filepath.Join(t.TempDir(), "root")
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "ratelimit", "config"), 0o755))
+			for name, text := range s.rules() {
+				require.NoError(t, os.WriteFile(filepath.Join(root, "ratelimit", "config", name), []byte(text), 0o644))
+			}
+			environment := append([]string{"LIMIT_RESPONSE_HEADERS_ENABLED=true", "RESPONSE_DYNAMIC_METADATA=true"},
+				mode.environment...)
+			reference := serve(t, theirs, root, append(environment, "REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+redis(t))...)
+			if mode.store {
+				environment = append(environment, "REDIS_URL="+redis(t), "REDIS_TIMEOUT=10s")
+			}
+			same := compare(t, s, reference, serve(t, ours, root, environment...))
+			row := fmt.Sprintf("| %s | %d | %d | %d |", mode.what, same.answers, same.headers, same.metadata)
+			t.Log(row)
+			assert.True(t, strings.Contains(string(document), row), "the table of docs/envoy.md has other figures: %s", row)
+		})
+	}
+}
+
+// same is how many answers were.
+type same struct{ answers, headers, metadata int }
+
+func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClient) (n same) {
+	t.Helper()
+	hour := time.Now().Truncate(time.Hour)
+	for asked := range requests {
+		request := s.request()
+		theirs, ours := answer(t, reference, request), answer(t, weir, request)
+		if theirs.text == ours.text {
+			n.answers++
+		} else if different := asked + 1 - n.answers; different <= 10 {
+			t.Logf("%s\n  reference: %s\n  weir:      %s", protojson.Format(request), theirs.text, ours.text)
+		}
+		if theirs.headers == ours.headers {
+			n.headers++
+		}
+		if theirs.metadata == ours.metadata {
+			n.metadata++
+		}
+	}
+	require.Equal(t, hour, time.Now().Truncate(time.Hour), "an hour began during the run, and windows with it: run it again")
+	return n
+}
+
+// An answered request is an answer as far as it is compared: text is its error, or its code and statuses.
+type answered struct {
+	text, headers, metadata string
+}
+
+func answer(t *testing.T, from rlsv3.RateLimitServiceClient, request *rlsv3.RateLimitRequest) answered {
+	t.Helper()
+	response, err := from.ShouldRateLimit(context.Background(), request)
+	if err != nil {
+		return answered{text: status.Convert(err).Message()}
+	}
+	var text, headers strings.Builder
+	text.WriteString(response.GetOverallCode().String())
+	for _, s := range response.GetStatuses() {
+		reset := ""
+		if s.GetDurationUntilReset() != nil {
+			reset = coarse(t, strconv.FormatInt(s.GetDurationUntilReset().GetSeconds(), 10))
+		}
+		fmt.Fprintf(&text, "; %s %d %s of %d %s %q", s.GetCode(), s.GetLimitRemaining(), reset,
+			s.GetCurrentLimit().GetRequestsPerUnit(), s.GetCurrentLimit().GetUnit(), s.GetCurrentLimit().GetName())
+	}
+	for _, h := range response.GetResponseHeadersToAdd() {
+		value := h.GetValue()
+		if strings.HasSuffix(h.GetKey(), "Reset") {
+			value = coarse(t, value)
+		}
+		fmt.Fprintf(&headers, "%s: %s; ", h.GetKey(), value)
+	}
+	// The text of a message, of which that of a limit is made, has one space or two, as each program was compiled.
+	metadata := strings.ReplaceAll(fmt.Sprint(response.GetDynamicMetadata().AsMap()), "  ", " ")
+	return answered{text.String(), headers.String(), metadata}
+}
+
+// coarse is the end of a window, from the seconds until then, to the nearest minute: windows end with an hour, and the
+// two services are not asked at the same time.
+func coarse(t *testing.T, seconds string) string {
+	t.Helper()
+	n, err := strconv.Atoi(seconds)
+	require.NoError(t, err)
+	return time.Now().Add(time.Duration(n) * time.Second).Round(time.Minute).UTC().Format(time.DateTime)
+}

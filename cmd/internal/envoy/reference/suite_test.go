@@ -1,0 +1,64 @@
+package reference
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// needs are the tests of the suite that need servers which it does not start itself, and a port of one of them.
+var needs = map[string]string{
+	"TestBasicTLSConfig":                   "16381",
+	"Test_mTLS":                            "16381",
+	"TestBasicAuthConfigWithRedisCluster":  "6386",
+	"TestBasicAuthConfigWithRedisSentinel": "26394",
+	"TestBasicConfigMemcache":              "", // there is no memcache in weir-envoy
+	"TestConfigMemcacheWithMaxIdleConns":   "",
+	"TestMultiNodeMemcache":                "",
+}
+
+// TestSuite runs the reference's integration suite against weir-envoy, if it was compiled with testdata/runner.go
+// instead of its own package src/service_cmd/runner, as bin/integration.test. The tests of the local cache are left
+// out: they look at the statistics of a cache that weir-envoy does not have.
+func TestSuite(t *testing.T) {
+	folder := checkout(t)
+	suite := filepath.Join(folder, "bin", "integration.test")
+	if _, err := os.Stat(suite); err != nil {
+		t.Skip("no bin/integration.test in the checkout: its suite is not compiled with testdata/runner.go")
+	}
+	suite, err := filepath.Abs(suite)
+	require.NoError(t, err)
+	names, err := exec.Command(suite, "-test.list", ".*").Output()
+	require.NoError(t, err)
+	environment := append(os.Environ(), "WEIR_ENVOY="+weirEnvoy(t))
+	for name := range strings.FieldsSeq(string(names)) {
+		t.Run(name, func(t *testing.T) {
+			if port, there := needs[name]; there && !listens(port) {
+				t.Skip("weir-envoy has no memcache, or the servers of this test do not run: port ", port)
+			}
+			command := exec.Command(suite, "-test.run", "^"+name+"$", "-test.skip", "/LocalCache", "-test.v")
+			command.Dir, command.Env = filepath.Join(folder, "test", "integration"), environment
+			out, err := command.CombinedOutput()
+			assert.NoError(t, err, string(out))
+			t.Log(strings.Count(string(out), "--- PASS"), "passed, the test itself among them")
+		})
+	}
+}
+
+func listens(port string) bool {
+	if port == "" {
+		return false
+	}
+	connection, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return false
+	}
+	connection.Close()
+	return true
+}

@@ -1,0 +1,407 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/weir-go/weir/engine"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// A Service answers ShouldRateLimit. Make one with [New]. All its methods may be called concurrently.
+type Service struct {
+	rlsv3.UnimplementedRateLimitServiceServer
+
+	options Options
+	tables  *tables
+	stats   statistics
+	loading sync.Mutex // held by SetConfig
+	active  atomic.Pointer[active]
+}
+
+// Config returns the configuration that answers; nil before the first.
+func (s *Service) Config() *config.Config {
+	if now := s.active.Load(); now != nil {
+		return now.config
+	}
+	return nil
+}
+
+// active is a configuration with what its rules need.
+type active struct {
+	config *config.Config
+	rules  []rule // by config.Rule.Index
+	uses   uses
+}
+
+type rule struct {
+	*config.Rule
+	table   table
+	current *rlsv3.RateLimitResponse_RateLimit
+	stats   *ruleStats // nil where the name depends on the request
+}
+
+// New returns a service without rules: it answers "no rate limit configuration loaded" until SetConfig. The error
+// names the option, its value and the range.
+func New(options Options) (*Service, error) {
+	options, err := options.check()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{options: options, tables: newTables(options)}
+	s.stats.most = int64(options.MaxStats)
+	// Whether MaxKeys is one that a table can have is told at once, not at the first rule.
+	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
+		return nil, fmt.Errorf("envoy: %w", err)
+	}
+	return s, nil
+}
+
+// SetConfig makes the rules those of c. Counters stay what they are. If a rule cannot be counted the rules remain what
+// they were, and the error names each such rule.
+func (s *Service) SetConfig(c *config.Config) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	next := &active{config: c, rules: make([]rule, len(c.Rules()))}
+	var errs []error
+	wanted := map[config.Limit]bool{}
+	for i, r := range c.Rules() {
+		table, err := s.tables.getFor(r.Limit, wanted)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
+			continue
+		}
+		next.rules[i] = rule{Rule: r, table: table, current: currentLimit(r.Limit, r.Name)}
+		if !r.StatDepends() {
+			next.rules[i].stats = s.stats.rule(r.Stat)
+		}
+	}
+	if len(errs) > 0 {
+		s.stats.ConfigLoadError.Add(1)
+		return errors.Join(append(errs, s.tables.keep(s.rules()))...)
+	}
+	s.tables.generation.Add(1) // before a request can ask for a table under the next one
+	before := s.active.Swap(next)
+	s.stats.ConfigLoadSuccess.Add(1)
+	if before != nil {
+		before.uses.end()
+	}
+	return s.tables.keep(c.Rules())
+}
+
+// rules are those of the configuration that answers; none before the first.
+func (s *Service) rules() []*config.Rule {
+	if now := s.active.Load(); now != nil {
+		return now.config.Rules()
+	}
+	return nil
+}
+
+// ConfigFailed counts a configuration that could not be read.
+func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
+
+// Close stops the tables' sweepers. Requests must have ended.
+func (s *Service) Close() error { return s.tables.close() }
+
+// maxDescriptors bounds what a request is answered with: a descriptor that is empty takes two bytes of it, and hundreds
+// while it is decided.
+const maxDescriptors = 10_000
+
+// The reference's texts, and its code: an error without one is Unknown.
+var (
+	errNoDomain      = status.Error(codes.Unknown, "rate limit domain must not be empty")
+	errNoDescriptors = status.Error(codes.Unknown, "rate limit descriptor list must not be empty")
+	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
+)
+
+// An ask is a descriptor of a request on its way to its status.
+type ask struct {
+	rule    *rule // nil: none matches, or the request has a limit of its own
+	limit   config.Limit
+	current *rlsv3.RateLimitResponse_RateLimit
+	table   table
+	counter counter
+	stats   *ruleStats
+	hits    uint64
+	back    bool // hits are given back
+
+	applies       bool           // there is a limit to be looked at
+	charged       uint64         // hits that have been taken from the table
+	receipt       engine.Receipt // for them; zero where there is none
+	over          bool
+	before, after uint64 // hits in the window
+	remaining     uint64
+	reset         time.Duration
+}
+
+// ShouldRateLimit answers one request: see the package's comment. Its errors have the reference's texts.
+func (s *Service) ShouldRateLimit(
+	ctx context.Context, request *rlsv3.RateLimitRequest,
+) (*rlsv3.RateLimitResponse, error) {
+	response, err := s.decide(ctx, request)
+	if s.options.Observer != nil {
+		s.options.Observer.Answered(response, err)
+	}
+	return response, err
+}
+
+func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	switch {
+	case request.GetDomain() == "":
+		return nil, s.refuse(errNoDomain)
+	case len(request.GetDescriptors()) == 0:
+		return nil, s.refuse(errNoDescriptors)
+	}
+	if n := len(request.GetDescriptors()); n > maxDescriptors {
+		return nil, s.refuse(status.Errorf(codes.InvalidArgument, "%d descriptors: want at most %d", n, maxDescriptors))
+	}
+	now := s.acquire()
+	if now == nil {
+		return nil, s.refuse(errNoConfig)
+	}
+	defer s.release(now)
+	work := scratches.Get().(*scratch)
+	defer work.free()
+	for _, descriptor := range request.GetDescriptors() {
+		a, err := s.ask(now, request, descriptor, work)
+		if err != nil {
+			return nil, s.refuse(err)
+		}
+		work.asks = append(work.asks, a)
+	}
+	asks := work.asks
+	if !now.config.Has(request.GetDomain()) {
+		s.stats.unknownDomain(request.GetDomain()).totalHits.Add(1)
+	}
+	replace(asks)
+	err := s.count(ctx, asks, s.options.StopWhenOver || now.config.AllOrNothing(request.GetDomain()))
+	s.observe(request, asks, err != nil)
+	if err != nil {
+		s.stats.StoreErrors.Add(1)
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	return s.answer(request, asks), nil
+}
+
+func (s *Service) refuse(err error) error {
+	s.stats.ServiceErrors.Add(1)
+	return err
+}
+
+// ask finds the limit of a descriptor and where its hits are counted.
+func (s *Service) ask(
+	now *active, request *rlsv3.RateLimitRequest, descriptor *commonv3.RateLimitDescriptor, work *scratch,
+) (ask, error) {
+	a := ask{hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
+	if addend := descriptor.GetHitsAddend(); addend != nil {
+		a.hits = min(addend.GetValue(), mostHits+1)
+	}
+	domain := request.GetDomain()
+	if !now.config.Has(domain) {
+		return a, nil
+	}
+	if override := descriptor.GetLimit(); override != nil {
+		return s.override(a, domain, descriptor, override, work)
+	}
+	matched := now.config.Match(domain, descriptor)
+	if matched == nil {
+		return a, nil
+	}
+	a.rule = &now.rules[matched.Index]
+	a.applies, a.limit, a.table, a.current = true, matched.Limit, a.rule.table, a.rule.current
+	if a.limit.Unlimited {
+		return a, nil
+	}
+	if a.stats = a.rule.stats; a.stats == nil {
+		a.stats = s.stats.of(statName{text: matched.StatOf(descriptor)})
+	}
+	a.setKey(matched, domain, descriptor, work)
+	return a, nil
+}
+
+// override makes an ask of a request that carries its own limit.
+func (s *Service) override(
+	a ask, domain string, descriptor *commonv3.RateLimitDescriptor,
+	override *commonv3.RateLimitDescriptor_RateLimitOverride, work *scratch,
+) (ask, error) {
+	limit, err := config.Override(override)
+	if err != nil {
+		return a, status.Errorf(codes.InvalidArgument, "limit of the descriptor: %s", err)
+	}
+	table, err := s.tables.get(limit)
+	if err != nil {
+		return a, status.Errorf(codes.ResourceExhausted, "limit of the descriptor: %s", err)
+	}
+	a.applies, a.limit, a.table, a.current = true, limit, table, currentLimit(limit, "")
+	a.stats = s.stats.of(statName{text: config.OverrideStat(domain, descriptor)})
+	a.setKey(nil, domain, descriptor, work)
+	return a, nil
+}
+
+func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) {
+	if a.table != nil {
+		work.key = config.AppendKey(work.key[:0], matched, domain, descriptor)
+		a.counter = a.table.key(work.key)
+	}
+}
+
+// A scratch is what a request needs while it is answered, so that none of it is allocated anew.
+type scratch struct {
+	asks []ask
+	key  []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch bounds what is kept for the next request.
+const maxScratch = 4096
+
+func (w *scratch) free() {
+	clear(w.asks)
+	if w.asks = w.asks[:0]; cap(w.asks) <= maxScratch && cap(w.key) <= maxScratch {
+		scratches.Put(w)
+	}
+}
+
+// replace takes out what a matched rule replaces by name.
+func replace(asks []ask) {
+	for i := range asks {
+		if asks[i].rule == nil {
+			continue
+		}
+		for _, name := range asks[i].rule.Replaces {
+			for j := range asks {
+				if a := &asks[j]; a.rule != nil && a.rule.Name == name && !a.limit.Unlimited {
+					a.applies = false
+				}
+			}
+		}
+	}
+}
+
+// currentLimit is a limit as an answer tells it.
+func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
+	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
+	if told := l.Told(); told != nil {
+		current.ProtoReflect().SetUnknown(told)
+	}
+	return current
+}
+
+// answer makes the statuses, and of them the overall code, the headers and the metadata.
+func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
+	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, len(asks))}
+	statuses := make([]wholeStatus, len(asks))
+	for i := range asks {
+		response.Statuses[i] = asks[i].status(&statuses[i])
+	}
+	groups := s.quotaGroups(request, asks)
+	response.OverallCode = rlsv3.RateLimitResponse_OK
+	if groups.allOver() || s.anyOver(asks) {
+		if response.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT; s.options.ShadowMode {
+			response.OverallCode = rlsv3.RateLimitResponse_OK
+			s.stats.GlobalShadowMode.Add(1)
+		}
+	}
+	if nearest := s.nearest(asks); nearest >= 0 {
+		response.ResponseHeadersToAdd = s.options.ResponseHeaders.of(response.Statuses[nearest])
+		response.RequestHeadersToAdd = s.options.RequestHeaders.of(response.Statuses[nearest])
+	}
+	if s.options.DynamicMetadata {
+		response.DynamicMetadata = metadata(request, asks, groups)
+	}
+	return response
+}
+
+// A wholeStatus is a status and what it points to, in one piece of memory.
+type wholeStatus struct {
+	status rlsv3.RateLimitResponse_DescriptorStatus
+	reset  durationpb.Duration
+}
+
+// status writes what is known of an ask into a status.
+func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus {
+	to := &in.status
+	to.Code = rlsv3.RateLimitResponse_OK
+	switch {
+	case !a.applies:
+	case a.limit.Unlimited:
+		to.LimitRemaining = math.MaxUint32
+	default:
+		if a.refused() {
+			to.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+		}
+		to.CurrentLimit = a.current
+		to.LimitRemaining = uint32(min(a.left(), math.MaxUint32))
+		in.reset.Seconds = wholeSeconds(a.reset)
+		to.DurationUntilReset = &in.reset
+	}
+	return to
+}
+
+// left is how many hits remain: none for one that is over, also where a smaller one would pass, as in the reference.
+func (a *ask) left() uint64 {
+	if a.over {
+		return 0
+	}
+	return a.remaining
+}
+
+// refused reports whether the status is that of a refusal: a rule in shadow mode has none.
+func (a *ask) refused() bool { return a.over && !a.shadow() }
+
+func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
+
+// quota reports whether the ask is in quota mode: one that is over refuses only together with all others.
+func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
+
+func (s *Service) anyOver(asks []ask) bool {
+	for i := range asks {
+		if asks[i].refused() && !s.quota(&asks[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest is the ask that headers tell about: the last one that refuses, else the first with the least left; -1 if no
+// header is wanted or no limit applies.
+func (s *Service) nearest(asks []ask) int {
+	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
+		return -1
+	}
+	nearest, least := -1, uint64(math.MaxUint32)
+	for i := range asks {
+		a := &asks[i]
+		if !a.applies || a.limit.Unlimited {
+			continue
+		}
+		if a.refused() && !s.quota(a) {
+			nearest, least = i, 0
+		} else if left := a.left(); left < least {
+			nearest, least = i, left
+		}
+	}
+	return nearest
+}
+
+// wholeSeconds rounds up to whole seconds, in which the reference tells times.
+func wholeSeconds(d time.Duration) int64 {
+	seconds := int64(d / time.Second)
+	if d%time.Second > 0 {
+		seconds++
+	}
+	return seconds
+}

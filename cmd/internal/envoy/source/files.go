@@ -1,0 +1,125 @@
+// Package source brings the configuration to the service: from files, which it watches, and from xDS.
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// MaxConfig bounds a file, and an answer of xDS, which holds all rules: 16 MiB.
+const MaxConfig = 16 << 20
+
+// Read compiles all files below a directory, or one file. Their names end in .yaml or .yml; names that begin with a
+// dot are passed over, which leaves out the folders by which Kubernetes swaps a volume. The warnings are those of the
+// files. The error is of type [yamlfile.Errors] if the files could be read.
+func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
+	names, err := list(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var documents []*config.Document
+	var warnings []*yamlfile.Error
+	var wrong yamlfile.Errors
+	for _, name := range names {
+		text, err := read(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		document, err := config.Parse(name, text)
+		if err != nil {
+			wrong = append(wrong, err.(yamlfile.Errors)...)
+			continue
+		}
+		documents = append(documents, document)
+		warnings = append(warnings, document.Warnings...)
+	}
+	compiled, err := config.Compile(documents, options)
+	if err != nil {
+		wrong = append(wrong, err.(yamlfile.Errors)...)
+	}
+	if len(wrong) > 0 {
+		return nil, warnings, wrong
+	}
+	return compiled, warnings, nil
+}
+
+func read(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > MaxConfig {
+		return nil, fmt.Errorf("%s: %d bytes: want at most %d", name, info.Size(), MaxConfig)
+	}
+	return os.ReadFile(name)
+}
+
+// list returns the files in the order of their names.
+func list(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	// WalkDir does not follow a link, so the root is looked up first. Names are told as the operator wrote them.
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != root && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return filepath.SkipDir
+			}
+		case isYAML(entry.Name()) && !isDir(name, entry):
+			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+				return fmt.Errorf("%s: want a regular file, got %s", name, info.Mode())
+			}
+			names = append(names, filepath.Join(path, strings.TrimPrefix(name, root)))
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+func isYAML(name string) bool {
+	extension := strings.ToLower(filepath.Ext(name))
+	return extension == ".yaml" || extension == ".yml"
+}
+
+// isDir also follows a link.
+func isDir(name string, entry fs.DirEntry) bool {
+	if entry.Type()&fs.ModeSymlink == 0 {
+		return entry.IsDir()
+	}
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// fingerprint tells whether the files are the same as before: their names and texts.
+func fingerprint(path string) string {
+	names, err := list(path)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var b strings.Builder
+	for _, name := range names {
+		text, err := read(name)
+		fmt.Fprintf(&b, "%q %q %v\n", name, text, err)
+	}
+	return b.String()
+}

@@ -1,0 +1,23 @@
+package source
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// TestAPipeIsNoFile: it is an error. To read one would wait for a writer, and no change would be read any more.
+func TestAPipeIsNoFile(t *testing.T) {
+	directory := t.TempDir()
+	pipe := filepath.Join(directory, "a.yaml")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	names, err := list(directory)
+	require.ErrorContains(t, err, pipe+": want a regular file, got p", "%q would be read", names)
+	_, _, err = Read(directory, config.Options{})
+	assert.ErrorContains(t, err, pipe+": want a regular file")
+}

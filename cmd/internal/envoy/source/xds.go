@@ -1,0 +1,175 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	configv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// An XDS is a client of the aggregated discovery service (ADS) that asks for the state of the world.
+type XDS struct {
+	// Dial opens a connection, which is closed when its stream has ended. A new one has no backoff of its own and reads
+	// renewed certificates.
+	Dial    func() (*grpc.ClientConn, error)
+	Node    *corev3.Node
+	Backoff Backoff
+	Options config.Options
+	Lost    func(err error, retry time.Duration) // called when a stream has ended
+}
+
+// A Backoff is how long to wait before another try.
+type Backoff struct {
+	Initial, Max time.Duration // of a wait; more than 0
+	Factor       float64       // from one wait to the next; with 1 or less each wait is the initial one
+	Jitter       bool          // each wait is between a half and all of its length
+}
+
+// wait is the time before a try, which is the first one after this many tries that failed in a row, from 0.
+func (b Backoff) wait(failed int) time.Duration {
+	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failed))
+	wait = min(wait, float64(max(b.Initial, b.Max)))
+	if b.Jitter {
+		wait *= 0.5 + rand.Float64()/2
+	}
+	return time.Duration(wait)
+}
+
+// Watch asks for the configuration until the context ends. A wrong configuration is refused, so that the server knows,
+// and given to the sink as an error. When a stream ends Watch asks again; the last configuration stays.
+func (x *XDS) Watch(ctx context.Context, sink Sink) {
+	version, failed := "", 0
+	for ctx.Err() == nil {
+		answered, err := x.stream(ctx, &version, sink)
+		if ctx.Err() != nil {
+			return
+		}
+		if answered {
+			failed = 0
+		}
+		retry := x.Backoff.wait(failed)
+		failed++
+		x.Lost(err, retry)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+}
+
+// received is what a stream brings.
+type received struct {
+	response *discoveryv3.DiscoveryResponse
+	err      error
+}
+
+// stream asks in one stream until it ends. version is the last one that was accepted. answered is true if the server
+// sent a response.
+//
+// A server may send a refused response again at once, as go-control-plane's cache does: its version is not the
+// accepted one. So only the first refusal in a row is sent at once, and each further one after a longer wait.
+func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	connection, err := x.Dial()
+	if err != nil {
+		return false, err
+	}
+	defer connection.Close()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(connection).StreamAggregatedResources(ctx)
+	if err != nil {
+		return false, err
+	}
+	send := func(r *discoveryv3.DiscoveryRequest) {
+		_ = stream.Send(r) // Recv reports why it failed
+	}
+	responses := make(chan received)
+	go receive(ctx, stream, responses)
+
+	send(x.request(*version, ""))
+	var refusal *discoveryv3.DiscoveryRequest // not sent yet
+	due := time.NewTimer(0)
+	defer due.Stop()
+	<-due.C
+	for refused := 0; ; {
+		select {
+		case <-ctx.Done():
+			return answered, ctx.Err()
+		case <-due.C:
+			send(refusal)
+		case got := <-responses:
+			if got.err != nil {
+				return answered, got.err
+			}
+			answered = true
+			due.Stop()
+			compiled, err := x.compile(got.response)
+			if err = sink(compiled, nil, err); err == nil {
+				refused, *version = 0, got.response.GetVersionInfo()
+				send(x.request(*version, got.response.GetNonce()))
+				continue
+			}
+			refusal = x.request(*version, got.response.GetNonce())
+			refusal.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: err.Error()}
+			if refused++; refused == 1 {
+				send(refusal)
+				continue
+			}
+			due.Reset(x.Backoff.wait(refused - 2))
+		}
+	}
+}
+
+func receive(
+	ctx context.Context, stream grpc.ServerStreamingClient[discoveryv3.DiscoveryResponse], to chan<- received,
+) {
+	for {
+		response, err := stream.Recv()
+		select {
+		case to <- received{response, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *XDS) request(version, nonce string) *discoveryv3.DiscoveryRequest {
+	return &discoveryv3.DiscoveryRequest{
+		Node: x.Node, TypeUrl: resource.RateLimitConfigType, VersionInfo: version, ResponseNonce: nonce,
+	}
+}
+
+func (x *XDS) compile(response *discoveryv3.DiscoveryResponse) (*config.Config, error) {
+	if response.GetTypeUrl() != resource.RateLimitConfigType {
+		return nil, fmt.Errorf("xDS: a response of type %q: want %q", response.GetTypeUrl(), resource.RateLimitConfigType)
+	}
+	var documents []*config.Document
+	var wrong []error
+	for i, one := range response.GetResources() {
+		message := &configv3.RateLimitConfig{}
+		if err := one.UnmarshalTo(message); err != nil {
+			wrong = append(wrong, fmt.Errorf("xDS: resource %d: %w", i, err))
+			continue
+		}
+		documents = append(documents, config.FromXDS(message))
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return config.Compile(documents, x.Options)
+}

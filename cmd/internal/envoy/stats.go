@@ -1,0 +1,68 @@
+package envoy
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Statistics are the counts that the service keeps, by the reference's names.
+type statistics struct {
+	ConfigLoadSuccess atomic.Uint64
+	ConfigLoadError   atomic.Uint64
+	ServiceErrors     atomic.Uint64
+	StoreErrors       atomic.Uint64
+	GlobalShadowMode  atomic.Uint64
+	Dropped           atomic.Uint64 // hits under names beyond the most
+
+	names  sync.Map // statName -> *ruleStats
+	count  atomic.Int64
+	most   int64
+	beyond ruleStats
+}
+
+// A ruleStats counts the hits of one name.
+type ruleStats struct {
+	totalHits, overLimit, nearLimit, withinLimit, shadowMode atomic.Uint64
+}
+
+// A statName is that of a rule, or of a domain that is unknown. A value of a request that is part of a rule's name
+// cannot make it that of a domain.
+type statName struct {
+	text   string
+	domain bool
+}
+
+// maxStatName bounds a name that stems from a request, which is kept: MaxStats of them.
+const maxStatName = 1024
+
+// of returns the counts of a name that stems from a request. Beyond the most names it returns those that belong
+// to no name, and counts that.
+func (s *statistics) of(name statName) *ruleStats {
+	if found, ok := s.names.Load(name); ok {
+		return found.(*ruleStats)
+	}
+	if s.count.Load() >= s.most || len(name.text) > maxStatName {
+		s.Dropped.Add(1)
+		return &s.beyond
+	}
+	return s.add(name)
+}
+
+// rule returns the counts of a name that stands in the configuration: always some.
+func (s *statistics) rule(name string) *ruleStats { return s.add(statName{text: name}) }
+
+func (s *statistics) add(name statName) *ruleStats {
+	found, loaded := s.names.LoadOrStore(name, &ruleStats{})
+	if !loaded {
+		s.count.Add(1)
+	}
+	return found.(*ruleStats)
+}
+
+// domainNotFound ends the name under which requests of an unknown domain are counted.
+const domainNotFound = ".domain_not_found"
+
+// unknownDomain returns the counts of requests of an unknown domain.
+func (s *statistics) unknownDomain(domain string) *ruleStats {
+	return s.of(statName{domain, true})
+}

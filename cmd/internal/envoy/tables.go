@@ -1,0 +1,318 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+const (
+	// mostHits is what a counter of a fixed window holds; more are counted as so many. A request has at most one hit
+	// more, which no limit admits: sums of hits stay in their range.
+	mostHits = 1 << 32
+	// maxTables bounds how many tables the rules of a configuration may need, and up to how many a request with a limit
+	// of its own adds one. Those of the units, which requests can name, remain beside those of the rules. While a
+	// configuration takes the place of another both have theirs.
+	maxTables = 64
+)
+
+// tables are the limiters. There is one for each length of fixed windows, whose policy admits 2^32 hits: the count is
+// compared with the limit here. There is one for each limit of another algorithm.
+type tables struct {
+	open   func(kind config.Limit, policy engine.Policy) (table, error)
+	shared bool // they are in a store
+
+	generation atomic.Uint64 // of the configuration
+
+	mu     sync.RWMutex
+	byKind map[config.Limit]*entry
+}
+
+// An entry is a table with the generation in which a request with a limit of its own last asked for it. So a
+// configuration that takes the place of another does not close what such a request may be using.
+type entry struct {
+	table
+	asked atomic.Uint64
+}
+
+// A table is a limiter in memory or in a store.
+type table interface {
+	key(text []byte) counter
+	take(ctx context.Context, c counter, n uint64) (engine.Decision, error)
+	peek(ctx context.Context, c counter, n uint64) (engine.Decision, error)
+	refund(ctx context.Context, c counter, n uint64) error
+	reset(ctx context.Context, c counter) error
+	stats() engine.Stats
+	close() error
+}
+
+// A counter is a key as its table has it.
+type counter struct {
+	hash engine.Key // in memory
+	text string     // in a store
+}
+
+type localTable struct{ limiter *engine.Limiter }
+
+func (t localTable) key(text []byte) counter { return counter{hash: t.limiter.KeyBytes(text)} }
+
+func (t localTable) take(_ context.Context, c counter, n uint64) (engine.Decision, error) {
+	return t.limiter.TakeKey(c.hash, n), nil
+}
+
+func (t localTable) peek(_ context.Context, c counter, n uint64) (engine.Decision, error) {
+	return t.limiter.PeekKey(c.hash, n), nil
+}
+
+func (t localTable) refund(_ context.Context, c counter, n uint64) error {
+	t.limiter.RefundKey(c.hash, n)
+	return nil
+}
+
+func (t localTable) reset(_ context.Context, c counter) error {
+	t.limiter.ResetKey(c.hash)
+	return nil
+}
+
+// quota is a limit of fixed windows as a value that a key of the table carries.
+func (t localTable) quota(l config.Limit) (engine.Quota, error) {
+	if l.Requests == 0 {
+		return t.limiter.Quota(engine.Blocked())
+	}
+	return t.limiter.Quota(engine.FixedWindow(uint64(l.Requests), l.Window).Aligned())
+}
+
+func (t localTable) stats() engine.Stats { return t.limiter.Stats() }
+func (t localTable) close() error        { return t.limiter.Close() }
+
+type storeTable struct{ limiter *redislimit.Limiter }
+
+func (t storeTable) key(text []byte) counter { return counter{text: string(text)} }
+
+func (t storeTable) take(ctx context.Context, c counter, n uint64) (engine.Decision, error) {
+	return t.limiter.Take(ctx, c.text, n)
+}
+
+func (t storeTable) peek(ctx context.Context, c counter, n uint64) (engine.Decision, error) {
+	return t.limiter.Peek(ctx, c.text, n)
+}
+
+func (t storeTable) refund(ctx context.Context, c counter, n uint64) error {
+	return t.limiter.Refund(ctx, c.text, n)
+}
+
+func (t storeTable) reset(ctx context.Context, c counter) error { return t.limiter.Reset(ctx, c.text) }
+
+func (t storeTable) stats() engine.Stats { return engine.Stats{} } // the store's business
+func (t storeTable) close() error        { return t.limiter.Close() }
+
+func newTables(o Options) *tables {
+	t := &tables{open: inMemory(o), shared: o.Store != nil, byKind: map[config.Limit]*entry{}}
+	if t.shared {
+		t.open = inStore(o)
+	}
+	return t
+}
+
+func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
+	options := []engine.Option{engine.MaxKeys(o.MaxKeys), engine.Overflow(o.Overflow)}
+	if o.Clock != nil {
+		options = append(options, engine.ClockFunc(o.Clock))
+	}
+	return func(_ config.Limit, policy engine.Policy) (table, error) {
+		limiter, err := engine.New(policy, options...)
+		return localTable{limiter}, err
+	}
+}
+
+// inStore has every decision ask the store: counts that are compared with a limit here must be those of all replicas.
+// A token bucket is held against its limit by the store, which may so lend tokens of it.
+func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
+	return func(kind config.Limit, policy engine.Policy) (table, error) {
+		name := fmt.Sprintf("envoy %s %d %d %s", kind.Algorithm, kind.Requests, kind.Burst, kind.Window)
+		options := []redislimit.Option{redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed)}
+		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
+			options = append(options, redislimit.InMode(redislimit.Auto), redislimit.Nodes(o.Replicas))
+		}
+		store := o.Store
+		if kind.Window == time.Second && o.PerSecondStore != nil {
+			store = o.PerSecondStore
+		}
+		limiter, err := redislimit.New(store, name, policy, options...)
+		return storeTable{limiter}, err
+	}
+}
+
+// kind is what limits have in common that share a table.
+func kind(l config.Limit) config.Limit {
+	if l.Algorithm == engine.AlgorithmFixedWindow {
+		return config.Limit{Algorithm: l.Algorithm, Window: l.Window}
+	}
+	l.Unit, l.Multiplier = 0, 0
+	return l
+}
+
+// get returns the table for the limit of a request, and makes it if there is none yet. It returns nil for a limit that
+// needs none, and an error where no table can be made.
+func (t *tables) get(l config.Limit) (table, error) {
+	if !needsTable(l) {
+		return nil, nil
+	}
+	most := maxTables
+	if !config.IsUnit(l.Window) { // the units have room in any case
+		most -= config.Units
+	}
+	return t.getKind(kind(l), most, t.generation.Load())
+}
+
+// getFor is get for a rule of a configuration whose rules before it need the kinds in wanted. What the rules of the
+// configuration before need does not count.
+func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
+	if !needsTable(l) {
+		return nil, nil
+	}
+	k := kind(l)
+	if len(wanted) >= maxTables && !wanted[k] {
+		return nil, tooMany(k)
+	}
+	wanted[k] = true
+	return t.getKind(k, math.MaxInt, 0)
+}
+
+// getKind returns the table of a kind, and makes it if there are fewer than most. asked is the generation in which a
+// request asks for it, 0 for a rule. It is noted under the lock that keep takes.
+func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
+	t.mu.RLock()
+	found := t.byKind[k].ask(asked)
+	t.mu.RUnlock()
+	if found != nil {
+		return found.table, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found = t.byKind[k].ask(asked); found != nil {
+		return found.table, nil
+	}
+	if len(t.byKind) >= most {
+		return nil, tooMany(k)
+	}
+	policy, err := policyOf(k)
+	if err != nil {
+		return nil, err
+	}
+	made, err := t.open(k, policy)
+	if err != nil {
+		return nil, err
+	}
+	t.byKind[k] = (&entry{table: made}).ask(asked)
+	return made, nil
+}
+
+func (e *entry) ask(generation uint64) *entry {
+	if e != nil && generation > e.asked.Load() {
+		e.asked.Store(generation)
+	}
+	return e
+}
+
+func needsTable(l config.Limit) bool {
+	return !l.Unlimited && (l.Requests > 0 || l.Algorithm == engine.AlgorithmFixedWindow)
+}
+
+func tooMany(k config.Limit) error {
+	return fmt.Errorf("a window of %s would need one table more than %d, the most", k.Window, maxTables)
+}
+
+// policyOf is the policy of the table for limits of a kind.
+func policyOf(l config.Limit) (engine.Policy, error) {
+	requests := uint64(l.Requests)
+	switch l.Algorithm {
+	case engine.AlgorithmFixedWindow:
+		return engine.FixedWindow(mostHits, l.Window).Aligned(), nil
+	case engine.AlgorithmSlidingWindow:
+		return engine.SlidingWindow(requests, l.Window), nil
+	case engine.AlgorithmSlidingLog:
+		return engine.SlidingLog(requests, l.Window), nil
+	case engine.AlgorithmTokenBucket:
+		return engine.TokenBucket(engine.Per(float64(requests), l.Window), l.Burst), nil
+	case engine.AlgorithmBatchRefill:
+		return engine.BatchRefill(requests, l.Window, requests), nil
+	}
+	return engine.Policy{}, fmt.Errorf("algorithm %v is not known here", l.Algorithm)
+}
+
+// keep closes the tables that no rule needs, but for fixed windows: those of a unit, which requests with limits of
+// their own use too, remain, and others as long as there is room for all units beside them.
+func (t *tables) keep(rules []*config.Rule) error {
+	wanted := map[config.Limit]bool{}
+	for _, r := range rules {
+		wanted[kind(r.Limit)] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	drop := func(k config.Limit) {
+		errs = append(errs, t.byKind[k].close())
+		delete(t.byKind, k)
+	}
+	for k := range t.byKind {
+		if k.Algorithm != engine.AlgorithmFixedWindow && !wanted[k] {
+			drop(k)
+		}
+	}
+	now := t.generation.Load()
+	for k, e := range t.byKind {
+		if len(t.byKind) > maxTables-config.Units && !wanted[k] && !config.IsUnit(k.Window) && e.asked.Load() < now {
+			drop(k)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A tableStats is what is to be seen of a table.
+type tableStats struct {
+	Kind  config.Limit
+	Stats engine.Stats
+}
+
+// name tells tables apart: of fixed windows there is one for each length, of others one for each limit.
+func (s *tableStats) name() string {
+	k := s.Kind
+	if k.Algorithm == engine.AlgorithmFixedWindow {
+		return fmt.Sprintf("%s of %s", k.Algorithm, k.Window)
+	}
+	if k.Algorithm == engine.AlgorithmTokenBucket {
+		return fmt.Sprintf("%s of %d per %s, burst %d", k.Algorithm, k.Requests, k.Window, k.Burst)
+	}
+	return fmt.Sprintf("%s of %d per %s", k.Algorithm, k.Requests, k.Window)
+}
+
+func (t *tables) stats() []tableStats {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var all []tableStats
+	for k, table := range t.byKind {
+		all = append(all, tableStats{k, table.stats()})
+	}
+	return all
+}
+
+func (t *tables) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, table := range t.byKind {
+		errs = append(errs, table.close())
+	}
+	clear(t.byKind)
+	return errors.Join(errs...)
+}

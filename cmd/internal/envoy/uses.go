@@ -1,0 +1,47 @@
+package envoy
+
+import "sync"
+
+// uses are the requests that a configuration answers from a store. Tables that the next one does not need are closed
+// when there are none any more: one that is closed would not charge what it has admitted. No request waits here.
+// A table in memory needs none of this: it decides as before when it is closed.
+type uses struct {
+	requests sync.RWMutex // read-held by each
+	over     bool         // set under the lock
+}
+
+// acquire returns the configuration that answers, to be released; nil if there is none.
+func (s *Service) acquire() *active {
+	for {
+		now := s.active.Load()
+		// The lock of one that is replaced cannot be had, and then there is another.
+		if now == nil || !s.tables.shared || now.uses.acquire() {
+			return now
+		}
+	}
+}
+
+func (s *Service) release(now *active) {
+	if s.tables.shared {
+		now.uses.requests.RUnlock()
+	}
+}
+
+func (u *uses) acquire() bool {
+	if !u.requests.TryRLock() {
+		return false
+	}
+	if u.over {
+		u.requests.RUnlock()
+		return false
+	}
+	return true
+}
+
+// end waits until the requests have been answered. No other takes their place: the configuration must have been
+// replaced before.
+func (u *uses) end() {
+	u.requests.Lock()
+	u.over = true
+	u.requests.Unlock()
+}

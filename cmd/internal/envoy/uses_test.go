@@ -1,0 +1,80 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// A guarded table notes what is asked of it after it was closed.
+type guarded struct {
+	localTable
+	closed atomic.Bool
+	late   *atomic.Int64
+}
+
+func (g *guarded) take(ctx context.Context, c counter, n uint64) (engine.Decision, error) {
+	d, err := g.localTable.take(ctx, c, n)
+	if g.closed.Load() {
+		g.late.Add(1)
+	}
+	return d, err
+}
+
+func (g *guarded) close() error {
+	g.closed.Store(true)
+	return g.localTable.close()
+}
+
+// TestNoTableIsClosedWhileItIsUsed: neither that of a rule that is gone, nor one that a request with a limit of its own
+// asks for.
+func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
+	s, _ := newService(t, "", Options{MaxKeys: 10})
+	var late, made atomic.Int64
+	memory := s.tables.open
+	s.tables.shared = true
+	s.tables.open = func(k config.Limit, policy engine.Policy) (table, error) {
+		one, err := memory(k, policy)
+		if err != nil {
+			return nil, err
+		}
+		made.Add(1)
+		return &guarded{localTable: one.(localTable), late: &late}, nil
+	}
+	var configs []*config.Config
+	for i := range 6 {
+		// Those of a few rules leave room for tables that those of many then want back.
+		configs = append(configs, compile(t, bucketsFrom(100*(i+1), []int{maxTables, 15}[i%2])))
+	}
+	require.NoError(t, s.SetConfig(configs[0]))
+
+	var stop atomic.Bool
+	var load sync.WaitGroup
+	for worker := range 4 {
+		ofRules, own := asking(t, fmt.Sprintf("d: k%d=a | k%d=b", worker, worker+9)),
+			asking(t, fmt.Sprintf("d: own=a limit=5/second/%d", 61+worker))
+		load.Go(func() {
+			for !stop.Load() {
+				_, err := s.ShouldRateLimit(context.Background(), ofRules)
+				assert.NoError(t, err)
+				_, _ = s.ShouldRateLimit(context.Background(), own) // there may be no room for its table
+			}
+		})
+	}
+	for i := range 300 {
+		require.NoError(t, s.SetConfig(configs[i%len(configs)]))
+	}
+	stop.Store(true)
+	load.Wait()
+	assert.Zero(t, late.Load(), "requests of tables that were closed")
+	assert.Greater(t, made.Load(), int64(300*15), "tables were made again and again")
+}

@@ -1,0 +1,48 @@
+package logs
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A Log is where a server logs to. Make one with [New] and Close it. All methods are safe for concurrent use.
+type Log struct {
+	*slog.Logger
+	level   slog.LevelVar
+	queue   *queue
+	repeats *repeats
+}
+
+// New returns a Log that writes to out.
+func New(out io.Writer, settings config.Log) *Log {
+	l := &Log{}
+	l.SetLevel(settings)
+	handler := func(to io.Writer) slog.Handler {
+		options := &slog.HandlerOptions{Level: &l.level}
+		if settings.Format == config.LogJSON {
+			return slog.NewJSONHandler(to, options)
+		}
+		return slog.NewTextHandler(to, options)
+	}
+	l.queue = newQueue(out, func(to io.Writer, dropped int) {
+		record := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log were dropped: they were not read in time", 0)
+		record.AddAttrs(slog.Int("lines", dropped))
+		_ = handler(to).Handle(context.Background(), record) // to is a buffer
+	})
+	l.repeats = newRepeats(handler(l.queue))
+	l.Logger = slog.New(l.repeats)
+	return l
+}
+
+// SetLevel changes the level to that of other settings. The format stays.
+func (l *Log) SetLevel(settings config.Log) { l.level.Set(settings.Level) }
+
+// Close writes what has not been written yet, for at most a second. Later lines are lost.
+func (l *Log) Close() {
+	l.repeats.kinds.close()
+	l.queue.close()
+}

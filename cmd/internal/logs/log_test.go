@@ -1,0 +1,168 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// without leaves the times out.
+func without(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		_, rest, _ := strings.Cut(line, " ")
+		b.WriteString(rest)
+	}
+	return b.String()
+}
+
+// TestAFloodIsSummedUp: of an error that occurs twenty thousand times in twenty-five seconds there are eight lines.
+func TestAFloodIsSummedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := New(&out, config.Log{})
+		one, two := l.With("upstream", "one"), l.With("upstream", "two")
+		for i := range 20_000 {
+			one.Error("upstream failed", "n", i)
+			if i%4000 == 0 {
+				two.Error("upstream failed", "n", i)
+				l.Info("reloaded")
+			}
+			time.Sleep(1251 * time.Microsecond) // never at the very time at which a sum is written
+		}
+		l.Close()
+		one.Error("upstream failed", "n", "after the end")
+		var ones []string
+		text := without(out.String())
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "upstream=one") {
+				ones = append(ones, line)
+			}
+		}
+		assert.Equal(t, []string{
+			"level=ERROR msg=\"upstream failed\" upstream=one n=0\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=1\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=2\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=3\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=4\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=7993 repeated=7989\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=15987 repeated=7994\n",
+			"level=ERROR msg=\"upstream failed\" upstream=one n=19999 repeated=4012\n",
+		}, ones)
+		assert.Contains(t, text, "upstream=two n=0\n", "another upstream is another kind")
+		assert.Equal(t, 5, strings.Count(text, "level=INFO msg=reloaded\n"), "what is no warning passes")
+	})
+}
+
+// TestAKindIsForgotten when it has not been seen for a period, and logged at once the next time.
+func TestAKindIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := New(&out, config.Log{})
+		for range 3 {
+			for range atOnce {
+				l.Warn("a")
+			}
+			time.Sleep(2*period + time.Second)
+		}
+		synctest.Wait()
+		assert.Empty(t, l.repeats.kinds.all)
+		l.Close()
+		assert.Equal(t, strings.Repeat("level=WARN msg=a\n", 3*atOnce), without(out.String()))
+	})
+}
+
+// TestManyKinds: messages that are all different do not make the memory grow, nor the log.
+func TestManyKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := New(&out, config.Log{})
+		for i := range 10 * maxKinds {
+			l.Warn(fmt.Sprint("kind ", i))
+		}
+		assert.LessOrEqual(t, len(l.repeats.kinds.all), maxKinds+1)
+		l.Close()
+		assert.Equal(t, maxKinds+atOnce+1, strings.Count(out.String(), "\n"))
+		assert.Contains(t, out.String(), fmt.Sprintf("repeated=%d", 9*maxKinds-atOnce))
+	})
+}
+
+// A gate is a writer that blocks until it is opened.
+type gate struct {
+	open    chan struct{}
+	written atomic.Int64
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.open
+	g.written.Add(int64(bytes.Count(p, []byte("\n"))))
+	if bytes.Contains(p, []byte("were dropped")) {
+		g.written.Add(1 << 32)
+	}
+	return len(p), nil
+}
+
+// TestAReaderThatStandsStill holds up no request: lines are dropped, and the log says so.
+func TestAReaderThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &gate{open: make(chan struct{})}
+		l := New(out, config.Log{})
+		line := strings.Repeat("x", 1000)
+		for range 10_000 {
+			l.Info(line)
+		}
+		begin := time.Now()
+		close(out.open)
+		l.Close()
+		assert.Less(t, time.Since(begin), flushTime)
+		written := out.written.Load()
+		assert.Positive(t, written>>32, "the log says that lines are missing")
+		assert.Less(t, written&(1<<32-1), int64(3*maxQueued/1000))
+	})
+}
+
+func TestAReaderThatNeverReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &gate{open: make(chan struct{})}
+		l := New(out, config.Log{})
+		l.Info("a")
+		begin := time.Now()
+		l.Close()
+		assert.Equal(t, flushTime, time.Since(begin))
+		close(out.open) // so that the goroutine ends
+	})
+}
+
+// broken is standard error without a reader.
+type broken struct{ io.Writer }
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestAReaderThatIsGone(t *testing.T) {
+	l := New(broken{}, config.Log{})
+	l.Error("a")
+	l.Close()
+}
+
+func TestFormatsAndLevels(t *testing.T) {
+	var out bytes.Buffer
+	l := New(&out, config.Log{Format: config.LogJSON, Level: slog.LevelWarn})
+	l.Info("not this")
+	l.Warn("this", "n", 1)
+	l.SetLevel(config.Log{Level: slog.LevelDebug})
+	l.Debug("and this")
+	l.Close()
+	assert.Regexp(t, `^\{"time":"[^"]+","level":"WARN","msg":"this","n":1}`+"\n"+
+		`\{"time":"[^"]+","level":"DEBUG","msg":"and this"}`+"\n$", out.String())
+}

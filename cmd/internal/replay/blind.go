@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rules"
+)
+
+// logged is what is known of every request of a log. To take for granted what is not would be a guess.
+type logged struct {
+	fields accesslog.Fields // that the log holds, beside client, method and path
+	host   string           // that the log is of; "" if that is not known
+}
+
+// blind says why a rule cannot be judged from the log; "" if it can.
+func (l *logged) blind(r *rules.Rule) string {
+	if r.IsInFlight() {
+		return "a log does not say which requests were in flight at one time"
+	}
+	reads := r.Reads()
+	for _, use := range []struct {
+		of              []config.Source
+		ofHost, ofOther string
+	}{
+		{reads.Match, "the log does not say for which host a request was: name it by --host",
+			"the log does not hold the %s %s that it matches"},
+		{reads.Key, "its key has the host, which the log does not: name it by --host",
+			"the log does not hold the %s %s of its key"},
+	} {
+		for _, s := range use.of {
+			switch {
+			case l.has(s):
+			case s.Kind == config.SourceHost:
+				return use.ofHost
+			default:
+				return fmt.Sprintf(use.ofOther, s.Kind, s.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// notes says what of a rule is judged otherwise than a server would, because the log does not hold it.
+func (l *logged) notes(r *rules.Rule) (all []string) {
+	reads := r.Reads()
+	for _, s := range reads.Tier {
+		if !l.has(s) {
+			all = append(all, fmt.Sprintf("everybody is in the rule's own tier: the log does not hold %s", s.Name))
+		}
+	}
+	for _, s := range reads.Cost {
+		if !l.has(s) {
+			all = append(all, fmt.Sprintf("every request costs %d: the log does not hold %s", r.Cost.Default, s.Name))
+		}
+	}
+	return all
+}
+
+// exemptNotes says which exemptions are not found in the log: their requests are counted.
+func (l *logged) exemptNotes(f *config.File) (all []string) {
+	for _, s := range rules.ExemptReads(f) {
+		if !l.has(s) {
+			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not hold it", s))
+		}
+	}
+	return all
+}
+
+// has reports whether the source is known of every request of the log.
+func (l *logged) has(s config.Source) bool {
+	switch s.Kind {
+	case config.SourceHeader:
+		return l.fields.Header(s.Name)
+	case config.SourceCookie:
+		return l.fields.Header("Cookie")
+	case config.SourceHost:
+		return l.fields.Host || l.host != ""
+	case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceGlobal,
+		config.SourceNone:
+	}
+	return true
+}

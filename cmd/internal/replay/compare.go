@@ -1,0 +1,99 @@
+package replay
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/engine"
+)
+
+// Comparison is what several policies would have done to the requests of one log.
+type Comparison struct {
+	Log
+	Limit    uint64        // that all of them have
+	Window   time.Duration // in so much time
+	Outcomes []Compared    // in the order of the policies
+	LeftOut  []LeftOut     // policies that the engine does not make
+}
+
+// LeftOut is a policy that was not compared, and why: a sliding log of so many requests a
+// key does not fit into memory, say.
+type LeftOut struct {
+	Policy engine.Policy
+	Reason error
+}
+
+// Compared is what one of them did.
+type Compared struct {
+	Outcome
+	// WorstExcess is by how much the key that got most through within one window, wherever
+	// it begins, was over the limit: exactly, from the times of what was let through. 0 if
+	// none ever was.
+	WorstExcess uint64
+	// BytesPerKey is the memory of the engine's table for each key it was made for.
+	BytesPerKey float64
+}
+
+// Compare is [Run] with all the policies at once, each in a limiter of its own, so that a log
+// is read once, even from a pipe. For the excess over the limit it holds the times of what
+// each key got through in the last window. A policy for which there is no limiter is left
+// out, and the result says so; if there is none for any, the first error is returned.
+func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
+	return withRoom(log, func(room int) (*Comparison, error) {
+		r, err := newRun(byAddress(), room, c.Window)
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		var leftOut []LeftOut
+		for _, p := range c.Policies {
+			if err := r.add(p, newLimiter); err != nil {
+				leftOut = append(leftOut, LeftOut{p, err})
+			}
+		}
+		if len(r.trials) == 0 {
+			return nil, leftOut[0].Reason
+		}
+		if err := r.read(log, r.take); err != nil {
+			return nil, err
+		}
+		result := r.compare(c)
+		result.LeftOut = leftOut
+		return result, nil
+	})
+}
+
+// compare fills in what is known only at the end.
+func (r *run) compare(of *limit.Comparison) *Comparison {
+	c := &Comparison{Log: r.log, Limit: of.Limit, Window: of.Window}
+	for i := range r.trials {
+		most := of.Limit
+		for _, client := range r.clients.byName {
+			most = max(most, client.charges[i].through.most)
+		}
+		c.Outcomes = append(c.Outcomes, Compared{
+			Outcome:     r.outcome(i),
+			WorstExcess: most - of.Limit,
+			BytesPerKey: float64(r.trials[i].limiter.Stats().Bytes) / float64(min(r.room, of.MaxKeys)),
+		})
+	}
+	return c
+}
+
+// String returns the policy and the reason, which may begin with the policy itself.
+func (l LeftOut) String() string {
+	reason := strings.TrimPrefix(l.Reason.Error(), "engine: ")
+	return l.Policy.String() + ": " + strings.TrimPrefix(reason, l.Policy.String()+": ")
+}
+
+// EvictionNote is that of the first policy whose figures are approximate, or empty.
+func (c *Comparison) EvictionNote() string {
+	for _, o := range c.Outcomes {
+		if note := o.EvictionNote(); note != "" {
+			return note
+		}
+	}
+	return ""
+}

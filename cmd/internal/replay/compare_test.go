@@ -1,0 +1,234 @@
+package replay
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/engine"
+)
+
+// contestant is a policy with its model and what is known of it beforehand.
+type contestant struct {
+	policy engine.Policy
+	model  func(uint64, time.Duration) model
+	want   figures
+}
+
+type figures struct {
+	allowed, refused uint64
+	keys             int // with a refusal
+	excess           uint64
+}
+
+func contestants(limit uint64, window time.Duration, want [6]figures) []contestant {
+	rate := engine.Per(float64(limit), window)
+	return []contestant{
+		{engine.TokenBucket(rate, limit), bucketModel, want[0]},
+		{engine.BatchRefill(limit, window, 2*limit), batchModel, want[1]},
+		{engine.FixedWindow(limit, window), fixedModel, want[2]},
+		{engine.FixedWindow(limit, window).Aligned(), alignedModel, want[3]},
+		{engine.SlidingWindow(limit, window), counterModel, want[4]},
+		{engine.SlidingLog(limit, window), logModel, want[5]},
+	}
+}
+
+// TestEveryDecisionOnARealLog compares each decision of every algorithm with its model, and
+// the figures of the comparison with those of the models and with numbers known beforehand.
+// The excerpt is always replayed; the whole log where WEIR_ACCESS_LOG names it.
+func TestEveryDecisionOnARealLog(t *testing.T) {
+	type golden struct {
+		limit  uint64
+		window time.Duration
+		want   [6]figures
+	}
+	logs := map[string][]golden{"testdata/apache_access_excerpt.log": {
+		{10, time.Minute, [6]figures{{397, 103, 7, 3}, {452, 48, 5, 10}, {392, 108, 7, 0}, {392, 108, 7, 0},
+			{392, 108, 7, 0}, {392, 108, 7, 0}}},
+		{6, 15 * time.Second, [6]figures{{365, 135, 12, 5}, {409, 91, 7, 7}, {363, 137, 12, 5}, {356, 144, 12, 1},
+			{356, 144, 12, 1}, {356, 144, 12, 0}}},
+		{5, 10 * time.Second, [6]figures{{341, 159, 28, 4}, {399, 101, 7, 5}, {331, 169, 30, 0}, {332, 168, 29, 1},
+			{332, 168, 29, 1}, {331, 169, 30, 0}}},
+	}}
+	if whole := os.Getenv("WEIR_ACCESS_LOG"); whole != "" {
+		logs[whole] = []golden{
+			{10, time.Minute, [6]figures{{8347, 1653, 79, 6}, {9069, 931, 50, 10}, {8271, 1729, 79, 0},
+				{8271, 1729, 79, 0}, {8271, 1729, 79, 0}, {8271, 1729, 79, 0}}},
+			{6, 15 * time.Second,
+				[6]figures{{7739, 2261, 188, 5}, {8551, 1449, 69, 11}, {7652, 2348, 191, 5}, {7644, 2356, 191, 5},
+					{7640, 2360, 191, 4}, {7636, 2364, 191, 0}}},
+			{5, 10 * time.Second,
+				[6]figures{{7194, 2806, 479, 4}, {8384, 1616, 79, 10}, {7058, 2942, 497, 3}, {7074, 2926, 492, 5},
+					{7064, 2936, 492, 4}, {7050, 2950, 497, 0}}},
+		}
+	}
+	for path, goldens := range logs {
+		for _, g := range goldens {
+			t.Run(fmt.Sprintf("%s at %d in %v", path, g.limit, g.window), func(t *testing.T) {
+				file, err := os.Open(path)
+				require.NoError(t, err)
+				defer file.Close()
+				compareWithModels(t, accesslog.NewLog(file), g.limit, g.window,
+					contestants(g.limit, g.window, g.want))
+			})
+		}
+	}
+}
+
+// known is what the models say of one policy.
+type known struct {
+	models  map[string]model
+	times   map[string][]int64 // let through
+	stopped map[string]bool    // refused once
+	figures
+}
+
+func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window time.Duration, all []contestant) {
+	t.Helper()
+	r, err := newRun(byAddress(), allRoom, window)
+	require.NoError(t, err)
+	defer r.close()
+	models := make([]known, len(all))
+	for i, c := range all {
+		require.NoError(t, r.add(c.policy, newLimiter))
+		models[i] = known{models: map[string]model{}, times: map[string][]int64{}, stopped: map[string]bool{}}
+	}
+	request := 0
+	require.NoError(t, r.read(log, func(e *accesslog.Entry, now time.Time) error {
+		request++
+		before := make([]uint64, len(all))
+		for i := range all {
+			before[i] = r.trials[i].outcome.Allowed
+		}
+		require.NoError(t, r.take(e, now))
+		host := string(e.Client)
+		for i, c := range all {
+			k := &models[i]
+			if k.models[host] == nil {
+				k.models[host] = c.model(limitTo, window)
+			}
+			want := k.models[host](now.UnixNano())
+			if want {
+				k.allowed++
+				k.times[host] = append(k.times[host], now.UnixNano())
+			} else {
+				k.refused++
+				k.stopped[host] = true
+			}
+			if got := r.trials[i].outcome.Allowed > before[i]; got != want {
+				t.Fatalf("%v: request %d of %s at %v: allowed %v, want %v", c.policy, request, host, now, got, want)
+			}
+		}
+		return nil
+	}))
+	got := r.compare(&limit.Comparison{Limit: limitTo, Window: window, MaxKeys: maxKeys})
+	for i, c := range all {
+		k, o := models[i], got.Outcomes[i]
+		for _, times := range k.times {
+			k.excess = max(k.excess, worst(times, limitTo, window))
+		}
+		k.keys = len(k.stopped)
+		figures := figures{o.Allowed, o.Refused, len(o.RefusedKeys), o.WorstExcess}
+		assert.Equal(t, k.figures, figures, "%v against its model", c.policy)
+		assert.Equal(t, c.want, figures, "%v against known numbers", c.policy)
+		assert.Empty(t, o.EvictionNote())
+		if c.policy == engine.SlidingLog(limitTo, window) {
+			assert.Zero(t, o.WorstExcess, "the log is exact")
+		}
+	}
+}
+
+// maxKeys has room for all keys of the log.
+const maxKeys = 10_000
+
+func newLimiter(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
+	return engine.New(p, append(more, engine.MaxKeys(min(room, maxKeys)))...)
+}
+
+// compare runs a log through policies at a limit.
+func compare(t *testing.T, log string, limitTo uint64, window time.Duration, policies ...engine.Policy) *Comparison {
+	t.Helper()
+	c := &limit.Comparison{Policies: policies, Limit: limitTo, Window: window, MaxKeys: maxKeys}
+	got, err := Compare(c, newLimiter, accesslog.NewLog(strings.NewReader(log)))
+	require.NoError(t, err)
+	return got
+}
+
+func TestTheExcessIsThatOfTheFullestWindow(t *testing.T) {
+	// Two requests a second apart are in no window of one second.
+	log := line("a", 0) + line("a", 1) + line("a", 2)
+	perSecond := compare(t, log, 1, time.Second, engine.FixedWindow(1, time.Second))
+	assert.Zero(t, perSecond.Outcomes[0].WorstExcess)
+
+	// At the edge of a fixed window, twice the limit.
+	log = line("a", 0) + strings.Repeat(line("b", 5), 3) + strings.Repeat(line("a", 9), 3) +
+		strings.Repeat(line("a", 10), 5) + line("c", 30) + strings.Repeat(line("a", 99), 9)
+	edge := compare(t, log, 4, 10*time.Second,
+		engine.FixedWindow(4, 10*time.Second), engine.SlidingLog(4, 10*time.Second))
+	assert.Equal(t, uint64(3), edge.Outcomes[0].WorstExcess, "3 at second 9 and 4 at second 10")
+	assert.Zero(t, edge.Outcomes[1].WorstExcess)
+	assert.Equal(t, []Key{{"a", 18, 6}}, edge.Outcomes[0].RefusedKeys)
+	assert.Equal(t, uint64(3), edge.Keys)
+}
+
+func TestASpanHoldsOneWindowOnly(t *testing.T) {
+	var s span
+	begin := time.Unix(1_000_000_000, 0)
+	for i := range 10_000 {
+		s.add(begin.Add(time.Duration(i/3)*time.Second), time.Minute)
+		require.LessOrEqual(t, len(s.runs), 60)
+		require.LessOrEqual(t, cap(s.runs), 128)
+	}
+	assert.Equal(t, uint64(180), s.most)
+	s.add(begin.Add(24*time.Hour), time.Minute)
+	assert.Len(t, s.runs, 1)
+	assert.Equal(t, uint64(1), s.held)
+}
+
+func TestCompareTellsTheMemoryOfAKey(t *testing.T) {
+	c := compare(t, line("a", 0), 10, time.Minute, engine.FixedWindow(10, time.Minute),
+		engine.SlidingLog(10, time.Minute))
+	assert.InDelta(t, 27, c.Outcomes[0].BytesPerKey, 1)
+	assert.InDelta(t, (16+8*10)/0.6, c.Outcomes[1].BytesPerKey, 3)
+}
+
+func TestCompareLeavesOutWhatTheEngineDoesNotMake(t *testing.T) {
+	tooLarge := engine.SlidingLog(5000, time.Hour)
+	c := compare(t, line("a", 0), 5000, time.Hour, tooLarge, engine.FixedWindow(5000, time.Hour))
+	require.Len(t, c.Outcomes, 1)
+	assert.Equal(t, uint64(1), c.Outcomes[0].Allowed)
+	require.Len(t, c.LeftOut, 1)
+	assert.Equal(t, "sliding log 5000/1h0m0s: limit of 5000 tokens every 1h0m0s: want 1 to 4096 tokens",
+		c.LeftOut[0].String())
+
+	_, err := Compare(&limit.Comparison{Policies: []engine.Policy{tooLarge, {}}}, newLimiter,
+		accesslog.NewLog(strings.NewReader(line("a", 0))))
+	assert.ErrorContains(t, err, "limit of 5000 tokens", "nothing is left")
+}
+
+func TestCompareRefusesAnInputWithoutRequests(t *testing.T) {
+	policies := []engine.Policy{engine.FixedWindow(1, time.Second)}
+	_, err := Compare(&limit.Comparison{Policies: policies}, newLimiter, accesslog.NewLog(strings.NewReader("")))
+	assert.ErrorContains(t, err, "the log is empty")
+}
+
+func TestCompareSaysWhenItForgot(t *testing.T) {
+	var log strings.Builder
+	for i := range 1000 {
+		log.WriteString(line(fmt.Sprintf("host%d", i), 0))
+	}
+	c := &limit.Comparison{Policies: []engine.Policy{engine.FixedWindow(1, time.Minute)}, Limit: 1,
+		Window: time.Minute, MaxKeys: 1}
+	got, err := Compare(c, func(p engine.Policy, _ int, more ...engine.Option) (*engine.Limiter, error) {
+		return engine.New(p, append(more, engine.MaxKeys(1))...)
+	}, accesslog.NewLog(strings.NewReader(log.String())))
+	require.NoError(t, err)
+	assert.Contains(t, got.EvictionNote(), "with a larger --max-keys")
+}

@@ -1,0 +1,147 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/engine"
+)
+
+// NewLimiter makes the limiter of a policy with room for some keys, or fewer if it is told so elsewhere, and with the
+// options given.
+type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
+
+// Run takes one token from a limiter of the policy for every request of the log and reports
+// what became of them. The limiter is made before anything is read.
+//
+// A line that cannot be used is skipped and counted. The error is not nil if the
+// input breaks off, because the figures of half a log mislead, and if it holds
+// no request at all: a wrong file must not look like a limit that refuses
+// nothing.
+func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
+	return withRoom(log, func(room int) (*Report, error) {
+		r, err := newRun(byAddress(), room, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		if err := r.add(policy, newLimiter); err != nil {
+			return nil, err
+		}
+		if err := r.read(log, r.take); err != nil {
+			return nil, err
+		}
+		return &Report{Log: r.log, Outcome: r.outcome(0)}, nil
+	})
+}
+
+// A run is a log on its way through one limiter or several, side by side.
+type run struct {
+	log      Log
+	clock    clock
+	room     int               // for so many keys there is room at most
+	limiters []*engine.Limiter // all of them
+	trials   []*trial
+	clients  *clients
+	window   time.Duration // in which what each key gets through is counted; 0 for nowhere
+}
+
+// A trial is one limiter and what it did.
+type trial struct {
+	limiter *engine.Limiter
+	outcome Outcome
+}
+
+// newRun returns a run in which the clients are told apart as the file says.
+func newRun(f *config.File, room int, window time.Duration) (*run, error) {
+	ip, err := rules.PeerIP(f)
+	if err != nil {
+		return nil, err
+	}
+	return &run{clients: newClients(ip), room: room, window: window}, nil
+}
+
+// byAddress returns the file in which a client is an address.
+func byAddress() *config.File { return config.Single(config.NewRule("")) }
+
+func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
+	limiter, err := newLimiter(policy, r.room, engine.ClockFunc(r.clock.now))
+	if err != nil {
+		return err
+	}
+	r.limiters = append(r.limiters, limiter)
+	r.trials = append(r.trials, &trial{limiter, Outcome{Policy: policy}})
+	return nil
+}
+
+func (r *run) close() {
+	for _, l := range r.limiters {
+		_ = l.Close() // always nil
+	}
+}
+
+// read passes every request of the log on.
+func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time.Time) error) error {
+	for {
+		entry, err := log.Next()
+		if bad := (*accesslog.LineError)(nil); errors.As(err, &bad) {
+			r.log.skip(bad)
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		now, behind := r.clock.advance(entry.Time)
+		if err := request(entry, now); err != nil {
+			return err
+		}
+		r.log.stamp(entry.Time, behind)
+		if r.log.Requests%betweenLooks == 0 && r.isCramped() {
+			return errCramped
+		}
+	}
+	r.log.Format = log.Format()
+	if r.isCramped() {
+		return errCramped
+	}
+	if r.log.Requests == 0 {
+		return r.log.noRequest()
+	}
+	r.log.Keys = uint64(len(r.clients.byName))
+	return nil
+}
+
+// take asks every limiter for one token.
+func (r *run) take(e *accesslog.Entry, now time.Time) error {
+	client := r.clients.of(e.Client, r.trials)
+	client.requests++
+	for i, t := range r.trials {
+		c := &client.charges[i]
+		if !t.limiter.TakeAt(c.key, 1, now).Allowed {
+			t.outcome.Refused++
+			c.refused++
+			continue
+		}
+		t.outcome.Allowed++
+		if r.window > 0 {
+			c.through.add(now, r.window)
+		}
+	}
+	return nil
+}
+
+// noRequest says why there was nothing to replay.
+func (l *Log) noRequest() error {
+	if l.Skipped == 0 {
+		return errors.New("the log is empty: there is nothing to replay")
+	}
+	return fmt.Errorf("none of its lines is in the format %s (%s); is it an access log?", l.Format, l.Reasons[0])
+}

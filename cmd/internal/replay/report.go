@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/engine"
+)
+
+// maxReasons is how many skipped lines are remembered with their reason: enough
+// to see what is wrong, without holding a whole wrong file.
+const maxReasons = 5
+
+// Report is a log and what a limit would have done to its requests.
+type Report struct {
+	Log
+	Outcome
+}
+
+// Log is what a log holds, whatever the limit.
+type Log struct {
+	Format   string // of its lines; several if its files differ
+	Requests uint64
+	Keys     uint64 // different keys that made a request
+
+	Skipped uint64                 // lines that are not requests
+	Reasons []*accesslog.LineError // why, for the first few of them
+
+	First, Last time.Time     // earliest and latest stamp
+	Late        uint64        // requests stamped earlier than one before them
+	MostLate    time.Duration // how much earlier, at most
+}
+
+// Outcome is what a limit would have done to the requests of a log.
+type Outcome struct {
+	Policy           engine.Policy
+	Allowed, Refused uint64
+	RefusedKeys      []Key // those refused at least once: most refused first, then by name
+
+	// Evictions and ForgivenTokens count the buckets that the limiter had to
+	// forget for want of room, and what was then missing in them. If not zero the
+	// figures above are approximate: too few are refused.
+	Evictions, ForgivenTokens uint64
+}
+
+// Key is what became of the requests of one key.
+type Key struct {
+	Name              string
+	Requests, Refused uint64
+}
+
+// EvictionNote says what evictions mean for the figures and what to do about
+// them; it is empty if there were none and the figures are exact.
+func (o *Outcome) EvictionNote() string {
+	if o.Evictions == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The figures are approximate, with too few refusals: the limiter had no room for all keys and\n"+
+		"forgot some that were not idle (%d, short of %d tokens). Replay again with a larger --max-keys.",
+		o.Evictions, o.ForgivenTokens)
+}
+
+func (l *Log) skip(bad *accesslog.LineError) {
+	l.Skipped++
+	if len(l.Reasons) < maxReasons {
+		l.Reasons = append(l.Reasons, bad)
+	}
+}
+
+// stamp counts a request of that time.
+func (l *Log) stamp(at time.Time, behind time.Duration) {
+	l.Requests++
+	if l.First.IsZero() || at.Before(l.First) {
+		l.First = at
+	}
+	if at.After(l.Last) {
+		l.Last = at
+	}
+	if behind > 0 {
+		l.Late++
+		l.MostLate = max(l.MostLate, behind)
+	}
+}
+
+// outcome returns what the limiter of a trial did, with what is known only at the end.
+func (r *run) outcome(trial int) Outcome {
+	o := r.trials[trial].outcome
+	stats := r.trials[trial].limiter.Stats()
+	o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
+	for _, c := range r.clients.byName {
+		if refused := c.charges[trial].refused; refused > 0 {
+			o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, refused})
+		}
+	}
+	sortKeys(o.RefusedKeys)
+	return o
+}

@@ -1,0 +1,95 @@
+package replay
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// maxTargets is how many targets of requests are remembered with their URLs. Most of the requests of a log are for few.
+const maxTargets = 8192
+
+// requests makes HTTP requests of log lines: always the same one, with what the rules look at.
+type requests struct {
+	host    string // of those of which the log does not say it
+	headers map[string]bool
+	urls    map[string]*url.URL // by target; nil for what is no URL
+	request http.Request
+}
+
+func newRequests(host string) *requests {
+	return &requests{host: host, headers: map[string]bool{}, urls: map[string]*url.URL{},
+		request: http.Request{Header: http.Header{}}}
+}
+
+// need makes the requests have the header fields that are among the sources.
+func (rs *requests) need(sources ...config.Source) {
+	for _, s := range sources {
+		switch s.Kind {
+		case config.SourceHeader:
+			rs.headers[http.CanonicalHeaderKey(s.Name)] = true
+		case config.SourceCookie:
+			rs.headers["Cookie"] = true
+		case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceHost,
+			config.SourceGlobal, config.SourceNone:
+		}
+	}
+}
+
+// of returns what a log line tells about its request, until the next call; false if what was logged is no HTTP request,
+// which a server answers before any limit.
+//
+// The host is that of the line, where it has one, or else the given one.
+func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
+	if !e.IsHTTP() {
+		return nil, false
+	}
+	r := &rs.request
+	r.URL = rs.url(e)
+	if r.URL == nil {
+		return nil, false
+	}
+	if r.Method != string(e.Method) {
+		r.Method = string(e.Method)
+	}
+	if r.RemoteAddr != string(e.Client) {
+		r.RemoteAddr = string(e.Client)
+	}
+	switch {
+	case r.URL.Host != "":
+		r.Host = r.URL.Host
+	case len(e.Host) == 0:
+		r.Host = rs.host
+	case r.Host != string(e.Host):
+		r.Host = string(e.Host)
+	}
+	clear(r.Header)
+	for _, h := range e.Headers {
+		if rs.headers[h.Name] {
+			r.Header[h.Name] = append(r.Header[h.Name], string(h.Value))
+		}
+	}
+	return r, true
+}
+
+// url returns the URL of a request; nil if its target is none.
+func (rs *requests) url(e *accesslog.Entry) *url.URL {
+	if string(e.Method) == http.MethodConnect || string(e.Target) == "*" {
+		return &url.URL{Path: string(e.Target)}
+	}
+	if u, known := rs.urls[string(e.Target)]; known {
+		return u
+	}
+	if len(rs.urls) >= maxTargets {
+		clear(rs.urls)
+	}
+	target := string(e.Target)
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		u = nil
+	}
+	rs.urls[target] = u
+	return u
+}

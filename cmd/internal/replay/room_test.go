@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+)
+
+// manyKeys is a log of more keys at a time than there is little room for, each with two requests.
+func manyKeys(t *testing.T) (path string, keys uint64) {
+	t.Helper()
+	var log strings.Builder
+	keys = 2 * littleRoom
+	for range 2 {
+		for i := range keys {
+			log.WriteString(line(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), 0))
+		}
+	}
+	path = filepath.Join(t.TempDir(), "access.log")
+	require.NoError(t, os.WriteFile(path, []byte(log.String()), 0o600))
+	return path, keys
+}
+
+// A log with more keys than there is little room for is replayed again with all the room, and the figures are exact;
+// one with fewer keys never takes more.
+func TestRoomForKeys(t *testing.T) {
+	many, keys := manyKeys(t)
+	few := filepath.Join(t.TempDir(), "few.log")
+	require.NoError(t, os.WriteFile(few, []byte(line("a", 0)+line("a", 1)), 0o600))
+	for path, want := range map[string][]int{many: {littleRoom, allRoom}, few: {littleRoom}} {
+		log, err := accesslog.Open([]string{path}, "")
+		require.NoError(t, err)
+		var rooms []int
+		r, err := Run(engine.TokenBucket(engine.PerHour(1), 1), func(p engine.Policy, room int,
+			more ...engine.Option) (*engine.Limiter, error) {
+			rooms = append(rooms, room)
+			return engine.New(p, append(more, engine.MaxKeys(min(room, 1_000_000)))...)
+		}, log)
+		require.NoError(t, err)
+		require.NoError(t, log.Close())
+		assert.Equal(t, want, rooms)
+		assert.Equal(t, r.Requests/2, r.Refused)
+		assert.Equal(t, r.Keys, uint64(len(r.RefusedKeys)))
+		assert.Zero(t, r.Evictions)
+	}
+
+	f, err := config.Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/h, burst: 1}]"))
+	require.NoError(t, err)
+	log, err := accesslog.Open([]string{many}, "")
+	require.NoError(t, err)
+	defer log.Close()
+	r, err := RunRules(f, RulesOptions{Trace: true}, log)
+	require.NoError(t, err)
+	defer r.Close()
+	assert.Equal(t, []uint64{2 * keys, keys, keys, 0},
+		[]uint64{r.Requests, r.Refused, r.Rules[0].Keys, r.Rules[0].Evictions})
+	assert.Equal(t, 2*keys, r.Rules[0].Trace.Requests, "those of the first replay are gone")
+}

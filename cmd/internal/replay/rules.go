@@ -1,0 +1,253 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/cmd/internal/trace"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
+)
+
+// RulesReport is what a rule file would have done to the requests of a log.
+type RulesReport struct {
+	Log
+	NotHTTP uint64 // requests of the log that are none: a server answers them before any limit
+	Refused uint64 // requests that a rule refused
+	Series  Series // of all requests
+	Rules   []RuleReport
+}
+
+// RuleReport is what one rule would have done.
+type RuleReport struct {
+	Rule  *config.Rule
+	Blind string   // why the rule was not judged; "" if it was
+	Notes []string // what was judged otherwise than a server would
+	Outcome
+	// Matched is how many requests the rule counts. Of those, Refused is how many it
+	// refuses: a shadow rule would have refused them.
+	Matched uint64
+	// Elsewhere is how many another rule refused and this one would have let pass, or, in shadow,
+	// was not asked about.
+	Elsewhere uint64
+	Keys      uint64
+	Series    Series
+	Trace     *trace.Trace // of the requests that it counts; nil if it was not asked for
+}
+
+// Close lets go of what is kept of the requests.
+func (r *RulesReport) Close() (err error) {
+	for i := range r.Rules {
+		if t := r.Rules[i].Trace; t != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}
+	return err
+}
+
+// RulesOptions says how a rule file is replayed.
+type RulesOptions struct {
+	Host  string // for which requests were of which the log does not say it; "" if it is not known
+	Trace bool   // keep the requests of each rule
+}
+
+// RunRules holds the requests of a log against the rules of a file by the middleware that serves them: each goes to
+// all rules that match it, all or nothing. If one refuses, the others keep their tokens. Rules in shadow refuse nothing
+// and take tokens for what is let through. Tokens are given back by the status that was logged.
+//
+// Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
+// that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
+func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
+	return withRoom(log, func(room int) (*RulesReport, error) { return replayRules(f, room, options, log) })
+}
+
+func replayRules(f *config.File, room int, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
+	run, err := newRun(f, room, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer run.close()
+	fields, err := log.Fields()
+	if err != nil {
+		return nil, err
+	}
+	r := &rulesRun{run: run, options: options, requests: newRequests(options.Host), judged: map[string]*tally{}}
+	if err := r.compile(f, &logged{fields, options.Host}); err != nil {
+		return nil, err
+	}
+	err = r.read(log, r.request)
+	result := r.result()
+	if err != nil {
+		return nil, errors.Join(err, result.Close())
+	}
+	return result, nil
+}
+
+// A rulesRun is a log on its way through the rules.
+type rulesRun struct {
+	*run
+	options  RulesOptions
+	requests *requests
+	report   RulesReport
+	tallies  []*tally // of all rules, in their order
+	judged   map[string]*tally
+	limits   *httplimit.Middleware // of the judged ones; nil if there are none
+}
+
+// A tally is what became of the requests that a rule counts.
+type tally struct {
+	rule    *rules.Rule
+	limit   httplimit.Limit // without a Limiter if the rule cannot be judged
+	report  RuleReport
+	clients map[engine.Key]*ruleClient
+}
+
+type ruleClient struct {
+	name              string
+	number            uint32
+	requests, refused uint64
+}
+
+// compile makes the middleware of the rules that can be judged from what is logged.
+func (r *rulesRun) compile(f *config.File, l *logged) error {
+	client := logClient{r.clients.ip}
+	all, err := rules.Compile(f, client)
+	if err != nil {
+		return err
+	}
+	r.requests.need(rules.ExemptReads(f)...)
+	var limits []httplimit.Limit
+	for _, rule := range all {
+		reads := rule.Reads()
+		r.requests.need(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Cost)...)
+		t := &tally{
+			rule:  rule,
+			limit: rule.Limit(),
+			report: RuleReport{Rule: rule.Rule, Blind: l.blind(rule),
+				Outcome: Outcome{Policy: rule.Policy}},
+			clients: map[engine.Key]*ruleClient{},
+		}
+		r.tallies = append(r.tallies, t)
+		if t.report.Blind != "" {
+			continue
+		}
+		if r.options.Trace {
+			t.report.Trace = &trace.Trace{}
+		}
+		t.report.Notes = append(l.notes(rule), l.exemptNotes(f)...)
+		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now),
+			engine.MaxKeys(min(rule.MaxKeys, r.room))); err != nil {
+			return err
+		}
+		r.limiters = append(r.limiters, t.limit.Limiter)
+		r.judged[rule.Name] = t
+		limits = append(limits, t.limit)
+	}
+	if len(limits) > 0 {
+		// The tokens of requests that wait are taken; the time of the log does not stop for them.
+		options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
+		if exempt := rules.Exempt(f, client); exempt != nil {
+			options = append(options, httplimit.Skip(exempt))
+		}
+		r.limits, err = httplimit.New(limits, options...)
+	}
+	return err
+}
+
+// request takes one request through the rules that match it.
+func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
+	request, ok := r.requests.of(e)
+	if !ok {
+		r.report.NotHTTP++
+		r.report.Series.add(now, false)
+		return nil
+	}
+	var result httplimit.Result // of no rule
+	if r.limits != nil {
+		result = r.limits.Decide(request)
+	}
+	for i := range result.Len() {
+		if err := r.count(request, *result.Check(i), result.Allowed(), e.Status, now); err != nil {
+			return err
+		}
+	}
+	result.Finish(request, e.Status)
+	if !result.Allowed() {
+		r.report.Refused++
+	}
+	r.report.Series.add(now, !result.Allowed())
+	return nil
+}
+
+// count notes what a rule did to a request, and whether the request was allowed by all.
+func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) error {
+	t := r.judged[check.Name()]
+	c := t.client(request, check, r.clients.ip)
+	t.report.Matched++
+	c.requests++
+	refused := check.Outcome == limits.Refused || check.Outcome == limits.ShadowRefused
+	switch {
+	case refused:
+		t.report.Refused++
+		c.refused++
+	case !allowed:
+		t.report.Elsewhere++
+	default:
+		t.report.Allowed++
+	}
+	t.report.Series.add(now, refused)
+	if t.report.Trace != nil {
+		refund := t.limit.Refund != nil && t.limit.Refund(request, status)
+		return t.report.Trace.Add(trace.Request{
+			UnixNano: now.UnixNano(), Cost: check.N, Key: c.number, Tier: uint8(check.Tier), Refund: refund,
+		})
+	}
+	return nil
+}
+
+// client returns the client that the request is charged to. A key in another tier is the same client.
+func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplimit.ClientIP) *ruleClient {
+	key := check.Key().Tier(0)
+	c := t.clients[key]
+	if c == nil {
+		c = &ruleClient{name: keyName(ip, t.rule.KeyTexts(request)), number: uint32(len(t.clients))}
+		t.clients[key] = c
+	}
+	return c
+}
+
+// result fills in what is known only at the end.
+func (r *rulesRun) result() *RulesReport {
+	r.report.Log = r.log
+	for _, t := range r.tallies {
+		o := &t.report
+		if t.limit.Limiter != nil {
+			stats := t.limit.Limiter.Stats()
+			o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
+		}
+		o.Keys = uint64(len(t.clients))
+		for _, c := range t.clients {
+			if c.refused > 0 {
+				o.RefusedKeys = append(o.RefusedKeys, Key{c.name, c.requests, c.refused})
+			}
+		}
+		sortKeys(o.RefusedKeys)
+		r.report.Rules = append(r.report.Rules, *o)
+	}
+	return &r.report
+}
+
+// sortKeys puts those most refused first, then goes by name.
+func sortKeys(keys []Key) {
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,187 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/number"
+)
+
+// WriteTable writes the report for people, with at most top refused keys. Names
+// are printable ASCII, as package accesslog checks, so none can steer a
+// terminal.
+func (r *Report) WriteTable(w io.Writer, top int) error {
+	t := newTable(&r.Log)
+	refusedKeys := uint64(len(r.RefusedKeys))
+	t.totals(
+		row{"requests", r.Requests, ""},
+		row{"allowed", r.Allowed, share(r.Allowed, r.Requests)},
+		row{"refused", r.Refused, share(r.Refused, r.Requests)},
+		row{"keys", r.Keys, ""},
+		row{"keys refused", refusedKeys, share(refusedKeys, r.Keys)})
+	t.reasons()
+	t.mostRefused(r.RefusedKeys[:min(top, len(r.RefusedKeys))])
+	return t.write(w, r.EvictionNote())
+}
+
+// WriteTable writes the comparison for people.
+func (c *Comparison) WriteTable(w io.Writer) error {
+	t := newTable(&c.Log)
+	t.totals(
+		row{"requests", c.Requests, ""},
+		row{"keys", c.Keys, ""})
+	t.reasons()
+	t.outcomes(c.Outcomes)
+	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n",
+		c.Window, number.Comma(c.Limit))
+	t.leftOut(c.LeftOut)
+	return t.write(w, c.EvictionNote())
+}
+
+// table collects the text, so that only one write can fail. Width is that of
+// every column of numbers: tabwriter cannot align one column left and the next
+// right.
+type table struct {
+	log   *Log
+	out   bytes.Buffer
+	width int
+}
+
+func newTable(l *Log) *table {
+	return &table{log: l, width: max(len("requests"), len(number.Comma(max(l.Requests, l.Skipped))))}
+}
+
+func (t *table) write(w io.Writer, note string) error {
+	if note != "" {
+		fmt.Fprintf(&t.out, "\n%s\n", note)
+	}
+	_, err := t.out.WriteTo(w)
+	return err
+}
+
+func (t *table) number(text string) string { return fmt.Sprintf("%*s", t.width, text) }
+
+// row is a total, with what there is to say about it.
+type row struct {
+	name string
+	n    uint64
+	note string
+}
+
+// totals writes rows, and then those that every log has.
+func (t *table) totals(rows ...row) {
+	l := t.log
+	late := ""
+	if l.Late > 0 {
+		late = "by at most " + days(l.MostLate)
+	}
+	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, ""})
+	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(tw, "%s\t%s", r.name, t.number(number.Comma(r.n)))
+		if r.note != "" {
+			fmt.Fprintf(tw, "\t%s", r.note)
+		}
+		fmt.Fprintln(tw)
+	}
+	tw.Flush()
+	fmt.Fprintf(&t.out, "\nfrom %s to %s (%s)\n", instant(l.First), instant(l.Last), days(l.Last.Sub(l.First)))
+}
+
+func (t *table) reasons() {
+	l := t.log
+	if l.Skipped == 0 {
+		return
+	}
+	fmt.Fprintln(&t.out, "\nSkipped:")
+	for _, reason := range l.Reasons {
+		fmt.Fprintf(&t.out, "  %s\n", reason)
+	}
+	if more := l.Skipped - uint64(len(l.Reasons)); more > 0 {
+		fmt.Fprintf(&t.out, "  and %s more\n", number.Comma(more))
+	}
+}
+
+func (t *table) mostRefused(keys []Key) {
+	if len(keys) == 0 {
+		return
+	}
+	t.keys("most refused", keys)
+}
+
+func (t *table) keys(heading string, keys []Key) {
+	g := t.grid(heading, t.number("requests"), t.number("refused"), "   share")
+	for _, k := range keys {
+		g.line(k.Name, number.Comma(k.Requests), number.Comma(k.Refused), share(k.Refused, k.Requests))
+	}
+	g.done()
+}
+
+// outcomes writes a line for each policy.
+func (t *table) outcomes(all []Compared) {
+	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess",
+		"bytes a key")
+	for _, o := range all {
+		g.line(o.Policy.String(),
+			number.Comma(o.Allowed), number.Comma(o.Refused), share(o.Refused, t.log.Requests),
+			number.Comma(uint64(len(o.RefusedKeys))), number.Comma(o.WorstExcess),
+			number.Comma(uint64(math.Round(o.BytesPerKey))))
+	}
+	g.done()
+}
+
+// A grid is names with numbers, each under the end of its heading.
+type grid struct {
+	w        *tabwriter.Writer
+	headings []string
+}
+
+func (t *table) grid(name string, headings ...string) *grid {
+	fmt.Fprintln(&t.out)
+	g := &grid{tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0), headings}
+	g.line(name, append([]string(nil), headings...)...)
+	return g
+}
+
+func (g *grid) line(name string, cells ...string) {
+	for i := range cells {
+		cells[i] = fmt.Sprintf("%*s", len(g.headings[i]), cells[i])
+	}
+	fmt.Fprintf(g.w, "%s\t%s\n", name, strings.Join(cells, "\t"))
+}
+
+func (g *grid) done() { g.w.Flush() }
+
+func (t *table) leftOut(policies []LeftOut) {
+	if len(policies) == 0 {
+		return
+	}
+	fmt.Fprintln(&t.out, "\nLeft out (a smaller --max-keys needs less memory):")
+	for _, l := range policies {
+		fmt.Fprintf(&t.out, "  %s\n", l)
+	}
+}
+
+// share writes part as a percentage of whole; there is none of nothing.
+func share(part, whole uint64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%6.2f %%", 100*float64(part)/float64(whole))
+}
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// days writes a duration with its days apart, which time.Duration does not.
+func days(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d < day {
+		return d.String()
+	}
+	return fmt.Sprintf("%dd %s", d/day, d%day)
+}

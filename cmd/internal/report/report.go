@@ -1,0 +1,237 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/number"
+	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/suggest"
+	"github.com/weir-go/weir/internal/chart"
+)
+
+//go:embed page.html
+var page string
+
+var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
+	"style":  chart.Style,
+	"legend": legend,
+	"comma":  number.Comma,
+	"count":  func(keys []replay.Key) string { return number.Comma(uint64(len(keys))) },
+	"share":  share,
+	"time":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"span":   span,
+	"series": series,
+	"rows":   rows,
+	"plain":  plain,
+	"curve":  curve,
+	"across": func(c *suggest.Curve) string { return "lowest rate, by " + across(c) },
+	"near":   near,
+	"bar":    func(part, whole uint64) float64 { return 100 * float64(part) / float64(max(whole, 1)) },
+}).Parse(page))
+
+// A Page is what there is to show.
+type Page struct {
+	Source string // of the requests: the name of the log
+	Rules  string // the name of the rule file; "" for none
+	Top    int    // most refused keys to show for each rule
+	Report *replay.RulesReport
+	Curves []*suggest.Curve // of the rules, in order; nil for one without, or for none at all
+}
+
+// A section is a rule on the page.
+type section struct {
+	*replay.RuleReport
+	Top   []replay.Key
+	Curve *suggest.Curve
+}
+
+// Sections returns the rules.
+func (p *Page) Sections() []section {
+	all := make([]section, len(p.Report.Rules))
+	for i := range p.Report.Rules {
+		r := &p.Report.Rules[i]
+		all[i] = section{RuleReport: r, Top: r.RefusedKeys[:min(p.Top, len(r.RefusedKeys))]}
+		if i < len(p.Curves) {
+			all[i].Curve = p.Curves[i]
+		}
+	}
+	return all
+}
+
+// Write writes the page.
+func (p *Page) Write(w io.Writer) error { return tmpl.Execute(w, p) }
+
+func share(part, whole uint64) string {
+	if whole == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(part)/float64(whole))
+}
+
+func span(from, to time.Time) string {
+	const day = 24 * time.Hour
+	d := to.Sub(from)
+	if d < day {
+		return d.String()
+	}
+	return fmt.Sprintf("%d days %v", d/day, d%day)
+}
+
+// plain writes a length of time without the zeros of its smaller units.
+func plain(d time.Duration) string {
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
+}
+
+// chartHeight is that of a field, in pixels.
+const chartHeight = 180
+
+// legend returns a legend of colours and texts that alternate.
+func legend(entries ...string) template.HTML {
+	var keys []chart.Key
+	for i := 0; i+1 < len(entries); i += 2 {
+		keys = append(keys, chart.Key{Colour: chart.Colour(entries[i]), Text: entries[i+1]})
+	}
+	return chart.Legend(keys...)
+}
+
+// series draws requests over time.
+func series(s replay.Series) template.HTML {
+	count := float64(len(s.Bins))
+	var requests, refused, highest uint64
+	for _, b := range s.Bins {
+		requests, refused, highest = requests+b.Requests, refused+b.Refused, max(highest, b.Requests)
+	}
+	p := chart.Plot{X: chart.Linear(0, count, timeTicks(s)...), Y: chart.FromZero(float64(highest), 1, chart.Short),
+		Height: chartHeight}
+	for i, b := range s.Bins {
+		from := float64(i)
+		to := from + 1
+		if count < 100 {
+			to -= 0.12 // a gap, unless the bars are thin
+		}
+		p.Column(chart.Orange, from, to, 0, float64(b.Refused))
+		p.Column(chart.Blue, from, to, float64(b.Refused), float64(b.Requests))
+	}
+	return p.Chart(fmt.Sprintf("Requests over time, %v a bar: %d requests, %d of them refused.", s.Bin, requests,
+		refused)).HTML()
+}
+
+// timeTicks are the beginning, the middle and the end of a series.
+func timeTicks(s replay.Series) []chart.Tick {
+	end := s.Start.Add(time.Duration(len(s.Bins)) * s.Bin)
+	layout := "15:04:05"
+	if end.Sub(s.Start) > 24*time.Hour {
+		layout = "01-02 15:04"
+	}
+	var ticks []chart.Tick
+	for i, t := range []time.Time{s.Start, s.Start.Add(end.Sub(s.Start) / 2), end} {
+		ticks = append(ticks, chart.Tick{At: float64(i) / 2 * float64(len(s.Bins)), Text: t.UTC().Format(layout)})
+	}
+	return ticks
+}
+
+// A binRow is a stretch of time in the table beside its bar.
+type binRow struct {
+	At                time.Time
+	Requests, Refused uint64
+}
+
+func rows(s replay.Series) (all []binRow) {
+	for i, b := range s.Bins {
+		if b.Requests > 0 {
+			all = append(all, binRow{s.Start.Add(time.Duration(i) * s.Bin), b.Requests, b.Refused})
+		}
+	}
+	return all
+}
+
+// across returns what the points of a curve differ in, besides their rate.
+func across(c *suggest.Curve) string {
+	if c.Points[0].Window > 0 {
+		return "window"
+	}
+	return "burst"
+}
+
+// curve draws the suggested pairs.
+func curve(c *suggest.Curve) template.HTML {
+	var points []chart.Point
+	label := across(c)
+	for i := range c.Points {
+		p := &c.Points[i]
+		x := float64(p.Burst)
+		if p.Window > 0 {
+			x, label = p.Window.Seconds(), "window in seconds"
+		}
+		points = append(points, chart.Point{X: x, Y: p.PerSecond()})
+	}
+	xs, ys := split(points)
+	x := chart.LogAround(xs, nil, chart.Short)
+	x.Label = label
+	return line(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent.", label, c.Percent),
+		points, c.Best, x, chart.LogAround(ys, rateTicks, rate))
+}
+
+// near draws what is refused at rates about the suggested one.
+func near(c *suggest.Curve) template.HTML {
+	var points []chart.Point
+	chosen := -1
+	for i := range c.Near {
+		p := &c.Near[i]
+		points = append(points, chart.Point{X: p.PerSecond(), Y: p.Share(c.Requests)})
+		if p.Rate == c.Points[c.Best].Rate {
+			chosen = i
+		}
+	}
+	xs, ys := split(points)
+	x := chart.LogAround(xs, rateTicks, rate)
+	x.Label = "rate"
+	return line("The share of requests refused at rates about the suggested one.", points, chosen, x,
+		chart.FromZero(slices.Max(append(ys, 0)), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }))
+}
+
+func split(points []chart.Point) (xs, ys []float64) {
+	for _, p := range points {
+		xs, ys = append(xs, p.X), append(ys, p.Y)
+	}
+	return xs, ys
+}
+
+// line draws a line through the points, with a mark at each and a larger one at the chosen; -1 is none.
+func line(label string, points []chart.Point, chosen int, x, y chart.Axis) template.HTML {
+	p := chart.Plot{X: x, Y: y, Height: chartHeight}
+	p.Line(chart.Line{Colour: chart.Blue, Points: points})
+	for i, at := range points {
+		if i != chosen {
+			p.Mark(chart.Blue, at, 2.5)
+		}
+	}
+	if chosen >= 0 {
+		p.Mark(chart.Green, points[chosen], 6)
+	}
+	return p.Chart(label).HTML()
+}
+
+// rateTicks are the rates that an axis is marked with, in tokens a second.
+var rateTicks = []float64{
+	1. / 86400, 10. / 86400, 1. / 3600, 10. / 3600, 1. / 60, 10. / 60, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000,
+}
+
+// rate writes so many a second in a unit in which it is at least 1.
+func rate(perSecond float64) string {
+	for _, u := range []struct {
+		name    string
+		seconds float64
+	}{{"s", 1}, {"m", 60}, {"h", 3600}} {
+		if n := perSecond * u.seconds; n >= 0.9995 {
+			return fmt.Sprintf("%.3g/%s", n, u.name)
+		}
+	}
+	return fmt.Sprintf("%.3g/d", perSecond*86400)
+}

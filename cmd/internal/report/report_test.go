@@ -1,0 +1,134 @@
+package report
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/suggest"
+)
+
+const rules = `rules:
+- {name: client, rate: 10/m, burst: 5}
+- {name: agents, rate: 100/h, algorithm: sliding-log, key: header:User-Agent, shadow: true}
+- {name: nobody, rate: 1/s, match: {path: /nowhere}}
+- {name: blind, rate: 1/s, match: {host: a.example}}
+`
+
+// made is a page of the excerpt, with suggestions.
+func made(t *testing.T) *Page {
+	t.Helper()
+	f, err := config.Parse("weir.yaml", []byte(rules))
+	require.NoError(t, err)
+	log, err := os.ReadFile("../replay/testdata/apache_access_excerpt.log")
+	require.NoError(t, err)
+	evil := `<script>x</script> - - [17/May/2015:14:06:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"` + "\n"
+	lines := string(log) + strings.Repeat(evil, 9)
+	r, err := replay.RunRules(f, replay.RulesOptions{Trace: true}, accesslog.NewLog(strings.NewReader(lines)))
+	require.NoError(t, err)
+	p := &Page{Source: "access.log", Rules: "weir.yaml", Top: 50, Report: r}
+	for i := range r.Rules {
+		var c *suggest.Curve
+		if r.Rules[i].Blind == "" {
+			c, err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, 1, nil)
+			require.NoError(t, err)
+		}
+		p.Curves = append(p.Curves, c)
+	}
+	return p
+}
+
+func TestThePage(t *testing.T) {
+	p := made(t)
+	var out strings.Builder
+	require.NoError(t, p.Write(&out))
+	page := out.String()
+	assert.False(t, strings.Contains(page, "<script"), "neither ours nor a client's")
+	assert.True(t, strings.Contains(page, "&lt;script&gt;x&lt;/script&gt;"), "its name is shown")
+	assert.False(t, regexp.MustCompile(`(?:src|href)=|url\(|@import|https?:`).MatchString(page), "it needs no network")
+	for _, want := range []string{
+		"What weir.yaml would have refused in access.log", `<meta name="viewport"`, "prefers-color-scheme: dark", `lang="en"`,
+		"cannot be judged from this log: the log does not say for which host a request was",
+		"No request of this log matches.", "No suggestion: the rule counts no request of this log.",
+		"<code>" + p.Curves[0].Points[p.Curves[0].Best].Settings() + "</code>",
+	} {
+		assert.True(t, strings.Contains(page, want), want)
+	}
+	for i := range p.Report.Rules {
+		assert.True(t, strings.Contains(page, "<h2>"+p.Report.Rules[i].Rule.Name), p.Report.Rules[i].Rule.Name)
+	}
+}
+
+// Every chart is well-formed, says what it shows, and stays inside its frame.
+func TestCharts(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, made(t).Write(&out))
+	charts := regexp.MustCompile(`(?m)^<svg class="chart".*</svg>$`).FindAllString(out.String(), -1)
+	assert.Len(t, charts, 1+2+2*2, "all requests; two rules that count some, with two curves each")
+	for _, chart := range charts {
+		assert.Regexp(t, `^<svg [^>]*role="img" aria-label="[^"]{20,}\."`, chart)
+		decoder := xml.NewDecoder(strings.NewReader(chart))
+		for {
+			_, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+		}
+		assert.NotContains(t, chart, "NaN")
+		assert.NotContains(t, chart, "Inf")
+		field := strings.ReplaceAll(chart, `class="tick" x="-6"`, "") // numbers beside the vertical axis
+		assert.NotRegexp(t, `="-\d`, field, "a place outside")
+	}
+}
+
+// The bars add up to the requests, and the table beside them to the same.
+func TestTheTableSaysWhatTheBarsSay(t *testing.T) {
+	p := made(t)
+	var requests, refused uint64
+	for _, row := range rows(p.Report.Series) {
+		requests, refused = requests+row.Requests, refused+row.Refused
+	}
+	assert.Equal(t, p.Report.Requests, requests)
+	assert.Equal(t, p.Report.Refused, refused)
+}
+
+func TestJSON(t *testing.T) {
+	p := made(t)
+	var out strings.Builder
+	require.NoError(t, WriteJSON(&out, p.Report, p.Curves))
+	var got struct {
+		Rules []struct {
+			Name       string
+			Suggestion *struct {
+				Best   *jsonPoint
+				Points []jsonPoint
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
+	best := p.Curves[0].Points[p.Curves[0].Best]
+	assert.Equal(t, best.Rate.String(), got.Rules[0].Suggestion.Best.Rate)
+	assert.Equal(t, best.Burst, got.Rules[0].Suggestion.Best.Burst)
+	assert.Len(t, got.Rules[0].Suggestion.Points, len(p.Curves[0].Points))
+	assert.Nil(t, got.Rules[2].Suggestion.Best)
+	assert.Nil(t, got.Rules[3].Suggestion)
+}
+
+func TestRatesOnAnAxis(t *testing.T) {
+	for perSecond, want := range map[float64]string{1: "1/s", 0.5: "30/m", 1. / 60: "1/m", 1. / 7200: "12/d",
+		1. / 86400: "1/d", 1e6: "1e+06/s"} {
+		assert.Equal(t, want, rate(perSecond))
+	}
+}

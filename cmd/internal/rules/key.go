@@ -1,0 +1,97 @@
+package rules
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/httplimit/reading"
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// partKey returns the key of one part of a rule's key: that of the first source that a request has.
+func partKey(sources config.KeyPart, client httplimit.KeyFunc, m *reading.Match) (key httplimit.KeyFunc, err error) {
+	// From the last source to the first: each is what the one before falls back to.
+	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
+		key, err = sourceKey(sources[i], client, m, key)
+	}
+	return key, err
+}
+
+func sourceKey(s config.Source, client httplimit.KeyFunc, m *reading.Match,
+	fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
+	switch s.Kind {
+	case config.SourceHeader:
+		return httplimit.Header(s.Name, fallback)
+	case config.SourceCookie:
+		return httplimit.Cookie(s.Name, fallback)
+	case config.SourceQuery:
+		return query(s.Name, fallback), nil
+	case config.SourceIP:
+		return client, nil
+	case config.SourcePath:
+		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+			return h.Key(m.KeyPath(r.URL)), true
+		}, nil
+	case config.SourceMethod:
+		return httplimit.Method, nil
+	case config.SourceHost:
+		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+			return h.Key(spelling.Host(r.Host)), true
+		}, nil
+	case config.SourceGlobal:
+		return httplimit.Everyone, nil
+	case config.SourceNone:
+		return nil, nil // such a request the rule does not count
+	}
+	return nil, fmt.Errorf("a key of %s: there is no such source", s)
+}
+
+// query returns the key of a parameter of the query: of its first value that is not empty.
+func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
+	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
+		for _, value := range reading.QueryValues(r.URL, name) {
+			if value != "" {
+				return h.Key(value), true
+			}
+		}
+		if fallback == nil {
+			return engine.Key{}, false
+		}
+		return fallback(h, r)
+	}
+}
+
+// ClientIP returns what finds the address of a client as the file says.
+func ClientIP(f *config.File) (*httplimit.ClientIP, error) {
+	options := prefixes(f)
+	header := ""
+	switch f.ClientIP.From {
+	case config.FromSocket:
+		return httplimit.NewClientIP(options...)
+	case config.FromXForwardedFor:
+		header = "X-Forwarded-For"
+	case config.FromForwarded:
+		header = "Forwarded"
+	case config.FromHeader:
+		header = f.ClientIP.Header
+	}
+	for _, p := range f.TrustedProxies {
+		options = append(options, httplimit.TrustProxies(p.String()))
+	}
+	return httplimit.NewClientIP(append(options, httplimit.IPHeader(header))...)
+}
+
+// PeerIP returns what takes the address of the connection for the client's. It is for requests of which the client is
+// known, such as those of a log.
+func PeerIP(f *config.File) (*httplimit.ClientIP, error) {
+	return httplimit.NewClientIP(prefixes(f)...)
+}
+
+func prefixes(f *config.File) []httplimit.IPOption {
+	return []httplimit.IPOption{
+		httplimit.IPv4Prefix(f.ClientIP.IPv4Prefix), httplimit.IPv6Prefix(f.ClientIP.IPv6Prefix),
+	}
+}

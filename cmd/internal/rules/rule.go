@@ -1,0 +1,149 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/httplimit/reading"
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// A Rule is a rule of a file with its key compiled.
+type Rule struct {
+	*config.Rule
+	parts  []httplimit.KeyFunc // of the key
+	client reading.AddrFunc
+}
+
+// A Client finds the address of the client of a request, and its key: a [httplimit.ClientIP] does.
+type Client interface {
+	Key(httplimit.Hasher, *http.Request) (engine.Key, bool)
+	Addr(*http.Request) netip.Addr
+}
+
+// Compile compiles the rules of a file, in their order. An error is one that [config.Parse] would have found.
+func Compile(f *config.File, client Client) ([]*Rule, error) {
+	all := make([]*Rule, len(f.Rules))
+	for i := range f.Rules {
+		rule := &Rule{Rule: &f.Rules[i], client: client.Addr}
+		for _, sources := range rule.Key {
+			part, err := partKey(sources, client.Key, &rule.Match)
+			if err != nil {
+				return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
+			}
+			rule.parts = append(rule.parts, part)
+		}
+		all[i] = rule
+	}
+	return all, nil
+}
+
+// Limit returns the limit of the rule. What decides, its Limiter or Backend, is for the caller to fill in.
+func (r *Rule) Limit() httplimit.Limit {
+	return httplimit.Limit{
+		Name:   r.Name,
+		Match:  r.isFor,
+		Key:    httplimit.Join(r.parts...),
+		Cost:   cost(r.Cost),
+		Tier:   r.tier(),
+		Refund: refund(r.Refund),
+		Shadow: r.Shadow,
+
+		MaxWait: r.MaxWait,
+	}
+}
+
+// Exempt returns what tells the requests that no rule of the file is for, for [httplimit.Skip]; nil if there are none.
+func Exempt(f *config.File, client Client) func(*http.Request) bool {
+	if len(f.Exempt) == 0 {
+		return nil
+	}
+	return func(r *http.Request) bool {
+		return slices.ContainsFunc(f.Exempt, func(m reading.Match) bool { return m.IsCertain(r, client.Addr) })
+	}
+}
+
+// KeyTexts returns the parts of a request's key, each in the form of [httplimit.KeyFunc.Text]: "ip:192.0.2.1",
+// "text:secret", "number:0". A rule that does not count the request has none.
+func (r *Rule) KeyTexts(request *http.Request) []string {
+	texts := make([]string, len(r.parts))
+	for i, part := range r.parts {
+		text, ok := part.Text(request)
+		if !ok {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
+}
+
+// cost returns how many tokens a request takes; nil for one.
+func cost(c config.Cost) func(*http.Request) uint64 {
+	switch {
+	case c.Header != "":
+		return func(r *http.Request) uint64 {
+			n, err := strconv.ParseUint(valueOf(r, c.Header), 10, 64)
+			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
+				return c.Default
+			}
+			return min(n, c.Max) // of a number that is out of range, n is the largest
+		}
+	case c.Default == 1:
+		return nil
+	}
+	return func(*http.Request) uint64 { return c.Default }
+}
+
+// isFor reports whether the rule has anything to do with a request. With a request that is unlimited it has not.
+func (r *Rule) isFor(request *http.Request) bool {
+	return r.Match.Meets(request, r.client) && r.ConstantOf(r.tierOf(request)) != config.Unlimited
+}
+
+// denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).
+const denied = math.MaxInt
+
+// tier returns under which tier of the limiter a request is; nil for always 0.
+func (r *Rule) tier() func(*http.Request) int {
+	if r.Tiers == nil && r.Constant == config.Counted {
+		return nil
+	}
+	return func(request *http.Request) int {
+		tier := r.tierOf(request)
+		if r.ConstantOf(tier) == config.Denied {
+			return denied
+		}
+		return tier
+	}
+}
+
+// tierOf returns under which tier of the rule a request is.
+func (r *Rule) tierOf(request *http.Request) int {
+	if r.Tiers == nil {
+		return 0
+	}
+	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
+}
+
+// valueOf returns the value of a header as a server behind reads it. Of several it is the first: requests with two that
+// differ are refused before.
+func valueOf(r *http.Request, name string) string {
+	if lines := r.Header[name]; len(lines) > 0 {
+		return spelling.Line(name, lines[0])
+	}
+	return ""
+}
+
+func refund(s config.Statuses) func(*http.Request, int) bool {
+	if len(s) == 0 {
+		return nil
+	}
+	return func(_ *http.Request, status int) bool { return s.Contains(status) }
+}

@@ -1,0 +1,94 @@
+package serve
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+)
+
+// observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
+// counters go on, else a new one. fresh reports which.
+func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, fresh bool, err error) {
+	want, had := f.Admin, before.file.Admin
+	switch {
+	case want == nil:
+		return nil, false, nil
+	case had != nil && had.Keys == want.Keys && had.Pprof == want.Pprof && slices.Equal(had.Hosts, want.Hosts):
+		return s.admin.Load(), false, nil
+	}
+	a, err = admin.New(admin.Config{
+		Rules:   func() []admin.Rule { return s.current.Load().shown },
+		Keys:    want.Keys,
+		Pprof:   want.Pprof,
+		Hosts:   want.Hosts,
+		Ready:   s.ready,
+		Version: s.config.Version,
+		Reloads: func() admin.Reload { return *s.reloaded.Load() },
+
+		Requests:   s.traffic.forPage,
+		Upstreams:  s.shownUpstreams,
+		Collectors: s.collectors(),
+	})
+	return a, true, err
+}
+
+// ready returns the reason why the server should get no more requests; nil if it should.
+func (s *Server) ready() error {
+	if s.leaving.Load() {
+		return errors.New("the server is stopping")
+	}
+	return nil
+}
+
+// shownRules returns the rules of a generation as the administrator sees them.
+func (g *generation) shownRules() []admin.Rule {
+	shown := make([]admin.Rule, len(g.rules))
+	for i, rule := range g.rules {
+		key := rule.Limit().Key
+		shown[i] = admin.Rule{
+			Name: rule.Name, Policy: rule.OwnLimit(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
+			For: rule.Match.String(), By: rule.Key.String(),
+		}
+		if rule.Store != nil {
+			shown[i].Stored = g.stored[rule.Name].value
+			shown[i].Buckets = admin.Stored(shown[i].Stored, func(parts []string) string {
+				text, _ := key.Text(rule.Typed(parts))
+				return text
+			})
+			continue
+		}
+		limiter := g.limiters[rule.Name].value
+		shown[i].Limiter = limiter
+		shown[i].Buckets = admin.Local(limiter, func(parts []string) engine.Key {
+			k, _ := key(limits.HasherOf(limiter), rule.Typed(parts))
+			return k
+		})
+	}
+	return shown
+}
+
+// partLabels names the parts of a key that a person types. A global key has none.
+func partLabels(key config.Key) (labels []string) {
+	for _, part := range key {
+		if part[0].Kind != config.SourceGlobal {
+			labels = append(labels, part.String())
+		}
+	}
+	return labels
+}
+
+// note keeps the outcome of a reload for the administrator.
+func (s *Server) note(err error) {
+	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
+	result := "done"
+	if err != nil {
+		r.Error, result = err.Error(), "failed"
+	}
+	s.traffic.reloads.WithLabelValues(result).Inc()
+	s.reloaded.Store(r)
+}

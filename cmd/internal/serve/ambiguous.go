@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/httplimit/reading"
+)
+
+// fieldsRead are the headers, cookies and query parameters that the rules of a file read one value of, whether they
+// read the host, and whether paths must have one reading only.
+type fieldsRead struct {
+	headers []string // canonical
+	cookies []string
+	query   []string
+	host    bool
+	path    bool
+}
+
+func newFieldsRead(f *config.File, all []*rules.Rule) fieldsRead {
+	read := fieldsRead{path: f.AmbiguousPaths == config.AmbiguousRefuse}
+	for _, s := range rules.ExemptReads(f) {
+		read.host = read.host || s.Kind == config.SourceHost
+	}
+	for _, rule := range all {
+		reads := rule.Reads()
+		for _, s := range reads.Match {
+			read.host = read.host || s.Kind == config.SourceHost // of headers it reads all values
+		}
+		for _, s := range slices.Concat(reads.Key, reads.Tier, reads.Cost) {
+			read.add(s)
+		}
+	}
+	return read
+}
+
+func (read *fieldsRead) add(s config.Source) {
+	switch s.Kind {
+	case config.SourceHost:
+		read.host = true
+	case config.SourceHeader:
+		if !slices.Contains(read.headers, s.Name) {
+			read.headers = append(read.headers, s.Name)
+		}
+	case config.SourceCookie:
+		if !slices.Contains(read.cookies, s.Name) {
+			read.cookies = append(read.cookies, s.Name)
+		}
+	case config.SourceQuery:
+		if !slices.Contains(read.query, s.Name) {
+			read.query = append(read.query, s.Name)
+		}
+	case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
+	}
+}
+
+// check returns an error if a request has two different values of one of the fields. The limits would read one of them
+// and the server perhaps the other, so a client could choose its bucket beside the value that identifies it. A path
+// that servers read in several ways is one, too, where the file refuses such.
+func (read *fieldsRead) check(r *http.Request) error {
+	if read.path {
+		if reason := reading.Ambiguity(r.URL); reason != "" {
+			return fmt.Errorf("servers read its path in several ways, because of %s", reason)
+		}
+	}
+	for _, name := range read.headers {
+		if _, ok := httplimit.HeaderValue(r, name); !ok {
+			return fmt.Errorf("the header %s is there twice, with different values", name)
+		}
+	}
+	for _, name := range read.cookies {
+		if _, ok := httplimit.CookieValue(r, name); !ok {
+			return fmt.Errorf("the cookie %s is there twice, with different values, or its value has a comma or a blank "+
+				"outside of quotes", name)
+		}
+	}
+	for _, name := range read.query {
+		if values := reading.QueryValues(r.URL, name); len(slices.Compact(values)) > 1 {
+			return fmt.Errorf("the query parameter %s is there twice, with different values", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/testalloc"
+)
+
+// canned is an upstream without a network: what is measured is the proxy's own share.
+type canned struct{}
+
+func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: 5,
+		Header: http.Header{"Content-Type": {"text/plain"}, "Content-Length": {"5"}},
+		Body:   io.NopCloser(strings.NewReader("hello")),
+	}, nil
+}
+
+// bareProxy returns an [httputil.ReverseProxy] with a BufferPool.
+func bareProxy(t testing.TB, upstream string, transport http.RoundTripper) http.Handler {
+	target, err := url.Parse(upstream)
+	require.NoError(t, err)
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.SetXForwarded()
+		},
+		Transport: transport, BufferPool: answerBuffers,
+	}
+}
+
+// startWeir returns weir with a rule for all requests.
+func startWeir(t testing.TB, upstream string) *Server {
+	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstream: \""+upstream+"\"\n"+
+		"rules: [{name: clients, key: \"header:X-Client\", rate: 1000000/s, burst: 1000000, max_keys: 1000}]\n"))
+	require.NoError(t, err)
+	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(server.stop)
+	return server
+}
+
+// proxies returns both, before an upstream without a network.
+func proxies(t testing.TB) map[string]http.Handler {
+	t.Helper()
+	const upstream = "http://127.0.0.1:9"
+	server := startWeir(t, upstream)
+	for _, p := range server.current.Load().pools {
+		p.value.members[0].transport = canned{}
+	}
+	return map[string]http.Handler{"bare": bareProxy(t, upstream, canned{}), "weir": server}
+}
+
+// emptyWriter is a response that costs nothing.
+type emptyWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *emptyWriter) Header() http.Header         { return w.header }
+func (w *emptyWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (w *emptyWriter) WriteHeader(status int)      { w.status = status }
+func (w *emptyWriter) Flush()                      {}
+
+// oneRequest is a request as a browser sends it.
+func oneRequest() *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/a/b?c=d", nil)
+	r.Header = http.Header{
+		"User-Agent": {"test"}, "Accept": {"*/*"}, "Accept-Encoding": {"gzip"}, "X-Client": {"client-100001"},
+	}
+	r.Body = http.NoBody
+	return r
+}
+
+// answerOne has a request answered, which is admitted. A server has a request and a header for each call.
+func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
+	one, w := *r, emptyWriter{header: http.Header{}}
+	handler.ServeHTTP(&w, &one)
+	if w.status != http.StatusOK {
+		t.Fatalf("the answer has the status %d", w.status)
+	}
+}
+
+// BenchmarkProxy compares what a request costs, but for the network.
+func BenchmarkProxy(b *testing.B) {
+	for name, handler := range proxies(b) {
+		b.Run(name, func(b *testing.B) {
+			r := oneRequest()
+			b.ReportAllocs()
+			for b.Loop() {
+				answerOne(b, handler, r)
+			}
+		})
+	}
+}
+
+// TestAllocationsOfARequest: weir allocates no more often than Go's proxy does, which has no limits and writes less.
+func TestAllocationsOfARequest(t *testing.T) {
+	allocations := map[string]float64{}
+	for name, handler := range proxies(t) {
+		r := oneRequest()
+		allocations[name] = testalloc.PerCall(func() { answerOne(t, handler, r) })
+	}
+	t.Logf("%v", allocations)
+	assert.LessOrEqual(t, allocations["weir"], allocations["bare"])
+}
+
+// BenchmarkProxyOverLoopback compares the same with all that net/http does, between a client and an upstream that do as
+// little as they can.
+func BenchmarkProxyOverLoopback(b *testing.B) {
+	upstream := quickUpstream(b)
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	bare := httptest.NewUnstartedServer(bareProxy(b, upstream, transport))
+	bare.Config.ReadHeaderTimeout, bare.Config.IdleTimeout = 10*time.Second, time.Minute
+	bare.Start()
+	b.Cleanup(func() { bare.Close(); transport.CloseIdleConnections() })
+	for name, address := range map[string]string{"bare": bare.URL, "weir": startWeir(b, upstream).URL()} {
+		b.Run(name, func(b *testing.B) {
+			conn, err := net.Dial("tcp", strings.Trim(address, "htp:/"))
+			require.NoError(b, err)
+			defer conn.Close()
+			request := []byte("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nX-Client: client-100001\r\n\r\n")
+			answer := make([]byte, 4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := conn.Write(request)
+				require.NoError(b, err)
+				n, err := conn.Read(answer)
+				require.NoError(b, err)
+				if !bytes.HasSuffix(answer[:n], []byte("hello")) {
+					b.Fatalf("%q", answer[:n])
+				}
+			}
+		})
+	}
+}
+
+// quickUpstream returns the URL of an upstream that answers whatever it reads.
+func quickUpstream(b *testing.B) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	b.Cleanup(func() { l.Close() })
+	answer := []byte("HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 13:00:00 GMT\r\nContent-Type: text/plain\r\n" +
+		"Content-Length: 5\r\n\r\nhello")
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				request := make([]byte, 4096)
+				for {
+					if _, err := conn.Read(request); err != nil {
+						return
+					}
+					if _, err := conn.Write(answer); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}

@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// http2Upstream returns the URL of an upstream that speaks HTTP/2 without TLS alone, and takes headers of 4 KiB.
+func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Config.MaxHeaderBytes = 4 << 10
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestAHeaderThatAnUpstreamDoesNotTake is the client's: over HTTP/2 the upstream says how much it takes, and the
+// transport returns an error without asking it.
+func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
+	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
+	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true}"+many)
+	assert.Equal(t, "aaaa", s.bodies(4), "the connections are there, and the settings have come")
+	for range 4 {
+		assert.Equal(t, 431, s.get("/", "X-Large: "+strings.Repeat("x", 8<<10)).status)
+	}
+	assert.NotContains(t, s.log.String(), "upstream failed")
+	assert.Zero(t, s.traffic.upstreamFailures.Load())
+	assert.Equal(t, "aaaa", s.bodies(4))
+}
+
+// TestAnAnswerWhoseHeaderIsTooLarge is a failure of the upstream, over HTTP/1 and HTTP/2: the client gets no answer,
+// and has no part in it.
+func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
+	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
+	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
+		s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], "+setting+"}"+many)
+		assert.Equal(t, "!!", s.bodies(2), setting)
+		assert.EqualValues(t, 2, s.traffic.upstreamFailures.Load(), setting)
+		assert.NotContains(t, s.log.String(), "upstream down", "connections can be made")
+	}
+}
+
+// TestAMethodThatIsNone is the client's, too: over HTTP/2 any text may stand there.
+func TestAMethodThatIsNone(t *testing.T) {
+	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+
+		"/b\"]}"+many)
+	for _, method := range []string{"A B", "GET /x HTTP/1.1", "GE\tT", "(", "\x80"} {
+		frames, _ := s.stream(true, ":method", method, ":scheme", "http", ":authority", "a.example", ":path", "/")
+		assert.Equal(t, "400", statusOf(t, frames), "%q", method)
+	}
+	assert.NotContains(t, s.log.String(), "upstream failed")
+}
+
+// TestABodyThatAnUpstreamDoesNotTake is the client's: the upstream answers, and closes the connection while the body
+// comes. The answer is often lost then, since net/http reports what could not be written.
+func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
+	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		_ = conn.Close() // with bytes unread, so that the system sends a reset
+	})
+	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"]}"+many)
+	body := strings.Repeat("x", 32<<20)
+	for range 20 {
+		conn := s.dial("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n")
+		go io.WriteString(conn, body)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if assert.NoError(t, err) {
+			assert.Contains(t, []int{413, 502}, answer.StatusCode)
+		}
+		_ = conn.Close()
+	}
+	broken := &net.OpError{Op: "write", Err: syscall.EPIPE}
+	for _, err := range []error{
+		broken, fmt.Errorf("it is broken: %w", &net.OpError{Op: "readfrom", Err: broken}),
+		&net.OpError{Op: "read", Err: syscall.ECONNRESET},
+	} {
+		s.failWith(err)
+		assert.Equal(t, 502, s.get("/").status)
+	}
+	assert.NotContains(t, s.log.String(), "upstream down")
+	s.failWith(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	assert.Equal(t, 502, s.get("/").status)
+	s.waitFor("upstream down")
+}
+
+// TestAWebSocketThatAnUpstreamCannotHave is the client's: a server that speaks HTTP/2 alone, over TLS, closes the
+// connection by which the wish comes. One that cannot be reached fails.
+func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP2(true)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s := start(t, "upstream: {url: [\""+server.URL+"\", \""+server.URL+"/b\"]}"+many)
+	for _, p := range s.current.Load().pools {
+		for _, m := range p.value.members {
+			m.transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+		}
+	}
+	assert.Equal(t, "aa", s.bodies(2))
+	wish := func() int { return s.get("/", "Connection: Upgrade", "Upgrade: websocket").status }
+	for range 4 {
+		assert.Equal(t, 502, wish())
+	}
+	assert.NotContains(t, s.log.String(), "upstream down")
+	s.failWith(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	assert.Equal(t, 502, wish())
+	s.waitFor("upstream down")
+}
+
+// failWith has every request to an upstream fail.
+func (r *running) failWith(err error) {
+	for _, p := range r.current.Load().pools {
+		for _, m := range p.value.members {
+			m.transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A budget divides the files that the process may have open. A connection is a file, to a client or to an upstream.
+//
+//   - reserve is for all else: listeners, the rule file, the store's connections, and the administrator's, which get
+//     half of it. So the administrator can look at a server that is full, and nobody fills the server through that
+//     listener.
+//   - Clients get half of the rest, unless the rule file says max_connections. Other proxies that ask for decisions
+//     get as many, and so do clients of Redis; where there are listeners for several of them each gets a part of it.
+//   - Upstreams get what is left. Over HTTP/2 one client can have many requests under way, a connection to an upstream
+//     each.
+type budget struct {
+	clients        int64 // connections; 0 for no bound
+	decisions      int64 // the same of proxies that ask
+	redis          int64 // and of clients of Redis
+	upstreams      int64 // connections; 0 for no bound
+	administrators int64
+}
+
+const (
+	minReserve = 32
+	maxReserve = 256
+)
+
+// newBudget divides so many files, 0 for no bound.
+func newBudget(files uint64, f *config.File) budget {
+	most := int64(f.Server.MaxConnections)
+	b := budget{administrators: maxReserve / 2}
+	if files == 0 {
+		b.divide(max(most, 0), f)
+		return b
+	}
+	reserve := min(max(int64(files)/8, minReserve), maxReserve)
+	b.administrators = reserve / 2
+	rest := max(int64(files)-reserve, 2)
+	if most == config.ByOpenFiles {
+		most = rest / 2
+	}
+	b.divide(most, f)
+	b.upstreams = rest // without a bound of clients, upstreams cannot know what those leave
+	if most > 0 {
+		b.upstreams = max(rest-most, 1)
+	}
+	return b
+}
+
+// divide gives connections to clients, to proxies that ask, and to clients of Redis.
+func (b *budget) divide(most int64, f *config.File) {
+	b.clients, b.decisions, b.redis = most, most, most
+	parts := int64(0)
+	for _, is := range []bool{len(f.Listen) > 0, f.Decide != nil, f.Redis != nil} {
+		if is {
+			parts++
+		}
+	}
+	if parts < 2 || most < parts {
+		return
+	}
+	b.decisions, b.redis = most/parts, most/parts
+	b.clients = most - (parts-1)*(most/parts)
+}
+
+// warn says that more connections are allowed than there can be.
+func (b budget) warn(files uint64, log *slog.Logger) {
+	if files > 0 && (b.clients == 0 || 2*uint64(b.clients)+minReserve > files) {
+		log.Warn("the limit of open files is too low for so many connections: raise LimitNOFILE or ulimit -n",
+			"open_files", files, "max_connections", b.clients)
+	}
+}
+
+var errNoFile = errors.New("as many connections to upstreams are open as the limit of open files allows")
+
+// upstreamConns counts the connections to all upstreams.
+type upstreamConns struct {
+	most atomic.Int64 // 0 for no bound
+	open atomic.Int64
+}
+
+// dialer returns a function that dials and counts the connection until it is closed. When there are too many, it closes
+// idle connections and tries once more.
+func (u *upstreamConns) dialer(dial func(context.Context, string, string) (net.Conn, error), closeIdle func(),
+) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !u.add() {
+			closeIdle()
+			if !u.add() {
+				return nil, errNoFile
+			}
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			u.open.Add(-1)
+			return nil, err
+		}
+		return &upstreamConn{Conn: conn, conns: u}, nil
+	}
+}
+
+func (u *upstreamConns) add() bool {
+	open := u.open.Add(1)
+	if most := u.most.Load(); most > 0 && open > most {
+		u.open.Add(-1)
+		return false
+	}
+	return true
+}
+
+// An upstreamConn is a connection that counts until it is closed.
+type upstreamConn struct {
+	net.Conn
+	conns  *upstreamConns
+	closed atomic.Bool
+}
+
+// ReadFrom is for io.Copy, and as quick as that of the connection.
+func (c *upstreamConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
+
+// CloseWrite ends one direction, as either end of a WebSocket may.
+func (c *upstreamConn) CloseWrite() error { return c.Conn.(streamConn).CloseWrite() }
+
+// Close implements [net.Conn].
+func (c *upstreamConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.conns.open.Add(-1)
+	}
+	return c.Conn.Close()
+}

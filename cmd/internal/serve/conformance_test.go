@@ -1,0 +1,208 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/internal/conformance/overhttp"
+)
+
+// TestConformance runs the cases against a server on loopback, in front of another one. Where requests wait, its
+// handler runs in simulated time, and the server around it, which has sockets, does not.
+func TestConformance(t *testing.T) {
+	outside := make(chan func())
+	done := make(chan struct{})
+	go func() {
+		for do := range outside {
+			do()
+			done <- struct{}{}
+		}
+	}()
+	defer close(outside)
+	conformance.Run(t, conformance.Front{
+		Name: "weir serve", InBubble: func(k *conformance.Case) bool { return k.Waits },
+		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
+			s := &conforming{env: env, path: filepath.Join(env.T.TempDir(), "weir.yaml"), do: func(f func()) { f() }}
+			if env.InBubble() {
+				s.do = func(f func()) { outside <- f; <-done }
+			}
+			var err error
+			s.do(func() { err = s.start(c) })
+			return s, err
+		},
+	})
+}
+
+type conforming struct {
+	*overhttp.Client
+	*Server
+	env   *conformance.Env
+	path  string
+	do    func(func()) // runs outside of the bubble, if there is one
+	clock atomic.Int64
+	stop  func()
+	to    string // the server behind
+	held  []*generation
+}
+
+// now is the clock of the limits. What asks from outside of a bubble, where it is not the year 2000, has the time that
+// was last seen in it.
+func (s *conforming) now() time.Time {
+	if !s.env.InBubble() {
+		return s.env.Now()
+	}
+	if now := time.Now(); now.Year() < 2020 {
+		s.clock.Store(now.UnixNano())
+	}
+	return time.Unix(0, s.clock.Load())
+}
+
+func (s *conforming) start(c conformance.Config) error {
+	s.clock.Store(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()) // where bubbles begin
+	behind := httptest.NewServer(overhttp.Backend(s.env))
+	s.to = behind.URL
+	file, err := s.write(c)
+	if err == nil {
+		s.Server, err = Start(Config{
+			File: file, Load: func() (*config.File, error) { return config.Load(s.path) }, Log: slog.New(slog.DiscardHandler),
+			LimiterOptions: []engine.Option{engine.ClockFunc(s.now)}, Clock: s.now,
+		})
+	}
+	if err != nil {
+		behind.Close()
+		return err
+	}
+	s.base.Done() // makes the channel, which must not belong to the bubble
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Run(ctx)
+	}()
+	s.Client = overhttp.NewClient(s.Server.URL(), nil)
+	s.stop = func() {
+		for _, g := range s.held {
+			g.leave()
+		}
+		s.Client.Close()
+		cancel()
+		<-ended
+		behind.Close()
+	}
+	return nil
+}
+
+func (s *conforming) write(c conformance.Config) (*config.File, error) {
+	text, err := ruleFile(c, s.to)
+	if err != nil {
+		return nil, err
+	}
+	if s.env.InBubble() {
+		text = strings.Replace(text, "upstream: ", "x-upstream: ", 1) // the echo, which has no sockets
+	}
+	if err := os.WriteFile(s.path+"~", []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(s.path+"~", s.path); err != nil {
+		return nil, err
+	}
+	return config.Load(s.path)
+}
+
+func (s *conforming) Reload(c conformance.Config) (err error) {
+	s.do(func() {
+		if s.env.InBubble() { // the last request of a generation closes it, which must happen out here
+			s.held = append(s.held, s.enter())
+		}
+		if _, err = s.write(c); err == nil {
+			err = s.Server.Reload()
+		}
+	})
+	return err
+}
+
+func (s *conforming) Send(ctx context.Context, q conformance.Request) conformance.Answer {
+	if !s.env.InBubble() {
+		return s.Client.Send(ctx, q)
+	}
+	w := httptest.NewRecorder()
+	r := overhttp.Do(ctx, "http://127.0.0.1", q)
+	r.RemoteAddr = "127.0.0.1:1"
+	s.ServeHTTP(w, r)
+	a := overhttp.Read(w.Code, w.Header(), w.Body.Bytes())
+	a.Err = ctx.Err()
+	return a
+}
+
+func (s *conforming) Close() { s.do(s.stop) }
+
+// ruleFile writes a configuration as a rule file in front of a server.
+func ruleFile(c conformance.Config, upstream string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)
+	if c.Store != nil {
+		fmt.Fprintf(&b, "store: {url: \"redis://%s\", timeout: 500ms, nodes: %d, on_loss: %s}\n", c.Store.Address(), c.Nodes, c.OnLoss)
+	}
+	if c.Dir != "" {
+		fmt.Fprintf(&b, "state: %q\n", c.Dir)
+	}
+	b.WriteString("rules:\n")
+	for _, l := range c.Limits {
+		if l.Quota || l.Hold {
+			return "", fmt.Errorf("%w: a rule file has no quotas and no holds", conformance.ErrUnsupported)
+		}
+		fmt.Fprintf(&b, "  - name: %s\n%s    max_keys: %d\n    overflow: %v\n", l.Name, numbers("    ", l.Algorithm, l.Numbers),
+			l.Room(), map[engine.OverflowPolicy]string{engine.Evict: "evict", engine.Refuse: "refuse"}[l.Overflow])
+		line := func(is bool, format string, args ...any) {
+			if is {
+				fmt.Fprintf(&b, "    "+format+"\n", args...)
+			}
+		}
+		line(l.Concurrency > 0, "concurrency: %d", l.Concurrency)
+		line(l.Path != "", "match: {path: %s}", l.Path)
+		line(l.Key == conformance.User, "key: header:%s or none", overhttp.User)
+		line(l.Cost, "cost: {header: %s, max: %d}", overhttp.Cost, max(l.Burst, l.N, l.Concurrency))
+		line(l.Refund == conformance.Good, "refund_status: 2xx")
+		line(l.Refund == conformance.Bad, "refund_status: 5xx")
+		line(l.MaxWait > 0, "max_wait: %v", l.MaxWait)
+		line(l.Shadow, "shadow: true")
+		line(c.Store != nil && !l.Stored, "store: false")
+		line(len(l.Tiers) > 0, "tiers:\n      header: %s\n      values:", overhttp.Tier)
+		for _, t := range l.Tiers {
+			line(true, "    %s:\n%s", t.Name, numbers("          ", engine.NoAlgorithm, t.Numbers))
+		}
+	}
+	return b.String(), nil
+}
+
+// numbers writes the numbers of a rule or of a tier.
+func numbers(indent string, a engine.Algorithm, n conformance.Numbers) string {
+	switch {
+	case n.Constant == conformance.Unlimited:
+		return indent + "rate: unlimited\n"
+	case n.Constant == conformance.Blocked:
+		return indent + "rate: 0\n"
+	case n.N == 0:
+		return ""
+	}
+	text := fmt.Sprintf("%srate: %d/%dms\n", indent, n.N, n.Per.Milliseconds())
+	if a != engine.NoAlgorithm {
+		name, _ := a.MarshalText()
+		text += fmt.Sprintf("%salgorithm: %s\n", indent, name)
+	}
+	if n.Burst > 0 && (a == engine.NoAlgorithm || a == engine.AlgorithmTokenBucket || a == engine.AlgorithmBatchRefill) {
+		text += fmt.Sprintf("%sburst: %d\n", indent, n.Burst)
+	}
+	return text
+}

@@ -1,0 +1,98 @@
+package serve
+
+import (
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A forwarder sets the fields that tell an upstream which client a request is from, and removes those with which a
+// client could tell it something else.
+type forwarder struct {
+	trusted []netip.Prefix
+	header  string // in which trusted proxies write the client's address, beside X-Forwarded-For; "" for none
+	ip      *httplimit.ClientIP
+	pass    []string // canonical names of fields that are passed on although they would be removed
+}
+
+func newForwarder(u *config.Upstream, f *config.File, ip *httplimit.ClientIP) *forwarder {
+	return &forwarder{trusted: f.TrustedProxies, header: f.ClientIP.Header, ip: ip, pass: u.PassHeaders}
+}
+
+// set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. The X-Forwarded fields of a trusted proxy are kept, and
+// its address is appended to X-Forwarded-For. Those of other peers are dropped. [httputil.ReverseProxy] has dropped
+// X-Forwarded-For, and Forwarded, in which this proxy would be missing.
+//
+// It writes what [httputil.ProxyRequest.SetXForwarded] does, with one allocation for three values.
+func (f *forwarder) set(r *httputil.ProxyRequest) {
+	trusted := f.trusts(r.In.RemoteAddr)
+	out := r.Out.Header
+	f.remove(out, trusted)
+	f.remove(r.Out.Trailer, trusted)
+	values := &[3]string{2: "http"}
+	if peer, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
+		if before := r.In.Header["X-Forwarded-For"]; trusted && len(before) > 0 {
+			peer = strings.Join(before, ", ") + ", " + peer
+		}
+		values[0] = peer
+		out["X-Forwarded-For"] = values[0:1:1]
+	}
+	values[1] = r.In.Host
+	if r.In.TLS != nil {
+		values[2] = "https"
+	}
+	out["X-Forwarded-Host"], out["X-Forwarded-Proto"] = values[1:2:2], values[2:3:3]
+	if trusted {
+		for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
+			if told := r.In.Header[name]; len(told) > 0 {
+				out[name] = told
+			}
+		}
+	}
+	if client := f.ip.Addr(r.In); client.IsValid() && !slices.Contains(f.pass, "X-Real-Ip") {
+		out["X-Real-Ip"] = asField(client, out["X-Forwarded-For"])
+	}
+}
+
+// asField returns an address as the values of a field: the given ones if they are that.
+func asField(addr netip.Addr, same []string) []string {
+	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
+	text := addr.AppendTo(room[:0])
+	if len(same) == 1 && same[0] == string(text) {
+		return same
+	}
+	return []string{string(text)}
+}
+
+// remove removes the fields that must not come from a client.
+func (f *forwarder) remove(header http.Header, trusted bool) {
+	for name := range header {
+		switch {
+		case slices.Contains(f.pass, name):
+		case trusted && name == f.header:
+		case config.IsPlainName(name) && !config.Misleads(name) &&
+			(trusted || name != f.header && !strings.HasPrefix(name, "X-Forwarded-")):
+		default:
+			delete(header, name)
+		}
+	}
+}
+
+// trusts reports whether the peer is a trusted proxy.
+func (f *forwarder) trusts(remote string) bool {
+	if len(f.trusted) == 0 {
+		return false
+	}
+	peer, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return false
+	}
+	addr := peer.Addr().Unmap().WithZone("")
+	return slices.ContainsFunc(f.trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
+}

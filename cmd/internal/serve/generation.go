@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A generation is what was made of one rule file. It lives until the last request that it got has
+// been answered.
+type generation struct {
+	file       *config.File
+	number     uint64 // from 0
+	ip         *httplimit.ClientIP
+	rules      []*rules.Rule
+	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
+	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
+	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
+	redisTable *refcounted[*engine.Limiter]                // nil where no client of Redis is served
+	redis      *respdoor.Settings                          // the same
+	transports map[transportKey]*refcounted[*http.Transport]
+	pools      map[poolKey]*refcounted[*pool]
+	read       fieldsRead
+	limits     *httplimit.Middleware
+	requests   *requestLog
+	handler    http.Handler // the limits, and the routes behind them
+	shown      []admin.Rule // to the administrator
+
+	users atomic.Int64 // requests under way, and one for being the present generation
+	ended func()
+}
+
+// enter returns the present generation, which the caller leaves; nil when the server has ended.
+func (s *Server) enter() *generation {
+	for {
+		g := s.current.Load()
+		for n := g.users.Load(); n > 0; n = g.users.Load() {
+			if g.users.CompareAndSwap(n, n+1) {
+				return g
+			}
+		}
+		// It is closed. Unless another one has taken its place there will be none.
+		if s.current.Load() == g {
+			return nil
+		}
+	}
+}
+
+func (g *generation) leave() {
+	if g.users.Add(-1) == 0 {
+		g.close()
+	}
+}
+
+func (g *generation) close() {
+	for _, l := range g.limiters {
+		l.release()
+	}
+	for _, l := range g.stored {
+		l.release()
+	}
+	if g.redisTable != nil {
+		g.redisTable.release()
+	}
+	if g.store != nil { // after its limiters
+		g.store.release()
+	}
+	for _, p := range g.pools { // before its connections, which checks use
+		p.release()
+	}
+	for _, t := range g.transports {
+		t.release()
+	}
+	if g.ended != nil {
+		g.ended()
+	}
+}
+
+// ServeHTTP answers a client.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g := s.enter()
+	if g == nil {
+		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
+	}
+	defer g.leave()
+	s.traffic.requests.Add(1)
+	s.traffic.inFlight.Add(1)
+	x := newExchange(w, r)
+	w = x
+	defer func() { // also if the handler panics, which cuts the connection off
+		s.traffic.inFlight.Add(-1)
+		s.traffic.ended(x)
+		g.requests.answered(x, r)
+	}()
+	x.client.begin(w, r, &g.file.Server) // before any answer: a body that is not read must not take for ever either
+	if strings.EqualFold(r.Method, http.MethodConnect) {
+		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
+			"its upstreams only")
+		return
+	}
+	dropPerHop(r, g.file.ClientIP)
+	if err := checkTarget(r); err != nil {
+		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())
+		return
+	}
+	if err := g.read.check(r); err != nil {
+		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
+		return
+	}
+	g.handler.ServeHTTP(w, r)
+}

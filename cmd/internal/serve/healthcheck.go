@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// watch checks a server until ctx is done, the first time at once.
+func (m *member) watch(ctx context.Context, h *config.Health) {
+	tick := time.NewTicker(h.Interval)
+	defer tick.Stop()
+	passes, fails := 0, 0
+	for {
+		switch err := m.check(ctx, h); {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errNoFile): // which says nothing about the server
+		case err == nil:
+			passes, fails = passes+1, 0
+			m.reached()
+			if passes >= h.Passes && m.sick.Swap(false) {
+				m.log.Info("upstream up: it passes checks", "passes", passes)
+			}
+		default:
+			passes, fails = 0, fails+1
+			if fails >= h.Fails && !m.sick.Swap(true) {
+				m.log.Warn("upstream down: it fails checks", "fails", fails, "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// check asks for the page that says whether the server is well. A status of 200 to 399 says so.
+func (m *member) check(ctx context.Context, h *config.Health) error {
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	page, err := url.ParseRequestURI(h.Path)
+	if err != nil {
+		return err
+	}
+	r := (&http.Request{
+		Method: http.MethodGet, URL: page, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {"weir health check"}},
+	}).WithContext(ctx)
+	(&httputil.ProxyRequest{Out: r}).SetURL(m.URL)
+	response, err := m.transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close() // what it says beyond the status does not matter
+	if response.StatusCode < 200 || response.StatusCode > 399 {
+		return fmt.Errorf("status %d", response.StatusCode)
+	}
+	return nil
+}

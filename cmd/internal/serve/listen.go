@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
+)
+
+// A bound is a bound address: a [net.TCPListener] or a localListener.
+type bound interface {
+	net.Listener
+	syscall.Conn
+	SetDeadline(time.Time) error
+}
+
+// A streamConn is a connection of one: net/http also calls CloseWrite.
+type streamConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// listen binds an address. [explainListen] explains its error.
+func listen(at config.Listener) (bound, error) {
+	if path, isSocket := config.SocketPath(at.Address); isSocket {
+		l, err := listenUnix(path, at.Mode)
+		if err != nil {
+			return nil, err // and no listener that is a nil one
+		}
+		return l, nil
+	}
+	var how net.ListenConfig
+	if at.ReusePort {
+		how.Control = setReusePort
+	}
+	l, err := how.Listen(context.Background(), "tcp", at.Address)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
+}
+
+// explainListen says why an address cannot be listened on, and what to do. holder says which socket of weir itself is
+// in the way; "" if none is.
+func explainListen(address, holder string, err error) error {
+	var lookup *net.DNSError
+	_, isSocket := config.SocketPath(address)
+	switch {
+	case holder != "" && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsocket.ErrInUse)):
+		return fmt.Errorf("cannot listen on %s: %s", address, holder)
+	case isSocket:
+		return fmt.Errorf("cannot listen on %s: %w", address, err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen on %s: the port is in use; "+
+			"stop the program that has it, or choose another port, "+
+			"with --listen and --admin or in the rule file (0 takes a free one)", address)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot listen on %s: no permission; ports below 1024 are for the administrator, "+
+			"choose a higher one", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &lookup):
+		return fmt.Errorf("cannot listen on %s: this machine has no such address; "+
+			"use 127.0.0.1, or leave the host out for all addresses: %w", address, err)
+	default:
+		return fmt.Errorf("cannot listen on %s: %w", address, err)
+	}
+}
+
+// urlOf returns the URL at which a person on this machine reaches an address.
+func urlOf(scheme string, addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.Network() + ":" + addr.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+}

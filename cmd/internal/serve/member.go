@@ -1,0 +1,72 @@
+package serve
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A member is a server of a pool.
+type member struct {
+	config.Target
+	name      string // in the log and in metrics
+	transport http.RoundTripper
+	seconds   prometheus.Observer // until the header of an answer
+	pool      *pool
+	log       *slog.Logger
+
+	inFlight atomic.Int64
+	sick     atomic.Bool // by checks
+	// retryAt is when a request may try the server again after a connection that failed, in nanoseconds; 0 for a server
+	// that can be reached. Each try moves it on.
+	retryAt atomic.Int64
+}
+
+// acquire counts a request. A nil member stays nil.
+func (m *member) acquire() *member {
+	if m != nil {
+		m.inFlight.Add(1)
+	}
+	return m
+}
+
+func (m *member) release() { m.inFlight.Add(-1) }
+
+// retryAfter is how long requests go to other servers after a connection that failed. Then one request tries the
+// server: one that restarts is used again within a second, and a dead one delays one request a second.
+const retryAfter = time.Second
+
+// isUp reports whether requests are sent to it as to any other.
+func (m *member) isUp() bool { return !m.sick.Load() && m.retryAt.Load() == 0 }
+
+// isEligible reports whether a request may be sent to it: it is up, or the time for another try has come.
+func (m *member) isEligible(now time.Time) bool {
+	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
+}
+
+// mayTry reports whether a request that was given the server may go there. To one whose time has come one request goes,
+// and the next when the time has come again.
+func (m *member) mayTry(now time.Time) bool {
+	at := m.retryAt.Load()
+	return at == 0 || at > now.UnixNano() || // all are down
+		m.retryAt.CompareAndSwap(at, now.Add(retryAfter).UnixNano())
+}
+
+// unreached notes that no connection to the server could be made.
+func (m *member) unreached(err error) {
+	if m.retryAt.Swap(m.pool.now().Add(retryAfter).UnixNano()) == 0 {
+		m.log.Warn("upstream down: no connection can be made", "err", err)
+	}
+}
+
+// reached notes that the server answered.
+func (m *member) reached() {
+	if m.retryAt.Load() != 0 && m.retryAt.Swap(0) != 0 {
+		m.log.Info("upstream up: it answers again")
+	}
+}

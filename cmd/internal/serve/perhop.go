@@ -1,0 +1,29 @@
+package serve
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// dropPerHop removes the fields that a request's Connection names: they are for this hop alone (RFC 9110, section
+// 7.6.1), and [httputil.ReverseProxy] does not pass them on. The rules must not see them either: a client could have a
+// bucket of its own choice by a key that the server does not get.
+//
+// The fields in which a trusted proxy tells the client's address stay: a proxy may pass its client's Connection on.
+func dropPerHop(r *http.Request, ip config.ClientIP) {
+	for _, line := range r.Header["Connection"] {
+		for more := line != "keep-alive" && line != "close"; more; {
+			var name string
+			name, line, more = strings.Cut(line, ",")
+			switch name = http.CanonicalHeaderKey(textproto.TrimString(name)); {
+			case name == "Te", name == "Upgrade": // ReverseProxy reads them
+			case name == "Forwarded", name == ip.Header, strings.HasPrefix(name, "X-Forwarded-"):
+			default:
+				delete(r.Header, name)
+			}
+		}
+	}
+}

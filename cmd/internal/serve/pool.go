@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A pool is the servers of an upstream. Each request gets the one with the fewest requests under way, of those that are
+// up: a server is down after checks that failed (healthcheck.go), and after a connection that failed (member.go). Where
+// all are down, all are tried: a check may be wrong, and no answer is no better than a bad one.
+//
+// A pool lives as long as a generation has an upstream with the same servers and settings, so that a reload forgets
+// nothing about them.
+type pool struct {
+	members []*member
+	now     func() time.Time
+	turn    atomic.Uint32 // of the server that an equal choice begins with
+	end     context.CancelFunc
+	checks  sync.WaitGroup
+}
+
+// A poolKey says which upstreams have one pool: those with the same key.
+type poolKey struct {
+	transport transportKey // without the server
+	targets   string
+	health    config.Health
+}
+
+func poolOf(u *config.Upstream) poolKey {
+	names := make([]string, len(u.Targets))
+	for i, t := range u.Targets {
+		names[i] = t.String()
+	}
+	key := poolKey{transport: transportOf(u, config.Target{}), targets: strings.Join(names, "\n")}
+	if u.Health != nil {
+		key.health = *u.Health
+	}
+	return key
+}
+
+// newPool returns the pool of the servers and begins to check them.
+func newPool(u *config.Upstream, members []*member, now func() time.Time, log *slog.Logger) *pool {
+	ctx, end := context.WithCancel(context.Background())
+	p := &pool{members: members, now: now, end: end}
+	for _, m := range members {
+		m.pool, m.log = p, log.With("upstream", m.name)
+		if u.Health != nil {
+			p.checks.Go(func() { m.watch(ctx, u.Health) })
+		}
+	}
+	return p
+}
+
+// close ends the checks.
+func (p *pool) close() {
+	p.end()
+	p.checks.Wait()
+}
+
+// acquire chooses a server for a request that those in tried could not be reached for, and counts the request until the
+// server is released; nil if all have been tried.
+func (p *pool) acquire(tried []*member) *member {
+	if len(p.members) == 1 && len(tried) == 0 {
+		return p.members[0].acquire()
+	}
+	now := p.now()
+	for {
+		m := p.least(tried, now)
+		if m == nil || m.mayTry(now) {
+			return m.acquire()
+		}
+	}
+}
+
+// least returns the server with the fewest requests under way, of those that are up or else of all.
+func (p *pool) least(tried []*member, now time.Time) (best *member) {
+	fewest, isUp := int64(0), false
+	first := int(p.turn.Add(1) % uint32(len(p.members)))
+	for i := range p.members {
+		m := p.members[(first+i)%len(p.members)]
+		if slices.Contains(tried, m) {
+			continue
+		}
+		n, up := m.inFlight.Load(), m.isEligible(now)
+		if best == nil || up && !isUp || up == isUp && n < fewest {
+			best, fewest, isUp = m, n, up
+		}
+	}
+	return best
+}

@@ -1,0 +1,328 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// many is a rule that refuses none of the requests of a test.
+const many = "\nrules: [{name: a, rate: 1/h, burst: 100000, max_keys: 10}]\n"
+
+// named starts a server that answers with its name.
+func named(t *testing.T, name string) string {
+	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
+}
+
+// bodies asks n times and returns the answers, and what is none by its status.
+func (r *running) bodies(n int) string {
+	r.t.Helper()
+	var all strings.Builder
+	for range n {
+		if a := r.get("/"); a.status == 200 {
+			all.WriteString(a.body)
+		} else {
+			all.WriteString("!")
+		}
+	}
+	return all.String()
+}
+
+// A request goes to the server with the fewest under way, and equal ones take turns.
+func TestLeastConnections(t *testing.T) {
+	finish, entered := make(chan struct{}), make(chan struct{})
+	var hold atomic.Bool
+	slow := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		if hold.CompareAndSwap(true, false) {
+			entered <- struct{}{}
+			<-finish
+		}
+		_, _ = io.WriteString(w, "a")
+	})
+	s := start(t, administered+"upstream: [\""+slow+"\", \""+named(t, "b")+"\"]"+many)
+	got := s.bodies(10)
+	assert.Equal(t, 5, strings.Count(got, "a"), got)
+	assert.Equal(t, 5, strings.Count(got, "b"), got)
+	hold.Store(true)
+	done := make(chan string)
+	go func() {
+		for hold.Load() {
+			_ = s.bodies(1)
+		}
+		done <- ""
+	}()
+	<-entered
+	assert.Equal(t, "bbbbbb", s.bodies(6), "a has one under way")
+	_, state := s.askAdmin("/state.json")
+	assert.Contains(t, state, `{"name":"`+slow+`","up":true,"in_flight":1}`)
+	close(finish)
+	<-done
+}
+
+// metric returns the value of a metric; "none" if there is no such line.
+func (r *running) metric(name string) string {
+	r.t.Helper()
+	_, metrics := r.askAdmin("/metrics")
+	for line := range strings.Lines(metrics) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "none"
+}
+
+// serveAt starts a server that answers with its name, at an address where none has been.
+func serveAt(t *testing.T, address, name string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}}
+	server.Start()
+	t.Cleanup(server.Close)
+}
+
+// TestAServerThatIsDown is tried last after a connection that failed, and by one request when its time has come. The
+// requests that tried it go to another server.
+func TestAServerThatIsDown(t *testing.T) {
+	dead := freeAddress(t)
+	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
+	up := `weir_upstream_up{upstream="http://` + dead + `"}`
+	assert.Equal(t, "1", s.metric(up))
+	assert.Equal(t, "bbbbbbbbbb", s.bodies(10))
+	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"), "and then it was left out")
+	assert.Equal(t, "0", s.metric(up))
+	assert.Contains(t, s.log.String(), `msg="upstream down: no connection can be made" upstream=http://`+dead)
+	assert.Contains(t, s.log.String(), "the request goes to another server")
+
+	s.clock.advance(time.Second - 1)
+	s.bodies(10)
+	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
+	s.clock.advance(1)
+	assert.Equal(t, "bbbbbbbbbb", s.bodies(10))
+	assert.Equal(t, "2", s.metric("weir_upstream_retries_total"), "one request tries it")
+
+	s.change(administered + "headers: none\nupstream: [\"http://" + dead + "\", \"" + s.current.Load().file.Upstream.
+		Targets[1].String() + "\"]" + many)
+	assert.Equal(t, "0", s.metric(up), "a reload forgets nothing")
+
+	serveAt(t, dead, "a")
+	s.clock.advance(time.Second)
+	got := s.bodies(10)
+	assert.Equal(t, 5, strings.Count(got, "a"), got)
+	assert.Equal(t, "1", s.metric(up))
+	assert.Contains(t, s.log.String(), "upstream up: it answers again")
+}
+
+// TestASingleServerThatIsDown is reported as any other, and every request tries it.
+func TestASingleServerThatIsDown(t *testing.T) {
+	dead := freeAddress(t)
+	s := start(t, administered+"upstream: \"http://"+dead+"\""+many)
+	up := `weir_upstream_up{upstream="http://` + dead + `"}`
+	assert.Equal(t, "1", s.metric(up))
+	assert.Equal(t, "!!", s.bodies(2))
+	assert.Equal(t, "0", s.metric(up))
+	assert.EqualValues(t, 2, s.traffic.upstreamFailures.Load())
+	serveAt(t, dead, "a")
+	assert.Equal(t, "a", s.bodies(1), "without a wait")
+	assert.Equal(t, "1", s.metric(up))
+}
+
+// TestAServerThatClosesConnections is not left out, as nginx with "return 444" is none: a client could otherwise take
+// servers away from all others.
+func TestAServerThatClosesConnections(t *testing.T) {
+	closes := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/closed") {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "a")
+	})
+	s := start(t, administered+"upstream: [\""+closes+"\", \""+closes+"/b\"]"+many)
+	for range 20 {
+		resp, err := s.client.Post(s.URL()+"/closed", "", strings.NewReader("x"))
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, 502, resp.StatusCode)
+	}
+	assert.Equal(t, "aaaaaaaaaa", s.bodies(10))
+	for _, name := range []string{closes, closes + "/b"} {
+		assert.Equal(t, "1", s.metric(`weir_upstream_up{upstream="`+name+`"}`))
+	}
+}
+
+// TestWhatGoesToAnotherServer: a request for which no connection could be made, with its body. Nothing that may have
+// been done is done twice.
+func TestWhatGoesToAnotherServer(t *testing.T) {
+	echo := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
+	})
+	s := start(t, "upstream: [\"http://"+freeAddress(t)+"\", \""+echo+"\"]"+many)
+	count := func(method, body, header string) (failed int) {
+		for range 10 {
+			s.clock.advance(time.Second) // so that one request tries the server that is down
+			req, err := http.NewRequest(method, s.URL(), strings.NewReader(body))
+			require.NoError(t, err)
+			if header != "" {
+				req.Header.Set(header, "1")
+			}
+			resp, err := s.client.Do(req)
+			require.NoError(t, err)
+			got, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			resp.Body.Close()
+			switch resp.StatusCode {
+			case 502:
+				failed++
+			default:
+				assert.Equal(t, body, string(got))
+			}
+		}
+		return failed
+	}
+	long := strings.Repeat("x", 1<<20)
+	assert.Equal(t, 0, count("POST", "", ""))
+	assert.Equal(t, 0, count("POST", long, ""))
+	assert.Equal(t, 0, count("PATCH", "body", ""))
+	assert.Equal(t, 0, count("PUT", "body", "Idempotency-Key"))
+	assert.NotZero(t, count("POST", "", "Idempotency-Key"), "the transport may have sent it before")
+	assert.NotZero(t, count("POST", "body", "X-Idempotency-Key"))
+
+	var asked atomic.Int64
+	breaks := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		panic(http.ErrAbortHandler)
+	})
+	s.change("upstream: [\"" + breaks + "\", \"" + breaks + "/b\"]" + many)
+	assert.Equal(t, "!!!!", s.bodies(4))
+	assert.EqualValues(t, 4, asked.Load(), "the connection was made")
+
+	for err, want := range map[error]bool{
+		&net.OpError{Op: "dial", Err: errors.New("x")}: true, &net.OpError{Op: "read", Err: errors.New("x")}: false,
+		&tls.CertificateVerificationError{Err: errors.New("x")}: true, errNoFile: false,
+	} {
+		assert.Equal(t, want, mayRetry(httptest.NewRequest("GET", "/", nil), err), err)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		assert.False(t, mayRetry(httptest.NewRequest("GET", "/", nil).WithContext(gone), err), err)
+	}
+}
+
+// TestAllServersAreDown: then all are tried, and the answer is 502.
+func TestAllServersAreDown(t *testing.T) {
+	s := start(t, "upstream: {url: [\"http://"+freeAddress(t)+"\", \"http://"+freeAddress(t)+"\"]}"+many)
+	assert.Equal(t, "!!!", s.bodies(3))
+	s.waitFor("upstream down")
+	s.change("upstream: [\"" + named(t, "a") + "\", \"" + named(t, "b") + "\"]" + many)
+	assert.NotContains(t, s.bodies(4), "!")
+}
+
+// TestHealthChecks: a server that fails them gets no requests, and some again when it passes.
+func TestHealthChecks(t *testing.T) {
+	var sick atomic.Bool
+	var agent atomic.Value
+	a := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/app/well" {
+			agent.Store(r.UserAgent() + " " + r.URL.RawQuery)
+			if sick.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return
+		}
+		_, _ = io.WriteString(w, "a")
+	})
+	s := start(t, administered+"upstream: {url: [\""+a+"/app\", \""+named(t, "b")+
+		"\"], health: {path: /well?x=1, interval: 1ms, passes: 2, fails: 2}}"+many)
+	s.bodies(1)
+	sick.Store(true)
+	s.waitFor(`level=WARN msg="upstream down: it fails checks" upstream=` + a + `/app fails=2 err="status 503"`)
+	assert.Equal(t, "weir health check x=1", agent.Load())
+	assert.Equal(t, "bbbbbb", s.bodies(6))
+	_, state := s.askAdmin("/state.json")
+	assert.Contains(t, state, `{"name":"`+a+`/app","up":false,"in_flight":0}`)
+	sick.Store(false)
+	s.waitFor(`msg="upstream up: it passes checks"`)
+	assert.Contains(t, s.bodies(6), "a")
+}
+
+// A roundTripper is a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestACheckWithoutAConnection: where all connections to upstreams are in use, no check says that a server is sick.
+func TestACheckWithoutAConnection(t *testing.T) {
+	for err, sick := range map[error]bool{errNoFile: false, io.ErrUnexpectedEOF: true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		checks := 0
+		m := &member{Target: config.Target{URL: &url.URL{Scheme: "http", Host: "a"}}, log: slog.New(slog.DiscardHandler)}
+		m.transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			if checks++; checks > 3 {
+				cancel()
+			}
+			return nil, fmt.Errorf("dial: %w", err)
+		})
+		m.watch(ctx, &config.Health{Path: "/", Interval: time.Millisecond, Timeout: time.Minute, Passes: 1, Fails: 2})
+		assert.Equal(t, sick, m.sick.Load(), err)
+	}
+}
+
+// Each server has its own base path, also the one that a request goes to in the end.
+func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
+	path := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.RequestURI()+" "+r.Host)
+	})
+	s := start(t, "upstream: {url: [\"http://"+freeAddress(t)+"/dead\", \""+path+"/b?k=1\"]}"+many)
+	for range 4 {
+		assert.Equal(t, "/b/x%2fy?k=1&a=b "+strings.TrimPrefix(path, "http://"), s.get("/x%2fy?a=b").body)
+	}
+	s.change("upstream: {url: [\"http://" + freeAddress(t) + "/dead\", \"" + path + "/b\"], keep_host: true}" +
+		many)
+	for range 4 {
+		assert.Equal(t, "/b/x own.example", s.get("/x", "Host: own.example").body)
+	}
+}
+
+// An upstream may be a Unix socket.
+func TestAnUpstreamOnAUnixSocket(t *testing.T) {
+	socket := filepath.Join(socketDir(t), "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+r.URL.Path) })}}
+	server.Start()
+	t.Cleanup(server.Close)
+	s := start(t, administered+"upstream: \"unix:"+socket+"\""+many)
+	assert.Equal(t, "localhost/a", s.get("/a").body)
+	_, metrics := s.askAdmin("/metrics")
+	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
+}
+
+// TestTheExampleOfSeveralServers runs that of docs/operations.md, with one server of the two dead.
+func TestTheExampleOfSeveralServers(t *testing.T) {
+	live := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			_, _ = io.WriteString(w, "b")
+		}
+	})
+	s := start(t, snippet(t, "yaml", "3002", "127.0.0.1:3001", freeAddress(t), "127.0.0.1:3002",
+		strings.TrimPrefix(live, "http://")))
+	assert.Equal(t, strings.Repeat("b", 20)+"!", s.bodies(21), "20 are the burst, however often they are tried")
+}

@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"crypto/tls"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/engine"
+)
+
+// newRedisProtocol returns what answers clients of Redis; over is TLS, nil for none.
+func (s *Server) newRedisProtocol(over *tls.Config) *respdoor.Server {
+	return &respdoor.Server{
+		Settings: func() *respdoor.Settings { return s.current.Load().redis },
+		TLS:      over,
+		Counters: &s.redis,
+		Version:  s.config.Version,
+	}
+}
+
+// openRedis puts what clients of Redis are answered by into g: the table that there was, or a new one.
+func (s *Server) openRedis(g, before *generation, changes *config.Changes) error {
+	want := g.file.Redis
+	if want == nil {
+		return nil
+	}
+	passwords, err := want.Passwords()
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	switch changes.RedisTable {
+	case config.Keep, config.Adjust:
+		g.redisTable = before.redisTable.acquire()
+	case config.Replace, config.Add:
+		limiter, err := want.NewLimiter(s.config.LimiterOptions...)
+		if err != nil {
+			return fmt.Errorf("redis: %w", err)
+		}
+		g.redisTable = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+	}
+	g.redis = &respdoor.Settings{
+		Limiter: g.redisTable.value, Longest: want.Longest, Passwords: passwords, IdleTimeout: want.IdleTimeout,
+	}
+	return nil
+}
+
+// redisCollector reads the numbers of clients of Redis when Prometheus asks. There are none where there is no listener
+// for them.
+type redisCollector struct{ server *Server }
+
+var (
+	redisCommands = prometheus.NewDesc("weir_redis_commands_total",
+		"Commands of clients of Redis, those that were answered by an error included.", []string{"command"}, nil)
+	redisDecisions = prometheus.NewDesc("weir_redis_decisions_total",
+		"Takes of clients of Redis, those of no tokens included, by what was decided.", []string{"outcome"}, nil)
+	redisErrors = prometheus.NewDesc("weir_redis_errors_total",
+		"Commands of clients of Redis that were answered by an error.", []string{"reason"}, nil)
+	redisSlow = prometheus.NewDesc("weir_redis_slow_clients_total",
+		"Connections of clients of Redis that ended because an answer could not be written.", nil, nil)
+	redisOpen = prometheus.NewDesc("weir_redis_connections", "Open connections of clients of Redis.", nil, nil)
+	redisMost = prometheus.NewDesc("weir_redis_connections_max", "How many there may be; 0 for no bound.", nil, nil)
+	redisFull = prometheus.NewDesc("weir_redis_connections_rejected_total",
+		"Connections of clients of Redis that were refused because there were too many.", nil, nil)
+	redisKeys = prometheus.NewDesc("weir_redis_keys",
+		"Keys of clients of Redis that had used some of their limit at the last sweep.", nil, nil)
+	redisSlots = prometheus.NewDesc("weir_redis_table_slots",
+		"Slots of the table, which is made to be six tenths full.", nil, nil)
+	redisBytes     = prometheus.NewDesc("weir_redis_table_bytes", "Memory of the table.", nil, nil)
+	redisEvictions = prometheus.NewDesc("weir_redis_evictions_total",
+		"Keys forgotten for want of room although they had used some of their limit.", nil, nil)
+	redisNoRoom = prometheus.NewDesc("weir_redis_no_room_refusals_total",
+		"Takes refused because the table had no room for their key.", nil, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c *redisCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		redisCommands, redisDecisions, redisErrors, redisSlow, redisOpen, redisMost, redisFull, redisKeys, redisSlots,
+		redisBytes, redisEvictions, redisNoRoom,
+	} {
+		out <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
+	settings := c.server.current.Load().redis
+	if settings == nil {
+		return
+	}
+	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge := func(d *prometheus.Desc, n float64) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n)
+	}
+	n := c.server.redis.Count()
+	for name, times := range n.Commands {
+		counter(redisCommands, times, name)
+	}
+	counter(redisDecisions, n.Allowed, "allowed")
+	counter(redisDecisions, n.Limited, "limited")
+	counter(redisErrors, n.Unknown, "unknown_command")
+	counter(redisErrors, n.Broken, "protocol")
+	counter(redisErrors, n.WrongPasswords, "wrong_password")
+	counter(redisErrors, n.Errors-n.Unknown-n.Broken-n.WrongPasswords, "other")
+	counter(redisSlow, n.Slow)
+	limit := c.server.connections[redisClients]
+	gauge(redisOpen, float64(limit.open.Load()))
+	gauge(redisMost, float64(limit.most.Load()))
+	counter(redisFull, uint64(limit.rejected.Load()))
+	stats := settings.Limiter.Stats()
+	gauge(redisKeys, float64(stats.Keys))
+	gauge(redisSlots, float64(stats.Slots))
+	gauge(redisBytes, float64(stats.Bytes))
+	counter(redisEvictions, stats.Evictions)
+	counter(redisNoRoom, stats.NoRoom)
+}

@@ -1,0 +1,93 @@
+package serve
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// Reload reads the rule file again and puts it in force. No connection is dropped, and no bucket is filled unless the
+// file changes what it is. After an error, which is logged unless it is that the server ends, everything stays as it
+// was. It may be called from any goroutine, and waits for an upgrade that is under way.
+func (s *Server) Reload() error {
+	log := s.config.Log
+	if s.config.Load == nil {
+		log.Warn("nothing to reload: the limits are the command line's; write a rule file to change them under way")
+		return nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-s.ending: // an upgrade that has the turn may wait for long
+		return errStopped
+	}
+	file, err := s.config.Load()
+	if err == nil {
+		var changes *config.Changes
+		if changes, err = s.replace(file); err == nil {
+			s.note(nil)
+			lines := changes.Lines()
+			for _, line := range lines {
+				log.Info("reload: " + line)
+			}
+			log.Info("reloaded", "file", file.Name, "changes", len(lines), "generation", s.current.Load().number)
+			return nil
+		}
+	}
+	if errors.Is(err, errStopped) {
+		return err // nothing is wrong with the file
+	}
+	s.note(err)
+	for line := range strings.Lines(err.Error()) {
+		log.Error("reload: " + strings.TrimSuffix(line, "\n"))
+	}
+	stays := "everything"
+	if errors.As(err, new(*limitsError)) {
+		stays = "everything else"
+	}
+	log.Error("reload failed: "+stays+" stays as it was", "generation", s.current.Load().number)
+	return err
+}
+
+var errStopped = errors.New("the server is stopping")
+
+// replace puts the generation of a file in place of the present one.
+func (s *Server) replace(file *config.File) (*config.Changes, error) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if s.stopped {
+		return nil, errStopped
+	}
+	before := s.current.Load()
+	changes := config.Diff(before.file, file)
+	sockets, err := s.prepareSockets(file)
+	if err != nil {
+		return nil, err
+	}
+	observer, fresh, err := s.observer(file, before)
+	if err != nil {
+		sockets.abandon()
+		return nil, err
+	}
+	next, err := s.build(file, before, changes, observer)
+	if err != nil {
+		sockets.abandon()
+		if fresh {
+			_ = observer.Close() // always nil
+		}
+		return nil, err
+	}
+	s.current.Store(next)
+	if s.config.SetLog != nil {
+		s.config.SetLog(file.Log)
+	}
+	if last := s.admin.Swap(observer); last != nil && last != observer {
+		_ = last.Close() // its event streams end, so that its connections do
+	}
+	s.applySockets(sockets, file)
+	if before.users.Load() > 0 { // 0 is where the first one came from: nothing
+		before.leave()
+	}
+	return changes, nil
+}

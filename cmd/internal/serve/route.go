@@ -1,0 +1,29 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// routes passes each request to the first route that matches it.
+type routes struct {
+	file     *config.File
+	routed   []http.Handler // of file.Routes
+	fallback http.Handler   // of all other requests; nil for none
+}
+
+// ServeHTTP implements [http.Handler].
+func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for i, next := range rs.routed {
+		if rs.file.Routes[i].Match.Matches(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+	}
+	if rs.fallback == nil {
+		fail(w, r, rs.file.Response.Body, http.StatusNotFound, "There is no upstream for this request")
+		return
+	}
+	rs.fallback.ServeHTTP(w, r)
+}

@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
+)
+
+// limitOf returns the limit of a rule with what decides in this generation.
+func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
+	l := rule.Limit()
+	if refund := l.Refund; refund != nil {
+		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).refundable() && refund(r, status) }
+	}
+	if rule.Store == nil {
+		l.Limiter = g.limiters[rule.Name].value
+		return l
+	}
+	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client that
+	// has gone: neither request is to come to the upstream.
+	l.Source, l.OnFailure = g.stored[rule.Name].value.Source(), limits.Closed
+	return l
+}
+
+// styles are the header styles of a rule file.
+var styles = map[config.Headers]httplimit.HeaderStyle{
+	config.HeadersIETF:    httplimit.IETF,
+	config.HeadersLegacy:  httplimit.Legacy,
+	config.HeadersDraft06: httplimit.Draft06,
+	config.HeadersBoth:    httplimit.IETF | httplimit.Legacy,
+	config.HeadersNone:    httplimit.NoHeaders,
+}
+
+// answerOptions say how answers look.
+func answerOptions(f *config.File) []httplimit.Option {
+	options := []httplimit.Option{httplimit.Headers(styles[f.Headers])}
+	if f.Response.Body == config.BodyJSON {
+		options = append(options, httplimit.Body(httplimit.PlainJSON))
+	}
+	if f.Response.RetryJitter > 0 {
+		options = append(options, httplimit.RetryJitter(f.Response.RetryJitter, nil))
+	}
+	return options
+}

@@ -1,0 +1,162 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/engine"
+)
+
+// Config holds the settings of a [Server].
+type Config struct {
+	File *config.File
+	// Load reads the rule file again, for a reload. Nil where there is none.
+	Load    func() (*config.File, error)
+	Version string // of the program
+	Log     *slog.Logger
+	// SetLog is called with the settings of every file that is put in force. Nil for none.
+	SetLog func(config.Log)
+
+	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
+	LimiterOptions []engine.Option
+	Clock          func() time.Time
+	Sleep          func(time.Duration)
+	// Inherited are the sockets that the process was started with: [Inherit].
+	Inherited *Inherited
+
+	// OpenFiles is for tests: how many files the process may have open. 0 means what the system says.
+	OpenFiles uint64
+}
+
+// Server is a server at work. Make one with [Start], then call [Server.Run].
+type Server struct {
+	config      Config
+	current     atomic.Pointer[generation]
+	traffic     *traffic
+	connections map[role]*connLimit
+	upstreams   upstreamConns
+	redis       respdoor.Counters
+	loaded      sum // of the first file
+
+	admin    atomic.Pointer[admin.Admin]
+	reloaded atomic.Pointer[admin.Reload] // the last one
+	leaving  atomic.Bool                  // the server is stopping
+	handing  atomic.Bool                  // an upgrade is under way, or has taken place
+
+	successor  atomic.Pointer[os.Process] // that of an upgrade, until it serves
+	handedOver chan struct{}              // closed when another process serves
+	ending     chan struct{}              // closed when Run ends
+
+	turn        chan struct{} // of reloads and upgrades, so that the last one to read the file is the last to replace
+	reloading   sync.Mutex    // guards what follows
+	sockets     []*socket
+	retired     []*socketServer // with connections that have outlived a change of settings
+	stopped     bool
+	draining    sync.WaitGroup // servers of sockets that a reload has closed
+	generations sync.WaitGroup // those with requests under way
+
+	base   context.Context // of all requests
+	cut    context.CancelFunc
+	failed chan error // what broke a listener
+}
+
+// Start binds the ports and serves. After an error nothing is left open.
+func Start(c Config) (*Server, error) {
+	if c.OpenFiles == 0 {
+		c.OpenFiles = openFiles()
+	}
+	if c.Sleep == nil {
+		c.Sleep = time.Sleep
+	}
+	s := &Server{config: c, traffic: newTraffic(), connections: map[role]*connLimit{},
+		failed: make(chan error, 1), handedOver: make(chan struct{}), ending: make(chan struct{}),
+		turn: make(chan struct{}, 1)}
+	for _, r := range roles {
+		s.connections[r] = newConnLimit(r, c.Log)
+	}
+	s.base, s.cut = context.WithCancel(context.Background())
+	s.current.Store(&generation{file: &config.File{}})
+	s.reloaded.Store(&admin.Reload{})
+	if c.Load != nil {
+		s.loaded = fingerprint(filesOf(c.File))
+	}
+	if _, err := s.replace(c.File); err != nil {
+		s.cut()
+		return nil, err
+	}
+	s.logUnusedStates(c.File)
+	for i := range c.File.Rules {
+		r := &c.File.Rules[i]
+		c.Log.Info("limiting", "rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match, "max_keys", r.MaxKeys)
+	}
+	return s, nil
+}
+
+// lastReload is how long [Server.Run] waits at its end for a reload that has begun.
+const lastReload = time.Second
+
+// URL returns the URL of the first endpoint for clients as seen from this machine, with the port that the system chose.
+func (s *Server) URL() string { return s.urlOf(clients) }
+
+func (s *Server) urlOf(r role) string {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	for _, socket := range s.sockets {
+		if socket.server.endpoint.role == r {
+			return socket.url()
+		}
+	}
+	return ""
+}
+
+// fail ends [Server.Run] with the error of a listener. Only the first error counts.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// Run serves until ctx ends or [Server.HandOver] has done its work, and reloads the rule file when it changes. Then it
+// stops: it accepts no more connections, waits for the requests under way for at most shutdown_timeout, and logs a
+// summary. Call it once. It returns an error if a listener broke, and else nil.
+func (s *Server) Run(ctx context.Context) error {
+	watching, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	if s.config.Load != nil {
+		watch.Go(func() { s.watch(watching) })
+	}
+	watch.Go(func() { s.watchStates(watching) })
+	if !s.config.Inherited.handedOver() { // else the weir before says which process is the service's now
+		tellSystemd(daemon.SdNotifyReady)
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		tellSystemd(daemon.SdNotifyStopping)
+	case err = <-s.failed:
+	case <-s.handedOver:
+	}
+	close(s.ending)
+	unwatch()
+	s.stop()
+	// A reload that it has begun changes nothing any more. It may wait for a file for ever: a pipe, or a disk of
+	// another machine.
+	late, cancel := context.WithTimeout(context.Background(), lastReload)
+	defer cancel()
+	await(late, &watch)
+	if next := s.successor.Load(); next != nil {
+		_ = next.Kill() // it has not heeded that it should end, and has the sockets; or it has ended
+	}
+	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.traffic.summary()...)
+	return err
+}

@@ -1,0 +1,239 @@
+package serve
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+func TestPortInUseLeavesNothingBehind(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	free, taken := freeAddress(t), other.Addr().String()
+	file, err := config.Parse("weir.yaml", []byte(
+		"listen: ["+free+", "+taken+"]\nadmin: {address: \"127.0.0.1:0\"}\n"+one))
+	require.NoError(t, err)
+	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	assert.EqualError(t, err, "cannot listen on "+taken+": the port is in use; "+
+		"stop the program that has it, or choose another port, "+
+		"with --listen and --admin or in the rule file (0 takes a free one)")
+	l, err := net.Listen("tcp", free)
+	require.NoError(t, err, "what was bound before is free again")
+	require.NoError(t, l.Close())
+}
+
+func TestListenErrorsSayWhatToDo(t *testing.T) {
+	// 192.0.2.1 is reserved for documentation: no machine has it.
+	_, err := new(Server).bind(endpoint{listener: config.Listener{Address: "192.0.2.1:0"}})
+	assert.ErrorContains(t, err, "cannot listen on 192.0.2.1:0: this machine has no such address")
+	wrap := func(e error) error { return &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", e)} }
+	assert.ErrorContains(t, explainListen("127.0.0.1:80", "", wrap(syscall.EACCES)),
+		"ports below 1024 are for the administrator")
+	assert.ErrorContains(t, explainListen("a:80", "", &net.DNSError{Err: "no such host"}), "this machine has no such address")
+	odd := errors.New("odd")
+	assert.ErrorIs(t, explainListen("a:80", "", odd), odd)
+	assert.ErrorIs(t, wrap(syscall.EACCES), fs.ErrPermission)
+}
+
+func TestURLIsOneThatCanBeTried(t *testing.T) {
+	for host, want := range map[string]string{
+		"127.0.0.1": "http://127.0.0.1:8080/",
+		"0.0.0.0":   "http://localhost:8080/",
+		"::":        "http://localhost:8080/",
+		"::1":       "http://[::1]:8080/",
+	} {
+		assert.Equal(t, want, urlOf("http", &net.TCPAddr{IP: net.ParseIP(host), Port: 8080}))
+	}
+}
+
+func TestAListenerThatBreaksEndsTheServer(t *testing.T) {
+	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+one))
+	require.NoError(t, err)
+	s, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, s.sockets[0].Close())
+	assert.ErrorIs(t, s.Run(t.Context()), net.ErrClosed)
+}
+
+func TestShutdownLetsRequestsFinish(t *testing.T) {
+	entered, finish := make(chan struct{}), make(chan struct{})
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-finish
+		_, _ = io.WriteString(w, "done")
+	})
+	s := start(t, "admin: {address: \"127.0.0.1:0\"}\nserver: {shutdown_timeout: 1h}\nupstream: "+upstream+"\n"+one)
+	status := func(path string) int {
+		resp, err := http.Get(s.urlOf(administrators) + path)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	assert.Equal(t, 200, status("readyz"))
+	readyz := s.urlOf(administrators) + "readyz"
+	address := s.address()
+
+	got := make(chan answer, 1)
+	go func() { got <- s.get("/") }()
+	<-entered
+	stopped := make(chan struct{})
+	go func() { s.stop(); close(stopped) }()
+	// The port closes first: as soon as it does, the request is one under way.
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	}, 10*time.Second, time.Millisecond)
+	resp, err := http.Get(readyz)
+	require.NoError(t, err, "the administrator can look on")
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, 503, resp.StatusCode)
+	http.DefaultClient.CloseIdleConnections()
+	select {
+	case <-stopped:
+		t.Fatal("stopped before the request had finished")
+	default:
+	}
+	close(finish)
+	assert.Equal(t, "done", (<-got).body)
+	<-stopped
+	assert.Contains(t, s.log.String(), "msg=stopped requests=1 allowed=1 refused=0")
+}
+
+// A load balancer sends requests until it has asked /readyz again.
+func TestAServerThatIsNotReadyStillServes(t *testing.T) {
+	s := start(t, "server: {shutdown_delay: 1h}\n"+one)
+	stopped := make(chan struct{})
+	go func() { s.stop(); close(stopped) }()
+	assert.Equal(t, time.Hour, <-s.asleep)
+	assert.Error(t, s.ready())
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 200, resp.StatusCode)
+	close(s.wake)
+	<-stopped
+}
+
+func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
+	entered := make(chan struct{})
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+	})
+	s := start(t, "server: {shutdown_timeout: 20ms}\nupstream: "+upstream+"\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-entered
+	s.stop()
+	assert.Contains(t, s.log.String(), "requests were cut off")
+	_, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	assert.Error(t, err)
+}
+
+func TestASlowHeaderIsCutOff(t *testing.T) {
+	s := start(t, "server: {read_header_timeout: 20ms}\n"+one)
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+	_, err := io.Copy(io.Discard, conn) // until the server has had enough
+	assert.NoError(t, err)
+	s.change(one) // with 20 ms a busy machine would cut off a good request, too
+	assert.Equal(t, "200", s.statuses(1))
+}
+
+func TestAHugeHeaderIs431(t *testing.T) {
+	s := start(t, "server: {max_header_bytes: 1KiB}\n"+one)
+	assert.Equal(t, 431, s.get("/", "X-Huge: "+strings.Repeat("x", 16<<10)).status)
+	assert.Equal(t, "200", s.statuses(1))
+}
+
+func TestTooManyConnectionsAreToldSo(t *testing.T) {
+	s := start(t, "server: {max_connections: 2}\n"+one)
+	var held []net.Conn
+	for range 2 {
+		conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		held = append(held, conn)
+	}
+	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 503, resp.StatusCode)
+	assert.Equal(t, "1", resp.Header.Get("Retry-After"))
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "Too many connections\n", string(body))
+	assert.Contains(t, s.log.String(), "too many connections: new ones are answered 503")
+
+	s.change("server: {max_connections: 3}\n" + one)
+	assert.Equal(t, "200", s.statuses(1))
+	s.client.CloseIdleConnections()
+	require.NoError(t, held[0].Close())
+	require.Eventually(t, func() bool { return s.connections[clients].open.Load() == 1 }, 10*time.Second, time.Millisecond)
+	assert.Equal(t, "200", s.statuses(1))
+}
+
+func TestHTTP2WithoutTLS(t *testing.T) {
+	seen := make(chan string, 1)
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen <- r.Proto
+	}))
+	upstream.Config.Protocols = new(http.Protocols)
+	upstream.Config.Protocols.SetUnencryptedHTTP2(true)
+	upstream.Start()
+	defer upstream.Close()
+	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: \""+upstream.URL+"\", h2c: true}\n"+one)
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get(s.URL())
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, "HTTP/2.0", resp.Proto)
+	assert.Equal(t, 200, resp.StatusCode)
+	assert.Equal(t, "HTTP/2.0", <-seen)
+	assert.Equal(t, "200", s.statuses(1), "and HTTP/1.1")
+}
+
+func TestACertificateIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	file := "listen: {address: \"127.0.0.1:0\", tls: {cert: " + dir + "/cert.pem, key: " + dir + "/key.pem}}\n" + one
+	writeCertificate(t, dir, "first.example.com")
+	s := start(t, file)
+	name := func() (string, string) {
+		conn, err := tls.Dial("tcp", s.address(),
+			&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+		require.NoError(t, err)
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName, conn.ConnectionState().NegotiatedProtocol
+	}
+	first, protocol := name()
+	assert.Equal(t, "first.example.com", first)
+	assert.Equal(t, "h2", protocol)
+	writeCertificate(t, dir, "second.example.com")
+	require.Eventually(t, func() bool { now, _ := name(); return now == "second.example.com" }, 20*time.Second,
+		10*time.Millisecond,
+		"the files are watched")
+	require.NoError(t, os.WriteFile(dir+"/cert.pem", []byte("nonsense"), 0o600))
+	s.waitFor("reload failed")
+	now, _ := name()
+	assert.Equal(t, "second.example.com", now)
+}

@@ -1,0 +1,106 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A socket is a bound address. It outlives the servers on it, so that no client finds the port closed while the
+// settings change.
+type socket struct {
+	bound
+	address string      // as it was asked for
+	mode    fs.FileMode // of a Unix socket
+	server  *socketServer
+}
+
+// bind returns a socket without a server: an inherited one, or else a new one.
+func (s *Server) bind(e endpoint) (*socket, error) {
+	if inherited := s.config.Inherited.take(e); inherited != nil {
+		return inherited, nil
+	}
+	l, err := listen(e.listener)
+	if err != nil {
+		return nil, explainListen(e.listener.Address, s.holder(e.listener.Address), err)
+	}
+	return &socket{bound: l, address: e.listener.Address, mode: e.listener.Mode}, nil
+}
+
+// holder says which socket, of this server or inherited, is in the way of an address, and what to do; "" if none is.
+func (s *Server) holder(address string) string {
+	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
+	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
+		"reload with another address in between"
+	if at := slices.IndexFunc(s.sockets, has); at >= 0 {
+		return fmt.Sprintf("weir has it already, at %s for %s, %s", s.sockets[at].address, s.sockets[at].server.endpoint.role,
+			inOrder)
+	}
+	if found := s.config.Inherited.holder(address); found != nil && found.name == "" {
+		return fmt.Sprintf("the weir before has it, at %s for %s, %s", found.Address, found.Role, inOrder)
+	} else if found != nil {
+		return fmt.Sprintf("systemd has it, and has passed the socket %s, %s: write that address into the rule file, or "+
+			"change ListenStream= in systemd's unit", found.name, found.Addr())
+	}
+	return ""
+}
+
+// checkReusePort returns an error unless the port is free for other processes if and only if it is wanted so. That is
+// said when a port is bound, and not later.
+func (s *socket) checkReusePort(wanted bool) error {
+	is, err := reusePort(s.bound)
+	if err != nil || is == wanted {
+		return err
+	}
+	return fmt.Errorf("listen %s: reuse_port is %t, and the port is open with %t, which stays so: end weir and start it "+
+		"again, or set ReusePort= in the unit of systemd's socket", s.address, wanted, is)
+}
+
+// setServer starts a server on the socket and returns the one before it, which accepts no more connections.
+// Connections that arrive in between wait in the system's queue.
+func (s *socket) setServer(next *socketServer, limit *connLimit, proxied *proxyProtocol, failed func(error),
+) (before *socketServer) {
+	if before = s.server; before != nil {
+		before.listener.retire()
+		<-before.served
+		_ = s.SetDeadline(time.Time{}) // fails on a closed socket only, which start reports
+	}
+	s.server = next
+	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied}, failed)
+	return before
+}
+
+// setMode changes the mode of a Unix socket.
+func (s *socket) setMode(mode fs.FileMode) error {
+	path, isSocket := config.SocketPath(s.address)
+	if !isSocket || mode == s.mode {
+		return nil
+	}
+	s.mode = mode
+	return os.Chmod(path, cmp.Or(mode, config.DefaultMode))
+}
+
+// shut closes the address. It returns the server, whose connections stay open.
+func (s *socket) shut() *socketServer {
+	s.server.listener.retire()
+	_ = s.Close() // is closed, whatever it says
+	<-s.server.served
+	return s.server
+}
+
+// url is the URL at which a person can try it.
+func (s *socket) url() string {
+	scheme := "http"
+	if s.server.endpoint.role == redisClients {
+		scheme = "redis"
+	}
+	if s.server.endpoint.listener.TLS != nil {
+		scheme += "s"
+	}
+	return urlOf(scheme, s.Addr())
+}

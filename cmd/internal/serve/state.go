@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+)
+
+// newLimiter makes the limiter of a rule, and logs what its file has if it has one.
+func (s *Server) newLimiter(rule *config.Rule) (*engine.Limiter, error) {
+	_, err := os.Lstat(rule.State)
+	begun := errors.Is(err, fs.ErrNotExist)
+	limiter, err := rule.NewLimiter(append(rule.StateOptions(), s.config.LimiterOptions...)...)
+	if err == nil && rule.State != "" {
+		s.logState(rule, begun)
+	}
+	return limiter, err
+}
+
+// logState logs whose file a rule has, and how many keys owe something there.
+func (s *Server) logState(rule *config.Rule, begun bool) {
+	log := s.config.Log.With("rule", rule.Name, "file", rule.State)
+	var stats engine.SharedStats
+	table, err := engine.OpenSharedTable(rule.State)
+	if err == nil {
+		stats, err = table.Stats()
+		err = errors.Join(err, table.Close())
+	}
+	if err != nil { // though the limiter has it
+		log.Warn("state: cannot look into the file", "err", err)
+		return
+	}
+	found := "found"
+	if begun {
+		found = "begun"
+		if others := rule.OtherLayouts(); len(others) > 0 {
+			log.Warn("state: another version of weir counted in a file of another layout: every bucket is full",
+				"other", strings.Join(others, " "))
+		}
+		if former := rule.FormerStates(); len(former) > 0 {
+			log.Warn("state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another "+
+				"order of them, other max_keys or overflow: every bucket is full", "other", strings.Join(former, " "))
+		}
+	}
+	log.Info("state: "+found, "indebted", stats.Indebted, "processes", len(stats.Attached))
+}
+
+// logUnusedStates logs which files in the folder of the state are there for nothing, as far as this server knows.
+func (s *Server) logUnusedStates(file *config.File) {
+	if unused := file.UnusedStates(); len(unused) > 0 {
+		s.config.Log.Info("state: no rule has these files, and weir removes none", "files", strings.Join(unused, " "))
+	}
+}

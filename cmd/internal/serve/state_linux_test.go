@@ -1,0 +1,219 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// stated is the rule file of one with a folder for its state, and what else a rule says.
+func stated(dir, more string) string {
+	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
+}
+
+// TestARestartHandsOutNoFreshBucket: with state a server that is started again, and one beside it, go on with the
+// buckets as they were; a rule that is another begins with full ones, and so does the same rule in another folder.
+func TestARestartHandsOutNoFreshBucket(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, stated(dir, ""))
+	assert.Equal(t, "200 200", first.statuses(2))
+	beside := start(t, stated(dir, ""))
+	assert.Equal(t, "200", beside.statuses(1))
+	first.stop()
+	again := start(t, stated(dir, ""))
+	assert.Equal(t, "200 200 429", again.statuses(3))
+	assert.Equal(t, "429", beside.statuses(1))
+
+	beside.write(stated(dir, ", overflow: refuse"))
+	require.NoError(t, beside.Reload())
+	assert.Equal(t, "200", beside.statuses(1))
+	beside.write(stated(dir, ""))
+	require.NoError(t, beside.Reload())
+	assert.Equal(t, "429", beside.statuses(1), "and back")
+	assert.Equal(t, "200", start(t, stated(t.TempDir(), "")).statuses(1))
+
+	files, err := filepath.Glob(filepath.Join(dir, "default-*.weir"))
+	require.NoError(t, err)
+	assert.Len(t, files, 2)
+}
+
+// TestOtherNumbersKeepTheState: a limit that is changed by a restart or a reload keeps what was used up, in one file,
+// and a server that runs beside follows.
+func TestOtherNumbersKeepTheState(t *testing.T) {
+	dir := t.TempDir()
+	numbers := func(burst int) string {
+		return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: %d}]\n", dir, burst)
+	}
+	old := start(t, numbers(4))
+	assert.Equal(t, "200 200", old.statuses(2))
+	first := start(t, numbers(8)) // two are taken
+	assert.Equal(t, "200 200", first.statuses(2))
+	first.stop()
+	second := start(t, numbers(4)) // all four are
+	assert.Equal(t, "429", old.statuses(1))
+	second.write(numbers(5))
+	require.NoError(t, second.Reload())
+	assert.Equal(t, "200 429", second.statuses(2), "no fresh bucket")
+	assert.Equal(t, "429", old.statuses(1))
+	files, err := filepath.Glob(filepath.Join(dir, "default-*.weir"))
+	require.NoError(t, err)
+	assert.Len(t, files, 1)
+}
+
+// TestStateThatCannotBeHad: the error of a server names the rule and the file.
+func TestStateThatCannotBeHad(t *testing.T) {
+	s := start(t, one)
+	s.write(stated(filepath.Join(t.TempDir(), "none"), ""))
+	assert.ErrorContains(t, s.Reload(), "there is no folder")
+	s.write(stated("here", ""))
+	assert.ErrorContains(t, s.Reload(), "want the full path of a folder")
+	s.write("state: /dev/shm\nrules: [{name: default, rate: 1/h, algorithm: sliding-log}]")
+	assert.ErrorContains(t, s.Reload(), "rule default counts by a sliding log")
+}
+
+// TestTheLogSaysWhatAStateHas: a line for each rule names its file, and says whether it was there, how many keys owe
+// something and how many processes have it; one line names the files that no rule has.
+func TestTheLogSaysWhatAStateHas(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, stated(dir, ""))
+	files, err := filepath.Glob(filepath.Join(dir, "default-*.weir"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	assert.Contains(t, first.log.String(), `msg="state: begun" rule=default file=`+files[0]+" indebted=0 processes=1\n")
+	assert.NotContains(t, first.log.String(), "no rule has")
+	assert.Equal(t, "200", first.statuses(1))
+	beside := start(t, stated(dir, ""))
+	assert.Contains(t, beside.log.String(), `msg="state: found" rule=default file=`+files[0]+" indebted=1 processes=2\n")
+
+	unused := []string{filepath.Join(dir, "api-1.v1.weir"), filepath.Join(dir, "default-0123456789abcdef.v1.weir")}
+	for _, path := range append(unused, filepath.Join(dir, "notes")) {
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	}
+	other := start(t, stated(dir, ", overflow: refuse"))
+	assert.Contains(t, other.log.String(),
+		`msg="state: no rule has these files, and weir removes none" files="`+strings.Join(append(unused, files[0]), " ")+"\"\n")
+	for _, path := range append(unused, files[0]) {
+		assert.FileExists(t, path)
+	}
+}
+
+// TestAStateOfAnotherLayout: a version of weir that reads another layout begins a file of its own, beside the one that
+// it cannot read, and says so.
+func TestAStateOfAnotherLayout(t *testing.T) {
+	dir := t.TempDir()
+	assert.Equal(t, "200", start(t, stated(dir, "")).statuses(1))
+	files, err := filepath.Glob(filepath.Join(dir, "default-*.weir"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	other := regexp.MustCompile(`\.v\d+\.weir$`).ReplaceAllString(files[0], ".v0.weir")
+	require.NotEqual(t, files[0], other)
+	require.NoError(t, os.Rename(files[0], other))
+
+	s := start(t, stated(dir, ""))
+	assert.Contains(t, s.log.String(), `level=WARN msg="state: another version of weir counted in a file of another layout: `+
+		`every bucket is full" rule=default file=`+files[0]+" other="+other+"\n")
+	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
+	assert.FileExists(t, other)
+}
+
+// numbered is a rule file with a state whose rule has the burst, and what else stands in it.
+func numbered(dir string, burst int, more string) string {
+	return fmt.Sprintf("state: %s\nrules:\n- {name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}\n%s", dir, burst, more)
+}
+
+// TestTheServerThatWasReloadedLastDecides: also if its own rule file has the numbers that it had before.
+func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, numbered(dir, 2, ""))
+	second := start(t, numbered(dir, 100, ""))
+	assert.Equal(t, "200 200 200", first.statuses(3))
+	require.NoError(t, first.Reload())
+	assert.Contains(t, first.log.String(), "reload: rule default: token bucket 1/h burst 2, was token bucket 1/h burst 100; "+
+		"every key keeps what it has used up")
+	assert.Equal(t, "429", second.statuses(1), "three are taken, of two")
+	require.NoError(t, first.Reload())
+	assert.Equal(t, 1, strings.Count(first.log.String(), "reload: rule default"), "nothing is left to change")
+}
+
+// TestNumbersOfAServerThatFails: a server that does not start, and a reload that fails, leave the limits in the files
+// as they were, also if another server has changed them since.
+func TestNumbersOfAServerThatFails(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, numbered(dir, 4, ""))
+	second := start(t, numbered(dir, 100, ""))
+	first.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
+	first.write(numbered(dir, 1, "- {name: broken, rate: 1/h, max_keys: 100}\n"))
+	file, err := config.Load(first.path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file.Rules[1].State, []byte("no table"), 0o600))
+
+	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler), LimiterOptions: second.config.LimiterOptions})
+	require.ErrorContains(t, err, "rule broken:")
+	assert.Equal(t, "200 200 200 200 200", second.statuses(5))
+	require.ErrorContains(t, first.Reload(), "rule broken:")
+	assert.Equal(t, "200 200 200 200 200", second.statuses(5))
+}
+
+// TestServersWithOtherTiersDoNotMixThemUp: the limits of tiers stand in a file by their place, so another order begins
+// another file, and the log says that there is a former one.
+func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
+	dir := t.TempDir()
+	tiers := func(values string) string {
+		return stated(dir, ", tiers: {header: X-Plan, values: {"+values+"}}")
+	}
+	const gold, free = "gold: {rate: 1/h, burst: 100}", "free: {rate: 1/h, burst: 1}"
+	first := start(t, tiers(gold+", "+free))
+	former := first.current.Load().file.Rules[0].State
+	second := start(t, tiers(free+", "+gold))
+	assert.Equal(t, "200 429", first.statuses(2, "X-Plan: free"))
+	const anew = "state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another " +
+		"order of them, other max_keys or overflow: every bucket is full"
+	assert.NotContains(t, first.log.String(), anew)
+	assert.Contains(t, second.log.String(), `level=WARN msg="`+anew+`" rule=default file=`+
+		second.current.Load().file.Rules[0].State+" other="+former+"\n")
+
+	first.change(tiers(free + ", " + gold))
+	assert.Contains(t, first.log.String(), `reload: rule default: begins anew with full buckets, because the tiers with limits `+
+		`were [\"gold\" \"free\"] and are [\"free\" \"gold\"], in this order`)
+}
+
+// TestWhatBecomesOfTheFilesIsLogged: once each, that another process has changed the limits and that the file is lost,
+// and that this is over.
+func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
+	dir, seen := t.TempDir(), map[string]stateSeen{}
+	numbers := func(burst int) string {
+		return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}]\n", dir, burst)
+	}
+	s := start(t, numbers(4))
+	looks := func() {
+		s.lookAtStates(seen)
+		s.lookAtStates(seen)
+	}
+	looks()
+	assert.NotContains(t, s.log.String(), "another process has changed")
+	other := start(t, numbers(8))
+	looks()
+	assert.Equal(t, 1, strings.Count(s.log.String(), "another process has changed the limits of the file"))
+	assert.Contains(t, s.log.String(), "burst 8")
+	other.write(numbers(4))
+	require.NoError(t, other.Reload())
+	looks()
+	assert.Equal(t, 1, strings.Count(s.log.String(), "are those of the rule file again"))
+
+	file := s.current.Load().file.Rules[0].State
+	require.NoError(t, os.Rename(file, file+".old"))
+	looks()
+	assert.Equal(t, 1, strings.Count(s.log.String(), "two limits from now on"))
+	require.NoError(t, os.Rename(file+".old", file))
+	looks()
+	assert.Equal(t, 1, strings.Count(s.log.String(), "the file is at its path again"))
+}

@@ -1,0 +1,71 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// stateInterval is the time between two looks at the files of rules: that between two sweeps.
+const stateInterval = engine.DefaultSweepInterval
+
+// stateSeen is what was logged last of the file of a rule.
+type stateSeen struct {
+	lost   string          // why it is not at its path any more, or ""
+	limits []engine.Policy // that another process has given it, nil for those of the rule file
+}
+
+// watchStates looks at the files of rules until ctx ends.
+func (s *Server) watchStates(ctx context.Context) {
+	ticker := time.NewTicker(stateInterval)
+	defer ticker.Stop()
+	for seen := map[string]stateSeen{}; ; s.lookAtStates(seen) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// lookAtStates logs what has become of the files of rules since the last look: that one was removed, moved or replaced,
+// and that another process has changed the limits.
+func (s *Server) lookAtStates(seen map[string]stateSeen) {
+	g := s.enter()
+	if g == nil {
+		return
+	}
+	defer g.leave()
+	for i := range g.file.Rules {
+		rule := &g.file.Rules[i]
+		if rule.State == "" {
+			continue
+		}
+		limiter, log := g.limiters[rule.Name].value, s.config.Log.With("rule", rule.Name, "file", rule.State)
+		before, now := seen[rule.State], stateSeen{}
+		if err := limiter.CheckFile(); err != nil {
+			now.lost = err.Error()
+		}
+		if has := policiesOf(limiter, len(rule.Policies())); !slices.Equal(has, rule.Policies()) {
+			now.limits = has
+		}
+		seen[rule.State] = now
+		switch {
+		case now.lost != before.lost && now.lost != "":
+			log.Error("state: the rule has two limits from now on", "err", now.lost)
+		case now.lost != before.lost:
+			log.Info("state: the file is at its path again")
+		}
+		switch {
+		case slices.Equal(now.limits, before.limits):
+		case now.limits != nil:
+			log.Warn("state: another process has changed the limits of the file", "rule_file", fmt.Sprint(rule.Policies()),
+				"in_force", fmt.Sprint(now.limits))
+		default:
+			log.Info("state: the limits of the file are those of the rule file again")
+		}
+	}
+}

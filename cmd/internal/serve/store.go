@@ -1,0 +1,58 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// openStore puts the store of g's rules into g: the present one if it stays, else a new one.
+func (s *Server) openStore(g, before *generation) error {
+	want, had := g.file.Store, before.file.Store
+	if !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool { return r.Store != nil }) {
+		return nil
+	}
+	if before.store != nil && want.Same(had) && want.SameConnection(had) {
+		g.store = before.store.acquire()
+		return nil
+	}
+	options := append(want.Options(), redislimit.Logger(s.config.Log))
+	switch secured, err := want.TLS(); {
+	case err != nil:
+		return fmt.Errorf("store: %w", err)
+	case secured != nil:
+		options = append(options, redislimit.TLS(secured))
+	}
+	store, err := redislimit.Open(s.base, want.URL, options...)
+	if err != nil {
+		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
+	}
+	g.store = newRefcounted(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
+	return nil
+}
+
+// storedLimiter puts the limiter of a rule that is kept in the store into g: the present one if nothing about it
+// changes, because it holds leases, else a new one.
+func storedLimiter(g, before *generation, rule *config.Rule) error {
+	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
+		g.stored[rule.Name] = old.acquire()
+		return nil
+	}
+	limiter, err := redislimit.New(g.store.value, rule.Name, rule.Policy, rule.StoreOptions()...)
+	if err != nil {
+		return &LimiterError{rule.Name, err}
+	}
+	g.stored[rule.Name] = newRefcounted(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // always nil
+	return nil
+}
+
+// sameStored reports whether a new limiter of the rule would be equal to the present one.
+func sameStored(before *config.File, rule *config.Rule) bool {
+	return slices.ContainsFunc(before.Rules, func(r config.Rule) bool {
+		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && r.Policy == rule.Policy &&
+			r.MaxKeys == rule.MaxKeys && r.Key.Equal(rule.Key)
+	})
+}

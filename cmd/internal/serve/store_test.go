@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// stored is a file of the rule of one in a store of two nodes.
+func stored(address, more string) string {
+	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
+}
+
+func TestServersShareALimit(t *testing.T) {
+	store := miniredis.RunT(t)
+	a, b := start(t, stored(store.Addr(), "")), start(t, stored(store.Addr(), ""))
+	var got []string
+	for range 4 {
+		got = append(got, a.statuses(1), b.statuses(1))
+	}
+	assert.Equal(t, "200 200 200 200 200 429 429 429", strings.Join(got, " "))
+	_, header := a.ask("/")
+	assert.Equal(t, `"default";q=5;w=18000`, header.Get("RateLimit-Policy"))
+	status, metrics := a.askAdmin("/metrics")
+	assert.Equal(t, 200, status)
+	assert.Contains(t, metrics, "weir_store_lost_parts 0\n")
+	assert.Contains(t, metrics, `weir_rule_leases{rule="default"} 0`)
+	assert.Contains(t, metrics, `weir_rule_store_fallbacks_total{rule="default"} 0`)
+	assert.NotContains(t, metrics, "weir_table_bytes", "the table is the store's")
+	_, state := a.askAdmin("/state.json")
+	assert.Contains(t, state, `"mode":"strict"`)
+
+	a.change(stored(store.Addr(), ", on_loss: open"))
+	assert.Equal(t, "429", a.statuses(1), "the store keeps what is used up")
+	a.change(strings.Replace(stored(store.Addr(), ""), "burst: 5", "burst: 6", 1))
+	assert.Contains(t, a.log.String(),
+		"begins anew with full buckets, because the store keeps limits of other numbers apart")
+	assert.Equal(t, "200 200 200 200 200 200 429", a.statuses(7))
+	a.change(one)
+	assert.Contains(t, a.log.String(), "because it was kept in the store and is on this machine alone")
+	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
+}
+
+func TestWhatALostStoreMeans(t *testing.T) {
+	for _, c := range []struct{ policy, want string }{
+		{"share", "200 200 429 429"}, // half of five
+		{"closed", "503 503 503 503"},
+		{"open", "200 200 200 200"},
+	} {
+		t.Run(c.policy, func(t *testing.T) {
+			store := miniredis.RunT(t)
+			s := start(t, stored(store.Addr(), ", on_loss: "+c.policy))
+			assert.Equal(t, "200 200 200 200 200", s.statuses(5)) // a refusal would be remembered
+			store.Close()
+			assert.Equal(t, c.want, s.statuses(4))
+			_, metrics := s.askAdmin("/metrics")
+			assert.Contains(t, metrics, `weir_rule_store_fallbacks_total{rule="default"} 4`)
+			assert.NotContains(t, metrics, "weir_store_failures_total 0\n")
+			require.Eventually(t, func() bool { // without an answer for 200 ms
+				s.statuses(1)
+				_, metrics = s.askAdmin("/metrics")
+				return strings.Contains(metrics, "weir_store_lost_parts 1\n")
+			}, 10*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+func TestALeasedRuleTellsItsLeases(t *testing.T) {
+	store := miniredis.RunT(t)
+	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
+		"rules: [{name: fast, rate: 1000/s, burst: 1000, max_keys: 100}]\n")
+	require.Eventually(t, func() bool {
+		s.statuses(10)
+		_, state := s.askAdmin("/state.json")
+		_, metrics := s.askAdmin("/metrics")
+		return strings.Contains(state, `"mode":"leased"`) && strings.Contains(metrics, `weir_rule_leases{rule="fast"} 1`)
+	}, 20*time.Second, time.Millisecond)
+	held := s.current.Load().stored["fast"]
+	s.change(administered + "headers: legacy\nstore: {url: \"redis://" + store.Addr() +
+		"\", timeout: 2s}\nrules: [{name: fast, rate: 1000/s, burst: 1000, max_keys: 100}]\n")
+	assert.Same(t, held, s.current.Load().stored["fast"], "its tokens are kept")
+}
+
+func TestAStoreThatDoesNotAnswer(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := closed.Addr().String()
+	require.NoError(t, closed.Close())
+	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+strings.TrimPrefix(stored(address, ""),
+		administered)))
+	require.NoError(t, err)
+	_, err = Start(Config{File: file})
+	require.ErrorContains(t, err, fmt.Sprintf("store: the store at %s does not answer", address))
+
+	store := miniredis.RunT(t)
+	s := start(t, stored(store.Addr(), ""))
+	assert.Equal(t, "200 200", s.statuses(2))
+	s.write(stored(address, ""))
+	require.ErrorContains(t, s.Reload(), address)
+	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
+}

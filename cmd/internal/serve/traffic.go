@@ -1,0 +1,169 @@
+package serve
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+)
+
+// traffic counts requests and their answers, for the log and for the administrator. It lives as long as the server. A
+// request counts once, however many rules it matches.
+type traffic struct {
+	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without one
+	inFlight atomic.Int64
+	// requests are all, decisions for other proxies included; allowed are those that no rule refused. An upstream
+	// failure is an admitted request that the upstream did not serve.
+	requests, allowed, upstreamFailures atomic.Uint64
+
+	seconds  [answerers]prometheus.Observer
+	duration *prometheus.HistogramVec
+	header   *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	retries  prometheus.Counter
+	reloads  *prometheus.CounterVec
+}
+
+const maxStatus = 599
+
+func newTraffic() *traffic {
+	// From a millisecond, which a local server needs, to a minute, which is the default response_timeout.
+	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	t := &traffic{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "weir_http_request_duration_seconds", Buckets: buckets,
+			Help: "Time from the header of a request to the end of its answer, by what answered.",
+		}, []string{"by"}),
+		header: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "weir_upstream_header_seconds", Buckets: buckets,
+			Help: "Time from passing a request on to the header of the upstream's answer.",
+		}, []string{"upstream"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_upstream_failures_total",
+			Help: "Admitted requests that the upstream did not serve.",
+		}, []string{"upstream", "reason"}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_upstream_retries_total",
+			Help: "Requests that went to another server of their upstream, because no connection to one could be made.",
+		}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_reloads_total", Help: "Reloads of the rule file, by their result.",
+		}, []string{"result"}),
+	}
+	for by := range answerers {
+		t.seconds[by] = t.duration.WithLabelValues(by.String())
+	}
+	for _, result := range []string{"done", "failed"} {
+		t.reloads.WithLabelValues(result)
+	}
+	return t
+}
+
+// ended counts an exchange.
+func (t *traffic) ended(x *exchange) {
+	status := x.status
+	if status < 0 || status > maxStatus {
+		status = maxStatus
+	}
+	t.answers[x.by][status].Add(1)
+	if status == http.StatusSwitchingProtocols { // what follows lasts as long as it likes
+		return
+	}
+	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
+}
+
+// forPage returns the requests as the live page shows them.
+func (t *traffic) forPage() admin.Requests {
+	r := admin.Requests{Failures: t.upstreamFailures.Load(), Times: timesOf(t.seconds[byUpstream])}
+	for by := range answerers {
+		for status := range t.answers[by] {
+			r.Answered += t.answers[by][status].Load()
+		}
+	}
+	for status := range t.answers[byLimits] {
+		r.Refused += t.answers[byLimits][status].Load()
+	}
+	return r
+}
+
+// timesOf returns what is in a histogram.
+func timesOf(observer prometheus.Observer) (times admin.Times) {
+	var now dto.Metric
+	metric, ok := observer.(prometheus.Metric)
+	if !ok || metric.Write(&now) != nil {
+		return times
+	}
+	for _, b := range now.GetHistogram().GetBucket() {
+		times.Bounds = append(times.Bounds, b.GetUpperBound())
+		times.Counts = append(times.Counts, b.GetCumulativeCount())
+	}
+	times.Counts = append(times.Counts, now.GetHistogram().GetSampleCount())
+	return times
+}
+
+// summary returns the numbers for the log.
+func (t *traffic) summary() []slog.Attr {
+	allowed := t.allowed.Load() // first: a request is counted before it is allowed
+	requests := t.requests.Load()
+	return []slog.Attr{
+		slog.Uint64("requests", requests),
+		slog.Uint64("allowed", allowed),
+		slog.Uint64("refused", requests-allowed),
+		slog.Uint64("upstream_failures", t.upstreamFailures.Load()),
+	}
+}
+
+// collectors returns what the administrator's metrics show of the server.
+func (s *Server) collectors() []prometheus.Collector {
+	gauge := func(name, help string, read func() int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(read()) })
+	}
+	t := s.traffic
+	return []prometheus.Collector{
+		t.duration, t.header, t.failures, t.retries, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{s},
+		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
+		gauge("weir_connections", "Open connections of clients.", s.connections[clients].open.Load),
+		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].most.Load),
+		gauge("weir_upstream_connections", "Open connections to upstreams.", s.upstreams.open.Load),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "weir_connections_rejected_total",
+			Help: "Connections of clients that were answered 503 because there were too many.",
+		}, func() float64 { return float64(s.connections[clients].rejected.Load()) }),
+	}
+}
+
+// An answerCollector reads the answers when Prometheus asks. There are as many series as there are statuses that
+// occurred.
+type answerCollector struct{ traffic *traffic }
+
+var answersDesc = prometheus.NewDesc("weir_http_requests_total",
+	"Requests of clients by the status of their answer and what answered. "+
+		"A request counts once, however many rules it matches.",
+	[]string{"code", "by"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (c *answerCollector) Describe(out chan<- *prometheus.Desc) { out <- answersDesc }
+
+// Collect implements [prometheus.Collector].
+func (c *answerCollector) Collect(out chan<- prometheus.Metric) {
+	for by := range answerers {
+		for status := range c.traffic.answers[by] {
+			n := c.traffic.answers[by][status].Load()
+			if n == 0 {
+				continue
+			}
+			code := strconv.Itoa(status)
+			if status == 0 {
+				code = "aborted"
+			}
+			out <- prometheus.MustNewConstMetric(answersDesc, prometheus.CounterValue, float64(n), code, by.String())
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A transportKey says which upstreams use the same connections: those with the same key.
+type transportKey struct {
+	scheme, host, socket     string
+	connectTime, respondTime time.Duration
+	h2c                      bool
+}
+
+func transportOf(u *config.Upstream, t config.Target) transportKey {
+	key := transportKey{socket: t.Socket, connectTime: u.ConnectTimeout, respondTime: u.ResponseTimeout, h2c: u.H2C}
+	if t.URL != nil {
+		key.scheme, key.host = t.URL.Scheme, t.URL.Host
+	}
+	return key
+}
+
+// newTransport returns the connections to an upstream. With its bounds an upstream that hangs cannot hold a client
+// forever. An answer that has begun may take as long as the upstream wants.
+func (k transportKey) newTransport(conns *upstreamConns) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!k.h2c)
+	protocols.SetHTTP2(!k.h2c)
+	protocols.SetUnencryptedHTTP2(k.h2c)
+	t := &http.Transport{
+		// The upstream is asked directly, whatever HTTP_PROXY says.
+		Proxy: nil,
+
+		TLSHandshakeTimeout:   k.connectTime,
+		ResponseHeaderTimeout: k.respondTime,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConns:          256,
+		MaxIdleConnsPerHost:   256, // all of them: the default of 2 is for many hosts
+		Protocols:             protocols,
+		DisableCompression:    true, // bodies pass as the two ends agree
+	}
+	dialer := &net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}
+	dial := dialer.DialContext
+	if k.socket != "" {
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", k.socket)
+		}
+	}
+	t.DialContext = conns.dialer(dial, t.CloseIdleConnections)
+	return t
+}

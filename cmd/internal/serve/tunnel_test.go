@@ -1,0 +1,340 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A halvesConn is a connection in memory of which either end can be closed for writing alone. What is written waits
+// until it is read.
+type halvesConn struct {
+	net.Conn // in which it reads
+	out      net.Conn
+}
+
+func newHalves() (a, b *halvesConn) {
+	in, fromIn := net.Pipe()
+	out, fromOut := net.Pipe()
+	return &halvesConn{in, fromOut}, &halvesConn{out, fromIn}
+}
+
+func (c *halvesConn) Write(b []byte) (int, error)         { return c.out.Write(b) }
+func (c *halvesConn) CloseWrite() error                   { return c.out.Close() }
+func (c *halvesConn) Close() error                        { _ = c.out.Close(); return c.Conn.Close() }
+func (c *halvesConn) SetWriteDeadline(at time.Time) error { return c.out.SetWriteDeadline(at) }
+func (c *halvesConn) SetDeadline(at time.Time) error {
+	_ = c.out.SetWriteDeadline(at)
+	return c.Conn.SetReadDeadline(at)
+}
+
+// A tunnelled is a WebSocket through a server, with both ends in the hand of a test that moves the time.
+type tunnelled struct {
+	client, upstream streamConn
+	ended            chan struct{} // closed when the request has ended
+	conns            upstreamConns
+	cut              context.CancelFunc // as the server does at its end
+}
+
+// inTunnels runs a test with a WebSocket to an upstream without TLS, and one to an upstream with it. Of a request that
+// has ended nothing may be left.
+func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
+	inHandshakes(t, func(t *testing.T, s *tunnelled) {
+		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, answer.StatusCode)
+		test(t, s)
+	})
+}
+
+// inHandshakes is inTunnels for a client that has not read the answer.
+func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nupstream: "+scheme+"://upstream.invalid\n"+
+				"rules: [{name: a, concurrency: 1, max_keys: 100}]\n"))
+			require.NoError(t, err)
+			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+			require.NoError(t, err)
+			t.Cleanup(server.stop)
+			dir := t.TempDir()
+			writeCertificate(t, dir, "upstream.invalid")
+			certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+			require.NoError(t, err)
+			synctest.Test(t, func(t *testing.T) {
+				s := &tunnelled{ended: make(chan struct{})}
+				s.open(t, server, &tls.Config{Certificates: []tls.Certificate{certificate}})
+				assert.Equal(t, http.StatusTooManyRequests, statusOfAnother(server), "it has the place of its client")
+				test(t, s)
+				_, _ = s.client.Close(), s.upstream.Close()
+				<-s.ended
+				synctest.Wait()
+				assert.Zero(t, s.conns.open.Load(), "connections to the upstream")
+				assert.Zero(t, server.traffic.upstreamFailures.Load(), "the upstream has done its part")
+				assert.NotEqual(t, http.StatusTooManyRequests, statusOfAnother(server), "the place is free")
+			})
+		})
+	}
+}
+
+// statusOfAnother returns the status of another request of the client.
+func statusOfAnother(server *Server) int {
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	return w.Code
+}
+
+// open opens the WebSocket.
+func (s *tunnelled) open(t *testing.T, server *Server, over *tls.Config) {
+	conn, upstream := newHalves()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	dials := 0
+	transport.DialContext = s.conns.dialer(func(context.Context, string, string) (net.Conn, error) {
+		if dials++; dials > 1 {
+			return nil, errors.New("this upstream takes one connection")
+		}
+		return conn, nil
+	}, func() {})
+	var isTLS bool
+	for _, p := range server.current.Load().pools {
+		p.value.members[0].transport = transport
+		isTLS = p.value.members[0].URL.Scheme == "https"
+	}
+	if s.upstream = upstream; isTLS {
+		s.upstream = tls.Server(upstream, over)
+	}
+	hijacked, client := newHalves()
+	s.client = client
+	base, cut := context.WithCancel(t.Context())
+	s.cut = cut
+	front := &http.Server{BaseContext: func(net.Listener) context.Context { return base }, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(s.ended)
+		r.RemoteAddr = httptest.NewRequest(http.MethodGet, "/", nil).RemoteAddr
+		server.ServeHTTP(w, r)
+	})}
+	listener := &oneConn{conn: hijacked, closed: make(chan struct{})}
+	go front.Serve(listener)
+	t.Cleanup(func() { _, _, _ = s.client.Close(), s.upstream.Close(), front.Close() })
+
+	_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	require.NoError(t, err)
+	_, err = http.ReadRequest(bufio.NewReader(s.upstream))
+	require.NoError(t, err)
+	_, err = io.WriteString(s.upstream, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	require.NoError(t, err)
+}
+
+// isOpen reports whether the request has not ended.
+func (s *tunnelled) isOpen() bool {
+	synctest.Wait()
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// endsIn asserts that the request ends when so much time has passed, or up to a second before.
+func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
+	t.Helper()
+	time.Sleep(d - time.Second)
+	assert.True(t, s.isOpen(), "before")
+	time.Sleep(time.Second)
+	assert.False(t, s.isOpen(), "after %v", d)
+}
+
+// takeAll reads what comes at the ends. Without that they would not take even the alerts with which TLS ends.
+func (*tunnelled) takeAll(ends ...streamConn) {
+	for _, end := range ends {
+		go io.Copy(io.Discard, end)
+	}
+}
+
+// TestAnEndThatDoesNotReact: an upstream that goes on as if its client were there, or a client without its upstream,
+// kept the place of the request and two open files for ever.
+func TestAnEndThatDoesNotReact(t *testing.T) {
+	for name, end := range map[string]func(s *tunnelled) (ended, left streamConn){
+		"upstream": func(s *tunnelled) (streamConn, streamConn) { return s.client, s.upstream },
+		"client":   func(s *tunnelled) (streamConn, streamConn) { return s.upstream, s.client },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTunnels(t, func(t *testing.T, s *tunnelled) {
+				ended, left := end(s)
+				s.takeAll(ended, left)
+				time.Sleep(24 * time.Hour)
+				assert.True(t, s.isOpen(), "an idle WebSocket")
+				require.NoError(t, ended.CloseWrite())
+				s.endsIn(t, tunnelSilence)
+			})
+		})
+	}
+}
+
+// TestTheEndThatIsLeftMayGoOn: as long as it sends something.
+func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
+	inTunnels(t, func(t *testing.T, s *tunnelled) {
+		received := make(chan string, 1)
+		go func() {
+			all, _ := io.ReadAll(s.client)
+			received <- string(all)
+		}()
+		s.takeAll(s.upstream)
+		require.NoError(t, s.client.CloseWrite())
+		for range 100 {
+			time.Sleep(tunnelSilence - time.Second)
+			_, err := io.WriteString(s.upstream, "x")
+			require.NoError(t, err)
+		}
+		s.endsIn(t, tunnelSilence)
+		assert.Equal(t, strings.Repeat("x", 100), <-received)
+	})
+}
+
+// TestAnEndThatTakesNothing: the bytes for it wait, and those behind them, of which the last one may be one.
+func TestAnEndThatTakesNothing(t *testing.T) {
+	for name, ends := range map[string]func(s *tunnelled) (from, to streamConn){
+		"client":   func(s *tunnelled) (streamConn, streamConn) { return s.upstream, s.client },
+		"upstream": func(s *tunnelled) (streamConn, streamConn) { return s.client, s.upstream },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTunnels(t, func(t *testing.T, s *tunnelled) {
+				from, to := ends(s)
+				s.takeAll(from)
+				go io.WriteString(from, "first")
+				time.Sleep(tunnelStall - time.Second)
+				_, err := io.ReadFull(to, make([]byte, 5))
+				require.NoError(t, err)
+				time.Sleep(time.Hour)
+				assert.True(t, s.isOpen(), "slow is not stuck")
+				go func() {
+					_, _ = io.WriteString(from, "second")
+					_ = from.CloseWrite()
+				}()
+				s.endsIn(t, tunnelStall)
+			})
+		})
+	}
+}
+
+// TestAClientThatTakesNotEvenTheAnswer to its handshake, such as one that has filled its connection with other answers:
+// nobody reads from the upstream meanwhile, so it could not end the request, either. It is not to blame.
+func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
+	inHandshakes(t, func(t *testing.T, s *tunnelled) {
+		s.takeAll(s.upstream)
+		s.endsIn(t, tunnelStall)
+	})
+}
+
+// TestASlowEndHasItsTime: what was sent before the last byte is not cut off after a few seconds, only because the other
+// end is slow to take it.
+func TestASlowEndHasItsTime(t *testing.T) {
+	inTunnels(t, func(t *testing.T, s *tunnelled) {
+		s.takeAll(s.upstream)
+		require.NoError(t, s.client.CloseWrite())
+		go io.WriteString(s.upstream, "hello")
+		time.Sleep(tunnelStall - time.Second)
+		_, err := io.ReadFull(s.client, make([]byte, 5))
+		require.NoError(t, err)
+		s.endsIn(t, tunnelSilence)
+	})
+}
+
+// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes what its client does not read. ReverseProxy
+// closes only the connection to the upstream then, and waited for ever for the client, and the server for it.
+func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
+	inTunnels(t, func(t *testing.T, s *tunnelled) {
+		s.takeAll(s.upstream)
+		go io.WriteString(s.upstream, "hello")
+		synctest.Wait()
+		s.cut()
+		assert.False(t, s.isOpen())
+	})
+}
+
+// websocket opens a WebSocket through a server on real sockets.
+func (r *running) websocket() (conn net.Conn, in *bufio.Reader) {
+	r.t.Helper()
+	conn = r.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in = bufio.NewReader(conn)
+	answer, err := http.ReadResponse(in, nil)
+	require.NoError(r.t, err)
+	require.Equal(r.t, http.StatusSwitchingProtocols, answer.StatusCode)
+	return conn, in
+}
+
+// raw returns the URL of an upstream that changes the protocol of every connection and hands it over.
+func raw(t *testing.T, answer string, serve func(net.Conn)) string {
+	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n"+answer+"\r\n")
+		serve(conn)
+	})
+}
+
+const toWebSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+
+// TestAnUpstreamThatIsKilledAmidAFrame ends the WebSocket, and nothing is left of it.
+func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
+	s := start(t, "upstream: "+raw(t, toWebSocket, func(conn net.Conn) {
+		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // 65,535 bytes follow, and do not
+		_ = conn.(*net.TCPConn).SetLinger(0)                       // a reset
+	})+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
+	for range 20 {
+		conn, in := s.websocket()
+		_, _ = io.ReadAll(in)
+		conn.Close()
+		require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
+	}
+	require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond)
+}
+
+// TestAnUpstreamThatChangesToSomethingElse keeps no connection, and fails as one that does not answer: ReverseProxy
+// left each such connection open, and the bound of connections to upstreams was soon reached.
+func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
+	for _, answer := range []string{
+		"Connection: Upgrade\r\nUpgrade: h2c\r\n", "Connection: Upgrade\r\n", "Upgrade: websocket\r\n", "",
+		"Connection: Upgrade\r\nUpgrade: websocket\x80\r\n",
+	} {
+		url := raw(t, answer, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+		s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"]}"+many)
+		for range 6 {
+			assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: websocket").status, answer)
+		}
+		require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond, answer)
+		assert.NotContains(t, s.log.String(), "upstream down", "connections can be made")
+	}
+}
+
+// TestAnUpstreamThatNeverAnswersTheWish for a WebSocket is one that does not answer in time, and nothing is left of it.
+func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
+	done := make(chan struct{})
+	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })
+	defer close(done)
+	s := start(t, "upstream: {url: \""+url+"\", response_timeout: 1ms}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
+	for range 3 {
+		assert.Equal(t, 504, s.get("/", "Connection: Upgrade", "Upgrade: websocket").status)
+		require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
+	}
+	require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond)
+}

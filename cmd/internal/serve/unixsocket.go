@@ -1,0 +1,52 @@
+package serve
+
+import (
+	"cmp"
+	"io/fs"
+	"net"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
+)
+
+// A localListener is a Unix socket whose peers count as 127.0.0.1.
+type localListener struct{ *unixsocket.Listener }
+
+// listenUnix binds a Unix socket whose file has the mode, [config.DefaultMode] for 0.
+func listenUnix(path string, mode fs.FileMode) (*localListener, error) {
+	l, err := unixsocket.Listen(path, cmp.Or(mode, config.DefaultMode))
+	if err != nil {
+		return nil, err
+	}
+	return &localListener{l}, nil
+}
+
+// adoptUnix returns the listener of a Unix socket that another process has bound.
+func adoptUnix(l *net.UnixListener, path string) (*localListener, error) {
+	adopted, err := unixsocket.Adopt(l, path)
+	if err != nil {
+		return nil, err
+	}
+	return &localListener{adopted}, nil
+}
+
+// Accept implements [net.Listener].
+func (l *localListener) Accept() (net.Conn, error) {
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		return nil, err
+	}
+	return localConn{conn}, nil
+}
+
+// A localConn is a connection of a Unix socket. Its peer has no address, and counts as 127.0.0.1: the file says who may
+// connect, and trusted_proxies whether the peer is a proxy.
+type localConn struct{ *net.UnixConn }
+
+var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
+
+// RemoteAddr implements [net.Conn].
+func (localConn) RemoteAddr() net.Addr { return localAddr }
+
+// LocalAddr implements [net.Conn]. Package httplimit believes no peer's address of a Unix socket.
+func (localConn) LocalAddr() net.Addr { return localAddr }

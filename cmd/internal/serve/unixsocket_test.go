@@ -1,0 +1,144 @@
+//go:build unix
+
+package serve
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// socketDir returns a folder whose path is short enough for sockets.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// askSocket asks over a Unix socket and returns the status and the body.
+func askSocket(t *testing.T, socket, path string, header ...string) (int, string) {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// The peer of a Unix socket counts as 127.0.0.1: as one client, or as a trusted proxy.
+func TestListenOnUnixSockets(t *testing.T) {
+	dir := socketDir(t)
+	listen, decide, admin := filepath.Join(dir, "l"), filepath.Join(dir, "d"), filepath.Join(dir, "a")
+	file := "listen: [{address: \"unix:" + listen + "\", mode: 666}, 127.0.0.1:0]\ndecide: \"unix:" + decide +
+		"\"\nadmin: {address: \"unix:" + admin + "\", mode: 0600}\ntrusted_proxies: 127.0.0.1\n" +
+		"rules: [{name: a, rate: 1/h, burst: 1}]\n"
+	s := start(t, file)
+	mode := func(path string) fs.FileMode {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		return info.Mode()
+	}
+	assert.Equal(t, fs.ModeSocket|0o666, mode(listen))
+	assert.Equal(t, fs.ModeSocket|0o660, mode(decide))
+	assert.Equal(t, fs.ModeSocket|0o600, mode(admin))
+	assert.Contains(t, s.log.String(), "unix:"+listen)
+
+	for _, want := range []int{200, 429} {
+		status, _ := askSocket(t, listen, "/", "X-Forwarded-For", "203.0.113.1")
+		assert.Equal(t, want, status)
+	}
+	status, body := askSocket(t, listen, "/", "X-Forwarded-For", "203.0.113.2")
+	assert.Equal(t, 200, status)
+	assert.Contains(t, body, "203.0.113.2")
+	status, _ = askSocket(t, decide, "/decide", "X-Forwarded-For", "203.0.113.1", "X-Forwarded-Uri", "/",
+		"X-Forwarded-Method", "GET")
+	assert.Equal(t, 429, status)
+	_, body = askSocket(t, admin, "/metrics")
+	assert.Contains(t, body, "weir_connections")
+
+	s.change(strings.Replace(strings.Replace(file, "0600", "0660", 1), "trusted_proxies: 127.0.0.1\n",
+		"trusted_proxies: 10.0.0.0/8\n", 1))
+	assert.Equal(t, fs.ModeSocket|0o660, mode(admin), "a reload changes the mode")
+	status, body = askSocket(t, listen, "/", "X-Forwarded-For", "203.0.113.9")
+	assert.Equal(t, 200, status)
+	assert.Contains(t, body, "client  127.0.0.1\n", "not trusted")
+
+	s.change("listen: 127.0.0.1:0\n" + one)
+	assert.NoFileExists(t, decide)
+	s.change(file)
+	s.stop()
+	for _, path := range []string{listen, decide, admin} {
+		assert.NoFileExists(t, path)
+		assert.NoFileExists(t, path+"~")
+	}
+}
+
+func TestAUnixSocketThatIsThere(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
+	_, err := new(Server).bind(endpoint{listener: config.Listener{Address: "unix:" + path, Mode: 0o600}})
+	require.EqualError(t, err,
+		"cannot listen on unix:"+path+": there is a file that is no socket: remove it, or choose another path")
+	assert.FileExists(t, path)
+}
+
+// TestEveryListenerHasABound: nobody takes all open files through the listener of the administrator, or the one for
+// decisions.
+func TestEveryListenerHasABound(t *testing.T) {
+	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
+	for role, path := range map[role]string{administrators: "/healthz", decisions: "/decide"} {
+		limit := s.connections[role]
+		require.Positive(t, limit.most.Load(), role)
+		limit.most.Store(2)
+		address := strings.TrimSuffix(strings.TrimPrefix(s.urlOf(role), "http://"), "/")
+		var got []int
+		for range 3 {
+			conn, err := net.Dial("tcp", address)
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Uri: /\r\n"+
+				"X-Forwarded-Method: GET\r\n\r\n")
+			require.NoError(t, err)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			got = append(got, resp.StatusCode)
+		}
+		assert.Equal(t, []int{200, 200, 503}, got, role)
+	}
+}
+
+// Clients of Redis, too, and a reload changes the mode.
+func TestRedisOnAUnixSocket(t *testing.T) {
+	path := filepath.Join(socketDir(t), "r")
+	s := startRedis(t, "redis: {address: \"unix:"+path+"\", mode: 600, max_keys: 100}\n")
+	assert.Equal(t, first, says(t, dialRedis(t, path), takes))
+	s.rewrite("redis: {address: \"unix:" + path + "\", mode: 666, max_keys: 100}\n")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o666), info.Mode().Perm())
+	assert.Equal(t, second, says(t, dialRedis(t, path), takes))
+}

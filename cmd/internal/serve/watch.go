@@ -1,0 +1,104 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// quiet is the time without a change after which the files are read. Editors and tools change a file in several steps.
+const quiet = 100 * time.Millisecond
+
+// watch reloads when the rule file or a certificate has changed, until ctx ends.
+//
+// It watches the directories: editors replace a file by a new one, and Kubernetes replaces a link beside it. It
+// compares the contents, because most changes in a directory are to other files.
+func (s *Server) watch(ctx context.Context) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.config.Log.Warn("the rule file is not watched: reload it by SIGHUP", "err", err)
+		return
+	}
+	defer watcher.Close()
+	s.watchAgain(watcher)
+	seen := s.loaded
+	settled := time.NewTimer(quiet) // it may have changed since it was loaded
+	defer settled.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case err := <-watcher.Errors:
+			s.config.Log.Warn("watching the rule file", "err", err)
+			settled.Reset(quiet) // something may have been missed
+		case <-watcher.Events:
+			settled.Reset(quiet)
+		case <-settled.C:
+			if now := fingerprint(s.watchAgain(watcher)); now != seen {
+				seen = now
+				_ = s.Reload() // it has said so
+				s.watchAgain(watcher)
+			}
+		}
+	}
+}
+
+// watchAgain watches the directories that the files are in now, and returns the files.
+func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
+	files := filesOf(s.current.Load().file)
+	for _, file := range files {
+		directories := []string{filepath.Dir(file)}
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			directories = append(directories, filepath.Dir(real))
+		}
+		for _, d := range directories {
+			if err := watcher.Add(d); err != nil {
+				s.config.Log.Warn("a directory is not watched: reload by SIGHUP when it changes", "directory", d, "err", err)
+			}
+		}
+	}
+	return files
+}
+
+// filesOf returns the rule file, its certificates and its file of passwords.
+func filesOf(f *config.File) []string {
+	files := []string{f.Name}
+	for _, e := range endpoints(f) {
+		if l := e.listener; l.TLS != nil {
+			files = append(files, l.TLS.CertFile, l.TLS.KeyFile)
+		}
+	}
+	if f.Redis != nil && f.Redis.PasswordFile != "" {
+		files = append(files, f.Redis.PasswordFile)
+	}
+	return files
+}
+
+// A sum is a hash of the contents of files.
+type sum [sha256.Size]byte
+
+// fingerprint returns the hash of the contents of files. A file that cannot be read has a content of its own, and so
+// has a pipe or a device: to open one may wait for ever, and what is read there is lost to the next who reads.
+func fingerprint(files []string) sum {
+	all := sha256.New()
+	for _, name := range files {
+		one := sha256.New()
+		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+			_, _ = io.WriteString(one, "no file") // a hash never fails
+		} else if file, err := os.Open(name); err != nil {
+			_, _ = io.WriteString(one, "missing")
+		} else {
+			_, _ = io.Copy(one, io.LimitReader(file, config.MaxBytes+1)) // half a file is another one
+			_ = file.Close()
+		}
+		all.Write(one.Sum(nil))
+	}
+	return sum(all.Sum(nil))
+}

@@ -1,0 +1,234 @@
+package suggest
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/cmd/internal/trace"
+	"github.com/weir-go/weir/engine"
+)
+
+// A candidate is a limit on trial.
+type candidate struct {
+	enough  uint64 // refusals are counted up to one more than that
+	refused uint64
+
+	bound     bound
+	algorithm atomicbucket.Algorithm
+	bucket    *atomicbucket.TokenBucket // the algorithm, if it is one
+	quota     atomicbucket.Quota
+	forget    int64 // nanoseconds after which any record is idle: see [atomicbucket.Algorithm]
+}
+
+func newCandidate(p engine.Policy, enough uint64) (*candidate, error) {
+	algorithm, err := algorithmOf(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{enough: enough, bound: boundOf(p), algorithm: algorithm, quota: algorithm.Quota(),
+		forget: 3 * int64(algorithm.MaxSkew())}
+	c.bucket, _ = algorithm.(*atomicbucket.TokenBucket)
+	return c, nil
+}
+
+// algorithmOf returns what the engine decides by for a policy.
+func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
+	n, window := p.Limit(), p.Window()
+	switch p.Algorithm() {
+	case engine.AlgorithmTokenBucket:
+		a, err := atomicbucket.NewTokenBucket(p.Rate().Tokens(), p.Rate().Period(), n)
+		return &a, err
+	case engine.AlgorithmBatchRefill:
+		a, err := atomicbucket.NewBatchBucket(uint64(p.Rate().Tokens()), p.Rate().Period(), n)
+		return &a, err
+	case engine.AlgorithmFixedWindow:
+		a, err := atomicbucket.NewFixedWindow(n, n, window, p.IsAligned())
+		return &a, err
+	case engine.AlgorithmSlidingWindow:
+		a, err := atomicbucket.NewSlidingWindow(n, n, window)
+		return &a, err
+	case engine.AlgorithmSlidingLog:
+		a, err := atomicbucket.NewSlidingLog(n, n, window)
+		return &a, err
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	}
+	return nil, fmt.Errorf("%v: there is nothing to try", p)
+}
+
+const (
+	// together is how many candidates are tried in one pass over the requests.
+	together = 64
+	// roomy is how many words the records of a pass may take; one candidate is tried whatever its records take.
+	roomy = 4 << 20
+)
+
+// A record is what a candidate has of a key: a state, which lives, and when it was written. A record that was not
+// written for so long that it is idle counts as none.
+type record struct {
+	state atomicbucket.State
+	at    int64
+}
+
+// A pass is some candidates that go through the requests together, each with a record of its own for each key that it
+// may refuse something. Nothing else decides than the engine's algorithms; a table of records is not needed where there
+// is room for all of them.
+type pass struct {
+	requests   *requests
+	candidates []*candidate
+	alive      uint64   // a bit for each candidate that has not refused enough yet
+	judges     []uint64 // for each key, a bit for each candidate that may refuse it something
+	first      []uint32 // for each key, its first record; those of its candidates follow
+	records    []record
+	rings      []atomicbucket.Ring // beside the records; none if no candidate has rings
+	word       atomicbucket.Word   // for what an algorithm does in place
+}
+
+// try counts what each candidate refuses, in as few passes as there is room for.
+func (r *requests) try(all []*candidate) error {
+	for len(all) > 0 {
+		p := &pass{requests: r, judges: make([]uint64, len(r.totals)), first: make([]uint32, len(r.totals))}
+		room := roomy
+		for len(all) > 0 && len(p.candidates) < together {
+			words := p.keysOf(all[0]) * int(2+4*all[0].algorithm.RingSize())
+			if len(p.candidates) > 0 && words > room {
+				break
+			}
+			room -= words
+			p.add(all[0])
+			all = all[1:]
+		}
+		if err := p.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keysOf is how many keys a candidate may refuse something.
+func (p *pass) keysOf(c *candidate) (n int) {
+	for key := range p.judges {
+		if p.requests.peaks.mayRefuse(c.bound, key) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *pass) add(c *candidate) {
+	bit := uint64(1) << len(p.candidates)
+	p.candidates = append(p.candidates, c)
+	p.alive |= bit
+	for key := range p.judges {
+		if p.requests.peaks.mayRefuse(c.bound, key) {
+			p.judges[key] |= bit
+		}
+	}
+}
+
+func (p *pass) run() error {
+	n := uint32(0)
+	for key, judges := range p.judges {
+		p.first[key] = n
+		n += uint32(bits.OnesCount64(judges))
+	}
+	p.records = make([]record, n)
+	for _, c := range p.candidates {
+		if c.algorithm.RingSize() > 0 {
+			p.rings = make([]atomicbucket.Ring, n)
+		}
+	}
+	return p.requests.each(p.request)
+}
+
+// request shows a request to the candidates that may refuse its key something, and reports whether it is worth while to
+// go on.
+func (p *pass) request(q *trace.Request) bool {
+	at := p.first[q.Key]
+	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
+		bit := judges & -judges
+		if p.alive&bit != 0 {
+			c := p.candidates[bits.TrailingZeros64(judges)]
+			if !p.take(c, at, q) {
+				if c.refused++; c.refused > c.enough {
+					p.alive &^= bit
+				}
+			}
+		}
+		at++
+	}
+	return p.alive != 0
+}
+
+// take asks a candidate for what a request costs, and gives it back where the answer does.
+func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
+	if q.Cost > c.quota.Tokens {
+		return false
+	}
+	r, demand := &p.records[at], c.quota.Demand(q.Cost)
+	fresh := r.state == 0 || q.UnixNano-r.at > c.forget
+	if b := c.bucket; b != nil && !q.Refund { // the same as below: these calls are inlined
+		now := b.Ticks(q.UnixNano)
+		if fresh {
+			r.state = live(b.Full(now))
+		}
+		payload, ok := b.Take(r.state.Record(), now, demand)
+		if ok {
+			r.state, r.at = live(payload), q.UnixNano
+		}
+		return ok
+	}
+	now := c.algorithm.Ticks(q.UnixNano)
+	if fresh {
+		r.state = live(c.algorithm.Full(now))
+		p.clear(c, at, r.state)
+	}
+	record := p.record(at)
+	payload, ok := c.algorithm.Take(record, now, demand)
+	if !ok {
+		return false
+	}
+	if record.Ring != nil {
+		c.algorithm.Flush(record, now, p.set(record.State))
+	}
+	if record.State = live(payload); q.Refund {
+		after, _ := c.algorithm.Refund(record, atomicbucket.Return{Now: now, Latest: now, Demand: demand}, p.set(record.State))
+		record.State = live(after.Payload())
+	}
+	r.state, r.at = record.State, q.UnixNano
+	return true
+}
+
+// clear makes an empty ring for a record that begins, if its algorithm has one.
+func (p *pass) clear(c *candidate, at uint32, s atomicbucket.State) {
+	if c.algorithm.RingSize() == 0 {
+		return
+	}
+	if p.rings[at] == nil {
+		p.rings[at] = make(atomicbucket.Ring, c.algorithm.RingSize())
+	}
+	p.rings[at].Clear(s)
+}
+
+func (p *pass) record(at uint32) atomicbucket.Record {
+	r := p.records[at].state.Record()
+	if p.rings != nil {
+		r.Ring = p.rings[at]
+	}
+	return r
+}
+
+// version is that of all states here: it tells calls apart that meet on a record, and here none do.
+const version = 1
+
+func live(payload uint64) atomicbucket.State {
+	return atomicbucket.NewState(atomicbucket.Live, version, payload)
+}
+
+// set makes the word hold a state, as the transitions of a slot do.
+func (p *pass) set(s atomicbucket.State) *atomicbucket.Word {
+	p.word = atomicbucket.Word{}
+	claimed, _ := p.word.Claim(0, 0)
+	p.word.Commit(p.word.Publish(claimed), atomicbucket.Live, s.Payload())
+	return &p.word
+}

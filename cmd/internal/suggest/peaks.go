@@ -1,0 +1,112 @@
+package suggest
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/trace"
+	"github.com/weir-go/weir/engine"
+)
+
+const (
+	// paces is how many rates there are for which the peaks of a key are known.
+	paces = 24
+	// slowest is the first of them, in tokens a second; each is twice the one before. That of 1/d lies above it.
+	slowest = 0.5 / 86400
+	// few is up to which total cost of a key its peaks are not worth their memory.
+	few = 16
+)
+
+func pace(i int) float64 { return math.Ldexp(slowest, i) }
+
+// Peaks say how full a bucket without a limit would have been at most for each key, at each pace, if it is emptied at
+// that pace: the least burst with which a token bucket of that rate refuses the key nothing. A limit that is larger in
+// this sense cannot refuse the key anything, and the key is left out when it is tried.
+type peaks struct {
+	totals []uint64
+	row    []int32 // of each key, in levels; -1 for a key of few requests
+	levels [][paces]float64
+}
+
+func newPeaks(r *requests) (*peaks, error) {
+	p := &peaks{totals: r.totals, row: make([]int32, len(r.totals))}
+	for key, total := range r.totals {
+		p.row[key] = -1
+		if total > few {
+			p.row[key] = int32(len(p.levels))
+			p.levels = append(p.levels, [paces]float64{})
+		}
+	}
+	type bucket struct {
+		at     int64
+		levels [paces]float64
+	}
+	now := make([]bucket, len(p.levels))
+	err := r.each(func(q *trace.Request) bool {
+		row := p.row[q.Key]
+		if row < 0 {
+			return true
+		}
+		b, peak, cost := &now[row], &p.levels[row], float64(q.Cost)
+		// Of a key's first request this is a long time, and the bucket is empty anyway.
+		gone := time.Duration(q.UnixNano-b.at).Seconds() * slowest
+		b.at = q.UnixNano
+		for i := range b.levels {
+			level := max(b.levels[i]-gone, 0) + cost
+			b.levels[i], peak[i] = level, max(peak[i], level)
+			gone *= 2
+		}
+		return true
+	})
+	return p, err
+}
+
+// A bound tells which keys a limit may refuse something.
+type bound struct {
+	most float64 // tokens that a key may have at once
+	pace int     // -1 where the limit is slower than all paces
+	more float64 // that the limit needs on top of the peak
+}
+
+// boundOf returns the bound of a policy.
+//
+// A bucket that is refilled in batches is behind one that is refilled evenly by less than a batch. A window grants a
+// key all that it asks for if no two windows' time holds more than its tokens: at a given pace that is the peak, and
+// what that pace empties in two windows. The aligned and the sliding ones are met by that, too.
+func boundOf(p engine.Policy) bound {
+	b := bound{most: float64(p.Limit()), pace: -1}
+	rate := p.Rate().PerSecond() * (1 - 1./512)
+	windows := false
+	switch p.Algorithm() {
+	case engine.AlgorithmTokenBucket:
+	case engine.AlgorithmBatchRefill:
+		b.more = p.Rate().Tokens()
+	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+		windows = true
+		rate /= 4 // half of the tokens in two windows
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	}
+	for b.pace+1 < paces && pace(b.pace+1) <= rate {
+		b.pace++
+	}
+	if windows && b.pace >= 0 {
+		b.more = pace(b.pace) * 2 * p.Window().Seconds()
+	}
+	return b
+}
+
+// mayRefuse reports whether the limit may refuse a key anything. The engine rounds the time of each token of a bucket
+// up, by a nanosecond at most, which costs less than a token in 512 of the fastest rate that is tried, and one at the
+// end: then it may.
+func (p *peaks) mayRefuse(b bound, key int) bool {
+	total := float64(p.totals[key])
+	if total+1+total/512 <= b.most {
+		return false
+	}
+	row := p.row[key]
+	if row < 0 || b.pace < 0 {
+		return true
+	}
+	peak := p.levels[row][b.pace] + b.more
+	return peak+1+peak/512 > b.most
+}

@@ -1,0 +1,56 @@
+package yamlfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An Error is one mistake in a file, or a warning about it.
+type Error struct {
+	File         string
+	Line, Column int // from 1; 0 where the mistake has no place, such as in an empty file
+	Message      string
+}
+
+// Error returns "weir.yaml:12:5: what is wrong".
+func (e *Error) Error() string {
+	switch {
+	case e.Line == 0:
+		return fmt.Sprintf("%s: %s", e.File, e.Message)
+	case e.Column == 0:
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+}
+
+// Errors are all mistakes that were found.
+type Errors []*Error
+
+// Error returns a line for each.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes each of them known to errors.As.
+func (es Errors) Unwrap() []error {
+	all := make([]error, len(es))
+	for i, e := range es {
+		all[i] = e
+	}
+	return all
+}
+
+// Sorted returns the errors in the order of their places, each once: what an anchor has wrong is found again
+// wherever it is used.
+func (es Errors) Sorted() Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.CompactFunc(es, func(a, b *Error) bool { return *a == *b })
+}

@@ -1,0 +1,90 @@
+// Package yamlfile walks the nodes of a YAML file and gathers what is wrong with them, with the place of each mistake.
+// It knows no key of any file: package config reads rule files with it, package envoy/config those of Envoy's service.
+package yamlfile
+
+import (
+	"fmt"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MaxErrors is where the reading of a file stops: one with more mistakes is another kind of file.
+const MaxErrors = 100
+
+// A Walker notes the mistakes of one file. It bounds the values that are looked at, each as often as aliases name it,
+// so that a short file cannot stand for an endless one.
+type Walker struct {
+	File   string
+	Errors Errors
+
+	nodes int
+	full  bool
+}
+
+// Note returns a message with the place of n.
+func (w *Walker) Note(n *yaml.Node, format string, args ...any) *Error {
+	return &Error{w.File, n.Line, n.Column, fmt.Sprintf(format, args...)}
+}
+
+// Fail notes a mistake at the place of n, unless the walk has ended.
+func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
+	if w.full {
+		return
+	}
+	w.Errors = append(w.Errors, w.Note(n, format, args...))
+	w.full = len(w.Errors) >= MaxErrors
+}
+
+// IsFull reports whether the walk has ended, because of too many mistakes or values: nothing more is to be read.
+func (w *Walker) IsFull() bool { return w.full }
+
+// Visit counts a value and returns what it stands for. It returns nil if the walk has ended. The value beyond most ends
+// it, with the mistake that tooMany says of most.
+func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
+	if w.full {
+		return nil
+	}
+	if w.nodes++; w.nodes > most {
+		w.Fail(n, tooMany, most)
+		w.full = true
+		return nil
+	}
+	return Target(n)
+}
+
+// Target resolves an alias; any other node is returned unchanged.
+func Target(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode && n.Alias != nil {
+		return n.Alias
+	}
+	return n
+}
+
+// IsNull reports whether a node is the value null, or none.
+func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// KindOf names what a node is, for messages.
+func KindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if IsNull(n) {
+			return "nothing"
+		}
+		return Quote(n.Value)
+	}
+	return "something else"
+}
+
+// Quote renders a value in a message: escaped, and short.
+func Quote(s string) string {
+	const longest = 60
+	if len(s) > longest {
+		return strconv.Quote(s[:longest]) + "..."
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+	"github.com/weir-go/weir/cmd/internal/envoy/source"
+)
+
+type checkCommand struct {
+	Path              string `arg:"" help:"A directory, or a file."`
+	MergeDomainConfig bool   `env:"MERGE_DOMAIN_CONFIG" help:"Several files may have one domain."`
+	Compat            bool   `help:"Also say what the reference would refuse, or would read differently."`
+}
+
+// Run says what is wrong, or how many rules there are.
+func (c *checkCommand) Run() error {
+	compiled, warnings, err := source.Read(c.Path, config.Options{MergeDomains: c.MergeDomainConfig})
+	for _, warning := range warnings {
+		fmt.Fprintln(os.Stderr, "warning:", warning)
+	}
+	if err != nil {
+		return err
+	}
+	service, err := envoy.New(envoy.Options{MaxKeys: 1})
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	if err := service.SetConfig(compiled); err != nil {
+		return err
+	}
+	if c.Compat {
+		for _, difference := range compiled.Differences() {
+			fmt.Println("differs:", difference)
+		}
+	}
+	fmt.Printf("%s: %d domains, %d rules\n", c.Path, compiled.Domains(), len(compiled.Rules()))
+	return nil
+}

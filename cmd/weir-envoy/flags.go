@@ -1,0 +1,201 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+)
+
+// serveCommand has a flag for each variable that is read. Names and defaults of the variables are the reference's,
+// but those in the last group, which it has not.
+type serveCommand struct {
+	storeFlags   `embed:""`
+	tracingFlags `embed:""`
+
+	Host      string `env:"HOST" default:"0.0.0.0" help:"Address of /healthcheck and /json."`
+	Port      int    `env:"PORT" default:"8080" help:"Port of /healthcheck and /json."`
+	DebugHost string `env:"DEBUG_HOST" default:"0.0.0.0" help:"Address of the live page, /rlconfig and /stats."`
+	DebugPort int    `env:"DEBUG_PORT" default:"6070" help:"Port of the live page, /rlconfig and /stats."`
+
+	GRPCHost                  string        `name:"grpc-host" env:"GRPC_HOST" default:"0.0.0.0" help:"Address for Envoy."`
+	GRPCPort                  int           `name:"grpc-port" env:"GRPC_PORT" default:"8081" help:"Port for Envoy."`
+	GRPCUDS                   string        `name:"grpc-uds" env:"GRPC_UDS" help:"Unix socket for Envoy, in the place of address and port."`
+	GRPCMaxConnectionAge      time.Duration `name:"grpc-max-connection-age" env:"GRPC_MAX_CONNECTION_AGE" default:"24h" help:"How long a connection may last."`
+	GRPCMaxConnectionAgeGrace time.Duration `name:"grpc-max-connection-age-grace" env:"GRPC_MAX_CONNECTION_AGE_GRACE" default:"1h" help:"How much longer with calls under way."`
+	GRPCUseTLS                bool          `name:"grpc-tls" env:"GRPC_SERVER_USE_TLS" help:"Use TLS."`
+	GRPCCertificate           string        `name:"grpc-certificate" env:"GRPC_SERVER_TLS_CERT" help:"File of the certificate."`
+	GRPCKey                   string        `name:"grpc-key" env:"GRPC_SERVER_TLS_KEY" help:"File of the key."`
+	GRPCClientCA              string        `name:"grpc-client-ca" env:"GRPC_CLIENT_TLS_CACERT" help:"File of the CA of clients' certificates, which are then required."`
+	GRPCClientName            string        `name:"grpc-client-name" env:"GRPC_CLIENT_TLS_SAN" help:"Name that a client's certificate must have."`
+
+	LogLevel  string `env:"LOG_LEVEL" default:"WARN" help:"trace, debug, info, warn, error, fatal or panic."`
+	LogFormat string `env:"LOG_FORMAT" default:"text" enum:"text,json,TEXT,JSON" help:"text or json."`
+
+	ConfigType                        string `env:"CONFIG_TYPE" default:"FILE" enum:"FILE,GRPC_XDS_SOTW" help:"Where rules come from: FILE or GRPC_XDS_SOTW."`
+	ForceStartWithoutInitialConfig    bool   `env:"FORCE_START_WITHOUT_INITIAL_CONFIG" help:"Answer before there are rules."`
+	HealthyWithAtLeastOneConfigLoaded bool   `env:"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED" help:"Be healthy only with rules."`
+	MergeDomainConfig                 bool   `env:"MERGE_DOMAIN_CONFIG" help:"Several files may have one domain."`
+
+	RuntimeRoot         string `env:"RUNTIME_ROOT" default:"/srv/runtime_data/current" help:"Directory of the files."`
+	RuntimeSubdirectory string `env:"RUNTIME_SUBDIRECTORY" help:"Below that."`
+	RuntimeAppdirectory string `env:"RUNTIME_APPDIRECTORY" default:"config" help:"Below that."`
+
+	XDSServer         string            `name:"xds-server" env:"CONFIG_GRPC_XDS_SERVER_URL" default:"localhost:18000" help:"The xDS server."`
+	XDSNode           string            `name:"xds-node" env:"CONFIG_GRPC_XDS_NODE_ID" default:"default" help:"Who asks it."`
+	XDSMetadata       map[string]string `name:"xds-metadata" env:"CONFIG_GRPC_XDS_NODE_METADATA" mapsep:"," help:"Metadata of who asks: key=value,..."`
+	XDSHeaders        pairs             `name:"xds-headers" env:"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS" help:"Headers for it: key:value,..."`
+	XDSBackoffInitial time.Duration     `name:"xds-backoff-initial" env:"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL" default:"10s" help:"First wait after the xDS server is lost, and before a second refusal in a row."`
+	XDSBackoffMax     time.Duration     `name:"xds-backoff-max" env:"XDS_CLIENT_BACKOFF_MAX_INTERVAL" default:"60s" help:"Longest of these waits."`
+	XDSBackoffFactor  float64           `name:"xds-backoff-factor" env:"XDS_CLIENT_BACKOFF_RANDOM_FACTOR" default:"2" help:"From one wait to the next. With 1 or less, as with the 0.5 of the reference, all are the first."`
+	XDSBackoffJitter  bool              `name:"xds-backoff-jitter" env:"XDS_CLIENT_BACKOFF_JITTER" default:"true" negatable:"" help:"Each wait is between a half and all of its length."`
+	XDSMaxMessage     int               `name:"xds-max-message" env:"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES" help:"Bytes of a configuration. 0: 16 MiB."`
+	XDSUseTLS         bool              `name:"xds-tls" env:"CONFIG_GRPC_XDS_SERVER_USE_TLS" help:"Use TLS."`
+	XDSCertificate    string            `name:"xds-certificate" env:"CONFIG_GRPC_XDS_CLIENT_TLS_CERT" help:"File of the client's certificate."`
+	XDSKey            string            `name:"xds-key" env:"CONFIG_GRPC_XDS_CLIENT_TLS_KEY" help:"File of its key."`
+	XDSCA             string            `name:"xds-ca" env:"CONFIG_GRPC_XDS_SERVER_TLS_CACERT" help:"File of the server's CA."`
+	XDSName           string            `name:"xds-name" env:"CONFIG_GRPC_XDS_SERVER_TLS_SAN" help:"Name in the server's certificate."`
+
+	NearLimitRatio float32 `env:"NEAR_LIMIT_RATIO" default:"0.8" help:"Share of a limit from which hits count as near."`
+	StopWhenOver   bool    `env:"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT" help:"Charge nothing if a limit is exceeded."`
+	ShadowMode     bool    `env:"SHADOW_MODE" help:"Refuse nothing."`
+	QuotaMode      bool    `env:"QUOTA_MODE" help:"All rules are in quota mode."`
+	Metadata       bool    `env:"RESPONSE_DYNAMIC_METADATA" help:"Tell the request and the rules' metadata in the answer."`
+
+	Headers          bool   `env:"LIMIT_RESPONSE_HEADERS_ENABLED" help:"Tell the client about its limit."`
+	HeaderLimit      string `env:"LIMIT_LIMIT_HEADER" default:"RateLimit-Limit" help:"Header of the limit."`
+	HeaderRemaining  string `env:"LIMIT_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of what is left."`
+	HeaderReset      string `env:"LIMIT_RESET_HEADER" default:"RateLimit-Reset" help:"Header of the seconds until the window ends."`
+	RequestHeaders   bool   `env:"LIMIT_REQUEST_HEADERS_ENABLED" help:"Tell the upstream about the client's limit."`
+	RequestLimit     string `env:"LIMIT_REQUEST_LIMIT_HEADER" default:"RateLimit-Limit" help:"Header of the limit for the upstream."`
+	RequestRemaining string `env:"LIMIT_REQUEST_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of what is left for the upstream."`
+	RequestReset     string `env:"LIMIT_REQUEST_RESET_HEADER" default:"RateLimit-Reset" help:"Header of the seconds for the upstream."`
+
+	UseStatsd          bool          `env:"USE_STATSD" default:"true" help:"Send statistics to statsd."`
+	StatsdHost         string        `env:"STATSD_HOST" default:"localhost" help:"Where statsd is."`
+	StatsdPort         int           `env:"STATSD_PORT" default:"8125" help:"Its port."`
+	StatsdProtocol     string        `env:"STATSD_PROTOCOL" default:"tcp" enum:"tcp,udp" help:"tcp or udp."`
+	ExtraTags          pairs         `env:"EXTRA_TAGS" help:"Tags for statsd: key:value,..."`
+	StatsFlushInterval time.Duration `env:"STATS_FLUSH_INTERVAL" default:"10s" help:"How often."`
+	DisableStats       bool          `env:"DISABLE_STATS" help:"Send none."`
+	UsePrometheus      bool          `env:"USE_PROMETHEUS" help:"Serve metrics."`
+	PrometheusAddr     string        `env:"PROMETHEUS_ADDR" default:":9090" help:"Where."`
+	PrometheusPath     string        `env:"PROMETHEUS_PATH" default:"/metrics" help:"Under which path."`
+	PrometheusMapper   string        `name:"prometheus-mapper" env:"PROMETHEUS_MAPPER_YAML" help:"File of statsd_exporter that says what metrics are called. Without it the default names."`
+
+	MaxKeys        int           `env:"MAX_KEYS" default:"1000000" help:"Counters for each length of window. (Weir's own, as what follows.)"`
+	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases. 0: every decision asks it."`
+	Overflow       string        `name:"max-keys-overflow" env:"MAX_KEYS_OVERFLOW" default:"evict" enum:"evict,refuse" help:"What a new counter does in a full table: evict the one with the fewest hits, or be refused."`
+	MaxStats       int           `env:"MAX_STATS" default:"10000" help:"Names of statistics that stem from requests."`
+	GRPCMaxStreams uint32        `name:"grpc-max-streams" env:"GRPC_MAX_STREAMS" default:"1000" help:"Calls at once on a connection."`
+	GRPCMaxMessage int           `name:"grpc-max-message" env:"GRPC_MAX_MESSAGE" default:"1048576" help:"Bytes of a request."`
+	GRPCConnect    time.Duration `name:"grpc-connection-timeout" env:"GRPC_CONNECTION_TIMEOUT" default:"10s" help:"How long a new connection may take to its first call, the TLS handshake included."`
+	Drain          time.Duration `env:"DRAIN" default:"10s" help:"How long requests under way may take at the end."`
+	DebugKeys      string        `env:"DEBUG_KEYS" default:"hashed" enum:"hashed,full,off" help:"How the live page at the debug port shows descriptors that are refused: hashed, full or off."`
+	DebugReset     bool          `env:"DEBUG_RESET" help:"Counters may be reset at the debug port, by all who reach it."`
+	DebugHosts     []string      `env:"DEBUG_HOSTS" help:"Names by which the live page may be asked, beside localhost and addresses: name,..."`
+	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
+}
+
+// pairs are written as the reference's maps are: key:value,...
+type pairs map[string]string
+
+// UnmarshalText is called by the command line's parser.
+func (p *pairs) UnmarshalText(text []byte) error {
+	*p = pairs{}
+	if len(text) == 0 {
+		return nil
+	}
+	for one := range strings.SplitSeq(string(text), ",") {
+		key, value, both := strings.Cut(one, ":")
+		if !both || key == "" {
+			return fmt.Errorf("%q: want key:value,key:value", one)
+		}
+		(*p)[key] = value
+	}
+	return nil
+}
+
+// Validate is called by the command line's parser: numbers that have no meaning are told before anything begins.
+func (c *serveCommand) Validate() error {
+	for name, port := range map[string]int{
+		"PORT": c.Port, "DEBUG_PORT": c.DebugPort, "GRPC_PORT": c.GRPCPort, "STATSD_PORT": c.StatsdPort,
+	} {
+		if port < 0 || port > math.MaxUint16 {
+			return fmt.Errorf("%s=%d: want 0 to %d", name, port, math.MaxUint16)
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"STATS_FLUSH_INTERVAL": c.StatsFlushInterval, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL": c.XDSBackoffInitial,
+		"XDS_CLIENT_BACKOFF_MAX_INTERVAL": c.XDSBackoffMax,
+		"GRPC_MAX_CONNECTION_AGE":         c.GRPCMaxConnectionAge, "GRPC_MAX_CONNECTION_AGE_GRACE": c.GRPCMaxConnectionAgeGrace,
+		"DRAIN": c.Drain, "GRPC_CONNECTION_TIMEOUT": c.GRPCConnect,
+	} {
+		if d < time.Millisecond {
+			return fmt.Errorf("%s=%s: want a millisecond or more", name, d)
+		}
+	}
+	if c.GRPCMaxStreams < 1 {
+		return fmt.Errorf("GRPC_MAX_STREAMS=%d: want 1 or more", c.GRPCMaxStreams)
+	}
+	if c.GRPCMaxMessage < 1 {
+		return fmt.Errorf("GRPC_MAX_MESSAGE=%d: want 1 or more bytes", c.GRPCMaxMessage)
+	}
+	if c.XDSMaxMessage < 0 {
+		return fmt.Errorf("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES=%d: want 0 or more bytes", c.XDSMaxMessage)
+	}
+	if math.IsNaN(c.XDSBackoffFactor) || c.XDSBackoffFactor < 0 {
+		return fmt.Errorf("XDS_CLIENT_BACKOFF_RANDOM_FACTOR=%g: want 0 or more", c.XDSBackoffFactor)
+	}
+	if !strings.HasPrefix(c.PrometheusPath, "/") {
+		return fmt.Errorf("PROMETHEUS_PATH=%s: want a path that begins with a slash", c.PrometheusPath)
+	}
+	return nil
+}
+
+var overflows = map[string]engine.OverflowPolicy{"evict": engine.Evict, "refuse": engine.Refuse}
+
+// options are the service's.
+func (c *serveCommand) options() envoy.Options {
+	o := envoy.Options{
+		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
+		Replicas: c.Replicas, Overflow: overflows[c.Overflow], StopWhenOver: c.StopWhenOver, DynamicMetadata: c.Metadata, MaxStats: c.MaxStats,
+	}
+	if c.Headers {
+		o.ResponseHeaders = envoy.Headers{Limit: c.HeaderLimit, Remaining: c.HeaderRemaining, Reset: c.HeaderReset}
+	}
+	if c.RequestHeaders {
+		o.RequestHeaders = envoy.Headers{Limit: c.RequestLimit, Remaining: c.RequestRemaining, Reset: c.RequestReset}
+	}
+	return o
+}
+
+// clientTLS are the settings for a TLS server with its own CA or name, and for a certificate of the client's.
+func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	if certificate != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			return nil, err
+		}
+		settings.Certificates = []tls.Certificate{pair}
+	}
+	if ca != "" {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, err
+		}
+		settings.RootCAs = x509.NewCertPool()
+		if !settings.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s: no certificate in it", ca)
+		}
+	}
+	return settings, nil
+}

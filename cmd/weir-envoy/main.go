@@ -1,0 +1,64 @@
+// Command weir-envoy answers Envoy's global rate limit service in one process, without a store. It reads the files and
+// the environment variables of github.com/envoyproxy/ratelimit.
+//
+//	RUNTIME_ROOT=. RUNTIME_WATCH_ROOT=false weir-envoy serve
+//	weir-envoy check config/
+//	weir-envoy variables
+//	weir-envoy version
+//
+// Its exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
+// work failed.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weir-go/weir/internal/version"
+)
+
+type commands struct {
+	Serve     serveCommand     `cmd:"" default:"withargs" help:"Answer Envoy."`
+	Check     checkCommand     `cmd:"" help:"Say what is wrong with the configuration in a directory or a file."`
+	Variables variablesCommand `cmd:"" help:"List the reference's environment variables: read, not needed, refused."`
+	Version   versionCommand   `cmd:"" help:"Print the version and exit."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
+}
+
+const description = `weir-envoy is Envoy's rate limit service on weir's engine.
+
+Every flag of serve has an environment variable, which is the reference's where it has one.
+
+Exit status: 0 done, 80 the command line is wrong, 1 the work failed.`
+
+func main() {
+	parser := kong.Must(&commands{},
+		kong.Name("weir-envoy"),
+		kong.Description(description),
+		kong.Vars{"version": version.Text("weir-envoy", version.Info())},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+	)
+	chosen, err := parser.Parse(arguments(os.Args[1:]))
+	parser.FatalIfErrorf(err)
+	chosen.FatalIfErrorf(chosen.Run())
+}
+
+// arguments are those of the command line without the program's name in the reference's image: a compose file for that
+// image names it, and the entry point of this image has it as an argument.
+func arguments(all []string) []string {
+	if len(all) > 0 && all[0] == "/bin/ratelimit" {
+		return all[1:]
+	}
+	return all
+}
+
+type versionCommand struct{}
+
+// Run prints what the program was built from.
+func (versionCommand) Run() error {
+	_, err := fmt.Println(version.Text("weir-envoy", version.Info()))
+	return err
+}

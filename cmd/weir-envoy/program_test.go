@@ -1,0 +1,448 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+const file = `
+domain: d
+descriptors:
+  - key: day
+    rate_limit: {unit: year, requests_per_unit: 3}
+`
+
+// A running program under test.
+type running struct {
+	t      *testing.T
+	ports  map[string]int // by the name of the flag
+	rls    rlsv3.RateLimitServiceClient
+	health healthv1.HealthClient
+	stderr string // a file
+	end    func() error
+}
+
+// freePorts asks the system for ports, and holds each until all are known.
+func freePorts(t *testing.T, names ...string) map[string]int {
+	t.Helper()
+	ports := map[string]int{}
+	for _, name := range names {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		ports[name] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// parse is the command line as main reads it.
+func parse(t *testing.T, args ...string) *serveCommand {
+	t.Helper()
+	c := &commands{}
+	parser, err := kong.New(c)
+	require.NoError(t, err)
+	_, err = parser.Parse(append([]string{"serve"}, args...))
+	require.NoError(t, err)
+	return &c.Serve
+}
+
+// start runs the program on free ports until the test ends, and waits until it answers. Another process may take a
+// port in between: it is then tried again.
+func start(t *testing.T, dial []grpc.DialOption, args ...string) *running {
+	t.Helper()
+	for try := 0; ; try++ {
+		r, err := tryStart(t, dial, args)
+		if err == nil {
+			return r
+		}
+		if try == 4 || !strings.Contains(err.Error(), "address already in use") {
+			t.Fatal(err)
+		}
+	}
+}
+
+func tryStart(t *testing.T, dial []grpc.DialOption, args []string) (*running, error) {
+	t.Helper()
+	r := &running{t: t, ports: freePorts(t, "port", "debug-port", "grpc-port", "prometheus-port", "statsd-port")}
+	all := []string{"--host=127.0.0.1", "--debug-host=127.0.0.1", "--grpc-host=127.0.0.1", "--log-level=info",
+		"--use-prometheus", fmt.Sprintf("--prometheus-addr=127.0.0.1:%d", r.ports["prometheus-port"])}
+	for _, name := range []string{"port", "debug-port", "grpc-port", "statsd-port"} {
+		all = append(all, fmt.Sprintf("--%s=%d", name, r.ports[name]))
+	}
+	c := parse(t, append(all, args...)...)
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	require.NoError(t, err)
+	r.stderr = stderr.Name()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { defer stderr.Close(); ended <- c.serve(ctx, stderr) }()
+
+	if dial == nil {
+		dial = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	}
+	target := fmt.Sprintf("127.0.0.1:%d", c.GRPCPort)
+	if c.GRPCUDS != "" {
+		target = "unix:" + c.GRPCUDS
+	}
+	connection, err := grpc.NewClient(target, dial...)
+	require.NoError(t, err)
+	r.rls, r.health = rlsv3.NewRateLimitServiceClient(connection), healthv1.NewHealthClient(connection)
+	done := false
+	r.end = func() error {
+		if done {
+			return nil
+		}
+		done = true
+		connection.Close()
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() { assert.NoError(t, r.end()) })
+	for {
+		select {
+		case err := <-ended:
+			done = true
+			connection.Close()
+			cancel()
+			return nil, err
+		default:
+		}
+		asking, cancel := context.WithTimeout(context.Background(), time.Second)
+		_, err := r.health.Check(asking, &healthv1.HealthCheckRequest{Service: "ratelimit"}, grpc.WaitForReady(true))
+		cancel()
+		if err == nil {
+			return r, nil
+		}
+	}
+}
+
+func request(domain, key, value string, hits uint32) *rlsv3.RateLimitRequest {
+	return &rlsv3.RateLimitRequest{Domain: domain, HitsAddend: hits, Descriptors: []*commonv3.RateLimitDescriptor{
+		{Entries: []*commonv3.RateLimitDescriptor_Entry{{Key: key, Value: value}}},
+	}}
+}
+
+// left asks with one hit and tells what remains: -1 if it is refused, -2 if no limit applies.
+func (r *running) left(key, value string) int {
+	r.t.Helper()
+	response, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, value, 1))
+	require.NoError(r.t, err)
+	switch s := response.GetStatuses()[0]; {
+	case s.GetCurrentLimit() == nil:
+		return -2
+	case s.GetCode() == rlsv3.RateLimitResponse_OVER_LIMIT:
+		return -1
+	default:
+		return int(s.GetLimitRemaining())
+	}
+}
+
+// address is where it answers Envoy.
+func (r *running) address() string { return fmt.Sprintf("127.0.0.1:%d", r.ports["grpc-port"]) }
+
+func (r *running) get(port, path string) (int, string) {
+	r.t.Helper()
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", r.ports[port], path))
+	require.NoError(r.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(r.t, err)
+	return response.StatusCode, string(body)
+}
+
+// log is what the program has written.
+func (r *running) log() string {
+	r.t.Helper()
+	text, err := os.ReadFile(r.stderr)
+	require.NoError(r.t, err)
+	return string(text)
+}
+
+// write makes the files of a directory config below the returned root.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(root, "config", name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	}
+	return root
+}
+
+// until waits for something that another goroutine does.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited a minute until %s", what)
+		}
+	}
+}
+
+// TestProgram: a real gRPC client and real HTTP against the running program.
+func TestProgram(t *testing.T) {
+	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}))
+	for _, want := range []int{2, 1, 0, -1} {
+		assert.Equal(t, want, r.left("day", "x"))
+	}
+	assert.Equal(t, -2, r.left("other", "x"))
+
+	code, body := r.get("port", "/healthcheck")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Equal(t, "OK", body)
+
+	post := func(body string) (int, string) {
+		response, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/json", r.ports["port"]), "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(text)
+	}
+	const asks = `{"domain": "d", "descriptors": [{"entries": [{"key": "day", "value": "%s"}]}]}`
+	code, body = post(fmt.Sprintf(asks, "y"))
+	assert.Equal(t, http.StatusOK, code)
+	var answer struct {
+		OverallCode string
+		Statuses    []struct{ LimitRemaining int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	assert.Equal(t, "OK", answer.OverallCode)
+	assert.Equal(t, 2, answer.Statuses[0].LimitRemaining)
+	code, body = post(fmt.Sprintf(asks, "x"))
+	assert.Equal(t, http.StatusTooManyRequests, code)
+	assert.Contains(t, body, "OVER_LIMIT")
+	code, _ = post("{")
+	assert.Equal(t, http.StatusBadRequest, code)
+	code, body = post(`{"descriptors": []}`)
+	assert.Equal(t, http.StatusInternalServerError, code)
+	assert.Contains(t, body, "rate limit domain must not be empty")
+	code, _ = post(`{"domain": "` + strings.Repeat("x", 2<<20) + `"}`)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
+
+	_, body = r.get("debug-port", "/rlconfig")
+	assert.Equal(t, "d.day: unit=YEAR requests_per_unit=3, shadow_mode: false, quota_mode: false\n", body)
+	_, body = r.get("debug-port", "/stats")
+	assert.Contains(t, body, "ratelimit.service.rate_limit.d.day.total_hits: 6\n")
+	assert.Contains(t, body, "ratelimit.service.rate_limit.d.day.over_limit: 2\n")
+	assert.Contains(t, body, "ratelimit.service.call.should_rate_limit.service_error: 1\n")
+	code, _ = r.get("debug-port", "/debug/pprof/")
+	assert.Equal(t, http.StatusNotFound, code, "profiles are opt-in")
+	_, body = r.get("prometheus-port", "/metrics")
+	assert.Contains(t, body, `ratelimit_service_rate_limit_total_hits{domain="d",key1="day"} 6`)
+	assert.Contains(t, body, `ratelimit_service_should_rate_limit_error{err_type="service_error"} 1`)
+	assert.Contains(t, body, `weir_envoy_table_keys{table="fixed window of 8760h0m0s"}`)
+}
+
+// TestFilesAreWatched: a write, a new file, a swapped link and a mistake.
+func TestFilesAreWatched(t *testing.T) {
+	root := write(t, map[string]string{"a.yaml": file, ".hidden.yaml": "domain: [", "notes.txt": "domain: ["})
+	r := start(t, nil, "--runtime-root="+root)
+	assert.Equal(t, 2, r.left("day", "x"))
+	name := filepath.Join(root, "config", "a.yaml")
+
+	require.NoError(t, os.WriteFile(name, []byte(strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 30", 1)), 0o644))
+	until(t, "the write is seen", func() bool { return r.left("day", "x") > 3 })
+
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "config", "deep"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "config", "deep", "b.yml"), []byte("domain: e\n"), 0o644))
+	until(t, "the new file is seen", func() bool { return strings.Contains(r.log(), "domains=2") })
+
+	before := r.left("day", "y")
+	require.NoError(t, os.WriteFile(name, []byte("domain: d\nwrong: 1\n"), 0o644))
+	until(t, "the mistake is told", func() bool {
+		return strings.Contains(r.log(), name+":2:1: config error, unknown key 'wrong'")
+	})
+	assert.Equal(t, before-1, r.left("day", "y"), "the rules before stay")
+	_, body := r.get("debug-port", "/stats")
+	assert.Contains(t, body, "config_load_error: 1\n")
+}
+
+// TestAFileThatIsWrittenToAllTheTime: it does not keep the others from being read.
+func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
+	root := write(t, map[string]string{"a.yaml": file})
+	r := start(t, nil, "--runtime-root="+root)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		noise := filepath.Join(root, "config", "noise.txt")
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.WriteFile(noise, []byte("x"), 0o644)
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}()
+	name := filepath.Join(root, "config", "a.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 30", 1)), 0o644))
+	i := 0 // another key each time: none is used up
+	until(t, "the write is seen", func() bool { i++; return r.left("day", fmt.Sprint(i)) > 3 })
+	close(stop)
+	<-stopped
+}
+
+// TestASwappedLink: the reference's way to deploy, and Kubernetes': a link points to another directory.
+func TestASwappedLink(t *testing.T) {
+	root := t.TempDir()
+	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {
+		directory := filepath.Join(root, version, "app", "config")
+		require.NoError(t, os.MkdirAll(directory, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(directory, "a.yaml"),
+			[]byte(strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: "+limit, 1)), 0o644))
+	}
+	current := filepath.Join(root, "current")
+	require.NoError(t, os.Symlink("v1", current))
+	r := start(t, nil, "--runtime-root="+current, "--runtime-subdirectory=app")
+	assert.Equal(t, 2, r.left("day", "x"))
+	require.NoError(t, os.Symlink("v2", current+".new"))
+	require.NoError(t, os.Rename(current+".new", current))
+	until(t, "the swap is seen", func() bool { return r.left("day", "x") > 3 })
+
+	// And once more, back, so that the watch has moved with the link.
+	require.NoError(t, os.Symlink("v1", current+".new"))
+	require.NoError(t, os.Rename(current+".new", current))
+	until(t, "the swap back is seen", func() bool { return r.left("day", "x") <= 3 })
+}
+
+// TestStartsWithWhatItNeeds: the errors of a start, and that it waits for rules.
+func TestStartsWithWhatItNeeds(t *testing.T) {
+	serve := func(args ...string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return parse(t, args...).serve(ctx, os.Stderr)
+	}
+	assert.ErrorContains(t, serve("--runtime-root=/nowhere"), "/nowhere/config: no such file or directory: set RUNTIME_ROOT")
+	root := write(t, map[string]string{"a.yaml": file})
+	assert.ErrorContains(t, serve("--runtime-root="+root, "--near-limit-ratio=2"), "NearLimitRatio of 2: want 0 to 1")
+	assert.ErrorContains(t, serve("--runtime-root="+root, "--max-keys=-1"), "MaxKeys(-1)")
+	assert.ErrorContains(t, serve("--runtime-root="+root, "--log-level=loud"), "LOG_LEVEL=loud: want")
+	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-tls"), "no such file or directory")
+	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is no socket")
+}
+
+// TestTwoListenersOfOneAddress: the second is told, and neither is left out.
+func TestTwoListenersOfOneAddress(t *testing.T) {
+	ports := freePorts(t, "one", "grpc")
+	err := parse(t, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--host=127.0.0.1", "--debug-host=127.0.0.1",
+		"--grpc-host=127.0.0.1", fmt.Sprintf("--grpc-port=%d", ports["grpc"]), fmt.Sprintf("--port=%d", ports["one"]),
+		fmt.Sprintf("--debug-port=%d", ports["one"])).serve(context.Background(), os.Stderr)
+	assert.ErrorContains(t, err, "address already in use")
+}
+
+// TestNumbersWithoutAMeaning are told by name, value and range.
+func TestNumbersWithoutAMeaning(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--port=70000":                 "PORT=70000: want 0 to 65535",
+		"--grpc-port=-1":               "GRPC_PORT=-1: want 0 to 65535",
+		"--stats-flush-interval=0s":    "STATS_FLUSH_INTERVAL=0s: want a millisecond or more",
+		"--xds-backoff-initial=0s":     "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL=0s: want a millisecond or more",
+		"--xds-backoff-factor=-1":      "XDS_CLIENT_BACKOFF_RANDOM_FACTOR=-1: want 0 or more",
+		"--xds-headers=a=b":            `"a=b": want key:value,key:value`,
+		"--drain=-1s":                  "DRAIN=-1s: want a millisecond or more",
+		"--grpc-max-connection-age=0s": "GRPC_MAX_CONNECTION_AGE=0s: want a millisecond or more",
+		"--grpc-max-streams=0":         "GRPC_MAX_STREAMS=0: want 1 or more",
+		"--grpc-max-message=0":         "GRPC_MAX_MESSAGE=0: want 1 or more bytes",
+		"--prometheus-path=metrics":    "PROMETHEUS_PATH=metrics: want a path that begins with a slash",
+	} {
+		parser, err := kong.New(&commands{})
+		require.NoError(t, err)
+		_, err = parser.Parse([]string{"serve", flag})
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	directory, err := os.MkdirTemp("", "weir") // a socket's name is short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	socket := filepath.Join(directory, "s")
+	root := write(t, map[string]string{"a.yaml": file})
+	r := start(t, nil, "--runtime-root="+root, "--grpc-uds="+socket)
+	assert.Equal(t, 2, r.left("day", "x"))
+
+	err = parse(t, "--runtime-root="+root, "--grpc-uds="+socket).serve(context.Background(), os.Stderr)
+	assert.ErrorContains(t, err, "another program listens there")
+	require.NoError(t, r.end())
+
+	// What a process that was killed leaves does not stand in the way.
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	r = start(t, nil, "--runtime-root="+root, "--grpc-uds="+socket)
+	assert.Equal(t, 2, r.left("day", "x"))
+}
+
+// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED it is healthy once there is a domain.
+func TestHealth(t *testing.T) {
+	root := write(t, map[string]string{"notes.txt": ""})
+	r := start(t, nil, "--runtime-root="+root, "--force-start-without-initial-config", "--healthy-with-at-least-one-config-loaded")
+	status := func() healthv1.HealthCheckResponse_ServingStatus {
+		response, err := r.health.Check(context.Background(), &healthv1.HealthCheckRequest{Service: "ratelimit"})
+		require.NoError(t, err)
+		return response.GetStatus()
+	}
+	assert.Equal(t, healthv1.HealthCheckResponse_NOT_SERVING, status())
+	code, _ := r.get("port", "/healthcheck")
+	assert.Equal(t, http.StatusInternalServerError, code)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "config", "a.yaml"), []byte(file), 0o644))
+	until(t, "it is healthy", func() bool { return status() == healthv1.HealthCheckResponse_SERVING })
+	code, _ = r.get("port", "/healthcheck")
+	assert.Equal(t, http.StatusOK, code)
+}
+
+func TestVariables(t *testing.T) {
+	assert.NoError(t, refusedVariables([]string{"PATH=/bin", "MEMCACHE_SRV=", "REDIS_PERSECOND=false", "GRPC_PORT=1"}))
+	assert.EqualError(t, refusedVariables([]string{"USE_DOG_STATSD=true", "MEMCACHE_SRV=x"}),
+		"MEMCACHE_SRV is set, and cannot be heeded: there is no memcache\n"+
+			"USE_DOG_STATSD is set, and cannot be heeded: set USE_STATSD or USE_PROMETHEUS")
+	seen := map[string]bool{}
+	for _, v := range variables() {
+		assert.False(t, seen[v.name], "%s stands in two tables", v.name)
+		assert.NotEmpty(t, v.text, v.name)
+		seen[v.name] = true
+	}
+	var table strings.Builder
+	table.WriteString("| variable | | what it is, or why not |\n|---|---|---|\n")
+	for _, v := range variables() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.name, v.kind, v.text)
+	}
+	document, err := os.ReadFile("../../docs/envoy.md")
+	require.NoError(t, err)
+	_, told, _ := strings.Cut(string(document), "| variable |")
+	assert.Equal(t, table.String(), "| variable |"+told, "the table of docs/envoy.md")
+
+	t.Setenv("GRPC_PORT", "12345")
+	assert.Equal(t, 12345, parse(t).GRPCPort)
+}
+
+func TestCheck(t *testing.T) {
+	root := write(t, map[string]string{"a.yaml": file})
+	assert.NoError(t, (&checkCommand{Path: root}).Run())
+	require.NoError(t, os.WriteFile(filepath.Join(root, "config", "b.yaml"), []byte(file), 0o644))
+	assert.EqualError(t, (&checkCommand{Path: root}).Run(),
+		filepath.Join(root, "config", "b.yaml")+":2:9: duplicate domain 'd' in config file")
+	assert.ErrorContains(t, (&checkCommand{Path: root, MergeDomainConfig: true}).Run(), "duplicate descriptor composite key 'd.day'")
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+)
+
+// lookAtRoom is how often the log may say that a table is full.
+const lookAtRoom = time.Minute
+
+// A roomWatch says in the log that counters found no room since it looked last.
+type roomWatch struct {
+	*program
+	before map[string]envoy.Table
+}
+
+func (w *roomWatch) run(ctx context.Context) {
+	ticker := time.NewTicker(lookAtRoom)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.look()
+		}
+	}
+}
+
+func (w *roomWatch) look() {
+	now := map[string]envoy.Table{}
+	for _, t := range w.service.Tables() {
+		now[t.Name] = t
+		before := w.before[t.Name]
+		if t.Evictions < before.Evictions || t.NoRoom < before.NoRoom { // a new table of the name
+			before = envoy.Table{}
+		}
+		evicted, refused := t.Evictions-before.Evictions, t.NoRoom-before.NoRoom
+		if evicted > 0 || refused > 0 {
+			w.log.Warn("a table is full: raise MAX_KEYS", "table", t.Name, "max_keys", w.MaxKeys,
+				"counters_forgotten", evicted, "requests_refused", refused)
+		}
+	}
+	w.before = now
+}

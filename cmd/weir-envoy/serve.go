@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/internal/spelling"
+	"github.com/weir-go/weir/internal/version"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
+	"github.com/weir-go/weir/cmd/internal/envoy/live"
+	"github.com/weir-go/weir/cmd/internal/envoy/metrics"
+)
+
+// healthService is the name by which the reference's gRPC health check answers.
+const healthService = "ratelimit"
+
+// Run serves until SIGINT or SIGTERM.
+func (c *serveCommand) Run() error {
+	if err := refusedVariables(os.Environ()); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return c.serve(ctx, os.Stderr)
+}
+
+// A program is a server on its way.
+type program struct {
+	*serveCommand
+	log     *slog.Logger
+	service *envoy.Service
+	page    *live.Page
+	health  *health.Server
+	healthy atomic.Bool
+	first   chan struct{} // closed when the first configuration has been taken
+	taken   atomic.Bool
+	mapping *metrics.Mapping
+	calls   *metrics.Calls
+}
+
+func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
+	log, err := c.logger(stderr)
+	if err != nil {
+		return err
+	}
+	options := c.options()
+	shared, err := c.storeFlags.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer shared.close()
+	options.Store, options.PerSecondStore = shared.all, shared.perSecond
+	p := &program{serveCommand: c, log: log, health: health.NewServer(), first: make(chan struct{})}
+	p.setHealthy(!c.HealthyWithAtLeastOneConfigLoaded)
+	p.page = live.New(p.pageOptions())
+	options.Observer = p.page
+	if p.service, err = envoy.New(options); err != nil {
+		return err
+	}
+	defer p.service.Close()
+	if p.mapping, err = c.readMapping(log); err != nil {
+		return err
+	}
+	p.calls = metrics.NewCalls(p.mapping)
+	if err := p.page.Show(p.service, metrics.Collector(p.service, p.mapping, p.calls)); err != nil {
+		return err
+	}
+	defer p.page.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, 8)
+	if err := p.watch(ctx, failed); err != nil {
+		return err
+	}
+	if !c.ForceStartWithoutInitialConfig {
+		select {
+		case <-p.first:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return p.listen(ctx, failed)
+}
+
+// readMapping reads how metrics are called. A file that is not there is no error: Envoy Gateway names one that may be
+// absent.
+func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
+	m, err := metrics.MappingOf(c.PrometheusMapper)
+	if errors.Is(err, metrics.ErrNoMapping) {
+		log.Warn("PROMETHEUS_MAPPER_YAML is not there: metrics have the default names", "error", err)
+		return metrics.MappingOf("")
+	}
+	return m, err
+}
+
+// pageOptions are the live page's.
+func (p *program) pageOptions() live.Options {
+	return live.Options{
+		Version: version.Of(version.Info()), Keys: admin.Keys(p.DebugKeys), Reset: p.DebugReset, Pprof: p.DebugPprof,
+		Hosts: hosts(p.DebugHosts), ShadowMode: p.ShadowMode,
+		Ready: func() error {
+			if !p.healthy.Load() {
+				return errors.New("not healthy: no rules, or stopping")
+			}
+			return nil
+		},
+	}
+}
+
+// hosts are names as they stand in a Host header, without its port.
+func hosts(names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, spelling.Host(name))
+	}
+	return all
+}
+
+func (p *program) setHealthy(healthy bool) {
+	p.healthy.Store(healthy)
+	status := healthv1.HealthCheckResponse_NOT_SERVING
+	if healthy {
+		status = healthv1.HealthCheckResponse_SERVING
+	}
+	p.health.SetServingStatus(healthService, status)
+	p.health.SetServingStatus("", status)
+}

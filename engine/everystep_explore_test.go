@@ -1,0 +1,245 @@
+//go:build explore
+
+package engine
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/interleave"
+)
+
+// stepPolicies are limiters of every algorithm, with a tier of another limit.
+var stepPolicies = [][2]Policy{
+	{TokenBucket(PerSecond(1), 20), TokenBucket(Every(700*time.Millisecond), 30)},
+	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
+	{FixedWindow(20, time.Minute), FixedWindow(30, time.Minute)},
+	{FixedWindow(20, time.Minute).Aligned(), FixedWindow(30, time.Minute).Aligned()},
+	{SlidingWindow(20, time.Minute), SlidingWindow(30, time.Minute)},
+	{SlidingLog(20, time.Minute), SlidingLog(30, time.Minute)},
+	{Concurrency(20, time.Minute), Concurrency(30, time.Minute)},
+}
+
+// A step is a limiter for one execution, and a key of it under its second tier.
+type step struct {
+	*Limiter
+	key Key
+}
+
+// forEachStep makes a call of every algorithm's limiter once for each of its operations on shared words, and before
+// that operation another one.
+func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
+	for _, p := range stepPolicies {
+		t.Run(p[0].String(), func(t *testing.T) {
+			interleave.Inject(func() (call, other func(), check func(string)) {
+				now := time.Unix(1_700_000_000, 0)
+				l, err := New(p[0], Tiers(p[1]), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time { return now }))
+				require.NoError(t, err)
+				t.Cleanup(func() { l.Close() })
+				return make(t, step{l, l.KeyUint64(1).Tier(1)})
+			})
+		})
+	}
+}
+
+// TestAReceiptIsOfItsTakeAtEveryStep (I1): before any operation of a call that makes a receipt its key is reset, and
+// another takes as much. What the receipt gives back is never the other's.
+func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
+	type back = func()
+	verbs := map[string]func(s step) back{
+		"receipt": func(s step) back {
+			d, r := s.TakeReceipt(s.key, 3)
+			require.True(t, d.Allowed)
+			return func() { r.Refund(3) }
+		},
+		"hold": func(s step) back {
+			h, d := s.HoldKey(s.key, 3)
+			require.True(t, d.Allowed)
+			return func() { h.Settle(0) }
+		},
+		"hold of the limit": func(s step) back {
+			h, d := s.HoldKey(s.key, math.MaxUint64)
+			if !d.Allowed { // the other was first
+				return func() {}
+			}
+			return func() { h.Settle(0) }
+		},
+		"enter": func(s step) back {
+			e, d := s.EnterKey(s.key, 3)
+			require.True(t, d.Allowed)
+			return e.Release
+		},
+		"all": func(s step) back {
+			answers := [2]Answer{}
+			ok, err := TakeAll([]Request{{s.Limiter, s.key, 3}, {s.Limiter, s.KeyUint64(2).Tier(1), 3}}, answers[:])
+			require.NoError(t, err)
+			require.True(t, ok)
+			return func() { answers[0].Receipt.Refund(3) }
+		},
+		"reservation": func(s step) back {
+			r, err := s.ReserveKey(s.key, 3, time.Hour)
+			if err != nil {
+				return func() {}
+			}
+			receipt := r.Receipt()
+			return func() { receipt.Refund(3) }
+		},
+	}
+	for name, verb := range verbs {
+		for _, fresh := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, fresh %v", name, fresh), func(t *testing.T) {
+				forEachStep(t, func(t *testing.T, s step) (call, other func(), check func(string)) {
+					if !fresh {
+						require.True(t, s.TakeKey(s.key, 1).Allowed)
+					}
+					var giveBack back
+					return func() { giveBack = verb(s) },
+						func() {
+							s.ResetKey(s.key)
+							require.True(t, s.TakeKey(s.key, 3).Allowed)
+						},
+						func(what string) {
+							giveBack()
+							// A reset that comes before the take may void the receipt.
+							require.Contains(t, []uint64{24, 27}, s.PeekKey(s.key, 1).Remaining, what)
+						}
+				})
+			})
+		}
+	}
+}
+
+// TestWhatEndsEndsOnceAtEveryStep (I2): before any operation of a call that ends an entry or a hold another call ends
+// it, too. What a third has taken stays taken.
+func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
+	for name, of := range map[string]func(s step) (end func()){
+		"entry": func(s step) func() {
+			e, _ := s.EnterKey(s.key, 3)
+			return e.Release
+		},
+		"hold": func(s step) func() {
+			h, _ := s.HoldKey(s.key, 3)
+			return func() { h.Settle(0) }
+		},
+		"cancelled hold": func(s step) func() {
+			h, _ := s.HoldKey(s.key, 3)
+			return func() { h.Cancel() }
+		},
+		"hold that costs more": func(s step) func() {
+			h, _ := s.HoldKey(s.key, 3)
+			ends := 0
+			return func() {
+				h.Settle(5)
+				if ends++; ends == 1 { // the first to return gives back by hand what it has cost
+					s.RefundKey(s.key, 5)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forEachStep(t, func(t *testing.T, s step) (call, other func(), check func(string)) {
+				end := of(s)
+				require.True(t, s.TakeKey(s.key, 10).Allowed)
+				return end, end, func(what string) {
+					require.Equal(t, uint64(20), s.PeekKey(s.key, 1).Remaining, what)
+				}
+			})
+		})
+	}
+}
+
+// TestAQuotaIsOfOnePlanAtEveryStep (I1): before any operation of the call that makes a quota the policy changes to one
+// whose ticks are others. The quota is of one of the two: its tokens come back as it says, or it grants nothing.
+func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
+	for _, changes := range []int{1, 2} {
+		interleave.Inject(func() (call, other func(), check func(string)) {
+			now := time.Unix(1_700_000_000, 0)
+			policies := []Policy{TokenBucket(PerSecond(1), 5), TokenBucket(Per(16, 15*time.Microsecond), 5)}
+			l, err := New(policies[0], MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time { return now }))
+			require.NoError(t, err)
+			t.Cleanup(func() { l.Close() })
+			var q Quota
+			return func() {
+					q, err = l.Quota(TokenBucket(Every(3*time.Second), 2))
+					require.NoError(t, err)
+				},
+				func() {
+					for i := range changes {
+						require.NoError(t, l.SetPolicy(policies[(i+1)%2]))
+					}
+				},
+				func(what string) {
+					k := l.KeyUint64(1).With(q)
+					if d := l.TakeKey(k, 2); d.RetryAfter != Never {
+						require.True(t, d.Allowed, what)
+						require.Equal(t, Decision{Limit: 2, RetryAfter: 3 * time.Second, ResetAfter: 6 * time.Second}, l.PeekKey(k, 1), what)
+					}
+				}
+		})
+	}
+}
+
+// stepVerbs are verbs that are one step for those beside them; what they answer, and what is left.
+var stepVerbs = map[string]func(s step) any{
+	"allow":     func(s step) any { return s.AllowKey(s.key) },
+	"take":      func(s step) any { return s.TakeKey(s.key, 3) },
+	"take all":  func(s step) any { return s.TakeKey(s.key, 30) },
+	"too much":  func(s step) any { return s.TakeKey(s.key, 31).RetryAfter },
+	"take at":   func(s step) any { return s.TakeAt(s.key, 3, time.Unix(1_700_000_000, 0)) },
+	"receipt":   func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
+	"hold":      func(s step) any { _, d := s.HoldKey(s.key, 3); return d },
+	"enter":     func(s step) any { _, d := s.EnterKey(s.key, 3); return d },
+	"peek":      func(s step) any { return s.PeekKey(s.key, 3) },
+	"refund":    func(s step) any { s.RefundKey(s.key, 3); return nil },
+	"reset":     func(s step) any { s.ResetKey(s.key); return nil },
+	"sweep":     func(s step) any { s.Sweep(); return nil },
+	"charge":    func(s step) any { d, lost := s.ChargeKey(s.key, 28); return []any{d, lost} },
+	"own limit": func(s step) any { return s.TakeKey(s.key.With(Quota{}), 3) },
+	"reserve": func(s step) any {
+		r, err := s.ReserveKey(s.key, 29, time.Hour)
+		if err != nil {
+			return err.Error()
+		}
+		return r.Delay()
+	},
+}
+
+// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before any operation of one verb another one is made of the same key.
+// Both answer, and leave the key, as if they had been made one after the other.
+func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
+	type outcome struct{ call, other, own, tier any }
+	outcomeOf := func(s step, call, other any) outcome {
+		return outcome{call, other, s.PeekKey(s.key.With(Quota{}), 1), s.PeekKey(s.key, 1)}
+	}
+	for name, call := range stepVerbs {
+		for otherName, other := range stepVerbs {
+			t.Run(name+" beside "+otherName, func(t *testing.T) {
+				for _, fresh := range []bool{true, false} {
+					prepare := func(t *testing.T, s step) step {
+						if !fresh {
+							require.True(t, s.TakeKey(s.key, 4).Allowed)
+						}
+						return s
+					}
+					forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
+						prepare(t, s)
+						one, two := step{s.Limiter, s.KeyUint64(2).Tier(1)}, step{s.Limiter, s.KeyUint64(3).Tier(1)}
+						prepare(t, one)
+						prepare(t, two)
+						a, b := call(one), other(one)
+						want := []outcome{outcomeOf(one, a, b)}
+						b, a = other(two), call(two)
+						want = append(want, outcomeOf(two, a, b))
+						var x, y any
+						return func() { x = call(s) }, func() { y = other(s) },
+							func(what string) { require.Contains(t, want, outcomeOf(s, x, y), what) }
+					})
+				}
+			})
+		}
+	}
+}

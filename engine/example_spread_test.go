@@ -1,0 +1,23 @@
+package engine_test
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A limit of a whole service, which all processors share.
+func ExampleNewSpread() {
+	service, err := engine.NewSpread(engine.TokenBucket(engine.PerSecond(1_000_000), 50_000))
+	if err != nil {
+		panic(err)
+	}
+	defer service.Close()
+
+	if !service.Allow() {
+		fmt.Println("the service is busy")
+		return
+	}
+	fmt.Println("served")
+	// Output: served
+}

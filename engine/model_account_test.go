@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/weir-go/weir/internal/reference"
+)
+
+// An account is what one key owes, on paper. Instants are nanoseconds of the limiter's timeline. A call may come later
+// than others that were made at a later instant.
+type account interface {
+	under(q *grants) // holds the calls that follow against the limit of a quota
+	take(at int64, n uint64) bool
+	charge(at int64, n, limits uint64) (charged uint64) // as far as so many limits are then taken
+	remaining(at int64) uint64
+	retry(at int64, n uint64) int64 // nanoseconds until n tokens are there, no more than the limit
+	reset(at int64) int64           // nanoseconds until nothing is owed, or the window is over
+	idle(at int64) bool
+	clear()
+	paper(at int64, n uint64) paper // of the take that was made last
+	giveBack(at int64, of *paper, n uint64, near nearby)
+	refund(at int64, n uint64, near nearby)
+}
+
+// grants is what a key is asked under: a tier, or a quota. A token of a bucket takes ticks.
+type grants struct {
+	name   string
+	key    func(Key) Key
+	policy Policy
+	token  int64
+	tokens uint64    // 0: everything is refused
+	all    bool      // everything is allowed
+	ever   []version // what it has ever been
+}
+
+// A version is the limit and the token of a tier between two changes.
+type version struct {
+	tokens uint64
+	token  int64
+}
+
+func (q *grants) limit() int64 { return int64(q.tokens) * q.token }
+
+// paper is what a receipt means: how many tokens of a take were not given back, and which take it was.
+type paper struct {
+	n     uint64
+	at    int64
+	q     *grants
+	full  int64 // tick at which the bucket was full after it
+	given int64 // how often tokens had been given back to the bucket by then
+	mark  reference.Mark
+}
+
+// nearby is what a limiter knows of keys near one's own.
+type nearby struct {
+	latest int64 // the latest time at which a request was granted, or that of the call
+	waits  bool  // somebody was told to wait until a later time
+}
+
+// A tick is a part of a nanosecond, or a token of a bucket that is refilled in batches.
+type ticker struct {
+	perNano          int64 // 0 of batches
+	refill, interval int64
+}
+
+func (c ticker) ticks(at int64) int64 {
+	if c.perNano > 0 {
+		return at * c.perNano
+	}
+	return at / c.interval * c.refill
+}
+
+// wait returns how long it is until so many ticks have passed.
+func (c ticker) wait(at, ticks int64) int64 {
+	switch {
+	case ticks <= 0:
+		return 0
+	case c.perNano > 0:
+		return (ticks + c.perNano - 1) / c.perNano
+	}
+	return (at/c.interval+(ticks+c.refill-1)/c.refill)*c.interval - at
+}
+
+// A bucket is full at a tick. What it owes is the ticks until then, whatever a quota's token takes.
+type bucket struct {
+	ticker
+	q     *grants
+	full  int64
+	given int64
+}
+
+// mostTicks is what a record has room for.
+const mostTicks = 1 << 51
+
+func (b *bucket) under(q *grants) { b.q = q }
+
+func (b *bucket) owed(at int64) int64 { return max(b.full-b.ticks(at), 0) }
+
+func (b *bucket) set(at, owed int64) { b.full = b.ticks(at) + owed }
+
+func (b *bucket) take(at int64, n uint64) bool {
+	if n > b.q.tokens || b.retry(at, n) > 0 {
+		return false
+	}
+	b.set(at, b.owed(at)+int64(n)*b.q.token)
+	return true
+}
+
+// reserve takes n tokens ahead of their time if they are there within a wait, and returns how long that is.
+func (b *bucket) reserve(at int64, n uint64, within int64) (wait int64, ok bool) {
+	if b.perNano > 0 {
+		within = min(within, mostTicks/b.perNano)
+	}
+	owed := b.owed(at) + int64(n)*b.q.token
+	if more := b.ticks(at+min(within, math.MaxInt64-at)) - b.ticks(at); owed > min(b.q.limit()+more, mostTicks) {
+		return 0, false
+	}
+	b.set(at, owed)
+	return b.wait(at, owed-b.q.limit()), true
+}
+
+func (b *bucket) charge(at int64, n, limits uint64) uint64 {
+	bound := int64(mostTicks)
+	if limits < uint64(bound/b.q.limit()) {
+		bound = int64(limits) * b.q.limit()
+	}
+	charged := min(n, uint64(max(bound-b.owed(at), 0)/b.q.token))
+	if charged > 0 {
+		b.set(at, b.owed(at)+int64(charged)*b.q.token)
+	}
+	return charged
+}
+
+func (b *bucket) remaining(at int64) uint64 {
+	return uint64(max(b.q.limit()-b.owed(at), 0) / b.q.token)
+}
+
+func (b *bucket) retry(at int64, n uint64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return b.wait(at, b.owed(at)+int64(n)*b.q.token-b.q.limit())
+}
+
+// change keeps the tokens that were taken under the tier of the last take. What is above the limit while somebody waits
+// stays as much time, and so does all that was taken under a quota.
+func (b *bucket) change(at int64, from, to *grants, waits bool) {
+	owed, above := b.owed(at), int64(0)
+	if from.token == to.token {
+		return
+	}
+	if waits {
+		above = max(owed-from.limit(), 0)
+	}
+	tokens, rest := bits.Mul64(uint64(owed-above), uint64(to.token))
+	owed = mostTicks
+	if tokens < uint64(from.token) {
+		quotient, remainder := bits.Div64(tokens, rest, uint64(from.token))
+		owed = int64(min(quotient+min(remainder, 1), mostTicks))
+	}
+	b.set(at, min(owed+above, mostTicks))
+}
+
+func (b *bucket) reset(at int64) int64 { return b.wait(at, b.owed(at)) }
+func (b *bucket) idle(at int64) bool   { return b.owed(at) == 0 }
+func (b *bucket) clear()               { b.full = 0 }
+
+func (b *bucket) paper(at int64, n uint64) paper {
+	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
+}
+
+// giveBack gives back what is owed because of the take. If nothing came behind it, it has taken so much less. If others
+// took since, it is what the bucket would owe for the take alone. If others gave back since, it is what the rest of the
+// take cost, less what has passed since.
+func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
+	cost, latest := int64(n)*of.q.token, near.latest
+	owed, back := b.owed(at), min(b.owed(latest), cost)
+	last := of.given == b.given
+	switch {
+	case last && of.full == b.full:
+		b.full -= cost
+		of.full -= cost
+		return
+	case near.waits && owed > of.q.limit():
+		back = 0
+	case last:
+		back = min(back, max(of.full-b.ticks(latest), 0))
+	default:
+		back = min(back, max(int64(of.n)*of.q.token-(b.ticks(latest)-b.ticks(of.at)), 0))
+	}
+	b.set(at, owed-back)
+	b.given++
+	of.full -= cost
+	if last {
+		of.given++
+	}
+}
+
+// refund gives back what is owed, unless somebody waits, or was granted something ahead of the clock.
+func (b *bucket) refund(at int64, n uint64, near nearby) {
+	owed := b.owed(at)
+	back := owed
+	if n < uint64(owed/b.q.token)+1 {
+		back = min(owed, int64(n)*b.q.token)
+	}
+	if near.waits && owed > b.q.limit() || b.ticks(near.latest) > b.ticks(at) {
+		back = 0
+	}
+	b.set(at, owed-back)
+	b.given++
+}
+
+// A window is any of the accounts that count tokens.
+type window struct {
+	windowed
+	q *grants
+}
+
+type windowed interface {
+	reference.Debtor
+	Under(limit uint64)
+	Mark() reference.Mark
+	GiveBack(nanos int64, of reference.Mark, n uint64)
+}
+
+func (w *window) under(q *grants) {
+	w.q = q
+	w.Under(q.tokens)
+}
+
+func (w *window) take(at int64, n uint64) bool                     { return w.Take(at, n) }
+func (w *window) charge(at int64, n, limits uint64) uint64         { return w.Charge(at, n, limits*w.q.tokens) }
+func (w *window) remaining(at int64) uint64                        { return w.Remaining(at) }
+func (w *window) reset(at int64) int64                             { return w.ResetAfter(at) }
+func (w *window) idle(at int64) bool                               { return w.Idle(at) }
+func (w *window) clear()                                           { w.Reset() }
+func (w *window) giveBack(at int64, of *paper, n uint64, _ nearby) { w.GiveBack(at, of.mark, n) }
+func (w *window) refund(at int64, n uint64, _ nearby)              { w.Refund(at, n) }
+
+func (w *window) retry(at int64, n uint64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return w.RetryAfter(at, n)
+}
+
+func (w *window) paper(at int64, n uint64) paper { return paper{n: n, at: at, q: w.q, mark: w.Mark()} }

@@ -1,0 +1,290 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ends gives something back that was taken.
+func (m *model) ends() {
+	if len(m.open) == 0 {
+		return
+	}
+	i := int(m.byte()) % len(m.open)
+	tk, n := m.open[i], uint64(m.byte()%12)
+	if !m.mayEnd(tk) {
+		return
+	}
+	again := m.byte()%4 == 0 // it stays, to be given back once more
+	switch {
+	case tk.receipt != nil:
+		m.givesBack(tk, n)
+		tk.receipt.Refund(n)
+		again = again || tk.of.n > 0
+	case tk.entry != nil:
+		m.givesBack(tk, math.MaxUint64)
+		tk.entry.Release()
+	case tk.hold != nil:
+		m.settles(tk, n)
+	case n%2 == 0:
+		if tk.until > m.seen {
+			m.givesBack(tk, math.MaxUint64)
+		}
+		tk.of.n = 0
+		tk.ahead.Cancel()
+	default:
+		receipt := tk.ahead.Receipt()
+		tk.receipt = &receipt
+		tk.ahead.Cancel()
+		again = true
+	}
+	if !again {
+		m.open = slices.Delete(m.open, i, i+1)
+	}
+	m.look(tk.modelKey)
+}
+
+// settles ends a hold by what it has cost, or gives all back.
+func (m *model) settles(tk *taken, actual uint64) {
+	settled, was := tk.hold.settled.Load(), tk.of.n
+	switch {
+	case settled:
+		require.Zero(m.t, tk.hold.Settle(actual), "%s: twice", m.call)
+		require.False(m.t, tk.hold.Cancel(), "%s: twice", m.call)
+	case actual == 0 && m.byte()%2 == 0:
+		m.givesBack(tk, math.MaxUint64)
+		require.True(m.t, tk.hold.Cancel(), m.call)
+	case actual < was:
+		m.givesBack(tk, was-actual)
+		require.Zero(m.t, tk.hold.Settle(actual), m.call)
+	default:
+		lost := uint64(0)
+		if actual > was && !(tk.under.all && tk.e == nil) {
+			_, lost = m.chargeOnPaper(tk.modelKey, tk.under, actual-was)
+		}
+		require.Equal(m.t, lost, tk.hold.Settle(actual), "%s: %d for %d under %s", m.call, actual, was, tk.under.name)
+	}
+}
+
+// isVoid reports whether a take is not known any more: its key, or one near by, was reset, or the policy was changed.
+func (m *model) isVoid(tk *taken) bool {
+	switch m.kind.policy.algorithm {
+	case AlgorithmConcurrency:
+		return tk.resets != tk.modelKey.resets
+	case AlgorithmSlidingLog:
+		return tk.ends != m.limiter.table.Ends(m.limiter.table.Find(tk.key.hash))
+	}
+	return tk.policy != m.policies || tk.ends != m.limiter.table.Ends(m.limiter.table.Find(tk.key.hash))
+}
+
+// givesBack is a refund by a receipt, on paper.
+func (m *model) givesBack(tk *taken, n uint64) {
+	n = min(n, tk.of.n)
+	if tk.e == nil || n == 0 {
+		return
+	}
+	if !m.isVoid(tk) {
+		m.forgetIdle(tk.modelKey)
+		tk.modelKey.under(tk.under)
+		tk.giveBack(m.seen, &tk.of, n, m.near(m.seen))
+		tk.modelKey.given = m.seen
+		tk.e.n -= n
+	}
+	tk.of.n -= n
+}
+
+// mayEnd reports whether what a take gives back now is known. Of two that are given back to a log at one moment it is
+// not which of its times go.
+func (m *model) mayEnd(tk *taken) bool {
+	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
+	return !twice && !m.isAhead(tk.modelKey) && (m.promised <= m.seen || may("something given back while somebody waits"))
+}
+
+// isAhead reports whether a window, or a log, may have been granted a request ahead of the clock. What it gives back
+// until then is the matter of TestARefundForgivesNoTakeAhead.
+func (m *model) isAhead(k *modelKey) bool {
+	_, counts := k.account.(*window)
+	return counts && m.leading > m.seen
+}
+
+// forgetIdle forgets a record that owes nothing. A refund would make it end now instead of then, which those who come
+// late could tell.
+func (m *model) forgetIdle(k *modelKey) {
+	if k.idle(m.seen) {
+		now := m.now
+		m.set(m.seen)
+		m.limiter.Sweep()
+		m.set(now)
+	}
+}
+
+// refunds gives back what no take in particular has taken.
+func (m *model) refunds() {
+	k, q, key := m.key()
+	n := m.tokens(q)
+	if m.isAhead(k) || m.kind.policy.algorithm == AlgorithmConcurrency || m.promised > m.seen && !may("something given back while somebody waits") {
+		return
+	}
+	m.requireFits(k)
+	m.forgetIdle(k)
+	ahead, nanos := int64(0), m.seen
+	if _, isBucket := k.account.(*bucket); isBucket && m.now == m.seen && m.byte()%2 == 0 {
+		ahead = int64(m.byte()) * int64(MaxLead) / 200
+		nanos += ahead
+	}
+	if n > 0 && q.tokens > 0 && ahead <= int64(MaxLead) && !k.idle(m.seen) {
+		k.refund(nanos, n, m.near(nanos))
+		k.vague = true
+	}
+	switch {
+	case ahead > int64(MaxLead):
+		require.ErrorContains(m.t, m.limiter.RefundAt(key, n, time.Unix(0, nanos)), "want at most 1s", m.call)
+	case ahead > 0:
+		require.NoError(m.t, m.limiter.RefundAt(key, n, time.Unix(0, nanos)), m.call)
+	default:
+		m.limiter.RefundKey(key, n)
+	}
+	m.look(k)
+}
+
+// look asks what is left under every grant.
+func (m *model) look(k *modelKey) {
+	for _, q := range m.grants {
+		at := m.at(m.now)
+		m.require(k, m.answer(k, q, 1, at, at-m.now), m.limiter.PeekKey(q.key(k.key), 1), "afterwards, under %s", q.name)
+	}
+}
+
+// takesAll takes of two keys, all or nothing.
+func (m *model) takesAll() {
+	m.set(m.seen) // on paper things are given back before the limiter takes them
+	first := int(m.byte())
+	var requests [2]Request
+	var tks [2]*taken
+	want := [2]Answer{}
+	allowed := true
+	for i := range requests {
+		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
+		n := m.tokens(q)
+		requests[i] = Request{m.limiter, q.key(k.key), n}
+		tks[i] = &taken{modelKey: k, under: q}
+	}
+	answers := make([]Answer, 2)
+	// On paper one after the other, and each limiter's call as it comes.
+	for i, tk := range tks {
+		var e *event
+		if want[i].Decision, e = m.take(tk.modelKey, tk.under, requests[i].N, m.now, m.now); !want[i].Decision.Allowed {
+			allowed = false
+			break
+		}
+		m.opens(tk.modelKey, tk.under, e, tk)
+	}
+	if m.byte()%2 == 0 {
+		got, err := All(requests[:]...)
+		require.NoError(m.t, err)
+		m.undo(tks[:], want[:], allowed, func(i int) uint64 { return requests[i].N })
+		require.Equal(m.t, ofBoth(allowed, want[0].Decision, want[1].Decision), got, "%s: %d under %s and %d under %s",
+			m.call, requests[0].N, tks[0].under.name, requests[1].N, tks[1].under.name)
+		m.drop(tks[:])
+		return
+	}
+	got, err := TakeAll(requests[:], answers)
+	require.NoError(m.t, err)
+	require.Equal(m.t, allowed, got, m.call)
+	m.undo(tks[:], want[:], allowed, func(i int) uint64 { return requests[i].N })
+	for i, tk := range tks {
+		m.require(tk.modelKey, want[i].Decision, answers[i].Decision, "answer %d, %d under %s", i, requests[i].N, tk.under.name)
+		tk.receipt = &answers[i].Receipt
+	}
+}
+
+// ofBoth is the decision of two limits: that with less left, or if both are left with as much that which is full later;
+// or that which makes wait longer.
+func ofBoth(allowed bool, one, two Decision) Decision {
+	second := two.RetryAfter > one.RetryAfter
+	if allowed {
+		second = two.Remaining < one.Remaining || two.Remaining == one.Remaining && two.ResetAfter > one.ResetAfter
+	}
+	if second {
+		one = two
+	}
+	one.Allowed = allowed
+	return one
+}
+
+// drop forgets what stands for takes that nobody has a receipt of.
+func (m *model) drop(tks []*taken) {
+	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
+}
+
+// undo gives back on paper what was taken before one refused, and asks the others.
+func (m *model) undo(tks []*taken, want []Answer, allowed bool, n func(i int) uint64) {
+	if allowed {
+		return
+	}
+	refused := 0
+	for want[refused].Decision.Allowed {
+		m.givesBack(tks[refused], math.MaxUint64)
+		refused++
+	}
+	m.open = m.open[:len(m.open)-refused]
+	for i, tk := range tks {
+		if at := m.at(m.now); i != refused {
+			want[i].Decision = m.answer(tk.modelKey, tk.under, n(i), at, at-m.now)
+		}
+	}
+}
+
+// holdsAll holds of two keys, all or nothing, and may settle both at once.
+func (m *model) holdsAll() {
+	m.set(m.seen) // on paper things are given back before the limiter takes them
+	first, allowed := int(m.byte()), true
+	requests, holds := make([]Request, 2), make([]Hold, 2)
+	tks, want := make([]*taken, 2), make([]Answer, 2)
+	for i := range requests {
+		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
+		requests[i] = Request{m.limiter, q.key(k.key), m.tokens(q)}
+		tks[i] = &taken{modelKey: k, under: q, hold: &holds[i]}
+	}
+	for i, tk := range tks {
+		var e *event
+		want[i].Decision, e = m.take(tk.modelKey, tk.under, tk.under.estimate(requests[i].N), m.now, m.now)
+		if allowed = want[i].Decision.Allowed; !allowed {
+			break
+		}
+		m.opens(tk.modelKey, tk.under, e, tk)
+	}
+	got, err := HoldAll(requests, holds)
+	require.NoError(m.t, err)
+	m.undo(tks, want, allowed, func(i int) uint64 { return tks[i].under.estimate(requests[i].N) })
+	d := ofBoth(allowed, want[0].Decision, want[1].Decision)
+	if other := want[1].Decision; !allowed && want[0].Decision.RetryAfter == other.RetryAfter && !other.Allowed && want[0].Decision.Allowed {
+		d = other // the one that refused, if none makes wait longer
+	}
+	require.Equal(m.t, d, got, "%s: %d under %s and %d under %s", m.call, requests[0].N, tks[0].under.name, requests[1].N, tks[1].under.name)
+	if actual := []uint64{uint64(m.byte() % 16), uint64(m.byte() % 16)}; allowed && m.byte()%2 == 0 && m.mayEnd(tks[0]) && m.mayEnd(tks[1]) {
+		m.settlesAll(tks, holds, actual)
+	}
+}
+
+func (m *model) settlesAll(tks []*taken, holds []Hold, actual []uint64) {
+	sum := uint64(0)
+	for i, tk := range tks {
+		switch was := tk.of.n; {
+		case actual[i] < was:
+			m.givesBack(tk, was-actual[i])
+		case actual[i] > was && !(tk.under.all && tk.e == nil):
+			_, lost := m.chargeOnPaper(tk.modelKey, tk.under, actual[i]-was)
+			sum += lost
+		}
+	}
+	lost, err := SettleAll(holds, actual...)
+	require.NoError(m.t, err)
+	require.Equal(m.t, sum, lost, "%s: both together", m.call)
+	for _, tk := range tks {
+		m.look(tk.modelKey)
+	}
+}

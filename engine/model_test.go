@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/reference"
+	"github.com/weir-go/weir/shard"
+)
+
+// modelPrograms is how many random programs an ordinary run makes.
+var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the model makes")
+
+// FuzzModel (I1, I2, I7, I8): a program is any bytes. The first ones choose the limiter, the others the calls: every
+// verb, of keys that change between tiers and quotas of which no two have the same limit, nor two of a bucket the same
+// cost of a token; at times that run, are late, and lead. Every field of every answer is that of the model, and what is
+// admitted and not given back fits the limits.
+func FuzzModel(f *testing.F) {
+	for seed := range *modelPrograms {
+		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)
+		for i := range program {
+			program[i] = byte(random.Uint32())
+		}
+		f.Add(program)
+	}
+	f.Fuzz(func(t *testing.T, program []byte) { newModel(t, program).run() })
+}
+
+// A model makes the calls of a program on a limiter and on paper.
+type model struct {
+	t        *testing.T
+	program  []byte
+	limiter  *Limiter
+	now      int64 // that the limiter's clock reads
+	seen     int64 // the latest that it has read
+	leading  int64 // the latest time at which a request was granted ahead of it
+	promised int64 // the latest time until which somebody was told to wait
+	grants   []*grants
+	refusals RefusalCharge
+	debt     uint64 // limits that a key may owe
+	kind     modelKind
+	policies int // how often the policy was changed
+	keys     [3]*modelKey
+	open     []*taken
+	call     string // under way
+}
+
+// A modelKey is a key, what it owes, and what it has been given.
+type modelKey struct {
+	key Key
+	account
+	story  []*event
+	resets int
+	given  int64   // when something was given back by a receipt
+	last   *grants // what it was charged under last
+	vague  bool    // tokens of no take in particular were given back: the story is not all
+}
+
+// An event is tokens that a key was given at a time, or has paid unasked.
+type event struct {
+	at      int64
+	n       uint64 // less what was given back
+	q       *grants
+	charged bool
+}
+
+// A taken is what stands for a take: a receipt, a hold, an entry, or a reservation.
+type taken struct {
+	*modelKey
+	of      paper
+	e       *event
+	under   *grants
+	ends    shard.Ends
+	resets  int
+	policy  int
+	receipt *Receipt
+	hold    *Hold
+	entry   *Entry
+	ahead   *Reservation
+	until   int64
+}
+
+// notes adds an event, with what the key was asked under as it is now.
+func (k *modelKey) notes(q *grants, e event) *event {
+	now := *q
+	e.q, k.last = &now, q
+	k.story = append(k.story, &e)
+	return &e
+}
+
+func (m *model) byte() byte {
+	if len(m.program) == 0 {
+		return 0
+	}
+	b := m.program[0]
+	m.program = m.program[1:]
+	return b
+}
+
+func pick[T any](m *model, list []T) T { return list[int(m.byte())%len(list)] }
+
+// modelCalls are the calls of a program. Those that it makes more often are listed more often.
+var modelCalls = []struct {
+	name string
+	call func(m *model)
+}{
+	{"take", (*model).takes}, {"take", (*model).takes}, {"take", (*model).takes}, {"peek", (*model).peeks},
+	{"drain", (*model).drains}, {"time", (*model).passes}, {"time", (*model).passes}, {"time", (*model).passes},
+	{"receipt", (*model).takesReceipt}, {"receipt", (*model).takesReceipt}, {"hold", (*model).holds},
+	{"hold", (*model).holds}, {"enter", (*model).enters}, {"reserve", (*model).reserves},
+	{"reserve", (*model).reserves}, {"end", (*model).ends}, {"end", (*model).ends}, {"end", (*model).ends},
+	{"end", (*model).ends}, {"charge", (*model).charges}, {"refund", (*model).refunds}, {"reset", (*model).resets},
+	{"sweep", (*model).sweeps}, {"all", (*model).takesAll}, {"hold all", (*model).holdsAll},
+	{"late", (*model).late}, {"policy", (*model).setsPolicy}, {"idle", (*model).becomesIdle},
+}
+
+func (m *model) run() {
+	for calls := 0; len(m.program) > 0 && calls < 200; calls++ {
+		c := pick(m, modelCalls)
+		m.call = fmt.Sprintf("%v, call %d, %s", m.kind.policy, calls, c.name)
+		c.call(m)
+	}
+	for _, k := range m.keys {
+		m.requireFits(k)
+	}
+	stats := m.limiter.Stats()
+	require.Zero(m.t, stats.Evictions+stats.NoRoom+stats.Unrecorded, "there is room for all")
+}
+
+// at returns when a call is decided that is made at a time: then, or at the watermark.
+func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
+
+// near returns what matters to a refund at a time.
+func (m *model) near(at int64) nearby { return nearby{max(at, m.leading), m.promised > at} }
+
+// key draws a key and what it is asked under.
+func (m *model) key() (*modelKey, *grants, Key) {
+	k := pick(m, m.keys[:])
+	q := pick(m, m.grants)
+	if q.tokens > 0 {
+		k.under(q)
+	}
+	return k, q, q.key(k.key)
+}
+
+// tokens draws how many: a few, all, or more than the limit.
+func (m *model) tokens(q *grants) uint64 {
+	b := m.byte()
+	switch {
+	case b < 8:
+		return 0
+	case b < 16:
+		return q.tokens + 1 + uint64(b%4)
+	case b < 20:
+		return math.MaxUint64 - uint64(b)
+	case b < 80:
+		return max(q.tokens, 1) - uint64(b)%max(q.tokens, 1)
+	}
+	return 1 + uint64(b%3)
+}
+
+// take takes on paper. The decision is that of a call at the time nanos, which may differ from its clock.
+func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Decision, *event) {
+	at := m.at(nanos)
+	if n == 0 || q.all || q.tokens == 0 {
+		return m.answer(k, q, n, at, at-nanos), nil
+	}
+	k.under(q)
+	if n <= q.tokens && k.account.take(at, n) {
+		if at > clock {
+			m.leading = max(m.leading, at)
+		}
+		e := k.notes(q, event{at: at, n: n})
+		d := m.answer(k, q, 0, at, at-nanos)
+		return d, e
+	}
+	switch m.refusals {
+	case ChargeTheRest:
+		m.pay(k, q, n, 1, at, clock)
+	case ChargePenalty:
+		m.pay(k, q, n, m.debt, at, clock)
+	}
+	d := m.answer(k, q, n, at, at-nanos)
+	if d.Allowed {
+		require.Zero(m.t, n, "%s: paper refuses and allows", m.call)
+	}
+	return d, nil
+}
+
+// pay is a charge on paper.
+func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) uint64 {
+	k.under(q)
+	charged := k.charge(at, n, limits)
+	if charged > 0 {
+		k.notes(q, event{at: at, n: charged, charged: true})
+		if at > clock {
+			m.leading = max(m.leading, at)
+		}
+	}
+	return charged
+}
+
+// answer is what there is to say to a request for n tokens, to a caller who is late.
+func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
+	switch {
+	case q.all:
+		return everything
+	case q.tokens == 0 && n == 0:
+		return Decision{Allowed: true}
+	case q.tokens == 0:
+		return Decision{RetryAfter: Never}
+	}
+	k.under(q)
+	d := Decision{Limit: q.tokens, Remaining: k.remaining(at), RetryAfter: Never}
+	if reset := k.reset(at); reset > 0 {
+		d.ResetAfter = time.Duration(reset + late)
+	}
+	if n <= q.tokens {
+		d.RetryAfter = time.Duration(k.retry(at, n))
+		if d.Allowed = d.RetryAfter == 0; !d.Allowed {
+			d.RetryAfter += time.Duration(late)
+		}
+	}
+	return d
+}
+
+// require compares every field.
+func (m *model) require(k *modelKey, want, got Decision, what string, args ...any) {
+	if w, ok := k.account.(*window); ok && w.idle(m.at(m.now)) && got.ResetAfter == 0 {
+		want.ResetAfter = 0 // a counter that counts for nothing may be forgotten before its window is over
+	}
+	require.Equal(m.t, want, got, "%s: %s", m.call, fmt.Sprintf(what, args...))
+}
+
+// newModel makes the limiter that the first bytes of a program choose.
+func newModel(t *testing.T, program []byte) *model {
+	m := &model{t: t, program: program, now: 1_700_000_000_123_456_789, debt: 1}
+	kind := pick(m, modelKinds)
+	m.kind = kind
+	options := []Option{MaxKeys(100), Shards(1), SweepInterval(24 * time.Hour), Tiers(kind.tiers...),
+		ClockFunc(func() time.Time { return time.Unix(0, m.now) })}
+	if kind.perNano > 0 || kind.refill > 0 {
+		m.debt = 10
+	}
+	if draw := m.byte(); draw%2 == 1 && kind.policy.algorithm != AlgorithmSlidingLog { // whose ticks would be longer
+		m.debt = 1 + uint64(draw/2%4)
+		options = append(options, MaxDebt(m.debt))
+	}
+	if kind.policy.algorithm != AlgorithmConcurrency {
+		m.refusals = pick(m, []RefusalCharge{ChargeNothing, ChargeNothing, ChargeTheRest, ChargePenalty})
+		options = append(options, ChargeRefusals(m.refusals))
+	}
+	var err error
+	m.limiter, err = New(kind.policy, options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { m.limiter.Close() })
+	m.seen, m.leading, m.promised = m.now, 0, 0
+	for i := range m.keys {
+		m.keys[i] = &modelKey{key: m.limiter.KeyUint64(uint64(i)), account: kind.account()}
+	}
+	m.draw(kind)
+	return m
+}
+
+// A modelKind is a limiter, with its tiers, and other limits that come as quotas.
+type modelKind struct {
+	policy  Policy
+	tiers   []Policy
+	quotas  []Policy
+	ticker  // of buckets
+	account func() account
+}
+
+// draw makes what keys are asked under: the tiers, quotas, and what grants nothing or everything.
+func (m *model) draw(kind modelKind) {
+	add := func(name string, p Policy, key func(Key) Key) {
+		q := &grants{name: name, key: key, policy: p, token: 1, tokens: p.limit, all: p.grant == grantsAll}
+		if p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit {
+			q.token = int64(p.rate.period) * max(kind.perNano, 1) / int64(p.rate.tokens)
+		}
+		if p.grant != grantsLimit {
+			q.tokens = 0
+		}
+		m.grants, q.ever = append(m.grants, q), []version{{q.tokens, q.token}}
+	}
+	for tier := range len(kind.tiers) + 1 {
+		add(fmt.Sprint("tier ", tier), m.limiter.Policy(tier), func(k Key) Key { return k.Tier(tier) })
+	}
+	add("a tier that there is not", Blocked(), func(k Key) Key { return k.Tier(9) })
+	for _, p := range kind.quotas {
+		quota, err := m.limiter.Quota(p)
+		require.NoError(m.t, err)
+		add(p.String(), p, func(k Key) Key { return k.With(quota) })
+	}
+}
+
+// The tokens of these buckets take 1e9, 7e8, 9e7, 1.3e9 and 1.1e7 ticks, or 15 and sixteen times the others'.
+func modelKindsOfBuckets() []modelKind {
+	tiers := []Policy{TokenBucket(Every(700*time.Millisecond), 7), TokenBucket(Every(90*time.Millisecond), 100), Unlimited(), Blocked()}
+	quotas := []Policy{TokenBucket(Every(1300*time.Millisecond), 4), TokenBucket(Every(11*time.Millisecond), 1000), Unlimited(), Blocked()}
+	buckets := func(p Policy, tiers []Policy, quotas []Policy, c ticker) modelKind {
+		return modelKind{p, tiers, quotas, c, func() account { return &bucket{ticker: c} }}
+	}
+	batches := func(burst uint64) Policy { return BatchRefill(3, time.Second, burst) }
+	return []modelKind{
+		buckets(TokenBucket(PerSecond(1), 5), tiers, quotas, ticker{perNano: 1}),
+		buckets(TokenBucket(Per(16, 15001*time.Nanosecond), 3), tiers, quotas, ticker{perNano: 16}),
+		buckets(TokenBuckets(time.Hour), nil, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Every(90*time.Millisecond), 3)), ticker{perNano: 16}),
+		buckets(batches(10), []Policy{batches(4), batches(25), Unlimited()}, []Policy{batches(7), batches(40), Blocked()},
+			ticker{refill: 3, interval: int64(time.Second)}),
+	}
+}
+
+func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) modelKind {
+	return modelKind{policy(5), []Policy{policy(9), policy(3), Unlimited()}, []Policy{policy(7), policy(4), policy(1), Blocked()}, ticker{}, func() account {
+		return &window{windowed: of()}
+	}}
+}
+
+const modelWindow = 10 * time.Second
+
+var modelKinds = append(modelKindsOfBuckets(),
+	modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow) },
+		func() windowed { return reference.NewFixedWindow(5, modelWindow, false) }),
+	modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow).Aligned() },
+		func() windowed { return reference.NewFixedWindow(5, modelWindow, true) }),
+	modelKindOfWindows(func(n uint64) Policy { return SlidingWindow(n, modelWindow) },
+		func() windowed { return reference.NewSlidingWindow(5, modelWindow) }),
+	modelKindOfWindows(func(n uint64) Policy { return SlidingLog(n, modelWindow) },
+		func() windowed { return reference.NewSlidingLog(5, modelWindow) }),
+	modelKindOfWindows(func(n uint64) Policy { return Concurrency(n, modelWindow) },
+		func() windowed { return reference.NewConcurrency(5, modelWindow) }),
+)

@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// set makes the limiter's clock read a time.
+func (m *model) set(nanos int64) {
+	m.now, m.seen = nanos, max(m.seen, nanos)
+	m.limiter.clock.nanos()
+}
+
+// passes lets time pass: from the latest that the clock has read, by parts of a second, by some, or until a key's
+// bucket is full or a nanosecond about that.
+func (m *model) passes() {
+	k, wait := pick(m, m.keys[:]), int64(m.byte())
+	switch m.byte() % 8 {
+	case 1, 2:
+		wait *= int64(time.Second) / 16
+	case 3:
+		wait *= int64(time.Second)
+	case 4:
+		wait = max(k.reset(m.seen)+wait%3-1, 0)
+	case 5:
+		wait = max(k.reset(m.seen)/2, 0)
+	case 6:
+		wait *= 3_333_333
+	case 7:
+		wait = int64(modelWindow) - m.seen%int64(modelWindow) + wait%3 - 1
+	}
+	m.set(m.seen + wait)
+}
+
+// late makes the clock read a time before the latest. Not that of a log, of which a refund may forget what has left by
+// the latest: TestSlidingLogAgainstItsModel is about that.
+func (m *model) late() {
+	late := int64(m.byte()) * int64(time.Second) / 8
+	if m.catchUp(); m.kind.policy.algorithm != AlgorithmSlidingLog {
+		m.set(m.seen - late)
+	}
+}
+
+// catchUp makes a limiter of windows decide all that is late by the latest time. A window that is over may have been
+// forgotten or not, which one who is late could tell. (A bucket is decided by its own time then, or the watermark.)
+func (m *model) catchUp() {
+	if m.kind.perNano > 0 || m.kind.refill > 0 {
+		return
+	}
+	now := m.now
+	m.set(m.seen)
+	m.limiter.Sweep()
+	for _, k := range m.keys {
+		if k.idle(m.seen) {
+			k.clear()
+		}
+	}
+	m.set(now)
+}
+
+// becomesIdle lets time pass until nobody owes anything.
+func (m *model) becomesIdle() {
+	if m.byte()%4 > 0 {
+		return
+	}
+	for _, k := range m.keys {
+		m.set(m.seen + k.reset(m.seen))
+	}
+}
+
+func (m *model) takes() {
+	k, q, key := m.key()
+	n := m.tokens(q)
+	switch m.byte() % 8 {
+	case 0:
+		want, _ := m.take(k, q, 1, m.now, m.now)
+		require.Equal(m.t, want.Allowed, m.limiter.AllowKey(key), "%s: one under %s", m.call, q.name)
+	case 1:
+		both := make([]Decision, 2)
+		for i := range both {
+			both[i], _ = m.take(k, q, n, m.now, m.now)
+		}
+		got := make([]Decision, 2)
+		require.NoError(m.t, m.limiter.TakeBatch([]Key{key, key}, n, got))
+		require.Equal(m.t, both, got, "%s: twice %d under %s", m.call, n, q.name)
+	case 2, 3:
+		m.takesAt(k, q, key, n)
+	default:
+		want, _ := m.take(k, q, n, m.now, m.now)
+		m.require(k, want, m.limiter.TakeKey(key, n), "%d under %s", n, q.name)
+		if !want.Allowed && want.RetryAfter < time.Hour && m.byte()%2 == 0 {
+			m.keepsPromise(k, q, key, n, want.RetryAfter)
+		}
+	}
+}
+
+// keepsPromise asks again a nanosecond before RetryAfter has passed, and then.
+func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after time.Duration) {
+	now := m.now
+	for _, early := range []int64{1, 0} {
+		m.set(now + int64(after) - early)
+		want := m.answer(k, q, n, m.at(m.now), m.at(m.now)-m.now)
+		require.Equal(m.t, early == 0, want.Allowed, "%s: paper, %d ns early", m.call, early)
+		m.require(k, want, m.limiter.PeekKey(key, n), "%d under %s, %d ns early", n, q.name, early)
+	}
+	want, _ := m.take(k, q, n, m.now, m.now)
+	require.True(m.t, want.Allowed)
+	m.require(k, want, m.limiter.TakeKey(key, n), "%d under %s, as promised", n, q.name)
+}
+
+// takesAt takes at a time that is late, or ahead of the clock, or too far ahead.
+func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
+	nanos := m.now + (int64(m.byte())-64)*int64(MaxLead)/128
+	if m.kind.policy.algorithm == AlgorithmSlidingLog { // whose ring has no room for what leaves only by the clock
+		nanos = m.now
+	} else if nanos < m.seen {
+		m.catchUp()
+	}
+	if early := nanos - m.now - int64(MaxLead); early > 0 {
+		want := Decision{Limit: q.tokens, RetryAfter: time.Duration(early), ResetAfter: time.Duration(early)}
+		if q.all {
+			want.Limit = math.MaxUint64
+		}
+		require.Equal(m.t, want, m.limiter.TakeAt(key, n, time.Unix(0, nanos)), m.call)
+		return
+	}
+	want, _ := m.take(k, q, n, nanos, m.now)
+	m.require(k, want, m.limiter.TakeAt(key, n, time.Unix(0, nanos)), "%d at %d ns, under %s", n, nanos-m.now, q.name)
+}
+
+func (m *model) peeks() {
+	k, q, key := m.key()
+	n, nanos := m.tokens(q), m.now
+	if ahead := m.byte(); ahead%2 == 1 {
+		nanos += int64(ahead) * int64(MaxLead) / 256
+	}
+	want := m.answer(k, q, n, m.at(nanos), m.at(nanos)-nanos)
+	if nanos == m.now {
+		m.require(k, want, m.limiter.PeekKey(key, n), "%d under %s", n, q.name)
+	} else {
+		m.require(k, want, m.limiter.PeekAt(key, n, time.Unix(0, nanos)), "%d under %s, ahead", n, q.name)
+	}
+}
+
+// drains takes all there is, and one more.
+func (m *model) drains() {
+	k, q, key := m.key()
+	for _, n := range []uint64{max(m.answer(k, q, 0, m.at(m.now), 0).Remaining, 1), 1} {
+		want, _ := m.take(k, q, n, m.now, m.now)
+		m.require(k, want, m.limiter.TakeKey(key, n), "%d under %s", n, q.name)
+	}
+}
+
+// opens notes what stands for a take.
+func (m *model) opens(k *modelKey, q *grants, e *event, tk *taken) {
+	tk.modelKey, tk.e, tk.under, tk.resets, tk.policy = k, e, q, k.resets, m.policies
+	tk.ends = m.limiter.table.Ends(m.limiter.table.Find(k.key.hash))
+	if e != nil {
+		tk.of = k.paper(e.at, e.n)
+	}
+	m.open = append(m.open, tk)
+}
+
+func (m *model) takesReceipt() {
+	k, q, key := m.key()
+	n := m.tokens(q)
+	want, e := m.take(k, q, n, m.now, m.now)
+	got, receipt := m.limiter.TakeReceipt(key, n)
+	m.require(k, want, got, "%d under %s", n, q.name)
+	m.opens(k, q, e, &taken{receipt: &receipt})
+}
+
+func (m *model) enters() {
+	k, q, key := m.key()
+	n := m.tokens(q)
+	want, e := m.take(k, q, n, m.now, m.now)
+	entry, got := m.limiter.EnterKey(key, n)
+	m.require(k, want, got, "%d under %s", n, q.name)
+	m.opens(k, q, e, &taken{entry: &entry})
+}
+
+// estimate is what a hold takes.
+func (q *grants) estimate(n uint64) uint64 {
+	if q.tokens > 0 {
+		return min(n, q.tokens)
+	}
+	return n
+}
+
+func (m *model) holds() {
+	k, q, key := m.key()
+	n := m.tokens(q)
+	want, e := m.take(k, q, q.estimate(n), m.now, m.now)
+	hold, got := m.limiter.HoldKey(key, n)
+	m.require(k, want, got, "%d under %s", n, q.name)
+	if got.Allowed {
+		m.opens(k, q, e, &taken{hold: &hold})
+	} else {
+		require.Zero(m.t, hold.Settle(math.MaxUint64), "%s: a hold of nothing", m.call)
+	}
+}
+
+func (m *model) reserves() {
+	k, q, key := m.key()
+	n, within := m.tokens(q), time.Duration(m.byte())*100*time.Millisecond
+	nanos, ahead := m.now, m.byte()
+	var r *Reservation
+	var err error
+	if ahead%4 == 1 {
+		nanos += int64(ahead) * int64(MaxLead) / 256
+		r, err = m.limiter.ReserveAt(key, n, time.Unix(0, nanos), within)
+	} else {
+		r, err = m.limiter.ReserveKey(key, n, within)
+	}
+	at := m.at(nanos)
+	b, isBucket := k.account.(*bucket)
+	switch {
+	case m.kind.policy.algorithm == AlgorithmConcurrency:
+		require.ErrorIs(m.t, err, ErrInFlight, m.call)
+	case !isBucket:
+		require.ErrorIs(m.t, err, ErrNotTokenBucket, m.call)
+	case n == 0 || q.all:
+		require.NoError(m.t, err, m.call)
+		require.Zero(m.t, r.Delay(), m.call)
+	case n > q.tokens:
+		require.ErrorIs(m.t, err, ErrNever, m.call)
+	default:
+		wait, ok := b.reserve(at, n, int64(within))
+		if !ok {
+			require.ErrorIs(m.t, err, ErrTooLong, "%s: %d within %v under %s", m.call, n, within, q.name)
+			return
+		}
+		require.NoError(m.t, err, "%s: %d within %v under %s", m.call, n, within, q.name)
+		want := time.Duration(wait)
+		if wait > 0 {
+			want += time.Duration(at - nanos)
+			m.promised = max(m.promised, at+wait)
+		}
+		if nanos > m.now {
+			m.leading = max(m.leading, at)
+		}
+		require.Equal(m.t, want, r.Delay(), "%s: %d within %v under %s", m.call, n, within, q.name)
+		e := k.notes(q, event{at: at + wait, n: n})
+		m.opens(k, q, e, &taken{ahead: r, until: nanos + int64(want)})
+		m.open[len(m.open)-1].of.at = at
+	}
+}
+
+func (m *model) charges() {
+	k, q, key := m.key()
+	n := m.tokens(q) * uint64(1+m.byte()%8)
+	want, lost := m.chargeOnPaper(k, q, n)
+	got, gotLost := m.limiter.ChargeKey(key, n)
+	m.require(k, want, got, "%d under %s", n, q.name)
+	require.Equal(m.t, lost, gotLost, "%s: lost of %d under %s", m.call, n, q.name)
+}
+
+func (m *model) chargeOnPaper(k *modelKey, q *grants, n uint64) (d Decision, lost uint64) {
+	at := m.at(m.now)
+	if !q.all && n > 0 {
+		lost = n
+		if q.tokens > 0 {
+			lost -= m.pay(k, q, n, m.debt, at, m.now)
+		}
+	}
+	return m.answer(k, q, 1, at, at-m.now), lost
+}
+
+func (m *model) sweeps() { m.limiter.Sweep() }
+
+func (m *model) resets() {
+	if m.byte()%4 > 0 {
+		return
+	}
+	m.forget(pick(m, m.keys[:]))
+}
+
+func (m *model) forget(k *modelKey) {
+	m.requireFits(k)
+	m.limiter.ResetKey(k.key)
+	k.clear()
+	k.story, k.vague, k.resets = nil, false, k.resets+1
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAChangeOfOneTierLeavesTheOthers (I1): what a key owes under a tier or a quota whose numbers stay is what it was,
+// whatever becomes of the limiter's own policy and of other tiers.
+func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
+	for name, change := range map[string]struct{ from, to Policy }{
+		"a smaller burst": {TokenBucket(PerSecond(1), 1000), TokenBucket(PerSecond(1), 10)},
+		"a larger burst":  {TokenBucket(PerSecond(1), 10), TokenBucket(PerSecond(1), 1000)},
+		"a slower rate":   {TokenBucket(PerSecond(10), 10), TokenBucket(PerSecond(1), 10)},
+		"a faster rate":   {TokenBucket(PerSecond(1), 10), TokenBucket(PerSecond(10), 10)},
+		"blocked":         {TokenBucket(PerSecond(1), 10), Blocked()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := TokenBucket(PerHour(100), 100)
+			l, h := newLimiter(t, change.from, Tiers(plan, change.from))
+			drained, half := l.Key("drained").Tier(1), l.Key("half").Tier(1)
+			require.True(t, l.TakeKey(drained, 100).Allowed)
+			require.True(t, l.TakeKey(half, 50).Allowed)
+			var before [2]Decision
+			for i, k := range []Key{drained, half} {
+				before[i] = l.PeekKey(k, 100)
+			}
+			for range 5 {
+				require.NoError(t, l.SetPolicy(change.to, plan, change.to))
+				require.NoError(t, l.SetPolicy(change.from, plan, change.from))
+				require.NoError(t, l.SetPolicy(change.to, plan, change.from))
+				l.Sweep()
+			}
+			for i, k := range []Key{drained, half} {
+				assert.Equal(t, before[i], l.PeekKey(k, 100))
+			}
+			h.advance(36 * time.Second)
+			assert.True(t, l.AllowKey(drained))
+			assert.False(t, l.AllowKey(drained))
+		})
+	}
+}
+
+// TestAChangeLeavesQuotas (I1): a quota has its numbers with it. What a key owes under one is time, and stays that.
+func TestAChangeLeavesQuotas(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerHour(1), 1))
+	quota := func() Quota {
+		q, err := l.Quota(TokenBucket(PerHour(1), 1))
+		require.NoError(t, err)
+		return q
+	}
+	require.True(t, l.TakeQuota("k", quota(), 1).Allowed)
+	for _, rate := range []Rate{PerHour(1000), PerHour(10), PerSecond(3), PerHour(1000)} {
+		require.NoError(t, l.SetPolicy(TokenBucket(rate, 1)))
+	}
+	h.advance(time.Hour - time.Second)
+	require.False(t, l.TakeQuota("k", quota(), 1).Allowed)
+	h.advance(time.Second + 4*time.Nanosecond)
+	require.True(t, l.TakeQuota("k", quota(), 1).Allowed)
+
+	l, _ = newLimiter(t, FixedWindow(10, time.Minute))
+	window := func() Quota {
+		q, err := l.Quota(l.Policy(0))
+		require.NoError(t, err)
+		return q
+	}
+	require.True(t, l.TakeQuota("k", window(), 10).Allowed)
+	require.NoError(t, l.SetPolicy(FixedWindow(10, time.Hour)))
+	require.Equal(t, time.Minute, l.TakeQuota("k", window(), 1).RetryAfter)
+}
+
+// TestAChangeToAndFro (I1): what was taken under a high limit counts when that comes back, however low it was
+// meanwhile, and whether or not anybody has asked or swept.
+func TestAChangeToAndFro(t *testing.T) {
+	for name, policy := range map[string]func(n uint64) Policy{
+		"token bucket":   func(n uint64) Policy { return TokenBucket(PerSecond(100), n) },
+		"per hour":       func(n uint64) Policy { return TokenBucket(PerHour(float64(n)), n) },
+		"batch refill":   func(n uint64) Policy { return BatchRefill(1, 10*time.Millisecond, n) },
+		"fixed window":   func(n uint64) Policy { return FixedWindow(n, time.Minute) },
+		"sliding window": func(n uint64) Policy { return SlidingWindow(n, time.Minute) },
+		"sliding log":    func(n uint64) Policy { return SlidingLog(n, time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, sweeps := range []bool{false, true} {
+				l, h := newLimiter(t, policy(1000))
+				require.True(t, l.Take("k", 1000).Allowed)
+				require.NoError(t, l.SetPolicy(policy(10)))
+				h.advance(200 * time.Millisecond)
+				if sweeps {
+					l.Sweep()
+					require.False(t, l.Allow("k"))
+				}
+				require.NoError(t, l.SetPolicy(policy(1000)))
+				assert.LessOrEqual(t, l.Peek("k", 0).Remaining, uint64(20))
+				assert.EqualValues(t, 1000, l.Peek("other", 0).Remaining, "a raised limit is there at once")
+			}
+		})
+	}
+}
+
+// TestTimeOwedIsNoShareOfASlowerRate (I1): a hundred tokens that were taken at 100/s are a hundred at 1/s.
+func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerSecond(100), 100), Tiers(TokenBucket(PerSecond(100), 100)))
+	keys := []Key{l.Key("own"), l.Key("tier").Tier(1)}
+	for _, k := range keys {
+		require.True(t, l.TakeKey(k, 100).Allowed)
+	}
+	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(1), 100)))
+	for _, k := range keys {
+		assert.Equal(t, Decision{Limit: 100, RetryAfter: time.Second, ResetAfter: 100 * time.Second}, l.TakeKey(k, 1))
+	}
+	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(100), 100), TokenBucket(PerSecond(1000), 100)))
+	assert.Equal(t, 10*time.Millisecond, l.TakeKey(keys[0], 1).RetryAfter, "a raised rate is there at once")
+	assert.Equal(t, time.Millisecond, l.TakeKey(keys[1], 1).RetryAfter)
+	h.advance(10 * time.Millisecond)
+	assert.True(t, l.TakeKey(keys[0], 1).Allowed)
+	assert.True(t, l.TakeKey(keys[1], 10).Allowed)
+}
+
+// TestAFasterRateWhileSomeWait (I1): who has reserved goes when it was told, and the burst does not pass beside it.
+func TestAFasterRateWhileSomeWait(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
+	require.True(t, l.Take("k", 10).Allowed)
+	r, err := l.Reserve("k", 10, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Second, r.Delay())
+	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(100), 10)))
+	h.advance(9900 * time.Millisecond)
+	assert.False(t, l.Allow("k"), "ten go in a tenth of a second")
+	h.advance(100 * time.Millisecond)
+	assert.False(t, l.Allow("k"))
+	h.advance(10 * time.Millisecond)
+	assert.True(t, l.Allow("k"))
+}
+
+// TestATierThatWasBlocked (I1): its keys owe what they owed by the numbers that it had.
+func TestATierThatWasBlocked(t *testing.T) {
+	for _, fixed := range []Policy{Blocked(), Unlimited()} {
+		own := TokenBucket(PerSecond(1), 1)
+		l, _ := newLimiter(t, own, Tiers(TokenBucket(PerHour(1000), 1000)))
+		k := l.Key("k").Tier(1)
+		require.True(t, l.TakeKey(k, 1000).Allowed)
+		require.NoError(t, l.SetPolicy(own, fixed))
+		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 1), fixed))
+		require.NoError(t, l.SetPolicy(own, TokenBucket(PerHour(10), 600)))
+		assert.Zero(t, l.PeekKey(k, 0).Remaining)
+		require.NoError(t, l.SetPolicy(own, TokenBucket(PerHour(1000), 1000)))
+		assert.Zero(t, l.PeekKey(k, 0).Remaining)
+	}
+}
+
+// TestARecordHasRoomForWhatWasTaken: a slower rate at which what may be owed does not fit is an error of a tier, whose
+// ticks are the limiter's; the limiter's own policy has other ticks then.
+func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
+	own := TokenBucket(PerSecond(1), 1)
+	l, _ := newLimiter(t, own, Tiers(TokenBucket(PerHour(1000), 1000)))
+	require.ErrorContains(t, l.SetPolicy(own, TokenBucket(PerHour(1), 10)),
+		"tier 1, token bucket 1/h burst 10: a key may still owe 1000 tokens by earlier numbers, and a record has room for 625 at this rate")
+	l, _ = newLimiter(t, TokenBucket(PerHour(1000), 1000))
+	require.True(t, l.Take("k", 1000).Allowed)
+	require.NoError(t, l.SetPolicy(TokenBucket(PerHour(1), 10)))
+	assert.InDelta(t, 991*time.Hour, l.Peek("k", 1).RetryAfter, float64(time.Second))
+	require.NoError(t, l.SetPolicy(TokenBucket(PerHour(1000), 1000)))
+	assert.Zero(t, l.Peek("k", 0).Remaining)
+
+	l, _ = newLimiter(t, SlidingWindow(1<<20, time.Hour))
+	require.ErrorContains(t, l.SetPolicy(SlidingWindow(10, time.Microsecond)), "1048577 of earlier limits")
+}
+
+// TestAnyCourseOfChanges (I1): a key in a tier gets over any interval at most the highest burst and the highest rate
+// that its tier had, however often that and others change, and as much as if the others did not.
+func TestAnyCourseOfChanges(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 28))
+			rates, bursts := []uint64{1, 10, 100, 1000}, []uint64{1, 7, 100, 1000}
+			draw := func() (rate, burst uint64) { return rates[random.IntN(4)], bursts[random.IntN(4)] }
+			policy := func(rate, burst uint64) Policy { return TokenBucket(PerSecond(float64(rate)), burst) }
+			other := policy(draw())
+			rate, burst := draw()
+			highestRate, highestBurst := rate, burst
+			l, h := newLimiter(t, other, Tiers(policy(rate, burst)))
+			twin, twins := newLimiter(t, TokenBucket(PerSecond(1), 1), Tiers(policy(rate, burst)))
+			k, same := l.Key("k").Tier(1), twin.Key("k").Tier(1)
+			type taken struct {
+				at     time.Duration
+				tokens uint64
+			}
+			var all []taken
+			now := time.Duration(0)
+			for range 300 {
+				switch random.IntN(6) {
+				case 0:
+					other = policy(draw())
+					require.NoError(t, l.SetPolicy(other, policy(rate, burst)))
+				case 1:
+					rate, burst = draw()
+					highestRate, highestBurst = max(rate, highestRate), max(burst, highestBurst)
+					require.NoError(t, l.SetPolicy(other, policy(rate, burst)))
+					require.NoError(t, twin.SetPolicy(TokenBucket(PerSecond(1), 1), policy(rate, burst)))
+				case 2:
+					step := time.Duration(random.Int64N(int64(time.Second) >> random.IntN(12)))
+					now += step
+					h.advance(step)
+					twins.advance(step)
+					if random.IntN(3) == 0 {
+						l.Sweep()
+					}
+				default:
+					n := 1 + random.Uint64N(burst)
+					d := l.TakeKey(k, n)
+					want := twin.TakeKey(same, n)
+					require.Equal(t, want.Allowed, d.Allowed, "%v %v", d, want)
+					require.InDelta(t, want.RetryAfter, d.RetryAfter, float64(want.RetryAfter)/1e6+100)
+					if d.Allowed {
+						all = append(all, taken{now, n})
+					}
+				}
+			}
+			for i := range all {
+				got := uint64(0)
+				for _, a := range all[i:] {
+					got += a.tokens
+					most := float64(highestBurst) + float64(highestRate)*(a.at-all[i].at).Seconds()
+					require.LessOrEqual(t, float64(got), most+0.001)
+				}
+			}
+		})
+	}
+}

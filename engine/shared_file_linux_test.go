@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestSharedFileLost: the statistics of a limiter say after a sweep that its file is not at its path any more.
+func TestSharedFileLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	l, err := sharedLimiter(path)
+	require.NoError(t, err)
+	defer l.Close()
+	l.Sweep()
+	assert.False(t, l.Stats().FileLost)
+	require.NoError(t, l.CheckFile())
+	require.NoError(t, os.Remove(path))
+	l.Sweep()
+	assert.True(t, l.Stats().FileLost)
+	assert.ErrorContains(t, l.CheckFile(), "was removed or moved while it is in use")
+	other, err := sharedLimiter(path)
+	require.NoError(t, err)
+	defer other.Close()
+	other.Sweep()
+	assert.False(t, other.Stats().FileLost)
+	assert.ErrorContains(t, l.CheckFile(), "another file has taken the place")
+}

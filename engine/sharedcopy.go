@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/sharedfile"
+	"github.com/weir-go/weir/shard"
+)
+
+// CopyShared makes a file with what the keys of another shared table owe, while that is in use. The options change
+// what the copy is: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers], whose numbers
+// become those of the copy as by [Limiter.SetPolicy]; what no option says is as it was. So it is a copy to be kept, or
+// the way of a table to another size or other options. The policy, the hash with its secret and the kind of clock stay.
+// What is taken while it runs may be in the copy or not.
+//
+// The copy is complete before it has its name, and is an error if there is a file of that name. Where the copy has
+// less room, what its [Overflow] says becomes of keys. CopyShared takes some hundred nanoseconds a key. It is for
+// Linux.
+func CopyShared(from, to string, options ...Option) error {
+	source, err := openDebts(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	fail := func(err error) error { return fmt.Errorf("engine: CopyShared to %q: %w", to, err) }
+	c := source.config
+	for i, option := range options {
+		if option == nil {
+			return fail(fmt.Errorf("option %d of %d is nil", i+1, len(options)))
+		}
+		if err := option(&c); err != nil {
+			return err
+		}
+	}
+	if c.clock != source.config.clock || c.stable != source.config.stable || c.shared != source.config.shared || c.replaces {
+		return fail(errors.New("the hash and the clock of a table stay, and it is no limiter: want other options"))
+	}
+	policies, after, err := source.policies().withTiers(c.tiers)
+	if err != nil {
+		return fail(err)
+	}
+	plan, err := policies.plan(nil, c.terms)
+	if err == nil {
+		_, err = after.plan(plan.Algorithm(), c.terms)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	layout, secret := c.table(plan), source.view.Secret()
+	layout.Start = source.now()
+	bytes, err := layout.SharedBytes()
+	if err != nil {
+		return fail(fmt.Errorf("MaxKeys(%d): %w", c.maxKeys, err))
+	}
+	err = sharedfile.Create(to, sharedfile.Spec{
+		Fields: c.fields(policies), Bytes: bytes, Start: layout.Start, Secret: &secret,
+		Begin: func(memory []byte) error {
+			if err := layout.Begin(memory, policies.numbers()); err != nil {
+				return err
+			}
+			table, err := shard.Map(layout, shard.Shared{Memory: memory, Owner: maker{}, Build: policies.builder(c.terms)})
+			if err != nil {
+				return err
+			}
+			start := func() int64 { return layout.Start }
+			if err := source.giveTo(table, start); err != nil || slices.Equal(after.all, policies.all) {
+				return err
+			}
+			table.Replace(after.numbers(), start) // nobody else has the table
+			return nil
+		},
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// withTiers returns the policies with as many tiers as there are in others, if these are not nil: those that there were
+// with their numbers, and with room for what keys have taken by earlier ones. after is what they then change to.
+func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
+	if tiers == nil {
+		return ps, ps, nil
+	}
+	before = policiesOf(ps.all[0], tiers)
+	before.base, before.last = ps.base, slices.Clone(before.all)
+	copy(before.all, ps.all)
+	copy(before.last, ps.last)
+	copy(before.room, ps.room)
+	after, err = before.changed(append([]Policy{ps.all[0]}, tiers...))
+	return before, after, err
+}
+
+// RestoreShared makes every key of the shared table at a path owe at least what it owes in a copy ([CopyShared]),
+// while the table is in use. What a key owes in both counts once, so a restore may be made again. It makes the file if
+// there is none. Both tables must hash by the same secret: a file that was begun anew has another, and must be removed
+// before. RestoreShared is for Linux.
+func RestoreShared(from, to string) error {
+	if table, err := OpenSharedTable(to); err == nil {
+		_ = table.Close() // nothing was written
+	} else if errors.Is(err, fs.ErrNotExist) {
+		return CopyShared(from, to)
+	} else {
+		return err
+	}
+	source, err := openDebts(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := openDebts(to)
+	if err != nil {
+		return err
+	}
+	c, policies := target.config, *target.policies()
+	same := source.view.Secret() == target.view.Secret() || c.stable && source.config.stable
+	if err := target.Close(); err != nil {
+		return err
+	}
+	fail := func(err error) error { return fmt.Errorf("engine: RestoreShared to %q: %w", to, err) }
+	switch {
+	case !same:
+		return fail(errors.New("hash: the file has another secret than the copy, so no key of the one is found in the other: " +
+			"stop all processes, remove the file, and restore it then"))
+	case c.clock == clockFunc:
+		return fail(errors.New("time: it is a function's, which is not known here: want a file that no process uses, removed before"))
+	}
+	clock, err := newClock(c.clock, nil)
+	if err != nil {
+		return err
+	}
+	c.shared = to
+	plan, err := policies.plan(nil, c.terms)
+	if err != nil {
+		return fail(err)
+	}
+	layout := c.table(plan)
+	layout.Start = clock.nanos()
+	table, _, err := c.attach(layout, clock, policies)
+	if err != nil {
+		return err
+	}
+	if err = source.giveTo(table, clock.surely); err != nil {
+		err = fail(err)
+	}
+	return errors.Join(err, c.file.Close())
+}
+
+// debts is a shared table that another one is to have the debts of.
+type debts struct {
+	*SharedTable
+	config config
+}
+
+func openDebts(path string) (debts, error) {
+	table, err := OpenSharedTable(path)
+	if err != nil {
+		return debts{}, err
+	}
+	c, err := configOf(table.view.Fields())
+	if err != nil {
+		return debts{}, errors.Join(err, table.Close())
+	}
+	return debts{table, c}, nil
+}
+
+// policies returns the present ones.
+func (d *debts) policies() (p *policies) {
+	_ = d.view.Read(func() { d.table.Plan() })
+	return d.table.Known().Source().(*policies)
+}
+
+// now returns the present time on the timeline of the table, or where that would go on if nobody has attached since
+// the machine was booted.
+func (d *debts) now() (now int64) {
+	_ = d.view.Read(func() {
+		known := false
+		if now, known = d.view.Now(); d.function {
+			now = 0
+		} else if !known {
+			now = time.Now().UnixNano()
+		}
+		now = max(now, d.table.Watermark())
+	})
+	return now
+}
+
+// giveTo makes the keys of a table owe what they owe here.
+func (d *debts) giveTo(table *shard.Table, clock func() int64) (err error) {
+	from, to := d.policies(), table.Plan().Source().(*policies)
+	if from.base.kind() != to.base.kind() {
+		return fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.kind(), to.base.kind())
+	}
+	if faulted := d.view.Read(func() {
+		source, target := d.table.Plan().Algorithm(), table.Plan().Algorithm()
+		if !atomicbucket.SameUnits(source, target) {
+			err = fmt.Errorf("policy: what keys owe under %v cannot be told in units of %v: change the policy afterwards",
+				from.all[0], to.all[0])
+			return
+		}
+		d.table.Debts(d.now(), func(label, debt uint64) { table.Owe(label, clock(), debt) })
+	}); faulted != nil {
+		return faulted
+	}
+	return err
+}
+
+// A maker is the owner of a table that nobody else has yet. Seats are counted from 1 on, so no attachment has its
+// number.
+type maker struct{}
+
+func (maker) Claimant() uint64 { return 1 }
+func (maker) Dead(uint64) bool { return false }

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/procid"
+	"github.com/weir-go/weir/internal/spread"
+)
+
+// A Spread is a limiter of one token bucket for all requests: a limit of a whole service, or of a large tenant. A
+// [Limiter] writes one word for these on every processor, and gets slower with each. In a Spread each processor holds
+// tokens that the bucket has charged already, and most requests write a word of their processor only. Make one with
+// [NewSpread]. Its methods may be called from any goroutine at any time; those that decide are lock-free and do not
+// allocate.
+//
+// Its law is a little wider than a Limiter's. Over any time t it admits at most burst + rate * (t + 1ms). A request is
+// refused only if an exact bucket that had admitted the same would refuse it: the tokens that other processors hold
+// are counted, and taken from them, before a refusal. So it is never stricter than a Limiter. At rates of less than
+// two tokens a millisecond for each processor, processors hold nothing, and it is as exact as a Limiter.
+//
+// It is for [TokenBucket] only, and has no keys, tiers, reservations or waiting. The processors are those of
+// GOMAXPROCS when it is made, rounded up to a power of two, 128 at most. With more of them later some share a cell,
+// which is slower; the law is the same.
+type Spread struct {
+	bucket  *spread.Bucket
+	clock   *clock
+	maxDebt uint64
+	setting sync.Mutex // held by SetPolicy
+	keeper  *background
+}
+
+// NewSpread returns a spread limiter of a [TokenBucket] policy. The bucket is full. The options are [ClockPrecise],
+// [ClockFunc] and [MaxDebt]; the others are errors. A burst, or a debt, that takes hours to come back is an error that
+// names the range. It takes 128 bytes for each processor.
+//
+// A Spread calibrates its clock in the background. Close stops that, and the garbage collector does if it finds one
+// that was dropped.
+func NewSpread(policy Policy, options ...Option) (*Spread, error) {
+	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
+	for i, option := range options {
+		if option == nil {
+			return nil, fmt.Errorf("engine: option %d of %d is nil", i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.spreads(); err != nil {
+		return nil, err
+	}
+	clock, err := newClock(c.clock, c.read)
+	if err != nil {
+		return nil, err
+	}
+	cells := 1
+	for cells < runtime.GOMAXPROCS(0) && cells <= spread.MaxCells/2 {
+		cells *= 2
+	}
+	s := &Spread{clock: clock, maxDebt: c.terms.maxDebt, keeper: &background{clock: clock, stop: make(chan struct{})}}
+	terms, err := s.terms(policy, cells)
+	if err != nil {
+		return nil, err
+	}
+	s.bucket = spread.New(terms, clock.nanos)
+	s.keeper.running.Go(s.keeper.calibrate)
+	runtime.AddCleanup(s, (*background).halt, s.keeper)
+	return s, nil
+}
+
+// spreads returns an error if the options are for limiters that have a table.
+func (c *config) spreads() error {
+	if c.maxKeys != DefaultMaxKeys || c.shards != 0 || c.overflow != 0 || c.stable || c.prefault || c.shared != "" ||
+		c.replaces || c.interval != DefaultSweepInterval || len(c.tiers) > 0 || c.observer != nil || c.clock == clockCoarse ||
+		c.terms.maxQuota != 0 || c.terms.refusals != ChargeNothing {
+		return errors.New("engine: NewSpread: one bucket takes the options ClockPrecise, ClockFunc and MaxDebt, and no others")
+	}
+	return nil
+}
+
+// terms checks a policy and makes terms of it.
+func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
+	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit || policy.aligned {
+		return nil, fmt.Errorf("engine: %v: want engine.TokenBucket(rate, burst) for one bucket that is spread", policy)
+	}
+	algorithm, err := policy.build(policy.limit)
+	if err != nil {
+		return nil, err
+	}
+	terms, err := spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %v: %w", policy, err)
+	}
+	return terms, nil
+}
+
+// calibrate keeps the clock, as sweep does.
+func (b *background) calibrate() {
+	ticker := time.NewTicker(recalibrateEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if b.clock.counter != nil {
+				b.clock.counter.recalibrate()
+			}
+		case <-b.stop:
+			return
+		}
+	}
+}
+
+// Close stops the calibration of the clock. The limiter decides as before. Closing twice is harmless. The error is
+// always nil; it is there for io.Closer.
+func (s *Spread) Close() error {
+	s.requireMade()
+	s.keeper.halt()
+	s.keeper.running.Wait()
+	return nil
+}
+
+// requireMade panics if NewSpread did not make the limiter. Allow, Take and TakeReceipt panic as any use of a nil
+// pointer does.
+func (s *Spread) requireMade() {
+	if s == nil || s.bucket == nil {
+		panic("engine: a Spread that is nil or zero: make it with engine.NewSpread, and look at NewSpread's error")
+	}
+}
+
+// Allow takes one token and reports whether there was one. It reads the clock only if the processor holds none.
+func (s *Spread) Allow() bool {
+	cell := procid.Current()
+	admitted := s.bucket.Spend(cell, 1) || s.bucket.Take(cell, 1).Admitted
+	runtime.KeepAlive(s)
+	return admitted
+}
+
+// Take takes n tokens, all or none, and returns the decision. What an admission says of the bucket, Remaining and
+// ResetAfter, was so within the last millisecond, and leaves out what other processors hold. What a refusal says is
+// exact, as that of a Limiter is. n = 0 takes nothing and is always allowed; n above the limit is never allowed (see
+// [Never]).
+func (s *Spread) Take(n uint64) (d Decision) {
+	s.take(&d, n)
+	return d
+}
+
+// take is Take into d, and returns what it rests on.
+func (s *Spread) take(d *Decision, n uint64) spread.Outcome {
+	if n == 0 {
+		*d = s.Peek(0)
+		return spread.Outcome{}
+	}
+	cell := procid.Current()
+	o := s.bucket.SpendAt(cell, n, s.clock.nanos())
+	if !o.Admitted {
+		o = s.bucket.Take(cell, n)
+	}
+	runtime.KeepAlive(s)
+	d.says(&o, n)
+	return o
+}
+
+// says puts an outcome into the terms of a caller that asked for n tokens.
+func (d *Decision) says(o *spread.Outcome, n uint64) {
+	limit := o.Terms.Quota.Tokens
+	asked := min(n, limit)
+	if o.Admitted {
+		asked = 0
+	}
+	answer(d, 0, limit, o.Terms.Bucket.Status(o.State.Record(), o.Nanos, o.Terms.Quota.Demand(asked)), o.Admitted)
+	if n > limit {
+		d.RetryAfter = Never
+	}
+}
+
+// Peek returns the decision that Take(n) would return, and takes nothing: Remaining is what is there now, with what
+// processors hold.
+func (s *Spread) Peek(n uint64) (d Decision) {
+	s.requireMade()
+	o := s.bucket.Peek(n)
+	d.says(&o, n)
+	return d
+}
+
+// A SpreadReceipt is for what one take took: see [Spread.TakeReceipt]. The zero receipt is for nothing. It is not safe
+// for concurrent use, and must not be copied once it is in use: a copy would give back the same tokens again.
+type SpreadReceipt struct {
+	limiter *Spread
+	terms   *spread.Terms
+	nanos   int64
+	tokens  uint64 // that were not given back yet
+}
+
+// TakeReceipt is [Spread.Take] with a receipt for what was taken.
+func (s *Spread) TakeReceipt(n uint64) (d Decision, r SpreadReceipt) {
+	if o := s.take(&d, n); o.Admitted {
+		r = SpreadReceipt{s, o.Terms, o.Nanos, n}
+	}
+	return d, r
+}
+
+// Refund gives n of the tokens back that the take took, or all that were not given back yet if they are fewer. Only
+// what has not come back by itself is given: the cost less rate * the time since. So it gives nothing for a request
+// that took longer than its tokens do, which at high rates is soon. After a change of the policy it gives nothing.
+func (r *SpreadReceipt) Refund(n uint64) {
+	if n = min(n, r.tokens); n > 0 {
+		r.tokens -= n
+		r.limiter.bucket.Refund(n, r.terms, r.nanos)
+	}
+}
+
+// Settle says what a request has cost that was let in for an estimate. If that is less the difference is given back,
+// as by Refund; if it is more the difference is charged, whether it is there or not, up to [MaxDebt]. lost is how many
+// tokens were not charged for that. It is called once.
+func (r *SpreadReceipt) Settle(actual uint64) (lost uint64) {
+	if r.limiter == nil {
+		return 0
+	}
+	if actual <= r.tokens {
+		r.Refund(r.tokens - actual)
+		return 0
+	}
+	charged, _ := r.limiter.bucket.Charge(actual - r.tokens)
+	return actual - r.tokens - charged
+}
+
+// Charge takes n tokens for what has happened, whether they are there or not, up to [MaxDebt]: without that option 10
+// limits, or 1 to 9 if no more fit into a word. What processors hold counts as owed. It returns how many were not
+// charged for that.
+func (s *Spread) Charge(n uint64) (lost uint64) {
+	s.requireMade()
+	charged, _ := s.bucket.Charge(n)
+	return n - charged
+}
+
+// Reset makes the bucket full. Processors keep what they hold.
+func (s *Spread) Reset() {
+	s.requireMade()
+	s.bucket.Reset()
+}
+
+// Policy returns the policy, as it was given to NewSpread or by the latest SetPolicy.
+func (s *Spread) Policy() Policy {
+	s.requireMade()
+	return s.bucket.Terms().Source().(Policy)
+}
+
+// SetPolicy changes the numbers while the limiter is used. The bucket keeps the tokens that were taken from it, as
+// that of a Limiter does, up to [MaxDebt] of the new policy. When SetPolicy returns, all decisions are by the new
+// numbers, and processors hold no more than those allow. On an error nothing has changed.
+func (s *Spread) SetPolicy(policy Policy) error {
+	s.requireMade()
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	terms, err := s.terms(policy, s.bucket.Cells())
+	if err != nil {
+		return err
+	}
+	s.bucket.Replace(terms)
+	return nil
+}

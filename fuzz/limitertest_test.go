@@ -1,0 +1,148 @@
+package fuzz
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limitertest"
+)
+
+// policies say which policy keeps which promise.
+var policies = []struct {
+	promise limitertest.Promise
+	of      func(limitertest.Limit) engine.Policy
+}{
+	{limitertest.Bucket, func(l limitertest.Limit) engine.Policy {
+		return engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), l.Burst)
+	}},
+	{limitertest.BatchRefill, func(l limitertest.Limit) engine.Policy { return engine.BatchRefill(l.Tokens, l.Per, l.Burst) }},
+	{limitertest.FixedWindow, func(l limitertest.Limit) engine.Policy { return engine.FixedWindow(l.Tokens, l.Per) }},
+	{limitertest.AlignedWindow, func(l limitertest.Limit) engine.Policy { return engine.FixedWindow(l.Tokens, l.Per).Aligned() }},
+	{limitertest.SlidingEstimate, func(l limitertest.Limit) engine.Policy { return engine.SlidingWindow(l.Tokens, l.Per) }},
+	{limitertest.SlidingExact, func(l limitertest.Limit) engine.Policy { return engine.SlidingLog(l.Tokens, l.Per) }},
+}
+
+// An engineLimiter is a limiter of package engine as limitertest asks it.
+type engineLimiter struct{ *engine.Limiter }
+
+// decision says no to what is below 0, which the engine's unsigned costs cannot be.
+func decision(n int64, take func(uint64) engine.Decision) limitertest.Decision {
+	if n < 0 {
+		return limitertest.Decision{RetryAfter: -1}
+	}
+	d := take(uint64(n))
+	return limitertest.Decision{Allowed: d.Allowed, RetryAfter: d.RetryAfter}
+}
+
+func (l engineLimiter) Take(key string, n int64) limitertest.Decision {
+	return decision(n, func(n uint64) engine.Decision { return l.Limiter.Take(key, n) })
+}
+
+func (l engineLimiter) TakeAt(key string, n int64, at time.Time) limitertest.Decision {
+	return decision(n, func(n uint64) engine.Decision { return l.Limiter.TakeAt(l.Key(key), n, at) })
+}
+
+func (l engineLimiter) Refund(key string, n int64) {
+	if n > 0 {
+		l.Limiter.Refund(key, uint64(n))
+	}
+}
+
+func (l engineLimiter) Reserve(key string, n int64) (time.Duration, func(), bool) {
+	r, err := l.Limiter.Reserve(key, uint64(n), math.MaxInt64)
+	if err != nil {
+		return 0, nil, false
+	}
+	return r.Delay(), r.Cancel, true
+}
+
+func (l engineLimiter) Wait(ctx context.Context, key string, n int64) error {
+	return l.Limiter.Wait(ctx, key, uint64(n))
+}
+
+// A withoutTurns is a limiter of an algorithm without reservations.
+type withoutTurns struct{ all engineLimiter }
+
+func (l withoutTurns) Take(key string, n int64) limitertest.Decision { return l.all.Take(key, n) }
+func (l withoutTurns) Refund(key string, n int64)                    { l.all.Refund(key, n) }
+func (l withoutTurns) TakeAt(key string, n int64, at time.Time) limitertest.Decision {
+	return l.all.TakeAt(key, n, at)
+}
+
+// newEngine returns a limiter of package engine, or nil where the policy cannot be or would take very much memory.
+func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) limitertest.Limiter {
+	const keys = 1 << 16
+	if bytes, err := policy.Bytes(keys); err != nil || bytes > 1<<28 {
+		return nil
+	}
+	l, err := engine.New(policy, append(options, engine.MaxKeys(keys))...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, l.Close()) })
+	if policy.Algorithm() == engine.AlgorithmTokenBucket {
+		return engineLimiter{l}
+	}
+	return withoutTurns{engineLimiter{l}}
+}
+
+// TestTheEngineKeepsItsPromises holds every algorithm against package limitertest, in memory.
+func TestTheEngineKeepsItsPromises(t *testing.T) {
+	for _, p := range policies {
+		t.Run(p.promise.String(), func(t *testing.T) {
+			limitertest.Test(t, engineConfig(t, p.promise, p.of, func(testing.TB) []engine.Option { return nil }))
+		})
+	}
+}
+
+// someLimits are enough where the algorithms are those of the engine.
+var someLimits = []limitertest.Limit{
+	{Tokens: 5, Per: 24 * time.Hour, Burst: 5}, {Tokens: 10, Per: time.Second, Burst: 20},
+	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
+}
+
+// TestASharedTableKeepsItsPromises does the same with a table in a file. No log is in a file.
+func TestASharedTableKeepsItsPromises(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Shared is for Linux")
+	}
+	for _, p := range policies[:len(policies)-1] {
+		t.Run(p.promise.String(), func(t *testing.T) {
+			config := engineConfig(t, p.promise, p.of, func(tb testing.TB) []engine.Option {
+				// The machine's monotonic clock is not in the bubble: edges of windows would be off by nanoseconds.
+				return []engine.Option{engine.Shared(filepath.Join(tb.TempDir(), "limits")), engine.ClockFunc(time.Now)}
+			})
+			config.Limits = someLimits
+			limitertest.Test(t, config)
+		})
+	}
+}
+
+func engineConfig(t *testing.T, promise limitertest.Promise, of func(limitertest.Limit) engine.Policy,
+	options func(testing.TB) []engine.Option) limitertest.Config {
+	late := func(l limitertest.Limit) time.Duration {
+		precision, err := of(l).Precision()
+		require.NoError(t, err)
+		return precision
+	}
+	return limitertest.Config{
+		Promise: promise,
+		Keys:    2000,
+		LateBy:  late,
+		New: func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
+			if of(l).Check() != nil || promise == limitertest.FixedWindow && late(l) > 0 {
+				return nil // windows that are a little longer
+			}
+			return newEngine(tb, of(l), options(tb)...)
+		},
+		Skip: map[string]string{
+			"Cancel/Order": "Reservation.Cancel: a reservation that others stand behind is lost",
+			"Cancel/Wait":  "Reservation.Cancel: a reservation that others stand behind is lost",
+		},
+	}
+}

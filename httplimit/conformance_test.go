@@ -1,0 +1,11 @@
+package httplimit_test
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/internal/conformance/httpfront"
+)
+
+// The cases in a store run in module redislimit.
+func TestConformance(t *testing.T) { conformance.Run(t, httpfront.Front(nil)) }

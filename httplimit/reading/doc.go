@@ -1,0 +1,51 @@
+/*
+Package reading says which requests a pattern means, under every reading that a server may have.
+
+Servers read one request in several ways. To some, /x/../login, //login, /login;v=1, /%6cogin, /LOGIN and /login.json
+are the page /login; to others, each is another page. A limit that goes by one reading is no limit in front of a server
+that goes by another: a client writes the path in the other way. A [Match] is therefore held against all readings:
+
+	login, err := reading.ParsePath("/login")
+	...
+	m := reading.Match{Paths: []reading.Path{login}, Methods: []string{"POST"}}
+	limit := httplimit.Limit{
+		Name: "login", Limiter: limiter,
+		Match: func(r *http.Request) bool { return m.Meets(r, nil) },
+	}
+
+# Three questions
+
+Which way is safe depends on what comes of the answer:
+
+  - [Match.Meets]: a limit. It reports true if any reading is meant, so that no spelling goes around the limit.
+  - [Match.IsCertain]: an exception from a limit. It reports true only if every reading is meant, so that nothing
+    doubtful is exempt.
+  - [Match.Matches]: a route. It goes by the one reading of net/http, since a request has one destination.
+
+# Keys
+
+A limit for each path needs a key that a client cannot vary. [Match.KeyPath] and [KeyPath] return it. All paths that
+have several readings share one key, so what a server takes for one path has two keys at most.
+
+# Which readings
+
+Escapes undone before or after the path is split, once or twice; dots resolved or kept, with empty segments or without;
+";x" taken off a segment or kept; a backslash that is a slash; upper and lower case; an extension behind the last name;
+more behind a file, as CGI takes it; dots, blanks and streams at the end of a segment, as on Windows; the end of a path
+at a zero byte, or at an escaped question mark; //name/path as a URL with a host. A parameter of the query has its name
+in any spelling that a framework reads, with elements of lists (name[]), and a semicolon that ends it or not. A POST has
+the methods that its parameter _method names, too.
+
+# Cost and bounds
+
+Nothing here locks or keeps state: a Match may be used by any number of goroutines as long as nobody changes it. The
+three questions do not allocate for plain paths of up to 32 segments. A path that is neither plain nor short is not read
+in every way (16 KiB, the bytes times the number of readings): it meets every pattern, and its key is that of the
+ambiguous ones. So a client cannot have a program work for it.
+
+# Stability
+
+The API follows semantic versions from v0.1.0 on. That a later version knows more readings is a change for the better
+and no break: more requests meet a pattern.
+*/
+package reading

@@ -1,0 +1,215 @@
+package reading
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// A Match says which requests are meant: those for which each of its parts that is not empty
+// holds. The zero Match is all requests. Its methods do not change it and may run at the same time.
+type Match struct {
+	Hosts    []string // in lower case, without a port; "*.example.com" is every name below it
+	Paths    []Path
+	KeepCase bool     // upper and lower case differ in paths
+	KeepType bool     // /login is not /login.json
+	Methods  []string // GET includes HEAD
+	Headers  []Field
+	Query    []Field
+	Clients  []netip.Prefix
+	Not      []Match // requests that are not meant after all: those which are any of these for certain
+}
+
+// A Field wants a header field, or a parameter of the query, with one of the values, or with any if there are
+// none. [HeaderField] makes that of a header.
+type Field struct {
+	Name   string
+	Values []string
+}
+
+// HeaderField returns the Field of a header, with its name and values as they are compared: the name in the form of
+// [http.CanonicalHeaderKey], the values without blanks at the ends.
+func HeaderField(name string, values ...string) Field {
+	f := Field{Name: http.CanonicalHeaderKey(name)}
+	for _, value := range values {
+		f.Values = append(f.Values, spelling.Line(f.Name, value))
+	}
+	return f
+}
+
+// An AddrFunc finds the address of the client of a request; the zero Addr if there is none. The Addr method of
+// httplimit.ClientIP is one.
+type AddrFunc func(*http.Request) netip.Addr
+
+// There are three ways to hold a request against a match. Which one errs on the safe side depends on what comes of it.
+
+// Matches reports whether a route is for the request, by the reading of its path that net/http has. It does not
+// allocate for paths without double slashes and dots.
+func (m *Match) Matches(r *http.Request) bool {
+	return m.MatchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.meetsMethod(r.Method) &&
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }, comparison{line: true})
+}
+
+// Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as
+// one that the rule is for and the rule does not. client is asked only if [Match.UsesClient] reports true, and may be
+// nil otherwise. It does not allocate for plain paths of up to 32 segments.
+func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
+	return m.MatchesHost(r.Host) && m.meetsMethods(r) &&
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] },
+			comparison{line: true, fold: !m.KeepCase}) &&
+		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) }, comparison{fold: !m.KeepCase}) &&
+		m.matchesClient(r, client) && m.meetsPath(r.URL) &&
+		!slices.ContainsFunc(m.Not, func(not Match) bool { return not.IsCertain(r, client) })
+}
+
+// IsCertain reports whether every server behind reads the request as one that is meant: for exceptions from a limit,
+// which nothing doubtful is to have. Its path is not ambiguous and matches as it is written, its method, too, and all
+// values of a field are wanted ones.
+func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
+	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || overrides(r) == nil) &&
+		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] }, comparison{line: true}) &&
+		fieldsCertain(m.Query, func(name string) []string { return certainQuery(r.URL, name) }, comparison{}) &&
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == "" &&
+		m.matchesPath(r.URL.Path))
+}
+
+// meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
+// does a target without a path ("http:a/login"), in which a server could find one.
+func (m *Match) meetsPath(u *url.URL) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, u) }
+
+// meetsPaths does that with some of the patterns.
+func (m *Match) meetsPaths(paths []Path, u *url.URL) bool {
+	all := readingsOf(u)
+	if u.Opaque != "" || all.tooLong() {
+		return true
+	}
+	plain := all.plain // then no reading has what endOf looks for
+	var room [32]string
+	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
+		var end []string
+		if !plain {
+			end = endOf(segments)
+		}
+		for i := range paths {
+			if paths[i].meets(segments, m) || end != nil && paths[i].meets(end, m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// MatchesHost reports whether a host is one of the wanted ones. It may have a port, and a dot at the end.
+func (m *Match) MatchesHost(host string) bool {
+	if len(m.Hosts) == 0 {
+		return true
+	}
+	host = spelling.Host(host)
+	return slices.ContainsFunc(m.Hosts, func(want string) bool {
+		if below, ok := strings.CutPrefix(want, "*"); ok {
+			return len(host) > len(below) && strings.HasSuffix(host, below)
+		}
+		return host == want
+	})
+}
+
+func (m *Match) matchesPath(path string) bool {
+	for i := range m.Paths {
+		if m.Paths[i].Matches(path) {
+			return true
+		}
+	}
+	return len(m.Paths) == 0
+}
+
+// matchesMethod takes methods as they are written.
+func (m *Match) matchesMethod(method string) bool {
+	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
+		return want == method || want == http.MethodGet && method == http.MethodHead
+	})
+}
+
+// meetsMethods looks at the method, and of a POST at the parameter _method of the query, too: some frameworks take that
+// for the method, since forms of HTML have no other.
+func (m *Match) meetsMethods(r *http.Request) bool {
+	return m.meetsMethod(r.Method) || slices.ContainsFunc(overrides(r), m.meetsMethod)
+}
+
+// overrides returns the methods for which a server may take a request by its query.
+func overrides(r *http.Request) []string {
+	if r.URL.RawQuery == "" || !strings.EqualFold(r.Method, http.MethodPost) {
+		return nil
+	}
+	return QueryValues(r.URL, "_method")
+}
+
+// meetsMethod takes upper and lower case for one, because many servers take "post" for POST.
+func (m *Match) meetsMethod(method string) bool {
+	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
+		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)
+	})
+}
+
+func (m *Match) matchesClient(r *http.Request, client AddrFunc) bool {
+	if len(m.Clients) == 0 {
+		return true
+	}
+	addr := client(r)
+	return slices.ContainsFunc(m.Clients, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// UsesClient reports whether the client's address is looked at, by the match itself or by one in Not.
+func (m *Match) UsesClient() bool {
+	return len(m.Clients) > 0 || slices.ContainsFunc(m.Not, func(n Match) bool { return n.UsesClient() })
+}
+
+// fieldsMeet reports whether each of the fields has a wanted value among those that there are.
+func fieldsMeet(fields []Field, of func(name string) []string, by comparison) bool {
+	for i := range fields {
+		want := &fields[i]
+		got := of(want.Name)
+		if len(got) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(got, func(value string) bool {
+			return by.has(want, value)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldsCertain reports whether each of the fields is there and has wanted values only.
+func fieldsCertain(fields []Field, of func(name string) []string, by comparison) bool {
+	for i := range fields {
+		want := &fields[i]
+		got := of(want.Name)
+		if len(got) == 0 || len(want.Values) > 0 && slices.ContainsFunc(got, func(value string) bool {
+			return !by.has(want, value)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// A comparison says how a value of a field is compared with a wanted one.
+type comparison struct {
+	line bool // it is the line of a header
+	fold bool // upper and lower case are one: many servers take "WebSocket" for "websocket"
+}
+
+// has reports whether a value is one of those that are wanted of a field.
+func (c comparison) has(f *Field, value string) bool {
+	if c.line {
+		value = spelling.Line(f.Name, value)
+	}
+	for _, want := range f.Values {
+		if value == want || c.fold && strings.EqualFold(value, want) {
+			return true
+		}
+	}
+	return false
+}

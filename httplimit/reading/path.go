@@ -1,0 +1,207 @@
+package reading
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]: "/login" is that path,
+// "/static/" all that begin so, "/users/{id}" any one segment, "/files/{rest...}" all that
+// follow, and "/{$}" the root alone. [ParsePath] makes one; the zero Path means the root.
+//
+// For a limit it is held against every way to read a path, and a slash at the end does not matter ([Match.Meets]). For
+// a route it is held against the path without escapes, double slashes and dots, and the slash matters
+// ([Match.Matches]).
+type Path struct {
+	text     string
+	segments []string // anySegment for one that may be anything
+	subtree  bool     // what follows may be anything
+	slash    bool     // if not: it ends with a slash
+	only     string   // the path that it stands for, without a slash at the end; "" if there are several
+}
+
+// anySegment stands for {name}. It is not a segment.
+const anySegment = "/"
+
+// String returns the pattern as it was written.
+func (p Path) String() string { return p.text }
+
+// ParsePath reads a pattern. The error says what is wrong with one that begins with no slash, has a *, an escape, a
+// query, an empty segment or a dot segment, or braces that are not one whole segment.
+func ParsePath(text string) (Path, error) {
+	p := Path{text: text}
+	switch plain, err := url.PathUnescape(text); {
+	case !strings.HasPrefix(text, "/") && strings.Contains(text, " /"):
+		return p, errors.New("a pattern begins with a slash; the method is no part of it")
+	case !strings.HasPrefix(text, "/"):
+		return p, errors.New("a pattern begins with a slash")
+	case strings.ContainsAny(text, "?#"):
+		return p, errors.New("a query or fragment is not part of the path")
+	case strings.Contains(text, "*"):
+		return p, errors.New(`patterns have no *: write "/users/{id}" for one segment, "/static/" for all that begins so`)
+	case err != nil || plain != text:
+		return p, errors.New("write it without escapes: they are undone before paths are compared")
+	}
+	names := strings.Split(text[1:], "/")
+	last := len(names) - 1
+	seen := map[string]bool{}
+	for i, name := range names {
+		switch {
+		case name == "" && i == last:
+			p.subtree = true
+		case name == "" || name == "." || name == "..":
+			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would " +
+				"match nothing")
+		case name == "{$}" && i == last:
+			p.slash = true
+		case !strings.ContainsAny(name, "{}"):
+			p.segments = append(p.segments, name)
+		default:
+			wild, rest, err := wildcard(name)
+			switch {
+			case err != nil:
+				return p, err
+			case seen[wild]:
+				return p, fmt.Errorf("the name %q is there twice", wild)
+			case rest && i != last:
+				return p, fmt.Errorf("%s is not at the end", name)
+			case rest:
+				p.subtree = true
+			default:
+				p.segments = append(p.segments, anySegment)
+			}
+			seen[wild] = true
+		}
+	}
+	if !p.subtree && !slices.Contains(p.segments, anySegment) {
+		p.only = "/" + strings.Join(p.segments, "/")
+	}
+	return p, nil
+}
+
+// wildcard reads {name} or {name...}.
+func wildcard(segment string) (name string, rest bool, err error) {
+	name, ok := strings.CutPrefix(segment, "{")
+	if ok {
+		name, ok = strings.CutSuffix(name, "}")
+	}
+	name, rest = strings.CutSuffix(name, "...")
+	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
+		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}",
+			segment)
+	}
+	return name, rest, nil
+}
+
+// meets reports whether the pattern matches segments, none of them empty. The last may have an extension, as many
+// frameworks take /login.json for /login; and a file may have more behind it, as CGI and PHP take /login.php/x for
+// /login.php.
+func (p *Path) meets(segments []string, m *Match) bool {
+	last := len(p.segments) - 1
+	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
+		return false
+	}
+	for i, want := range p.segments {
+		switch got := segments[i]; {
+		case want == anySegment, sameSegment(want, got, m.KeepCase):
+		case i == last && i == len(segments)-1 && !m.KeepType && hasExtension(got, want, m.KeepCase):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// within returns the part of a key of [KeyPath] that the pattern is about, if it ends in a name and stands for several
+// paths: without the extension that a client may put there, and without what it may put behind a file. It is not ok if
+// the key does not meet the pattern. It does not allocate for keys of up to 32 segments.
+func (p *Path) within(key string, m *Match) (part string, ok bool) {
+	last := len(p.segments) - 1
+	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
+		return "", false
+	}
+	var room [32]string
+	segments := withoutEmpty(appendSplit(room[:0], key))
+	if !p.meets(segments, m) {
+		return "", false
+	}
+	end := 0
+	for _, segment := range segments[:last] {
+		end += len("/") + len(segment)
+	}
+	end += len("/")
+	if want := p.segments[last]; len(segments) == last+1 && hasExtension(segments[last], want, m.KeepCase) && !m.KeepType {
+		return key[:end+len(want)], true
+	}
+	return key[:end+len(segments[last])], true
+}
+
+// isFile reports whether the last segment is a name with an extension.
+func (p *Path) isFile() bool {
+	return len(p.segments) > 0 && strings.LastIndexByte(p.segments[len(p.segments)-1], '.') > 0
+}
+
+// hasExtension reports whether a segment is the wanted one with an extension.
+func hasExtension(got, want string, keepCase bool) bool {
+	return len(got) > len(want) && got[len(want)] == '.' && sameSegment(want, got[:len(want)], keepCase)
+}
+
+// sameSegment reports whether a server may take one segment for the other.
+func sameSegment(want, got string, keepCase bool) bool {
+	if want == got {
+		return true
+	}
+	want, got = trimSegment(want), trimSegment(got)
+	return want == got || !keepCase && strings.EqualFold(want, got)
+}
+
+// stream begins the name of a stream of a file on Windows.
+const stream = "::$"
+
+// trimSegment takes off what some servers pass over at the end of a segment: Windows dots, blanks and the stream
+// with the data of a file ("::$DATA"), programs in C what follows a zero byte.
+func trimSegment(s string) string {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	if i := strings.Index(s, stream); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimRight(s, ". \t\n\v\f\r")
+}
+
+// cleanPath returns a path without double slashes, dots, and a slash at the end.
+func cleanPath(of string) string {
+	if !strings.HasPrefix(of, "/") {
+		of = "/" + of
+	}
+	return path.Clean(of) // without an allocation if there is nothing to clean
+}
+
+// Matches reports whether the pattern matches a path without escapes, as it is in
+// [net/url.URL.Path].
+func (p *Path) Matches(of string) bool {
+	clean := cleanPath(of)
+	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
+	rest := clean[1:]
+	for _, want := range p.segments {
+		segment, after, _ := strings.Cut(rest, "/")
+		if segment == "" || want != anySegment && want != segment {
+			return false
+		}
+		rest = after
+	}
+	switch {
+	case p.subtree:
+		return rest != "" || slash
+	case p.slash:
+		return rest == "" && slash
+	}
+	return rest == "" && (!slash || clean == "/" && len(p.segments) == 0)
+}

@@ -1,0 +1,406 @@
+package reading
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// Servers read one path in several ways. They undo escapes before or after they split it, once or, with a proxy or a
+// program in front that has done so already, twice; they take ";x" off a segment or leave it, resolve dots or keep
+// them, and take a backslash for a slash or not. A limit that goes by one reading is no limit in front of a server
+// that goes by another. So a pattern is held against every reading.
+
+// A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and keeps
+// everything else as it is.
+type reading struct {
+	unescapeFirst bool // escapes are undone before the path is split: %2f is a slash
+	twice         bool // escapes are undone twice: %2541 is A
+	backslash     bool // a backslash is a slash
+	parameters    parameters
+	dots          dots
+}
+
+// parameters says what becomes of a semicolon in a segment and of what follows it.
+type parameters uint8
+
+const (
+	parametersKept parameters = iota
+	parametersCut             // they are taken off before escapes are undone: %3b is no semicolon
+	parametersCutAlways
+	parametersEnd
+)
+
+// dots says what becomes of the segments . and ..
+type dots uint8
+
+const (
+	dotsKept         dots = iota // they are names like others
+	dotsSent                     // those that are sent without escapes are resolved; .. also takes an empty segment
+	dotsSentMerged               // the same, when empty segments have been taken out
+	dotsAlways                   // all are resolved
+	dotsAlwaysMerged             // the same, when empty segments have been taken out
+	dotsEnd
+)
+
+// maxRead bounds the work of reading a path: its bytes, times the number of its readings. No program sends a path with
+// more, and a client could have weir work for it.
+const maxRead = 16 << 10
+
+// readings are the readings of a path, one after the other.
+type readings struct {
+	escaped string
+	again   string // without escapes, if that has some once more: it is read as well, as if it were what was sent
+	behind  string // what follows //name, with the slash, for servers to which that is a host; it is read as well
+	plain   bool   // all are the same
+	present reading
+	done    bool
+
+	ways
+}
+
+// ways are what readings of a path may differ in.
+type ways struct {
+	slashes                 bool // there are escaped ones
+	backslashes, semicolons bool // there are any
+	dotted                  bool // a segment begins with a dot
+}
+
+// or returns what readings of one of two paths may differ in.
+func (w ways) or(v ways) ways {
+	return ways{
+		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
+	}
+}
+
+// count returns how many readings there are.
+func (w ways) count() int {
+	n := 1
+	if w.dotted {
+		n *= int(dotsEnd)
+	}
+	if w.semicolons {
+		n *= int(parametersEnd)
+	}
+	if w.backslashes {
+		n *= 2
+	}
+	if w.slashes {
+		n *= 2
+	}
+	return n
+}
+
+func readingsOf(u *url.URL) readings {
+	rs := readingsOfText(u.EscapedPath(), u.Path)
+	if !rs.plain && spelling.HasEscapes(u.Path) {
+		rs.again = u.Path
+	}
+	rs.behind = behindHost(u.EscapedPath())
+	return rs
+}
+
+// behindHost returns the part of a path that begins with several slashes which is behind the first name; "" for any
+// other path. Programs that make a URL of the path and that of the server (new URL(path, base)) take the name for a
+// host.
+func behindHost(escaped string) string {
+	rest := strings.TrimLeft(escaped, "/")
+	if len(escaped)-len(rest) < 2 || rest == "" {
+		return ""
+	}
+	_, behind, _ := strings.Cut(rest, "/")
+	return "/" + behind
+}
+
+// readingsOfText returns the readings of a path that is sent in this form, and without escapes in that.
+func readingsOfText(escaped, plain string) readings {
+	return readings{
+		escaped: strings.TrimPrefix(escaped, "/"),
+		plain:   isPlain(escaped),
+		ways: ways{
+			slashes:     strings.Count(plain, "/") != strings.Count(escaped, "/"),
+			backslashes: strings.Contains(plain, `\`),
+			semicolons:  strings.Contains(plain, ";"),
+			dotted:      strings.Contains(plain, "/.") || strings.Contains(plain, `\.`),
+		},
+	}
+}
+
+// isPlain reports whether every server reads an escaped path in the same way: it has no escapes, semicolons,
+// backslashes and dots as segments or at the end of one, and no empty segments but at the end.
+func isPlain(escaped string) bool {
+	return !strings.ContainsAny(escaped, `%;\`) && !strings.Contains(escaped, "//") && !strings.Contains(escaped, "/.") &&
+		!strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, ".") && !strings.Contains(escaped, stream)
+}
+
+// tooLong reports whether the path is not read in every way, because that is too much work.
+func (rs *readings) tooLong() bool {
+	if rs.plain {
+		return false
+	}
+	n := rs.count()
+	if rs.again != "" {
+		twice := readingsOfText(rs.again, spelling.Unescape(rs.again)).ways
+		n += rs.or(twice).count() + twice.count()
+	}
+	if rs.behind != "" {
+		n += readingsOfText(rs.behind, spelling.Unescape(rs.behind)).count()
+	}
+	return n*len(rs.escaped) > maxRead
+}
+
+// next appends the segments of the next reading, without empty ones, to into; false after the last one.
+func (rs *readings) next(into []string) ([]string, bool) {
+	if rs.done {
+		return nil, false
+	}
+	if rs.plain {
+		segments := withoutEmpty(appendSplit(into, rs.escaped))
+		rs.done = true
+		if rs.behind != "" {
+			*rs = readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+		}
+		return segments, true
+	}
+	segments := rs.present.of(into, rs.escaped)
+	rs.advance()
+	switch {
+	case !rs.done:
+	case rs.again != "":
+		rs.readAgain()
+	case rs.behind != "":
+		*rs = readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+	}
+	return segments, true
+}
+
+// readAgain goes on to the readings of a path from which escapes are undone twice: in each segment, and before all
+// else.
+func (rs *readings) readAgain() {
+	once := rs.again
+	twice := readingsOfText(once, spelling.Unescape(once))
+	if !rs.present.twice {
+		rs.present, rs.done = reading{twice: true}, false
+		rs.ways = rs.or(twice.ways)
+		return
+	}
+	twice.behind = rs.behind
+	*rs = twice
+}
+
+// advance goes on to the next reading that may differ.
+func (rs *readings) advance() {
+	r := &rs.present
+	if r.dots++; rs.dotted && r.dots < dotsEnd {
+		return
+	}
+	r.dots = dotsKept
+	if r.parameters++; rs.semicolons && r.parameters < parametersEnd {
+		return
+	}
+	r.parameters = parametersKept
+	if r.backslash = rs.backslashes && !r.backslash; r.backslash {
+		return
+	}
+	r.unescapeFirst = rs.slashes && !r.unescapeFirst
+	rs.done = !r.unescapeFirst
+}
+
+// of appends the segments of a path to into as the reading has them, without empty ones.
+func (r reading) of(into []string, escaped string) []string {
+	if r.backslash {
+		escaped = backslashes.Replace(escaped)
+	}
+	segments := appendSplit(into, escaped)
+	if r.parameters != parametersKept {
+		cutParameters(segments)
+	}
+	switch r.dots {
+	case dotsSent:
+		segments = resolve(segments)
+	case dotsSentMerged:
+		segments = resolve(withoutEmpty(segments))
+	case dotsKept, dotsAlways, dotsAlwaysMerged:
+	}
+	if r.unescapeFirst {
+		segments = appendSplit(segments[:0], r.unescape(strings.Join(segments, "/")))
+	} else {
+		for i := range segments {
+			segments[i] = r.unescape(segments[i])
+		}
+	}
+	if r.parameters == parametersCutAlways {
+		cutParameters(segments)
+	}
+	switch r.dots {
+	case dotsAlways:
+		segments = resolve(segments)
+	case dotsAlwaysMerged:
+		segments = resolve(withoutEmpty(segments))
+	case dotsKept, dotsSent, dotsSentMerged:
+	}
+	return withoutEmpty(segments)
+}
+
+var backslashes = strings.NewReplacer(`\`, "/", "%5c", "/", "%5C", "/")
+
+func (r reading) unescape(s string) string {
+	if s = spelling.Unescape(s); r.twice {
+		return spelling.Unescape(s)
+	}
+	return s
+}
+
+func appendSplit(into []string, s string) []string {
+	for {
+		segment, rest, more := strings.Cut(s, "/")
+		into = append(into, segment)
+		if !more {
+			return into
+		}
+		s = rest
+	}
+}
+
+func cutParameters(segments []string) {
+	for i, s := range segments {
+		segments[i], _, _ = strings.Cut(s, ";")
+	}
+}
+
+// withoutEmpty takes the empty segments out, in place.
+func withoutEmpty(segments []string) []string {
+	kept := segments[:0]
+	for _, s := range segments {
+		if s != "" {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// resolve takes dots out, in place: .. with the segment before it.
+func resolve(segments []string) []string {
+	kept := segments[:0]
+	for _, s := range segments {
+		switch s {
+		case ".":
+		case "..":
+			kept = kept[:max(0, len(kept)-1)]
+		default:
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// ends are the characters at which a path ends to some servers, when its escapes have been undone.
+const ends = "\x00?#"
+
+// hasOneEnd reports whether a path without escapes ends at the same place to all of them.
+func hasOneEnd(path string) bool { return !strings.ContainsAny(path, ends) }
+
+// endOf returns the segments up to where a path ends to some: to programs in C at a zero byte, and to those that undo
+// escapes and read the rest as a URL at a question mark or a number sign; nil if there is none of these.
+func endOf(segments []string) []string {
+	for i, segment := range segments {
+		at := strings.IndexAny(segment, ends)
+		if at < 0 {
+			continue
+		}
+		end := append(make([]string, 0, i+1), segments[:i]...)
+		if at > 0 {
+			end = append(end, segment[:at])
+		}
+		return end
+	}
+	return nil
+}
+
+// KeyPath returns the path by which a bucket of the match's rule is chosen: the pattern that the request meets, if that
+// stands for one path, however the request has written it, or else that of [KeyPath], without what may stand behind the
+// last name of a pattern ([Path.within]).
+func (m *Match) KeyPath(u *url.URL) string {
+	for i := range m.Paths {
+		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], u) {
+			return p.only
+		}
+	}
+	key := KeyPath(u, m.KeepCase)
+	for i := range m.Paths {
+		if part, ok := m.Paths[i].within(key, m); ok {
+			return part
+		}
+	}
+	return key
+}
+
+// KeyPath returns the path that a bucket is chosen by: without escapes, parameters, double slashes, dots and a slash at
+// the end, and in lower case unless that is kept. It does not allocate for what is written so.
+//
+// All paths of which that depends on the reading have one key together, [ambiguousKey]. So whatever reading a server
+// has, what it takes for one path has two keys at most, and a client cannot make up more.
+func KeyPath(u *url.URL, keepCase bool) string {
+	path := u.Path
+	if u.Opaque != "" {
+		return ambiguousKey
+	}
+	if escaped := u.EscapedPath(); !isPlain(escaped) {
+		var ok bool
+		if path, ok = oneKey(u); !ok {
+			return ambiguousKey
+		}
+	}
+	path = strings.TrimSuffix(path, "/")
+	if !keepCase {
+		path = fold(path)
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return path
+}
+
+// fold brings a text to the one case of its letters. Some letters have two small ones, such as s, which also was a long
+// one. It does not allocate for small letters of ASCII.
+func fold(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		s = strings.ToUpper(s)
+	}
+	return strings.ToLower(s)
+}
+
+// ambiguousKey is the key of the paths that have several. It is none, as it has no slash.
+const ambiguousKey = "ambiguous"
+
+// oneKey returns what all readings of a path come to; false if they come to several or are not made.
+func oneKey(u *url.URL) (key string, ok bool) {
+	all := readingsOf(u)
+	if all.tooLong() {
+		return "", false
+	}
+	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
+		this := coarsest(segments)
+		zero := slices.IndexFunc(segments, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
+		if ok && this != key || zero >= 0 && zero < len(segments)-1 { // where it ends to programs in C
+			return "", false
+		}
+		key, ok = this, true
+	}
+	return key, ok
+}
+
+// coarsest returns the path of segments of any reading, with all that another reading might do done to it.
+func coarsest(segments []string) string {
+	segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
+	cutParameters(segments)
+	for i, segment := range segments {
+		if segment != "." && segment != ".." {
+			segments[i] = trimSegment(segment)
+		}
+	}
+	return strings.Join(resolve(withoutEmpty(segments)), "/")
+}

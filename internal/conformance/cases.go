@@ -1,0 +1,173 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Cases returns all cases, in the order of the page.
+func Cases() []*Case {
+	return slices.Concat(single, allOrNothing, shadow, tiers, quotas, costs, waits, refunds, holds, inFlight, stores, files,
+		reloads, reloadRules)
+}
+
+// An hour's worth of a test is nothing: what is taken stays taken while a case runs, unless it moves the clock.
+func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
+
+// each is a limit of one an hour for each client, so many at once.
+func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
+
+// at is the same for a path.
+func at(path, name string, burst uint64) Limit {
+	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
+}
+
+// byUser is a limit of one an hour for each user.
+func byUser(name string, burst uint64) Limit {
+	return Limit{Name: name, Key: User, Numbers: hourly(burst)}
+}
+
+// window is a limit of an algorithm: so many in an hour.
+func window(name string, a engine.Algorithm, n uint64) Limit {
+	return Limit{Name: name, Algorithm: a, Numbers: Numbers{N: n, Per: time.Hour, Burst: n}}
+}
+
+// perSecond is a limit of one a second, so many at once.
+func perSecond(name string, burst uint64) Limit {
+	return Limit{Name: name, Numbers: Numbers{N: 1, Per: time.Second, Burst: burst}}
+}
+
+var (
+	other = Request{Client: "192.0.2.2"}
+	ann   = Request{User: "ann"}
+	bob   = Request{User: "bob"}
+)
+
+var single = []*Case{
+	{Name: "one limit/burst", Expects: "a client gets its burst, then is refused and told when to come back: not too early, and not too late",
+		Run: func(c *C) {
+			n := c.Start(Limit{Name: "a", Numbers: Numbers{N: 1, Per: 10 * time.Second, Burst: 3}})
+			n.Admits(3, Request{})
+			a := n.Refuses(Request{})
+			c.Equal(10*time.Second, a.RetryAfter, "Retry-After")
+			c.Advance(10*time.Second - time.Millisecond)
+			n.Refuses(Request{})
+			c.Advance(time.Millisecond)
+			n.Exactly(1, Request{})
+		}},
+	{Name: "one limit/keys", Expects: "each client has a bucket of its own", Run: func(c *C) {
+		n := c.Start(each("a", 2))
+		n.Exactly(2, Request{})
+		n.Exactly(2, other)
+	}},
+	algorithm("fixed window", engine.AlgorithmFixedWindow, 5),
+	algorithm("sliding window", engine.AlgorithmSlidingWindow, 0),
+	algorithm("sliding log", engine.AlgorithmSlidingLog, 2),
+	algorithm("batch refill", engine.AlgorithmBatchRefill, 5),
+	{Name: "one limit/blocked", Expects: "a limit of 0 refuses every request and tells no time to come back", Run: func(c *C) {
+		n := c.Start(Limit{Name: "a", Path: "/closed", Numbers: Numbers{Constant: Blocked}})
+		c.Equal(time.Duration(0), n.Refuses(Request{Path: "/closed"}).RetryAfter, "Retry-After")
+		n.Admits(1, Request{Path: "/open"})
+	}},
+	{Name: "one limit/unlimited", Expects: "an unlimited limit admits every request", Run: func(c *C) {
+		c.Start(Limit{Name: "a", Numbers: Numbers{Constant: Unlimited}}).Admits(20, Request{})
+	}},
+}
+
+// algorithm is a case of five in an hour. When that hour is over, after two requests at its beginning and three in its
+// middle, algorithms differ in what they admit.
+func algorithm(name string, a engine.Algorithm, after int) *Case {
+	return &Case{Name: "one limit/" + name, Expects: fmt.Sprintf("a %s of five in an hour admits five, then %d when the hour is over, and five two hours later",
+		name, after), Run: func(c *C) {
+		n := c.Start(window("a", a, 5))
+		n.Admits(2, Request{})
+		c.Advance(30 * time.Minute)
+		n.Exactly(3, Request{})
+		c.Advance(30 * time.Minute)
+		n.Exactly(after, Request{})
+		c.Advance(2 * time.Hour)
+		n.Exactly(5, Request{})
+	}}
+}
+
+var allOrNothing = []*Case{
+	{Name: "all or nothing/first refuses", Expects: "where the first limit refuses, the second keeps its tokens", Run: func(c *C) {
+		n := c.Start(each("client", 1), byUser("user", 3))
+		n.Exactly(1, ann)
+		n.Refuses(ann)
+		n.Admits(1, Request{Client: "192.0.2.2", User: "ann"})
+		n.Admits(1, Request{Client: "192.0.2.3", User: "ann"})
+		n.Refuses(Request{Client: "192.0.2.4", User: "ann"})
+	}},
+	{Name: "all or nothing/last refuses", Expects: "where the last limit refuses, those before keep their tokens", Run: func(c *C) {
+		n := c.Start(each("client", 3), perHourOf("more", 10), byUser("user", 1))
+		n.Exactly(1, ann)
+		n.Refuses(ann)
+		n.Admits(1, bob)
+		n.Admits(1, Request{User: "cid"})
+		n.Refuses(Request{User: "dan"})
+	}},
+	{Name: "all or nothing/longest wait", Expects: "a refused client is told the longest of the waits", Run: func(c *C) {
+		c.Equal(30*time.Second, bothRefuse(c).RetryAfter, "Retry-After")
+	}},
+	{Name: "all or nothing/names", Expects: "a refused client is told all limits that refuse", Run: func(c *C) {
+		names := bothRefuse(c).Refused
+		slices.Sort(names)
+		c.Equal([]string{"long", "short"}, names, "the limits that refuse")
+	}},
+	{Name: "all or nothing/no match", Expects: "a limit for other requests is not asked", Run: func(c *C) {
+		n := c.Start(at("/a", "a", 2), at("/b", "b", 1))
+		n.Admits(5, Request{Path: "/c"})
+		n.Exactly(2, Request{Path: "/a"})
+		n.Exactly(1, Request{Path: "/b"})
+	}},
+	{Name: "all or nothing/cost", Expects: "a request that is too dear for one limit takes nothing from the cheaper one", Run: func(c *C) {
+		dear := Limit{Name: "dear", Numbers: hourly(10), Cost: true}
+		n := c.Start(each("count", 3), dear)
+		n.Admits(1, Request{Cost: 8})
+		for range 3 {
+			n.Refuses(Request{Cost: 5})
+		}
+		n.Admits(2, Request{Cost: 1})
+		n.Refuses(Request{Cost: 1})
+	}},
+}
+
+// bothRefuse returns the answer to a request that two of three limits refuse.
+func bothRefuse(c *C) Answer {
+	n := c.Start(Limit{Name: "short", Numbers: Numbers{N: 1, Per: 10 * time.Second, Burst: 1}},
+		Limit{Name: "long", Numbers: Numbers{N: 1, Per: 30 * time.Second, Burst: 1}}, each("roomy", 9))
+	n.Admits(1, Request{})
+	return n.Refuses(Request{})
+}
+
+// perHourOf is a fixed window of an hour.
+func perHourOf(name string, n uint64) Limit { return window(name, engine.AlgorithmFixedWindow, n) }
+
+var shadow = []*Case{
+	{Name: "shadow/admits", Expects: "a limit in shadow mode refuses nothing", Run: func(c *C) {
+		c.Start(shadowed(each("a", 1))).Admits(5, Request{})
+	}},
+	{Name: "shadow/takes", Expects: "a limit in shadow mode takes what it would take: when it becomes active, its tokens are used up",
+		Run: func(c *C) {
+			n := c.Start(shadowed(each("a", 3)))
+			n.Admits(3, Request{})
+			n.Reload(each("a", 3))
+			n.Refuses(Request{})
+		}},
+	{Name: "shadow/all or nothing", Expects: "a request that an active limit refuses takes nothing from one in shadow mode", Run: func(c *C) {
+		n := c.Start(shadowed(each("before", 2)), byUser("user", 1), shadowed(each("behind", 2)))
+		n.Exactly(1, ann)
+		n.Refuses(ann)
+		n.Reload(each("before", 2), byUser("user", 1), each("behind", 2))
+		n.Exactly(1, bob)
+	}},
+	{Name: "shadow/others", Expects: "a limit in shadow mode that is used up changes nothing for the others", Run: func(c *C) {
+		c.Start(shadowed(each("a", 1)), each("b", 3)).Exactly(3, Request{})
+	}},
+}
+
+func shadowed(l Limit) Limit { l.Shadow = true; return l }

@@ -1,0 +1,188 @@
+package conformance
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+func stored(l Limit) Limit { l.Stored = true; return l }
+
+// newStore starts a store.
+func (c *C) newStore() *Store {
+	if c.front.store != nil {
+		return c.front.store()
+	}
+	return startStore(c.env.T)
+}
+
+// stored returns a config of two nodes with limits in a store.
+func (c *C) stored(s *Store, loss Loss, limits ...Limit) Config {
+	return Config{Limits: limits, Store: s, Nodes: 2, OnLoss: loss}
+}
+
+// together starts two nodes of a config.
+func (c *C) together(config Config) (a, b *Node) { return c.StartWith(config), c.StartWith(config) }
+
+var stores = []*Case{
+	{Name: "store/together", Stored: true, Expects: "two nodes admit together what the limit says", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(each("a", 5))))
+		a.Admits(2, Request{})
+		b.Exactly(3, Request{})
+		a.Refuses(Request{})
+		b.Exactly(5, other)
+	}},
+	{Name: "store/all or nothing", Stored: true, Expects: "of two limits in a store, where one refuses, the other keeps its tokens", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(each("client", 3)), stored(byUser("user", 1))))
+		a.Exactly(1, ann)
+		b.Refuses(ann)
+		b.Admits(1, bob)
+		a.Exactly(1, Request{User: "cid"})
+	}},
+	{Name: "store/and memory", Stored: true, Expects: "where a limit in memory refuses, one in the store keeps its tokens, and the other way round",
+		Run: func(c *C) {
+			n := c.StartWith(c.stored(c.newStore(), Closed, stored(each("store", 3)), byUser("memory", 1)))
+			n.Exactly(1, ann)
+			n.Refuses(ann)
+			n.Admits(1, bob)
+			n.Exactly(1, Request{User: "cid"})
+			n.Refuses(Request{User: "dan"})
+			n.Exactly(1, Request{Client: "192.0.2.2", User: "dan"})
+		}},
+	{Name: "store/tiers", Stored: true, Expects: "tiers hold over all nodes, or the configuration is refused", Run: func(c *C) {
+		c.sharedOrRefused(stored(plans()), in("paid", "ann"), 5)
+	}},
+	{Name: "store/batch refill", Stored: true, Expects: "a batch refill holds over all nodes, or the configuration is refused", Run: func(c *C) {
+		c.sharedOrRefused(stored(window("a", engine.AlgorithmBatchRefill, 4)), Request{}, 4)
+	}},
+	{Name: "store/wait", Stored: true, Expects: "a limit that may be waited for holds over all nodes, or the configuration is refused", Run: func(c *C) {
+		l := stored(each("a", 4))
+		l.MaxWait = time.Millisecond
+		c.sharedOrRefused(l, Request{}, 4)
+	}},
+	{Name: "store/overflow", Stored: true, Expects: "a limit that refuses new keys without room holds over all nodes, or the configuration is refused",
+		Run: func(c *C) {
+			l := stored(each("a", 4))
+			l.Overflow = engine.Refuse
+			c.sharedOrRefused(l, Request{}, 4)
+		}},
+	lost(Open, "with the store lost, and \"open\", requests pass", func(n *Node) { n.Admits(9, Request{}) }),
+	lost(Closed, "with the store lost, and \"closed\", requests fail, and not as refused by a limit", func(n *Node) {
+		for range 3 {
+			a := n.Send(Request{})
+			n.c.Equal(false, a.Admitted, "admitted")
+			n.c.Equal(true, a.Failed, "failed")
+		}
+	}),
+	lost(Share, "with the store lost, and \"share\", a node admits its part of the limit", func(n *Node) { n.Exactly(3, Request{}) }),
+	{Name: "store/late", Stored: true, Expects: "a store that does not answer holds no request up: what was said for its loss happens", Run: func(c *C) {
+		s := c.newStore()
+		n := c.StartWith(c.stored(s, Closed, stored(each("a", 5))))
+		n.Admits(1, Request{})
+		s.Suspend()
+		defer s.Resume()
+		c.Equal(true, n.Send(Request{}).Failed, "failed")
+	}},
+	{Name: "store/back", Stored: true, Expects: "a store that is back counts on from where it was", Run: func(c *C) {
+		s := c.newStore()
+		a, b := c.together(c.stored(s, Closed, stored(each("a", 5))))
+		a.Admits(2, Request{})
+		b.Admits(1, Request{})
+		s.Suspend()
+		c.Soon("the store is not missed", func() bool { return a.Send(other).Failed && b.Send(other).Failed })
+		s.Resume()
+		c.Soon("the store is not found again", func() bool { return !a.Send(Request{User: "x", Client: "192.0.2.3"}).Failed })
+		c.Soon("the store is not found again", func() bool { return !b.Send(Request{User: "x", Client: "192.0.2.4"}).Failed })
+		c.AtMost(2, a.Admitted(5, Request{})+b.Admitted(5, Request{}), "of the two that were left")
+		a.Refuses(Request{})
+	}},
+	{Name: "store/start", Stored: true, Expects: "with \"open\" a node starts without the store, and says so only in its log", Run: func(c *C) {
+		s := c.newStore()
+		s.Stop()
+		c.StartWith(c.stored(s, Open, stored(each("a", 5)))).Admits(9, Request{})
+	}},
+	{Name: "store/settings", Stored: true, Expects: "another rule for the loss of the store changes no count", Run: func(c *C) {
+		n := c.StartWith(c.stored(c.newStore(), Closed, stored(each("a", 5))))
+		n.Admits(3, Request{})
+		n.config.OnLoss = Open
+		n.Reload(stored(each("a", 5)))
+		n.Exactly(2, Request{})
+	}},
+	{Name: "store/moved", Stored: true, Expects: "a limit that moves into the store gives no full bucket", Run: func(c *C) {
+		n := c.StartWith(c.stored(c.newStore(), Closed, each("a", 5), stored(byUser("b", 9))))
+		n.Exactly(5, Request{})
+		n.Reload(stored(each("a", 5)), stored(byUser("b", 9)))
+		n.Refuses(Request{})
+		n.Admits(1, other)
+	}},
+	{Name: "store/reload", Stored: true, Expects: "a raised limit in a store keeps what was used", Run: func(c *C) {
+		n := c.StartWith(c.stored(c.newStore(), Closed, stored(each("a", 5))))
+		n.Exactly(5, Request{})
+		n.Reload(stored(each("a", 8)))
+		c.AtMost(3, n.Admitted(9, Request{}), "after a change from five to eight")
+	}},
+}
+
+// sharedOrRefused expects that two nodes admit so many together, or refuse to start.
+func (c *C) sharedOrRefused(l Limit, r Request, most int) {
+	config := c.stored(c.newStore(), Closed, l)
+	a, err := c.try(config)
+	switch {
+	case errors.Is(err, ErrUnsupported):
+		panic(&failure{err})
+	case err != nil:
+		return
+	}
+	b := c.StartWith(config)
+	a.Admits(1, r)
+	c.AtMost(most-1, a.Admitted(most, r)+b.Admitted(most, r), "on both nodes after the first")
+}
+
+// lost is a case of a store that is gone. The limit is six an hour.
+func lost(loss Loss, expects string, then func(*Node)) *Case {
+	return &Case{Name: "store/lost " + string(loss), Stored: true, Expects: expects, Run: func(c *C) {
+		s := c.newStore()
+		n := c.StartWith(c.stored(s, loss, stored(each("a", 6))))
+		n.Admits(1, other)
+		s.Stop()
+		then(n)
+	}}
+}
+
+var files = []*Case{
+	{Name: "shared file/together", Files: true, Expects: "two processes on one machine admit together what the limit says", Run: func(c *C) {
+		a, b := c.together(Config{Limits: []Limit{each("a", 5)}, Dir: c.env.T.TempDir()})
+		a.Admits(2, Request{})
+		b.Exactly(3, Request{})
+		a.Refuses(Request{})
+	}},
+	{Name: "shared file/restart", Files: true, Expects: "a restart gives no full bucket", Run: func(c *C) {
+		config := Config{Limits: []Limit{each("a", 5)}, Dir: c.env.T.TempDir()}
+		n := c.StartWith(config)
+		n.Admits(3, Request{})
+		n.Stop()
+		c.StartWith(config).Exactly(2, Request{})
+	}},
+	{Name: "shared file/all or nothing", Files: true, Expects: "where a limit refuses, the others keep their tokens for all processes", Run: func(c *C) {
+		a, b := c.together(Config{Limits: []Limit{each("client", 3), byUser("user", 1)}, Dir: c.env.T.TempDir()})
+		a.Exactly(1, ann)
+		b.Refuses(ann)
+		b.Admits(1, bob)
+		a.Exactly(1, Request{User: "cid"})
+	}},
+	{Name: "shared file/in flight", Files: true, Expects: "requests in flight count over all processes", Run: func(c *C) {
+		a, b := c.together(Config{Limits: []Limit{busy(1)}, Dir: c.env.T.TempDir()})
+		call := c.under(a, Request{})
+		b.Refuses(Request{})
+		call.End()
+		c.gets(b, Request{})
+	}},
+	{Name: "shared file/reload", Files: true, Expects: "a limit that one process raises keeps what all have used", Run: func(c *C) {
+		a, b := c.together(Config{Limits: []Limit{each("a", 5)}, Dir: c.env.T.TempDir()})
+		a.Admits(3, Request{})
+		b.Exactly(2, Request{})
+		a.Reload(each("a", 8))
+		c.AtMost(3, a.Admitted(9, Request{}), "after a change from five to eight")
+	}},
+}

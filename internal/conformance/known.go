@@ -1,0 +1,108 @@
+package conformance
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fronts are the names of all fronts, in the order of the page.
+var Fronts = []string{"httplimit", "gRPC", "Connect", "caddylimit", "weir-envoy", "Redis door", "weir serve"}
+
+//go:embed known.txt
+var knownText string
+
+// A known is a line of known.txt: a case that a front does not pass.
+type known struct {
+	step string // that closes it, such as "3.4", or cannot or differs
+	what string // goes wrong, or why the protocol cannot, or why the front does something else
+}
+
+const (
+	cannot  = "cannot"  // the protocol has no words for it
+	differs = "differs" // the front does something else on purpose
+)
+
+// parseKnown reads known.txt. A line is a case, or all of a feature ("wait/*"), the fronts that do not pass it, the
+// step, "cannot" or "differs", and what is wrong, between bars. One that begins with # is a comment.
+func parseKnown(text string) (map[string]map[string]known, error) {
+	lists := map[string]map[string]known{}
+	for _, f := range Fronts {
+		lists[f] = map[string]known{}
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if err := addKnown(lists, line); err != nil {
+			return nil, fmt.Errorf("known.txt:%d: %w", i+1, err)
+		}
+	}
+	return lists, nil
+}
+
+func addKnown(lists map[string]map[string]known, line string) error {
+	fields := split(line, "|")
+	if len(fields) != 4 || slices.Contains(fields, "") {
+		return errors.New("want case | fronts | step, cannot or differs | what")
+	}
+	var names []string
+	for _, k := range Cases() {
+		if fields[0] == k.Name || fields[0] == k.Feature()+"/*" {
+			names = append(names, k.Name)
+		}
+	}
+	if names == nil {
+		return fmt.Errorf("there is no case %q", fields[0])
+	}
+	for _, front := range split(fields[1], ",") {
+		list, isFront := lists[front]
+		if !isFront {
+			return fmt.Errorf("%q is no front", front)
+		}
+		for _, name := range names {
+			if _, twice := list[name]; twice {
+				return fmt.Errorf("%s is there twice for %s", name, front)
+			}
+			list[name] = known{step: fields[2], what: fields[3]}
+		}
+	}
+	return nil
+}
+
+// split returns the parts of a text without the blanks around them.
+func split(text, by string) []string {
+	parts := strings.Split(text, by)
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+func knownOf(front string) (map[string]known, error) {
+	lists, err := parseKnown(knownText)
+	if err != nil {
+		return nil, err
+	}
+	if lists[front] == nil {
+		return nil, fmt.Errorf("conformance: %q is none of %v", front, Fronts)
+	}
+	return lists[front], nil
+}
+
+// judge returns what is wrong with the result of a case: "" if it is as the list says.
+func (k known) judge(err error) string {
+	switch {
+	case k == known{} && err == nil:
+		return ""
+	case k == known{}:
+		return fmt.Sprintf("not on the list: %v", err)
+	case err == nil:
+		return "it is on the list and passes: take it off known.txt"
+	case k.step == cannot && !errors.Is(err, ErrUnsupported):
+		return fmt.Sprintf("the list says that the protocol cannot, but it is something else: %v", err)
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package conformance
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+)
+
+// longestQuota is how long a bucket of a limit with quotas takes to fill at most.
+const longestQuota = 26 * 24 * time.Hour
+
+// A SourceFunc makes the source of a limit that is kept in a store.
+type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
+
+// Limiters are the limiters of a program that uses the library: by name, over changes of its configuration. Where a
+// limiter can take the new numbers it does, and else there is a new one.
+type Limiters struct {
+	Env     *Env
+	Source  SourceFunc // of limits that are Stored; nil for cases without a store
+	made    map[string]*made
+	changes map[string]*made // that Commit makes
+}
+
+type made struct {
+	*engine.Limiter
+	limit Limit
+	dir   string
+	first []engine.Policy // that it was made with
+}
+
+// LimitOf returns what is the same for all types of request in a limit of a new configuration, which becomes active by
+// [Limiters.Commit].
+func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
+	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
+	if !l.Stored {
+		made.Limiter, err = ls.of(l, c.Dir)
+		return made, err
+	}
+	made.OnFailure = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
+	made.Source, err = ls.Source(ls.Env, c, l)
+	return made, err
+}
+
+// of returns the limiter of a limit in memory or in a file.
+func (ls *Limiters) of(l Limit, dir string) (*engine.Limiter, error) {
+	if ls.made == nil {
+		ls.made, ls.changes = map[string]*made{}, map[string]*made{}
+	}
+	next := &made{limit: l, dir: dir, first: l.policies()}
+	if m := ls.made[l.Name]; m.takes(l, dir) {
+		next.Limiter, next.first = m.Limiter, m.first
+	} else {
+		var err error
+		if next.Limiter, err = ls.fresh(l, dir); err != nil {
+			return nil, fmt.Errorf("limit %s: %w", l.Name, err)
+		}
+	}
+	ls.changes[l.Name] = next
+	return next.Limiter, nil
+}
+
+// Commit sets the numbers of limiters that stay. The limits of a configuration are then those that LimitOf returned.
+func (ls *Limiters) Commit() error {
+	for name, to := range ls.changes {
+		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.Quota {
+			if all := to.limit.policies(); !slices.Equal(from.limit.policies(), all) {
+				if err := to.SetPolicy(all[0], all[1:]...); err != nil {
+					return err
+				}
+			}
+		}
+		ls.made[name] = to
+	}
+	clear(ls.changes)
+	return nil
+}
+
+// takes reports whether the limiter of a limit can take other numbers.
+func (m *made) takes(l Limit, dir string) bool {
+	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
+		m.limit.Quota == l.Quota && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.policies()) == nil)
+}
+
+func (ls *Limiters) fresh(l Limit, dir string) (*engine.Limiter, error) {
+	all := l.policies()
+	if l.Quota {
+		all = []engine.Policy{engine.TokenBuckets(longestQuota)}
+	}
+	options := []engine.Option{engine.MaxKeys(l.Room()), engine.Overflow(l.Overflow), engine.ClockFunc(ls.Env.Now)}
+	if len(all) > 1 {
+		options = append(options, engine.Tiers(all[1:]...))
+	}
+	if dir != "" {
+		options = append(options, engine.Shared(filepath.Join(dir, l.Name)))
+	}
+	limiter, err := engine.New(all[0], options...)
+	if err == nil {
+		ls.Env.T.Cleanup(func() { _ = limiter.Close() })
+	}
+	return limiter, err
+}
+
+// policies returns the limit's own policy and those of its tiers.
+func (l Limit) policies() []engine.Policy {
+	all := []engine.Policy{l.Own()}
+	for _, t := range l.Tiers {
+		all = append(all, t.Policy(l.algorithm()))
+	}
+	return all
+}
+
+// Under returns the policy that a request carries, or else the limit's own.
+func (l Limit) Under(r Request) engine.Policy {
+	if r.Quota != nil {
+		return r.Quota.Policy(l.algorithm())
+	}
+	return l.Own()
+}

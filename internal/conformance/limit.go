@@ -1,0 +1,182 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Numbers are those of one limit. A window has N in Per; a token bucket gets N in Per and holds Burst.
+type Numbers struct {
+	N     uint64
+	Per   time.Duration
+	Burst uint64
+	// Constant is Unlimited or Blocked instead of numbers.
+	Constant Constant
+}
+
+// A Constant is a limit without numbers.
+type Constant uint8
+
+const (
+	Unlimited Constant = iota + 1 // admits every request
+	Blocked                       // refuses every request
+)
+
+// Policy returns the engine's policy of the numbers.
+func (n Numbers) Policy(a engine.Algorithm) engine.Policy {
+	switch {
+	case n.Constant == Unlimited:
+		return engine.Unlimited()
+	case n.Constant == Blocked:
+		return engine.Blocked()
+	case a == engine.AlgorithmFixedWindow:
+		return engine.FixedWindow(n.N, n.Per)
+	case a == engine.AlgorithmSlidingWindow:
+		return engine.SlidingWindow(n.N, n.Per)
+	case a == engine.AlgorithmSlidingLog:
+		return engine.SlidingLog(n.N, n.Per)
+	case a == engine.AlgorithmBatchRefill:
+		return engine.BatchRefill(n.N, n.Per, n.Burst)
+	}
+	return engine.TokenBucket(engine.Per(float64(n.N), n.Per), n.Burst)
+}
+
+// An Attribute is a part of a request that has a bucket of its own.
+type Attribute string
+
+const (
+	Client Attribute = "client" // the client's address
+	User   Attribute = "user"   // a name that comes with the request
+)
+
+// A Tier is the limit of the requests that carry its name.
+type Tier struct {
+	Name string
+	Numbers
+}
+
+// A Loss is what happens to requests while the store is lost.
+type Loss string
+
+const (
+	Share  Loss = "share"  // each node admits its share
+	Open   Loss = "open"   // they pass
+	Closed Loss = "closed" // they fail
+)
+
+// A Limit is one limit as a user would describe it.
+type Limit struct {
+	Name string
+	Path string    // of the requests that it is for, such as "/a"; "" means all
+	Key  Attribute // Client without it
+	// Algorithm is the token bucket without it.
+	Algorithm engine.Algorithm
+	Numbers
+	Tiers []Tier
+	// Concurrency is how many requests may be in flight at a time, instead of Numbers.
+	Concurrency uint64
+	Cost        bool // a request takes the tokens that it says
+	Quota       bool // a request may carry numbers of its own
+	// Hold says that the cost is an estimate, which is settled with Request.Actual when the request is over.
+	Hold bool
+	// Refund is the outcome of the requests that get their cost back; "" means none.
+	Refund   Outcome
+	MaxWait  time.Duration
+	Shadow   bool
+	MaxKeys  int                   // 1,000 without it
+	Overflow engine.OverflowPolicy // Evict without it
+	Stored   bool                  // in the store of the Config
+}
+
+// algorithm returns the algorithm, the token bucket if the limit names none.
+func (l Limit) algorithm() engine.Algorithm {
+	if l.Algorithm == engine.NoAlgorithm {
+		return engine.AlgorithmTokenBucket
+	}
+	return l.Algorithm
+}
+
+// Room returns how many keys there is room for.
+func (l Limit) Room() int {
+	if l.MaxKeys == 0 {
+		return 1000
+	}
+	return l.MaxKeys
+}
+
+// Own returns the policy of requests without tier and quota.
+func (l Limit) Own() engine.Policy {
+	if l.Concurrency != 0 {
+		return engine.Concurrency(l.Concurrency, 365*24*time.Hour)
+	}
+	return l.Policy(l.algorithm())
+}
+
+// Tier returns the place of a tier among the limit's own numbers, which are 0, and those of its tiers.
+func (l Limit) Tier(name string) int {
+	for i, t := range l.Tiers {
+		if t.Name == name {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// A Config is what a front is started or reloaded with.
+type Config struct {
+	Limits []Limit
+	Store  *Store // where limits that are Stored are kept
+	OnLoss Loss
+	Nodes  int    // how many share the store
+	Dir    string // where all limits are kept for several processes of this machine; "" means in memory
+}
+
+// An Outcome is how a request ends.
+type Outcome string
+
+const (
+	Good   Outcome = "good"
+	Bad    Outcome = "bad"    // the server answers with an error
+	Broken Outcome = "broken" // the server breaks off without an answer
+)
+
+// A Request is one request of a client.
+type Request struct {
+	Client string // an address; 192.0.2.1 without it
+	Path   string // "/" without it
+	User   string
+	Tier   string
+	Cost   uint64 // of limits with Cost; 1 without it
+	Free   bool   // its cost is 0
+	Quota  *Numbers
+	Actual uint64  // what it turns out to cost
+	Ends   Outcome // Good without it
+
+	// ID is set by the suite. A front hands it to Env.Serve when the request has passed its limits.
+	ID string
+}
+
+// Takes returns the cost.
+func (r Request) Takes() uint64 {
+	switch {
+	case r.Free:
+		return 0
+	case r.Cost == 0:
+		return 1
+	}
+	return r.Cost
+}
+
+// An Answer is what a client is told.
+type Answer struct {
+	Admitted bool
+	// Failed says that the request was not admitted because no decision could be made.
+	Failed bool
+	// RetryAfter is 0 if the client was not told when to come back.
+	RetryAfter time.Duration
+	// Refused names the limits that refused, if the front tells.
+	Refused []string
+	// Err is what kept the client from an answer, such as that it has gone.
+	Err error
+}

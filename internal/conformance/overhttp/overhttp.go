@@ -1,0 +1,218 @@
+// Package overhttp is a client and a server behind a front, for the fronts of package conformance that speak HTTP.
+package overhttp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/internal/conformance"
+)
+
+// The header fields that carry a request of a case.
+const (
+	User  = "X-User"
+	Tier  = "X-Tier"
+	Cost  = "X-Cost"
+	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
+	ID    = "X-Id"
+	whole = "X-Request" // as JSON
+)
+
+// Request returns the request of a case from its HTTP request.
+func Request(r *http.Request) (q conformance.Request) {
+	if err := json.Unmarshal([]byte(r.Header.Get(whole)), &q); err != nil {
+		panic(err)
+	}
+	return q
+}
+
+// Backend is the server behind a front. It answers as the request says, and for Broken panics.
+func Backend(env *conformance.Env) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, err := env.Serve(r.Context(), r.Header.Get(ID))
+		switch {
+		case err != nil && r.Context().Err() == nil:
+			w.WriteHeader(http.StatusNotFound)
+		case q.Ends == conformance.Broken:
+			panic(http.ErrAbortHandler)
+		case q.Ends == conformance.Bad:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+}
+
+// A Client sends requests of cases to an HTTP server.
+type Client struct {
+	url    string
+	client *http.Client
+	close  func()
+}
+
+// Serve serves a handler, over loopback or in a bubble over pipes, and returns a client of it.
+func Serve(env *conformance.Env, h http.Handler) *Client {
+	l, dial := Listen(env)
+	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(l)
+	}()
+	c := NewClient("http://127.0.0.1", dial)
+	c.close = func() {
+		_ = server.Close()
+		<-served
+	}
+	return c
+}
+
+// NewClient returns a client of a server. A nil dial connects to the URL's host.
+func NewClient(url string, dial func(context.Context) (net.Conn, error)) *Client {
+	transport := &http.Transport{}
+	if dial != nil {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	}
+	return &Client{url: strings.TrimSuffix(url, "/"), client: &http.Client{Transport: transport}}
+}
+
+// HTTP and URL are for clients of protocols over HTTP.
+func (c *Client) HTTP() *http.Client { return c.client }
+
+// URL is that of the server, without a slash at its end.
+func (c *Client) URL() string { return c.url }
+
+// Close closes the client's connections, and the server that Serve started.
+func (c *Client) Close() {
+	c.client.CloseIdleConnections()
+	if c.close != nil {
+		c.close()
+	}
+}
+
+// Do returns the HTTP request of a request.
+func Do(ctx context.Context, url string, q conformance.Request) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+q.Path, nil)
+	if err != nil {
+		panic(err)
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set(whole, string(text))
+	r.Header.Set(ID, q.ID)
+	r.Header.Set("X-Forwarded-For", q.Client)
+	for name, value := range map[string]string{User: q.User, Tier: q.Tier, Quota: quota(q.Quota)} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	if q.Takes() != 1 {
+		r.Header.Set(Cost, strconv.FormatUint(q.Takes(), 10))
+	}
+	return r
+}
+
+func quota(n *conformance.Numbers) string {
+	switch {
+	case n == nil:
+		return ""
+	case n.Constant == conformance.Unlimited:
+		return "unlimited"
+	case n.Constant == conformance.Blocked:
+		return "0"
+	}
+	return fmt.Sprintf("%d/%dms %d", n.N, n.Per.Milliseconds(), n.Burst)
+}
+
+// Send sends a request.
+func (c *Client) Send(ctx context.Context, q conformance.Request) conformance.Answer {
+	resp, err := c.client.Do(Do(ctx, c.url, q))
+	if err != nil {
+		return conformance.Answer{Err: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	a := Read(resp.StatusCode, resp.Header, body)
+	a.Err = err
+	return a
+}
+
+// Read reads an answer.
+func Read(status int, h http.Header, body []byte) (a conformance.Answer) {
+	a.Admitted = status == http.StatusOK || status == http.StatusInternalServerError
+	a.Failed = !a.Admitted && status != http.StatusTooManyRequests
+	if seconds, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64); err == nil {
+		a.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	var problem struct {
+		Violated []string `json:"violated-policies"`
+	}
+	if json.Unmarshal(body, &problem) == nil {
+		a.Refused = problem.Violated
+	}
+	return a
+}
+
+// Listen listens on loopback, or in a bubble for pipes.
+func Listen(env *conformance.Env) (net.Listener, func(context.Context) (net.Conn, error)) {
+	if env.InBubble() {
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		return l, l.dial
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	return l, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	}
+}
+
+// pipes is a listener without sockets.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return address{} }
+
+type address struct{}
+
+func (address) Network() string { return "pipe" }
+func (address) String() string  { return "pipe" }

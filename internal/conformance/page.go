@@ -1,0 +1,91 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const introduction = `# What every front does
+
+One suite of cases runs against every way to put weir before a server: a request, a limit and a reload mean the same
+everywhere. Each row is a case, and ✓ means that the front passes it. "Not yet" names the step that will close the gap,
+and a letter the reason why a protocol cannot, or why a front does something else on purpose. A new failure fails the
+tests, and so does a gap that is closed and still listed. The cases of a store run for gRPC and Connect against package
+rpclimit itself, without the frameworks.
+
+The cases are in [internal/conformance](../internal/conformance/doc.go), the gaps in
+[known.txt](../internal/conformance/known.txt). This page is made of both: %s.
+`
+
+// Page returns docs/conformance.md. command is what writes it.
+func Page(command string) (string, error) {
+	lists, err := parseKnown(knownText)
+	if err != nil {
+		return "", err
+	}
+	p := &page{lists: lists}
+	fmt.Fprintf(p, introduction, command)
+	feature := ""
+	for _, k := range Cases() {
+		if f := k.Feature(); f != feature {
+			feature = f
+			fmt.Fprintf(p, "\n## %s\n\n| case | %s |\n|---|%s\n", strings.ToUpper(f[:1])+f[1:],
+				strings.Join(Fronts, " | "), strings.Repeat("---|", len(Fronts)))
+		}
+		p.row(k)
+	}
+	p.reasons()
+	return p.String(), nil
+}
+
+type page struct {
+	strings.Builder
+	lists map[string]map[string]known
+	why   []string // the reasons of protocols
+	gaps  []string // what is not yet, in the order of the page
+}
+
+func (p *page) row(k *Case) {
+	fmt.Fprintf(p, "| %s |", k.Expects)
+	for _, front := range Fronts {
+		switch gap := p.lists[front][k.Name]; {
+		case gap.step == cannot || gap.step == differs:
+			fmt.Fprintf(p, " no: %s |", p.letter(gap.what))
+		case gap.step != "":
+			fmt.Fprintf(p, " not yet: %s |", gap.step)
+			if line := gap.step + ": " + gap.what; !slices.Contains(p.gaps, line) {
+				p.gaps = append(p.gaps, line)
+			}
+		default:
+			p.WriteString(" ✓ |")
+		}
+	}
+	p.WriteString("\n")
+}
+
+// letter returns the name of a reason: a, b, c.
+func (p *page) letter(reason string) string {
+	i := slices.Index(p.why, reason)
+	if i < 0 {
+		i = len(p.why)
+		p.why = append(p.why, reason)
+	}
+	return string(rune('a' + i))
+}
+
+func (p *page) reasons() {
+	if len(p.why) > 0 {
+		p.WriteString("\n## Why not\n\n")
+		for i, reason := range p.why {
+			fmt.Fprintf(p, "- %c: %s\n", 'a'+i, reason)
+		}
+	}
+	if len(p.gaps) > 0 {
+		p.WriteString("\n## Not yet\n\n")
+		slices.Sort(p.gaps)
+		for _, gap := range p.gaps {
+			fmt.Fprintf(p, "- %s\n", gap)
+		}
+	}
+}

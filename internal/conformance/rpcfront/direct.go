@@ -1,0 +1,89 @@
+package rpcfront
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// Direct returns a front that asks package rpclimit as the interceptors of a framework do, without the framework. With
+// a source it runs the cases in a store, in the place of the framework's own front, whose module requires no store:
+// where a limit is kept is nothing that an interceptor sees. Without a source it runs the others, which shows that it
+// does what the framework's front does.
+func Direct(name string, source conformance.SourceFunc) conformance.Front {
+	return conformance.Front{
+		Name: name, InBubble: InBubble,
+		Runs: func(k *conformance.Case) bool { return k.Stored == (source != nil) },
+		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
+			s := &direct{env: env, limiters: conformance.Limiters{Env: env, Source: source}}
+			return s, s.Reload(c)
+		},
+	}
+}
+
+// direct is a server whose limits change, and which is called without a network.
+type direct struct {
+	env      *conformance.Env
+	limiters conformance.Limiters
+	current  atomic.Pointer[inForce]
+}
+
+type inForce struct {
+	limits []conformance.Limit
+	set    *rpclimit.Limits
+}
+
+func (s *direct) Reload(c conformance.Config) error {
+	set, err := Limits(&s.limiters, c)
+	if err == nil {
+		s.current.Store(&inForce{c.Limits, set})
+	}
+	return err
+}
+
+func (s *direct) Send(ctx context.Context, q conformance.Request) conformance.Answer {
+	current := s.current.Load()
+	res := current.set.Decide(rpclimit.Call{
+		Context: ctx, Method: Method(q.Path), Peer: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Metadata: metadata(Metadata(q)),
+	})
+	if res.Allowed() {
+		return Code(s.serve(ctx, &res, q, current.limits), ctx.Err())
+	}
+	a := Code(res.Code(), res.Err())
+	if retry := res.RetryAfter(); retry != engine.Never {
+		a.RetryAfter = retry
+	}
+	for i := range res.Len() {
+		if check := res.Check(i); check.Outcome == limits.Refused {
+			a.Refused = append(a.Refused, check.Name())
+		}
+	}
+	return a
+}
+
+// serve calls the handler. One that panics does not end the server.
+func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.Request, held []conformance.Limit) (code rpclimit.Code) {
+	code = rpclimit.Internal // of a panic
+	defer func() {
+		_ = recover()
+		res.Finish(code)
+	}()
+	return Serve(res.Context(ctx), s.env, q.ID, held)
+}
+
+func (s *direct) Close() {}
+
+// metadata is that of a call.
+type metadata map[string]string
+
+func (m metadata) Values(_ context.Context, name string) ([]string, bool) {
+	if value, there := m[name]; there {
+		return []string{value}, true
+	}
+	return nil, true
+}

@@ -1,0 +1,16 @@
+package rpcfront_test
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/internal/conformance/rpcfront"
+)
+
+// TestDirect: without a framework the limits do all that they do with each. The cases in a store run in module
+// redislimit.
+func TestDirect(t *testing.T) {
+	for _, name := range []string{"gRPC", "Connect"} {
+		t.Run(name, func(t *testing.T) { conformance.Run(t, rpcfront.Direct(name, nil)) })
+	}
+}

@@ -1,0 +1,161 @@
+// Package rpcfront makes the limits of package rpclimit for the cases of package conformance, and the server behind
+// them, whatever the framework of the calls is.
+package rpcfront
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/rpclimit"
+)
+
+// The names of metadata that carry a request of a case.
+const (
+	ID     = "x-id"
+	user   = "x-user"
+	tier   = "x-tier"
+	whole  = "x-request" // as JSON
+	client = "x-forwarded-for"
+)
+
+// Methods are the full names of all methods.
+var Methods = func() (all []string) {
+	for _, path := range []string{"/", "/a", "/b", "/c", "/busy", "/open", "/closed"} {
+		all = append(all, Method(path))
+	}
+	return all
+}()
+
+// Method returns the full name of the method that stands for a path.
+func Method(path string) string {
+	if path == "/" {
+		path = "/root"
+	}
+	return "/conformance.Front" + path
+}
+
+// Metadata returns the metadata of a request.
+func Metadata(q conformance.Request) map[string]string {
+	text, err := json.Marshal(q)
+	if err != nil {
+		panic(err)
+	}
+	m := map[string]string{ID: q.ID, whole: string(text), client: q.Client}
+	if q.User != "" {
+		m[user] = q.User
+	}
+	if q.Tier != "" {
+		m[tier] = q.Tier
+	}
+	return m
+}
+
+// Serve is the handler of all methods: it settles what limits with Hold have taken, and returns the code of the answer.
+func Serve(ctx context.Context, env *conformance.Env, id string, held []conformance.Limit) rpclimit.Code {
+	q, err := env.Serve(ctx, id)
+	for _, l := range held {
+		if l.Hold {
+			limits.HoldFrom(ctx, l.Name).Settle(q.Actual)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return rpclimit.Canceled
+	case err != nil:
+		return rpclimit.Unavailable
+	case q.Ends == conformance.Broken:
+		panic("broken")
+	case q.Ends == conformance.Bad:
+		return rpclimit.Internal
+	}
+	return rpclimit.OK
+}
+
+// Runs says which cases a front with a framework runs: all without a store. Those with one run through [Direct].
+func Runs(k *conformance.Case) bool { return !k.Stored }
+
+// InBubble says which cases run in simulated time: all that need no other process.
+func InBubble(k *conformance.Case) bool { return !k.Stored && !k.Files }
+
+// Limits makes the limits of a configuration. Its next call is a reload.
+func Limits(limiters *conformance.Limiters, c conformance.Config) (*rpclimit.Limits, error) {
+	list := make([]rpclimit.Limit, len(c.Limits))
+	for i, l := range c.Limits {
+		var err error
+		if list[i], err = limit(limiters, c, l); err != nil {
+			return nil, err
+		}
+	}
+	made, err := rpclimit.New(list)
+	if err != nil {
+		return nil, err
+	}
+	return made, limiters.Commit()
+}
+
+func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.Limit) (made rpclimit.Limit, err error) {
+	if made, err = conformance.LimitOf[rpclimit.Call](limiters, c, l); err != nil {
+		return made, err
+	}
+	if l.Key == conformance.User {
+		made.Key, err = rpclimit.MetadataValue(user, nil)
+	} else {
+		var ip *httplimit.ClientIP
+		if ip, err = httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket()); err != nil {
+			return made, err
+		}
+		made.Key, err = rpclimit.ClientAddr(ip)
+	}
+	if err != nil {
+		return made, err
+	}
+	if l.Path != "" {
+		if made.Match, err = rpclimit.MatchMethods(Method(l.Path)); err != nil {
+			return made, err
+		}
+	}
+	if l.Cost {
+		made.Cost = func(call rpclimit.Call) uint64 { return request(call).Takes() }
+	}
+	if len(l.Tiers) > 0 {
+		made.Tier = func(call rpclimit.Call) int {
+			name, _ := call.Value(tier)
+			return l.Tier(name)
+		}
+	}
+	if l.Quota {
+		made.Quota = func(call rpclimit.Call) engine.Policy { return l.Under(request(call)) }
+	}
+	switch l.Refund {
+	case conformance.Good:
+		made.Refund = rpclimit.RefundCodes(rpclimit.OK)
+	case conformance.Bad:
+		made.Refund = rpclimit.RefundCodes(rpclimit.Internal)
+	}
+	return made, nil
+}
+
+func request(call rpclimit.Call) (q conformance.Request) {
+	text, _ := call.Value(whole)
+	if err := json.Unmarshal([]byte(text), &q); err != nil {
+		panic(err)
+	}
+	return q
+}
+
+// Code is the answer of a code, without what the details say.
+func Code(code rpclimit.Code, err error) conformance.Answer {
+	switch code {
+	case rpclimit.OK, rpclimit.Internal:
+		return conformance.Answer{Admitted: true}
+	case rpclimit.ResourceExhausted:
+		return conformance.Answer{}
+	case rpclimit.Canceled, rpclimit.DeadlineExceeded:
+		return conformance.Answer{Err: err}
+	}
+	return conformance.Answer{Failed: true}
+}

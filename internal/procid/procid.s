@@ -1,0 +1,1 @@
+// This file lets procid.go declare functions without a body.

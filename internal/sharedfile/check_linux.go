@@ -1,0 +1,29 @@
+package sharedfile
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check reports as an error that the file is not at its path any more: who comes now gets another one. It also writes
+// the page of the clock again if that is damaged. It costs two system calls.
+func (f *File) Check() error {
+	f.mend()
+	var own, there unix.Stat_t
+	if err := unix.Fstat(f.fd, &own); err != nil {
+		return err
+	}
+	switch err := unix.Stat(f.path, &there); {
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("the file was removed or moved while it is in use: processes that start now make another one, beside "+
+			"which this one goes on: restart those that have the old one, or move it back to %s", f.path)
+	case err != nil:
+		return err
+	case own.Dev != there.Dev || own.Ino != there.Ino:
+		return fmt.Errorf("another file has taken the place of the one in use: processes that start now count in that: restart "+
+			"those that have the old one, or move it back to %s", f.path)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package spread
+
+import (
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+)
+
+// A Bucket is one token bucket that is spread over cells. Make it with [New]. Its methods may be called from any
+// goroutine, and are lock-free, but for Replace, which one goroutine calls at a time. A cell is named by its number
+// modulo [Bucket.Cells].
+type Bucket struct {
+	shared word.Word // a state
+	at     word.Word // about when the state was changed (S9)
+	terms  [1 << planBits]word.Pointer[Terms]
+	clock  func() int64
+	mask   int
+	cells  []held
+	_      [64]byte
+}
+
+// A held is a cell. Processors fetch lines in pairs: no two cells are on the same pair.
+type held struct {
+	word word.Word // a cell
+	used word.Word // what was taken from the bucket for it, and since when: a hint (S8)
+	seen word.Word // the shared word as it was met last, and when: for what is only told to people
+	met  word.Int64
+	_    [128 - 32]byte
+}
+
+// New returns a full bucket. cells is a power of two up to [MaxCells], the number for which the terms were made. The
+// clock counts nanoseconds from any fixed origin, is never negative, and may be called from any goroutine.
+func New(t *Terms, clock func() int64) *Bucket {
+	b := &Bucket{clock: clock, mask: int(t.cells) - 1, cells: make([]held, t.cells)}
+	b.terms[0].Store(t)
+	nanos := clock()
+	b.at.Store(uint64(nanos))
+	b.shared.Store(t.Bucket.Ticks(nanos) & timeMask)
+	return b
+}
+
+// Cells returns the number of cells.
+func (b *Bucket) Cells() int { return b.mask + 1 }
+
+// Terms returns the present terms.
+func (b *Bucket) Terms() *Terms { return b.terms[state(b.shared.Load()).plan()].Load() }
+
+// An Outcome is the answer to a request, with what it rests on.
+type Outcome struct {
+	Admitted bool
+	Terms    *Terms
+	State    atomicbucket.State // of the bucket, as its algorithm reads it: it owes less what is known to be held
+	Nanos    int64              // the time of the answer
+}
+
+// A view is what a call knows of the shared word.
+type view struct {
+	state state
+	terms *Terms
+	nanos int64
+	now   uint64 // its tick
+	owed  uint64
+}
+
+// look returns the shared word, whose exchange is settled, and the time.
+func (b *Bucket) look() (v view) {
+	for {
+		v.state = state(b.shared.Load())
+		if b.settle(v.state) {
+			break
+		}
+	}
+	v.terms = b.terms[v.state.plan()].Load() // S7
+	v.nanos = b.clock()
+	v.now = v.terms.Bucket.Ticks(v.nanos)
+	if v.nanos-int64(b.at.Load()) <= v.terms.quarter { // S9
+		v.owed = v.state.debt(v.now)
+	}
+	return v
+}
+
+// change makes the shared word one of a bucket that owes so much, if it is still what the view saw.
+func (b *Bucket) change(v view, to state) bool {
+	if at := int64(b.at.Load()); v.nanos-at > v.terms.quarter/4 {
+		b.at.CompareAndSwap(uint64(at), uint64(v.nanos)) // S9
+	}
+	return b.shared.CompareAndSwap(uint64(v.state), uint64(to))
+}

@@ -1,0 +1,60 @@
+package spread
+
+import "fmt"
+
+// Widths of the fields of a [cell], from the lowest on.
+const (
+	tokenBits = 24
+	kindBits  = 2
+
+	tokenMask     = 1<<tokenBits - 1
+	kindShift     = tokenBits
+	exchangeShift = kindShift + kindBits
+	kindMask      = 1<<kindBits - 1
+)
+
+// A kind says what the tokens of a cell are.
+type kind uint8
+
+const (
+	// ready: they are in the cell, and anybody may spend them.
+	ready kind = iota
+	// drawing: they come from the bucket, if the exchange is made.
+	drawing
+	// returning: they go back to the bucket.
+	returning
+)
+
+// A cell is what the word of a cell holds: see the package comment.
+type cell uint64
+
+func (c cell) tokens() uint64 { return uint64(c) & tokenMask }
+func (c cell) kind() kind     { return kind(c >> kindShift & kindMask) }
+func (c cell) parity() uint64 { return uint64(c>>exchangeShift) & 1 }
+
+// pays reports whether n tokens can be spent from the cell. n is at least 1.
+func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
+
+// spent returns the cell with n tokens less. It pays them.
+func (c cell) spent(n uint64) cell { return c - cell(n) }
+
+// begun returns a ready cell in which an exchange of so many tokens is under way.
+func (c cell) begun(k kind, tokens uint64) cell {
+	return c>>exchangeShift<<exchangeShift + 1<<exchangeShift | cell(k)<<kindShift | cell(tokens)
+}
+
+// settled returns the cell when its exchange was made.
+func (c cell) settled() cell {
+	if c.kind() == drawing {
+		return c &^ (kindMask << kindShift)
+	}
+	return c.emptied()
+}
+
+// emptied returns the cell with nothing in it: its draw was dropped, or what it had was returned.
+func (c cell) emptied() cell { return c >> exchangeShift << exchangeShift }
+
+// String is for schedules and failures.
+func (c cell) String() string {
+	return fmt.Sprintf("{%d %s #%d}", c.tokens(), [...]string{"ready", "drawing", "returning", "?"}[c.kind()], c>>exchangeShift)
+}

@@ -1,0 +1,70 @@
+package spread
+
+import "github.com/weir-go/weir/atomicbucket"
+
+// settle completes the exchange that made s, in its cell (S2). It reports false if the shared word is not s any more.
+func (b *Bucket) settle(s state) bool {
+	who := s.who()
+	if who == 0 {
+		return true
+	}
+	w := &b.cells[who-1].word
+	c := cell(w.Load())
+	if c.kind() == ready || c.parity() != s.parity() {
+		return true
+	}
+	if state(b.shared.Load()) != s { // S2: c may be of a later exchange
+		return false
+	}
+	w.CompareAndSwap(uint64(c), uint64(c.settled()))
+	return true
+}
+
+// draw takes so many tokens out of the bucket, which has them, into a cell in which there is nothing, and spends n of
+// them. It reports whether it has; if not, the call begins again.
+func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
+	h := &b.cells[who-1]
+	x := c.begun(drawing, tokens)
+	if !h.word.CompareAndSwap(uint64(c), uint64(x)) {
+		return false
+	}
+	to := v.state.next(v.after(tokens, v.limit())).by(who, x)
+	if !b.change(v, to) {
+		return false // the next call to take something out of the bucket here drops it (S3)
+	}
+	h.note(v.nanos, tokens)
+	h.seen.Store(uint64(to))
+	h.met.Store(v.nanos)
+	return h.word.CompareAndSwap(uint64(x), uint64(x.settled().spent(n)))
+}
+
+// giveBack returns what is in a ready cell to the bucket (S4). It reports whether it has; if not, the call begins
+// again.
+func (b *Bucket) giveBack(v view, who int, c cell) bool {
+	x := c.begun(returning, c.tokens())
+	return b.cells[who-1].word.CompareAndSwap(uint64(c), uint64(x)) && b.finish(v, who, x)
+}
+
+// finish makes the exchange of a cell that is returning what it has. The cell was read after the shared word (S4).
+func (b *Bucket) finish(v view, who int, x cell) bool {
+	if !b.change(v, v.state.next(v.less(x.tokens()*v.terms.Quota.Token)).by(who, x)) {
+		return false
+	}
+	h := &b.cells[who-1]
+	h.used.Store(0)
+	h.word.CompareAndSwap(uint64(x), uint64(x.settled()))
+	return true
+}
+
+// limit returns the burst in ticks.
+func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
+
+// after returns the time at which the bucket is full when so many tokens are taken out of it, which may owe the limit.
+func (v view) after(tokens, limit uint64) uint64 {
+	q := v.terms.Quota
+	full, _ := v.terms.Bucket.Take(owing(v.now, v.owed).Record(), v.now, atomicbucket.Demand{Cost: tokens * q.Token, Limit: limit, Token: q.Token})
+	return full
+}
+
+// less returns the time at which the bucket is full when it owes so many ticks less.
+func (v view) less(ticks uint64) uint64 { return v.now + v.owed - min(v.owed, ticks) }

@@ -1,0 +1,201 @@
+//go:build explore
+
+package spread
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/internal/interleave"
+)
+
+// rules is what an exact bucket would know, to which the same requests were admitted.
+type rules struct {
+	full int64     // when it is full, in nanoseconds
+	most uint64    // the most that cells may hold in all
+	used [4]uint64 // tokens that were taken beside each cell
+}
+
+// begin is the bucket before everything.
+func (w *world) begin() {
+	w.rules = rules{full: start, most: w.terms[0].Share() * uint64(w.bucket.Cells())}
+}
+
+func (r *rules) hash() uint64 {
+	h := interleave.Mix(uint64(r.full), r.most)
+	for _, used := range r.used {
+		h = interleave.Mix(h, used)
+	}
+	return h
+}
+
+// progress is what is known of the call of a thread.
+type progress struct {
+	clock int64 // that it read last
+	paid  int   // times that it was charged
+	right bool  // a refusal would have been right at some moment
+	wrong bool  // and so would have been an admission, of a look
+	said  *bool // what it returned
+}
+
+// look enters what an exact bucket would say to a call that has read its clock.
+func (p *progress) look(full, cost, limit int64) {
+	if p.clock > 0 {
+		short := max(full-p.clock, 0)+cost > limit
+		p.right, p.wrong = p.right || short, p.wrong || !short
+	}
+}
+
+// A measure is what the words say.
+type measure struct {
+	owed int64  // by the bucket, in ticks of the present terms
+	held uint64 // tokens in cells
+	cost uint64 // ticks of a token
+	plan uint64
+	full uint64
+}
+
+// measure reads the words.
+func (w *world) measure() (m measure) {
+	s := state(w.bucket.shared.Peek())
+	t := w.bucket.terms[s.plan()].At(w.bucket.terms[s.plan()].Peek())
+	m.cost, m.plan, m.full = t.Quota.Token, s.plan(), uint64(s)&timeMask
+	m.owed = int64(s.debt(t.Bucket.Ticks(w.now)))
+	for i := range w.bucket.cells {
+		c := cell(w.bucket.cells[i].word.Peek())
+		made := s.who() == i+1 && s.parity() == c.parity()
+		if c.kind() == ready || made == (c.kind() == drawing) {
+			m.held += c.tokens()
+		}
+	}
+	return m
+}
+
+// check checks a step of a thread, in which its call ended or not.
+func (w *world) check(th *thread, c call, p *progress, before measure, ended bool) error {
+	after := w.measure()
+	terms := w.bucket.terms[after.plan].At(w.bucket.terms[after.plan].Peek())
+	if most := terms.Share() * terms.cells; most > w.most {
+		w.most = most
+	}
+	if after.held > w.most {
+		return fmt.Errorf("U1: cells hold %d tokens, and may hold %d", after.held, w.most)
+	}
+	if after.plan != before.plan { // a token of the terms before is a token
+		debt := max(w.full-w.now, 0)
+		w.full = w.now + debt*int64(after.cost)/int64(before.cost)
+		before.owed = before.owed * int64(after.cost) / int64(before.cost)
+	}
+	if err := w.account(th, c, p, before, after); err != nil {
+		return err
+	}
+	if c := w.drawn(before); c > 0 && cell(w.bucket.cells[c-1].word.Peek()).tokens() > w.used[c-1] {
+		return fmt.Errorf("U4: cell %d draws %v, and %d tokens were taken there", c, cell(w.bucket.cells[c-1].word.Peek()), w.used[c-1])
+	}
+	limit := int64(terms.Quota.Tokens * terms.Quota.Token)
+	if slack := int64(w.most * terms.Quota.Token); c.verb == take && w.full-w.now > limit+slack {
+		return fmt.Errorf("U1: an exact bucket of %d and %d would owe %d", limit, slack, w.full-w.now)
+	}
+	p.look(w.full, int64(c.n*after.cost), limit)
+	for _, other := range w.threads {
+		if other != th && other.made < len(other.program) {
+			other.look(w.full, int64(other.program[other.made].n*after.cost), limit)
+		}
+	}
+	if !ended {
+		return nil
+	}
+	return w.end(th, c, p, after)
+}
+
+// drawn returns the number of the cell whose draw this step has made, or 0.
+func (w *world) drawn(before measure) int {
+	s := state(w.bucket.shared.Peek())
+	if who := s.who(); who > 0 && uint64(s)&timeMask != before.full && cell(w.bucket.cells[who-1].word.Peek()).kind() == drawing {
+		return who
+	}
+	return 0
+}
+
+// account finds what a step has charged, and enters it for the exact bucket. Unless time passes, the bucket's debt
+// less what cells hold is what was admitted.
+func (w *world) account(th *thread, c call, p *progress, before, after measure) error {
+	cost := int64(after.cost)
+	spent := int64(before.held) - int64(after.held)
+	moved := after.owed - before.owed + spent*cost
+	if w.timed && c.verb != refund {
+		moved = 0
+		switch s := state(w.bucket.shared.Peek()); {
+		case c.verb != take:
+		case before.full == after.full && spent > 0:
+			moved = spent * cost
+			p.clock = w.now
+		case before.full != after.full && s.who() == 0:
+			moved = int64(c.n) * cost
+		}
+	}
+	if moved == 0 {
+		return nil
+	}
+	lawful := false
+	switch c.verb {
+	case take, settle:
+		n := int64(c.n)
+		if c.verb == settle {
+			n--
+		}
+		lawful = p.paid == 0 && moved == n*cost
+	case refund:
+		back := max(int64(c.n)*cost-(p.clock-start), 0)
+		lawful = p.paid == 0 && moved < 0 && -moved <= back && after.plan == 0
+	case reset:
+		lawful = after.owed == 0
+		w.full = w.now
+		return nil
+	}
+	if !lawful && w.isReset && moved > 0 && before.owed == 0 { // the bucket was full when something came back
+		return nil
+	}
+	if !lawful {
+		return fmt.Errorf("U2: %v has changed the bucket by %d, and was charged %d times", c, moved, p.paid)
+	}
+	p.paid++
+	if c.verb == take {
+		w.used[c.cell] += c.n
+	}
+	at := w.now
+	if w.timed && c.verb == take {
+		at = p.clock
+	}
+	w.full = max(w.full, at) + moved
+	return nil
+}
+
+// end checks what a call has returned.
+func (w *world) end(th *thread, c call, p *progress, after measure) error {
+	switch {
+	case c.verb == take && *p.said && p.paid != 1:
+		return fmt.Errorf("U2: %v was admitted, and charged %d times", c, p.paid)
+	case c.verb == take && !*p.said && p.paid != 0:
+		return fmt.Errorf("U2: %v was refused, and charged", c)
+	case (c.verb == take || c.verb == peek) && !*p.said && !p.right:
+		return fmt.Errorf("U3: %v was refused, and would have been admitted at every moment of the call", c)
+	case c.verb == peek && *p.said && !p.wrong && !w.timed:
+		return fmt.Errorf("U3: %v was told of tokens that were there at no moment of the call", c)
+	case c.verb == replace:
+		terms := w.bucket.terms[after.plan].At(w.bucket.terms[after.plan].Peek())
+		w.most = terms.Share() * terms.cells
+		if after.held > w.most {
+			return fmt.Errorf("U1: cells hold %d tokens after a change, and may hold %d", after.held, w.most)
+		}
+	}
+	return nil
+}
+
+// CheckEnd checks what is left when all calls have returned: no exchange is under way but one that was made.
+func (w *world) CheckEnd() error {
+	m := w.measure()
+	if debt := max(w.full-w.now, 0); m.owed-int64(m.held*m.cost) > debt {
+		return fmt.Errorf("U2: the bucket owes %d and cells hold %d tokens, when an exact bucket owes %d", m.owed, m.held, debt)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+//go:build !explore
+
+package spread
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// terms are those of so many tokens a millisecond.
+func terms(t testing.TB, tokens float64, burst uint64, cells int) *Terms {
+	t.Helper()
+	bucket, err := atomicbucket.NewTokenBucket(tokens, Ahead, burst)
+	require.NoError(t, err)
+	made, err := NewTerms(&bucket, cells, 0, nil)
+	require.NoError(t, err)
+	return made
+}
+
+// A told clock says what it is told.
+type told struct{ nanos atomic.Int64 }
+
+func newTold() *told {
+	c := &told{}
+	c.nanos.Store(int64(time.Hour))
+	return c
+}
+
+func (b *Bucket) takes(i int, n uint64) bool { return b.Spend(i, n) || b.Take(i, n).Admitted }
+
+// A random history, one call after the other, at every load from a tenth of the rate to ten times: what is admitted is
+// within burst + rate * (t + τ) from any moment on, and a refusal is right for the exact bucket of the same requests.
+func TestTheLawOverTime(t *testing.T) {
+	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		now := newTold()
+		b := New(terms(t, 100, burst, cells), now.nanos.Load)
+		require.EqualValues(t, 25, b.Terms().Share())
+		full := now.nanos.Load() // of the exact bucket
+		load := 0.1 + r.Float64()*r.Float64()*10
+		admitted, refused, drawn := 0, 0, 0
+		for range 20_000 {
+			if r.IntN(2000) == 0 {
+				now.nanos.Add(int64(time.Duration(r.IntN(20)) * time.Millisecond))
+			}
+			n := uint64(1)
+			if r.IntN(10) == 0 {
+				n += r.Uint64N(20)
+			}
+			now.nanos.Add(int64(r.ExpFloat64() * tick * float64(n) / load))
+			at := now.nanos.Load()
+			cell := min(r.IntN(cells), r.IntN(cells))
+			if b.Spend(cell, n) {
+				drawn++
+			} else if !b.Take(cell, n).Admitted {
+				require.Greater(t, max(full-at, 0)+int64(n*tick), int64(burst*tick), "U3: seed %d", seed)
+				refused++
+				continue
+			}
+			admitted++
+			full = max(full, at) + int64(n*tick)
+			require.LessOrEqual(t, full-at, int64(burst*tick)+int64(Ahead), "U1: seed %d", seed)
+		}
+		assert.NotZero(t, admitted)
+		assert.NotZero(t, drawn)
+		if load > 2 {
+			assert.NotZero(t, refused)
+		}
+	}
+}
+
+// While the clock stands still goroutines get the burst, and not one token more or less, and no request is admitted
+// that began after one was refused: U2 and U3.
+func TestStressRefusalsAreLinearizable(t *testing.T) {
+	for _, n := range []uint64{1, 3} {
+		const burst, cells = 30_000, 4
+		for range 20 {
+			now := newTold()
+			b := New(terms(t, 4000, burst, cells), now.nanos.Load)
+			var empty atomic.Bool
+			var admitted atomic.Uint64
+			var all sync.WaitGroup
+			for g := range 8 {
+				all.Go(func() {
+					own := uint64(0)
+					for {
+						late := empty.Load()
+						if !b.takes(g, n) {
+							empty.Store(true)
+							break
+						}
+						own += n
+						if late {
+							t.Error("U3: admitted behind a refusal")
+						}
+						if own%1024 < n {
+							runtime.Gosched()
+						}
+					}
+					admitted.Add(own)
+				})
+			}
+			all.Wait()
+			assert.EqualValues(t, burst/n*n, admitted.Load())
+		}
+	}
+}
+
+// All verbs at once: what the bucket owes and cells hold is what was admitted and charged, and not given back.
+func TestStressNothingIsLost(t *testing.T) {
+	const burst, cells = 1 << 20, 4
+	now := newTold()
+	b := New(terms(t, 4000, burst, cells), now.nanos.Load)
+	var balance atomic.Int64
+	stop := make(chan struct{})
+	var changes, all sync.WaitGroup
+	changes.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				b.Replace(terms(t, float64(4000/(1+i%2)), burst, cells))
+			}
+		}
+	})
+	for g := range 6 {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 2))
+			for range 30_000 {
+				n := 1 + r.Uint64N(3)
+				switch r.IntN(20) {
+				case 0:
+					charged, _ := b.Charge(n)
+					balance.Add(int64(charged))
+				case 1:
+					b.Peek(n)
+				default:
+					if b.takes(g, n) {
+						balance.Add(int64(n))
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	changes.Wait()
+	b.drain()
+	v := b.look()
+	assert.EqualValues(t, balance.Load(), v.owed/v.terms.Quota.Token)
+}
+
+// S9: a bucket that nobody asked for any time is full, and one that was asked a moment ago is not.
+func TestAnIdleBucketStaysFull(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 10, 2), now.nanos.Load)
+	quarter := b.Terms().quarter
+	for i := range int64(64) {
+		for range 10 {
+			require.True(t, b.takes(0, 1), "after %d sixteenths of the circle", i)
+		}
+		require.False(t, b.takes(0, 1))
+		now.nanos.Add(quarter/4*i + 1_000_000)
+	}
+	now.nanos.Add(-1_000_000 - quarter/4*63)
+	for i := range 64 { // in steps in which the word at is not always written
+		now.nanos.Add(quarter / 5)
+		for range 10 {
+			require.True(t, b.takes(0, 1), "after %d steps", i)
+		}
+		require.False(t, b.takes(0, 1))
+	}
+}
+
+// S8: what was used counts for τ, and not longer; another call that takes from the cell sets it back.
+func TestUsage(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
+	h := &b.cells[0]
+	for range 7 {
+		require.True(t, b.takes(0, 1))
+	}
+	assert.EqualValues(t, 8, h.usage(now.nanos.Load()), "1 + 1 + 2 + 4")
+	assert.EqualValues(t, 8, h.usage(now.nanos.Load()+int64(Ahead)-3000))
+	assert.Zero(t, h.usage(now.nanos.Load()+int64(Ahead)))
+	require.True(t, b.Take(1, 996-7).Admitted)
+	assert.EqualValues(t, 8, h.usage(now.nanos.Load()))
+	require.True(t, b.takes(1, 4), "three in the bucket, and one in the cell")
+	assert.Zero(t, h.usage(now.nanos.Load()))
+}
+
+// What an admission says of the bucket is never older than τ.
+func TestWhatAnOutcomeSays(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
+	left := func(o Outcome) uint64 {
+		require.True(t, o.Admitted)
+		return o.Terms.Bucket.Status(o.State.Record(), o.Nanos, o.Terms.Quota.Demand(0)).Remaining
+	}
+	assert.EqualValues(t, 999, left(b.Take(0, 1)))
+	assert.EqualValues(t, 998, left(b.Take(0, 1)))
+	assert.EqualValues(t, 997, left(b.Take(0, 1)), "drawn, and the other one counted")
+	assert.EqualValues(t, 996, left(b.SpendAt(0, 1, now.nanos.Load())))
+	assert.EqualValues(t, 995, left(b.Take(0, 1)), "three more")
+	b.Charge(900)
+	assert.EqualValues(t, 994, left(b.SpendAt(0, 1, now.nanos.Load())), "as it was when it drew")
+	now.nanos.Add(int64(Ahead) + 1)
+	assert.EqualValues(t, 1000, left(b.SpendAt(0, 1, now.nanos.Load())), "all has come back")
+	assert.False(t, b.SpendAt(1, 1, now.nanos.Load()).Admitted)
+}
+
+func TestTermsOutOfRange(t *testing.T) {
+	slow, err := atomicbucket.NewTokenBucket(1, time.Minute, 1000)
+	require.NoError(t, err)
+	_, err = NewTerms(&slow, 2, 0, nil)
+	assert.EqualError(t, err, "burst of 1000 tokens, of which it may owe 1 times as much: want at most 146, which come back within 2h26m36.093022208s")
+	fast, err := atomicbucket.NewTokenBucket(1e9, time.Second, 1<<32)
+	require.NoError(t, err)
+	made, err := NewTerms(&fast, 1, 0, nil)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1_000_000, made.Share())
+}
+
+func TestCellsShareNoLine(t *testing.T) {
+	assert.EqualValues(t, 128, unsafe.Sizeof(held{}))
+}

@@ -1,0 +1,75 @@
+package spread
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// Widths of the fields of a [state], from the lowest on.
+const (
+	timeBits    = 46
+	versionBits = 7
+	parityBits  = 1
+	whoBits     = 8
+	planBits    = 2
+
+	timeMask     = 1<<timeBits - 1
+	versionShift = timeBits
+	versionMask  = 1<<versionBits - 1
+	parityShift  = versionShift + versionBits
+	whoShift     = parityShift + parityBits
+	whoMask      = 1<<whoBits - 1
+	planShift    = whoShift + whoBits
+	planMask     = 1<<planBits - 1
+)
+
+// A state is what the shared word holds: see the package comment.
+type state uint64
+
+// who returns the number of the cell whose exchange made this state, from 1 on; 0 if none did.
+func (s state) who() int { return int(s >> whoShift & whoMask) }
+
+// parity returns that of the exchange.
+func (s state) parity() uint64 { return uint64(s>>parityShift) & 1 }
+
+// plan returns which of the terms are the present ones.
+func (s state) plan() uint64 { return uint64(s >> planShift) }
+
+// next returns the state that follows s: with another time at which the bucket is full, made by no exchange.
+func (s state) next(full uint64) state {
+	version := (uint64(s>>versionShift) + 1) & versionMask
+	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
+}
+
+// by returns s as made by the exchange that is under way in a cell.
+func (s state) by(who int, c cell) state {
+	return s | state(uint64(who)<<whoShift|c.parity()<<parityShift)
+}
+
+// under returns s under the next plan.
+func (s state) under(plan uint64) state {
+	return s&^(planMask<<planShift) | state(plan&planMask)<<planShift
+}
+
+// narrow is the widest that the future on the circle of times is read: what is further ahead has passed.
+const narrow = 1 << (timeBits - 1)
+
+// debt returns the ticks from now until the bucket is full.
+func (s state) debt(now uint64) uint64 {
+	if d := (uint64(s) - now) & timeMask; d <= narrow {
+		return d
+	}
+	return 0
+}
+
+// owing returns a bucket that owes so much, in the form in which its algorithm reads it.
+func owing(now, debt uint64) atomicbucket.State {
+	return atomicbucket.NewState(atomicbucket.Live, 0, now+debt)
+}
+
+// String is for schedules and failures.
+func (s state) String() string {
+	return fmt.Sprintf("{full at %d, v%d, cell %d.%d, plan %d}", uint64(s)&timeMask, uint64(s>>versionShift)&versionMask,
+		s.who(), s.parity(), s.plan())
+}

@@ -1,0 +1,60 @@
+package spread
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// Ahead is τ: over any time t a bucket admits at most burst + rate * (t + Ahead).
+const Ahead = time.Millisecond
+
+// MaxCells is the largest number of cells.
+const MaxCells = 1<<whoBits - 1
+
+// maxTicks is the most that a bucket may owe: an eighth of the circle.
+const maxTicks = 1 << (timeBits - 3)
+
+// Terms are a bucket's numbers for so many cells. They are immutable.
+type Terms struct {
+	Bucket  *atomicbucket.TokenBucket
+	Quota   atomicbucket.Quota
+	share   uint64 // the most tokens in a cell
+	cells   uint64
+	debt    uint64 // the most that the bucket may owe by charges, in ticks
+	quarter int64  // of the circle, in nanoseconds
+	source  any
+}
+
+// usualDebt is how many limits a bucket may owe by charges if nothing else is said and the word can tell so much.
+const usualDebt = 10
+
+// NewTerms returns the terms of a token bucket, for so many cells, whose charges may make it owe so many limits; 0 for
+// what is usual. source is whatever the caller wants to find in them. A bucket that may owe more than the word can
+// tell is an error that names the number and the range.
+func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
+	q := bucket.Quota()
+	limit := q.Tokens * q.Token
+	if maxDebt == 0 {
+		maxDebt = max(min(usualDebt, maxTicks/limit), 1)
+	}
+	if limit > maxTicks/maxDebt {
+		return nil, fmt.Errorf("burst of %d tokens, of which it may owe %d times as much: want at most %d, which come back within %v",
+			q.Tokens, maxDebt, maxTicks/maxDebt/q.Token, bucket.Wait(0, maxTicks/maxDebt))
+	}
+	share := bucket.Ticks(int64(Ahead)) / q.Token / uint64(cells)
+	return &Terms{bucket, q, min(share, tokenMask), uint64(cells), limit * maxDebt, int64(bucket.Wait(0, narrow/2)), source}, nil
+}
+
+// Share returns how many tokens a cell may hold: those that come back within [Ahead], divided by the cells.
+func (t *Terms) Share() uint64 { return t.share }
+
+// Source returns what NewTerms was given.
+func (t *Terms) Source() any { return t.source }
+
+// spare returns the whole tokens in a bucket that owes so much.
+func (t *Terms) spare(owed uint64) uint64 {
+	limit := t.Quota.Tokens * t.Quota.Token
+	return (limit - min(owed, limit)) / t.Quota.Token
+}

@@ -1,0 +1,109 @@
+package spread
+
+import (
+	"math"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// Peek returns what Take would say, and takes nothing.
+func (b *Bucket) Peek(n uint64) Outcome {
+	for {
+		v := b.look()
+		held, settled := uint64(0), true
+		for k := range b.cells {
+			switch c := cell(b.cells[k].word.Load()); c.kind() {
+			case ready:
+				held += c.tokens()
+			case returning:
+				settled = false
+				b.finish(v, k+1, c)
+			}
+		}
+		if settled && state(b.shared.Load()) == v.state { // S6
+			o := v.refuses(held)
+			o.Admitted = n == 0 || n <= v.terms.Quota.Tokens && v.lacks(n) <= held*v.terms.Quota.Token
+			return o
+		}
+	}
+}
+
+// Charge takes n tokens, whether they are there or not, up to the bound of the terms, and returns how many it took.
+func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
+	for {
+		v := b.look()
+		q := v.terms.Quota
+		charged = min(n, (v.terms.debt-min(v.owed, v.terms.debt))/q.Token)
+		if charged == 0 {
+			return 0, v.admits(v.owed, 0)
+		}
+		full := v.after(charged, math.MaxUint64)
+		if b.change(v, v.state.next(full)) {
+			return charged, v.admits(full-v.now, 0)
+		}
+	}
+}
+
+// Refund gives n tokens back that were taken under the terms at a time: of each request no more than has not come back
+// by itself since (S10). After a change of the terms it gives nothing.
+func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
+	for {
+		v := b.look()
+		if v.terms != of {
+			return
+		}
+		cost, passed := n*of.Quota.Token, v.now-min(v.now, of.Bucket.Ticks(nanos))
+		if passed >= cost {
+			return
+		}
+		if b.change(v, v.state.next(v.less(cost-passed))) {
+			return
+		}
+	}
+}
+
+// Reset makes the bucket full. What cells hold stays there.
+func (b *Bucket) Reset() {
+	for {
+		v := b.look()
+		if b.change(v, v.state.next(v.now)) {
+			return
+		}
+	}
+}
+
+// Replace changes the terms, which are made for as many cells. The bucket owes as many tokens as before, up to the
+// bound of the new terms. When Replace returns all calls follow these, and no cell holds more than they allow. One
+// goroutine calls it at a time.
+func (b *Bucket) Replace(t *Terms) {
+	b.drain()
+	plan := state(b.shared.Load()).plan() + 1
+	b.terms[plan&planMask].Store(t)
+	for {
+		v := b.look()
+		c := atomicbucket.Change{Before: v.terms.Quota.Token, After: t.Quota.Token, Limit: v.limit()}
+		now := t.Bucket.Ticks(v.nanos)
+		owed := t.Bucket.Convert(v.terms.Bucket, owing(v.now, v.owed), v.nanos, c) - now
+		if b.change(v, v.state.next(now+min(owed, t.debt)).under(plan)) {
+			break
+		}
+	}
+	b.drain() // S7
+}
+
+// drain gives back to the bucket what each cell holds at some moment of the call.
+func (b *Bucket) drain() {
+	for k := range b.cells {
+		for done := false; !done; {
+			v := b.look()
+			switch c := cell(b.cells[k].word.Load()); {
+			case c.kind() == returning:
+				done = b.finish(v, k+1, c)
+			case c.kind() == drawing || c.tokens() == 0:
+				done = true
+			default:
+				done = b.giveBack(v, k+1, c)
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package limitertest
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// random returns a source that is the same in every run.
+func (s *suite) random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6c696d6974)) }
+
+// pauses are a little longer than common times to live of idle keys.
+var pauses = []time.Duration{
+	time.Second + 1, 10*time.Second + 1, time.Minute + 1, 3*time.Minute + 1, 5*time.Minute + 1, 10*time.Minute + 1,
+	30*time.Minute + 1, time.Hour + 1, 12*time.Hour + 1, 24*time.Hour + 1,
+}
+
+// bound: random requests never get more than the limit allows over any interval.
+func (s *suite) bound(t *testing.T) {
+	for _, l := range s.limits {
+		for seed := range s.seeds(l) {
+			s.program(t, l, early, func(p *program) {
+				random := s.random(seed)
+				p.sleep(time.Duration(random.Int64N(int64(l.Per)))) // aligned windows begin somewhere
+				for range 400 {
+					n := int64(1)
+					if most := s.most(l); random.IntN(4) == 0 {
+						n = 1 + random.Int64N(max(most>>random.IntN(12), 1))
+					}
+					if random.IntN(25) == 0 {
+						if !p.drain("k") {
+							return
+						}
+					}
+					if _, on := p.take("k", n); !on || !p.sleep(gap(random, l)) {
+						return
+					}
+				}
+			})
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// gap returns how long a client is silent.
+func gap(random *rand.Rand, l Limit) time.Duration {
+	token := max(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))), 1)
+	full := int64(l.Per)
+	switch random.IntN(20) {
+	case 0, 1, 2, 3, 4, 5:
+		return 0
+	case 6, 7, 8, 9:
+		return time.Duration(random.Int64N(token + 1))
+	case 10, 11, 12:
+		return time.Duration(random.Int64N(4*token + 1))
+	case 13, 14:
+		return time.Duration(token + random.Int64N(3) - 1)
+	case 15, 16: // the end of a window that began now, or of an aligned one
+		if now := int64(now()); random.IntN(2) == 0 {
+			full -= now % full
+		}
+		return max(time.Duration(full+random.Int64N(3)-1), 0)
+	case 17:
+		return time.Duration(random.Int64N(full) >> random.IntN(40))
+	case 18:
+		return time.Duration(random.Int64N(full))
+	}
+	return pauses[random.IntN(len(pauses))]
+}
+
+// conforming: what the limit allows is admitted at the first nanosecond, however often was asked before.
+func (s *suite) conforming(t *testing.T) {
+	for _, l := range s.limits {
+		for seed := range s.seeds(l) {
+			s.program(t, l, late, func(p *program) {
+				random := s.random(100 + seed)
+				p.sleep(time.Duration(random.Int64N(int64(l.Per))))
+				for range 200 {
+					n := int64(1)
+					if random.IntN(4) == 0 {
+						n = 1 + random.Int64N(max(s.most(l)>>random.IntN(12), 1))
+					}
+					if !p.conform(random, n) {
+						return
+					}
+					if random.IntN(3) == 0 && !p.sleep(gap(random, l)) {
+						return
+					}
+				}
+			})
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// conform waits until the limit allows a request, asks sometimes meanwhile, and asks then.
+func (p *program) conform(random *rand.Rand, n int64) (on bool) {
+	for range random.IntN(4) {
+		wait := p.model.Until("k", now(), uint64(n))
+		if wait == 0 {
+			break
+		}
+		if !p.sleep(time.Duration(random.Int64N(int64(wait)))) {
+			return false
+		}
+		if _, on = p.take("k", n); !on {
+			return false
+		}
+	}
+	wait := p.model.Until("k", now(), uint64(n))
+	if wait > 0 {
+		wait += p.model.LateBy
+	}
+	if !p.sleep(wait) {
+		return false
+	}
+	_, on = p.take("k", n)
+	return on
+}

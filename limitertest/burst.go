@@ -1,0 +1,136 @@
+package limitertest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// burst: at a frozen clock, goroutines that ask for the same keys at the same time get the burst of each, exactly.
+func (s *suite) burst(t *testing.T) {
+	const goroutines, keys = 8, 16
+	for _, l := range s.limits {
+		want := l.Capacity(s.Promise)
+		if want > 1000 || s.nearEdge(l) {
+			t.Logf("%v is left out", l)
+			continue
+		}
+		s.bubble(t, func(t *testing.T) {
+			limiter, begin := s.open(t, l), time.Now()
+			for key := range keys {
+				var admitted atomic.Uint64
+				name := fmt.Sprintf("burst-%d", key)
+				together(goroutines, func(int) {
+					for range want/goroutines + 2 {
+						if s.take(t, limiter, name, 1).Allowed {
+							admitted.Add(1)
+						}
+					}
+				})
+				if admitted.Load() != want {
+					t.Fatalf("%v of %v: %d goroutines got %d of a full key at one instant, want %d", s.Promise, l, goroutines,
+						admitted.Load(), want)
+				}
+			}
+			if !s.Outside && s.Promise != LeakyQueue && !time.Now().Equal(begin) {
+				t.Fatalf("Take sleeps: %v passed", time.Since(begin))
+			}
+		})
+	}
+}
+
+// together runs f in goroutines that begin at the same time, as far as that can be had, and waits for them.
+func together(goroutines int, f func(i int)) {
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range goroutines {
+		all.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// nearEdge reports whether outside of a bubble an aligned window may end within a minute.
+func (s *suite) nearEdge(l Limit) bool {
+	return s.Outside && now()%l.Per > l.Per-time.Minute
+}
+
+// A request is what a goroutine of linear asks.
+type request struct{ n uint64 }
+
+// linear: what goroutines are told at a frozen clock could have been told to one after the other.
+func (s *suite) linear(t *testing.T) {
+	const goroutines, calls, histories = 4, 5, 60
+	l := s.slow()
+	if s.nearEdge(l) {
+		t.Skip("an aligned window is about to end")
+	}
+	capacity := l.Capacity(s.Promise)
+	model := porcupine.Model{
+		Init: func() any { return capacity },
+		Step: func(state, input, output any) (bool, any) {
+			left, n := state.(uint64), input.(request).n
+			if admitted := output.(bool); admitted != (n <= left) {
+				return false, state
+			} else if admitted {
+				left -= n
+			}
+			return true, left
+		},
+		DescribeOperation: func(input, output any) string { return fmt.Sprintf("Take(%d): %t", input.(request).n, output) },
+	}
+	s.bubble(t, func(t *testing.T) {
+		limiter := s.open(t, l)
+		random := s.random(1)
+		var stamp atomic.Int64
+		for h := range histories {
+			key := fmt.Sprintf("linear-%d", h)
+			var history [goroutines][]porcupine.Operation
+			for i := range history {
+				for range calls {
+					n := uint64(1)
+					if s.costs {
+						n += random.Uint64N(min(capacity, 3))
+					}
+					history[i] = append(history[i], porcupine.Operation{ClientId: i, Input: request{n}})
+				}
+			}
+			together(goroutines, func(i int) {
+				for c := range history[i] {
+					op := &history[i][c]
+					op.Call = stamp.Add(1)
+					op.Output = s.take(t, limiter, key, int64(op.Input.(request).n)).Allowed
+					op.Return = stamp.Add(1)
+					runtime.Gosched()
+				}
+			})
+			all := []porcupine.Operation{}
+			for _, of := range history {
+				all = append(all, of...)
+			}
+			if !porcupine.CheckOperations(model, all) {
+				t.Fatalf("%v of %v: no order of these calls explains their answers:\n%s", s.Promise, l, describe(model, history[:]))
+			}
+		}
+	})
+}
+
+// describe returns the calls of a history, a line for each goroutine, with the instants between which each was made.
+func describe(model porcupine.Model, history [][]porcupine.Operation) (text string) {
+	for i, of := range history {
+		text += fmt.Sprintf("\tgoroutine %d:", i)
+		for _, op := range of {
+			text += fmt.Sprintf(" [%d-%d] %s;", op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
+		}
+		text += "\n"
+	}
+	return text
+}

@@ -1,0 +1,201 @@
+package limitertest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// cancel: what is given back or given up is there again, once.
+func (s *suite) cancel(t *testing.T) {
+	tried := false
+	s.canceling(t, "Refund", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
+		r, ok := limiter.(Refunder)
+		if ok = ok && s.costs; ok {
+			s.refund(t, r, l)
+		}
+		return ok
+	})
+	for name, orders := range map[string][]string{"Reserve": {lastFirst, eachTwice}, "Order": {firstFirst}} {
+		s.canceling(t, name, &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
+			r, ok := limiter.(Reserver)
+			if ok = ok && refill(l, s.Promise) < s.span(l)/64; ok {
+				s.reserve(t, r, l, orders)
+				if name == "Reserve" {
+					s.reserveAtRandom(t, r, l)
+				}
+			}
+			return ok
+		})
+	}
+	s.canceling(t, "Wait", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
+		w, ok := limiter.(Waiter)
+		if ok = ok && refill(l, s.Promise) < s.span(l)/64; ok {
+			s.wait(t, w, l)
+		}
+		return ok
+	})
+	if !tried {
+		t.Skip("the limiter has no Refund, Reserve or Wait")
+	}
+}
+
+// canceling runs a subtest of Cancel for each limit, if the limiter has what it asks for.
+func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
+	t.Run(name, func(t *testing.T) {
+		if reason, ok := s.Skip["Cancel/"+name]; ok {
+			t.Skip("not promised:", reason)
+		}
+		had := false
+		for _, l := range s.limits {
+			s.bubble(t, func(t *testing.T) { had = f(t, s.open(t, l), l) || had })
+			if t.Failed() {
+				break
+			}
+		}
+		if *tried = had || *tried; !had {
+			t.Skip("the limiter has none")
+		}
+	})
+}
+
+// refund gives back what was taken, and what was not.
+func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
+	capacity := l.Capacity(s.Promise)
+	half := int64(capacity+1) / 2
+	for i, c := range []struct {
+		take, refund int64
+		least        uint64
+	}{
+		{half, half, capacity}, {int64(capacity), half, uint64(half)}, {int64(capacity), 2 * int64(capacity), 0}, {0, half, capacity},
+		{half, int64(capacity), 0}, {half, math.MaxInt64, 0}, {half, -half, 0}, {half, math.MinInt64, 0}, {0, math.MaxInt64, capacity},
+	} {
+		key := fmt.Sprintf("refund-%d", i)
+		if c.take > 0 && !s.take(t, limiter, key, c.take).Allowed {
+			t.Fatalf("%v of %v: a fresh key was refused %d", s.Promise, l, c.take)
+		}
+		func() {
+			defer func() {
+				if problem := recover(); problem != nil {
+					t.Errorf("Refund(%d) panicked: %v", c.refund, problem)
+				}
+			}()
+			limiter.Refund(key, c.refund)
+		}()
+		most := capacity - uint64(c.take)
+		if c.refund > 0 {
+			most = min(capacity, most+uint64(c.refund))
+		}
+		if got := s.drain(t, limiter, l, key); got < c.least || got > most {
+			t.Fatalf("%v of %v: after Take(%d) and Refund(%d) %d could be taken, want %d to %d", s.Promise, l, c.take, c.refund, got,
+				c.least, most)
+		}
+	}
+}
+
+// The orders in which reservations are canceled.
+const (
+	lastFirst  = "the last first"
+	firstFirst = "the first first"
+	eachTwice  = "the last first, each twice"
+)
+
+// reserve has eight reservations canceled, in some orders, and asks when the next caller's turn is.
+func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
+	for i, order := range orders {
+		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)
+		model.Add(Event{At: now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
+		var cancels []func()
+		for range 8 {
+			if _, cancel, ok := limiter.Reserve(key, 1); ok {
+				cancels = append(cancels, cancel)
+			}
+		}
+		if order != firstFirst {
+			slices.Reverse(cancels)
+		}
+		for _, cancel := range cancels {
+			if cancel(); order == eachTwice {
+				cancel()
+			}
+		}
+		want := model.Until("", now(), 1)
+		wait, cancel, ok := limiter.Reserve(key, 1)
+		if !ok || wait > want+model.LateBy {
+			t.Fatalf("%v of %v: after %d reservations of a drained key were canceled (%s), the next has to wait for %v (%t), want %v",
+				s.Promise, l, len(cancels), order, wait, ok, want)
+		}
+		if wait+model.EarlyBy < want {
+			t.Fatalf("%v of %v: after %d reservations of a drained key were canceled (%s), the next waits for only %v, want %v",
+				s.Promise, l, len(cancels), order, wait, want)
+		}
+		cancel()
+	}
+}
+
+// reserveAtRandom holds those reservations that are not canceled, each at its instant, against the limit.
+func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
+	random := s.random(4)
+	for round := range 10 {
+		key, model := fmt.Sprintf("random-%d", round), s.checker(l)
+		type held struct {
+			event  Event
+			cancel func()
+		}
+		var all []held
+		if got := s.drain(t, limiter, l, key); got > 0 {
+			all = append(all, held{event: Event{At: now(), N: int64(got), Allowed: true}})
+		}
+		for range 30 {
+			if i := random.IntN(max(len(all), 1)); random.IntN(3) == 0 && i > 0 {
+				if all[i].event.At > now() { // one whose turn has come is used
+					all[i].cancel()
+					all = slices.Delete(all, i, i+1)
+				}
+			} else if wait, cancel, ok := limiter.Reserve(key, 1); ok {
+				all = append(all, held{Event{At: now() + wait, N: 1, Allowed: true}, cancel})
+			}
+			time.Sleep(time.Duration(random.Int64N(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))) + 1)))
+		}
+		log := make([]Event, 0, len(all))
+		for _, h := range all {
+			log = append(log, h.event)
+		}
+		if r := model.Log(log); r.Excess > 0 {
+			t.Fatalf("%v of %v: reservations of a drained key, some of which were canceled, have their turns so that %v", s.Promise, l, r)
+		}
+	}
+}
+
+// wait has eight waiters give up, and asks when the next one's turn is.
+func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
+	key, model := "wait", s.checker(l)
+	model.Add(Event{At: now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := limiter.Wait(ctx, key, 1); err == nil {
+				t.Errorf("%v of %v: Wait of a drained key returned before its turn", s.Promise, l)
+			}
+		})
+	}
+	synctest.Wait()
+	cancel()
+	all.Wait()
+	want, begin := model.Until("", now(), 1), time.Now()
+	late, stop := context.WithTimeout(context.Background(), want+model.LateBy+max(want/8, 1))
+	defer stop()
+	if err := limiter.Wait(late, key, 1); err != nil || time.Since(begin) > want+model.LateBy {
+		t.Fatalf("%v of %v: after 8 waiters of a drained key gave up, the next waited for %v (%v), want %v", s.Promise, l,
+			time.Since(begin), err, want)
+	}
+	if waited := time.Since(begin); waited+model.EarlyBy < want {
+		t.Fatalf("%v of %v: after 8 waiters of a drained key gave up, the next waited for only %v, want %v", s.Promise, l, waited, want)
+	}
+}

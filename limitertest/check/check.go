@@ -1,0 +1,262 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// An Event is a request and what was decided.
+type Event struct {
+	// At is when: the time since an instant at which aligned windows begin. For wall clocks that is 1970, UTC.
+	At      time.Duration
+	Key     string
+	N       int64 // the tokens it asked for; one that asked for none, or for less, is neither charged nor judged
+	Allowed bool
+	// Wait is how long it was held after it was admitted, for a LeakyQueue.
+	Wait time.Duration
+}
+
+// A Verdict says what is wrong with one decision.
+type Verdict struct {
+	// Excess is how many tokens are too many, with those of this request, rounded up.
+	Excess uint64
+	// Early is how much sooner than the limit allows it was admitted: [Never] for one above the limit.
+	Early time.Duration
+	// Late is how long there had been room when it was refused, with the nanosecond of the refusal. It is 0 if there
+	// was none.
+	Late time.Duration
+}
+
+// A Report says what is wrong with a log.
+type Report struct {
+	Events, Admitted, Refused int
+	// Excess is the most that was ever admitted beyond the limit, in tokens, rounded up; Worst is where.
+	Excess uint64
+	Worst  Window
+	// Early is how much sooner than the limit allows the worst request was admitted.
+	Early time.Duration
+	// RefusedEarly is how many requests were refused although there was room, and Late how long there had been room
+	// when the worst of them was refused.
+	RefusedEarly int
+	Late         time.Duration
+	// Counterexample is a shortest part of the log that proves the excess, or if there is none a request that was
+	// refused too early. It is empty if nothing is wrong, and for a [Checker].
+	Counterexample []Event
+}
+
+// OK reports whether nothing is wrong.
+func (r Report) OK() bool { return r.Excess == 0 && r.RefusedEarly == 0 }
+
+// String returns the report as text.
+func (r Report) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d requests, %d admitted, %d refused", r.Events, r.Admitted, r.Refused)
+	if r.Excess > 0 {
+		fmt.Fprintf(&text, "; %d too many: %d admitted within %v, by up to %v too early", r.Excess, r.Worst.Tokens,
+			span(apart(r.Worst.From, r.Worst.To)), r.Early)
+	}
+	if r.RefusedEarly > 0 {
+		fmt.Fprintf(&text, "; %d refused too early, by up to %v", r.RefusedEarly, r.Late)
+	}
+	if r.OK() {
+		text.WriteString("; nothing wrong")
+	}
+	for _, e := range r.Counterexample {
+		e.At -= r.Counterexample[0].At
+		fmt.Fprintf(&text, "\n\t+%v", e)
+	}
+	return text.String()
+}
+
+// String returns the event as text. In a report, instants are since the first request of the counterexample.
+func (e Event) String() string {
+	said := "refused"
+	if e.Allowed {
+		said = "admitted"
+	}
+	if e.Wait != 0 {
+		said += fmt.Sprintf(" after %v", e.Wait)
+	}
+	return fmt.Sprintf("%v %q %d: %s", e.At, e.Key, e.N, said)
+}
+
+// A Checker judges a log event by event. Its zero value is not usable: see [New]. It is not safe for concurrent use.
+type Checker struct {
+	// EarlyBy and LateBy are how much too early an admission, and how much too late a refusal may be: 0 unless they
+	// are set before the first event. Verdicts do not depend on them, reports do.
+	EarlyBy, LateBy time.Duration
+
+	limit   Limit
+	promise Promise
+	keys    map[string]*key
+	report  Report
+
+	worst, refusal struct { // of the report
+		key  string
+		at   int // the number of the event
+		from time.Duration
+	}
+}
+
+// A key is what a Checker knows of one key.
+type key struct {
+	model
+	gone *bucket // what has left a LeakyQueue
+	at   time.Duration
+}
+
+// New returns a Checker that has seen nothing, or an error if the limit cannot be.
+func New(l Limit, p Promise) (*Checker, error) {
+	if err := l.Check(p); err != nil {
+		return nil, err
+	}
+	return &Checker{limit: l, promise: p, keys: map[string]*key{}}, nil
+}
+
+// key returns what is known of a key, at an instant or at the latest so far of it.
+func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
+	k, ok := c.keys[name]
+	if !ok {
+		k = &key{model: newModel(c.limit, c.promise), at: at}
+		if c.promise == LeakyQueue {
+			k.gone = &bucket{tokens: c.limit.Tokens, per: uint64(c.limit.Per), burst: product(1, uint64(c.limit.Per))}
+		}
+		c.keys[name] = k
+	}
+	k.at = max(k.at, at)
+	return k, k.at
+}
+
+// Until returns how long after an instant a request of n tokens is sure to be allowed, if the key asks for nothing
+// meanwhile: Never if the limit does not allow it at all.
+func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
+	k, from := c.key(name, at)
+	if n == 0 {
+		return 0
+	}
+	return later(from-at, k.wait(from, n, true))
+}
+
+// Add judges the next event. One that is earlier than another of its key before it counts as if it had come with that.
+func (c *Checker) Add(e Event) (v Verdict) {
+	k, at := c.key(e.Key, e.At)
+	number := c.report.Events
+	c.report.Events++
+	if !e.Allowed {
+		c.report.Refused++
+		return c.refused(k, e, at, number)
+	}
+	c.report.Admitted++
+	if e.N <= 0 {
+		return v
+	}
+	n := uint64(e.N)
+	v.Early = k.wait(at, n, false)
+	var in Window
+	v.Excess, in = k.charge(at, n)
+	if k.gone != nil {
+		leaves := max(later(at, max(e.Wait, 0)), k.gone.at)
+		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // a request is one step of the queue for each token
+		if excess, window := k.gone.charge(leaves, n); excess > v.Excess+n-1 {
+			v.Excess, in = excess-(n-1), window
+		}
+	}
+	if v.Early > c.EarlyBy {
+		c.report.Early = max(c.report.Early, v.Early)
+		if v.Excess > c.report.Excess {
+			c.report.Excess, c.report.Worst = v.Excess, in
+			c.worst.key, c.worst.at, c.worst.from = e.Key, number, in.From
+		}
+	}
+	return v
+}
+
+func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verdict) {
+	if e.N <= 0 || k.wait(at, uint64(e.N), true) > 0 {
+		return v
+	}
+	counts, room := k.since(at, uint64(e.N))
+	v.Late = span(saturated(apart(room, at), 1))
+	if v.Late > c.LateBy {
+		c.report.RefusedEarly++
+		if v.Late > c.report.Late {
+			c.report.Late = v.Late
+			c.refusal.key, c.refusal.at, c.refusal.from = e.Key, number, counts
+		}
+	}
+	return v
+}
+
+// Report returns what is wrong with what was added.
+func (c *Checker) Report() Report { return c.report }
+
+// Log judges a log, whose events may be in any order: it is sorted by At, and events of one instant keep theirs.
+func Log(l Limit, p Promise, log []Event) (Report, error) {
+	c, err := New(l, p)
+	if err != nil {
+		return Report{}, err
+	}
+	return c.Log(log), nil
+}
+
+// Log adds a log to a Checker that has seen nothing, as the function Log does. The report has a counterexample.
+func (c *Checker) Log(log []Event) Report {
+	log = slices.Clone(log)
+	slices.SortStableFunc(log, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	for _, e := range log {
+		c.Add(e)
+	}
+	r := c.report
+	switch {
+	case r.Excess > 0:
+		r.Counterexample = c.excess(log)
+	case r.RefusedEarly > 0:
+		r.Counterexample = c.refusedEarly(log)
+	}
+	return r
+}
+
+// excess returns admitted requests that are too many, and without any one of them, but the first of a FixedWindow, are
+// not. If there are more than a thousand of them they are all from one of them on to another.
+func (c *Checker) excess(log []Event) []Event {
+	part := []Event{}
+	for _, e := range log[:c.worst.at+1] {
+		if e.Key == c.worst.key && e.Allowed && e.N > 0 && later(e.At, max(e.Wait, 0)) >= c.worst.from {
+			part = append(part, e)
+		}
+	}
+	fixed := 0
+	if c.promise == FixedWindow { // its first request says where the window begins
+		fixed = 1
+	}
+	first, part := part[:fixed:fixed], part[fixed:]
+	many := func(rest []Event) bool {
+		again := Checker{EarlyBy: c.EarlyBy, limit: c.limit, promise: c.promise, keys: map[string]*key{}}
+		for _, e := range append(first, rest...) {
+			again.Add(e)
+		}
+		return again.report.Excess > 0
+	}
+	// More requests are never less too many, so both ends are found by halving.
+	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
+	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
+	if len(part) <= 1000 {
+		part = Shrink(part, many)
+	}
+	return append(first, part...)
+}
+
+// refusedEarly returns all that could still count when a request was refused, and the refusal.
+func (c *Checker) refusedEarly(log []Event) (part []Event) {
+	last := log[c.refusal.at]
+	for _, e := range log[:c.refusal.at] {
+		if e.Key == last.Key && e.Allowed && e.N > 0 && e.At >= c.refusal.from {
+			part = append(part, e)
+		}
+	}
+	return append(part, last)
+}

@@ -1,0 +1,94 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Never is the wait for what a limit never admits. Waits longer than it are Never, too.
+const Never time.Duration = math.MaxInt64
+
+// A Limit is what one key may have: Tokens every Per, and Burst tokens in a full bucket. Windows have no burst: they
+// count to Tokens.
+type Limit struct {
+	Tokens uint64        // 1 or more
+	Per    time.Duration // above 0
+	Burst  uint64        // 1 or more; ignored for windows
+}
+
+// String returns the limit as text, such as "10 in 1s, burst 20".
+func (l Limit) String() string { return fmt.Sprintf("%d in %v, burst %d", l.Tokens, l.Per, l.Burst) }
+
+// A Promise is what a limiter says that it enforces.
+type Promise uint8
+
+const (
+	// Bucket: in any time t at most Burst + t * Tokens/Per. Token buckets promise it, leaky buckets used as a meter,
+	// and GCRA.
+	Bucket Promise = iota
+	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
+	BatchRefill
+	// FixedWindow: Tokens in a window of length Per. A window begins with the first request after the one before is
+	// over.
+	FixedWindow
+	// AlignedWindow: Tokens in a window of length Per. Windows begin at multiples of Per.
+	AlignedWindow
+	// SlidingEstimate: the count of the present aligned window, and of the one before it the share that the last Per
+	// covers, are at most Tokens. Both usual roundings are allowed: a request is too many only if the share rounded
+	// down leaves no room, and refused too early only if the share rounded up leaves some.
+	SlidingEstimate
+	// SlidingExact: at most Tokens in any window of length Per, which includes its beginning and not its end.
+	SlidingExact
+	// LeakyQueue: what is admitted waits its turn ([Event.Wait]). At most Burst are admitted and not yet gone, as in a
+	// Bucket, and they go one by one, Per/Tokens apart.
+	LeakyQueue
+
+	promises int = iota
+)
+
+var promiseNames = [promises]string{"bucket", "batch refill", "fixed window", "aligned window", "sliding estimate",
+	"sliding exact", "leaky queue"}
+
+// String returns the name of the promise.
+func (p Promise) String() string {
+	if int(p) < promises {
+		return promiseNames[p]
+	}
+	return fmt.Sprintf("Promise(%d)", uint8(p))
+}
+
+// Promises returns all promises.
+func Promises() []Promise {
+	all := make([]Promise, promises)
+	for i := range all {
+		all[i] = Promise(i)
+	}
+	return all
+}
+
+// bursts reports whether Limit.Burst means something.
+func (p Promise) bursts() bool { return p == Bucket || p == BatchRefill || p == LeakyQueue }
+
+// Capacity returns the tokens that a key which was never used may have at once.
+func (l Limit) Capacity(p Promise) uint64 {
+	if p.bursts() {
+		return l.Burst
+	}
+	return l.Tokens
+}
+
+// Check returns an error if the limit has a number that it cannot have.
+func (l Limit) Check(p Promise) error {
+	switch {
+	case int(p) >= promises:
+		return fmt.Errorf("check: promise %d: want one below %d", p, promises)
+	case l.Tokens < 1:
+		return fmt.Errorf("check: %d tokens: want 1 or more", l.Tokens)
+	case l.Per <= 0:
+		return fmt.Errorf("check: a period of %v: want one above 0", l.Per)
+	case p.bursts() && l.Burst < 1:
+		return fmt.Errorf("check: a burst of %d: want 1 or more", l.Burst)
+	}
+	return nil
+}

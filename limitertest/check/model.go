@@ -1,0 +1,120 @@
+package check
+
+import "time"
+
+// A model is one key under a promise. Instants do not go back. Neither cost is 0.
+type model interface {
+	// wait returns how long it is until n tokens may be taken, if nothing else is. Where a promise allows two
+	// roundings, strict is the one that waits longer.
+	wait(at time.Duration, n uint64, strict bool) time.Duration
+	// charge takes n tokens, and returns how many are now too many, and in which window.
+	charge(at time.Duration, n uint64) (excess uint64, in Window)
+	// since returns the instant before which nothing counts any more, and since when there is room for n tokens, if
+	// there is.
+	since(at time.Duration, n uint64) (counts, room time.Duration)
+}
+
+// A Window is a time in which tokens were admitted, both instants included. Instants are those of the events.
+type Window struct {
+	From, To time.Duration
+	Tokens   uint64 // admitted in it
+}
+
+func newModel(l Limit, p Promise) model {
+	switch p {
+	case BatchRefill:
+		return &bucket{tokens: 1, per: 1, batch: l, burst: wide{low: l.Burst}}
+	case FixedWindow:
+		return &window{limit: l.Tokens, per: l.Per, end: never}
+	case AlignedWindow:
+		return &window{limit: l.Tokens, per: l.Per, end: never, aligned: true}
+	case SlidingEstimate:
+		return &estimate{limit: l.Tokens, per: l.Per}
+	case SlidingExact:
+		return &exact{limit: l.Tokens, per: l.Per}
+	}
+	return &bucket{tokens: l.Tokens, per: uint64(l.Per), burst: product(l.Burst, uint64(l.Per))}
+}
+
+// never is an instant before all others.
+const never = -Never - 1
+
+// A bucket has a level in units of token x period: a token is per of them, and tokens of them leave in a nanosecond. A
+// bucket of batches has a level in tokens, and a batch leaves at each multiple of the period.
+type bucket struct {
+	tokens, per uint64
+	burst       wide
+	batch       Limit // of a bucket of batches
+
+	level    wide
+	at       time.Duration
+	began    time.Duration // when the bucket was full last, and then charged
+	admitted uint64        // since then
+	charged  bool          // ever
+}
+
+// left returns the level at an instant.
+func (b *bucket) left(at time.Duration) wide {
+	if b.batch.Tokens > 0 {
+		return b.level.minus(product(b.batch.Tokens, uint64(index(at, b.batch.Per)-index(b.at, b.batch.Per))))
+	}
+	return b.level.minus(product(b.tokens, apart(b.at, at)))
+}
+
+func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
+	need := product(n, b.per)
+	if need.above(b.burst) {
+		return Never
+	}
+	return b.leaves(at, b.left(at).plus(need).minus(b.burst))
+}
+
+// leaves returns how long it takes until so much has left.
+func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
+	if b.batch.Tokens == 0 || units.zero() {
+		return span(units.upBy(b.tokens))
+	}
+	batches := product(units.upBy(b.batch.Tokens), uint64(b.batch.Per))
+	return span(batches.minus(wide{low: apart(floor(at, b.batch.Per), at)}).by(1))
+}
+
+func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
+	if b.level = b.left(at); b.level.zero() {
+		b.began, b.admitted = at, 0
+	}
+	b.at, b.charged = at, true
+	b.level = b.level.plus(product(n, b.per))
+	b.admitted += n
+	return b.level.minus(b.burst).upBy(b.per), Window{b.began, at, b.admitted}
+}
+
+func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) {
+	if !b.charged {
+		return never, never
+	}
+	if room = later(b.at, b.wait(b.at, n, true)); b.left(at).zero() {
+		return at, room
+	}
+	return b.began, room
+}
+
+// index returns how many periods are over at an instant, rounded down.
+func index(at, per time.Duration) int64 {
+	i := int64(at / per)
+	if at%per < 0 {
+		i--
+	}
+	return i
+}
+
+// floor returns the beginning of the aligned period of an instant, or the first instant if that is later.
+func floor(at, per time.Duration) time.Duration {
+	over := at % per
+	if over < 0 {
+		over += per
+	}
+	if at < never+over {
+		return never
+	}
+	return at - over
+}

@@ -1,0 +1,68 @@
+package check
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// A wide is an unsigned integer of 128 bits. Sums stop at the largest one, differences at zero.
+type wide struct{ high, low uint64 }
+
+func product(a, b uint64) (w wide) {
+	w.high, w.low = bits.Mul64(a, b)
+	return w
+}
+
+func (w wide) plus(v wide) (sum wide) {
+	var carry uint64
+	sum.low, carry = bits.Add64(w.low, v.low, 0)
+	if sum.high, carry = bits.Add64(w.high, v.high, carry); carry != 0 {
+		return wide{math.MaxUint64, math.MaxUint64}
+	}
+	return sum
+}
+
+func (w wide) minus(v wide) (rest wide) {
+	var borrow uint64
+	rest.low, borrow = bits.Sub64(w.low, v.low, 0)
+	if rest.high, borrow = bits.Sub64(w.high, v.high, borrow); borrow != 0 {
+		return wide{}
+	}
+	return rest
+}
+
+func (w wide) above(v wide) bool { return w.high > v.high || w.high == v.high && w.low > v.low }
+
+func (w wide) zero() bool { return w == wide{} }
+
+// by returns w / d, rounded down, and the largest uint64 if that is larger.
+func (w wide) by(d uint64) uint64 {
+	if w.high >= d {
+		return math.MaxUint64
+	}
+	quotient, _ := bits.Div64(w.high, w.low, d)
+	return quotient
+}
+
+// upBy returns w / d, rounded up, and the largest uint64 if that is larger.
+func (w wide) upBy(d uint64) uint64 { return w.plus(wide{low: d - 1}).by(d) }
+
+// span returns so many nanoseconds, or Never.
+func span(nanos uint64) time.Duration {
+	if nanos > math.MaxInt64 {
+		return Never
+	}
+	return time.Duration(nanos)
+}
+
+// later returns at + d, or Never. d is not negative.
+func later(at, d time.Duration) time.Duration {
+	if at > 0 && d > Never-at {
+		return Never
+	}
+	return at + d
+}
+
+// apart returns how long it is from one instant to a later one, in nanoseconds.
+func apart(from, to time.Duration) uint64 { return uint64(to) - uint64(from) }

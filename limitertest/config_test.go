@@ -1,0 +1,85 @@
+package limitertest
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func plainBucket(_ testing.TB, l Limit) Limiter { return newBucket(l, "") }
+
+// TestBadConfigs: what is wrong is named.
+func TestBadConfigs(t *testing.T) {
+	for says, c := range map[string]Config{
+		"New is nil":                           {},
+		"Keys is -1: want 0 to":                {New: plainBucket, Keys: -1},
+		"RetryUnit is -1ns":                    {New: plainBucket, RetryUnit: -1},
+		"Limits: check: 0 tokens":              {New: plainBucket, Limits: []Limit{{Tokens: 0, Per: 1, Burst: 1}}},
+		`Skip: there is no subtest "burst"`:    {New: plainBucket, Skip: map[string]string{"burst": "x"}},
+		"Skip: Leak has no reason":             {New: plainBucket, Skip: map[string]string{"Leak": ""}},
+		"promise 77: want one below":           {New: plainBucket, Promise: 77},
+		"Limits: check: a period of 0s: want ": {New: plainBucket, Limits: []Limit{{Tokens: 1, Per: 0, Burst: 1}}},
+	} {
+		assert.ErrorContains(t, c.check(), says)
+	}
+	require.NoError(t, Config{New: plainBucket, Skip: map[string]string{"Leak": "never closed"}}.check())
+}
+
+// TestWhatIsSkippedSaysSo: each subtest that does not run is in the output, with the reason.
+func TestWhatIsSkippedSaysSo(t *testing.T) {
+	if os.Getenv("LIMITERTEST_SKIPS") != "" {
+		limiter := func(tb testing.TB, l Limit) Limiter {
+			if l.Per < time.Hour {
+				return nil
+			}
+			return alignedWindow(l)
+		}
+		t.Run("inside", func(t *testing.T) {
+			Test(t, Config{New: limiter, Promise: AlignedWindow, Keys: 100, Skip: map[string]string{"Real": "the reason"}})
+		})
+		t.Run("outside", func(t *testing.T) {
+			Test(t, Config{New: plainBucket, Keys: 100, Outside: true, Limits: []Limit{{Tokens: 5, Per: 24 * time.Hour, Burst: 5}}})
+		})
+		return
+	}
+	run := exec.Command(os.Args[0], "-test.run", "^TestWhatIsSkippedSaysSo$", "-test.v")
+	run.Env = append(os.Environ(), "LIMITERTEST_SKIPS=1")
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, says := range []string{
+		"not promised: the reason", "SKIP: TestWhatIsSkippedSaysSo/inside/Real ", "the limiter has no Refund, Reserve or Wait",
+		"New has no limiter for 10 in 1s, burst 20",
+		"the limiter's time is not package time (Config.Outside)", "SKIP: TestWhatIsSkippedSaysSo/outside/Bound",
+		"PASS: TestWhatIsSkippedSaysSo/outside/Burst", "PASS: TestWhatIsSkippedSaysSo/outside/Real",
+	} {
+		assert.Contains(t, string(out), says)
+	}
+}
+
+// TestTheMostInATime: the bound of Real, by hand.
+func TestTheMostInATime(t *testing.T) {
+	l := Limit{Tokens: 10, Per: time.Second, Burst: 5}
+	for promise, want := range map[Promise]int64{Bucket: 5 + 25, LeakyQueue: 5 + 25, BatchRefill: 5 + 30, FixedWindow: 40,
+		AlignedWindow: 40, SlidingEstimate: 40, SlidingExact: 40} {
+		s := &suite{Config: Config{Promise: promise}}
+		assert.Equal(t, want, s.mostIn(l, 2500*time.Millisecond).Int64(), promise)
+	}
+	s := &suite{Config: Config{EarlyBy: func(Limit) time.Duration { return time.Second }}}
+	assert.Equal(t, int64(15), s.mostIn(l, 0).Int64())
+	assert.Equal(t, time.Second, refill(Limit{Tokens: 10, Per: time.Second, Burst: 10}, Bucket))
+	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
+}
+
+// TestCheckIsThatOfPackageCheck: a log can be checked without a test.
+func TestCheckIsThatOfPackageCheck(t *testing.T) {
+	r, err := Check(Limit{Tokens: 1, Per: time.Second, Burst: 1}, Bucket, []Event{{N: 2, Allowed: true}})
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), r.Excess)
+	_, err = Check(Limit{}, Bucket, nil)
+	assert.ErrorContains(t, err, "0 tokens")
+}

@@ -1,0 +1,65 @@
+package limitertest_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/limitertest"
+)
+
+// A limiter in ten lines: for each key, when its bucket is full again.
+type limiter struct {
+	sync.Mutex
+	token, burst time.Duration
+	full         map[string]time.Time
+}
+
+func (l *limiter) wait(key string, n int64) time.Duration {
+	l.Lock()
+	defer l.Unlock()
+	now := time.Now()
+	if l.full[key].Before(now) {
+		l.full[key] = now
+	}
+	full := l.full[key].Add(time.Duration(n) * l.token)
+	if wait := full.Sub(now) - l.burst; wait > 0 {
+		return wait
+	}
+	l.full[key] = full
+	return 0
+}
+
+// An adapter is what Test asks.
+type adapter struct{ *limiter }
+
+func (a adapter) Take(key string, n int64) limitertest.Decision {
+	wait := a.wait(key, n)
+	return limitertest.Decision{Allowed: wait == 0, RetryAfter: wait}
+}
+
+func Example() {
+	var t *testing.T // of func TestLimiter(t *testing.T)
+	testLimiter(t)
+}
+
+func testLimiter(t *testing.T) {
+	limitertest.Test(t, limitertest.Config{
+		Promise: limitertest.Bucket,
+		New: func(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
+			tokens := time.Duration(l.Tokens)
+			token := (l.Per + tokens - 1) / tokens
+			return adapter{&limiter{token: token, burst: time.Duration(l.Burst) * token, full: map[string]time.Time{}}}
+		},
+		// A token takes whole nanoseconds, rounded up: some hundred of them may come a little late.
+		LateBy: func(limitertest.Limit) time.Duration { return time.Microsecond },
+		// What the first run said.
+		Skip: map[string]string{
+			"Costs": "negative and huge costs are the caller's fault",
+			"Leak":  "it never forgets a key",
+		},
+	})
+}
+
+// TestTenLines runs what the example shows.
+func TestTenLines(t *testing.T) { testLimiter(t) }

@@ -1,0 +1,89 @@
+package limitertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// keys: different keys share nothing, at a frozen clock.
+func (s *suite) keys(t *testing.T) {
+	l := s.slow()
+	if s.nearEdge(l) {
+		t.Skip("an aligned window is about to end")
+	}
+	names := s.names()
+	s.program(t, l, early|late, func(p *program) {
+		for round := range l.Capacity(s.Promise) + 1 {
+			for i, name := range names {
+				if round > 1 && i > 200 { // most keys only begin
+					break
+				}
+				if _, on := p.take(name, 1); !on {
+					return
+				}
+			}
+		}
+	})
+}
+
+// names returns the keys: numbers in a row, random bytes, long ones that differ in one byte, and odd ones.
+func (s *suite) names() (names []string) {
+	random := s.random(2)
+	names = append(names, "", " ", "a", "A", "a ", " a", "a\x00", "a\x00b", "\x00", "0", "00", "é", "e\u0301", "\xff", "\xfe",
+		"a:b", "a/b", "a|b", "a,b", "192.0.2.1", "192.0.2.10", "192.0.2.1:80", "::1", "0::1", "[::1]")
+	for at := range 16 {
+		for _, with := range []string{"0", "1"} {
+			long := strings.Repeat("x", 4095)
+			names = append(names, long[:at*4095/15]+with+long[at*4095/15:])
+		}
+	}
+	for i := 0; len(names) < s.Keys/2; i++ {
+		names = append(names, fmt.Sprintf("user-%d", i))
+	}
+	bytes := make([]byte, 16)
+	for len(names) < s.Keys {
+		for i := range bytes {
+			bytes[i] = byte(random.Uint32())
+		}
+		names = append(names, string(bytes))
+	}
+	return names[:s.Keys]
+}
+
+// forget: a key that was drained has nothing more than what came back since, however long it was silent, and whoever
+// else asked meanwhile.
+func (s *suite) forget(t *testing.T) {
+	l := s.slow()
+	for _, pause := range pauses {
+		s.program(t, l, early, func(p *program) {
+			if p.drain("k") && p.sleep(pause) {
+				p.drain("k")
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	// In fours, so that a shrunk program has few of them.
+	s.program(t, l, early, func(p *program) {
+		drained := []string{"k1", "k2", "k3", "k4"}
+		for _, key := range drained {
+			if !p.drain(key) {
+				return
+			}
+		}
+		for i := range 3 * s.Keys {
+			if _, on := p.take(fmt.Sprintf("other-%d", i), 1); !on {
+				return
+			}
+		}
+		p.sleep(time.Millisecond)
+		for _, key := range drained {
+			if !p.drain(key) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package limitertest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A step of a program is a request at an instant after the beginning.
+type step struct {
+	at  time.Duration
+	key string
+	n   int64
+}
+
+// A fault says which verdicts are looked for.
+type fault uint8
+
+const (
+	early fault = 1 << iota // admitted beyond the limit
+	late                    // refused although there was room
+)
+
+// A program is a limiter in a bubble that is asked step by step, beside the model of what it promises.
+type program struct {
+	*suite
+	t     *testing.T
+	limit Limit
+	looks fault
+
+	limiter Limiter
+	model   *check.Checker
+	begin   time.Duration
+	steps   []step
+	log     []Event
+	fault   fault // the first that was seen
+	verdict check.Verdict
+}
+
+// program runs f with a program in a bubble, and fails with a shortest program if a verdict that is looked for is seen.
+func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
+	t.Helper()
+	p := &program{suite: s, limit: l, looks: looks}
+	s.bubble(t, func(t *testing.T) {
+		p.start(t)
+		f(p)
+	})
+	if p.fault != 0 && !t.Failed() {
+		t.Error(s.shortest(t, p))
+	}
+}
+
+func (p *program) start(t *testing.T) {
+	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), now()
+}
+
+// take asks, and reports whether the program goes on: nothing wrong was seen so far.
+func (p *program) take(key string, n int64) (admitted, on bool) {
+	p.t.Helper()
+	if p.fault != 0 {
+		return false, false
+	}
+	at := now()
+	d := p.suite.take(p.t, p.limiter, key, n)
+	p.steps = append(p.steps, step{at - p.begin, key, n})
+	e := Event{At: at, Key: key, N: n, Allowed: d.Allowed, Wait: d.Wait}
+	p.log = append(p.log, e)
+	v := p.model.Add(e)
+	switch {
+	case v.Early > p.model.EarlyBy && p.looks&early != 0:
+		p.fault, p.verdict = early, v
+	case v.Late > p.model.LateBy && p.looks&late != 0:
+		p.fault, p.verdict = late, v
+	}
+	return d.Allowed, p.fault == 0
+}
+
+// drain takes one by one until the key refuses, and reports whether the program goes on.
+func (p *program) drain(key string) (on bool) {
+	p.t.Helper()
+	n := p.most(p.limit)
+	if p.limit.Capacity(p.Promise) <= 100 {
+		n = 1
+	}
+	for ; n >= 1; n /= 2 {
+		for admitted := true; admitted; {
+			if admitted, on = p.take(key, n); !on {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// left returns how much fake time the program may still take.
+func (p *program) left() time.Duration { return max(p.span(p.limit)-(now()-p.begin), 0) }
+
+// sleep lets fake time pass, as far as there may be so much, and reports whether there may.
+func (p *program) sleep(d time.Duration) bool {
+	if d < 0 || d > p.left() {
+		return false
+	}
+	time.Sleep(d)
+	return true
+}
+
+// again runs a program with these steps, and reports whether it shows the same fault at its end.
+func (p *program) again(t *testing.T, steps []step) *program {
+	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
+	p.bubble(t, func(t *testing.T) {
+		q.start(t)
+		for _, s := range steps {
+			time.Sleep(s.at - (now() - q.begin))
+			if _, on := q.take(s.key, s.n); !on {
+				return
+			}
+		}
+	})
+	return q
+}
+
+// shortest returns the text of a failure: a shortest program that fails, if it fails again.
+func (s *suite) shortest(t *testing.T, p *program) string {
+	t.Helper()
+	tries, begin := 0, time.Now()
+	shown := p
+	fails := func(steps []step) bool {
+		if tries++; tries > 2000 || time.Since(begin) > 3*time.Second {
+			return false
+		}
+		q := p.again(t, steps)
+		if q.fault == p.fault {
+			shown = q
+		}
+		return q.fault == p.fault
+	}
+	if !fails(p.steps) {
+		return p.text() + "\n(The same requests did not fail again: it depends on chance.)"
+	}
+	fewest := check.Shrink(p.steps, fails)
+	for i := range slices.Backward(fewest) { // at once, if it need not be later
+		fewest[i].at -= fewest[0].at
+	}
+	tries, begin = 0, time.Now()
+	fails(fewest)
+	return shown.text()
+}
+
+// text returns the program as Go, with what was answered, and what is wrong. Of a long one it returns the end.
+func (p *program) text() string {
+	var text strings.Builder
+	what := fmt.Sprintf("%d tokens too many, %v too early", p.verdict.Excess, p.verdict.Early)
+	if p.verdict.Early == check.Never {
+		what = fmt.Sprintf("%d tokens too many: the limit never admits so many at once", p.verdict.Excess)
+	}
+	if p.fault == late {
+		what = fmt.Sprintf("refused although there has been room for %v", p.verdict.Late)
+		if p.verdict.Late > longest {
+			what = "refused although there always was room"
+		}
+	}
+	fmt.Fprintf(&text, "%v of %v: %s\n", p.Promise, p.limit, what)
+	lines, last := []string{}, p.begin
+	for _, e := range p.log {
+		if e.At > last {
+			lines = append(lines, fmt.Sprintf("time.Sleep(%d) // %v", e.At-last, e.At-last))
+		}
+		said := "refused"
+		if e.Allowed {
+			said = "admitted"
+		}
+		if last = e.At; e.Wait != 0 {
+			said += fmt.Sprintf(", held for %v", e.Wait)
+		}
+		lines = append(lines, fmt.Sprintf("l.Take(%s, %d) // %s", quote(e.Key), e.N, said))
+	}
+	for i := 0; i < len(lines); {
+		same := i + 1
+		for same < len(lines) && lines[same] == lines[i] {
+			same++
+		}
+		if same-i > 1 {
+			fmt.Fprintf(&text, "\t%s, %d times\n", lines[i], same-i)
+		} else {
+			fmt.Fprintf(&text, "\t%s\n", lines[i])
+		}
+		if i = same; i >= 10 && len(lines)-i > 30 {
+			fmt.Fprintf(&text, "\t... and so on, %d lines\n", len(lines)-i-20)
+			i = len(lines) - 20
+		}
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// quote returns a key as it is shown: a long one by its ends.
+func quote(key string) string {
+	if len(key) <= 60 {
+		return fmt.Sprintf("%q", key)
+	}
+	return fmt.Sprintf("%q /* %d bytes */ %q", key[:20], len(key), key[len(key)-20:])
+}

@@ -1,0 +1,244 @@
+package limitertest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A suite is a limiter under test, and what was found out about it first.
+type suite struct {
+	Config
+	limits []Limit // those that New has a limiter for
+	costs  bool    // requests of more than one token are asked for
+	// spans are how much fake time a bubble may take: a limiter's timers run for real in it.
+	spans map[Limit]time.Duration
+}
+
+// Most that a bubble's clock, which begins in 2000, is moved. A count of nanoseconds since 1970 ends in 2262.
+const longest = 150 * 365 * 24 * time.Hour
+
+// alive keeps all limiters: see the pitfall of finalizers.
+var alive struct {
+	sync.Mutex
+	limiters []Limiter
+}
+
+// newSuite finds out which limits there are, whether the limiter's time is the bubble's, and what fake time costs.
+func newSuite(t *testing.T, c Config) *suite {
+	t.Helper()
+	s := &suite{Config: c, spans: map[Limit]time.Duration{}}
+	_, s.costs = c.Skip["Costs"]
+	s.costs = !s.costs
+	if s.Keys == 0 {
+		s.Keys = 10_000
+	}
+	all := c.Limits
+	if all == nil {
+		all = Limits()
+	}
+	if c.Outside {
+		all = slices.DeleteFunc(slices.Clone(all), func(l Limit) bool { return l.Per < 24*time.Hour })
+	}
+	for _, l := range all {
+		var has bool
+		s.bubble(t, func(t *testing.T) { has = s.open(t, l) != nil })
+		if !has {
+			t.Logf("New has no limiter for %v", l)
+			continue
+		}
+		if !s.costs && l.Capacity(c.Promise) > 10_000 {
+			t.Logf("%v takes too long one by one", l)
+			continue
+		}
+		s.limits = append(s.limits, l)
+		if s.spans[l] = longest; !c.Outside {
+			s.measure(t, l)
+		}
+	}
+	if len(s.limits) == 0 {
+		t.Fatal("New has no limiter for any limit")
+	}
+	if !c.Outside {
+		s.ownClock(t)
+	}
+	return s
+}
+
+// open returns a limiter, or nil if there is none for the limit.
+func (s *suite) open(tb testing.TB, l Limit) Limiter {
+	limiter := s.New(tb, l)
+	if limiter != nil {
+		alive.Lock()
+		defer alive.Unlock()
+		alive.limiters = append(alive.limiters, limiter)
+	}
+	return limiter
+}
+
+// bubble runs f in a bubble, or outside of one if the limiter is. It reports whether all goroutines ended.
+func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
+	t.Helper()
+	if s.Outside {
+		f(t)
+		return true
+	}
+	defer func() {
+		switch problem := recover(); fmt.Sprint(problem) {
+		case "<nil>":
+		case "deadlock: main bubble goroutine has exited but blocked goroutines remain":
+			ended = false // they stay where they are; Leak says so
+		case "deadlock: all goroutines in bubble are blocked":
+			t.Error("a call never returns: all goroutines are blocked")
+		default:
+			panic(problem)
+		}
+	}()
+	synctest.Test(t, f)
+	return true
+}
+
+// measure says how much fake time a bubble may take if that is to be about a fifth of a second, as far as it can be
+// told on a machine that does other things, too.
+func (s *suite) measure(t *testing.T, l Limit) {
+	takes := func(fake time.Duration) time.Duration {
+		begin := time.Now()
+		s.bubble(t, func(t *testing.T) {
+			s.open(t, l).Take("k", 1)
+			time.Sleep(fake)
+		})
+		return time.Since(begin)
+	}
+	alone := min(takes(0), takes(0), takes(0))
+	for fake := time.Second; fake < longest/4; fake *= 4 {
+		cost := takes(fake) - alone
+		for try := 0; try < 3 && cost > 5*time.Millisecond && cost < 100*time.Millisecond; try++ {
+			cost = min(cost, takes(fake)-alone)
+		}
+		if cost > 5*time.Millisecond { // there are timers
+			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
+			// A busy machine may make it look worse than it is. A full key is waited for if that takes seconds.
+			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
+				s.spans[l] = max(s.spans[l], 4*need)
+			}
+			t.Logf("%v: %v of fake time take %v, so a subtest waits for no more than %v", l, fake, cost, s.spans[l])
+			return
+		}
+	}
+}
+
+// seeds returns how many random programs there are of each kind.
+func (s *suite) seeds(l Limit) uint64 {
+	if s.span(l) < longest {
+		return 1
+	}
+	return 3
+}
+
+// span returns how much fake time a bubble may take.
+func (s *suite) span(l Limit) time.Duration { return s.spans[l] }
+
+// ownClock fails if the limiter's time is not the bubble's, or never brings anything back.
+func (s *suite) ownClock(t *testing.T) {
+	t.Helper()
+	possible := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool { return refill(l, s.Promise) > s.span(l)/2 })
+	if len(possible) == 0 {
+		t.Fatal("the timers of the limiter run so often that no limit can be waited for")
+	}
+	l := slices.MaxFunc(possible, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
+	s.bubble(t, func(t *testing.T) {
+		limiter := s.open(t, l)
+		begin := time.Now()
+		for range l.Capacity(s.Promise) + 1 {
+			if d := s.take(t, limiter, "k", 1); !d.Allowed {
+				break
+			}
+		}
+		if s.Promise != LeakyQueue && !time.Now().Equal(begin) {
+			t.Fatalf("Take sleeps: the requests of a full key took %v", time.Since(begin))
+		}
+		time.Sleep(2 * refill(l, s.Promise))
+		if d := s.take(t, limiter, "k", 1); !d.Allowed {
+			t.Fatalf("%v: nothing came back in twice the time that fills a key. Either nothing ever does, or the "+
+				"limiter's time is not that of package time: then set Config.Outside", l)
+		}
+	})
+}
+
+// take asks, and makes a panic a failure.
+func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) {
+	t.Helper()
+	defer func() {
+		if problem := recover(); problem != nil {
+			t.Errorf("Take(%.40q, %d) panicked: %v", key, n, problem)
+			d = Decision{RetryAfter: -1}
+		}
+	}()
+	return l.Take(key, n)
+}
+
+// drain takes what there is, and returns how much that was, up to a little more than a full key has.
+func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uint64) {
+	t.Helper()
+	most := limit.Capacity(s.Promise) + 2
+	for n := s.most(limit); n >= 1; n /= 2 {
+		for sum < most && s.take(t, l, key, n).Allowed {
+			sum += uint64(n)
+		}
+	}
+	return sum
+}
+
+// most is the most that one request may ask for and get.
+func (s *suite) most(l Limit) int64 {
+	if !s.costs {
+		return 1
+	}
+	return int64(min(l.Capacity(s.Promise), math.MaxInt64/4))
+}
+
+// refill returns how long a drained key takes to be full.
+func refill(l Limit, p Promise) time.Duration {
+	c, err := check.New(l, p)
+	if err != nil {
+		panic(err)
+	}
+	c.Add(Event{N: int64(min(l.Capacity(p), math.MaxInt64)), Allowed: true})
+	return c.Until("", 0, l.Capacity(p))
+}
+
+// checker returns a model of the limit, with what the Config allows.
+func (s *suite) checker(l Limit) *check.Checker {
+	c, err := check.New(l, s.Promise)
+	if err != nil {
+		panic(err) // Config.check has seen it
+	}
+	if s.EarlyBy != nil {
+		c.EarlyBy = s.EarlyBy(l)
+	}
+	if s.LateBy != nil {
+		c.LateBy = s.LateBy(l)
+	}
+	return c
+}
+
+// slow returns the limit that gives back least within a subtest at a small capacity.
+func (s *suite) slow() Limit {
+	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
+		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100
+	})
+	if len(small) == 0 {
+		small = s.limits
+	}
+	return slices.MaxFunc(small, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
+}
+
+// now returns the time as events have it.
+func now() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -1,0 +1,303 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Decide checks a request against the limits. What handles an allowed request calls [Result.Finish] at its end where
+// the outcome is known, and otherwise [Result.Release].
+//
+// It waits for tokens where a limit has a MaxWait. It does not allocate, as long as the limits' functions do not, at
+// most eight limits apply, none of them is in a store or has a Hold, and none waits.
+func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
+	s.DecideInto(&res, ctx, r)
+	return res
+}
+
+// DecideInto is Decide into a result that is zero. A front uses it, because a copy of a result costs more than the rest
+// of a decision.
+func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
+	res.set, res.shown = s, -1
+	if s.options.Skip != nil && s.options.Skip(r) {
+		return
+	}
+	for _, l := range s.limits {
+		l.apply(r, res)
+	}
+	decided := false
+	if res.inFlight || res.stored || res.waits { // a source or a callback that panics must not keep what was taken
+		defer func() {
+			if !decided {
+				res.abandon()
+			}
+		}()
+	}
+	if res.enforce(ctx) {
+		for i := range res.n {
+			if res.at(i).limit.Shadow {
+				res.takeShadow(ctx, i)
+				res.verdict = Admitted
+			}
+		}
+	}
+	res.leave()
+	res.sum()
+	if s.options.Metrics != nil || s.options.OnLimited != nil {
+		s.report(r, res)
+	}
+	decided = true
+}
+
+// apply adds a check to the result if the limit is for the request.
+func (l *limit[R]) apply(r R, res *Result[R]) {
+	if l.Match != nil && !l.Match(r) {
+		return
+	}
+	var key engine.Key
+	var text string
+	if l.Limiter != nil {
+		var isLimited bool
+		if key, isLimited = l.Key(Hasher{limiter: l.Limiter}, r); !isLimited {
+			return
+		}
+	}
+	if l.Source != nil || res.set.options.Text {
+		var isLimited bool
+		if text, isLimited = l.Key.Text(r); !isLimited {
+			return
+		}
+	}
+	c := res.add()
+	c.limit, c.key, c.text, c.N, c.source = l, key, text, 1, l.Source
+	if l.Tier != nil {
+		c.Tier = l.Tier(r)
+		c.key = key.Tier(c.Tier)
+	}
+	if l.Quota != nil {
+		if err := c.under(l.Quota(r)); err != nil {
+			res.set.failed(l, err)
+		}
+	}
+	if l.Cost != nil {
+		c.N = l.Cost(r)
+	}
+	res.refundable = res.refundable || l.Refund != nil
+	res.inFlight = res.inFlight || l.inFlight
+	res.stored = res.stored || l.Source != nil
+	res.waits = res.waits || l.MaxWait > 0
+	res.holding = res.holding || l.Hold
+}
+
+// under puts the check under the limit that the request brings.
+func (c *Check[R]) under(p engine.Policy) (err error) {
+	c.policy = p
+	var quota engine.Quota
+	if c.source != nil {
+		var under Source
+		switch under, err = c.source.Quota(p); {
+		case err != nil:
+		case under == nil:
+			err = errors.New("the Source has no Source under the quota, and no error")
+		default:
+			c.source = under
+		}
+	}
+	if err == nil && c.limit.Limiter != nil {
+		quota, err = c.limit.Limiter.Quota(p)
+	}
+	if err != nil {
+		err = fmt.Errorf("limits: the Quota of limit %q: %w", c.limit.Name, err)
+		c.broken, c.policy = true, engine.Blocked()
+		if c.limit.Limiter != nil {
+			quota, _ = c.limit.Limiter.Quota(c.policy)
+		}
+	}
+	c.key = c.key.With(quota)
+	return err
+}
+
+// attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all admit the
+// request. If one does not, everything goes back, and w.again is the time after which the request may ask again; 0 if
+// it may not.
+func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow || c.source != nil && !c.broken {
+			continue
+		}
+		if c.broken {
+			c.Outcome, res.verdict = Failed, Unavailable
+		} else if res.takeMemory(ctx, c, w); c.Outcome == Refused {
+			res.verdict = Limited
+		}
+		if res.verdict != Admitted {
+			res.undo(ctx, i)
+			return false
+		}
+	}
+	return !res.stored || res.takeStores(ctx)
+}
+
+// takeMemory takes from the limiter of a check.
+func (res *Result[R]) takeMemory(ctx context.Context, c *Check[R], w *waiting) {
+	l := c.limit
+	if l.Hold {
+		c.hold = new(engine.Hold)
+		*c.hold, c.Decision = l.Limiter.HoldKey(c.key, c.N)
+	} else {
+		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
+	}
+	if !c.Decision.Allowed && l.MaxWait > 0 {
+		res.reserve(ctx, c, w)
+	}
+	c.decided(memory)
+}
+
+// decided notes who has answered.
+func (c *Check[R]) decided(by place) {
+	c.Outcome, c.answered = Refused, true
+	if c.Decision.Allowed {
+		c.Outcome, c.taken = Allowed, by
+	}
+}
+
+// takeShadow takes from a limit in shadow mode.
+func (res *Result[R]) takeShadow(ctx context.Context, i int) {
+	c := res.at(i)
+	switch {
+	case c.broken:
+		c.Outcome = Failed
+	case c.source != nil:
+		asks := []Ask{c.ask(i)}
+		res.answer([]int{i}, asks, c.source.Store().TakeAll(ctx, asks))
+		if c.Outcome == Failed && c.limit.OnFailure == Local {
+			res.takeMemory(ctx, c, nil)
+		}
+	default:
+		res.takeMemory(ctx, c, nil)
+	}
+	if c.Outcome == Refused {
+		c.Outcome = ShadowRefused
+	}
+}
+
+// undo gives back what was taken, and looks at what the other limits would have said; the one at i has spoken.
+func (res *Result[R]) undo(ctx context.Context, i int) {
+	res.giveBackAll(ctx)
+	for j := range res.n {
+		c := res.at(j)
+		if j == i || c.limit.Shadow || c.Outcome == Failed || c.Outcome == Refused {
+			continue
+		}
+		c.Outcome = NotTaken
+		if c.broken || c.source != nil {
+			continue // to a store a peek costs as much as a take
+		}
+		c.Decision = c.peek()
+		longest := c.limit.MaxWait
+		if !c.Decision.Allowed && res.verdict == Limited && (longest == 0 || c.Decision.RetryAfter > longest) {
+			c.Outcome = Refused
+		}
+	}
+}
+
+// peek returns what the limiter says without taking anything.
+func (c *Check[R]) peek() engine.Decision {
+	d := c.limit.Limiter.PeekKey(c.key, c.N)
+	if c.limit.Hold && c.N > d.Limit && d.Limit > 0 {
+		return c.limit.Limiter.PeekKey(c.key, d.Limit)
+	}
+	return d
+}
+
+// giveBackAll gives back what was taken from all limits.
+func (res *Result[R]) giveBackAll(ctx context.Context) {
+	var asks []Ask
+	for i := range res.n {
+		c := res.at(i)
+		if c.taken == store {
+			asks = append(asks, c.ask(i))
+		}
+		c.giveBack()
+	}
+	res.refund(ctx, asks)
+}
+
+// abandon gives up a decision that a panic has ended: what was taken in memory goes back, and the place in the line.
+// Stores keep what they have.
+func (res *Result[R]) abandon() {
+	for i := range res.n {
+		if c := res.at(i); c.taken == memory {
+			c.giveBack()
+		}
+	}
+	res.inFlight = false
+	res.leave()
+}
+
+// giveBack gives back what the check has taken from a limiter, and reports whether it did: not a second time, nor what
+// was settled. What a store has to get back is only noted: see refund.
+func (c *Check[R]) giveBack() (given bool) {
+	given = c.taken != nowhere
+	switch {
+	case c.taken != memory:
+	case c.hold != nil:
+		given = c.hold.Cancel()
+	case c.turn != nil:
+		c.limit.lines.leave(c.key, c.turn)
+		c.turn = nil
+	default:
+		c.receipt.Refund(c.N)
+	}
+	c.taken = nowhere
+	return given
+}
+
+// sum chooses the tightest check and computes RetryAfter.
+func (res *Result[R]) sum() {
+	decisive := Allowed
+	refused := res.verdict == Limited || res.verdict == Ended
+	if refused {
+		decisive = Refused
+	}
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow || c.Outcome != decisive || c.Unlimited() {
+			continue
+		}
+		if res.shown < 0 || c.tighter(res.at(res.shown), refused) {
+			res.shown = i
+		}
+	}
+	if !refused || res.shown < 0 {
+		return
+	}
+	shown := res.at(res.shown)
+	if shown.limit.inFlight && !shown.Never() {
+		return
+	}
+	res.retry = max(shown.Decision.RetryAfter, 1)
+	if jitter := res.set.options.Jitter; jitter > 0 && res.retry < engine.Never-jitter {
+		res.retry += min(max(time.Duration(res.set.options.Random()*float64(jitter)), 0), jitter)
+	}
+}
+
+// tighter reports whether the check is shown rather than another: of refusals the longer RetryAfter, otherwise the
+// smaller Remaining.
+func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
+	if c.limit.inFlight != other.limit.inFlight && (!refused || c.Never() == other.Never()) {
+		return other.limit.inFlight
+	}
+	if refused {
+		return c.Decision.RetryAfter > other.Decision.RetryAfter
+	}
+	if c.Decision.Remaining != other.Decision.Remaining {
+		return c.Decision.Remaining < other.Decision.Remaining
+	}
+	return c.Decision.ResetAfter > other.Decision.ResetAfter
+}

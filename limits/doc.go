@@ -1,0 +1,40 @@
+// Package limits decides on requests that several limits apply to: per client and per user, per second and per day, in
+// this process and in a store. A request takes from all of its limits or from none.
+//
+// A [Limit] says which requests it is for, what has a bucket of its own, how much a request costs, and which
+// [engine.Limiter] or [Source] decides. A [Set] is checked once, and then decides:
+//
+//	set, err := limits.New([]limits.Limit[*Job]{
+//		{Name: "tenant", Limiter: perTenant, Key: tenant},
+//		{Name: "all", Limiter: total, Key: limits.Everyone[*Job]},
+//	}, limits.Options[*Job]{})
+//	...
+//	res := set.Decide(ctx, job)
+//	if !res.Allowed() {
+//		return fmt.Errorf("too many jobs: try again in %v", res.RetryAfter())
+//	}
+//	defer res.Release(ctx)
+//
+// The type of a request is a parameter. Package httplimit is the front for HTTP requests, and package rpclimit the one
+// for remote procedure calls. They find keys and write answers. They do not count.
+//
+// # The order of a decision
+//
+// A decision has three steps.
+//
+//  1. Limits in memory take, in the order of [New]. If one refuses, those before it give back by their receipts. That
+//     leaves their records as if nothing had been taken, so a refusal costs no other limit anything, and no store is
+//     asked.
+//  2. Limits in a store take, all limits of one store in one call ([Store]). If one refuses, the store has taken from
+//     none of them, and steps before give back.
+//  3. If all admit the request, limits in shadow mode take. They never refuse.
+//
+// # When a store fails
+//
+// A store that does not answer decides nothing; [Limit].OnFailure says what happens then. The store may have taken the
+// tokens before it failed, and they stay taken.
+//
+// A store can also fail while tokens are given back to it: the request was refused elsewhere, or it is over and its
+// cost comes back. Those tokens stay taken until they come back by themselves. The key may have fewer tokens than its
+// limit says for that time, and never more. The error goes to [Options].OnError.
+package limits

@@ -1,0 +1,108 @@
+package limits_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
+)
+
+// TestAClientThatHasGonePassesNoStore: a store that gives up because the client has gone has not failed, so OnFailure
+// does not decide, and what was taken in memory goes back.
+func TestAClientThatHasGonePassesNoStore(t *testing.T) {
+	c, db := testclock.New(), &database{take: context.Canceled}
+	memory, first := inMemory(t, c, "memory", 2)
+	_, second := stored(t, c, db, "stored", 2)
+	second.OnFailure = limits.Open
+	s, failures := newSet(t, first, second)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	res := s.Decide(ctx, 0)
+	assert.Equal(t, limits.Ended, res.Verdict())
+	assert.ErrorIs(t, res.Err(), context.Canceled)
+	assert.EqualValues(t, 2, memory.PeekKey(memory.KeyUint64(0), 0).Remaining)
+	assert.Empty(t, *failures)
+
+	db.take = errors.New("gone")
+	res = s.Decide(t.Context(), 0)
+	assert.True(t, res.Allowed(), "a store that fails is another thing")
+}
+
+// TestSourcesThatMakeNoSense are errors of New, or of the request, and no panics of a decision or a refund.
+func TestSourcesThatMakeNoSense(t *testing.T) {
+	c := testclock.New()
+	in, good := stored(t, c, &database{}, "stored", 2)
+	for want, source := range map[string]limits.Source{
+		"the Store of its Source is nil":                          odd{table: in},
+		"is a limits_test.uncomparable, which cannot be compared": odd{table: in, store: uncomparable{database: &database{}}},
+	} {
+		l := good
+		l.Source = source
+		_, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+		assert.ErrorContains(t, err, want)
+	}
+
+	none := good
+	none.Source, none.Quota = odd{table: in, store: &database{}}, func(int) engine.Policy { return engine.Unlimited() }
+	s, failures := newSet(t, none)
+	res := s.Decide(t.Context(), 0)
+	assert.Equal(t, limits.Unavailable, res.Verdict())
+	assert.Len(t, *failures, 1)
+
+	// A source that cannot be compared is one: its store can.
+	gone := errors.New("gone")
+	unlike := good
+	unlike.Source = odd{table: in, store: &database{refund: gone}, not: func() {}}
+	unlike.Refund = func(int, int) bool { return true }
+	unlike.Quota = nil
+	s, failures = newSet(t, unlike)
+	res = s.Decide(t.Context(), 0)
+	assert.True(t, res.Allowed())
+	res.Finish(t.Context(), 0, 0)
+	assert.Equal(t, []error{gone}, *failures)
+}
+
+// odd is a source with any store, and no source under a quota.
+type odd struct {
+	table
+	store limits.Store
+	not   func()
+}
+
+func (o odd) Store() limits.Store { return o.store }
+
+func (odd) Quota(engine.Policy) (limits.Source, error) { return nil, nil }
+
+// uncomparable is a store that == cannot compare.
+type uncomparable struct {
+	*database
+	_ func()
+}
+
+// faulty is a store with a fault.
+type faulty struct{ *database }
+
+func (*faulty) TakeAll(context.Context, []limits.Ask) error { panic("a fault") }
+
+// TestAPanicKeepsNothing: what was taken in memory goes back, and so does the place of a request that waits.
+func TestAPanicKeepsNothing(t *testing.T) {
+	c := testclock.New()
+	memory, first := inMemory(t, c, "memory", 2)
+	patient, second := inMemory(t, c, "patient", 1)
+	second.MaxWait = time.Minute
+	in, third := stored(t, c, &database{}, "stored", 2)
+	third.Source = odd{table: in, store: &faulty{}}
+	s, _ := newSet(t, first, second, third)
+	patient.TakeKey(patient.KeyUint64(0), 1)
+	assert.Panics(t, func() { s.Decide(t.Context(), 0) })
+	assert.EqualValues(t, 2, memory.PeekKey(memory.KeyUint64(0), 0).Remaining)
+	assert.Zero(t, s.Waiting())
+	c.Advance(time.Second)
+	assert.True(t, patient.PeekKey(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
+}

@@ -1,0 +1,100 @@
+package limits
+
+import (
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Hasher makes the keys of one limit: a [KeyFunc] gets the one that fits the limit that it
+// is asked for, and needs not know which that is. Its methods are those of [engine.Limiter] and
+// do not allocate.
+type Hasher struct {
+	limiter *engine.Limiter
+	record  *record // instead of the limiter, where the text of the key is wanted
+}
+
+// HasherOf returns the Hasher of a limiter, for calling a [KeyFunc] by hand: to look at or reset
+// the key of a request.
+func HasherOf(l *engine.Limiter) Hasher { return Hasher{limiter: l} }
+
+// Key returns the key of a text: see [engine.Limiter.Key].
+func (h Hasher) Key(text string) engine.Key {
+	if h.record != nil {
+		h.record.text = append(append(h.record.text[:0], "text:"...), text...)
+		return engine.Key{}
+	}
+	return h.limiter.Key(text)
+}
+
+// KeyBytes returns the same key as Key(string(text)), and does not keep text.
+func (h Hasher) KeyBytes(text []byte) engine.Key {
+	if h.record != nil {
+		h.record.text = append(append(h.record.text[:0], "text:"...), text...)
+		return engine.Key{}
+	}
+	return h.limiter.KeyBytes(text)
+}
+
+// KeyAddr returns the key of an address: see [engine.Limiter.KeyAddr].
+func (h Hasher) KeyAddr(addr netip.Addr) engine.Key {
+	if h.record != nil {
+		h.record.text = append(h.record.text[:0], "ip:"...)
+		h.record.text = addr.Unmap().WithZone("").AppendTo(h.record.text)
+		return engine.Key{}
+	}
+	return h.limiter.KeyAddr(addr)
+}
+
+// KeyUint64 returns the key of a number: see [engine.Limiter.KeyUint64].
+func (h Hasher) KeyUint64(n uint64) engine.Key {
+	if h.record != nil {
+		h.record.text = strconv.AppendUint(append(h.record.text[:0], "number:"...), n, 10)
+		return engine.Key{}
+	}
+	return h.limiter.KeyUint64(n)
+}
+
+// A record keeps what a Hasher without a limiter was asked to hash last, and of which kind
+// that was: the kinds are hashed apart, so their texts differ too.
+type record struct {
+	text []byte
+}
+
+// Join returns the key of so many parts together: part makes the key of the i-th with the Hasher that it is given, or
+// says that there is none, and then there is no key of all. [Join] is made of it. Each part goes in with its kind and
+// length. It does not allocate.
+func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	s.joined = s.joined[:0]
+	for i := range parts {
+		s.part.text = s.part.text[:0]
+		if !part(Hasher{record: &s.part}, i) {
+			return engine.Key{}, false
+		}
+		s.joined = strconv.AppendInt(s.joined, int64(len(s.part.text)), 10)
+		s.joined = append(append(s.joined, ':'), s.part.text...)
+	}
+	return h.KeyBytes(s.joined), true
+}
+
+// scratch is where the parts of a key are joined.
+type scratch struct {
+	part   record
+	joined []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch is the size of what is kept for the next request. Headers may be a
+// megabyte long, and few are.
+const maxScratch = 4 << 10
+
+func (s *scratch) release() {
+	if cap(s.joined) <= maxScratch && cap(s.part.text) <= maxScratch {
+		scratches.Put(s)
+	}
+}

@@ -1,0 +1,198 @@
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Limit is one of the limits of a [Set]. Name, Key, and either Limiter or Source must be set.
+//
+// Its functions are called at most once a request, from any goroutine. They must not change the request.
+type Limit[R any] struct {
+	// Name is what the limit is called in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of
+	// a set have the same name.
+	Name string
+
+	// Limiter decides, in this process or in a shared file ([engine.Shared]). Other limits may share it. Under
+	// [engine.Concurrency] the limit is one of requests in flight: what a request takes comes back when it is over.
+	Limiter *engine.Limiter
+	// Source decides instead, for several processes together, in a store. Then Limiter is only what [Local] falls back
+	// to.
+	Source Source
+	// OnFailure says what happens to a request when the source fails.
+	OnFailure FailurePolicy
+
+	// Match reports which requests the limit is for; nil means all.
+	Match func(R) bool
+	// Key returns the key that a request is charged to.
+	Key KeyFunc[R]
+	// Cost returns how many tokens a request takes; nil means 1. Nothing is taken for 0. A request that costs more than
+	// the limit is always refused.
+	Cost func(R) uint64
+	// Hold says that Cost is an estimate, of which the limit at most is taken ([engine.Limiter.Hold]). What handles the
+	// request finds the hold by [HoldFrom] and settles it when the cost is known: tokens of a language model, bytes of
+	// an answer. A hold that is not settled costs the estimate. It takes some allocations. Not for a Source, for
+	// requests in flight, or with MaxWait.
+	Hold bool
+	// Tier returns which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0. A tier that the
+	// limiter does not have is always refused. Not for a Source.
+	Tier func(R) int
+	// Quota returns the limit that a request is under, where it comes with the request: the limiter's policy with other
+	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter of [engine.TokenBuckets], or with
+	// [engine.MaxQuota]. A policy that the limiter or source does not accept goes to [Options].OnError, and the request
+	// is refused as unavailable. Not with Tier.
+	Quota func(R) engine.Policy
+	// Refund reports, when a request that was allowed is over, whether its cost is given back. outcome is what the
+	// front calls the end of a request: an HTTP status, a status code of gRPC. See [Result.Finish]. Of a limit with
+	// Hold a cost that was settled stays.
+	Refund func(r R, outcome int) bool
+
+	// MaxWait is how long a request may wait for its tokens where it would be refused. 0 is not at all; with
+	// [engine.Never] it waits as long as its context lasts. If its tokens come after the context's deadline, it is
+	// refused at once.
+	//
+	// Requests of a token bucket wait in the order in which their tokens come ([engine.Limiter.Reserve]). Requests of
+	// other algorithms ask again when their tokens should be there. A request goes on when the last of its limits has
+	// its tokens. If its context is done meanwhile, or another limit refuses it, it gives back what it can, and those
+	// behind it move up. [Options].MaxWaiting bounds how many wait. Not for a Source, and not for requests in flight,
+	// whose end is not known. A limit in shadow mode takes the tokens and does not wait.
+	MaxWait time.Duration
+
+	// Shadow makes the limit one that counts and reports but never refuses: to try it out. It takes what it would take
+	// otherwise.
+	Shadow bool
+	// Unit is what a token stands for where it is not a request, such as "content-bytes". Fronts write it where their
+	// protocol has a place for it (the "qu" parameter of RateLimit-Policy): printable ASCII, at most 1,024 characters.
+	Unit string
+}
+
+// A FailurePolicy says what happens to a request when the store of its limit fails.
+type FailurePolicy uint8
+
+const (
+	// Open lets the request pass this limit.
+	Open FailurePolicy = iota
+	// Closed refuses the request as unavailable.
+	Closed
+	// Local asks the limit's Limiter instead.
+	Local
+)
+
+// limit is a Limit that was checked.
+type limit[R any] struct {
+	Limit[R]
+	index    int
+	inFlight bool
+	lines    lines // of requests that wait
+}
+
+// newLimits checks limits.
+func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
+	if len(list) == 0 {
+		return nil, errors.New("no limits: want at least one")
+	}
+	checked := make([]*limit[R], len(list))
+	names := make(map[string]int, len(list))
+	for i, l := range list {
+		if err := l.check(); err != nil {
+			return nil, fmt.Errorf("limit %d of %d, %q: %w", i+1, len(list), l.Name, err)
+		}
+		if first, twice := names[l.Name]; twice {
+			return nil, fmt.Errorf("limits %d and %d of %d have the same name, %q", first+1, i+1, len(list), l.Name)
+		}
+		names[l.Name] = i
+		checked[i] = &limit[R]{Limit: l, index: i, inFlight: l.inFlight()}
+	}
+	return checked, nil
+}
+
+// inFlight reports whether it is a limit of requests in flight.
+func (l *Limit[R]) inFlight() bool {
+	return l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency
+}
+
+// check returns what is wrong with the limit.
+func (l *Limit[R]) check() error {
+	switch {
+	case l.Name == "" || !isText(l.Name):
+		return errors.New("the name goes into answers: want 1 to 1,024 printable ASCII characters")
+	case !isText(l.Unit):
+		return fmt.Errorf("unit %q goes into answers: want at most 1,024 printable ASCII characters", l.Unit)
+	case l.Key == nil:
+		return errors.New("it has no Key")
+	case l.MaxWait < 0:
+		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
+	case l.Tier != nil && l.Quota != nil:
+		return errors.New("both Tier and Quota say what limit a request is under")
+	case l.Hold && l.MaxWait != 0:
+		return errors.New("an estimate is not waited for, but Hold and MaxWait are set")
+	}
+	if err := l.checkSource(); err != nil {
+		return err
+	}
+	return l.checkInFlight()
+}
+
+// checkSource returns what is wrong with where the limit decides.
+func (l *Limit[R]) checkSource() error {
+	if l.Source != nil {
+		switch store := l.Source.Store(); {
+		case store == nil:
+			return errors.New("the Store of its Source is nil")
+		case !reflect.ValueOf(store).Comparable():
+			return fmt.Errorf("the Store of its Source is a %T, which cannot be compared: want a pointer", store)
+		}
+	}
+	switch {
+	case l.Limiter == nil && l.Source == nil:
+		return errors.New("it has neither a Limiter nor a Source")
+	case l.OnFailure > Local:
+		return fmt.Errorf("an OnFailure of %d: want Open, Closed or Local", l.OnFailure)
+	case l.Source == nil && l.OnFailure != Open:
+		return fmt.Errorf("OnFailure is %d but there is no Source that could fail", l.OnFailure)
+	case l.Source == nil:
+		return nil
+	case l.inFlight():
+		return errors.New("a Source has no limits of requests in flight, but the Limiter is one")
+	case l.MaxWait > 0:
+		return errors.New("tokens of a Source cannot be waited for, but MaxWait is set")
+	case l.Tier != nil:
+		return errors.New("a Source has no tiers, but Tier is set")
+	case l.Hold:
+		return errors.New("a Source has no holds, but Hold is set")
+	case l.OnFailure == Local && l.Limiter == nil:
+		return errors.New("OnFailure is Local but there is no Limiter to fall back to")
+	case l.OnFailure != Local && l.Limiter != nil:
+		return errors.New("it has a Limiter and a Source, and only Local uses both")
+	}
+	return nil
+}
+
+// checkInFlight returns what is wrong with a limit of requests in flight.
+func (l *Limit[R]) checkInFlight() error {
+	switch {
+	case !l.inFlight():
+		return nil
+	case l.Refund != nil:
+		return errors.New("a limit of requests in flight gets back all that it gives, but Refund is set")
+	case l.Hold:
+		return errors.New("a limit of requests in flight gets back all that it gives, but Hold is set")
+	case l.MaxWait != 0:
+		return errors.New("when a request in flight ends is not known, so it cannot be waited for, but MaxWait is set")
+	}
+	return nil
+}
+
+// isText reports whether s can be a string of RFC 9651 that every parser must accept.
+func isText(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return len(s) <= 1024
+}

@@ -1,0 +1,64 @@
+package limits
+
+import "fmt"
+
+// Metrics counts what limits do. Observe is called in the goroutine of the request, from many at once, so it should be
+// quick. limit is a [Limit]'s name: there are as many labels as limits, however many keys there are.
+type Metrics interface {
+	Observe(limit string, outcome Outcome)
+}
+
+// An Outcome is what a limit did to a request.
+type Outcome uint8
+
+const (
+	// NotTaken: another limit refused the request, and nothing was taken from this one. It is not observed.
+	NotTaken Outcome = iota
+	// Allowed: the limit admitted the request, and took its cost.
+	Allowed
+	// Refused: the limit refused the request.
+	Refused
+	// ShadowRefused: the limit would have refused the request, but is in shadow mode.
+	ShadowRefused
+	// Failed: the store did not answer, and [Limit].OnFailure decided, or the quota of the request could not be
+	// applied. Where the local limiter decided ([Local]), its outcome is observed as well.
+	Failed
+	// Refunded: the cost of an allowed request was given back when it was over.
+	Refunded
+)
+
+// outcomes are the words of labels.
+var outcomes = [...]string{"not_taken", "allowed", "refused", "shadow_refused", "store_failed", "refunded"}
+
+// String returns the outcome as it is written in a label: "shadow_refused".
+func (o Outcome) String() string {
+	if int(o) < len(outcomes) {
+		return outcomes[o]
+	}
+	return fmt.Sprintf("Outcome(%d)", uint8(o))
+}
+
+// report passes the outcomes of a request to the metrics and the callback.
+func (s *Set[R]) report(r R, res *Result[R]) {
+	for i := range res.n {
+		c := res.at(i)
+		// A failure was observed when it happened.
+		if s.options.Metrics != nil && c.Outcome != NotTaken && c.Outcome != Failed {
+			s.options.Metrics.Observe(c.limit.Name, c.Outcome)
+		}
+		if s.options.OnLimited != nil && (c.Outcome == Refused || c.Outcome == ShadowRefused) {
+			s.options.OnLimited(r, *c)
+		}
+	}
+}
+
+// failed counts a failure of a source, or of a quota.
+func (s *Set[R]) failed(l *limit[R], err error) {
+	s.failures.Add(1)
+	if s.options.Metrics != nil {
+		s.options.Metrics.Observe(l.Name, Failed)
+	}
+	if s.options.OnError != nil {
+		s.options.OnError(l.Name, err)
+	}
+}

@@ -1,0 +1,227 @@
+package limits
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use, and of copies only one
+// may be finished or released.
+type Result[R any] struct {
+	set        *Set[R]
+	verdict    Verdict
+	refundable bool // a limit may give back when the request is over
+	inFlight   bool // a limit gives back then what the request has in flight
+	stored     bool // a limit decides in a store
+	waits      bool // the request may wait for a limit
+	holding    bool // a limit has a hold, which what handles the request settles
+	queued     bool // it has one of the places of requests that wait
+	n          int  // checks
+	shown      int  // the tightest check; -1 for none
+	retry      time.Duration
+	err        error // of the context that ended a wait
+	inline     [inlineChecks]Check[R]
+	more       []Check[R] // those that are not inline
+}
+
+// inlineChecks is how many limits can apply to a request before a decision allocates.
+const inlineChecks = 8
+
+// A Verdict is what became of a request.
+type Verdict uint8
+
+const (
+	// Admitted: every limit admits the request.
+	Admitted Verdict = iota
+	// Limited: a limit refuses the request.
+	Limited
+	// Unavailable: a store failed whose limit is [Closed], or a quota could not be applied.
+	Unavailable
+	// Ended: the context of the request was done while it waited.
+	Ended
+)
+
+// A Check is what one limit did to a request.
+type Check[R any] struct {
+	N    uint64 // tokens asked for
+	Tier int    // that the request is under
+	// Decision is the limit's answer. Of a limit that was not asked it is what [engine.Limiter.Peek] says, or zero for
+	// one in a store.
+	Decision engine.Decision
+	Outcome  Outcome
+
+	answered bool  // the decision is one of the limiter or source
+	broken   bool  // the quota could not be applied
+	taken    place // where the tokens are from
+	limit    *limit[R]
+	key      engine.Key     // of the limiter
+	text     string         // of the key, where a source or a front needs it
+	receipt  engine.Receipt // of what was taken from the limiter
+	turn     *turn          // instead, of what was taken ahead of its time, until that has come
+	hold     *engine.Hold   // instead, of a limit with Hold
+	source   Source         // the limit's, under the quota of the request
+	policy   engine.Policy  // of the request, where the limit has a Quota
+}
+
+// place says where tokens were taken.
+type place uint8
+
+const (
+	nowhere place = iota
+	memory
+	store
+)
+
+func (res *Result[R]) at(i int) *Check[R] {
+	if i < inlineChecks {
+		return &res.inline[i]
+	}
+	return &res.more[i-inlineChecks]
+}
+
+// add makes room for another check.
+func (res *Result[R]) add() *Check[R] {
+	if res.n >= inlineChecks {
+		res.more = append(res.more, Check[R]{})
+	}
+	res.n++
+	return res.at(res.n - 1)
+}
+
+// Allowed reports whether the request may pass.
+func (res *Result[R]) Allowed() bool { return res.verdict == Admitted }
+
+// Verdict returns what became of the request.
+func (res *Result[R]) Verdict() Verdict { return res.verdict }
+
+// Err returns the error of the context for [Ended], and nil otherwise.
+func (res *Result[R]) Err() error { return res.err }
+
+// Tightest returns the check that says most: of an allowed request that with the least Remaining, of a refused one that
+// with the longest RetryAfter. One of requests in flight is shown only where there is no other, or where it refuses for
+// ever. It is not ok if no limit applies that is not in shadow mode and has decided.
+func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
+	if res.shown < 0 {
+		return nil, false
+	}
+	return res.at(res.shown), true
+}
+
+// RetryAfter returns when a refused request could pass, jitter included. It is [engine.Never] for one that can never
+// pass, and 0 if it is not known, as where only a limit of requests in flight refuses, or the request was not refused.
+func (res *Result[R]) RetryAfter() time.Duration { return res.retry }
+
+// Len returns how many limits apply to the request, those in shadow mode included.
+func (res *Result[R]) Len() int { return res.n }
+
+// Check returns what the i-th of them did, in the order of [New]. It is good as long as the result.
+func (res *Result[R]) Check(i int) *Check[R] { return res.at(i) }
+
+// Refundable reports whether a limit may give back the cost when the allowed request is over, so that its outcome has
+// to be known ([Result.Finish]).
+func (res *Result[R]) Refundable() bool { return res.refundable && res.verdict == Admitted }
+
+// InFlight reports whether the allowed request has places in limits of requests in flight, which it keeps until
+// [Result.Release] or [Result.Finish].
+func (res *Result[R]) InFlight() bool { return res.inFlight && res.verdict == Admitted }
+
+// Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what it took from them.
+// What is not released counts until it is forgotten. The second time, and after a refusal, it does nothing.
+func (res *Result[R]) Release() {
+	if !res.inFlight {
+		return
+	}
+	res.inFlight = false
+	for i := range res.n {
+		if c := res.at(i); c.limit.inFlight {
+			c.giveBack()
+		}
+	}
+}
+
+// Finish ends an allowed request with an outcome: it is released, and limits whose Refund function says so get its cost
+// back. The second time, and after a refusal, it does nothing.
+//
+// Its context may be done: what goes back to a store does not depend on it.
+func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
+	res.Release()
+	if !res.refundable || res.verdict != Admitted {
+		return
+	}
+	res.refundable = false
+	var asks []Ask
+	for i := range res.n {
+		c := res.at(i)
+		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, outcome) {
+			continue
+		}
+		if c.taken == store {
+			asks = append(asks, c.ask(i))
+		}
+		if !c.giveBack() {
+			continue
+		}
+		c.Outcome = Refunded
+		if m := res.set.options.Metrics; m != nil {
+			m.Observe(c.limit.Name, Refunded)
+		}
+	}
+	res.refund(ctx, asks)
+}
+
+// Name returns the name of the limit.
+func (c *Check[R]) Name() string { return c.limit.Name }
+
+// Limit returns the limit. It must not be changed.
+func (c *Check[R]) Limit() *Limit[R] { return &c.limit.Limit }
+
+// Index returns the place of the limit among those of [New].
+func (c *Check[R]) Index() int { return c.limit.index }
+
+// Shadow reports whether the limit is in shadow mode.
+func (c *Check[R]) Shadow() bool { return c.limit.Shadow }
+
+// InFlight reports whether the limit is one of requests in flight. When such a limit admits a refused request is not
+// known: see [engine.Concurrency].
+func (c *Check[R]) InFlight() bool { return c.limit.inFlight }
+
+// Key returns the key that was charged, of the limit's Limiter; the zero Key if it has none.
+func (c *Check[R]) Key() engine.Key { return c.key }
+
+// Text returns the text of the key where a source needed it, or with [Options].Text; "" otherwise.
+func (c *Check[R]) Text() string { return c.text }
+
+// KeyText returns the text of the key ([KeyFunc.Text]), made from the request again. It allocates.
+func (c *Check[R]) KeyText(r R) string {
+	text, _ := c.limit.Limit.Key.Text(r)
+	return text
+}
+
+// Answered reports whether the decision is one of the limiter or source: false for a source that was not asked, or
+// failed.
+func (c *Check[R]) Answered() bool { return c.answered }
+
+// Unlimited reports whether the request has no limit here, so that there is nothing to say about it.
+func (c *Check[R]) Unlimited() bool { return c.answered && c.Decision == unlimited }
+
+// unlimited is what a limiter says of a request that has no limit.
+var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}
+
+// Policy returns the limit that the request is under: the quota that it brought, that of its tier, or of the source.
+func (c *Check[R]) Policy() engine.Policy {
+	switch {
+	case c.limit.Quota != nil:
+		return c.policy
+	case c.source != nil:
+		return c.source.Policy()
+	}
+	return c.limit.Limiter.Policy(c.Tier)
+}
+
+// Never reports whether the limit refuses the request for ever.
+func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
+
+// ask returns what the check, the i-th of the result, asks of its source.
+func (c *Check[R]) ask(i int) Ask { return Ask{Source: c.source, Key: c.text, N: c.N, check: i} }

@@ -1,0 +1,90 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/internal/pause"
+)
+
+// A Set is limits that requests are checked against together. Make one with [New]. All its methods are safe for
+// concurrent use.
+type Set[R any] struct {
+	limits   []*limit[R]
+	options  Options[R]
+	failures atomic.Uint64
+	waiting  atomic.Int64 // requests that wait for tokens
+}
+
+// Options change how a set decides. The zero Options change nothing.
+type Options[R any] struct {
+	// Skip exempts the requests for which it returns true from all limits.
+	Skip func(R) bool
+	// OnLimited is called for every limit that refuses a request, or would if it were not in shadow mode, in the
+	// goroutine of the request.
+	OnLimited func(R, Check[R])
+	// OnError is called with every error of a [Source], and with those of [Limit].Quota.
+	OnError func(limit string, err error)
+	// Metrics counts outcomes.
+	Metrics Metrics
+	// Text makes the text of every key ([Check.Text]), not only of those that a source needs. It allocates.
+	Text bool
+	// MaxWaiting bounds how many requests wait for tokens at one time, of all limits with a MaxWait together; 1,000 if
+	// it is 0. Further ones are refused at once, so that a flood of requests does not hold a flood of connections.
+	MaxWaiting int
+	// Jitter adds up to this time to every RetryAfter, at most 1h, so that clients that were refused together do not
+	// come back together.
+	Jitter time.Duration
+	// Random returns numbers in [0, 1) for the jitter, and is safe for concurrent use; nil is that of math/rand/v2.
+	Random func() float64
+	// Pause waits where a limit has a MaxWait. It returns nil after the time, or the error of the context when that is
+	// done, and is safe for concurrent use; nil is a timer. It is for tests and for simulated time.
+	Pause func(context.Context, time.Duration) error
+}
+
+const (
+	defaultWaiting = 1000
+	maxJitter      = time.Hour
+)
+
+// New returns a set of the limits. A request is checked against those that match it, all or nothing: if one refuses,
+// the others keep their tokens. The error of a bad limit or option names it and the reason.
+func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
+	checked, err := newLimits(limits)
+	if err != nil {
+		return nil, fmt.Errorf("limits: New: %w", err)
+	}
+	switch {
+	case o.MaxWaiting < 0:
+		return nil, fmt.Errorf("limits: New: MaxWaiting is %d: want 1 or more, or 0 for %d", o.MaxWaiting, defaultWaiting)
+	case o.Jitter < 0 || o.Jitter > maxJitter:
+		return nil, fmt.Errorf("limits: New: Jitter is %v: want 0 to %v", o.Jitter, maxJitter)
+	}
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = defaultWaiting
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Pause == nil {
+		o.Pause = pause.For
+	}
+	return &Set[R]{limits: checked, options: o}, nil
+}
+
+// Failures returns how often a [Source] has failed so far, or a limit could not be applied.
+func (s *Set[R]) Failures() uint64 { return s.failures.Load() }
+
+// Waiting returns how many requests wait for tokens now, of all limits with a MaxWait together.
+func (s *Set[R]) Waiting() int64 {
+	return min(s.waiting.Load(), int64(s.options.MaxWaiting)) // one too many is about to leave
+}
+
+// Len returns how many limits the set has.
+func (s *Set[R]) Len() int { return len(s.limits) }
+
+// Limit returns the i-th limit, in the order of [New].
+func (s *Set[R]) Limit(i int) *Limit[R] { return &s.limits[i].Limit }

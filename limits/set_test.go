@@ -1,0 +1,98 @@
+package limits_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
+)
+
+// TestBadInput: the error names the limit, the value and the range.
+func TestBadInput(t *testing.T) {
+	c := testclock.New()
+	_, good := inMemory(t, c, "good", 1)
+	_, remote := stored(t, c, &database{}, "remote", 1)
+	for want, change := range map[string]func(*limits.Limit[int]){
+		`limit 1 of 1, "": the name goes into answers`: func(l *limits.Limit[int]) { l.Name = "" },
+		"unit \"é\" goes into answers":                 func(l *limits.Limit[int]) { l.Unit = "é" },
+		"it has no Key":                                func(l *limits.Limit[int]) { l.Key = nil },
+		"neither a Limiter nor a Source":               func(l *limits.Limit[int]) { l.Limiter = nil },
+		"a MaxWait of -1s":                             func(l *limits.Limit[int]) { l.MaxWait = -time.Second },
+		"OnFailure is 1 but there is no Source":        func(l *limits.Limit[int]) { l.OnFailure = limits.Closed },
+		"an OnFailure of 3: want Open, Closed or Loca": func(l *limits.Limit[int]) { l.OnFailure = 3 },
+		"an estimate is not waited for":                func(l *limits.Limit[int]) { l.Hold, l.MaxWait = true, time.Second },
+		"tokens of a Source cannot be waited for":      func(l *limits.Limit[int]) { *l = remote; l.MaxWait = time.Second },
+		"a Source has no holds":                        func(l *limits.Limit[int]) { *l = remote; l.Hold = true },
+		"a Source has no tiers":                        func(l *limits.Limit[int]) { *l = remote; l.Tier = func(int) int { return 0 } },
+		"no Limiter to fall back to":                   func(l *limits.Limit[int]) { *l = remote; l.OnFailure = limits.Local },
+		"only Local uses both":                         func(l *limits.Limit[int]) { l.Source, l.OnFailure = remote.Source, limits.Closed },
+	} {
+		l := good
+		change(&l)
+		_, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+		assert.ErrorContains(t, err, want)
+	}
+	for want, o := range map[string]limits.Options[int]{
+		"MaxWaiting is -1: want 1 or more": {MaxWaiting: -1},
+		"Jitter is -1ns: want 0 to 1h":     {Jitter: -1},
+		"Jitter is 2h0m0s: want 0 to 1h":   {Jitter: 2 * time.Hour},
+	} {
+		_, err := limits.New([]limits.Limit[int]{good}, o)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := limits.New[int](nil, limits.Options[int]{})
+	assert.ErrorContains(t, err, "no limits: want at least one")
+	_, err = limits.New([]limits.Limit[int]{good, good}, limits.Options[int]{})
+	assert.ErrorContains(t, err, `limits 1 and 2 of 2 have the same name, "good"`)
+}
+
+// TestMoreLimitsThanAResultHolds: those behind the eighth are decided and undone like the others.
+func TestMoreLimitsThanAResultHolds(t *testing.T) {
+	c := testclock.New()
+	var list []limits.Limit[int]
+	for i := range 12 {
+		_, l := inMemory(t, c, strings.Repeat("x", i+1), uint64(20-i))
+		list = append(list, l)
+	}
+	s, _ := newSet(t, list...)
+	for range 9 {
+		res := s.Decide(t.Context(), 0)
+		require.True(t, res.Allowed())
+	}
+	res := s.Decide(t.Context(), 0)
+	tightest, ok := res.Tightest()
+	require.True(t, ok)
+	assert.Equal(t, 12, len(tightest.Name()))
+	assert.Equal(t, 11, tightest.Index())
+	for i, l := range list {
+		assert.EqualValues(t, 20-i-9, l.Limiter.PeekKey(l.Limiter.KeyUint64(0), 0).Remaining)
+	}
+}
+
+// TestADecisionDoesNotAllocate for up to eight limits, whether it is allowed or refused.
+func TestADecisionDoesNotAllocate(t *testing.T) {
+	c := testclock.New()
+	var list []limits.Limit[int]
+	for i := range 8 {
+		_, l := inMemory(t, c, strings.Repeat("x", i+1), 1<<32)
+		list = append(list, l)
+	}
+	s, _ := newSet(t, list...)
+	assert.Zero(t, testalloc.PerCall(func() {
+		var res limits.Result[int]
+		s.DecideInto(&res, t.Context(), 0)
+	}))
+	list[7].Limiter = c.Limiter(t, engine.Blocked())
+	s, _ = newSet(t, list...)
+	assert.Zero(t, testalloc.PerCall(func() {
+		var res limits.Result[int]
+		s.DecideInto(&res, t.Context(), 0)
+	}))
+}

@@ -1,0 +1,120 @@
+package limits
+
+import (
+	"context"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// takeStores takes from the limits in stores, all of one store in one call, and reports whether all admit the request.
+func (res *Result[R]) takeStores(ctx context.Context) bool {
+	asks := make([]Ask, 0, inlineChecks)
+	of := make([]int, 0, inlineChecks) // checks; a pointer to one would move the result to the heap
+	for i := range res.n {
+		first := res.at(i)
+		if !first.unasked() {
+			continue
+		}
+		st := first.source.Store()
+		asks, of = asks[:0], of[:0]
+		for j := i; j < res.n; j++ {
+			if c := res.at(j); c.unasked() && c.source.Store() == st {
+				asks, of = append(asks, c.ask(j)), append(of, j)
+			}
+		}
+		err := st.TakeAll(ctx, asks)
+		if err != nil && ctx.Err() != nil && refusals(asks, err) == nil {
+			// The store was not asked to the end because the client has gone. It has not failed, and nobody may pass
+			// without being counted by going away.
+			res.verdict, res.err = Ended, ctx.Err()
+			res.undo(ctx, -1)
+			return false
+		}
+		res.answer(of, asks, err)
+		for _, j := range of {
+			c := res.at(j)
+			if c.Outcome == Failed && c.limit.OnFailure == Local && res.verdict == Admitted {
+				if res.takeMemory(ctx, c, nil); c.Outcome == Refused {
+					res.verdict = Limited
+				}
+			}
+		}
+		if res.verdict != Admitted {
+			res.undo(ctx, -1)
+			return false
+		}
+	}
+	return true
+}
+
+// unasked reports whether the check is one of a store that has not been asked yet.
+func (c *Check[R]) unasked() bool {
+	return c.source != nil && !c.limit.Shadow && !c.answered && c.Outcome != Failed
+}
+
+// answer notes what a store says of its asks.
+func (res *Result[R]) answer(of []int, asks []Ask, err error) {
+	refuses := refusals(asks, err)
+	for i, j := range of {
+		c := res.at(j)
+		c.Decision, c.answered = asks[i].Decision, err == nil || refuses != nil
+		c.Decision.RetryAfter, c.Decision.ResetAfter = max(c.Decision.RetryAfter, 0), max(c.Decision.ResetAfter, 0)
+		switch {
+		case !c.answered:
+			res.set.failed(c.limit, err)
+			c.Decision, c.Outcome = engine.Decision{}, Failed
+			if c.limit.OnFailure == Closed {
+				res.verdict = Unavailable
+			}
+		case refuses == nil:
+			c.Outcome, c.taken = Allowed, store
+		case refuses(asks[i].Decision):
+			c.Outcome, res.verdict = Refused, Limited
+		default:
+			c.Outcome = NotTaken
+		}
+	}
+	if err != nil && refuses != nil {
+		res.set.failed(res.at(of[0]).limit, err)
+	}
+}
+
+// refusals returns what tells the decisions of sources that refuse from those of the others; nil if none refuses. A
+// zero Decision is that of a source which the store did not come to, unless nothing else has refused.
+func refusals(asks []Ask, err error) func(engine.Decision) bool {
+	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
+	zero := false
+	for _, a := range asks {
+		if refuses(a.Decision) {
+			return refuses
+		}
+		zero = zero || !a.Decision.Allowed
+	}
+	if err == nil && zero {
+		return func(d engine.Decision) bool { return !d.Allowed }
+	}
+	return nil
+}
+
+// refund gives tokens back to stores, all of one store in one call. A store that fails keeps them.
+func (res *Result[R]) refund(ctx context.Context, asks []Ask) {
+	if len(asks) > 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
+	for len(asks) > 0 {
+		st := asks[0].Source.Store()
+		var same, others []Ask
+		for _, a := range asks {
+			if a.Source.Store() == st {
+				same = append(same, a)
+			} else {
+				others = append(others, a)
+			}
+		}
+		first := res.at(same[0].check) // before the store has the asks
+		if err := st.RefundAll(ctx, same); err != nil {
+			res.set.failed(first.limit, err)
+		}
+		asks = others
+	}
+}

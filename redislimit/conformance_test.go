@@ -1,0 +1,46 @@
+package redislimit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/internal/conformance/httpfront"
+	"github.com/weir-go/weir/internal/conformance/rpcfront"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// TestConformance runs the cases whose limits are in a store, for the fronts whose modules require none.
+func TestConformance(t *testing.T) {
+	for _, front := range []conformance.Front{
+		httpfront.Front(source), rpcfront.Direct("gRPC", source), rpcfront.Direct("Connect", source),
+	} {
+		t.Run(front.Name, func(t *testing.T) { conformance.Run(t, front) })
+	}
+}
+
+// source returns a limit in the store of a case. It lasts as long as the case.
+func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
+	ctx, cancel := context.WithTimeout(env.T.Context(), 5*time.Second)
+	defer cancel()
+	client, err := redislimit.Open(ctx, "redis://"+c.Store.Address(), redislimit.Timeout(500*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	policy := map[conformance.Loss]redislimit.FailurePolicy{
+		conformance.Share: redislimit.FailShare, conformance.Open: redislimit.FailOpen, conformance.Closed: redislimit.FailClosed,
+	}[c.OnLoss]
+	limiter, err := redislimit.New(client, l.Name, l.Own(), redislimit.Nodes(c.Nodes), redislimit.OnFailure(policy),
+		redislimit.MaxKeys(l.Room()))
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	env.T.Cleanup(func() {
+		_ = limiter.Close()
+		_ = client.Close()
+	})
+	return limiter.Source(), nil
+}

@@ -1,0 +1,46 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestDebtsAreCarriedOver: what keys owe in one table they owe in another one, to the unit, also where that is more
+// than 2^32 units; what they owe there already counts, and what is not owed is not told.
+func TestDebtsAreCarriedOver(t *testing.T) {
+	from, to := newTable(t, 64, 32, nil), newTable(t, 256, 16, nil)
+	owed := func(tb *Table, now int64) map[uint64]uint64 {
+		all := map[uint64]uint64{}
+		tb.Debts(now, func(fingerprint, debt uint64) { all[fingerprint] = debt })
+		return all
+	}
+	for key := range uint64(5) {
+		require.Equal(t, Admitted, take(from, key<<40+1, start, key+1))
+	}
+	require.Equal(t, Admitted, take(from, 99, start-6*second, 1)) // at the watermark
+	require.True(t, from.Reset(from.Find(99)))
+	debts := owed(from, start)
+	require.Len(t, debts, 5)
+	require.Equal(t, Admitted, take(to, 1, start, 5)) // owes one in the other table
+	require.Equal(t, Admitted, take(to, 4<<40+1, start, 2))
+	for range 2 {
+		for key, debt := range debts {
+			to.Owe(key, start, debt)
+		}
+		after := owed(to, start)
+		assert.Len(t, after, 5)
+		for key := range uint64(5) {
+			want := debts[key<<40+1]
+			if key == 0 {
+				want = 5 * want
+			}
+			// A debt of 2^32 units and more is rounded up to a multiple of a unit for each 2^32.
+			assert.GreaterOrEqual(t, after[key<<40+1], want, "key %d", key)
+			assert.Less(t, after[key<<40+1], want+1<<10, "key %d", key)
+		}
+	}
+	assert.Len(t, owed(from, start+2*second), 3, "two are full by then")
+	assert.Empty(t, owed(from, start+9*second))
+}

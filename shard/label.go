@@ -1,0 +1,41 @@
+package shard
+
+import "github.com/weir-go/weir/atomicbucket"
+
+// A key word is a label: the fingerprint, in which four bits say under which tier the key's last take was. A conversion
+// needs to know that, and nothing else looks at it (R24 in doc.go).
+
+const (
+	tierShift = 20 // not of the bits that choose the shard, and not of those that choose the home
+	tierMask  = noTier << tierShift
+	noTier    = MaxTiers - 1 // a quota with numbers of its own
+)
+
+// label returns what the key word of a record says that was charged under a quota.
+func (t *Table) label(p Place, q Quota) uint64 {
+	switch {
+	case !t.buckets: // whose numbers mean the same under every tier
+		return p.fingerprint
+	case q.IsTier():
+		return p.fingerprint | q.rest%MaxTiers<<tierShift
+	}
+	return p.fingerprint | tierMask
+}
+
+// relabel makes the key word say under which quota the key takes: before the take (R24). If the slot is another key's
+// by now nothing is written.
+func (t *Table) relabel(p Place, sl *slot, q Quota) {
+	label := t.label(p, q)
+	if old := sl.key.Load(); old != label && old&^tierMask == p.fingerprint {
+		sl.key.CompareAndSwap(old, label)
+	}
+}
+
+// follow makes a plan one whose records followed another.
+func (p *Plan) follow(before *Plan) {
+	p.from = before.algorithm
+	for tier := range p.changes {
+		was, is := &before.numbers[tier], &p.numbers[tier]
+		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Limit: was.limit}
+	}
+}
