@@ -42,6 +42,8 @@ type clientConfig struct {
 	fullKeys   bool
 	log        *slog.Logger
 	tls        *tls.Config
+
+	sentinelUser, sentinelPassword string
 }
 
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
@@ -108,6 +110,18 @@ func TLS(config *tls.Config) ClientOption {
 	}
 }
 
+// SentinelUser sets the user and the password of the sentinels, which are not those of the store. Without it, [Open]
+// sends them none. An empty user is the default user.
+func SentinelUser(user, password string) ClientOption {
+	return func(c *clientConfig) error {
+		if password == "" {
+			return fmt.Errorf("redislimit: SentinelUser(%q): want a password", user)
+		}
+		c.sentinelUser, c.sentinelPassword = user, password
+		return nil
+	}
+}
+
 func newClientConfig(options []ClientOption) (clientConfig, error) {
 	c := clientConfig{
 		prefix: defaults.Prefix, timeout: defaults.Timeout, partitions: defaults.Partitions,
@@ -131,8 +145,8 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// It fails if the store does not answer within five seconds, or within the context, or does not let the user run the
-// scripts: see [Rights].
+// It fails with [ErrStore] if the store does not answer within five seconds, or within the context, and fails or does
+// not let the user run the scripts: see [Rights].
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -159,6 +173,12 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	o.ConnWriteTimeout = time.Second
 	o.DisableCache, o.DisableRetry = true, true
 	o.ClientName = "weir"
+	if config.sentinelPassword != "" {
+		if o.Sentinel.MasterSet == "" {
+			return nil, errors.New("redislimit: SentinelUser: the address has no master_set")
+		}
+		o.Sentinel.Username, o.Sentinel.Password = config.sentinelUser, config.sentinelPassword
+	}
 	// A dead sentinel is given up as soon. A new master that no sentinel announced is looked for every two seconds.
 	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
 	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
@@ -205,10 +225,15 @@ func badAddress(address string, cause error) error {
 	return fmt.Errorf("%s: %w", want, cause)
 }
 
-// silent is the error of a store that does not answer.
+// silent is the error of a store that does not answer. It is an [ErrStore].
 func silent(o rueidis.ClientOption, cause error) error {
-	return fmt.Errorf("redislimit: the store at %s does not answer: %w", strings.Join(o.InitAddress, ", "), cause)
+	return noAnswer{fmt.Errorf("redislimit: the store at %s does not answer: %w", strings.Join(o.InitAddress, ", "), cause)}
 }
+
+type noAnswer struct{ error }
+
+func (noAnswer) Is(target error) bool { return target == ErrStore }
+func (e noAnswer) Unwrap() error      { return e.error }
 
 // NewClient makes a client of a connection that there is already. It should give dead connections up within a
 // second or so (ConnWriteTimeout); its own retries do not matter. [Client.Close] leaves it open.

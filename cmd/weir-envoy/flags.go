@@ -90,6 +90,8 @@ type serveCommand struct {
 	PrometheusPath     string        `env:"PROMETHEUS_PATH" default:"/metrics" help:"Under which path."`
 	PrometheusMapper   string        `name:"prometheus-mapper" env:"PROMETHEUS_MAPPER_YAML" help:"File of statsd_exporter that says what metrics are called. Without it the default names."`
 
+	PrometheusMilliseconds bool `name:"prometheus-milliseconds" env:"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS" help:"Response times are milliseconds under the same default name, which says seconds."`
+
 	MaxKeys        int           `env:"MAX_KEYS" default:"1000000" help:"Counters for each length of window. (Weir's own, as what follows.)"`
 	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases. 0: every decision asks it."`
 	Overflow       string        `name:"max-keys-overflow" env:"MAX_KEYS_OVERFLOW" default:"evict" enum:"evict,refuse" help:"What a new counter does in a full table: evict the one with the fewest hits, or be refused."`

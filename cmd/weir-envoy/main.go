@@ -22,7 +22,7 @@ import (
 type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Answer Envoy."`
 	Check     checkCommand     `cmd:"" help:"Say what is wrong with the configuration in a directory or a file."`
-	Variables variablesCommand `cmd:"" help:"List the reference's environment variables: read, not needed, refused."`
+	Variables variablesCommand `cmd:"" help:"List the reference's environment variables: read, without effect, refused."`
 	Version   versionCommand   `cmd:"" help:"Print the version and exit."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`

@@ -414,10 +414,18 @@ func TestHealth(t *testing.T) {
 }
 
 func TestVariables(t *testing.T) {
-	assert.NoError(t, refusedVariables([]string{"PATH=/bin", "MEMCACHE_SRV=", "REDIS_PERSECOND=false", "GRPC_PORT=1"}))
-	assert.EqualError(t, refusedVariables([]string{"USE_DOG_STATSD=true", "MEMCACHE_SRV=x"}),
-		"MEMCACHE_SRV is set, and cannot be heeded: there is no memcache\n"+
-			"USE_DOG_STATSD is set, and cannot be heeded: set USE_STATSD or USE_PROMETHEUS")
+	assert.NoError(t, refusedVariables([]string{
+		"PATH=/bin", "MEMCACHE_SRV=", "MEMCACHE_TLS=false", "GRPC_PORT=1", "BACKEND_TYPE=Redis", "REDIS_POOL_ON_EMPTY_BEHAVIOR=wait",
+	}))
+	assert.EqualError(t, refusedVariables([]string{
+		"USE_DOG_STATSD=true", "MEMCACHE_SRV=x", "BACKEND_TYPE=memcache", "REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR",
+	}),
+		"BACKEND_TYPE=memcache: want redis, with REDIS_URL: counters are in memory without it, and there is no memcache\n"+
+			"MEMCACHE_SRV is set, but it cannot be honored: there is no memcache\n"+
+			"REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR: want WAIT: one connection carries all calls\n"+
+			"USE_DOG_STATSD is set, but it cannot be honored: set USE_STATSD or USE_PROMETHEUS")
+	assert.Equal(t, []variable{{"REDIS_POOL_SIZE", "no effect", "one connection carries all calls"}},
+		idleVariables([]string{"REDIS_POOL_SIZE=5", "RUNTIME_IGNOREDOTFILES=false", "LOG_LEVEL=info"}))
 	seen := map[string]bool{}
 	for _, v := range variables() {
 		assert.False(t, seen[v.name], "%s stands in two tables", v.name)
@@ -429,10 +437,15 @@ func TestVariables(t *testing.T) {
 	for _, v := range variables() {
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.name, v.kind, v.text)
 	}
-	document, err := os.ReadFile("../../docs/envoy.md")
+	const page = "../../docs/envoy.md"
+	document, err := os.ReadFile(page)
 	require.NoError(t, err)
-	_, told, _ := strings.Cut(string(document), "| variable |")
-	assert.Equal(t, table.String(), "| variable |"+told, "the table of docs/envoy.md")
+	before, written, _ := strings.Cut(string(document), "| variable |")
+	if os.Getenv("WEIR_WRITE") != "" {
+		require.NoError(t, os.WriteFile(page, []byte(before+table.String()), 0o644))
+		return
+	}
+	assert.Equal(t, table.String(), "| variable |"+written, "the table of docs/envoy.md: WEIR_WRITE=1 writes it")
 
 	t.Setenv("GRPC_PORT", "12345")
 	assert.Equal(t, 12345, parse(t).GRPCPort)

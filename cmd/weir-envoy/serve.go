@@ -54,7 +54,14 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 		return err
 	}
 	options := c.options()
-	shared, err := c.storeFlags.open(ctx, log)
+	for _, v := range idleVariables(os.Environ()) {
+		log.Warn(v.name+" is set, but it has no effect", "reason", v.text)
+	}
+	shared, err := c.storeFlags.open(ctx, log, os.Environ())
+	if ctx.Err() != nil {
+		shared.close()
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -98,10 +105,13 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 // readMapping reads how metrics are called. A file that is not there is no error: Envoy Gateway names one that may be
 // absent.
 func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
+	if c.PrometheusMapper == "" {
+		return metrics.DefaultMapping(c.PrometheusMilliseconds)
+	}
 	m, err := metrics.MappingOf(c.PrometheusMapper)
 	if errors.Is(err, metrics.ErrNoMapping) {
 		log.Warn("PROMETHEUS_MAPPER_YAML is not there: metrics have the default names", "error", err)
-		return metrics.MappingOf("")
+		return metrics.DefaultMapping(c.PrometheusMilliseconds)
 	}
 	return m, err
 }

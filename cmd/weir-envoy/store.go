@@ -3,13 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/weir-go/weir/redislimit"
 )
@@ -25,7 +31,13 @@ type storeFlags struct {
 	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of its key."`
 	RedisTLSCA      string        `name:"redis-tls-ca" env:"REDIS_TLS_CACERT" help:"File of the server's CA."`
 	CacheKeyPrefix  string        `env:"CACHE_KEY_PREFIX" help:"What the names of keys in it begin with; envoy if it is empty."`
-	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long an answer of it may take. 0: 50ms, the most is 10s."`
+	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: 50ms."`
+	RedisTLSAnyName bool          `name:"redis-tls-skip-hostname-verification" env:"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION" help:"Accept any name in the certificate of a server, if the CA is right."`
+	SentinelAuth    string        `name:"redis-sentinel-auth" env:"REDIS_SENTINEL_AUTH" help:"Password of the sentinels, or user:password."`
+
+	RetryFirst time.Duration `name:"redis-startup-initial-interval" env:"REDIS_STARTUP_INITIAL_INTERVAL" default:"1s" help:"First wait for a store that does not answer at the start. Each further one is twice as long."`
+	RetryMost  time.Duration `name:"redis-startup-max-interval" env:"REDIS_STARTUP_MAX_INTERVAL" default:"30s" help:"Longest of these waits."`
+	RetryFor   time.Duration `name:"redis-startup-max-elapsed-time" env:"REDIS_STARTUP_MAX_ELAPSED_TIME" help:"How long to wait in all before the start fails. 0: without end."`
 
 	PerSecond           bool   `name:"redis-persecond" env:"REDIS_PERSECOND" help:"Limits per second are counted in a Redis or Valkey of their own."`
 	PerSecondURL        string `name:"redis-persecond-url" env:"REDIS_PERSECOND_URL" help:"Its address, as REDIS_URL."`
@@ -33,6 +45,9 @@ type storeFlags struct {
 	PerSecondSocketType string `name:"redis-persecond-socket-type" env:"REDIS_PERSECOND_SOCKET_TYPE" default:"tcp" enum:"tcp,unix" help:"tcp; the reference's unix is refused."`
 	PerSecondAuth       string `name:"redis-persecond-auth" env:"REDIS_PERSECOND_AUTH" help:"Password, or user:password."`
 	PerSecondTLS        bool   `name:"redis-persecond-tls" env:"REDIS_PERSECOND_TLS" help:"Use TLS, with the files of the other."`
+	PerSecondSentinel   string `name:"redis-persecond-sentinel-auth" env:"REDIS_PERSECOND_SENTINEL_AUTH" help:"Password of its sentinels, or user:password."`
+
+	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
 // stores are where counters are shared: that of the limits per second is nil where it is the other one, and both are
@@ -47,24 +62,30 @@ func (s stores) close() {
 	}
 }
 
-// open connects to the stores.
-func (f *storeFlags) open(ctx context.Context, log *slog.Logger) (opened stores, err error) {
-	switch {
-	case f.PerSecond && f.RedisURL == "":
-		return stores{}, errors.New("REDIS_PERSECOND without REDIS_URL: want the address of both")
-	case f.PerSecond && f.PerSecondURL == "":
+// open connects to the stores, and waits for those that do not answer.
+func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []string) (opened stores, err error) {
+	if f.RedisURL == "" {
+		return stores{}, f.withoutAddress(environment)
+	}
+	if f.PerSecond && f.PerSecondURL == "" {
 		return stores{}, errors.New("REDIS_PERSECOND without REDIS_PERSECOND_URL: want its address")
-	case f.RedisURL == "":
-		return stores{}, nil
+	}
+	for name, d := range map[string]time.Duration{
+		"REDIS_STARTUP_INITIAL_INTERVAL": f.RetryFirst, "REDIS_STARTUP_MAX_INTERVAL": f.RetryMost,
+	} {
+		if d < time.Millisecond {
+			return stores{}, fmt.Errorf("%s=%s: want a millisecond or more", name, d)
+		}
 	}
 	opened.all, err = f.connect(ctx, log, redisServer{
-		"REDIS", f.RedisURL, f.RedisType, f.RedisSocketType, f.RedisAuth, f.RedisTLS,
+		"REDIS", f.RedisURL, f.RedisType, f.RedisSocketType, f.RedisAuth, f.SentinelAuth, f.RedisTLS, f.RedisTimeout,
 	})
 	if err != nil || !f.PerSecond {
 		return opened, err
 	}
 	opened.perSecond, err = f.connect(ctx, log, redisServer{
-		"REDIS_PERSECOND", f.PerSecondURL, f.PerSecondType, f.PerSecondSocketType, f.PerSecondAuth, f.PerSecondTLS,
+		"REDIS_PERSECOND", f.PerSecondURL, f.PerSecondType, f.PerSecondSocketType, f.PerSecondAuth, f.PerSecondSentinel,
+		f.PerSecondTLS, cmp.Or(f.PerSecondTimeout, f.RedisTimeout),
 	})
 	if err != nil {
 		opened.close()
@@ -72,30 +93,85 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger) (opened stores,
 	return opened, err
 }
 
-// connect opens one of them.
+// withoutAddress is an error if anything but REDIS_URL says that there is a Redis: counters in memory, which replicas
+// do not share, would be a surprise.
+func (f *storeFlags) withoutAddress(environment []string) error {
+	var names []string
+	for name, value := range set(environment) {
+		if strings.HasPrefix(name, "REDIS_") || name == "BACKEND_TYPE" && strings.EqualFold(value, "redis") {
+			names = append(names, name)
+		}
+	}
+	fields := reflect.TypeFor[storeFlags]()
+	for i := range fields.NumField() {
+		field, value := fields.Field(i), reflect.ValueOf(f).Elem().Field(i)
+		name := field.Tag.Get("env")
+		if strings.HasPrefix(name, "REDIS_") && !value.IsZero() && fmt.Sprint(value) != field.Tag.Get("default") {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("REDIS_URL is not set, but %s: set its address, or remove them to count in memory",
+		strings.Join(slices.Compact(names), ", "))
+}
+
+// connect opens one of them. It tries again, after growing waits, while the store does not answer.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
 		return nil, err
 	}
 	options := []redislimit.ClientOption{redislimit.Prefix(cmp.Or(f.CacheKeyPrefix, "envoy")), redislimit.Logger(log)}
-	if f.RedisTimeout != 0 {
-		options = append(options, redislimit.Timeout(f.RedisTimeout))
+	if s.timeout != 0 {
+		options = append(options, redislimit.Timeout(s.timeout))
+	}
+	if s.sentinelAuth != "" {
+		options = append(options, redislimit.SentinelUser(userPassword(s.sentinelAuth)))
 	}
 	if s.tls {
 		settings, err := clientTLS(f.RedisTLSCert, f.RedisTLSKey, f.RedisTLSCA, "")
 		if err != nil {
 			return nil, err
 		}
+		if f.RedisTLSAnyName {
+			acceptAnyName(settings)
+		}
 		options = append(options, redislimit.TLS(settings))
 	}
-	return redislimit.Open(ctx, address, options...)
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = f.RetryFirst, f.RetryMost, 2
+	return backoff.Retry(ctx, func() (*redislimit.Client, error) {
+		c, err := redislimit.Open(ctx, address, options...)
+		if err != nil && !errors.Is(err, redislimit.ErrStore) {
+			err = backoff.Permanent(err)
+		}
+		return c, err
+	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(f.RetryFor), backoff.WithNotify(func(err error, wait time.Duration) {
+		log.Warn("the store does not answer; the start waits for it", "variable", s.name+"_URL", "retry", wait, "error", err)
+	}))
+}
+
+// acceptAnyName has certificates verified without the name of the server.
+func acceptAnyName(settings *tls.Config) {
+	settings.InsecureSkipVerify = true
+	settings.VerifyConnection = func(state tls.ConnectionState) error {
+		others := x509.NewCertPool()
+		for _, one := range state.PeerCertificates[1:] {
+			others.AddCert(one)
+		}
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: settings.RootCAs, Intermediates: others})
+		return err
+	}
 }
 
 // A redisServer is a Redis or Valkey as the variables that begin with its name say.
 type redisServer struct {
-	name, url, kind, socket, auth string
-	tls                           bool
+	name, url, kind, socket, auth, sentinelAuth string
+	tls                                         bool
+	timeout                                     time.Duration
 }
 
 // address is what the variables say, as redislimit.Open takes it.
@@ -107,10 +183,8 @@ func (s redisServer) address() (string, error) {
 	if s.tls {
 		u.Scheme = "rediss"
 	}
-	if user, password, both := strings.Cut(s.auth, ":"); both {
-		u.User = url.UserPassword(user, password)
-	} else if s.auth != "" {
-		u.User = url.UserPassword("", s.auth)
+	if s.auth != "" {
+		u.User = url.UserPassword(userPassword(s.auth))
 	}
 	hosts := strings.Split(s.url, ",")
 	query := url.Values{}
@@ -145,4 +219,12 @@ func (s redisServer) address() (string, error) {
 	}
 	u.RawQuery = query.Encode()
 	return u.String(), nil
+}
+
+// userPassword splits what the reference's variables have: a password, or user:password.
+func userPassword(auth string) (user, password string) {
+	if user, password, both := strings.Cut(auth, ":"); both {
+		return user, password
+	}
+	return "", auth
 }

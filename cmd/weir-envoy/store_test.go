@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,10 +18,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/weir-go/weir/redislimit"
 )
 
 // startRedis runs a redis-server with a password until the test ends, and returns its address.
 func startRedis(t *testing.T) (address string, stop func()) {
+	t.Helper()
+	port := freePorts(t, "redis")["redis"]
+	return fmt.Sprintf("127.0.0.1:%d", port), runRedis(t, port, "--port", fmt.Sprint(port), "--requirepass", "sesame", "--save", "")
+}
+
+// runRedis runs a redis-server, which the arguments give a port, until the test ends.
+func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -29,22 +39,19 @@ func startRedis(t *testing.T) (address string, stop func()) {
 		}
 		t.Skip("needs redis-server: ", err)
 	}
-	port := freePorts(t, "redis")["redis"]
-	command := exec.Command(program, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--requirepass", "sesame",
-		"--dir", t.TempDir())
+	command := exec.Command(program, append(args, "--bind", "127.0.0.1", "--dir", t.TempDir())...)
 	require.NoError(t, command.Start())
 	var once sync.Once
 	stop = func() { once.Do(func() { _ = command.Process.Kill(); _ = command.Wait() }) }
 	t.Cleanup(stop)
-	address = fmt.Sprintf("127.0.0.1:%d", port)
 	until(t, "redis-server answers", func() bool {
-		connection, err := net.Dial("tcp", address)
+		connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			connection.Close()
 		}
 		return err == nil
 	})
-	return address, stop
+	return stop
 }
 
 // TestReplicas: two programs over one store count together, exactly, and say when it is lost.
@@ -145,16 +152,122 @@ descriptors:
 	until(t, "the loss is an error", func() bool { return ask("day") != nil })
 	assert.NoError(t, ask("second"))
 
-	for want, args := range map[string][]string{
-		"REDIS_PERSECOND without REDIS_URL: want":           {"--redis-persecond", "--redis-persecond-url=a:1"},
-		"REDIS_PERSECOND without REDIS_PERSECOND_URL: want": {"--redis-persecond", "--redis-url=" + second},
-	} {
-		assert.ErrorContains(t, parse(t, args...).serve(context.Background(), os.Stderr), want)
-	}
-	// Its address alone changes nothing, as in the reference.
-	opened, err := (&storeFlags{PerSecondURL: "a:1"}).open(context.Background(), slog.Default())
+	assert.ErrorContains(t, parse(t, "--redis-persecond", "--redis-url="+second).serve(context.Background(), os.Stderr),
+		"REDIS_PERSECOND without REDIS_PERSECOND_URL: want")
+}
+
+// TestNoAddress: whatever says that there is a Redis, by flag or by variable, is an error without its address.
+func TestNoAddress(t *testing.T) {
+	none := &parse(t).storeFlags
+	_, err := none.open(context.Background(), slog.Default(), []string{"PATH=/bin", "REDIS_TLS=false", "REDIS_URL="})
 	assert.NoError(t, err)
-	assert.Equal(t, stores{}, opened)
+	for _, test := range []struct {
+		args        []string
+		environment []string
+		names       string
+	}{
+		{nil, []string{"REDIS_POOL_SIZE=5", "REDIS_AUTH=x"}, "REDIS_AUTH, REDIS_POOL_SIZE"},
+		{nil, []string{"BACKEND_TYPE=redis"}, "BACKEND_TYPE"},
+		{[]string{"--redis-persecond"}, []string{"REDIS_PERSECOND=true"}, "REDIS_PERSECOND"},
+		{[]string{"--redis-persecond-url=a:1"}, nil, "REDIS_PERSECOND_URL"},
+		{[]string{"--redis-auth=x", "--redis-type=CLUSTER"}, nil, "REDIS_AUTH, REDIS_TYPE"},
+	} {
+		_, err := parse(t, test.args...).open(context.Background(), slog.Default(), test.environment)
+		assert.EqualError(t, err, "REDIS_URL is not set, but "+test.names+": set its address, or remove them to count in memory")
+	}
+}
+
+// TestStoreComesLate: a store that does not answer at the start is waited for.
+func TestStoreComesLate(t *testing.T) {
+	port := freePorts(t, "redis")["redis"]
+	root := write(t, map[string]string{"a.yaml": file})
+	args := []string{"--runtime-root=" + root, fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-timeout=10s"}
+	err := parse(t, append(args, "--redis-startup-max-elapsed-time=1ms")...).serve(context.Background(), os.Stderr)
+	assert.ErrorIs(t, err, redislimit.ErrStore)
+	err = parse(t, append(args, "--redis-startup-initial-interval=0s")...).serve(context.Background(), os.Stderr)
+	assert.ErrorContains(t, err, "REDIS_STARTUP_INITIAL_INTERVAL=0s: want a millisecond or more")
+	err = parse(t, append(args, "--redis-persecond-timeout=11s", "--redis-persecond", "--redis-persecond-url=127.0.0.1:1",
+		"--redis-timeout=11s")...).serve(context.Background(), os.Stderr)
+	assert.ErrorContains(t, err, "redislimit: Timeout(11s): want 1ms to 10s") // and it is not tried again
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	assert.NoError(t, parse(t, args...).serve(ctx, os.Stderr)) // a program that is told to stop meanwhile
+
+	said := &lines{}
+	log := slog.New(slog.NewTextHandler(said, nil))
+	opened := make(chan error, 1)
+	flags := parse(t, append(args, "--redis-startup-initial-interval=1ms", "--redis-startup-max-interval=10ms")...)
+	go func() {
+		shared, err := flags.open(context.Background(), log, nil)
+		shared.close()
+		opened <- err
+	}()
+	until(t, "the wait is logged", func() bool { return strings.Contains(said.String(), "the start waits for it") })
+	runRedis(t, port, "--port", fmt.Sprint(port), "--save", "")
+	assert.NoError(t, <-opened)
+}
+
+// lines is what a log has written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestSentinelPassword: sentinels have a password of their own.
+func TestSentinelPassword(t *testing.T) {
+	master, _ := startRedis(t)
+	host, port, err := net.SplitHostPort(master)
+	require.NoError(t, err)
+	settings := filepath.Join(t.TempDir(), "sentinel.conf")
+	require.NoError(t, os.WriteFile(settings, fmt.Appendf(nil, "sentinel monitor m %s %s 1\nsentinel auth-pass m sesame\n", host, port), 0o600))
+	at := freePorts(t, "sentinel")["sentinel"]
+	runRedis(t, at, settings, "--sentinel", "--port", fmt.Sprint(at), "--requirepass", "gate")
+	open := func(args ...string) error {
+		flags := parse(t, append(args, fmt.Sprintf("--redis-url=m,127.0.0.1:%d", at), "--redis-type=SENTINEL", "--redis-auth=sesame",
+			"--redis-timeout=10s", "--redis-startup-max-elapsed-time=1ms")...)
+		opened, err := flags.open(context.Background(), slog.New(slog.DiscardHandler), nil)
+		opened.close()
+		return err
+	}
+	assert.ErrorContains(t, open(), "NOAUTH")
+	assert.ErrorContains(t, open("--redis-sentinel-auth=wrong"), "WRONGPASS")
+	assert.NoError(t, open("--redis-sentinel-auth=gate"))
+	assert.NoError(t, open("--redis-sentinel-auth=default:gate"))
+	flags := parse(t, "--redis-url="+master, "--redis-auth=sesame", "--redis-sentinel-auth=gate")
+	_, err = flags.open(context.Background(), slog.Default(), nil)
+	assert.ErrorContains(t, err, "SentinelUser: the address has no master_set")
+}
+
+// TestAnyName: a server's certificate may have any name if that is asked for, and needs the right CA all the same.
+func TestAnyName(t *testing.T) {
+	right, wrong := newAuthority(t), newAuthority(t)
+	certificate, key := right.sign("somewhere.else")
+	port := freePorts(t, "redis")["redis"]
+	runRedis(t, port, "--port", "0", "--tls-port", fmt.Sprint(port), "--tls-cert-file", certificate, "--tls-key-file", key,
+		"--tls-ca-cert-file", right.file, "--tls-auth-clients", "no", "--save", "")
+	open := func(args ...string) error {
+		flags := parse(t, append(args, fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-tls", "--redis-timeout=10s",
+			"--redis-startup-max-elapsed-time=1ms")...)
+		opened, err := flags.open(context.Background(), slog.New(slog.DiscardHandler), nil)
+		opened.close()
+		return err
+	}
+	assert.ErrorContains(t, open("--redis-tls-ca="+right.file), "x509: ")
+	assert.NoError(t, open("--redis-tls-ca="+right.file, "--redis-tls-skip-hostname-verification"))
+	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
 }
 
 // TestLeases: with REPLICAS token buckets of many tokens are decided from leases, others and windows by the store.

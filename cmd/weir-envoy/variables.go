@@ -1,55 +1,102 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
 
-// notNeeded are variables of the reference that have nothing to set here.
-var notNeeded = map[string]string{
-	"BACKEND_TYPE":                                  "REDIS_URL says where the counters are; memcache is refused with its address",
+// noEffect are variables of the reference that change nothing here. The program reports one that is set.
+var noEffect = map[string]string{
+	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",
 	"LOCAL_CACHE_SIZE_IN_BYTES":                     "there is no cache that could contradict the counters",
-	"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION":          "a store that is lost is told by each answer",
-	"REDIS_PERSECOND_PIPELINE_LIMIT":                "questions are put together by themselves",
-	"REDIS_PERSECOND_PIPELINE_WINDOW":               "questions are put together by themselves",
-	"REDIS_PERSECOND_POOL_SIZE":                     "one connection carries all questions",
-	"REDIS_PIPELINE_LIMIT":                          "questions are put together by themselves",
-	"REDIS_PIPELINE_WINDOW":                         "questions are put together by themselves",
-	"REDIS_POOL_SIZE":                               "one connection carries all questions",
+	"REDIS_CLUSTER_PIPELINE_PARALLELISM":            "calls to a cluster are always in parallel",
+	"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION":          "each answer reports a store that is lost",
+	"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM":  "calls to a cluster are always in parallel",
+	"REDIS_PERSECOND_PIPELINE_LIMIT":                "calls are always sent together",
+	"REDIS_PERSECOND_PIPELINE_WINDOW":               "calls are always sent together",
+	"REDIS_PERSECOND_POOL_SIZE":                     "one connection carries all calls",
+	"REDIS_PIPELINE_LIMIT":                          "calls are always sent together",
+	"REDIS_PIPELINE_WINDOW":                         "calls are always sent together",
+	"REDIS_POOL_SIZE":                               "one connection carries all calls",
 	"RUNTIME_IGNOREDOTFILES":                        "dot files are never read",
 	"RUNTIME_WATCH_ROOT":                            "links and files are both watched",
-	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... say when to ask again, in the reference, too",
+}
+
+// accepted are variables of the reference of which only some values have a meaning here. Other values are refused.
+var accepted = map[string]struct {
+	values []string
+	why    string
+}{
+	"BACKEND_TYPE":                           {[]string{"redis"}, "want redis, with REDIS_URL: counters are in memory without it, and there is no memcache"},
+	"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR": {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
+	"REDIS_POOL_ON_EMPTY_BEHAVIOR":           {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 }
 
 // refused are variables of the reference whose meaning would be lost.
 var refused = map[string]string{
-	"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED": "only the headers of the nearest limit are written",
-	"MEMCACHE_HOST_PORT":                    "there is no memcache",
-	"MEMCACHE_SRV":                          "there is no memcache",
-	"USE_CALENDAR_MONTH_RATE_LIMIT":         "a month has 30 days",
-	"USE_DOG_STATSD":                        "set USE_STATSD or USE_PROMETHEUS",
+	"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED":   "only the headers of the nearest limit are written",
+	"MEMCACHE_HOST_PORT":                      "there is no memcache",
+	"MEMCACHE_MAX_IDLE_CONNS":                 "there is no memcache",
+	"MEMCACHE_SRV":                            "there is no memcache",
+	"MEMCACHE_SRV_REFRESH":                    "there is no memcache",
+	"MEMCACHE_TLS":                            "there is no memcache",
+	"MEMCACHE_TLS_CACERT":                     "there is no memcache",
+	"MEMCACHE_TLS_CLIENT_CERT":                "there is no memcache",
+	"MEMCACHE_TLS_CLIENT_KEY":                 "there is no memcache",
+	"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION": "there is no memcache",
+	"USE_CALENDAR_MONTH_RATE_LIMIT":           "a month has 30 days",
+	"USE_DOG_STATSD":                          "set USE_STATSD or USE_PROMETHEUS",
+	"USE_DOG_STATSD_MOGRIFIERS":               "set USE_STATSD or USE_PROMETHEUS",
 }
 
-// refusedVariables is an error that names all variables which are set and refused. Those that are switched off are not
-// set.
+// refusedVariables is an error that names every variable whose value cannot be honored. A variable that is switched off
+// is not set.
 func refusedVariables(environment []string) error {
-	var told []string
-	for _, one := range environment {
-		name, value, _ := strings.Cut(one, "=")
-		if why := refused[name]; why != "" && value != "" && !strings.EqualFold(value, "false") {
-			told = append(told, fmt.Sprintf("%s is set, and cannot be heeded: %s", name, why))
+	var why []string
+	for name, value := range set(environment) {
+		if cause := refused[name]; cause != "" {
+			why = append(why, fmt.Sprintf("%s is set, but it cannot be honored: %s", name, cause))
+		}
+		some, limited := accepted[name]
+		if limited && !slices.ContainsFunc(some.values, func(v string) bool { return strings.EqualFold(v, value) }) {
+			why = append(why, fmt.Sprintf("%s=%s: %s", name, value, some.why))
 		}
 	}
-	slices.Sort(told)
-	if len(told) > 0 {
-		return fmt.Errorf("%s", strings.Join(told, "\n"))
+	slices.Sort(why)
+	if len(why) > 0 {
+		return errors.New(strings.Join(why, "\n"))
 	}
 	return nil
+}
+
+// idleVariables are those that are set and change nothing, each with the reason.
+func idleVariables(environment []string) (idle []variable) {
+	for name := range set(environment) {
+		if why := noEffect[name]; why != "" {
+			idle = append(idle, variable{name, "no effect", why})
+		}
+	}
+	slices.SortFunc(idle, func(a, b variable) int { return strings.Compare(a.name, b.name) })
+	return idle
+}
+
+// set are the variables of an environment that are neither empty nor switched off.
+func set(environment []string) map[string]string {
+	all := map[string]string{}
+	for _, one := range environment {
+		name, value, _ := strings.Cut(one, "=")
+		if on, err := strconv.ParseBool(value); value != "" && (err != nil || on) {
+			all[name] = value
+		}
+	}
+	return all
 }
 
 type variablesCommand struct{}
@@ -71,8 +118,11 @@ func variables() []variable {
 	for field := range fields() {
 		all = append(all, variable{field.Tag.Get("env"), "read", field.Tag.Get("help")})
 	}
-	for name, why := range notNeeded {
-		all = append(all, variable{name, "not needed", why})
+	for name, why := range noEffect {
+		all = append(all, variable{name, "no effect", why})
+	}
+	for name, some := range accepted {
+		all = append(all, variable{name, "only " + strings.Join(some.values, ", "), some.why})
 	}
 	for name, why := range refused {
 		all = append(all, variable{name, "refused", why})

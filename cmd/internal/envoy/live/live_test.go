@@ -60,7 +60,7 @@ func newShop(t *testing.T, o Options) *shop {
 	s.service, err = envoy.New(envoy.Options{MaxKeys: 1000, Observer: s.page, ShadowMode: o.ShadowMode})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.service.Close() })
-	mapping, err := metrics.MappingOf("")
+	mapping, err := metrics.DefaultMapping(false)
 	require.NoError(t, err)
 	require.NoError(t, s.page.Show(s.service, metrics.Collector(s.service, mapping, nil)))
 	t.Cleanup(func() { s.page.Close() })

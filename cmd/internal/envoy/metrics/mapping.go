@@ -30,12 +30,16 @@ type mapped struct {
 // ErrNoMapping is the error of a mapping file that is not there.
 var ErrNoMapping = fs.ErrNotExist
 
-// MappingOf reads a mapping file, or makes the default mapping if the path is empty. Its error names the file.
+// DefaultMapping has the reference's names. In milliseconds, as the reference writes them on demand, the metric of
+// response times keeps its name, which says seconds.
+func DefaultMapping(milliseconds bool) (*Mapping, error) {
+	m := &Mapping{}
+	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
+}
+
+// MappingOf reads a mapping file. Its error names the file.
 func MappingOf(path string) (*Mapping, error) {
 	m := &Mapping{}
-	if path == "" {
-		return m, m.mapper.InitFromYAMLString(defaultMapping())
-	}
 	if err := m.mapper.InitFromFile(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -45,9 +49,13 @@ func MappingOf(path string) (*Mapping, error) {
 	return m, nil
 }
 
-// defaultMapping has the reference's names. The labels of a rule are its domain and the levels of its descriptor; the
-// fourth and deeper ones are in key3. The reference's default drops the third and what is deeper.
-func defaultMapping() string {
+// defaultMapping is the text of DefaultMapping. The labels of a rule are its domain and the levels of its descriptor;
+// the fourth and deeper ones are in key3. The reference's default drops the third and what is deeper.
+func defaultMapping(milliseconds bool) string {
+	scale, buckets := "0.001", "0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10"
+	if milliseconds {
+		scale, buckets = "1", "0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000"
+	}
 	var b strings.Builder
 	b.WriteString("mappings:\n")
 	for what, help := range ruleHelp {
@@ -58,7 +66,7 @@ func defaultMapping() string {
   labels: {domain: $1, key1: $2, key2: $3, key3: $4}
 `, what, what, help)
 	}
-	b.WriteString(`- match: ratelimit.service.call.should_rate_limit.*
+	fmt.Fprintf(&b, `- match: ratelimit.service.call.should_rate_limit.*
   name: ratelimit_service_should_rate_limit_error
   help: Requests that were answered with an error.
   labels: {err_type: $1}
@@ -70,10 +78,10 @@ func defaultMapping() string {
   name: ratelimit_service_response_time_seconds
   help: How long calls by gRPC took.
   observer_type: histogram
-  histogram_options: {buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]}
-  scale: 0.001
+  histogram_options: {buckets: [%s]}
+  scale: %s
   labels: {grpc_method: $1}
-`)
+`, buckets, scale)
 	return b.String()
 }
 

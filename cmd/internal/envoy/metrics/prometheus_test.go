@@ -56,11 +56,13 @@ func serving(t *testing.T, rules string) *envoy.Service {
 // mappingOf is the mapping of a text; the default one if it is empty.
 func mappingOf(t *testing.T, text string) *Mapping {
 	t.Helper()
-	path := ""
-	if text != "" {
-		path = filepath.Join(t.TempDir(), "conf.yaml")
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	if text == "" {
+		m, err := DefaultMapping(false)
+		require.NoError(t, err)
+		return m
 	}
+	path := filepath.Join(t.TempDir(), "conf.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	m, err := MappingOf(path)
 	require.NoError(t, err)
 	return m
@@ -94,6 +96,28 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 			return service.ShouldRateLimit(ctx, request.(*rlsv3.RateLimitRequest))
 		})
 	require.NoError(t, err)
+}
+
+// TestMilliseconds: the same time is a thousand times the number, and in the bucket of the same rank.
+func TestMilliseconds(t *testing.T) {
+	written := func(milliseconds bool) (sum float64, counts []uint64) {
+		mapping, err := DefaultMapping(milliseconds)
+		require.NoError(t, err)
+		metric, scale := mapping.observer("ratelimit_server.ShouldRateLimit.response_time")
+		metric.Observe(30 * scale)
+		var w dto.Metric
+		require.NoError(t, metric.Write(&w))
+		for _, bucket := range w.GetHistogram().GetBucket() {
+			counts = append(counts, bucket.GetCumulativeCount())
+		}
+		return w.GetHistogram().GetSampleSum(), counts
+	}
+	seconds, ranks := written(false)
+	assert.InDelta(t, 0.03, seconds, 1e-9)
+	milliseconds, same := written(true)
+	assert.InDelta(t, 30, milliseconds, 1e-9)
+	assert.Equal(t, ranks, same)
+	assert.Contains(t, ranks, uint64(0))
 }
 
 // TestDefaultNames: those of the reference, the third level of a descriptor as a label of its own.
