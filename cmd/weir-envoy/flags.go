@@ -64,7 +64,7 @@ type serveCommand struct {
 	XDSName           string            `name:"xds-name" env:"CONFIG_GRPC_XDS_SERVER_TLS_SAN" help:"Name in the server's certificate."`
 
 	NearLimitRatio float32 `env:"NEAR_LIMIT_RATIO" default:"0.8" help:"Share of a limit from which hits count as near."`
-	StopWhenOver   bool    `env:"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT" help:"Charge nothing if a limit is exceeded."`
+	StopWhenOver   bool    `env:"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT" help:"If limits of a request are exceeded, charge only these."`
 	ShadowMode     bool    `env:"SHADOW_MODE" help:"Refuse nothing."`
 	QuotaMode      bool    `env:"QUOTA_MODE" help:"All rules are in quota mode."`
 	Metadata       bool    `env:"RESPONSE_DYNAMIC_METADATA" help:"Tell the request and the rules' metadata in the answer."`

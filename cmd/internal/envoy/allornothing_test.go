@@ -41,7 +41,7 @@ func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 // TestAllOrNothingLeavesNoTrace: a request that is refused leaves every counter as it was.
 func TestAllOrNothingLeavesNoTrace(t *testing.T) {
 	for _, order := range []string{"d: five=a +2 | bucket=a +2 | two=a +3", "d: two=a +3 | five=a +2 | bucket=a +2"} {
-		s, _ := newService(t, rules, Options{StopWhenOver: true})
+		s, _ := newService(t, "all_or_nothing: true\n"+rules, Options{})
 		before := told(ask1(t, s, "d: five=a +0 | bucket=a +0 | two=a +0"))
 		for range 10 {
 			assert.Equal(t, rlsv3.RateLimitResponse_OVER_LIMIT, ask1(t, s, order).GetOverallCode())

@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -10,15 +11,27 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// count takes the hits of all asks, tells which are over, and counts that. With allOrNothing it charges none if one
-// refuses: that one is not charged to begin with, what was taken before it is given back, and what comes after it is
-// only looked at. (engine.TakeAll does the same for up to 64 requests for different keys; a request of Envoy may have
-// any number of descriptors, two of them for one counter, and rules in shadow mode, which are charged whatever they
-// say.)
-func (s *Service) count(ctx context.Context, asks []ask, allOrNothing bool) error {
-	if s.tables.shared && !allOrNothing {
-		return s.countAtOnce(ctx, asks)
+// count takes the hits of all asks, tells which are over, and counts that.
+func (s *Service) count(ctx context.Context, asks []ask) error {
+	if s.tables.shared {
+		return s.countEach(asks, func(a *ask) error { return a.take(ctx, s.now()) })
 	}
+	for i := range asks { // without a function, which would be allocated
+		if a := &asks[i]; a.counts() {
+			if err := a.take(ctx, s.now()); err != nil {
+				return err
+			}
+			a.tell(*s.options.NearLimitRatio)
+		}
+	}
+	return nil
+}
+
+// countAllOrNothing is count that charges none if one refuses: that one is not charged to begin with, what was taken
+// before it is given back, and what comes after it is only looked at. (engine.TakeAll does the same for up to 64
+// requests for different keys; a request of Envoy may have any number of descriptors, two of them for one counter, and
+// rules in shadow mode, which are charged whatever they say.)
+func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	refused := false
 	for i := range asks {
 		a := &asks[i]
@@ -26,19 +39,16 @@ func (s *Service) count(ctx context.Context, asks []ask, allOrNothing bool) erro
 			continue
 		}
 		var err error
-		switch {
-		case refused && !a.back:
+		if refused && !a.back {
 			err = a.wouldPass(ctx, s.now())
-		case allOrNothing:
+		} else {
 			err = a.takeOrLeave(ctx, s.now())
-		default:
-			err = a.take(ctx, s.now())
 		}
 		if err != nil {
 			return err
 		}
 		a.tell(*s.options.NearLimitRatio)
-		if allOrNothing && !refused && a.refused() {
+		if !refused && a.refused() {
 			refused = true
 			for j := range asks[:i+1] {
 				if err := asks[j].undo(ctx, s.now()); err != nil {
@@ -50,8 +60,57 @@ func (s *Service) count(ctx context.Context, asks []ask, allOrNothing bool) erro
 	return nil
 }
 
-// countAtOnce is count for a store: the questions go to it together, those for one counter in the order of the request.
-func (s *Service) countAtOnce(ctx context.Context, asks []ask) error {
+// countUnlessOver is count as the reference does it with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It looks at all
+// counters first. If the hits of some asks do not fit, only these asks are charged, and the others are answered by what
+// is left then. Requests at the same time can come in between, as in the reference.
+func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
+	err := s.each(asks, func(a *ask) error {
+		if a.back {
+			return nil
+		}
+		return a.wouldPass(ctx, s.now())
+	})
+	if err != nil {
+		return err
+	}
+	over := slices.ContainsFunc(asks, func(a ask) bool { return a.counts() && a.over })
+	return s.countEach(asks, func(a *ask) error {
+		if over && !a.over && !a.back {
+			err := a.look(ctx, s.now()) // another ask of the request may have been charged there
+			// for the statistics: the hits are the last ones that were counted
+			a.before = a.after - min(a.after, a.hits)
+			return err
+		}
+		return a.take(ctx, s.now())
+	})
+}
+
+// countEach calls a function for each ask that counts, and then adds it to the statistics.
+func (s *Service) countEach(asks []ask, take func(*ask) error) error {
+	if err := s.each(asks, take); err != nil {
+		return err
+	}
+	for i := range asks {
+		if asks[i].counts() {
+			asks[i].tell(*s.options.NearLimitRatio)
+		}
+	}
+	return nil
+}
+
+// each calls a function for each ask that counts: in their order, or for a store at the same time, where only those for
+// one counter are in the order of the request.
+func (s *Service) each(asks []ask, do func(*ask) error) error {
+	if !s.tables.shared {
+		for i := range asks {
+			if a := &asks[i]; a.counts() {
+				if err := do(a); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
 	type place struct {
 		table table
 		key   string
@@ -67,20 +126,14 @@ func (s *Service) countAtOnce(ctx context.Context, asks []ask) error {
 	for _, queue := range queues {
 		all.Go(func() error {
 			for _, a := range queue {
-				if err := a.take(ctx, s.now()); err != nil {
+				if err := do(a); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	err := all.Wait()
-	for i := range asks {
-		if err == nil && asks[i].counts() {
-			asks[i].tell(*s.options.NearLimitRatio)
-		}
-	}
-	return err
+	return all.Wait()
 }
 
 // counts reports whether the ask has hits to count.

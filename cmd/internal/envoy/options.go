@@ -22,7 +22,7 @@ type Options struct {
 	ShadowMode bool
 	// QuotaMode makes all rules be in quota mode.
 	QuotaMode bool
-	// StopWhenOver charges nothing if a limit of the request is exceeded, in the place of charging all of them.
+	// StopWhenOver charges only the exceeded limits if a limit of the request is exceeded, instead of all of them.
 	StopWhenOver bool
 	// ResponseHeaders and RequestHeaders tell the client, or the upstream, about the limit that is nearest.
 	ResponseHeaders, RequestHeaders Headers

@@ -186,7 +186,15 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 		s.stats.unknownDomain(request.GetDomain()).totalHits.Add(1)
 	}
 	replace(asks)
-	err := s.count(ctx, asks, s.options.StopWhenOver || now.config.AllOrNothing(request.GetDomain()))
+	var err error
+	switch {
+	case now.config.AllOrNothing(request.GetDomain()):
+		err = s.countAllOrNothing(ctx, asks)
+	case s.options.StopWhenOver:
+		err = s.countUnlessOver(ctx, asks)
+	default:
+		err = s.count(ctx, asks)
+	}
 	s.observe(request, asks, err != nil)
 	if err != nil {
 		s.stats.StoreErrors.Add(1)

@@ -156,11 +156,13 @@ descriptors:
 `
 
 // A step is a request or, if it begins with "+", a time to wait; what is told stands behind the arrow.
-var semantics = []struct {
+type semantic struct {
 	name    string
 	options Options
 	steps   string
-}{
+}
+
+var semantics = []semantic{
 	{"hits are counted until the window ends", Options{}, `
 		d: five=a -> OK: ok 4 40s
 		d: five=a -> OK: ok 3 40s
@@ -177,18 +179,16 @@ var semantics = []struct {
 		d: five=a +4 -> OK: ok 1 40s
 		d: five=a +2 -> OVER: over 0 40s
 		d: five=a +1 -> OVER: over 0 40s`},
-	{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: it is not counted", Options{StopWhenOver: true}, `
-		d: five=a +4 -> OK: ok 1 40s
-		d: five=a +2 -> OVER: over 0 40s
-		d: five=a +1 -> OK: ok 0 40s`},
 	{"all descriptors are charged though one refuses", Options{}, `
 		d: two=a +3 | five=a -> OVER: over 0 1s, ok 4 40s
 		d: five=a -> OK: ok 3 40s`},
-	{"STOP: all or nothing", Options{StopWhenOver: true}, `
+	{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: only those that refuse are charged", Options{StopWhenOver: true}, `
 		d: two=a +3 | five=a -> OVER: over 0 1s, ok 5 40s
 		d: five=a | two=a +3 -> OVER: ok 5 40s, over 0 1s
-		d: five=a +6 | two=a +3 | five=a +5 -> OVER: over 0 40s, over 0 1s, ok 5 40s
-		d: five=a +0 | two=a +0 -> OK: ok 5 40s, ok 2 1s`},
+		d: five=a | shadow=a +3 -> OK: ok 5 40s, ok 0 40s
+		d: five=a -> OK: ok 4 40s
+		d: five=a +6 | bucket=a | five=a +2 -> OVER: over 0 40s, ok 3 0s, over 0 40s
+		d: five=a -7 | two=a -> OVER: ok 5 40s, over 0 1s`},
 	{"a look", Options{}, `
 		d: five=a +0 -> OK: ok 5 40s
 		d: five=a +5 -> OK: ok 0 40s
@@ -290,7 +290,23 @@ var semantics = []struct {
 		d: log=a -> OVER: over 0 6s
 		+6s
 		d: log=a -> OK: ok 0 4s`},
-	{"all or nothing over algorithms", Options{StopWhenOver: true}, `
+}
+
+// With all_or_nothing in the file.
+var semanticsAllOrNothing = []semantic{
+	{"what is refused is not counted", Options{}, `
+		d: five=a +4 -> OK: ok 1 40s
+		d: five=a +2 -> OVER: over 0 40s
+		d: five=a +1 -> OK: ok 0 40s`},
+	{"nor is the rest of the request", Options{}, `
+		d: two=a +3 | five=a -> OVER: over 0 1s, ok 5 40s
+		d: five=a | two=a +3 -> OVER: ok 5 40s, over 0 1s
+		d: five=a +6 | two=a +3 | five=a +5 -> OVER: over 0 40s, over 0 1s, ok 5 40s
+		d: five=a +0 | two=a +0 -> OK: ok 5 40s, ok 2 1s`},
+	{"also where a request would count it in part", Options{StopWhenOver: true}, `
+		d: five=a +6 -> OVER: over 0 40s
+		d: five=a +5 -> OK: ok 0 40s`},
+	{"over algorithms", Options{}, `
 		d: bucket=a +3 | log=a +3 -> OVER: ok 3 0s, over 0 0s
 		d: log=a +3 | bucket=a +3 -> OVER: over 0 0s, ok 3 0s
 		d: log=a +3 | bucket=a +4 -> OVER: over 0 0s, over 0 0s
@@ -300,20 +316,25 @@ var semantics = []struct {
 // TestSemantics: what the service answers, request by request.
 func TestSemantics(t *testing.T) {
 	for _, test := range semantics {
-		t.Run(test.name, func(t *testing.T) {
-			s, c := newService(t, rules, test.options)
-			for _, line := range strings.Split(strings.TrimSpace(test.steps), "\n") {
-				if line = strings.TrimSpace(line); line[0] == '+' {
-					wait, err := time.ParseDuration(line[1:])
-					require.NoError(t, err)
-					c.set(c.read().Add(wait))
-					continue
-				}
-				asks, want, _ := strings.Cut(line, " -> ")
-				response, err := s.ShouldRateLimit(context.Background(), asking(t, asks))
-				require.NoError(t, err, line)
-				assert.Equal(t, want, told(response), line)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { test.run(t, rules) })
+	}
+	for _, test := range semanticsAllOrNothing {
+		t.Run("all or nothing: "+test.name, func(t *testing.T) { test.run(t, "all_or_nothing: true\n"+rules) })
+	}
+}
+
+func (test *semantic) run(t *testing.T, rules string) {
+	s, c := newService(t, rules, test.options)
+	for _, line := range strings.Split(strings.TrimSpace(test.steps), "\n") {
+		if line = strings.TrimSpace(line); line[0] == '+' {
+			wait, err := time.ParseDuration(line[1:])
+			require.NoError(t, err)
+			c.set(c.read().Add(wait))
+			continue
+		}
+		asks, want, _ := strings.Cut(line, " -> ")
+		response, err := s.ShouldRateLimit(context.Background(), asking(t, asks))
+		require.NoError(t, err, line)
+		assert.Equal(t, want, told(response), line)
 	}
 }
