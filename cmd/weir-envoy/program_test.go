@@ -234,8 +234,10 @@ func TestProgram(t *testing.T) {
 	code, _ = post("{")
 	assert.Equal(t, http.StatusBadRequest, code)
 	code, body = post(`{"descriptors": []}`)
-	assert.Equal(t, http.StatusInternalServerError, code)
+	assert.Equal(t, http.StatusBadRequest, code)
 	assert.Contains(t, body, "rate limit domain must not be empty")
+	code, _ = r.get("port", "/json")
+	assert.Equal(t, http.StatusBadRequest, code)
 	code, _ = post(`{"domain": "` + strings.Repeat("x", 2<<20) + `"}`)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 
@@ -253,9 +255,9 @@ func TestProgram(t *testing.T) {
 	assert.Contains(t, body, `weir_envoy_table_keys{table="fixed window of 8760h0m0s"}`)
 }
 
-// TestFilesAreWatched: a write, a new file, a swapped link and a mistake.
+// TestFilesAreWatched: a write, a new file of any name, and a mistake.
 func TestFilesAreWatched(t *testing.T) {
-	root := write(t, map[string]string{"a.yaml": file, ".hidden.yaml": "domain: [", "notes.txt": "domain: ["})
+	root := write(t, map[string]string{"a.yaml": file, ".hidden.yaml": "domain: ["})
 	r := start(t, nil, "--runtime-root="+root)
 	assert.Equal(t, 2, r.left("day", "x"))
 	name := filepath.Join(root, "config", "a.yaml")
@@ -264,7 +266,7 @@ func TestFilesAreWatched(t *testing.T) {
 	until(t, "the write is seen", func() bool { return r.left("day", "x") > 3 })
 
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "config", "deep"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "config", "deep", "b.yml"), []byte("domain: e\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "config", "deep", "b.conf"), []byte("domain: e\n"), 0o644))
 	until(t, "the new file is seen", func() bool { return strings.Contains(r.log(), "domains=2") })
 
 	before := r.left("day", "y")
@@ -284,7 +286,7 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		noise := filepath.Join(root, "config", "noise.txt")
+		noise := filepath.Join(root, "config", ".noise.txt")
 		for {
 			select {
 			case <-stop:
@@ -397,7 +399,7 @@ func TestUnixSocket(t *testing.T) {
 
 // TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED it is healthy once there is a domain.
 func TestHealth(t *testing.T) {
-	root := write(t, map[string]string{"notes.txt": ""})
+	root := write(t, map[string]string{".notes": ""})
 	r := start(t, nil, "--runtime-root="+root, "--force-start-without-initial-config", "--healthy-with-at-least-one-config-loaded")
 	status := func() healthv1.HealthCheckResponse_ServingStatus {
 		response, err := r.health.Check(context.Background(), &healthv1.HealthCheckRequest{Service: "ratelimit"})

@@ -15,8 +15,8 @@ import (
 // maxBody bounds a request as JSON: a megabyte.
 const maxBody = 1 << 20
 
-// HTTP serves /healthcheck and /json. /json takes a request in the JSON of protobuf and answers with 200, with 429
-// if it is over the limit, 400 if it cannot be read, 500 if the service refuses it.
+// HTTP serves /healthcheck and /json. /json takes a request in the JSON of protobuf, by any method. As in the reference
+// its status is 200, 429 if the request is over the limit, and 400 for any error, also one of the store.
 func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthcheck", func(w http.ResponseWriter, _ *http.Request) {
@@ -26,7 +26,7 @@ func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
 		}
 		_, _ = io.WriteString(w, "OK")
 	})
-	mux.HandleFunc("POST /json", func(w http.ResponseWriter, r *http.Request) { answerJSON(service, w, r) })
+	mux.HandleFunc("/json", func(w http.ResponseWriter, r *http.Request) { answerJSON(service, w, r) })
 	return mux
 }
 
@@ -46,7 +46,7 @@ func answerJSON(service *envoy.Service, w http.ResponseWriter, r *http.Request) 
 	}
 	response, err := service.ShouldRateLimit(r.Context(), request)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	text, err := protojson.Marshal(response)

@@ -16,9 +16,9 @@ import (
 // MaxConfig bounds a file, and an answer of xDS, which holds all rules: 16 MiB.
 const MaxConfig = 16 << 20
 
-// Read compiles all files below a directory, or one file. Their names end in .yaml or .yml; names that begin with a
-// dot are passed over, which leaves out the folders by which Kubernetes swaps a volume. The warnings are those of the
-// files. The error is of type [yamlfile.Errors] if the files could be read.
+// Read compiles all files below a directory, whatever their names end in, or one file. Names that begin with a dot are
+// skipped, which leaves out the folders by which Kubernetes swaps a volume. The warnings are those of the files. The
+// error is of type [yamlfile.Errors] if the files could be read.
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
 	names, err := list(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func list(path string) ([]string, error) {
 			if entry.IsDir() {
 				return filepath.SkipDir
 			}
-		case isYAML(entry.Name()) && !isDir(name, entry):
+		case !isDir(name, entry):
 			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
 				return fmt.Errorf("%s: want a regular file, got %s", name, info.Mode())
 			}
@@ -94,11 +94,6 @@ func list(path string) ([]string, error) {
 	})
 	slices.Sort(names)
 	return names, err
-}
-
-func isYAML(name string) bool {
-	extension := strings.ToLower(filepath.Ext(name))
-	return extension == ".yaml" || extension == ".yml"
 }
 
 // isDir also follows a link.
