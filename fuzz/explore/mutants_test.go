@@ -202,7 +202,7 @@ var mutants = []mutant{
 		{insertGo, "watermark := t.watermark.Load()\n\tif plan = t.current(); uint64(r.now)-watermark > plan.skew || r.clock < int64(watermark) {", "if plan = t.current(); false {"},
 	}},
 	{"R7", "a late take does not catch up", "two takers that are behind the watermark", "I5", []edit{
-		{watermarkGo, "return int64(watermark)\n\t\t}\n\t\tahead", "return now\n\t\t}\n\t\tahead"},
+		{watermarkGo, "if now <= int64(watermark) {\n\t\t\treturn int64(watermark)", "if now <= int64(watermark) {\n\t\t\treturn now"},
 	}},
 	{"R7", "a leap is one step", "a taker after a leap of a circle", "I9", []edit{
 		{watermarkGo, "if ahead <= leapStep*skew {", "if true {"},
@@ -211,7 +211,7 @@ var mutants = []mutant{
 		{watermarkGo, "watermark > swept && watermark-swept > skew", "watermark < swept"},
 	}},
 	{"R7", "the watermark may fall", "time leaps twice while a sweep is under way", "I7", []edit{
-		{watermarkGo, "if time <= int64(watermark) {\n\t\t\treturn\n\t\t}\n\t\tt.advance(watermark, uint64(time), now)", "if t.watermark.CompareAndSwap(watermark, uint64(time)) {\n\t\t\treturn\n\t\t}"},
+		{watermarkGo, "if to = t.reached(to); to <= int64(watermark) {", "if to = t.reached(to); t.watermark.CompareAndSwap(watermark, uint64(to)) {"},
 	}},
 	{"R7", "a sweep judges by the time at which it began", "time leaps twice while a sweep is under way", "I7", []edit{
 		{sweepGo, "t.visit(since, lowers, rest)", "t.visit(since, lowers, rest, now)"},
@@ -417,7 +417,7 @@ var mutants = []mutant{
 	{"R12", "a page is marked after its first record is published", "pages: a sweep beside an insert", "R11", []edit{
 		{insertGo, "\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n", "\t\tdefer t.claimsFirst(room.slot)\n"},
 	}},
-	{"R12", "a page is marked after its first record is published, beside a change of plan", "pages: an insert beside a change of plan", "R9", []edit{
+	{"R12", "a page is marked after its first record is published, beside a change of plan", "pages: an insert beside a change of plan", "I2", []edit{
 		{insertGo, "\t\tt.claimsFirst(room.slot) // before it is claimed: R12\n", "\t\tdefer t.claimsFirst(room.slot)\n"},
 	}},
 	{"R12", "a page is not marked", "pages: a take after a leap of a circle", "I9", []edit{
@@ -442,7 +442,7 @@ var mutants = []mutant{
 	{"R18", "a sweep of the living is taken over", "mortal: a sweep dies beside an insert", "R11", []edit{
 		{boundGo, "if v&owned != 0 && !t.deserted(v>>ownerShift) {", "if false {"},
 	}},
-	{"R21", "a hit does not look whether its plan is the present one", "mortal: a taker of a drained key beside two changes of plan", "I1", []edit{
+	{"R21", "a hit does not look whether its plan is the present one", "mortal: a taker beside two changes of plan", "I1", []edit{
 		{takeGo, "plan.trust || // late, or far ahead: R7\n\t\t\tt.planned.Load() != plan.planned {", "plan.trust {"},
 	}},
 	{"R21", "a claim in the home line does not look whether its plan is the present one", "mortal: another key beside two changes to longer ticks", "I7", []edit{
@@ -563,8 +563,8 @@ var mutants = []mutant{
 		{refundGo, "return max(at, int64(t.leading.Load())), ", "return at, "},
 	}},
 	{"R15", "a request is entered as ahead after it was granted", "ahead: a take beside a refund", "I1", []edit{
-		{takeGo, "\t\t\tt.lead(r.now, r.clock)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {",
-			"\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.lead(r.now, r.clock)"},
+		{takeGo, "\t\t\tt.lead(r.now, r.clock)\n\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {",
+			"\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.lead(r.now, r.clock)"},
 	}},
 	{"R15", "a refund reads whether a request was ahead before the record", "ahead: a take beside a refund", "I1", []edit{
 		{refundGo, "record, plan, sl := t.record(p)", "led = int64(t.leading.Load())\n\t\trecord, plan, sl := t.record(p)"},
@@ -669,7 +669,7 @@ var mutants = []mutant{
 		{chargeGo, "n := min(r.n, bound/q.Token)", "n := r.n"},
 	}},
 	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
-		{takeGo, "if o := t.penalize(record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
+		{takeGo, "if o := t.penalize(p, record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
 			"t.penalizeTooMuch(p, *r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
 	}},
 	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
