@@ -80,8 +80,14 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 
 // Method is the KeyFunc of the request method. All methods that net/http has no name for are
 // one, so that made-up ones have one bucket together. Upper and lower case are one method, because many servers take
-// "post" for POST.
+// "post" for POST. All requests that name another method in a field of the header that some servers take for the
+// method, such as X-HTTP-Method-Override, have one key together.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
+	for _, method := range spelling.MethodOverrides(r.Header) {
+		if !strings.EqualFold(method, r.Method) {
+			return ambiguous(h)
+		}
+	}
 	switch method := strings.ToUpper(r.Method); method { // no allocation for capitals
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:

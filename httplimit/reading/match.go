@@ -61,7 +61,8 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.meetsMethods(r) &&
 		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] },
 			comparison{line: true, fold: !m.KeepCase}) &&
-		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) }, comparison{fold: !m.KeepCase}) &&
+		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) },
+			comparison{loose: true, fold: !m.KeepCase}) &&
 		m.matchesClient(r, client) && m.meetsPath(r.URL) &&
 		!slices.ContainsFunc(m.Not, func(not Match) bool { return not.IsCertain(r, client) })
 }
@@ -71,7 +72,8 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 // values of a field are wanted ones.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || overrides(r) == nil) &&
-		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] }, comparison{line: true}) &&
+		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] },
+			comparison{line: true, exact: true}) &&
 		fieldsCertain(m.Query, func(name string) []string { return certainQuery(r.URL, name) }, comparison{}) &&
 		m.matchesClient(r, client) && (len(m.Paths) == 0 || hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == "" &&
 		m.matchesPath(r.URL.Path))
@@ -133,18 +135,20 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
-// meetsMethods looks at the method, and of a POST at the parameter _method of the query, too: some frameworks take that
-// for the method, since forms of HTML have no other.
+// meetsMethods looks at the method, and at what some frameworks take for it instead, since forms of HTML have no other
+// than GET and POST: a field of the header ([spelling.MethodOverrides]), and of a POST the parameter _method of the
+// query.
 func (m *Match) meetsMethods(r *http.Request) bool {
 	return m.meetsMethod(r.Method) || slices.ContainsFunc(overrides(r), m.meetsMethod)
 }
 
-// overrides returns the methods for which a server may take a request by its query.
+// overrides returns the other methods for which a server may take a request.
 func overrides(r *http.Request) []string {
-	if r.URL.RawQuery == "" || !strings.EqualFold(r.Method, http.MethodPost) {
-		return nil
+	all := spelling.MethodOverrides(r.Header)
+	if r.URL.RawQuery != "" && strings.EqualFold(r.Method, http.MethodPost) {
+		all = append(all, QueryValues(r.URL, "_method")...)
 	}
-	return QueryValues(r.URL, "_method")
+	return all
 }
 
 // meetsMethod takes upper and lower case for one, because many servers take "post" for POST.
@@ -197,19 +201,34 @@ func fieldsCertain(fields []Field, of func(name string) []string, by comparison)
 
 // A comparison says how a value of a field is compared with a wanted one.
 type comparison struct {
-	line bool // it is the line of a header
-	fold bool // upper and lower case are one: many servers take "WebSocket" for "websocket"
+	line  bool // it is the line of a header
+	exact bool // a value with blanks of Unicode around it, which only some servers take off, is none
+	loose bool // spellings that a server reads alike are one value ([spelling.Value])
+	fold  bool // upper and lower case are one: many servers take "WebSocket" for "websocket"
 }
 
 // has reports whether a value is one of those that are wanted of a field.
 func (c comparison) has(f *Field, value string) bool {
+	if c.exact && spelling.TrimBlanks(value) != strings.Trim(value, " \t") {
+		return false
+	}
 	if c.line {
 		value = spelling.Line(f.Name, value)
 	}
 	for _, want := range f.Values {
+		if c.loose {
+			value, want = loosely(value), loosely(want)
+		}
 		if value == want || c.fold && strings.EqualFold(value, want) {
 			return true
 		}
 	}
 	return false
+}
+
+func loosely(value string) string {
+	if text, ok := spelling.Value(value); ok {
+		return text
+	}
+	return value
 }

@@ -11,8 +11,24 @@ import (
 // ([spelling.SameName]). Some servers take a semicolon for the end of a parameter and some do not, and some undo
 // %u0041: where that makes a difference, both values are there.
 func QueryValues(u *url.URL, name string) (values []string) {
-	eachParameter(u, name, func(_, value string) { values = append(values, value) })
+	eachParameter(u, name, func(_, value string) { values = append(values, spelling.UntilZero(value)) })
 	return values
+}
+
+// QueryKey returns the value of a parameter by which a bucket is chosen, "" if it is absent or empty: one text for all
+// spellings of the value that a server reads alike, such as "V" for V, V+ and %56. It is not ok if a reading of the
+// query has another value of the parameter ([QueryValues]), or if there is a zero byte in it.
+func QueryKey(u *url.URL, name string) (value string, ok bool) {
+	found, ok := false, true
+	eachParameter(u, name, func(_, raw string) {
+		got, whole := spelling.Value(raw)
+		ok = ok && whole && (!found || got == value)
+		value, found = got, true
+	})
+	if !ok {
+		return "", false
+	}
+	return value, true
 }
 
 // certainQuery returns the same values, if every server takes each for the parameter's; none otherwise.
@@ -37,7 +53,7 @@ func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	one := func(pair string) {
 		got, value, _ := strings.Cut(pair, "=")
 		if got = spelling.UnescapeQuery(got); spelling.SameName(got, name) || isElement(got, name) {
-			each(got, spelling.UntilZero(spelling.UnescapeQuery(value)))
+			each(got, spelling.UnescapeQuery(value))
 		}
 	}
 	semicolons, units := strings.Contains(u.RawQuery, ";"), strings.Contains(u.RawQuery, "%u")

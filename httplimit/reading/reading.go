@@ -384,8 +384,7 @@ func oneKey(u *url.URL) (key string, ok bool) {
 	}
 	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
 		this := coarsest(segments)
-		zero := slices.IndexFunc(segments, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
-		if ok && this != key || zero >= 0 && zero < len(segments)-1 { // where it ends to programs in C
+		if ok && this != key || slices.ContainsFunc(segments, func(s string) bool { return !hasOneEnd(s) }) {
 			return "", false
 		}
 		key, ok = this, true

@@ -9,6 +9,9 @@ import (
 // server reads as UTF-8 or as Latin-1: white space of Unicode, the byte-order mark, and the single bytes 85 and A0. A
 // character that ends in such a byte loses it: two texts may become one, but no text becomes two. It does not allocate.
 func TrimBlanks(s string) string {
+	if s == "" || isVisible(s[0]) && isVisible(s[len(s)-1]) {
+		return s
+	}
 	for {
 		trimmed := trimLatin(strings.TrimFunc(s, isBlank))
 		if trimmed == s {
@@ -17,6 +20,8 @@ func TrimBlanks(s string) string {
 		s = trimmed
 	}
 }
+
+func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
 
 func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }
 

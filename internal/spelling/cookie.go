@@ -4,23 +4,29 @@ import "strings"
 
 // CookieValue returns the one text of all the ways to write a value of a cookie that some common server reads alike:
 //
-//   - V, and V with blanks around it ([TrimBlanks])
+//   - V, and what else is one [Value]
 //   - "V" in quotes, and "Vx, of which Node's cookie package takes the first and the last character off
 //   - "\126", in quotes with the octal escapes of Python
-//   - %56 with the escapes that PHP, Node and ASP.NET undo, where a plus sign is a blank to some of them
-//   - V%00 and more behind it
+//   - %56 with the escapes that PHP, Node and ASP.NET undo
+//   - j:"V", the JSON of Express's cookie-parser
 //
-// Two values that no server takes for one may have one text, too: "a+b" and "a b". It is not ok if there is a comma or
-// a blank in the value outside of quotes: ASP.NET Core, Perl or Python's http.cookies end it there, and most others do
-// not. It does not allocate for a value of letters, digits and the like.
+// It is not ok if there is a comma or a blank in the value outside of quotes, unless it is such JSON: ASP.NET Core,
+// Perl or Python's http.cookies end it there, and most others do not. Nor is it for a zero byte. It does not allocate
+// for a value of letters, digits and the like.
 func CookieValue(raw string) (value string, ok bool) {
 	raw = TrimBlanks(raw)
-	if strings.HasPrefix(raw, `"`) && len(raw) > 1 {
+	quoted := strings.HasPrefix(raw, `"`) && len(raw) > 1
+	if quoted {
 		raw = unquote(raw)
-	} else if strings.ContainsAny(raw, ", \t") {
+	}
+	value = Unescape(raw)
+	switch text, isJSON := jsonCookie(value); {
+	case isJSON:
+		value = text
+	case !quoted && strings.ContainsAny(raw, ", \t"):
 		return "", false
 	}
-	return UntilZero(strings.ReplaceAll(Unescape(raw), "+", " ")), true
+	return Value(value)
 }
 
 // unquote returns what is between quotes, without the escapes of a backslash. Without a second quote the last character

@@ -24,6 +24,7 @@ func TestOneLine(t *testing.T) {
 		{"Authorization", []string{"bearer  t"}, "Bearer t", true},
 		{"authorization", []string{"bearer t", "Bearer t "}, "Bearer t", true},
 		{"x", []string{"a ", "\ta"}, "a", true},
+		{"x", []string{"a\xa0", "a\x85", "\u3000a\u00a0"}, "a", true},
 		{"x-bin", []string{"a "}, "a ", true},
 		{"proxy-authorization", []string{"BASIC t"}, "Basic t", true},
 	} {

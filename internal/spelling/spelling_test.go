@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 
@@ -24,7 +25,7 @@ func TestCookieValue(t *testing.T) {
 	for raw, want := range map[string]string{
 		"V": "V", `"V"`: "V", `"\126"`: "V", "%56": "V", `"%56"`: "V", `"Vx`: "V", `"V"x`: "V",
 		`"\V"`: "V", `"\04556"`: "V", `"a\"b"`: `a"b`, `"a\\b"`: `a\b`, "": "", `"`: `"`, `""`: "", `"\`: "",
-		`"a;b"`: "a;b", "a+b": "a b", "a%2Bb": "a b", "a%20b": "a b", "%5": "%5", "%zz%56": "%zzV", "%56%": "V%", "V%00x": "V",
+		`"a;b"`: "a;b", "a+b": "a b", "a%2Bb": "a b", "a%20b": "a b", "%5": "%5", "%zz%56": "%zzV", "%56%": "V%",
 		`"\400"`: "400",
 		`"\12"`:  "12", `V"`: `V"`, `"a, b"`: "a, b", `\126`: `\126`,
 	} {
@@ -32,11 +33,93 @@ func TestCookieValue(t *testing.T) {
 		assert.True(t, ok, raw)
 		assert.Equal(t, want, got, raw)
 	}
-	for _, raw := range []string{"V,x", "V x=1", "V\tx", ",", "V,", ",V", `V "x"`} {
+	for _, raw := range []string{"V,x", "V x=1", "V\tx", ",", "V,", ",V", `V "x"`, "V%00x", "%00", `j:"\u0000"`, `j:["a", b]`} {
 		_, ok := CookieValue(raw)
 		assert.False(t, ok, raw)
 	}
 	assert.Zero(t, testalloc.PerCall(func() { CookieValue("0123456789abcdef-_.~=/") }))
+}
+
+// A cookie that begins with j: is JSON to Express's cookie-parser. What JavaScript counts as false is the text itself.
+func TestCookieValueOfJSON(t *testing.T) {
+	for want, raws := range map[string][]string{
+		"V":                    {`j:"V"`, `j: "V"`, "j:\t\"V\" ", `j:"\u0056"`, "j%3A%22V%22", "j:%0d%0a%22%5cu0056%22", `"j:\"V\""`, `j:["V"]`, `j:[["V"]]`},
+		"12":                   {"j:12", "j: 12", "j:12.0", "j:1.2e1", "j:120e-1", `j:"12"`},
+		"1e-7":                 {"j:0.0000001", "j:1e-7", "j:10e-8"},
+		"1e 21":                {"j:1e21", "j:1000000000000000000000"},
+		"-5":                   {"j:-5", "j:-5.0"},
+		"true":                 {"j:true", "j: true"},
+		"a,,null":              {`j:["a",null,"null"]`, `j: [ "a" , null, "null" ]`},
+		`{"a":1,"b":[10,"x"]}`: {`j:{"a":1,"b":[10,"x"]}`, `j:{ "b" : [1e1, "\u0078"], "a": 1.0 }`, `j:{"a":2,"a":1,"b":[10,"x"]}`},
+		"\xe9":                 {"\xe9", "%C3%A9", "\u00e9", `j:"\u00e9"`, "j:\"\xe9\"", `j:"%C3%A9"`, "%c3%83%c2%a9"},
+		"\u4e2d":               {"\u4e2d", "%e4%b8%ad", `j:"\u4e2d"`, "%c3%a4%c2%b8\xad"},
+		"Infinity":             {"j:1e999", "j:2e999", "Infinity"},
+		"-Infinity":            {"j:-1e999"},
+		`{"a":"Infinity"}`:     {`j:{"a":1e999}`},
+		"j:0":                  {"j:0"},
+		"j:0.0":                {"j:0.0"},
+		`j:""`:                 {`j:""`},
+		"j:false":              {"j:false"},
+		"j:null":               {"j:null"},
+		"j:":                   {"j:"},
+		"j:V":                  {"j:V"},
+		`j:"V"x`:               {`j:"V"x`},
+		"J:1":                  {"J:1"},
+	} {
+		for _, raw := range raws {
+			got, ok := CookieValue(raw)
+			assert.True(t, ok, raw)
+			assert.Equal(t, want, got, raw)
+		}
+	}
+	long := `j:"` + strings.Repeat("a", maxJSON) + `"`
+	got, ok := CookieValue(long)
+	assert.True(t, ok)
+	assert.Equal(t, long, got, "no browser keeps it")
+}
+
+// A value has one text for each way to send its characters that a server reads alike.
+func TestValue(t *testing.T) {
+	for want, spellings := range map[string][]string{
+		"V":      {"V", "V ", " V", "V+", "+V\t", "V\x01", "\x1fV\x7f", "V\u00a0", "V\xa0", "\x85V", "V\u3000", "\ufeffV"},
+		"a b":    {"a b", "a+b", "a\tb", "a\x1bb"},
+		"\xe9x":  {"\u00e9x", "\xe9x", "\u00c3\u00a9x", "\u00c3\xa9x"},
+		"":       {"", " ", "+"},
+		"\u0416": {"\u0416", "\u00d0\u0096"},
+	} {
+		for _, s := range spellings {
+			got, ok := Value(s)
+			assert.True(t, ok, "%q", s)
+			assert.Equal(t, want, got, "%q", s)
+		}
+	}
+	_, ok := Value("a\x00")
+	assert.False(t, ok)
+	assert.Zero(t, testalloc.PerCall(func() { Value("0123456789abcdef-_.~=/") }))
+}
+
+// However the characters of a text are sent, as bytes of Latin-1 or in UTF-8, and encoded once more or not, it has one
+// text, and what has been read once is read as the same.
+func FuzzValue(f *testing.F) {
+	f.Add("\xe9\xc3\xa9", uint64(5))
+	f.Add("\xc2\x85a\xa0", uint64(2))
+	f.Fuzz(func(t *testing.T, s string, choice uint64) {
+		want, ok := Value(s)
+		var mixed []byte
+		for i := range len(s) {
+			if choice>>(i%64)&1 == 0 {
+				mixed = append(mixed, s[i])
+			} else {
+				mixed = utf8.AppendRune(mixed, rune(s[i]))
+			}
+		}
+		got, mixedOK := Value(string(mixed))
+		assert.Equal(t, ok, mixedOK)
+		assert.Equal(t, want, got)
+		again, _ := Value(want)
+		assert.Equal(t, want, again)
+		assert.LessOrEqual(t, len(got), len(s))
+	})
 }
 
 func TestCredentials(t *testing.T) {

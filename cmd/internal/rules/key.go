@@ -49,18 +49,16 @@ func sourceKey(s config.Source, client httplimit.KeyFunc, m *reading.Match,
 	return nil, fmt.Errorf("a key of %s: there is no such source", s)
 }
 
-// query returns the key of a parameter of the query: of its first value that is not empty.
+// query returns the key of a parameter of the query. All requests in which it has several values have one key together.
 func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-		for _, value := range reading.QueryValues(r.URL, name) {
-			if value != "" {
-				return h.Key(value), true
-			}
+		switch value, ok := reading.QueryKey(r.URL, name); {
+		case !ok:
+			return h.KeyUint64(0), true // no text has it
+		case value != "":
+			return h.Key(value), true
 		}
-		if fallback == nil {
-			return engine.Key{}, false
-		}
-		return fallback(h, r)
+		return fallback.Or(h, r)
 	}
 }
 

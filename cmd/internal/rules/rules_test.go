@@ -56,7 +56,7 @@ rules:
 	withHeader := r.Clone(t.Context())
 	withHeader.Header.Set("X-Api-Key", "alice")
 	withQuery := r.Clone(t.Context())
-	withQuery.URL.RawQuery = "x=1&token=&token=a+b%26c"
+	withQuery.URL.RawQuery = "x=1&token=a+b%26c"
 	for _, c := range []struct {
 		rule  int
 		r     *http.Request

@@ -74,13 +74,14 @@ func (read *fieldsRead) check(r *http.Request) error {
 	}
 	for _, name := range read.cookies {
 		if _, ok := httplimit.CookieValue(r, name); !ok {
-			return fmt.Errorf("the cookie %s is there twice, with different values, or its value has a comma or a blank "+
-				"outside of quotes", name)
+			return fmt.Errorf("the cookie %s is there twice, with different values, or its value has a zero byte, or a "+
+				"comma or a blank outside of quotes", name)
 		}
 	}
 	for _, name := range read.query {
-		if values := reading.QueryValues(r.URL, name); len(slices.Compact(values)) > 1 {
-			return fmt.Errorf("the query parameter %s is there twice, with different values", name)
+		if _, ok := reading.QueryKey(r.URL, name); !ok {
+			return fmt.Errorf("the query parameter %s is there twice, with different values, or its value has a zero byte",
+				name)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -101,6 +102,71 @@ func TestNoWayAroundAPath(t *testing.T) {
 	for _, path := range []string{"/users/1%2f2/search", "/users/%2e%2e/search", "/users/%2e/search",
 		"/USERS/2/search/"} {
 		assert.Equal(t, 429, s.raw("GET "+path), path)
+	}
+}
+
+// A value that a server reads in one way has one bucket, over both ways to ask, and is refused in no spelling that a
+// program sends.
+func TestNoWayAroundAKey(t *testing.T) {
+	const rules = `
+rules:
+  - {name: cookie, rate: 1/h, burst: 1, key: cookie:sid or none}
+  - {name: query, rate: 1/h, burst: 1, key: query:k or none}
+  - {name: header, rate: 1/h, burst: 1, key: header:X-Api-Key or none}
+  - {name: path, rate: 1/h, burst: 2, key: [ip, path], match: {method: PUT}}
+  - {name: delete, rate: 0, match: {method: DELETE}}
+  - {name: method, rate: 1/h, burst: 1, key: method, match: {path: /method}}`
+	s := start(t, rules)
+	_, ask := startDecide(t, rules)
+	direct := func(method, uri string, header ...string) int {
+		conn := s.dial(method + " " + uri + " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n" +
+			strings.Join(append(header, "\r\n"), "\r\n"))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	described := func(method, uri string, header ...string) int {
+		return ask("/decide", append(header, "X-Forwarded-Method: "+method, "X-Forwarded-Uri: "+uri)...).StatusCode
+	}
+	for name, send := range map[string]func(method, uri string, header ...string) int{"serve": direct, "decide": described} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, 200, send("GET", "/", "Cookie: sid=V"))
+			for _, value := range []string{`j:"V"`, `j: "V"`, `j:	"\u0056"`, "j%3A%20%22V%22", `"j:\"V\""`, `"V"`, "%56", "V\xa0"} {
+				assert.Equal(t, 429, send("GET", "/", "Cookie: sid="+value), value)
+			}
+			for _, value := range []string{`j:{"a":1,"b":2}`, "j%3A%7B%22a%22%3A1%2C%22b%22%3A3%7D", "s%3Aabc.d%2Fe%2Bf", "a+b%2Fc"} {
+				assert.Equal(t, 200, send("GET", "/", "Cookie: sid="+value), value)
+			}
+			assert.Equal(t, 200, send("GET", "/?k=V"))
+			for _, value := range []string{"V+", "+V", "%56", "V%20", "V%09", "V%01+", "V%C2%A0"} {
+				assert.Equal(t, 429, send("GET", "/?k="+value), value)
+			}
+			assert.Equal(t, 400, send("GET", "/?k=V%00"))
+			assert.Equal(t, 200, send("GET", "/", "X-API-Key: V"))
+			for _, value := range []string{"V\xa0", "V\x85", "\u3000V"} {
+				assert.Equal(t, 429, send("GET", "/", "X-API-Key: "+value), "%q", value)
+			}
+			passed := 0
+			for _, uri := range []string{"/a", "/a", "/a", "/a%3f1", "/a%3f2", "/a%3f3", "/a%231", "/a%232", "//a", "/a;b", "/a%00"} {
+				if send("PUT", uri) == 200 {
+					passed++
+				}
+			}
+			assert.Equal(t, 4, passed, "two keys")
+			for _, field := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+				assert.Equal(t, 429, send("POST", "/", field+": DELETE"), field)
+				assert.Equal(t, 429, send("POST", "/", field+": delete"), field)
+			}
+			assert.Equal(t, 200, send("POST", "/", "X-HTTP-Method-Override: PATCH"))
+			passed = 0
+			for _, method := range []string{"PUT", "PATCH", "OPTIONS", "GET", "post", "POST"} {
+				if send("POST", "/method", "X-HTTP-Method-Override: "+method) == 200 {
+					passed++
+				}
+			}
+			assert.Equal(t, 2, passed, "two keys")
+		})
 	}
 }
 

@@ -1,0 +1,117 @@
+package spelling
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// maxJSON is the longest JSON that is read in a cookie, in bytes. No browser keeps a longer cookie.
+const maxJSON = 4096
+
+// jsonCookie returns the text of a cookie that Express's cookie-parser takes for JSON: "j:" and a value. Of a string it
+// is the string, and of anything else what JavaScript makes of it as a string, but for objects: of those it is the JSON
+// with sorted names. It is no JSON if JavaScript counts the value as false, of which cookie-parser keeps the text.
+func jsonCookie(s string) (text string, is bool) {
+	source, is := strings.CutPrefix(s, "j:")
+	if !is || len(source) > maxJSON {
+		return "", false
+	}
+	decoder := json.NewDecoder(strings.NewReader(utf8Of(source)))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return "", false
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return "", false
+	}
+	text = scriptText(value)
+	switch value := value.(type) {
+	case nil:
+		return "", false
+	case bool:
+		return text, value
+	case string:
+		return text, value != ""
+	case json.Number:
+		return text, text != "0"
+	}
+	return text, true
+}
+
+// utf8Of writes the bytes of Latin-1 that Node reads as characters in UTF-8, which is what a decoder of JSON takes.
+// [Value] writes them as bytes again.
+func utf8Of(s string) string {
+	runes := make([]rune, len(s))
+	for i := range len(s) {
+		runes[i] = rune(s[i])
+	}
+	return string(runes)
+}
+
+// scriptText returns a value of JSON as JavaScript makes a string of it.
+func scriptText(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(value)
+	case string:
+		return value
+	case json.Number:
+		return scriptNumber(value)
+	case []any:
+		parts := make([]string, len(value))
+		for i, part := range value {
+			if part != nil {
+				parts[i] = scriptText(part)
+			}
+		}
+		return strings.Join(parts, ",")
+	}
+	text, _ := json.Marshal(plainNumbers(value)) // of what was decoded it does not fail
+	return string(text)
+}
+
+// plainNumbers writes the numbers in an object in the one way of JavaScript.
+func plainNumbers(value any) any {
+	switch value := value.(type) {
+	case json.Number:
+		if number := scriptNumber(value); number != infinity && number != "-"+infinity {
+			return json.Number(number)
+		}
+		return infinity
+	case []any:
+		for i := range value {
+			value[i] = plainNumbers(value[i])
+		}
+	case map[string]any:
+		for name := range value {
+			value[name] = plainNumbers(value[name])
+		}
+	}
+	return value
+}
+
+const infinity = "Infinity"
+
+// scriptNumber returns a number as JavaScript writes it: 1.20e2 is 120.
+func scriptNumber(n json.Number) string {
+	f, _ := strconv.ParseFloat(string(n), 64) // infinite if it is out of range
+	switch size := math.Abs(f); {
+	case math.IsInf(f, 1):
+		return infinity
+	case math.IsInf(f, -1):
+		return "-" + infinity
+	case f == 0:
+		return "0"
+	case size < 1e-6 || size >= 1e21:
+		text := strconv.FormatFloat(f, 'e', -1, 64)
+		return strings.Replace(text, "e-0", "e-", 1)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
