@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 // connection to that can be made: nothing has been sent then, so that no server does anything twice.
 type balancer struct {
 	*pool
+	h2c     bool // the servers have HTTP/2 only
 	retries prometheus.Counter
 }
 
@@ -23,7 +25,8 @@ type balancer struct {
 // but for its header.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
-	if r.Body != nil && len(b.members) > 1 {
+	x.resend = resend{retries: b.retries, empty: r.Body == nil || r.Body == http.NoBody}
+	if !x.resend.empty && len(b.members) > 1 {
 		r.Body = &unreadBody{ReadCloser: r.Body}
 	}
 	var tried []*member
@@ -31,37 +34,50 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 		x.server = m
 		(&httputil.ProxyRequest{Out: r}).SetURL(m.URL)
 		r.Host = host
+		x.resend.bound(r, b.isHTTP1(m))
 		response, err := m.transport.RoundTrip(r)
-		if err == nil || len(b.members) == 1 || !mayRetry(r, err) {
-			return response, err
+		if err == nil {
+			if major := int32(response.ProtoMajor); m.protocol.Load() != major {
+				m.protocol.Store(major)
+			}
+			return response, nil
 		}
-		tried = append(tried, m)
-		next := b.acquire(tried)
+		next, again := b.next(r, &x.resend, m, err, &tried)
 		if next == nil {
 			return nil, err
 		}
 		m.release()
-		m.unreached(err)
 		b.retries.Inc()
-		m.log.Warn("upstream failed: the request goes to another server", "err", err)
+		m.log.Warn(again, "err", err)
 		m, r = next, r.Clone(r.Context()) // the transport may still hold the one before
 		*r.URL = target
 	}
 }
 
-// mayRetry reports whether a request that failed can go to another server: no connection to this one could be made, so
-// that nothing has been sent. A request with an Idempotency-Key is an exception, unless its method says that to do it
-// twice is to do it once: the transport sends it again by itself if the server closes a kept connection, and the error
-// may be that of the second attempt.
-func mayRetry(r *http.Request, err error) bool {
-	if r.Context().Err() != nil || !isUnconnected(err) {
-		return false
+// isHTTP1 reports whether a server is asked over HTTP/1. Of one over TLS that is known when it has answered.
+func (b *balancer) isHTTP1(m *member) bool {
+	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
+}
+
+// next returns the server that gets a request which failed at m, and what the log says about that; nil if none does.
+func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
+	switch {
+	case r.Context().Err() != nil:
+		return nil, ""
+	case isUnconnected(err):
+		*tried = append(*tried, m)
+		if next = b.acquire(*tried); next != nil {
+			m.unreached(err)
+		}
+		return next, "upstream failed: the request goes to another server"
+	case s.empty && !s.refused && isUnprocessed(err):
+		s.refused = true
+		if next = b.acquire(append(slices.Clone(*tried), m)); next == nil {
+			next = m.acquire()
+		}
+		return next, "upstream refused a request that it has not looked at: it is sent again"
 	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return r.Header["Idempotency-Key"] == nil && r.Header["X-Idempotency-Key"] == nil
+	return nil, ""
 }
 
 // An unreadBody is a body that stays open until it has been read from: the transport closes it also where it could make

@@ -22,6 +22,7 @@ type exchange struct {
 	tunnel   *tunnel     // that the request has become; nil for none
 	server   *member     // of the upstream, that the request was last sent to; nil for none
 	abort    clientAbort
+	resend   resend
 	deadline time.Time     // of a gRPC call; zero for none
 	passed   time.Duration // from begin until it was passed on to the upstream
 	whole    bool          // the answer is the upstream's, to its end

@@ -20,6 +20,7 @@ type member struct {
 	pool      *pool
 	log       *slog.Logger
 
+	protocol atomic.Int32 // the major version of HTTP of its last answer; 0 before the first
 	inFlight atomic.Int64
 	sick     atomic.Bool // by checks
 	// retryAt is when a request may try the server again after a connection that failed, in nanoseconds; 0 for a server

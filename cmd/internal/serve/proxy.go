@@ -51,7 +51,7 @@ func newProxy(u *config.Upstream, servers *pool, f *config.File, ip *httplimit.C
 				r.Out.Header["User-Agent"] = noAgent // ReverseProxy would allocate one
 			}
 		},
-		Transport:      &balancer{servers, traffic.retries},
+		Transport:      &balancer{servers, u.H2C, traffic.retries},
 		BufferPool:     answerBuffers,
 		ModifyResponse: p.answered,
 		ErrorHandler:   p.unanswered,

@@ -50,7 +50,8 @@ func newTraffic() *traffic {
 		}, []string{"upstream", "reason"}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_upstream_retries_total",
-			Help: "Requests that went to another server of their upstream, because no connection to one could be made.",
+			Help: "Requests that were sent again: no connection to a server could be made, it refused them unread, or it " +
+				"closed a kept connection without an answer.",
 		}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_reloads_total", Help: "Reloads of the rule file, by their result.",

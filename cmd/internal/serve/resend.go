@@ -1,0 +1,72 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// One admitted request is executed once. net/http sends a request without a body again by itself: over every kept
+// connection that the server closes without an answer, and up to six times over HTTP/2 when the server resets the
+// stream. It asks the client's fields (Idempotency-Key) whether it may. The functions below leave it one more attempt,
+// for methods that change nothing, and none for others.
+
+// A resend bounds how often one request is sent.
+type resend struct {
+	retries prometheus.Counter
+	body    bytes.Reader // empty: net/http asks GetBody before it sends a request with a body again
+	used    bool         // a request that may have been executed was sent again
+	refused bool         // a request that was not executed was sent again
+	empty   bool         // the client sent no body
+}
+
+var errSentTwice = errors.New("the server closed a connection without an answer, and then another one")
+
+// again is the GetBody of a request that may be sent once more.
+func (s *resend) again() (io.ReadCloser, error) {
+	if s.used {
+		return nil, errSentTwice
+	}
+	s.used = true
+	s.retries.Inc()
+	return io.NopCloser(&s.body), nil
+}
+
+var identity = []string{"identity"} // neither a length nor chunks: the body ends with the header
+
+// bound changes a request to a server so that net/http sends it again only as far as s allows.
+func (s *resend) bound(r *http.Request, isHTTP1 bool) {
+	if !s.empty {
+		return // net/http could not read the body again
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		// In memory, so that the header is sent when the body has been read: without that net/http would not ask
+		// GetBody.
+		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
+		return
+	}
+	if !isHTTP1 {
+		r.Body, r.GetBody = io.NopCloser(&s.body), nil
+		return
+	}
+	// With such a body there would be no Content-Length. The names that net/http looks for are the canonical ones.
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, is := r.Header[name]; is {
+			delete(r.Header, name)
+			r.Header[strings.ToLower(name)] = values
+		}
+	}
+}
+
+// isUnprocessed reports whether an error says that the server has not looked at a request without a body, over HTTP/2:
+// it refused the stream, or was about to end. net/http does not export the error.
+func isUnprocessed(err error) bool {
+	text, is := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
+	return is && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||
+		strings.HasPrefix(text, "http2: Transport received Server's graceful shutdown GOAWAY]"))
+}
