@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/httplimit/reading"
 )
 
 // checkTarget returns an error if the method or the target of a request is none that rules can be held against (RFC
@@ -33,6 +35,8 @@ func checkTarget(r *http.Request) error {
 		return nil
 	case u.Path == "" || u.Path[0] != '/':
 		return errors.New("the path of its target does not begin with a slash")
+	case reading.Climbs(u):
+		return errors.New("the path of its target goes above its root, at least to some servers")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,6 +74,41 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	_, ask := startDecide(t, login)
 	for _, target := range []string{"http:http://h/login", "x:y", "*", "http://a"} {
 		assert.Equal(t, 400, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+target).StatusCode, target)
+	}
+}
+
+// TestNoRequestLeavesTheBasePath, by any reading: other applications of the server stay out of reach, and what the
+// rules saw is what is forwarded.
+func TestNoRequestLeavesTheBasePath(t *testing.T) {
+	var asked []string
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
+	const login = "rules: [{name: login, rate: 1/h, burst: 2, match: {path: /login}}]\n"
+	_, ask := startDecide(t, login)
+	for _, file := range []string{
+		"upstream: " + upstream + "/app\n",
+		"upstream: " + upstream + "\n",
+		"upstream: {url: \"" + upstream + "/app\", keep_host: true}\n",
+		"routes: [{match: {host: [\"127.0.0.1\", a.example]}, upstream: " + upstream + "/app}]\n",
+	} {
+		s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\n"+file+login)
+		for _, target := range []string{"/../app/login", "/x/../../app/login", "/%2e%2e/app/login", "/..%2fapp/login",
+			"/..%5capp/login", "/..;/app/login", "//../app/login", "/a%2f..%2f../app/login", "/%252e%252e/app/login", "/..",
+			"/%c0%ae%c0%ae/app/login", "http://a.example/../app/login"} {
+			assert.Equal(t, 400, s.raw("GET "+target), target)
+			frames, _ := s.stream(true, ":method", "GET", ":scheme", "http", ":authority", "a.example", ":path", target)
+			assert.Equal(t, "400", statusOf(t, frames), "HTTP/2: %s", target)
+			assert.Equal(t, 400, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+target).StatusCode, target)
+		}
+		assert.Empty(t, asked)
+		assert.Equal(t, 200, s.raw("GET /x/../login"))
+		assert.Equal(t, 200, s.raw("GET /x/%2e%2e/login"))
+		assert.Equal(t, 429, s.raw("GET /login"), "the rules saw those two")
+		base := ""
+		if strings.Contains(file, "/app") {
+			base = "/app"
+		}
+		assert.Equal(t, []string{base + "/x/../login", base + "/x/%2e%2e/login"}, asked)
+		asked = nil
 	}
 }
 

@@ -1,0 +1,62 @@
+package reading
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// Climbs reports whether some server may read the path of a target as one above its root: it has more ".." than
+// segments before them, by any reading of it. Behind a proxy that puts a base path in front, such a path leaves the
+// base. A path whose readings are too many to be tried climbs. It does not allocate for paths without "..".
+func Climbs(u *url.URL) bool {
+	if !mayHaveDots(u.Path) && !mayHaveDots(spelling.Unescape(u.Path)) {
+		return false
+	}
+	if climbs(u) {
+		return true
+	}
+	once := overlongs.Replace(u.Path)
+	twice := overlongs.Replace(spelling.Unescape(u.Path))
+	return once != u.Path && climbs(&url.URL{Path: once}) || climbs(&url.URL{Path: twice})
+}
+
+// overlongs undoes characters that take more bytes than they need, as careless decoders of UTF-8 do.
+var overlongs = strings.NewReplacer("\xc0\xae", ".", "\xe0\x80\xae", ".", "\xc0\xaf", "/", "\xe0\x80\xaf", "/", "\xc1\x9c", `\`,
+	"\xe0\x81\x9c", `\`)
+
+// mayHaveDots reports whether two dots stand next to each other in a path, perhaps after overlongs has changed it.
+func mayHaveDots(path string) bool {
+	return strings.Contains(path, "..") || overlong(path) >= 0
+}
+
+func climbs(u *url.URL) bool {
+	all := readingsOf(u)
+	if all.tooLong() {
+		return true
+	}
+	var room [32]string
+	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
+		depth := 0
+		for _, segment := range segments { // none of them is empty, as if empty ones were merged
+			switch {
+			case segment == ".":
+			case !isParent(segment):
+				depth++
+			case depth == 0:
+				return true
+			default:
+				depth--
+			}
+		}
+	}
+	return false
+}
+
+// isParent reports whether a server may take a segment for "..": some pass over what follows, as trimSegment does.
+func isParent(segment string) bool {
+	rest, ok := strings.CutPrefix(segment, "..")
+	return ok && (rest == "" || strings.Trim(rest, " \t\n\v\f\r") == "" || strings.ContainsAny(rest[:1], "\x00?#") ||
+		strings.HasPrefix(rest, stream))
+}
