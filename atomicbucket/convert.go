@@ -17,13 +17,14 @@ func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 // A Change is what a conversion knows of the key whose record it is.
 type Change struct {
 	Before, After uint64 // the costs of a token of its quota, each in units of its algorithm; 0: not known
-	Limit         uint64 // its limit before, in units of the algorithm before
-	Behind        bool   // a reservation of the record may wait for its time still
+	Highest       uint64 // the highest limit that it had, in units of the algorithm before
+	Latest        int64  // no request of the record was granted at a later time, and no reservation goes later
+	Promised      int64  // no reservation goes later
 }
 
 // proportion returns part * to / from, rounded up.
 func proportion(part, from, to uint64) uint64 {
-	if from == to {
+	if from == to || part == 0 {
 		return part
 	}
 	hi, lo := bits.Mul64(part, to)
@@ -37,20 +38,35 @@ func proportion(part, from, to uint64) uint64 {
 // Following returns the bucket itself: it can take over the records of any other bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload of another bucket's record, which owes as many tokens as before: of a key of which no
-// more is known, as much time. So does what it owes above its limit if others wait for that: they go when they were
-// told, and nobody shall go beside them. A record has room for 2^51 ticks. What is above that is forgiven: a payload
-// that said more would be taken for past.
+// Convert returns the payload of another bucket's record, which owes as many tokens as before: at every time at which
+// some may have been granted, from an instant on.
+//
+//   - If the bucket becomes slower, it owes as many at that instant, and more than before at each later one. But what
+//     is above all limits that the key had is owed because of reservations, and they have their times already: that is
+//     as much time, until the last of them goes. (So is what was charged, until then.)
+//   - If it becomes faster, it owes as many at the latest time, or nothing from the instant on at which it would have
+//     owed nothing before. Else what was granted ahead would come back before its time.
+//
+// A record of a key of which no more is known owes as much time. A record has room for 2^51 ticks. What is above that
+// is forgiven: a payload that said more would be taken for past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	from := before.(*TokenBucket)
-	owed, now := debt(s, from.Ticks(nanos)), b.Ticks(nanos)
-	if c.Before == 0 {
-		return now + min(b.lasting(from, nanos, owed), maxBurstTicks)
+	start := from.Ticks(nanos)
+	owed, now := debt(s, start), b.Ticks(nanos)
+	above := owed
+	if c.Before > 0 {
+		above = min(owed-min(owed, c.Highest), from.Ticks(max(c.Promised, nanos))-start)
 	}
-	if !c.Behind || owed <= c.Limit {
-		return now + min(proportion(owed, c.Before, c.After), maxBurstTicks)
+	kept := min(proportion(owed-above, c.Before, c.After), maxBurstTicks) + b.lasting(from, nanos, above)
+	if c.Before > 0 && c.Latest > nanos {
+		later := b.lasting(from, nanos, owed)
+		if c.Latest-nanos < int64(from.Wait(nanos, owed)) {
+			later = proportion(debt(s, from.Ticks(c.Latest)), c.Before, c.After)
+			later = min(later, maxBurstTicks) + b.Ticks(c.Latest) - now
+		}
+		kept = max(kept, later)
 	}
-	return now + min(proportion(c.Limit, c.Before, c.After)+b.lasting(from, nanos, owed-c.Limit), maxBurstTicks)
+	return now + min(kept, maxBurstTicks)
 }
 
 // lasting returns how many ticks last as long as so many of another bucket, from an instant on, rounded up.

@@ -20,7 +20,7 @@ func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
 	was := c.algorithm.Quota()
 	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, atomicbucket.Change{
-		Before: was.Token, After: to.Quota().Token, Limit: was.Token * was.Tokens,
+		Before: was.Token, After: to.Quota().Token,
 	}))
 	return after
 }
@@ -374,7 +374,7 @@ func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	from, to := bucket(time.Second, 5), bucket(time.Hour, 5)
 	for tokens, want := range map[uint64]time.Duration{50: 50 * time.Hour, 625: 625 * time.Hour, 626: 1 << 51, 1 << 20: 1 << 51} {
 		s := atomicbucket.NewState(atomicbucket.Live, 0, from.Ticks(at)+from.Cost(tokens))
-		change := atomicbucket.Change{Before: from.Cost(1), After: to.Cost(1), Limit: from.Cost(5)}
+		change := atomicbucket.Change{Before: from.Cost(1), After: to.Cost(1)}
 		after := atomicbucket.NewState(atomicbucket.Live, 0, to.Convert(from, s, at, change))
 		require.Equal(t, want, to.Wait(at, to.UntilIdle(after, to.Ticks(at))), "%d hours", tokens)
 	}

@@ -344,19 +344,27 @@ func TestAConversionRoundsUp(t *testing.T) {
 		debt         uint64
 		want, behind uint64
 		unknown      uint64 // as much time
+		ahead        uint64 // as many tokens two nanoseconds later
+		shortly      uint64 // a reservation goes in a nanosecond
 	}{
-		"exact":  {bucket(1, 3, 1), bucket(1, 2, 1), 2, 2, 2, 2},
-		"slower": {bucket(1, 3, 2), bucket(1, 30, 1), 7, 70, 60 + 1, 7},
-		"faster": {bucket(1, 30, 2), bucket(1, 3, 1), 70, 7, 6 + 10, 70},
-		"half":   {bucket(2, 3, 1), bucket(1, 2, 1), 2, 2, 2, 1},
-		"long":   {bucket(1, 1<<51, 1), bucket(1, 1<<51, 1), 7, 7, 7, 7},
-		"owing":  {bucket(1, 1<<50, 1), bucket(1, 1<<51, 1), 1<<50 + 9, 1 << 51, 1 << 51, 1<<50 + 9},
+		"exact":  {bucket(1, 3, 1), bucket(1, 2, 1), 2, 2, 2, 2, 2, 2},
+		"slower": {bucket(1, 3, 2), bucket(1, 30, 1), 7, 70, 60 + 1, 7, 52, 61},
+		"faster": {bucket(1, 30, 2), bucket(1, 3, 1), 70, 7, 6 + 10, 70, 9, 8},
+		"half":   {bucket(2, 3, 1), bucket(1, 2, 1), 2, 2, 2, 1, 1, 2},
+		"long":   {bucket(1, 1<<51, 1), bucket(1, 1<<51, 1), 7, 7, 7, 7, 7, 7},
+		"owing":  {bucket(1, 1<<50, 1), bucket(1, 1<<51, 1), 1<<50 + 9, 1 << 51, 1 << 51, 1<<50 + 9, 1 << 51, 1 << 51},
 	} {
 		s := NewState(Live, 3, c.from.Ticks(nanos)+c.debt)
-		change := Change{Before: c.from.token, After: c.to.token, Limit: c.from.burst}
+		change := Change{Before: c.from.token, After: c.to.token, Highest: c.from.burst}
 		assert.Equal(t, c.to.Ticks(nanos)+c.want, c.to.Convert(c.from, s, nanos, change), name)
-		change.Behind = true
+		change.Promised = nanos + 1000
 		assert.Equal(t, c.to.Ticks(nanos)+c.behind, c.to.Convert(c.from, s, nanos, change), "%s, reserved", name)
+		change.Latest = nanos + 2
+		assert.Equal(t, c.to.Ticks(nanos)+max(c.behind, c.ahead), c.to.Convert(c.from, s, nanos, change), "%s, ahead", name)
+		change.Latest = nanos + 1<<51
+		assert.Equal(t, c.to.Ticks(nanos)+max(c.behind, c.unknown), c.to.Convert(c.from, s, nanos, change), "%s, until idle", name)
+		change.Promised, change.Latest = nanos+1, 0
+		assert.Equal(t, c.to.Ticks(nanos)+c.shortly, c.to.Convert(c.from, s, nanos, change), "%s, reserved for a moment", name)
 		assert.Equal(t, c.to.Ticks(nanos)+c.unknown, c.to.Convert(c.from, s, nanos, Change{}), "%s, of a quota", name)
 	}
 }

@@ -143,23 +143,35 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return b.wait(at, b.owed(at)+int64(n)*b.q.token-b.q.limit())
 }
 
-// change keeps the tokens that were taken under the tier of the last take. What is above the limit while somebody waits
-// stays as much time, and so does all that was taken under a quota.
-func (b *bucket) change(at int64, from, to *grants, waits bool) {
-	owed, above := b.owed(at), int64(0)
+// change keeps the tokens that were taken under the tier of the last take: those owed at that time, of which what is
+// above the highest limit stays as much time until the last one who waits goes; and those owed at the latest time at
+// which somebody was granted something, or goes. What was taken under a quota stays as much time.
+func (b *bucket) change(at, latest, promised int64, from, to *grants) {
 	if from.token == to.token {
 		return
 	}
-	if waits {
-		above = max(owed-from.limit(), 0)
+	owed, highest := b.owed(at), uint64(0)
+	for _, was := range from.ever {
+		highest = max(highest, was.tokens)
 	}
-	tokens, rest := bits.Mul64(uint64(owed-above), uint64(to.token))
-	owed = mostTicks
-	if tokens < uint64(from.token) {
-		quotient, remainder := bits.Div64(tokens, rest, uint64(from.token))
-		owed = int64(min(quotient+min(remainder, 1), mostTicks))
+	above := max(0, min(owed-int64(highest)*from.token, b.ticks(promised)-b.ticks(at)))
+	kept := above + scaled(owed-above, from.token, to.token)
+	if latest-at < b.wait(at, owed) {
+		kept = max(kept, scaled(b.owed(latest), from.token, to.token)+b.ticks(latest)-b.ticks(at))
+	} else {
+		kept = max(kept, owed)
 	}
-	b.set(at, min(owed+above, mostTicks))
+	b.set(at, min(kept, mostTicks))
+}
+
+// scaled returns ticks * to / from, rounded up, as far as a record has room.
+func scaled(ticks, from, to int64) int64 {
+	high, low := bits.Mul64(uint64(ticks), uint64(to))
+	if high >= uint64(from) {
+		return mostTicks
+	}
+	quotient, remainder := bits.Div64(high, low, uint64(from))
+	return int64(min(quotient+min(remainder, 1), mostTicks))
 }
 
 func (b *bucket) reset(at int64) int64 { return b.wait(at, b.owed(at)) }

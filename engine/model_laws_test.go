@@ -132,7 +132,7 @@ func (m *model) setsPolicy() {
 	q.policy, q.tokens, q.ever = to, to.limit, append(q.ever, version{to.limit, q.token})
 	for _, k := range m.keys {
 		if b, ok := k.account.(*bucket); ok && k.last == q {
-			b.change(m.seen, &was, q, m.promised > m.seen)
+			b.change(m.seen, max(m.seen, m.leading, m.promised), max(m.seen, m.promised), &was, q)
 		}
 		m.look(k)
 	}

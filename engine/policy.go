@@ -323,6 +323,7 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 		return nil, err
 	}
 	for i, policy := range ps.all {
+		plan.SetHighest(uint8(i), ps.room[i])
 		switch policy.grant {
 		case grantsLimit:
 		case grantsAll:

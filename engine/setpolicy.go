@@ -13,18 +13,22 @@ import (
 // Each key keeps what it has taken, in tokens: of 1000 tokens of which 400 are taken 600 are left, of 500 then 100, and
 // of 100 none. A raised limit and a faster rate are in force at once. A change of the limiter's own numbers leaves keys
 // under its tiers what they owe, and one of a tier leaves all others: each key goes by the tier of its last take. Over
-// any time t a key gets at most the highest limit + the highest rate * t of those that it had in it, however often they
-// changed. The price: a key that has taken more than a lowered limit waits until what is above that has come back, at
-// the new rate. One that has used up 1000/h waits 99 hours for the first token of 10/h with burst 10 ([Limiter.Reset]
-// lets it pass).
+// any time t a key under one tier gets at most the highest limit + the highest rate * t of those that the tier had in
+// it, however often they changed. (A batch comes at once: of batches it is at most one of each policy more.) The price:
+// a key that has taken more than a lowered limit waits until what is above that has come back, at the new rate. One
+// that has used up 1000/h waits 99 hours for the first token of 10/h with burst 10 ([Limiter.Reset] lets it pass).
 //
 // A fixed window that has begun ends when it would have; if windows become shorter, when one that begins now would
 // end, if that is sooner; an aligned one with the clock's. A counter of windows that become longer or shorter counts
 // its estimate, rounded up, as taken in the present one. The requests in a sliding log stay what they are; a longer
 // window counts those that are still there, which is none of a key that was idle by the shorter one and has been
-// forgotten. Under a [Quota] of a token bucket a key keeps what it owes as time. So it does, above its limit, while
-// somebody waits for reserved tokens ([Limiter.Reserve]) of the key: they go when they were told, and nobody beside
-// them. What is rounded is less than a nanosecond, or a tick where that is longer, and rounded up.
+// forgotten. Under a [Quota] of a token bucket a key keeps what it owes as time. What is rounded is less than a
+// nanosecond, or a tick where that is longer, and rounded up.
+//
+// Who has reserved ([Limiter.Reserve]) goes when it was told. Until the last reservation of a key, or of one of some
+// hundred near it, goes, and until the latest time that was granted ahead of the clock ([Limiter.TakeAt]), a faster
+// rate brings nothing back sooner than the rate before. So the bound above holds for those times, too. What a key owes
+// above all limits that it had stays as much time until then.
 //
 // A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
 // or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or
@@ -56,7 +60,7 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	if l.table.IsShared() {
 		return after.replace(l.table, l.clock)
 	}
-	l.table.Adopt(plan, l.clock.surely())
+	l.table.Adopt(plan, l.clock.latest)
 	return nil
 }
 

@@ -107,6 +107,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	}
 	table, err := shard.Map(layout, shard.Shared{
 		Memory: file.Memory(), Owner: file, Build: policies.builder(c.terms), Clock: machine,
+		Now: clock.latest,
 	})
 	if err == nil {
 		err = clock.enter(table, file.Now)

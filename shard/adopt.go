@@ -2,22 +2,23 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// Adopt replaces the plan of a table that is not shared, at the time now, while it is used. Each key keeps the tokens
-// that it has taken (R24). The new plan must be of the same
-// algorithm as the old one; it must not be in use, and only one call of Adopt may be under way.
+// Adopt replaces the plan of a table that is not shared while it is used. clock returns the time. It is called before
+// and after the moment at which the plan is replaced, by this call or by any other. Each key keeps the tokens that it
+// has taken (R24). The new plan must be of the same algorithm as the old one; it must not be in use, and only one call
+// of Adopt may be under way.
 //
 // Calls that are under way decide by the one plan or the other; when Adopt returns every
 // record follows the new one. It takes some nanoseconds a slot.
-func (t *Table) Adopt(plan *Plan, now int64) {
+func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	before := t.plan.Load()
-	t.raise(t.catchUp(now)) // records are converted at the watermark
-	t.fence(before, plan)   // R7
+	t.raise(t.catchUp(clock())) // records are converted at the watermark
+	t.fence(before, plan)       // R7
 	plan.live = atomicbucket.Live + atomicbucket.Second - before.live
 	plan.number = max(before.number+1, 1) // R15
 	if atomicbucket.SameUnits(before.algorithm, plan.algorithm) {
 		plan.unit = before.unit
 	}
-	plan.follow(before)
+	plan.follow(before, clock)
 	t.plan.Store(plan)
 	t.adoptAll()
 	t.pace.Store(plan.skew)
@@ -69,6 +70,21 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 // converted returns the payload by a plan of a record that follows the one before, with its key word (R24).
 func (t *Table) converted(plan *Plan, s atomicbucket.State, key uint64) (payload uint64) {
 	change, now := plan.changes[key&tierMask>>tierShift], t.Watermark()
-	_, change.Behind = t.ahead(t.Find(key), now) // after the state: R15
+	if t.buckets {
+		change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
+		change.Latest = max(change.Latest, change.Promised, plan.since(now))
+	}
 	return plan.algorithm.Convert(plan.from, s, now, change)
+}
+
+// since returns a time by a clock that was read when the plan was the present one: no request that was decided by the
+// one before has a clock that was read later (R24). The first call that asks reads the clock.
+func (p *Plan) since(now int64) int64 {
+	if p.clock == nil {
+		return now
+	}
+	if p.replaced.Load() == 0 {
+		p.replaced.CompareAndSwap(0, uint64(max(p.clock(), 1)))
+	}
+	return max(now, int64(p.replaced.Load()))
 }

@@ -75,7 +75,7 @@ func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 4, 16, nil)
 		commit, done := tentativeIn(t, tb, 1, 0), false
-		return func() { tb.Adopt(aPlan(t, 1, 10), start) },
+		return func() { tb.Adopt(aPlan(t, 1, 10), clockAt(start)) },
 			func() { done = commit() },
 			func(what string) {
 				committed[done]++

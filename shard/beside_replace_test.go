@@ -46,9 +46,9 @@ func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies
 		}
 		return aPlan(t, 1, numbers[0]), nil
 	}
-	one, err = Map(cfg, Shared{memory, process{1, &died}, build, nil})
+	one, err = Map(cfg, Shared{memory, process{1, &died}, build, nil, nil})
 	require.NoError(t, err)
-	other, err = Map(cfg, Shared{memory, process{2, &died}, build, nil})
+	other, err = Map(cfg, Shared{memory, process{2, &died}, build, nil, nil})
 	require.NoError(t, err)
 	require.Equal(t, Admitted, take(one, 1, start, 1))
 	require.EqualValues(t, 1, other.Plan().planned)

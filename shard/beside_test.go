@@ -200,12 +200,12 @@ func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	for name, other := range map[string]func(tb *Table){
 		"reset":           func(tb *Table) { tb.Reset(tb.Find(1)) },
-		"a lower limit":   func(tb *Table) { tb.Adopt(aPlan(t, 1, 3), start) },
-		"a lower skew":    func(tb *Table) { tb.Adopt(aPlan(t, 0.8e9, 5), start) },
+		"a lower limit":   func(tb *Table) { tb.Adopt(aPlan(t, 1, 3), clockAt(start)) },
+		"a lower skew":    func(tb *Table) { tb.Adopt(aPlan(t, 0.8e9, 5), clockAt(start)) },
 		"a leap":          func(tb *Table) { take(tb, 2, start+3*int64(tb.Plan().skew), 1) },
 		"a smaller leap":  func(tb *Table) { tb.Sweep(start+int64(tb.Plan().skew), nil) },
-		"another plan":    func(tb *Table) { tb.Adopt(aPlan(t, 2, 5), start) },
-		"a lower limit 4": func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), start) },
+		"another plan":    func(tb *Table) { tb.Adopt(aPlan(t, 2, 5), clockAt(start)) },
+		"a lower limit 4": func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), clockAt(start)) },
 	} {
 		for _, patience := range []time.Duration{0, time.Hour} {
 			t.Run(name, func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
 		require.Equal(t, Admitted, take(tb, 1, start, 1))
 		before, record := tb.Plan(), tb.Find(1).home
 		tokens := uint64(1)
-		return func() { tb.Adopt(aPlan(t, 1, 5), start) },
+		return func() { tb.Adopt(aPlan(t, 1, 5), clockAt(start)) },
 			func() {
 				s := record.state.Load()
 				payload, _ := before.bucket.Take(s.Record(), before.bucket.Ticks(start), before.quotas[0].Demand(2))
@@ -375,7 +375,7 @@ func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 4, 16, nil)
 		return func() { require.Equal(t, Admitted, take(tb, 1, start, 3)) },
-			func() { tb.Adopt(aPlan(t, 1, 5), start) },
+			func() { tb.Adopt(aPlan(t, 1, 5), clockAt(start)) },
 			func(what string) {
 				requireSettled(t, tb, what)
 				assert.Equal(t, 1, records(tb, 1), what)
@@ -396,8 +396,8 @@ func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 		ahead bool // by all of the skew, that of which plan so ever
 	}{
 		"nothing": {func(*Table) {}, 2, false},
-		"limit":   {func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), start) }, 5, false},
-		"skew":    {func(tb *Table) { tb.Adopt(aPlan(t, 0.8e9, 5), start) }, 2, true},
+		"limit":   {func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), clockAt(start)) }, 5, false},
+		"skew":    {func(tb *Table) { tb.Adopt(aPlan(t, 0.8e9, 5), clockAt(start)) }, 2, true},
 	} {
 		for first := 1; first < 40; first++ {
 			for second := first; second < first+40; second++ {
@@ -448,10 +448,10 @@ func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 				inside = true
 				made++
 				if made == first {
-					tb.Adopt(aPlan(t, 0.8e9, 5), start)
+					tb.Adopt(aPlan(t, 0.8e9, 5), clockAt(start))
 				}
 				if made == second {
-					tb.Adopt(aPlan(t, 0.8e9, 1), start)
+					tb.Adopt(aPlan(t, 0.8e9, 1), clockAt(start))
 				}
 				inside = false
 			}

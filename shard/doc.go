@@ -173,9 +173,7 @@
 // A conversion keeps the tokens that a key has taken (R24), and never fewer. Then whatever the changes, a key gets over
 // any interval at most the highest limit and the highest rate that it had in it: a debt in tokens is at least that of a
 // bucket of those numbers, from which the same was taken. An idle record owes no tokens by any plan, so it may be
-// forgotten whatever comes next. What a bucket owes above its limit is time, if a reservation of a key near by waits
-// (R15): reservations go when they were told, and the next take after the last of them. In tokens of a faster rate it
-// would be paid before they go.
+// forgotten whatever comes next. At which time the tokens are counted is said by R24.
 //
 // R10. The last change of a sliding log, a request or a refund, is in the state alone, and the call that changes the
 // state next enters it in the ring first. A request is an entry for each token. A refund keeps so many of the newest
@@ -285,6 +283,23 @@
 // leaves a key under another tier to the calls that write it. A search compares the fingerprint. Without the tier every
 // debt would be scaled by the numbers of tier 0: a change of those would forgive the debts of other tiers, or multiply
 // them. Were it written after the take, a conversion between the two would do so.
+//
+// A record may have been charged for times after that of its conversion: by requests ahead of their clock, by
+// reservations, which go when they were told, and by requests whose clock was read after that of the call that replaces
+// the plan, which may be suspended. So a conversion counts the tokens owed at two times, and keeps the later of the two
+// ticks at which the bucket would be full. One is the watermark: no later call is decided before it. The other is the
+// latest time for which the record may have been charged, or the moment at which it owes nothing by the plan before, if
+// that is earlier. It is the latest of three: at which a request ahead of its clock was granted, until which a
+// reservation near by was told to wait (both are read after the state: R15), and a time by the clock that was read when
+// the new plan was the present one. (A request that was decided by the plan before had read its clock before it read
+// the plan.) The first call that converts a record reads that clock, whichever call it is. With a slower rate the first
+// time counts, with a faster one the second: by the first alone, tokens that were taken for a later time would have
+// come back by then.
+//
+// What is owed at the watermark above all limits that the tier ever had is owed because of reservations, or charges.
+// Until the latest of the reservations near by goes that stays as much time: the bucket grants nothing until then but
+// what a higher limit has above all before, and in tokens of a slower rate the next caller would wait for longer than
+// those before it. By the present limit instead of the highest, what was taken under a higher one would be forgiven.
 //
 // # A table of several processes
 //

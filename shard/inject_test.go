@@ -60,8 +60,8 @@ func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 					var took uint64
 					return func() { c.call(tb) },
 						func() {
-							tb.Adopt(aPlan(t, 1, 10), now)
-							tb.Adopt(aPlan(t, third, 10), now)
+							tb.Adopt(aPlan(t, 1, 10), clockAt(now))
+							tb.Adopt(aPlan(t, third, 10), clockAt(now))
 							for take(tb, 1, now, 1) == Admitted {
 								took++
 							}
@@ -93,7 +93,7 @@ func TestTheLimitMayFallAtEveryStep(t *testing.T) {
 		tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = aPlan(t, 1, 1000) })
 		var o Outcome
 		return func() { o = tb.Take(tb.Find(1), start, 1000, 0) },
-			func() { tb.Adopt(aPlan(t, 1, 1), start) },
+			func() { tb.Adopt(aPlan(t, 1, 1), clockAt(start)) },
 			func(what string) {
 				requireSettled(t, tb, what)
 				if o.Verdict == Admitted {
@@ -113,7 +113,7 @@ func TestTheSkewMayFallAtEveryStep(t *testing.T) {
 		require.Less(t, small.skew, aPlan(t, 1, 5).skew)
 		var o Outcome
 		return func() { o = tb.Take(tb.Find(1), now, 1, 0) },
-			func() { tb.Adopt(small, start) },
+			func() { tb.Adopt(small, clockAt(start)) },
 			func(what string) {
 				requireSettled(t, tb, what)
 				require.Equal(t, Admitted, o.Verdict, what)
@@ -139,8 +139,8 @@ func TestAnAnswerFollowsOnePlan(t *testing.T) {
 				var o Outcome
 				return func() { o = call(tb) },
 					func() {
-						tb.Adopt(aPlan(t, 1, 10), start)
-						tb.Adopt(third, start)
+						tb.Adopt(aPlan(t, 1, 10), clockAt(start))
+						tb.Adopt(third, clockAt(start))
 					},
 					func(what string) {
 						require.Contains(t, []*Plan{first, third}, o.Plan, what)
@@ -166,7 +166,7 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 				}
 				var o Outcome
 				return func() { o = tb.TakeAt(tb.Find(1), start, start, 5, quota, nil) },
-					func() { tb.Adopt(aPlan(t, 0.8e9, 10), start) },
+					func() { tb.Adopt(aPlan(t, 0.8e9, 10), clockAt(start)) },
 					func(what string) {
 						admitted[o.Verdict == Admitted]++
 						if o.Verdict == Admitted {
@@ -197,7 +197,7 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 			var o Outcome
 			return func() { tb.Sweep(start+leap, nil) },
 				func() {
-					tb.Adopt(small(), start)
+					tb.Adopt(small(), clockAt(start))
 					o = tb.Take(tb.Find(1), start, burst, 0)
 				},
 				func(what string) {
@@ -215,7 +215,7 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = small() })
 			require.Equal(t, Admitted, tb.Take(tb.Find(1), start, burst, 0).Verdict)
-			return func() { tb.Adopt(large(), start) },
+			return func() { tb.Adopt(large(), clockAt(start)) },
 				func() { tb.Sweep(start+leap, nil) },
 				func(what string) { // it may owe what it owed at the start, by the rate of the other plan
 					_, status := tb.Peek(tb.Find(1), start+leap, burst, 0)
@@ -229,7 +229,7 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })
 			require.Equal(t, Admitted, tb.Take(tb.Find(1), start, burst, 0).Verdict)
-			return func() { tb.Adopt(small(), start) },
+			return func() { tb.Adopt(small(), clockAt(start)) },
 				func() {
 					o := tb.Take(tb.Find(2), start, burst, 0)
 					require.Equal(t, Admitted, o.Verdict)

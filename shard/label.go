@@ -1,6 +1,10 @@
 package shard
 
-import "github.com/weir-go/weir/atomicbucket"
+import (
+	"sync/atomic"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
 
 // A key word is a label: the fingerprint, in which four bits say under which tier the key's last take was. A conversion
 // needs to know that, and nothing else looks at it (R24 in doc.go).
@@ -32,10 +36,10 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 }
 
 // follow makes a plan one whose records followed another.
-func (p *Plan) follow(before *Plan) {
-	p.from = before.algorithm
+func (p *Plan) follow(before *Plan, clock func() int64) {
+	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
 	for tier := range p.changes {
 		was, is := &before.numbers[tier], &p.numbers[tier]
-		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Limit: was.limit}
+		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: was.limit}
 	}
 }

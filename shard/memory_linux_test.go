@@ -61,7 +61,7 @@ func TestTouchedMemory(t *testing.T) {
 		require.Equal(t, Admitted, take(table, key, start, 1))
 	}
 	require.True(t, table.Sweep(start, nil))
-	table.Adopt(planOf(t, perSecond(t, 1, 7)), start)
+	table.Adopt(planOf(t, perSecond(t, 1, 7)), clockAt(start))
 	require.True(t, table.SweepEpoch(start+100*second, nil))
 	assert.EqualValues(t, keys, table.memory.count.Load())
 	// A search may read the first slots of the page behind.

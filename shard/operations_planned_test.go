@@ -37,7 +37,7 @@ func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
 			memory := make([]byte, bytes)
 			require.NoError(t, cfg.Begin(memory, numbersOf(5)))
 			build := func([]uint64) (*Plan, error) { return aPlan(t, 1, 5), nil }
-			tb, err := Map(cfg, Shared{memory, process{1, new(bool)}, build, nil})
+			tb, err := Map(cfg, Shared{memory, process{1, new(bool)}, build, nil, nil})
 			require.NoError(t, err)
 			for key := range uint64(3) {
 				require.Equal(t, Admitted, take(tb, 1+key, now, 1))

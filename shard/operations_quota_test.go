@@ -49,7 +49,7 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 	}
 	adopted := func(call func(tb *Table)) func(tb *Table) {
 		return func(tb *Table) {
-			anotherPlan.from = tb.plan.Load().algorithm
+			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			call(tb)
 		}

@@ -146,7 +146,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
-			tb.Adopt(anotherPlan, now)
+			tb.Adopt(anotherPlan, clockAt(now))
 		}, "s1? k1= s1= p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w leading promised s0? s1 s1? s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 pace="},
 		{"take, new, an idle slot in the third line", "bucket", 0, 12, 0, Refuse, func(tb *Table) {
 			tb.Reset(tb.Find(11))
@@ -156,12 +156,12 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"take, not recorded", "bucket", 0, 12, 0, Admit, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w s8 p k8 w s9 p k9 w s10 p k10 w s11 p k11 w w p s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11"},
 		{"take, evicts", "bucket", 0, 12, 0, Evict, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w s8 p k8 w s9 p k9 w s10 p k10 w s11 p k11 w w p s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11 k0 ends+ s0? ends+ k0= s0= k1 h0 k2 h0 k3 h0 k4 h0 k5 h0 k6 h0 k7 h0 k8 h0 k9 h0 k10 h0 k11 p w k0 s0?"},
 		{"take, meets another plan", "bucket", 0, 2, 0, Refuse, func(tb *Table) {
-			anotherPlan.from = tb.plan.Load().algorithm
+			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 2, now, 1)
-		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w k1 s1?"},
+		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w s1"},
 		{"take, new, meets another plan", "bucket", 0, 2, 0, Refuse, func(tb *Table) {
-			anotherPlan.from = tb.plan.Load().algorithm
+			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 100, now, 1)
 		}, "p p= s0 k0 s1 k1 s2 k2 w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 h0 p w p p s0 p w s1 p s0 p k0 w s1 p p k1 w leading promised s1? s0 k0 s1 k1 h0 p w p p s0 p w s1 p w s2 p k0 k1 h0 w p m s2? k2= s2= l h0 h0? k0 k1 h0 h0 k3 s3 p w k2 s2?"},
@@ -177,7 +177,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"peek, no record", "bucket", 0, 3, 0, Refuse, func(tb *Table) { tb.Peek(tb.Find(100), now, 1, 0) }, "w p s0 k0 s1 k1 h0 s2 k2 h0 s3 p w"},
 		{"peek, no record, every slot used", "bucket", 0, 12, 0, Refuse, func(tb *Table) { tb.Peek(tb.Find(100), now, 1, 0) }, "w p s0 k0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 h0 s9 k9 h0 s10 k10 h0 s11 k11 p w"},
 		{"peek, meets another plan", "bucket", 0, 3, 0, Refuse, func(tb *Table) {
-			anotherPlan.from = tb.plan.Load().algorithm
+			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			tb.Peek(tb.Find(2), now, 1, 0)
 		}, "p p= w p s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w s1"},
@@ -216,7 +216,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p w moving+ pace swept w? moving+ w s0? p w k0= s0= k1 h0 k2 h0 k3 h0 k4 h0 k5 h0 k6 h0 k7 h0 k8 h0 k9 h0 k10 h0 k11 p w k0 s0?"},
 		{"sweep, given up", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Sweep(now, func() bool { return false }) }, "w p w moving+ pace swept w? moving+ w l l? m s0 p w s0? w s1 p w s1? w s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
 		{"sweep, of an epoch", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.SweepEpoch(now, nil) }, "w p w moving+ pace swept w? moving+ w p l l? m s0 p w k0 s1 p w k1 s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
-		{"adopt", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Adopt(anotherPlan, now) }, "p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w leading promised s0? s1 p p k1 w leading promised s1? s2 s3 p p k3 w leading promised s3? s4 s5 s6 s7 s8 s9 s10 s11 pace="},
+		{"adopt", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Adopt(anotherPlan, clockAt(now)) }, "p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w leading promised s0? s1 p p k1 w leading promised s1? s2 s3 p p k3 w leading promised s3? s4 s5 s6 s7 s8 s9 s10 s11 pace="},
 		{"a leap of time", "bucket", 2, 2, 0, Refuse, func(tb *Table) { take(tb, 3, start+5*int64(tb.Plan().skew), 1) }, "p s0 k0 s1 k1 s2 k2 p w w p moving+ pace swept w? moving+ w p p s0 p w s1 p w s2 p w s3 p w k0 k1 h0 k2 s2 p k2 s0 k0 s1 k1 h0 s2 k2 p w k2 s2?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -19,8 +20,10 @@ type Plan struct {
 	number    uint32                 // of a table's plans, from 1 on
 	planned   uint64                 // the same in a shared table, where it is no plan of this process's alone; else 0
 	from      atomicbucket.Algorithm // of the plan before, if there was one
-	numbers   [MaxTiers]quota        // of the tiers, for conversions; of one that is unlimited or blocked the latest
+	numbers   [MaxTiers]quota        // of the tiers, for conversions: the latest costs, the highest limits
 	changes   [MaxTiers]atomicbucket.Change
+	clock     func() int64     // that requests are decided by; nil: not known
+	replaced  *atomic.Uint64   // a time that it returned since the plan before was replaced; 0: nobody has asked
 	source    any              // what the caller has made it of
 	live      atomicbucket.Tag // of the records that follow this plan
 	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds

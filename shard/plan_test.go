@@ -336,8 +336,8 @@ func TestWhatQuotasGrant(t *testing.T) {
 		}
 	}
 	own := plan.NewQuota(atomicbucket.Quota{Token: plan.Quota(0).Token, Tokens: 4})
-	table.Adopt(planOf(t, perSecond(t, 1, 9)), start)
+	table.Adopt(planOf(t, perSecond(t, 1, 9)), clockAt(start))
 	assert.EqualValues(t, 4, table.Plan().Granted(own).Tokens, "of the same ticks")
-	table.Adopt(planOf(t, perSecond(t, 0.8e9, 9)), start)
+	table.Adopt(planOf(t, perSecond(t, 0.8e9, 9)), clockAt(start))
 	assert.Zero(t, table.Plan().Granted(own).Tokens, "of other ticks")
 }

@@ -82,6 +82,13 @@ func (p *Plan) Granted(q Quota) atomicbucket.Quota {
 // SetTier makes what a tier grants that of a quota without numbers. The plan must not be in use.
 func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }
 
+// SetHighest says how many tokens the highest limit was that a tier had in this plan and those before. Without it the
+// plan's own counts. The plan must not be in use.
+func (p *Plan) SetHighest(tier uint8, tokens uint64) {
+	n := &p.numbers[tier]
+	n.limit = max(n.limit, p.product(tokens, n.Token))
+}
+
 // Bucket returns the algorithm of a plan of token buckets; it is not ok for another one.
 func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
 

@@ -63,7 +63,7 @@ func TestAReceiptOfALog(t *testing.T) {
 
 	// Requests stay what they are when the plan is replaced.
 	o = table.Take(p, start+2*second, 1, 0)
-	table.Adopt(logOf(t, 4), start+2*second)
+	table.Adopt(logOf(t, 4), clockAt(start+2*second))
 	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
 }
 
@@ -132,7 +132,7 @@ func TestAReceiptOfAnotherPlan(t *testing.T) {
 				o := table.Take(p, start, 1, 0)
 				require.Equal(t, Admitted, o.Verdict)
 				receipt := o.Receipt(1, 0, Ends{})
-				table.Adopt(c.plan(), start)
+				table.Adopt(c.plan(), clockAt(start))
 				require.NotZero(t, table.Plan().number)
 				require.Equal(t, c.want, table.Refund(p, start, 1, 0, receipt).Verdict, name)
 				o = table.Take(p, start, 1, 0)
@@ -158,8 +158,8 @@ func TestAdoptionsDoNotAddUp(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = of(100) })
 	require.Equal(t, Admitted, take(table, 1, start, 50))
 	for range 100 {
-		table.Adopt(of(101), start)
-		table.Adopt(of(100), start)
+		table.Adopt(of(101), clockAt(start))
+		table.Adopt(of(100), clockAt(start))
 	}
 	_, status := table.Peek(table.Find(1), start, 0, 0)
 	require.InDelta(t, 50, float64(status.Remaining), 5)

@@ -55,8 +55,8 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 			same = false
 		}
 		if same {
-			latest, waits := t.ahead(p, at)
-			same = latest == at && !waits && at-of.at <= int64(plan.skew)
+			latest, promised := t.ahead(p, at)
+			same = latest == at && promised == at && at-of.at <= int64(plan.skew)
 		}
 		if same {
 			if after, ok := plan.bucket.RefundBehind(s, of.after, plan.bucket.Ticks(at), n*of.token(), &sl.state); ok {
@@ -98,15 +98,15 @@ func (t *Table) giveBack(
 	algorithm, quota := plan.algorithm, plan.granted(of.quota)
 	// More than the limit may be owed: by charges, or since it fell.
 	demand := atomicbucket.Demand{Cost: plan.product(n, quota.Token), Limit: quota.limit, Token: quota.Token}
-	latest, waits := t.ahead(p, at)
+	latest, promised := t.ahead(p, at)
 	after, done = algorithm.Refund(atomicbucket.Record{State: s, Ring: t.ring(sl)}, atomicbucket.Return{
-		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of(), Demand: demand, Behind: waits,
+		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of(), Demand: demand, Behind: promised > at,
 	}, &sl.state)
 	return after, Admitted, done
 }
 
-// ahead returns the latest time of a request that was granted ahead of its clock, if that is later than a time, and
-// whether a reservation of a key near p waits for a later one. It is called after the record was read: R15.
-func (t *Table) ahead(p Place, at int64) (latest int64, waits bool) {
-	return max(at, int64(t.leading.Load())), int64(t.neighbourhood(p).promised.Load()) > at
+// ahead returns the latest time of a request that was granted ahead of its clock, and that until which a reservation
+// of a key near p was told to wait, if they are later than a time. It is called after the record was read: R15.
+func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
+	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

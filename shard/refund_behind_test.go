@@ -181,11 +181,11 @@ func TestWhatLeavesIsGivenBackAfterAForcedEndNearBy(t *testing.T) {
 			require.Equal(t, Admitted, take(table, 2, start, 1))
 			require.True(t, table.Reset(table.Find(2)))
 		},
-		"another plan": func(table *Table) { table.Adopt(of(4), start) },
+		"another plan": func(table *Table) { table.Adopt(of(4), clockAt(start)) },
 		"one that admits nothing": func(table *Table) {
 			plan := of(4)
 			plan.SetTier(0, Blocked())
-			table.Adopt(plan, start)
+			table.Adopt(plan, clockAt(start))
 		},
 	} {
 		table := newTable(t, 8, 8, func(c *Config) { c.Plan = of(5) })

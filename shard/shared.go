@@ -19,6 +19,9 @@ type Shared struct {
 	// Clock returns the time by a clock that all processes have in common, and that no process can move. The watermark
 	// moves only to times that it has reached (R23). Without it the clocks of all calls are believed.
 	Clock func() int64
+	// Now returns the time by the clock of the calls of this process. By it records are converted of which a faster
+	// plan would give something back (R24). Without it they are converted at the watermark.
+	Now func() int64
 }
 
 // An Owner is who claims slots of a shared table, and knows which other owners are dead (R17).
@@ -148,7 +151,10 @@ func Map(cfg Config, s Shared) (*Table, error) {
 		neighbourhoods: l.neighbourhoodsOf(first),
 	})
 	t.clock = s.Clock
-	t.owner, t.claimant, t.sharedPlans = s.Owner, claimant, sharedPlans{l.areasOf(first), s.Build}
+	t.owner, t.claimant, t.sharedPlans = s.Owner, claimant, sharedPlans{l.areasOf(first), s.Build, nil}
+	if s.Now != nil {
+		t.now = func() int64 { return t.reached(s.Now()) }
+	}
 	if cfg.Prefault {
 		touchRead(t.memory.slots)
 	}

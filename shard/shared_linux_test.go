@@ -268,17 +268,17 @@ func crowd(p Place, to uint64) {
 func TestMapRefuses(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
-	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}, five.kind.build, nil})
+	_, err := Map(cfg, Shared{memory[lineBytes:], ownerOf{1, nil}, five.kind.build, nil, nil})
 	assert.ErrorContains(t, err, "want")
 	room := make([]byte, len(memory)+2*lineBytes)
 	skip := 8 + -uintptr(unsafe.Pointer(&room[0]))%lineBytes
 	assert.ErrorContains(t, cfg.Begin(room[skip:][:len(memory)], nil), "from the beginning of a line on")
-	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}, five.kind.build, nil})
+	_, err = Map(cfg, Shared{memory, ownerOf{0, nil}, five.kind.build, nil, nil})
 	assert.ErrorContains(t, err, "claimant 0: want 1 to 18014398509481983")
-	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}, five.kind.build, nil})
+	_, err = Map(cfg, Shared{memory, ownerOf{1 << 54, nil}, five.kind.build, nil, nil})
 	assert.ErrorContains(t, err, "claimant")
 	for _, most := range []uint64{1, 1<<54 - 1} {
-		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}, five.kind.build, nil})
+		_, err = Map(cfg, Shared{memory, ownerOf{most, nil}, five.kind.build, nil, nil})
 		assert.NoError(t, err)
 	}
 	for _, limit := range []uint64{1, 3} {

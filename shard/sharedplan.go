@@ -39,6 +39,7 @@ const (
 type sharedPlans struct {
 	areas *areas
 	build func(numbers []uint64) (*Plan, error)
+	now   func() int64 // that calls are decided by, or nil: not known
 }
 
 // current returns the present plan: of a moment within the call, and so after what was read before it (R9, R21).
@@ -72,7 +73,7 @@ func (t *Table) follows() *Plan {
 		plan.live = atomicbucket.Live + atomicbucket.Tag((n-1)%2)
 		plan.from = nil
 		if before != nil {
-			plan.follow(before)
+			plan.follow(before, t.now)
 		}
 		if atomicbucket.SameUnits(mine.algorithm, plan.algorithm) {
 			plan.unit = mine.unit

@@ -296,7 +296,7 @@ func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	require.Equal(t, Admitted, take(table, 1, now, 5))
 	slower := planOf(t, perSecond(t, 0.4e9, 5)) // two ticks a nanosecond
 	slower.live = atomicbucket.Second
-	slower.from = table.plan.Load().algorithm
+	slower.follow(table.plan.Load(), clockAt(now))
 	table.plan.Store(slower) // as in the middle of Adopt
 	require.True(t, slower.idle(table.Find(1).at(0).state.Load(), now), "by the other plan it would be idle")
 	table.Sweep(now, nil)
@@ -314,7 +314,7 @@ func TestAdopt(t *testing.T) {
 			require.Equal(t, Admitted, take(table, key, start, key))
 		}
 	}
-	table.Adopt(planOf(t, perSecond(t, 100, 50)), start)
+	table.Adopt(planOf(t, perSecond(t, 100, 50)), clockAt(start))
 	for key := range uint64(6) {
 		o, _ := table.Peek(table.Find(key), start, 0, 0)
 		assert.Equal(t, bucketOf(table).Cost(key), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)), "%d taken", key)
@@ -323,7 +323,7 @@ func TestAdopt(t *testing.T) {
 	require.Equal(t, Admitted, take(table, 1, start, 49))
 	require.Equal(t, Refused, take(table, 1, start, 1))
 	require.Equal(t, Admitted, take(table, 1, start+second/100, 1))
-	table.Adopt(planOf(t, perSecond(t, 1, 3)), start+second/100)
+	table.Adopt(planOf(t, perSecond(t, 1, 3)), clockAt(start+second/100))
 	require.Equal(t, Refused, take(table, 1, start+second/100, 1))
 	require.Equal(t, Refused, take(table, 1, start+47*second, 1), "50 are owed")
 	require.Equal(t, Admitted, take(table, 1, start+48*second+second/100, 1))

@@ -277,7 +277,7 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 		if t.IsShared() {
 			t.Replace([]uint64{c.n}, read)
 		} else {
-			t.Adopt(plans[c.n], c.now())
+			t.Adopt(plans[c.n], c.now)
 		}
 	}
 	return o

@@ -81,7 +81,7 @@ func (b *Bucket) Replace(t *Terms) {
 	b.terms[plan&planMask].Store(t)
 	for {
 		v := b.look()
-		c := atomicbucket.Change{Before: v.terms.Quota.Token, After: t.Quota.Token, Limit: v.limit()}
+		c := atomicbucket.Change{Before: v.terms.Quota.Token, After: t.Quota.Token}
 		now := t.Bucket.Ticks(v.nanos)
 		owed := t.Bucket.Convert(v.terms.Bucket, owing(v.now, v.owed), v.nanos, c) - now
 		if b.change(v, v.state.next(now+min(owed, t.debt)).under(plan)) {
