@@ -68,7 +68,8 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 		&cookie: {
 			getFrom(direct, "Cookie", "id=good; id=1"), getFrom(direct, "Cookie", "id=2", "Cookie", "a=b;id=good"),
 			getFrom(direct, "Cookie", `id=good; id="a`), getFrom(direct, "Cookie", "id=good; id=\xff"),
-			getFrom(direct, "Cookie", strings.Repeat("a=b;", 5000)+"id=good; id=1"),
+			getFrom(direct, "Cookie", strings.Repeat("a=b;", 1000)+"id=good; id=1"),
+			getFrom(direct, "Cookie", strings.Repeat("a=b;", 1024)+"id=good"),
 		},
 	} {
 		for _, r := range requests {
@@ -77,7 +78,7 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 	}
 	// What net/http passes over a server may read.
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie",
-		strings.Repeat("a=b;", 5000)+" id = good ")))
+		strings.Repeat("a=b;", 1000)+" id = good ")))
 	assert.Equal(t, "text:a,\xff", textOf(t, cookie, getFrom(direct, "Cookie", `id="a,`+"\xff\"")))
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie", `id="good"; id=good`)))
 }

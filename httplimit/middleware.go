@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/httplimit/reading"
 	"github.com/weir-go/weir/limits"
 )
 
@@ -210,8 +211,16 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 // It waits for tokens where a limit has a MaxWait. What it allocates, [limits.Set.Decide] says.
 func (m *Middleware) Decide(r *http.Request) (res Result) {
 	res.m = m
-	m.set.DecideInto(&res.Result, r.Context(), r)
+	m.set.DecideInto(&res.Result, r.Context(), m.readOnce(r))
 	return res
+}
+
+// readOnce returns the request with what keeps what the limits read of it, if there are several and it is a costly one.
+func (m *Middleware) readOnce(r *http.Request) *http.Request {
+	if m.set.Len() < 2 || r.Context().Value(reading.ParsedKey{}) != nil || !reading.IsCostly(r) {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))
 }
 
 // Waiting returns how many requests wait for tokens now, of all limits with a MaxWait together.
@@ -233,7 +242,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res := Result{m: m}
 		ctx := r.Context()
-		m.set.DecideInto(&res.Result, ctx, r)
+		m.set.DecideInto(&res.Result, ctx, m.readOnce(r))
 		if !res.Allowed() {
 			res.Refuse(w, r)
 			return

@@ -3,7 +3,6 @@ package reading
 import (
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -51,20 +50,14 @@ type AddrFunc func(*http.Request) netip.Addr
 // allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
 	return m.MatchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.meetsMethod(r.Method) &&
-		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }, comparison{line: true})
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }, comparison{})
 }
 
 // Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as
 // one that the rule is for and the rule does not. client is asked only if [Match.UsesClient] reports true, and may be
 // nil otherwise. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
-	return m.MatchesHost(r.Host) && m.meetsMethods(r) &&
-		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] },
-			comparison{line: true, fold: !m.KeepCase}) &&
-		fieldsMeet(m.Query, func(name string) []string { return QueryValues(r.URL, name) },
-			comparison{loose: true, fold: !m.KeepCase}) &&
-		m.matchesClient(r, client) && m.meetsPath(r.URL) &&
-		!slices.ContainsFunc(m.Not, func(not Match) bool { return not.IsCertain(r, client) })
+	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
 // IsCertain reports whether every server behind reads the request as one that is meant: for exceptions from a limit,
@@ -73,33 +66,46 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || overrides(r) == nil) &&
 		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] },
-			comparison{line: true, exact: true}) &&
-		fieldsCertain(m.Query, func(name string) []string { return certainQuery(r.URL, name) }, comparison{}) &&
-		m.matchesClient(r, client) && (len(m.Paths) == 0 || hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == "" &&
-		m.matchesPath(r.URL.Path))
+			comparison{exact: true}) &&
+		m.isCertainQuery(r) &&
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || hasOneEnd(r.URL.Path) && m.matchesPath(r.URL.Path) &&
+		Ambiguity(r.URL) == "")
 }
 
 // meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
 // does a target without a path ("http:a/login"), in which a server could find one.
-func (m *Match) meetsPath(u *url.URL) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, u) }
+func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, r) }
 
 // meetsPaths does that with some of the patterns.
-func (m *Match) meetsPaths(paths []Path, u *url.URL) bool {
-	all := readingsOf(u)
-	if u.Opaque != "" || all.tooLong() {
+func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
+	if p := parsedOf(r); p != nil {
+		all, ok := p.readings(r.URL)
+		return !ok || slices.ContainsFunc(all, func(segments []string) bool {
+			p.work += len(paths)
+			return m.meetsSegments(paths, segments)
+		})
+	}
+	all := readingsOf(r.URL)
+	if r.URL.Opaque != "" || all.tooLong() {
 		return true
 	}
 	plain := all.plain // then no reading has what endOf looks for
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
-		var end []string
-		if !plain {
-			end = endOf(segments)
+		if m.meetsSegments(paths, segments) {
+			return true
 		}
-		for i := range paths {
-			if paths[i].meets(segments, m) || end != nil && paths[i].meets(end, m) {
-				return true
-			}
+		if end := endOf(segments); !plain && end != nil && m.meetsSegments(paths, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Match) meetsSegments(paths []Path, segments []string) bool {
+	for i := range paths {
+		if paths[i].meets(segments, m) {
+			return true
 		}
 	}
 	return false
@@ -146,7 +152,9 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 func overrides(r *http.Request) []string {
 	all := spelling.MethodOverrides(r.Header)
 	if r.URL.RawQuery != "" && strings.EqualFold(r.Method, http.MethodPost) {
-		all = append(all, QueryValues(r.URL, "_method")...)
+		for _, of := range queryValues(r, "_method") {
+			all = append(all, spelling.UntilZero(of.value))
+		}
 	}
 	return all
 }
@@ -199,11 +207,9 @@ func fieldsCertain(fields []Field, of func(name string) []string, by comparison)
 	return true
 }
 
-// A comparison says how a value of a field is compared with a wanted one.
+// A comparison says how a line of a header is compared with a wanted value.
 type comparison struct {
-	line  bool // it is the line of a header
 	exact bool // a value with blanks of Unicode around it, which only some servers take off, is none
-	loose bool // spellings that a server reads alike are one value ([spelling.Value])
 	fold  bool // upper and lower case are one: many servers take "WebSocket" for "websocket"
 }
 
@@ -212,23 +218,11 @@ func (c comparison) has(f *Field, value string) bool {
 	if c.exact && spelling.TrimBlanks(value) != strings.Trim(value, " \t") {
 		return false
 	}
-	if c.line {
-		value = spelling.Line(f.Name, value)
-	}
+	value = spelling.Line(f.Name, value)
 	for _, want := range f.Values {
-		if c.loose {
-			value, want = loosely(value), loosely(want)
-		}
 		if value == want || c.fold && strings.EqualFold(value, want) {
 			return true
 		}
 	}
 	return false
-}
-
-func loosely(value string) string {
-	if text, ok := spelling.Value(value); ok {
-		return text
-	}
-	return value
 }

@@ -127,7 +127,13 @@ func (p *Path) within(key string, m *Match) (part string, ok bool) {
 		return "", false
 	}
 	var room [32]string
-	segments := withoutEmpty(appendSplit(room[:0], key))
+	segments := room[:0]
+	for rest, more := key, true; more && len(segments) < len(p.segments)+2; { // the last of these is all that is left
+		var segment string
+		if segment, rest, more = strings.Cut(rest, "/"); segment != "" {
+			segments = append(segments, segment)
+		}
+	}
 	if !p.meets(segments, m) {
 		return "", false
 	}

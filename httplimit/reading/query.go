@@ -1,7 +1,9 @@
 package reading
 
 import (
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/internal/spelling"
@@ -15,63 +17,146 @@ func QueryValues(u *url.URL, name string) (values []string) {
 	return values
 }
 
-// QueryKey returns the value of a parameter by which a bucket is chosen, "" if it is absent or empty: one text for all
-// spellings of the value that a server reads alike, such as "V" for V, V+ and %56. It is not ok if a reading of the
-// query has another value of the parameter ([QueryValues]), or if there is a zero byte in it.
-func QueryKey(u *url.URL, name string) (value string, ok bool) {
-	found, ok := false, true
-	eachParameter(u, name, func(_, raw string) {
-		got, whole := spelling.Value(raw)
-		ok = ok && whole && (!found || got == value)
-		value, found = got, true
+// A queryValue is what a reading of the query has for a parameter.
+type queryValue struct {
+	name  string // that is taken for the parameter's
+	value string // without escapes
+	text  string // the one of all spellings of the value ([spelling.Value])
+	ok    bool   // there is such a text
+}
+
+// queryValues returns what the readings of the query of a request have for a parameter. A query that has more
+// parameters than are read has none.
+func queryValues(r *http.Request, name string) (values []queryValue) {
+	if r.URL.RawQuery == "" || tooManyParameters(r) {
+		return nil
+	}
+	one := func(got, value string) {
+		text, ok := spelling.Value(value)
+		values = append(values, queryValue{got, value, text, ok})
+	}
+	p := parsedOf(r)
+	if p == nil {
+		eachParameter(r.URL, name, one)
+		return values
+	}
+	for i := range p.values {
+		if of := &p.values[i]; of.name == name {
+			return of.values
+		}
+	}
+	p.query.each(name, func(of pair) {
+		p.work += len(of.value) / 8
+		of.parameter(name, one)
 	})
-	if !ok {
+	p.values = append(p.values, parsedValues{name, values})
+	return values
+}
+
+// readQuery returns the value of a parameter: see [QueryKey].
+func readQuery(r *http.Request, name string) (value string, ok bool) {
+	if tooManyParameters(r) {
 		return "", false
+	}
+	for i, of := range queryValues(r, name) {
+		if !of.ok || i > 0 && of.text != value {
+			return "", false
+		}
+		value = of.text
 	}
 	return value, true
 }
 
-// certainQuery returns the same values, if every server takes each for the parameter's; none otherwise.
-func certainQuery(u *url.URL, name string) (values []string) {
-	doubt := false
-	eachParameter(u, name, func(got, value string) {
-		doubt = doubt || got != name
-		values = append(values, value)
+// meetsQuery reports whether the parameters of the query are wanted ones, or too many to be read.
+func (m *Match) meetsQuery(r *http.Request) bool {
+	return len(m.Query) == 0 || tooManyParameters(r) || !slices.ContainsFunc(m.Query, func(want Field) bool {
+		values := queryValues(r, want.Name)
+		return len(values) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(values, func(of queryValue) bool {
+			return slices.ContainsFunc(want.Values, func(text string) bool {
+				folded, _ := spelling.Value(text)
+				return m.sameText(of.text, folded) && of.ok || m.sameText(spelling.UntilZero(of.value), text)
+			})
+		})
 	})
-	if doubt {
-		return nil
+}
+
+func (m *Match) sameText(got, want string) bool {
+	return got == want || !m.KeepCase && strings.EqualFold(got, want)
+}
+
+// isCertainQuery reports whether every server has wanted values of the parameters only.
+func (m *Match) isCertainQuery(r *http.Request) bool {
+	return len(m.Query) == 0 || !tooManyParameters(r) && !slices.ContainsFunc(m.Query, func(want Field) bool {
+		values := queryValues(r, want.Name)
+		return len(values) == 0 || slices.ContainsFunc(values, func(of queryValue) bool {
+			return of.name != want.Name || len(want.Values) > 0 && !slices.Contains(want.Values, of.value)
+		})
+	})
+}
+
+// tooManyParameters reports whether the query has more parameters than are read.
+func tooManyParameters(r *http.Request) bool {
+	if p := parsedOf(r); p != nil {
+		p.readQuery(r.URL.RawQuery)
+		return p.query.long
 	}
-	return values
+	return tooManyPairs(r.URL.RawQuery, "&", ";")
+}
+
+// readQuery reads the names of all parameters, once.
+func (p *Parsed) readQuery(query string) {
+	if p.query.read {
+		return
+	}
+	p.query.read, p.query.long = true, tooManyPairs(query, "&", ";")
+	p.work += len(query) / 8
+	if p.query.long {
+		return
+	}
+	eachPair(query, func(of pair) {
+		p.work += 1 + len(of.name)/8
+		p.query.add(of.name, of)
+		if list, is := listOf(of.name); is {
+			p.query.add(list, of)
+		}
+	})
 }
 
 // eachParameter calls each with what every reading of the query has for the parameter: a name that is taken for that,
-// and a value. A query may have tens of thousands of others, so nothing is done with these but to look at their names.
+// and a value with its zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
-	if u.RawQuery == "" {
-		return
+	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
+}
+
+// parameter calls each if the pair is for the parameter.
+func (of pair) parameter(name string, each func(got, value string)) {
+	if spelling.SameName(of.name, name) || isElement(of.name, name) {
+		each(of.name, spelling.UnescapeQuery(of.value))
 	}
-	one := func(pair string) {
-		got, value, _ := strings.Cut(pair, "=")
-		if got = spelling.UnescapeQuery(got); spelling.SameName(got, name) || isElement(got, name) {
-			each(got, spelling.UnescapeQuery(value))
-		}
+}
+
+// eachPair calls one with the parameters of a query in every reading, their names without escapes.
+func eachPair(query string, one func(pair)) {
+	semicolons, units := strings.Contains(query, ";"), strings.Contains(query, "%u")
+	split := func(text string) {
+		name, value, _ := strings.Cut(text, "=")
+		one(pair{name: spelling.UnescapeQuery(name), value: value})
 	}
-	semicolons, units := strings.Contains(u.RawQuery, ";"), strings.Contains(u.RawQuery, "%u")
-	parameter := func(pair string) {
-		if pair == "" {
+	parameter := func(text string) {
+		if text == "" {
 			return
 		}
-		one(pair)
+		split(text)
 		if units {
-			if plain := spelling.UnescapeUnits(pair); plain != pair {
-				one(plain)
+			if plain := spelling.UnescapeUnits(text); plain != text {
+				split(plain)
 			}
 		}
 	}
-	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		parameter(pair)
-		if semicolons && strings.Contains(pair, ";") {
-			for part := range strings.SplitSeq(pair, ";") {
+	for text := range strings.SplitSeq(query, "&") {
+		parameter(text)
+		if semicolons && strings.Contains(text, ";") {
+			for part := range strings.SplitSeq(text, ";") {
 				parameter(part)
 			}
 		}
@@ -81,9 +166,15 @@ func eachParameter(u *url.URL, name string, each func(got, value string)) {
 // isElement reports whether a parameter is an element of the list that another one names, such as t[] or t[0] of t.
 // PHP, Rails and Node's qs make a list of them, which some programs take for its only value.
 func isElement(got, name string) bool {
-	if !strings.HasSuffix(got, "]") {
-		return false
-	}
-	list, _, is := strings.Cut(got, "[")
+	list, is := listOf(got)
 	return is && spelling.SameName(list, name)
+}
+
+// listOf returns the name of the list of which a parameter is an element.
+func listOf(got string) (list string, is bool) {
+	if !strings.HasSuffix(got, "]") {
+		return "", false
+	}
+	list, _, is = strings.Cut(got, "[")
+	return list, is
 }

@@ -16,12 +16,12 @@ func TestQueryKey(t *testing.T) {
 		"k=V%a0": "V", "k=V%e3%80%80": "V", "k=V&k=V+": "V", "k[]=V": "V", "k=a+b": "a b", "k=a%2Bb": "a b",
 		"": "", "k=": "", "k=+": "", "a=V": "", "k": "",
 	} {
-		got, ok := QueryKey(&url.URL{RawQuery: query}, "k")
+		got, ok := QueryKey(&http.Request{URL: &url.URL{RawQuery: query}}, "k")
 		assert.True(t, ok, query)
 		assert.Equal(t, want, got, query)
 	}
 	for _, query := range []string{"k=V&k=W", "k=V&k=", "k=V%00", "k=V;x", "k=%u0056", "k=V&K=v"} {
-		_, ok := QueryKey(&url.URL{RawQuery: query}, "k")
+		_, ok := QueryKey(&http.Request{URL: &url.URL{RawQuery: query}}, "k")
 		assert.False(t, ok, query)
 	}
 }

@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -46,9 +47,13 @@ const (
 	dotsEnd
 )
 
-// maxRead bounds the work of reading a path: its bytes, times the number of its readings. No program sends a path with
-// more, and a client could have weir work for it.
-const maxRead = 16 << 10
+// These bound the work of reading a path: its bytes, and its bytes and segments times the number of its readings.
+// No program sends a path with more, and a client could have weir work for it.
+const (
+	maxPath  = 8 << 10
+	maxRead  = 16 << 10
+	maxSplit = 2 << 10
+)
 
 // readings are the readings of a path, one after the other.
 type readings struct {
@@ -95,6 +100,9 @@ func (w ways) count() int {
 }
 
 func readingsOf(u *url.URL) readings {
+	if len(u.Path) > len("/")+maxPath {
+		return readings{escaped: u.Path, plain: true} // too long
+	}
 	rs := readingsOfText(u.EscapedPath(), u.Path)
 	if !rs.plain && spelling.HasEscapes(u.Path) {
 		rs.again = u.Path
@@ -136,12 +144,15 @@ func isPlain(escaped string) bool {
 		!strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, ".") && !strings.Contains(escaped, stream)
 }
 
-// tooLong reports whether the path is not read in every way, because that is too much work.
+// tooLong reports whether the path is not read, because that is too much work.
 func (rs *readings) tooLong() bool {
-	if rs.plain {
-		return false
+	if len(rs.escaped) > maxPath {
+		return true
 	}
-	n := rs.count()
+	n := 1
+	if !rs.plain {
+		n = rs.count()
+	}
 	if rs.again != "" {
 		twice := readingsOfText(rs.again, spelling.Unescape(rs.again)).ways
 		n += rs.or(twice).count() + twice.count()
@@ -149,7 +160,15 @@ func (rs *readings) tooLong() bool {
 	if rs.behind != "" {
 		n += readingsOfText(rs.behind, spelling.Unescape(rs.behind)).count()
 	}
-	return n*len(rs.escaped) > maxRead
+	split := rs.escaped
+	if rs.slashes || rs.backslashes {
+		split = spelling.Unescape(split)
+	}
+	if rs.again != "" {
+		split = spelling.Unescape(rs.again)
+	}
+	segments := 1 + strings.Count(split, "/") + strings.Count(split, `\`)
+	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
 }
 
 // next appends the segments of the next reading, without empty ones, to into; false after the last one.
@@ -323,13 +342,13 @@ func endOf(segments []string) []string {
 // KeyPath returns the path by which a bucket of the match's rule is chosen: the pattern that the request meets, if that
 // stands for one path, however the request has written it, or else that of [KeyPath], without what may stand behind the
 // last name of a pattern ([Path.within]).
-func (m *Match) KeyPath(u *url.URL) string {
+func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
-		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], u) {
+		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
 			return p.only
 		}
 	}
-	key := KeyPath(u, m.KeepCase)
+	key := parsedOf(r).keyPath(r.URL, m.KeepCase)
 	for i := range m.Paths {
 		if part, ok := m.Paths[i].within(key, m); ok {
 			return part
@@ -343,14 +362,17 @@ func (m *Match) KeyPath(u *url.URL) string {
 //
 // All paths of which that depends on the reading have one key together, [ambiguousKey]. So whatever reading a server
 // has, what it takes for one path has two keys at most, and a client cannot make up more.
-func KeyPath(u *url.URL, keepCase bool) string {
+func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
+
+// keyPath is KeyPath with what returns [oneKey].
+func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
 	path := u.Path
 	if u.Opaque != "" {
 		return ambiguousKey
 	}
 	if escaped := u.EscapedPath(); !isPlain(escaped) {
 		var ok bool
-		if path, ok = oneKey(u); !ok {
+		if path, ok = one(u); !ok {
 			return ambiguousKey
 		}
 	}
@@ -382,14 +404,29 @@ func oneKey(u *url.URL) (key string, ok bool) {
 	if all.tooLong() {
 		return "", false
 	}
+	var one commonKey
 	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
-		this := coarsest(segments)
-		if ok && this != key || slices.ContainsFunc(segments, func(s string) bool { return !hasOneEnd(s) }) {
+		if !one.add(segments) {
 			return "", false
 		}
-		key, ok = this, true
 	}
-	return key, ok
+	return one.key, true
+}
+
+// A commonKey is what the readings of a path come to that were added.
+type commonKey struct {
+	key string
+	any bool
+}
+
+// add adds a reading; false if it comes to something else, or the path ends at several places.
+func (k *commonKey) add(segments []string) bool {
+	this := coarsest(segments)
+	if k.any && this != k.key || slices.ContainsFunc(segments, func(s string) bool { return !hasOneEnd(s) }) {
+		return false
+	}
+	k.key, k.any = this, true
+	return true
 }
 
 // coarsest returns the path of segments of any reading, with all that another reading might do done to it.

@@ -27,6 +27,30 @@ func SameName(a, b string) bool {
 	return true
 }
 
+// AppendName appends a form of a name that is the same for all that [SameName] takes for one, unless one of them is
+// the same only as it was sent. Of a long name it is the beginning.
+func AppendName(to []byte, name string) []byte {
+	const longest = 256
+	begin := len(to)
+	for i := 0; i < len(name) && len(to)-begin < longest; i++ {
+		c := name[i]
+		switch {
+		case c == '+':
+			c = ' '
+		case c == '%' && IsEscape(name[i:]):
+			c = hexValue(name[i+1])<<4 | hexValue(name[i+2])
+			i += 2
+		}
+		if c == 0 {
+			return to
+		}
+		if c != ' ' || len(to) > begin {
+			to = append(to, foldName(c))
+		}
+	}
+	return to
+}
+
 func foldName(c byte) byte {
 	switch {
 	case 'A' <= c && c <= 'Z':
@@ -46,7 +70,7 @@ func Unescape(s string) string {
 	plain := append(make([]byte, 0, len(s)), s[:first]...)
 	for i := first; i < len(s); i++ {
 		c := s[i]
-		if IsEscape(s[i:]) {
+		if c == '%' && IsEscape(s[i:]) {
 			c = hexValue(s[i+1])<<4 | hexValue(s[i+2])
 			i += 2
 		}
@@ -86,7 +110,21 @@ func isUnit(s string) bool {
 }
 
 // UnescapeQuery is Unescape for a query, in which a plus sign is a blank.
-func UnescapeQuery(s string) string { return Unescape(strings.ReplaceAll(s, "+", " ")) }
+func UnescapeQuery(s string) string { return Unescape(blanksForPlus(s)) }
+
+// blanksForPlus is strings.ReplaceAll, which takes long for a text of many plus signs.
+func blanksForPlus(s string) string {
+	if strings.IndexByte(s, '+') < 0 {
+		return s
+	}
+	text := []byte(s)
+	for i, c := range text {
+		if c == '+' {
+			text[i] = ' '
+		}
+	}
+	return string(text)
+}
 
 // UntilZero returns what is before the first zero byte, at which programs in C end a text.
 func UntilZero(s string) string {

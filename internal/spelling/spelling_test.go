@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -157,6 +158,17 @@ func TestUnescapeUnits(t *testing.T) {
 		"%u+041": "%u+041", "%ud83d": "\ufffd", "%u%u0041": "%uA", "%u0025u0041": "%u0041",
 	} {
 		assert.Equal(t, want, UnescapeUnits(s), s)
+	}
+}
+
+// The blanks are those of Unicode, and the byte-order mark.
+func TestBlanks(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		assert.Equal(t, unicode.IsSpace(r) || r == '\ufeff', isBlank(r), r)
+	}
+	for s, want := range map[string]string{"\xa0\u3000\x85V\xa0 \u2003\x85": "V", "\xa0": "", "": "", "V W": "V W", "\xc3\xa0": "\xc3",
+		"\u4e2d\u3000": "\u4e2d", "\xe3\x80": "\xe3\x80", "\x00V": "\x00V"} {
+		assert.Equal(t, want, TrimBlanks(s), "%q", s)
 	}
 }
 

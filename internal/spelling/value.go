@@ -37,7 +37,9 @@ func fold(s string) string {
 		if c < ' ' || c == '+' || c == 0x7f {
 			c = ' '
 		}
-		kept = append(kept, c)
+		if kept = append(kept, c); !isContinuation(c) {
+			continue
+		}
 		for n := len(kept); n >= 2 && isContinuation(kept[n-1]) && kept[n-2]|1 == 0xc3; n = len(kept) {
 			kept[n-2] = kept[n-1] | kept[n-2]<<6
 			kept = kept[:n-1]

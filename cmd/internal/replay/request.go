@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/httplimit/reading"
 )
 
 // maxTargets is how many targets of requests are remembered with their URLs. Most of the requests of a log are for few.
@@ -16,12 +18,15 @@ type requests struct {
 	host    string // of those of which the log does not say it
 	headers map[string]bool
 	urls    map[string]*url.URL // by target; nil for what is no URL
-	request http.Request
+	parsed  *reading.Parsed     // of the request
+	request *http.Request
 }
 
 func newRequests(host string) *requests {
-	return &requests{host: host, headers: map[string]bool{}, urls: map[string]*url.URL{},
-		request: http.Request{Header: http.Header{}}}
+	parsed := new(reading.Parsed)
+	request := &http.Request{Header: http.Header{}}
+	return &requests{host: host, headers: map[string]bool{}, urls: map[string]*url.URL{}, parsed: parsed,
+		request: request.WithContext(context.WithValue(context.Background(), reading.ParsedKey{}, parsed))}
 }
 
 // need makes the requests have the header fields that are among the sources.
@@ -46,7 +51,8 @@ func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false
 	}
-	r := &rs.request
+	*rs.parsed = reading.Parsed{}
+	r := rs.request
 	r.URL = rs.url(e)
 	if r.URL == nil {
 		return nil, false

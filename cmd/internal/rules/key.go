@@ -33,7 +33,7 @@ func sourceKey(s config.Source, client httplimit.KeyFunc, m *reading.Match,
 		return client, nil
 	case config.SourcePath:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-			return h.Key(m.KeyPath(r.URL)), true
+			return h.Key(m.KeyPath(r)), true
 		}, nil
 	case config.SourceMethod:
 		return httplimit.Method, nil
@@ -52,7 +52,7 @@ func sourceKey(s config.Source, client httplimit.KeyFunc, m *reading.Match,
 // query returns the key of a parameter of the query. All requests in which it has several values have one key together.
 func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
-		switch value, ok := reading.QueryKey(r.URL, name); {
+		switch value, ok := reading.QueryKey(r, name); {
 		case !ok:
 			return h.KeyUint64(0), true // no text has it
 		case value != "":

@@ -20,6 +20,8 @@ import (
 type Rule struct {
 	*config.Rule
 	parts  []httplimit.KeyFunc // of the key
+	index  *reading.Index      // of all rules
+	number int                 // in it
 	client reading.AddrFunc
 }
 
@@ -31,9 +33,14 @@ type Client interface {
 
 // Compile compiles the rules of a file, in their order. An error is one that [config.Parse] would have found.
 func Compile(f *config.File, client Client) ([]*Rule, error) {
+	matches := make([]*reading.Match, len(f.Rules))
+	for i := range f.Rules {
+		matches[i] = &f.Rules[i].Match
+	}
+	index := reading.NewIndex(matches...)
 	all := make([]*Rule, len(f.Rules))
 	for i := range f.Rules {
-		rule := &Rule{Rule: &f.Rules[i], client: client.Addr}
+		rule := &Rule{Rule: &f.Rules[i], client: client.Addr, index: index, number: i}
 		for _, sources := range rule.Key {
 			part, err := partKey(sources, client.Key, &rule.Match)
 			if err != nil {
@@ -104,7 +111,7 @@ func cost(c config.Cost) func(*http.Request) uint64 {
 
 // isFor reports whether the rule has anything to do with a request. With a request that is unlimited it has not.
 func (r *Rule) isFor(request *http.Request) bool {
-	return r.Match.Meets(request, r.client) && r.ConstantOf(r.tierOf(request)) != config.Unlimited
+	return r.index.Meets(r.number, request, r.client) && r.ConstantOf(r.tierOf(request)) != config.Unlimited
 }
 
 // denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).

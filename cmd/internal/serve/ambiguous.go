@@ -60,8 +60,12 @@ func (read *fieldsRead) add(s config.Source) {
 
 // check returns an error if a request has two different values of one of the fields. The limits would read one of them
 // and the server perhaps the other, so a client could choose its bucket beside the value that identifies it. A path
-// that servers read in several ways is one, too, where the file refuses such.
+// that servers read in several ways is one, too, where the file refuses such. So is a request that would take too long
+// to read.
 func (read *fieldsRead) check(r *http.Request) error {
+	if what := reading.TooLong(r); what != "" {
+		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)
+	}
 	if read.path {
 		if reason := reading.Ambiguity(r.URL); reason != "" {
 			return fmt.Errorf("servers read its path in several ways, because of %s", reason)
@@ -79,7 +83,7 @@ func (read *fieldsRead) check(r *http.Request) error {
 		}
 	}
 	for _, name := range read.query {
-		if _, ok := reading.QueryKey(r.URL, name); !ok {
+		if _, ok := reading.QueryKey(r, name); !ok {
 			return fmt.Errorf("the query parameter %s is there twice, with different values, or its value has a zero byte",
 				name)
 		}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/httplimit/reading"
 )
 
 // decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and body for the
@@ -90,7 +93,7 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	described := r.Clone(r.Context())
+	described := r.Clone(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))
 	described.Method, described.RequestURI, described.Host = method, target, host
 	return described, nil
 }

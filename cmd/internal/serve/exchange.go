@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"time"
+
+	"github.com/weir-go/weir/httplimit/reading"
 )
 
 // An exchange is a request of a client and its answer. It is the context of the request, and holds what else the proxy
@@ -25,7 +27,8 @@ type exchange struct {
 	resend   resend
 	deadline time.Time     // of a gRPC call; zero for none
 	passed   time.Duration // from begin until it was passed on to the upstream
-	whole    bool          // the answer is the upstream's, to its end
+	parsed   reading.Parsed
+	whole    bool // the answer is the upstream's, to its end
 }
 
 // An answerer says where an answer comes from.
@@ -45,8 +48,11 @@ type exchangeKey struct{}
 
 // Value implements [context.Context].
 func (x *exchange) Value(key any) any {
-	if _, is := key.(exchangeKey); is {
+	switch key.(type) {
+	case exchangeKey:
 		return x
+	case reading.ParsedKey:
+		return &x.parsed
 	}
 	return x.Context.Value(key)
 }

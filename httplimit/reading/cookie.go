@@ -1,0 +1,101 @@
+package reading
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// readCookie returns the value of a cookie: see [CookieKey].
+func readCookie(r *http.Request, name string) (value string, ok bool) {
+	lines := r.Header["Cookie"]
+	if tooManyCookies(lines) {
+		return "", false
+	}
+	found, ok := false, true
+	one := func(of pair) {
+		if !ok || !spelling.SameName(of.name, name) {
+			return
+		}
+		got, whole := spelling.CookieValue(of.cookie())
+		ok = whole && (!found || got == value)
+		value, found = got, true
+	}
+	if p := parsedOf(r); p != nil {
+		p.readCookies(lines)
+		p.cookies.each(name, one)
+	} else {
+		for _, line := range lines {
+			eachCookie(line, one)
+		}
+	}
+	if !ok {
+		return "", false
+	}
+	return value, true
+}
+
+// readCookies reads the names of all cookies, once.
+func (p *Parsed) readCookies(lines []string) {
+	if p.cookies.read {
+		return
+	}
+	p.cookies.read = true
+	for _, line := range lines {
+		p.work += len(line) / 8
+		eachCookie(line, func(of pair) {
+			p.work += 1 + len(of.name)/8
+			p.cookies.add(of.name, of)
+		})
+	}
+}
+
+const (
+	blanks     = " \t"
+	separators = "," + blanks
+)
+
+// eachCookie calls one with all cookies in a line, however a server splits it: by semicolons, and with a pair behind a
+// comma or a blank as one of its own.
+func eachCookie(line string, one func(pair)) {
+	for more := true; more; {
+		var text string
+		text, line, more = strings.Cut(line, ";")
+		name, value, _ := strings.Cut(text, "=")
+		one(pair{name: spelling.TrimBlanks(name), value: value})
+		begin := len(text) - len(strings.TrimLeft(text, blanks)) // of the name
+		for at := begin; ; {
+			next := strings.IndexByte(text[at:], '=')
+			if next < 0 {
+				break
+			}
+			at += next + 1
+			end := at - 1
+			for end > begin && isBlank(text[end-1]) {
+				end--
+			}
+			start := end
+			for start > begin && text[start-1] != '=' && text[start-1] != ',' && !isBlank(text[start-1]) {
+				start--
+			}
+			if start > begin && start < end && text[start-1] != '=' {
+				one(pair{name: spelling.TrimBlanks(text[start:end]), value: text[at:], inner: true})
+			}
+		}
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// cookie returns the value of a cookie, as it was sent.
+func (of pair) cookie() string {
+	if !of.inner {
+		return of.value
+	}
+	value := strings.TrimLeft(of.value, blanks)
+	if stop := strings.IndexAny(value, separators); stop >= 0 {
+		return value[:stop]
+	}
+	return value
+}

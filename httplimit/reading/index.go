@@ -1,0 +1,139 @@
+package reading
+
+import (
+	"net/http"
+	"net/url"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An Index holds a request against many matches, and looks only at the patterns of paths whose first segment the path
+// has. Its methods are safe for concurrent use.
+type Index struct {
+	matches []*Match
+	first   map[string][]indexed // by the first segment, in the form of [appendFirst]
+	any     []indexed            // patterns that begin with any segment, or with none
+	longest int                  // first segment, in bytes
+}
+
+// indexed is a pattern of one of the matches.
+type indexed struct {
+	match int
+	path  *Path
+}
+
+// NewIndex returns an index of the matches, which must not change afterwards.
+func NewIndex(matches ...*Match) *Index {
+	x := &Index{matches: matches, first: map[string][]indexed{}}
+	for i, m := range matches {
+		for j := range m.Paths {
+			p := &m.Paths[j]
+			if len(p.segments) == 0 || p.segments[0] == anySegment {
+				x.any = append(x.any, indexed{i, p})
+				continue
+			}
+			form := string(appendFirst(nil, p.segments[0]))
+			x.first[form] = append(x.first[form], indexed{i, p})
+			x.longest = max(x.longest, len(p.segments[0]))
+		}
+	}
+	return x
+}
+
+// Meets is [Match.Meets] of the i-th match. Where the request has a [Parsed], its path is read once for all of them,
+// and one whose patterns it does not meet costs no more than a look.
+func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
+	m := x.matches[i]
+	if p := parsedOf(r); p != nil && len(m.Paths) > 0 {
+		return p.meets(x, i, r.URL) && m.meetsBesidePath(r, client)
+	}
+	return m.Meets(r, client)
+}
+
+// meets reports whether the path meets a pattern of the i-th match of the index.
+func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
+	all, ok := p.readings(u)
+	if !ok {
+		return true
+	}
+	if p.path.index != x {
+		p.path.index, p.path.met = x, make([]uint64, (len(x.matches)+63)/64)
+		for _, segments := range all {
+			p.meetAll(x, x.any, segments)
+			if len(segments) > 0 {
+				p.meetFirst(x, segments)
+			}
+		}
+	}
+	return p.path.met[i/64]>>(i%64)&1 != 0
+}
+
+// meetFirst notes the matches whose patterns begin with the first segment, or where that is all of them, with what it
+// is an extension of.
+func (p *Parsed) meetFirst(x *Index, segments []string) {
+	first := segments[0]
+	var room [64]byte
+	p.work += len(first) / 8
+	p.meetAll(x, x.first[string(appendFirst(room[:0], first))], segments)
+	if len(segments) > 1 {
+		return
+	}
+	for i := 0; i < len(first) && i <= x.longest; i++ {
+		if first[i] == '.' {
+			p.work++
+			p.meetAll(x, x.first[string(appendFirst(room[:0], first[:i]))], segments)
+		}
+	}
+}
+
+func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
+	for _, of := range all {
+		p.work++
+		if bit := uint64(1) << (of.match % 64); p.path.met[of.match/64]&bit == 0 &&
+			of.path.meets(segments, x.matches[of.match]) {
+			p.path.met[of.match/64] |= bit
+		}
+	}
+}
+
+// appendFirst appends the form of a segment that all have which [sameSegment] takes for one, whatever the case.
+func appendFirst(to []byte, segment string) []byte {
+	segment = trimSegment(segment)
+	for i := 0; i < len(segment); {
+		c := segment[i]
+		if c < utf8.RuneSelf {
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			to = append(to, c)
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(segment[i:])
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		to = utf8.AppendRune(to, unicode.ToLower(least))
+		i += size
+	}
+	return to
+}
+
+// meetsBesidePath is [Match.Meets] without the path.
+func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
+	return m.MatchesHost(r.Host) && m.meetsMethods(r) &&
+		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] },
+			comparison{fold: !m.KeepCase}) &&
+		m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
+}
+
+// isExcepted reports whether the request is for certain one that is not meant.
+func (m *Match) isExcepted(r *http.Request, client AddrFunc) bool {
+	for i := range m.Not {
+		if m.Not[i].IsCertain(r, client) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,180 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/hostile"
+)
+
+// once returns a request of which is kept what is read.
+func once(r *http.Request) (*http.Request, *Parsed) {
+	p := new(Parsed)
+	return r.WithContext(context.WithValue(r.Context(), ParsedKey{}, p)), p
+}
+
+// manyMatches are patterns of each kind, alone and several together.
+func manyMatches(t testing.TB) (all []*Match) {
+	texts := []string{"/login", "/", "/{$}", "/users/{id}/search", "/{app}/run.php", "/run.php", "/static/", "/files/{rest...}",
+		"/a.b.c", "/a.b", "/sk", "/Kelvin/", "/admin/users", "/a"}
+	for i, text := range texts {
+		all = append(all, &Match{Paths: patternsOf(t, text)}, &Match{Paths: patternsOf(t, text), KeepCase: true},
+			&Match{Paths: patternsOf(t, text, texts[(i+3)%len(texts)]), KeepType: true, Methods: []string{"DELETE", "GET"}},
+			&Match{Paths: patternsOf(t, text), Query: []Field{{Name: "k", Values: []string{"V"}}}},
+			&Match{Query: []Field{{Name: "k"}}, Not: []Match{{Paths: patternsOf(t, text)}}})
+	}
+	return all
+}
+
+// equalReadings fails unless all that is read of a request is the same with what was read before and without.
+func equalReadings(t testing.TB, x *Index, r *http.Request) {
+	kept, p := once(r)
+	for i, m := range x.matches {
+		require.Equal(t, m.Meets(r, nil), x.Meets(i, kept, nil), "%s: %s", r.URL, m)
+		require.Equal(t, m.Meets(r, nil), m.Meets(kept, nil), "%s: %s", r.URL, m)
+		require.Equal(t, m.IsCertain(r, nil), m.IsCertain(kept, nil), "%s: %s", r.URL, m)
+		require.Equal(t, m.KeyPath(r), m.KeyPath(kept), "%s: %s", r.URL, m)
+	}
+	for _, name := range []string{"k", "sid", "a", "t", "a_b", "K", "k%"} {
+		for _, read := range []func(*http.Request, string) (string, bool){QueryKey, CookieKey} {
+			want, ok := read(r, name)
+			for range 2 {
+				got, keptOK := read(kept, name)
+				require.Equal(t, want, got, "%s of %s %q", name, r.URL, r.Header)
+				require.Equal(t, ok, keptOK, "%s of %s %q", name, r.URL, r.Header)
+			}
+		}
+	}
+	require.NotZero(t, p.work)
+}
+
+// What is read once and found by an index is what is read each time.
+func TestWhatIsReadOnceIsTheSame(t *testing.T) {
+	x := NewIndex(manyMatches(t)...)
+	for _, p := range paths {
+		u, err := url.ParseRequestURI(p.raw)
+		require.NoError(t, err)
+		equalReadings(t, x, &http.Request{Method: http.MethodGet, URL: u})
+	}
+	for _, path := range []string{"/a.b.c.d", "/a.b.c/x", "/LOGIN.x.y", "/login./x", "/\u017f\u212a", "/\u212aelvin", "/SK.", "/.", "",
+		"/login\xff", "/a::$DATA", "/ADMIN/Users.json"} {
+		equalReadings(t, x, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		equalReadings(t, x, hostile.Request(random, 300))
+	}
+}
+
+// FuzzWhatIsReadOnce looks for a request of which an index, or what was read before, says something else.
+func FuzzWhatIsReadOnce(f *testing.F) {
+	x := NewIndex(manyMatches(f)...)
+	f.Add("/x/%2e%2e/login;v=1", "k=V+&K=W", "sid=V, a=b; SID=%56")
+	f.Fuzz(func(t *testing.T, target, query, cookie string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || len(target)+len(query)+len(cookie) > 4096 {
+			t.Skip("no request target, or one longer than is tried here")
+		}
+		u.RawQuery = query
+		equalReadings(t, x, &http.Request{Method: http.MethodPost, URL: u, Header: http.Header{"Cookie": {cookie}}})
+	})
+}
+
+// The first segments that one pattern takes for its own have one form, whatever the alphabet.
+func TestFormsOfFirstSegments(t *testing.T) {
+	for r := rune(1); r <= unicode.MaxRune; r++ {
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			require.Equal(t, string(appendFirst(nil, string(r))), string(appendFirst(nil, string(other))), "%q %q", r, other)
+		}
+	}
+	for _, same := range [][2]string{{"login", "LOGIN. "}, {"a", "a\x00b"}, {"a", "A::$DATA"}, {"\xff", "\xfe"}} {
+		assert.True(t, sameSegment(same[0], same[1], false), same)
+		assert.Equal(t, appendFirst(nil, same[0]), appendFirst(nil, same[1]), same)
+	}
+}
+
+// sixtyFour are the matches of as many rules.
+func sixtyFour(t testing.TB) *Index {
+	all := make([]*Match, 64)
+	for i := range all {
+		all[i] = &Match{Paths: patternsOf(t, []string{"/login", fmt.Sprintf("/p%d/{id}/x", i), "/{app}/run.php",
+			fmt.Sprintf("/static%d/", i), "/{rest...}"}[i%5])}
+		if i%3 == 0 {
+			all[i].Methods = []string{http.MethodDelete}
+		}
+		if i%4 == 0 {
+			all[i].Query = []Field{{Name: "k", Values: []string{"V"}}}
+		}
+	}
+	return NewIndex(all...)
+}
+
+// workOf returns how many steps it takes to read a request for 64 rules, each with a key.
+func workOf(x *Index, r *http.Request) int {
+	kept, p := once(r)
+	if TooLong(kept) != "" {
+		return 0
+	}
+	for i, m := range x.matches {
+		x.Meets(i, kept, nil)
+		switch i % 4 {
+		case 0:
+			m.KeyPath(kept)
+		case 1:
+			_, _ = QueryKey(kept, fmt.Sprint("q", i/8))
+		case 2:
+			_, _ = CookieKey(kept, fmt.Sprint("c", i/8))
+		case 3:
+			_, _ = CookieKey(kept, "sid")
+		}
+	}
+	return p.work
+}
+
+// The worst of 10,000 hostile requests takes at most five times the steps of a plain one of the same size, for 64
+// rules. BenchmarkHostileRequests of cmd/internal/serve measures the time.
+func TestHostileRequestsAreLittleMoreWork(t *testing.T) {
+	x := sixtyFour(t)
+	plain := workOf(x, hostile.Plain(64<<10))
+	random, worst, refused := rand.New(rand.NewPCG(1, 2)), 0, 0
+	for range 10_000 {
+		r := hostile.Request(random, 64<<10)
+		work := workOf(x, r)
+		if work == 0 {
+			refused++
+		}
+		worst = max(worst, work)
+	}
+	t.Logf("plain %d steps, worst %d, %d refused", plain, worst, refused)
+	assert.LessOrEqual(t, worst, 5*plain)
+	assert.Less(t, refused, 8000, "the others are read")
+	slow := &http.Request{URL: &url.URL{Path: "/" + strings.Repeat("/;", 2000)}}
+	assert.Equal(t, "the path", TooLong(slow))
+}
+
+// FuzzWork looks for a request that takes more steps for each of its bytes than the worst that is known.
+func FuzzWork(f *testing.F) {
+	x := sixtyFour(f)
+	f.Add("/"+strings.Repeat("/;", 200), "k=V&q1=+", "sid=V; c1=W, c2=X")
+	f.Fuzz(func(t *testing.T, target, query, cookie string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			t.Skip("no request target")
+		}
+		u.RawQuery = query
+		r := &http.Request{Method: http.MethodPost, URL: u, Header: http.Header{"Cookie": {cookie}}}
+		// 16 KiB of readings, and each of their segments held against some patterns; then some steps for each byte.
+		if work, size := workOf(x, r), hostile.Size(r); work > 16*maxSplit+5*size+1000 {
+			t.Errorf("%d steps for %d bytes", work, size)
+		}
+	})
+}
