@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weir-go/weir/redislimit"
 )
@@ -268,6 +269,36 @@ func TestAnyName(t *testing.T) {
 	assert.ErrorContains(t, open("--redis-tls-ca="+right.file), "x509: ")
 	assert.NoError(t, open("--redis-tls-ca="+right.file, "--redis-tls-skip-hostname-verification"))
 	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
+}
+
+// TestOverdrawInStore: charges after the fact are of all replicas, in every mode of the store.
+func TestOverdrawInStore(t *testing.T) {
+	address, _ := startRedis(t)
+	root := write(t, map[string]string{"a.yaml": `
+domain: d
+descriptors:
+  - {key: bucket, rate_limit: {unit: day, requests_per_unit: 10, algorithm: token-bucket, overdraw: true}}
+  - {key: leased, rate_limit: {unit: second, requests_per_unit: 1000, burst: 10000000, algorithm: token-bucket, overdraw: true}}
+  - {key: window, rate_limit: {unit: year, requests_per_unit: 10, algorithm: sliding-window, overdraw: true}}
+  - {key: log, rate_limit: {unit: year, requests_per_unit: 10, algorithm: sliding-log, overdraw: true}}
+  - {key: fixed, rate_limit: {unit: year, requests_per_unit: 10, overdraw: true}}
+`})
+	args := []string{"--runtime-root=" + root, "--redis-url=" + address, "--redis-auth=sesame", "--redis-timeout=10s", "--replicas=2"}
+	one, other := start(t, nil, args...), start(t, nil, args...)
+	ask := func(r *running, key string, hits uint64) rlsv3.RateLimitResponse_Code {
+		question := request("d", key, "x", 1)
+		question.Descriptors[0].HitsAddend = wrapperspb.UInt64(hits)
+		response, err := r.rls.ShouldRateLimit(context.Background(), question)
+		require.NoError(t, err)
+		return response.GetOverallCode()
+	}
+	for key, limit := range map[string]uint64{"bucket": 10, "leased": 10_000_000, "window": 10, "log": 10, "fixed": 10} {
+		assert.Equal(t, rlsv3.RateLimitResponse_OK, ask(one, key, 0), key)
+		assert.Equal(t, rlsv3.RateLimitResponse_OK, ask(one, key, limit-1), key)
+		assert.Equal(t, rlsv3.RateLimitResponse_OVER_LIMIT, ask(one, key, limit), key)
+		assert.Equal(t, rlsv3.RateLimitResponse_OVER_LIMIT, ask(other, key, 0), "%s: it is overdrawn for all", key)
+		assert.Equal(t, rlsv3.RateLimitResponse_OVER_LIMIT, ask(one, key, 0), key)
+	}
 }
 
 // TestLeases: with REPLICAS token buckets of many tokens are decided from leases, others and windows by the store.

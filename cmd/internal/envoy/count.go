@@ -196,9 +196,31 @@ func (a *ask) take(ctx context.Context, now time.Time) error {
 		a.reset = untilNext(now, a.limit.Window)
 		return err
 	}
+	if a.rule != nil && a.rule.Overdraw {
+		return a.overdraw(ctx)
+	}
 	d, err := a.table.take(ctx, a.counter, a.hits)
 	a.decided(d)
 	return err
+}
+
+// overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. They
+// are over all the same. No hits are over if one would be.
+func (a *ask) overdraw(ctx context.Context) error {
+	if a.hits == 0 {
+		d, err := a.table.peek(ctx, a.counter, 1)
+		a.decided(d)
+		return err
+	}
+	d, err := a.table.take(ctx, a.counter, a.hits)
+	if a.decided(d); d.Allowed || err != nil {
+		return err
+	}
+	if d, err = a.table.charge(ctx, a.counter, a.hits); err != nil {
+		return err
+	}
+	a.remaining, a.reset, a.charged = d.Remaining, min(d.RetryAfter, d.ResetAfter), a.hits
+	return nil
 }
 
 // takeOrLeave is take where hits beyond the limit are not counted, not even for a moment in which another request

@@ -155,6 +155,20 @@ descriptors:
     rate_limit: {period: 10s, requests_per_unit: 2, algorithm: sliding-log}
 `
 
+// budgets count what requests turned out to cost.
+const budgets = `
+domain: d
+descriptors:
+  - key: bucket
+    rate_limit: {unit: second, requests_per_unit: 1, algorithm: token-bucket, burst: 10, overdraw: true}
+  - key: window
+    rate_limit: {unit: minute, requests_per_unit: 10, algorithm: sliding-window, overdraw: true}
+  - key: log
+    rate_limit: {unit: minute, requests_per_unit: 10, algorithm: sliding-log, overdraw: true}
+  - key: fixed
+    rate_limit: {unit: minute, requests_per_unit: 10, overdraw: true}
+`
+
 // A step is a request or, if it begins with "+", a time to wait; what is told stands behind the arrow.
 type semantic struct {
 	name    string
@@ -313,10 +327,48 @@ var semanticsAllOrNothing = []semantic{
 		d: bucket=a +3 | log=a +2 -> OK: ok 0 30s, ok 0 10s`},
 }
 
+// With budgets: hits 0 ask before a request, and others are charged after it.
+var semanticsOverdraw = []semantic{
+	{"a bucket", Options{}, `
+		d: bucket=a +0 -> OK: ok 10 0s
+		d: bucket=a +4 -> OK: ok 6 4s
+		d: bucket=a +21 -> OVER: over 0 16s
+		d: bucket=a +0 -> OVER: over 0 16s
+		d: bucket=a +5 -> OVER: over 0 21s
+		+20s
+		d: bucket=a +0 -> OVER: over 0 1s
+		+1s
+		d: bucket=a +0 -> OK: ok 1 9s
+		d: bucket=a +1 -> OK: ok 0 10s`},
+	{"up to ten limits", Options{}, `
+		d: bucket=a +4000000000 -> OVER: over 0 1m31s
+		d: bucket=a +1 -> OVER: over 0 1m31s`},
+	{"a sliding window", Options{}, `
+		d: window=a +4 -> OK: ok 6 40s
+		d: window=a +9 -> OVER: over 0 40s
+		d: window=a +0 -> OVER: over 0 40s`},
+	{"a sliding log holds the limit", Options{}, `
+		d: log=a +4 -> OK: ok 6 1m0s
+		+1s
+		d: log=a +9 -> OVER: over 0 59s
+		d: log=a +0 -> OVER: over 0 59s`},
+	{"a fixed window does so by itself", Options{}, `
+		d: fixed=a +10 -> OK: ok 0 40s
+		d: fixed=a +0 -> OK: ok 0 40s
+		d: fixed=a +5 -> OVER: over 0 40s
+		d: fixed=a +0 -> OVER: over 0 40s`},
+	{"STOP: what refuses is charged", Options{StopWhenOver: true}, `
+		d: bucket=a +15 -> OVER: over 0 6s
+		d: bucket=a +0 -> OVER: over 0 6s`},
+}
+
 // TestSemantics: what the service answers, request by request.
 func TestSemantics(t *testing.T) {
 	for _, test := range semantics {
 		t.Run(test.name, func(t *testing.T) { test.run(t, rules) })
+	}
+	for _, test := range semanticsOverdraw {
+		t.Run("overdraw: "+test.name, func(t *testing.T) { test.run(t, budgets) })
 	}
 	for _, test := range semanticsAllOrNothing {
 		t.Run("all or nothing: "+test.name, func(t *testing.T) { test.run(t, "all_or_nothing: true\n"+rules) })

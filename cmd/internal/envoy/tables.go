@@ -49,6 +49,7 @@ type table interface {
 	key(text []byte) counter
 	take(ctx context.Context, c counter, n uint64) (engine.Decision, error)
 	peek(ctx context.Context, c counter, n uint64) (engine.Decision, error)
+	charge(ctx context.Context, c counter, n uint64) (engine.Decision, error)
 	refund(ctx context.Context, c counter, n uint64) error
 	reset(ctx context.Context, c counter) error
 	stats() engine.Stats
@@ -71,6 +72,11 @@ func (t localTable) take(_ context.Context, c counter, n uint64) (engine.Decisio
 
 func (t localTable) peek(_ context.Context, c counter, n uint64) (engine.Decision, error) {
 	return t.limiter.PeekKey(c.hash, n), nil
+}
+
+func (t localTable) charge(_ context.Context, c counter, n uint64) (engine.Decision, error) {
+	d, _ := t.limiter.ChargeKey(c.hash, n) // what exceeds the bound of the debt is not counted
+	return d, nil
 }
 
 func (t localTable) refund(_ context.Context, c counter, n uint64) error {
@@ -104,6 +110,10 @@ func (t storeTable) take(ctx context.Context, c counter, n uint64) (engine.Decis
 
 func (t storeTable) peek(ctx context.Context, c counter, n uint64) (engine.Decision, error) {
 	return t.limiter.Peek(ctx, c.text, n)
+}
+
+func (t storeTable) charge(ctx context.Context, c counter, n uint64) (engine.Decision, error) {
+	return t.limiter.Charge(ctx, c.text, n)
 }
 
 func (t storeTable) refund(ctx context.Context, c counter, n uint64) error {

@@ -43,6 +43,7 @@ type Rule struct {
 	ShadowMode     bool
 	QuotaMode      bool
 	DetailedMetric bool
+	Overdraw       bool // hits count even if they exceed what is left
 	Metadata       *structpb.Struct
 
 	domain string
@@ -86,6 +87,7 @@ func Compile(documents []*Document, options Options) (*Config, error) {
 	for _, d := range documents {
 		c.document(d)
 	}
+	c.checkOverdraws()
 	if len(c.errors) > 0 {
 		return nil, c.errors[:min(len(c.errors), yamlfile.MaxErrors)]
 	}
@@ -98,6 +100,24 @@ type compiler struct {
 	errors  yamlfile.Errors
 	file    string
 	domain  string
+
+	overdraws []overdraw
+}
+
+// An overdraw is where a rule says so.
+type overdraw struct {
+	file, domain string
+	at           place
+}
+
+// checkOverdraws reports rules that overdraw in domains that count nothing of what is refused.
+func (c *compiler) checkOverdraws() {
+	for _, o := range c.overdraws {
+		if c.config.domains[o.domain].allOrNothing {
+			c.file = o.file
+			c.fail(o.at, "overdraw in a domain with all_or_nothing, which counts nothing of what is refused: leave one of them out")
+		}
+	}
 }
 
 func (c *compiler) fail(at place, format string, args ...any) {
@@ -162,7 +182,7 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 				Index: len(c.config.rules),
 				Limit: c.limit(d.RateLimit), Stat: stat, Name: d.RateLimit.Name, Replaces: d.RateLimit.Replaces,
 				ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
-				Metadata: d.Metadata, domain: c.domain, levels: levels,
+				Overdraw: d.RateLimit.Overdraw, Metadata: d.Metadata, domain: c.domain, levels: levels,
 			}
 			c.config.rules = append(c.config.rules, child.rule)
 		}
@@ -209,6 +229,12 @@ func (c *compiler) limit(l *RateLimit) Limit {
 		}
 	}
 	unit, known := unitOf(l.Unit)
+	if l.Overdraw && l.Unlimited {
+		c.fail(l.overdrawAt, "should not specify overdraw when unlimited")
+	}
+	if l.Overdraw {
+		c.overdraws = append(c.overdraws, overdraw{c.file, c.domain, l.overdrawAt})
+	}
 	if l.Unlimited {
 		if known {
 			c.fail(l.unitAt, "should not specify rate limit unit when unlimited")

@@ -21,6 +21,8 @@ func (c *Config) Differences() []string {
 		case l.Unlimited:
 		case l.Algorithm != engine.AlgorithmFixedWindow:
 			all = append(all, fmt.Sprintf("%s: algorithm is weir's own: the reference refuses the file", r.Stat))
+		case r.Overdraw:
+			all = append(all, fmt.Sprintf("%s: overdraw is weir's own: the reference refuses the file", r.Stat))
 		case l.Unit == unknown:
 			all = append(all, fmt.Sprintf("%s: period is weir's own: the reference refuses the file", r.Stat))
 		}

@@ -47,8 +47,10 @@ type RateLimit struct {
 	// Weir's own.
 	Algorithm engine.Algorithm // zero: fixed windows, as in the reference
 	Burst     uint64           // of a token bucket; 0: RequestsPerUnit
-	Period    time.Duration    // in the place of a unit; 0: the unit says
+	Period    time.Duration    // instead of a unit; 0: the unit says
+	Overdraw  bool             // hits count even if they exceed what is left
 
+	overdrawAt                           place
 	at, unitAt, multiplierAt, replacesAt place
 }
 

@@ -223,7 +223,8 @@ func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {
 			}
 			limit.Burst = uint64(burst)
 		},
-		"period": func(n *yaml.Node) { d.period(n, &limit.Period) },
+		"period":   func(n *yaml.Node) { d.period(n, &limit.Period) },
+		"overdraw": func(n *yaml.Node) { limit.overdrawAt = at(n); d.flag(n, &limit.Overdraw) },
 	})
 	return limit
 }
