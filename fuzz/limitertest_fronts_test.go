@@ -25,11 +25,19 @@ func frontConfig(t *testing.T, front func(tb testing.TB, l *engine.Limiter, ever
 		// All keys have this limit together, too. What it refuses has taken nothing from the other one.
 		everyone, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1<<32), engine.MaxKeys(10))
 		require.NoError(tb, err)
-		tb.Cleanup(func() { require.NoError(tb, limiter.Close()); require.NoError(tb, everyone.Close()) })
-		return front(tb, limiter, everyone)
+		asked := &frontLimiter{front(tb, limiter, everyone)}
+		tb.Cleanup(func() {
+			require.NoError(tb, limiter.Close())
+			require.NoError(tb, everyone.Close())
+			asked.Limiter = nil
+		})
+		return asked
 	}
 	return config
 }
+
+// A frontLimiter lets go of its limiter in the end, as an engineLimiter does.
+type frontLimiter struct{ limitertest.Limiter }
 
 // An httpLimiter asks the handler of a middleware, and reads the status and Retry-After.
 type httpLimiter struct{ handler http.Handler }

@@ -41,6 +41,7 @@
 //     Make them before Test.
 //   - Take may not sleep for what it then admits, except as a LeakyQueue. Report it as [Decision.Wait].
 //   - A finalizer that uses a channel of a bubble ends the process. Test keeps every limiter alive so that none runs.
+//     An adapter of one that holds much memory lets go of it in Cleanup, after it was closed.
 //   - A timer of a limiter runs for real in a bubble: a year of a ticker of one second takes a minute. Test measures
 //     it, lets less fake time pass where that takes long, and logs that.
 //
