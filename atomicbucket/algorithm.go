@@ -101,8 +101,7 @@ type seen struct {
 // A Return is what a refund gives back, and what it knows beside the record.
 type Return struct {
 	Now    uint64  // the tick of the refund
-	Latest uint64  // that of the latest take of the record, at most: Now, unless a take was ahead of the clock
-	Behind bool    // a reservation of the record may wait for its time still
+	Latest uint64  // that of the latest take of the record, at most, or of its last reservation's time: Now at least
 	Demand Demand  // the cost that is given back
 	Of     Receipt // of the take that it is for; the zero Receipt: of no take in particular
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refunded is givenBack where nothing was taken ahead of the clock, and reservations may wait.
+// refunded is givenBack where nothing was taken ahead of the clock, and no reservation waits.
 func refunded(t *testing.T, algorithm Algorithm, s State, now uint64, d Demand, of Receipt, want State, name string) {
 	t.Helper()
-	givenBack(t, algorithm, s, Return{Now: now, Latest: now, Behind: true, Demand: d, Of: of}, want, name)
+	givenBack(t, algorithm, s, Return{Now: now, Latest: now, Demand: d, Of: of}, want, name)
 }
 
 // givenBack requires that a refund leaves a record in a state, and that it writes nothing if the slot holds another.
@@ -90,7 +90,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 		"others gave back, very long ago":          {state(9, 4000), 2000, one, take, state(10, 4000)},
 		"others gave back, and little is owed":     {state(9, 300), 200, one, take, state(10, 200)},
 		"others gave back, the same is owed again": {state(9, 3000), 250, one, take, state(10, 2250)},
-		"others have reserved behind it":           {state(7, 5001), 0, one, take, state(8, 5001)},
+		"others took more than the limit":          {state(7, 5001), 0, one, take, state(8, 4001)},
 		"others have taken all":                    {state(7, 5000), 0, one, take, state(8, 4000)},
 		"no take in particular":                    {state(7, 3000), 500, one, Receipt{}, state(8, 2000)},
 		"more than is owed":                        {state(7, 3000), 500, b.Quota().Demand(5), Receipt{}, state(8, 500)},
@@ -111,6 +111,8 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 		"a later take, of a part of it":  {state(7, 5000), 2500, take, state(8, 4500)},
 		"a later take, others gave back": {state(9, 4000), 750, take, state(10, 3750)},
 		"a later take, no take in mind":  {state(7, 3000), 1, Receipt{}, state(8, 3000)},
+		"others go when all has come":    {state(7, 8000), 3000, take, state(8, 8000)},
+		"others go, some later":          {state(7, 8000), 2750, take, state(8, 7750)},
 		"its own, ahead of the clock":    {state(7, 3000), 2200, take, state(7, 2200)},
 	} {
 		givenBack(t, &b, c.state, Return{Now: at, Latest: at + c.latest, Demand: one, Of: c.of}, c.want, name)
@@ -128,13 +130,13 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 		NewState(Live, 8, at+maxDebt+2000), "long ago")
 	givenBack(t, &b, NewState(Live, 9, at+maxDebt+2000), Return{Now: at + maxDebt + 1, Latest: at + maxDebt + 1, Demand: one, Of: take},
 		NewState(Live, 10, at+maxDebt+2000), "longer ago")
-	// A bucket that rounds may owe a tick more than its burst without a reservation.
+	// A bucket that rounds may owe a tick more than its burst.
 	rounded, err := NewTokenBucket(17, 19, 5)
 	require.NoError(t, err)
 	most := rounded.burst
 	of := Receipt{tick: at + most + 1, cost: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), seen: seen{7, true}}
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), Receipt{}, state(8, most-1), "a tick more")
-	refunded(t, &rounded, state(7, most+2), at, rounded.Quota().Demand(1), Receipt{}, state(8, most+2), "reserved")
+	refunded(t, &rounded, state(7, most+2), at, rounded.Quota().Demand(1), Receipt{}, state(8, most), "two ticks more")
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
 }
 

@@ -137,9 +137,6 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 //
 //   - The take is longer ago than any debt lasts: nothing.
 //   - Nothing was taken since, or it was given back as if it had never been: it is all of the cost.
-//   - The debt is above the limit, and a reservation may wait for its time: others have reserved behind the take. They
-//     were told when to go, and with a lower debt the next would be told the same time as the last of them. Nothing is
-//     given. (Else the debt is above the limit because of charges.)
 //   - Others took since: B' was not nothing before the tick at which the bucket was full before the take, so it is the
 //     cost of the whole take less what has passed since that, if that is less than the part.
 //   - Others gave back since, too: that tick says nothing any more, so it is the cost of the whole take less what has
@@ -147,9 +144,9 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 //
 // Any refund but the first changes the version, so that the last of these can be told from the others.
 //
-// All of this is as of the time of the latest take, if that is later than now: at an earlier time the bucket owes more
-// because of the take, but what has come back until then has been taken by the later one. If it is not known which take
-// is given back, nothing is.
+// All of this is as of the time of the latest take, or of that at which the last reservation goes, if that is later
+// than now: at an earlier time the bucket owes more because of the take, but what has come back until then has been
+// taken by the later one. If it is not known which take is given back, nothing is.
 func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
 	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
@@ -161,7 +158,7 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 		back = 0
 	case of.known && of.in(r.State) && of.tick&payloadMask == r.State.Payload():
 		return at.Move(r.State, g.Now+owed-back)
-	case g.Behind && owed > g.Demand.Limit+b.round, !of.known && g.Latest > g.Now:
+	case !of.known && g.Latest > g.Now:
 		back = 0
 	case of.known && of.in(r.State):
 		back = min(back, debt(State(of.tick), g.Latest))

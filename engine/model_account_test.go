@@ -54,8 +54,7 @@ type paper struct {
 
 // nearby is what a limiter knows of keys near one's own.
 type nearby struct {
-	latest int64 // the latest time at which a request was granted, or that of the call
-	waits  bool  // somebody was told to wait until a later time
+	latest int64 // the latest time at which a request was granted, or goes that waits, or that of the call
 }
 
 // A tick is a part of a nanosecond, or a token of a bucket that is refilled in batches.
@@ -194,8 +193,6 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 		b.full -= cost
 		of.full -= cost
 		return
-	case near.waits && owed > of.q.limit():
-		back = 0
 	case last:
 		back = min(back, max(of.full-b.ticks(latest), 0))
 	default:
@@ -216,7 +213,7 @@ func (b *bucket) refund(at int64, n uint64, near nearby) {
 	if n < uint64(owed/b.q.token)+1 {
 		back = min(owed, int64(n)*b.q.token)
 	}
-	if near.waits && owed > b.q.limit() || b.ticks(near.latest) > b.ticks(at) {
+	if b.ticks(near.latest) > b.ticks(at) {
 		back = 0
 	}
 	b.set(at, owed-back)

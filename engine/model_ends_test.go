@@ -100,7 +100,7 @@ func (m *model) givesBack(tk *taken, n uint64) {
 // not which of its times go.
 func (m *model) mayEnd(tk *taken) bool {
 	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
-	return !twice && !m.isAhead(tk.modelKey) && (m.promised <= m.seen || may("something given back while somebody waits"))
+	return !twice && !m.isAhead(tk.modelKey)
 }
 
 // isAhead reports whether a window, or a log, may have been granted a request ahead of the clock. What it gives back
@@ -125,7 +125,7 @@ func (m *model) forgetIdle(k *modelKey) {
 func (m *model) refunds() {
 	k, q, key := m.key()
 	n := m.tokens(q)
-	if m.isAhead(k) || m.kind.policy.algorithm == AlgorithmConcurrency || m.promised > m.seen && !may("something given back while somebody waits") {
+	if m.isAhead(k) || m.kind.policy.algorithm == AlgorithmConcurrency {
 		return
 	}
 	m.requireFits(k)

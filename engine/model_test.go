@@ -137,7 +137,7 @@ func (m *model) run() {
 func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
 
 // near returns what matters to a refund at a time.
-func (m *model) near(at int64) nearby { return nearby{max(at, m.leading), m.promised > at} }
+func (m *model) near(at int64) nearby { return nearby{max(at, m.leading, m.promised)} }
 
 // key draws a key and what it is asked under.
 func (m *model) key() (*modelKey, *grants, Key) {

@@ -51,3 +51,64 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.Zero(t, l.Peek("a", 0).Remaining, "50 above the estimate are charged")
 	assert.EqualValues(t, 50, l.Peek("b", 0).Remaining)
 }
+
+// TestWhatComesBackWhileOthersWait (I1): what a hold has not used comes back as far as no reservation behind it has
+// what had come back by its time. What goes then and what is taken meanwhile fit into the limit.
+func TestWhatComesBackWhileOthersWait(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
+	hold, d := l.Hold("k", 5)
+	require.True(t, d.Allowed)
+	require.True(t, l.Take("k", 5).Allowed)
+	r, err := l.Reserve("k", 1, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Second, r.Delay())
+	hold.Settle(1)
+	require.EqualValues(t, 3, l.Peek("k", 0).Remaining, "with the one that goes in a second, four")
+	require.True(t, l.Take("k", 3).Allowed)
+	h.advance(time.Second)
+	assert.EqualValues(t, 1, l.Peek("k", 0).Remaining, "1 + 5 + 3 + 1 went, and one has come back")
+	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek("k", 0).Remaining)
+}
+
+// TestARefundUnderAHigherLimit (I1): a reservation under a lower one waits, though what is owed is not above the
+// higher.
+func TestARefundUnderAHigherLimit(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(PerSecond(1), 100)))
+	k := l.Key("k")
+	d, high := l.TakeReceipt(k.Tier(1), 15)
+	require.True(t, d.Allowed)
+	r, err := l.ReserveKey(k, 5, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Second, r.Delay())
+	high.Refund(15)
+	h.advance(10 * time.Second)
+	assert.LessOrEqual(t, l.PeekKey(k, 0).Remaining, uint64(5), "five go now")
+}
+
+// TestAPartOfWhatWaitsComesBackAtOnce: that of the last in line.
+func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
+	require.True(t, l.Take("k", 10).Allowed)
+	r, err := l.Reserve("k", 10, time.Minute)
+	require.NoError(t, err)
+	receipt := r.Receipt()
+	receipt.Refund(4)
+	assert.Equal(t, 16*time.Second, l.Peek("k", 0).ResetAfter)
+}
+
+// TestTheFirstInLineGoesAway (I1): in a bucket there is no place for the gap that it leaves. If its token came back,
+// the next to come would go at one time with the last.
+func TestTheFirstInLineGoesAway(t *testing.T) {
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
+	require.True(t, l.Allow("k"))
+	var line []*Reservation
+	for range 8 {
+		r, err := l.Reserve("k", 1, time.Minute)
+		require.NoError(t, err)
+		line = append(line, r)
+	}
+	line[0].Cancel()
+	next, err := l.Reserve("k", 1, time.Minute)
+	require.NoError(t, err)
+	assert.Greater(t, next.Delay(), line[7].Delay())
+}

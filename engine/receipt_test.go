@@ -113,7 +113,7 @@ func TestARefundAheadForgetsNothing(t *testing.T) {
 	require.EqualValues(t, 1, l.PeekKey(k, 0).Remaining, "three were taken in this second, one was given back")
 }
 
-// TestWhatWasChargedAboveTheLimitIsGivenBack: no reservation waits. Where one does, nothing is.
+// TestWhatWasChargedAboveTheLimitIsGivenBack, whether or not a reservation waits meanwhile.
 func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, reserved := range []bool{false, true} {
 		l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
@@ -126,9 +126,9 @@ func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 2*time.Second, r.Delay())
 			receipt.Refund(1)
-			require.Equal(t, 12*time.Second, l.PeekKey(k, 1).ResetAfter)
+			require.Equal(t, 11*time.Second, l.PeekKey(k, 1).ResetAfter)
 			h.advance(2 * time.Second)
-			l.ChargeKey(k, 1)
+			l.ChargeKey(k, 2)
 		}
 		owed := 11 * time.Second
 		require.Equal(t, owed, l.PeekKey(k, 1).ResetAfter)

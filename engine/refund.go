@@ -16,11 +16,11 @@ import (
 // limit of those that are not given back, if the request was in the present window of a fixed window, and in the
 // present window or the one before of a sliding window counter; a sliding window log forgets the oldest requests in the
 // window. Of a token bucket that is certain at once: later, what has come back by itself and was taken by others is
-// given back once more. While reservations ([Limiter.Reserve]) wait for their time a bucket that owes more than its
-// limit takes nothing back, and while a request that was made ahead of the clock ([Limiter.TakeAt], up to [MaxLead]) is
-// ahead of it still, no bucket takes anything back, and no window or log what that request took. What is in flight
-// ([Concurrency]) leaves, beginning with what would be forgotten first. To give back just what one request took, and
-// all that it may, take with [Limiter.TakeReceipt].
+// given back once more. While a reservation ([Limiter.Reserve]) of the key, or of one of some hundred near it, waits
+// for its time, and while a request that was made ahead of the clock ([Limiter.TakeAt], up to [MaxLead]) is ahead of it
+// still, no bucket takes anything back, and no window or log what that request took. What is in flight ([Concurrency])
+// leaves, beginning with what would be forgotten first. To give back just what one request took, and all that it may,
+// take with [Limiter.TakeReceipt].
 func (l *Limiter) Refund(key string, n uint64) { l.RefundKey(l.madeKey(key), n) }
 
 // RefundKey is [Limiter.Refund] for a key that is hashed already.
@@ -133,8 +133,9 @@ func (l *Limiter) takeReceiptSlowly(
 // The record of the key becomes what it would be had they never been taken, or where that is not known any more rather
 // less than that:
 //
-//   - A token bucket gives back what is not back already: nothing if it would have been full by now, or if others have
-//     reserved ([Limiter.Reserve]) behind the take and wait for their time.
+//   - A token bucket gives back what is not back already: nothing if it would have been full by now. If others have
+//     reserved ([Limiter.Reserve]) behind the take, or near it, it gives what will not be back when the last of them
+//     goes: they were told when to go, and what has come back by then is theirs.
 //   - A fixed window gives nothing if it is not the take's window any more. If nothing else was taken in it the window
 //     is over, and the next request begins one.
 //   - A sliding window counter gives back to the window in which the take was.

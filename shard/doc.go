@@ -261,10 +261,7 @@
 //
 // What comes back to a bucket by itself before a later take, that take has had. So a refund is reckoned at a time that
 // no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at
-// which a request ahead of its clock was granted. The call that grants it enters that before its compare-and-swap. A
-// debt above the limit may be that of reservations, which were told when to go. A call that tells one to wait enters
-// until when, before its compare-and-swap, and until then such a bucket is given nothing. Nor is a part of what a
-// reservation has taken given back before its time: the rest goes when it was told, and the debt would not say so.
+// which a request ahead of its clock was granted. The call that grants it enters that before its compare-and-swap.
 //
 // R16. A receipt of what is in flight is good after a change of the plan, and after a forced end of another key's
 // tenure, for all of its cost, whatever its key may have by now: else a place would be held that no caller has, for as
@@ -273,6 +270,20 @@
 // the search that found no record, so an end that made room for the commit is counted, and the end of this tenure is
 // not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
 // after that.
+//
+// R25. A reservation goes when it was told, and what goes and is taken fits: of all that is taken at once, or goes when
+// its wait is over, and is not given back, there is in any time t no more than the limit and what comes back in t. A
+// bucket is the tick at which it is full and nothing else, so that must follow from the tick: the debt at any time is
+// at least what was taken for that time or a later one. A take, or a reservation, adds its cost at all times. A refund
+// may take off no more than leaves that so. For the time of its own take and those before, that is the cost of it. For
+// later ones it is what the bucket would owe then by that take alone: all else that is owed then may have been taken
+// for that time. So a refund is reckoned at the latest time at which a reservation near by goes, if that is later than
+// what R15 says. A call that tells a reservation to wait enters until when, before its compare-and-swap, and a refund
+// reads that after the state. If nothing came behind a take, or a part of it was given back only as if it had never
+// been, the bucket becomes what it would be without, at all times: then nothing is asked. So the last in line, and a
+// part of it, comes back whole, and of one in the middle what the line does not need. What does not come back is lost,
+// since a bucket has no place for a gap in its line. Were a refund reckoned at its own time, what it gives would go at
+// one time with those who were told to go later.
 //
 // R24. A record is converted by its own tier's numbers. The key word says which: four bits of it are the tier under
 // which the key took last, or say that it was a quota with numbers of its own. Such a record owes as much time as

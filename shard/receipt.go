@@ -113,20 +113,6 @@ func (r *Receipt) of() atomicbucket.Receipt {
 	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
 }
 
-// waited reports whether the take was ahead of its time.
-func (r *Receipt) waited() bool { return r.goesAfter(r.at) }
-
-// goesAfter reports whether the take is ahead of a time still: then a part of it is not given back, since the rest goes
-// when it was told, and with a lower debt others would go beside it.
-func (r *Receipt) goesAfter(at int64) bool {
-	if r.plan == nil || !r.plan.isBucket {
-		return false
-	}
-	limit := r.plan.granted(r.quota).limit
-	wait := int64(r.plan.bucket.Overdrawn(r.after, r.at, limit))
-	return wait > 0 && wait > at-r.at // a take may be ahead of its clock, and wait for nothing
-}
-
 // Less makes r what identifies the rest of the take when n of its tokens have been given back, which left the record in
 // a state.
 func (r *Receipt) Less(n uint64, after atomicbucket.State) {

@@ -39,7 +39,6 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 		s := record.State
 		// A bucket to which nothing was given back since, but as if it had never been taken: R15.
 		same := plan.isBucket && n <= of.n && of.in(s) && !t.void(of, p, plan)
-		same = same && (n == of.n || !of.waited()) // else the clock tells whether the rest has gone
 		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
 			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
 				return after, plan, of.at, Admitted
@@ -92,7 +91,7 @@ func (t *Table) giveBack(
 	p Place, s atomicbucket.State, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
 	returns := plan.returns(of)
-	if sl == nil || n < of.n && of.goesAfter(at) || !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan)) {
+	if sl == nil || !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan)) {
 		return s, Refused, true
 	}
 	algorithm, quota := plan.algorithm, plan.granted(of.quota)
@@ -100,7 +99,7 @@ func (t *Table) giveBack(
 	demand := atomicbucket.Demand{Cost: plan.product(n, quota.Token), Limit: quota.limit, Token: quota.Token}
 	latest, promised := t.ahead(p, at)
 	after, done = algorithm.Refund(atomicbucket.Record{State: s, Ring: t.ring(sl)}, atomicbucket.Return{
-		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(latest), Of: of.of(), Demand: demand, Behind: promised > at,
+		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(max(latest, promised)), Of: of.of(), Demand: demand,
 	}, &sl.state)
 	return after, Admitted, done
 }

@@ -32,8 +32,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.EqualValues(t, 1, charged)
 			require.Equal(t, Admitted, take(table, 2, start, 5))
 			require.Equal(t, 3*time.Second, table.Reserve(other, start, 3, 0, time.Minute).Overdrawn(0))
-			return o.Receipt(20, 0, Ends{}), start + 3*second - 1
-		}, 18*second + 1},
+			return o.Receipt(20, 0, Ends{}), start + second
+		}, 3 * second},
 		// What the bucket owed before the take of three has been given back since. Of the three one has come back.
 		"others gave back": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)

@@ -178,10 +178,10 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	require.Equal(t, clock-second, table.RefundAt(p, clock-second, clock, 1, TierQuota(0), Receipt{}).At)
 }
 
-// TestARefundWhenNoReservationWaits: one that has been promised a time may wait until then, and at that time no more.
-// Nothing is given back of a charge that others came behind while one may wait, since what was charged looks the same.
-func TestARefundWhenNoReservationWaits(t *testing.T) {
-	for at, want := range map[int64]int64{start + 3*second - 1: 18*second + 1, start + 3*second: second} {
+// TestARefundWhileAReservationWaits (I1): one that has been promised a time may wait until then, and at that time no
+// more. What has come back by then of the charge that is given back is not given back before, too.
+func TestARefundWhileAReservationWaits(t *testing.T) {
+	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)
 		p, other := table.Find(1), table.Find(2)
 		require.Same(t, table.neighbourhood(p), table.neighbourhood(other))

@@ -580,20 +580,20 @@ var mutants = []mutant{
 	{"R15", "a part is given back as if it were the whole take", "hold: two that cost less later", "I1", []edit{
 		{bucketGo, "back = min(back, of.cost-min(of.cost, passed))", "back = min(back, 3*of.cost-min(3*of.cost, passed))"},
 	}},
-	{"R15", "a refund does not look whether a reservation waits", "reserve: two in line, the first goes away", "I1", []edit{
-		{refundGo, ", int64(t.neighbourhood(p).promised.Load()) > at\n", ", false\n"},
+	{"R25", "a refund does not look whether a reservation waits", "reserve: two in line, the first goes away", "I1", []edit{
+		{refundGo, ", max(at, int64(t.neighbourhood(p).promised.Load()))\n", ", at\n"},
 	}},
-	{"R15", "a reservation is promised after it was made", "reserve: two in line, the first goes away", "I1", []edit{
+	{"R25", "a reservation is promised after it was made", "reserve: two in line, the first goes away", "I1", []edit{
 		{reserveGo, "\t\t\tif wait := ahead.OverdrawnOf(q); wait > 0 {\n\t\t\t\tt.promise(p, o.At+int64(wait)) // before the move: R15\n\t\t\t}\n", ""},
 		{reserveGo, "\t\t\t\treturn ahead\n", "\t\t\t\tt.promise(p, o.At+int64(ahead.OverdrawnOf(q)))\n\t\t\t\treturn ahead\n"},
 	}},
-	{"R15", "a refund reads whether a reservation waits before the record", "reserve: two in line, the first goes away", "I1", []edit{
+	{"R25", "a refund reads whether a reservation waits before the record", "reserve: two in line, the first goes away", "I1", []edit{
 		{refundGo, "record, plan, sl := t.record(p)", "waited = t.neighbourhood(p).promised.Load()\n\t\trecord, plan, sl := t.record(p)"},
-		{refundGo, ", int64(t.neighbourhood(p).promised.Load()) > at\n", ", int64(waited) > at\n"},
+		{refundGo, ", max(at, int64(t.neighbourhood(p).promised.Load()))\n", ", max(at, int64(waited))\n"},
 		{refundGo, "// giveBack gives", "var waited uint64\n\n// giveBack gives"},
 	}},
-	{"receipts", "a reservation is given back although others reserved behind it", "reserve: two in line, the first goes away", "I1", []edit{
-		{bucketGo, "g.Behind && owed > g.Demand.Limit+b.round", "false"},
+	{"R25", "a reservation is given back although others reserved behind it", "reserve: two in line, the first goes away", "I1", []edit{
+		{refundGo, "Latest: algorithm.Ticks(max(latest, promised)),", "Latest: algorithm.Ticks(max(latest, min(at, promised))),"},
 	}},
 	{"receipts", "what had come back is given back", "take and give back later", "I1", []edit{
 		{bucketGo, "back = min(back, debt(State(of.tick), g.Latest))", "_ = 0"},
