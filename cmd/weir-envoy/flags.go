@@ -169,6 +169,7 @@ func (c *serveCommand) options() envoy.Options {
 	o := envoy.Options{
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
 		Replicas: c.Replicas, Overflow: overflows[c.Overflow], StopWhenOver: c.StopWhenOver, DynamicMetadata: c.Metadata, MaxStats: c.MaxStats,
+		MemoBytes: c.LocalCache,
 	}
 	if c.Headers {
 		o.ResponseHeaders = envoy.Headers{Limit: c.HeaderLimit, Remaining: c.HeaderRemaining, Reset: c.HeaderReset}

@@ -31,6 +31,7 @@ type storeFlags struct {
 	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of its key."`
 	RedisTLSCA      string        `name:"redis-tls-ca" env:"REDIS_TLS_CACERT" help:"File of the server's CA."`
 	CacheKeyPrefix  string        `env:"CACHE_KEY_PREFIX" help:"What the names of keys in it begin with; envoy if it is empty."`
+	LocalCache      int           `name:"local-cache-size-in-bytes" env:"LOCAL_CACHE_SIZE_IN_BYTES" help:"With a Redis: bytes in which exceeded fixed windows are remembered, which then refuse without it until they end. 0: none."`
 	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: 50ms."`
 	RedisTLSAnyName bool          `name:"redis-tls-skip-hostname-verification" env:"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION" help:"Accept any name in the certificate of a server, if the CA is right."`
 	SentinelAuth    string        `name:"redis-sentinel-auth" env:"REDIS_SENTINEL_AUTH" help:"Password of the sentinels, or user:password."`

@@ -301,6 +301,32 @@ descriptors:
 	}
 }
 
+// TestLocalCache: an exceeded window refuses without the store, and does not count.
+func TestLocalCache(t *testing.T) {
+	address, stop := startRedis(t)
+	root := write(t, map[string]string{"a.yaml": file})
+	r := start(t, nil, "--runtime-root="+root, "--redis-url="+address, "--redis-auth=sesame", "--redis-timeout=10s",
+		"--local-cache-size-in-bytes=100000", "--debug-reset", "--debug-keys=full")
+	for _, want := range []int{2, 1, 0, -1, -1, -1} {
+		assert.Equal(t, want, r.left("day", "x"))
+	}
+	_, body := r.get("debug-port", "/stats")
+	assert.Contains(t, body, "d.day.over_limit: 3\n")
+	assert.Contains(t, body, "d.day.over_limit_with_local_cache: 2\n")
+	_, _ = r.post("/key/reset", `{"rule":"d.day","parts":["x"]}`)
+	assert.Equal(t, 2, r.left("day", "x"), "a reset counter is not remembered")
+	for range 3 {
+		r.left("day", "x")
+	}
+	stop()
+	assert.Equal(t, -1, r.left("day", "x"))
+	until(t, "other counters need the store", func() bool {
+		_, err := r.rls.ShouldRateLimit(context.Background(), request("d", "day", "y", 1))
+		return err != nil
+	})
+	assert.Equal(t, -1, r.left("day", "x"))
+}
+
 // TestLeases: with REPLICAS token buckets of many tokens are decided from leases, others and windows by the store.
 func TestLeases(t *testing.T) {
 	address, _ := startRedis(t)

@@ -15,7 +15,6 @@ import (
 var noEffect = map[string]string{
 	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",
-	"LOCAL_CACHE_SIZE_IN_BYTES":                     "there is no cache that could contradict the counters",
 	"REDIS_CLUSTER_PIPELINE_PARALLELISM":            "calls to a cluster are always in parallel",
 	"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION":          "each answer reports a store that is lost",
 	"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM":  "calls to a cluster are always in parallel",

@@ -90,7 +90,11 @@ func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
 // Reset makes the counter as if nothing had been counted. Only a store can fail. Limits that requests carry for the
 // same entries and as long a window count there, too.
-func (b Bucket) Reset(ctx context.Context) error { return b.ask.table.reset(ctx, b.ask.counter) }
+func (b Bucket) Reset(ctx context.Context) error {
+	err := b.ask.table.reset(ctx, b.ask.counter)
+	b.service.memo.forget(&b.ask)
+	return err
+}
 
 // Stored is the limiter in the store that counts for a rule; nil where counters are in memory, or the rule counts
 // nothing.

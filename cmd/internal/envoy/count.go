@@ -14,11 +14,11 @@ import (
 // count takes the hits of all asks, tells which are over, and counts that.
 func (s *Service) count(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
-		return s.countEach(asks, func(a *ask) error { return a.take(ctx, s.now()) })
+		return s.countEach(asks, func(a *ask) error { return s.take(ctx, a) })
 	}
 	for i := range asks { // without a function, which would be allocated
 		if a := &asks[i]; a.counts() {
-			if err := a.take(ctx, s.now()); err != nil {
+			if err := s.take(ctx, a); err != nil {
 				return err
 			}
 			a.tell(*s.options.NearLimitRatio)
@@ -47,6 +47,9 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 		if err != nil {
 			return err
 		}
+		if a.back {
+			s.memo.forget(a)
+		}
 		a.tell(*s.options.NearLimitRatio)
 		if !refused && a.refused() {
 			refused = true
@@ -54,6 +57,7 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 				if err := asks[j].undo(ctx, s.now()); err != nil {
 					return err
 				}
+				s.memo.forget(&asks[j])
 			}
 		}
 	}
@@ -81,8 +85,21 @@ func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 			a.before = a.after - min(a.after, a.hits)
 			return err
 		}
-		return a.take(ctx, s.now())
+		return s.take(ctx, a)
 	})
+}
+
+// take is that of an ask, or the answer of the memo.
+func (s *Service) take(ctx context.Context, a *ask) error {
+	now := s.now()
+	if s.memo.answers(a, now) {
+		return nil
+	}
+	err := a.take(ctx, now)
+	if err == nil {
+		s.memo.note(a, now)
+	}
+	return err
 }
 
 // countEach calls a function for each ask that counts, and then adds it to the statistics.
@@ -338,6 +355,9 @@ func (a *ask) tell(nearRatio float32) {
 			a.stats.nearLimit.Add(a.after - max(near, a.before))
 		}
 		return
+	}
+	if a.remembered {
+		a.stats.remembered.Add(a.hits)
 	}
 	if a.before >= limit {
 		a.stats.overLimit.Add(a.hits)

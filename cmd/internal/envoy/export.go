@@ -36,7 +36,7 @@ func (s *Service) Counters() []Counter {
 			Counter{prefix + ".over_limit", counts.overLimit.Load()},
 			Counter{prefix + ".near_limit", counts.nearLimit.Load()},
 			Counter{prefix + ".within_limit", counts.withinLimit.Load()},
-			Counter{prefix + ".over_limit_with_local_cache", 0},
+			Counter{prefix + ".over_limit_with_local_cache", counts.remembered.Load()},
 			Counter{prefix + ".shadow_mode", counts.shadowMode.Load()},
 		)
 		return true

@@ -34,6 +34,9 @@ type Options struct {
 	Store *redislimit.Client
 	// PerSecondStore keeps the counters of limits whose window is a second. nil: Store does.
 	PerSecondStore *redislimit.Client
+	// MemoBytes bounds what is remembered of fixed windows in the Store that are exceeded: such a limit refuses without
+	// the Store until its window ends, and does not count the hits. 0, the default, and less than 128 remember none.
+	MemoBytes int
 	// Replicas is how many replicas share the Store. If it is not 0, token buckets of 100/s and more are decided from
 	// leases, tokens that the store has charged in advance: see redislimit.Leased for what that may admit more. Windows
 	// ask the store all the same: their counts are compared with the limits of rules and requests, which a store that
@@ -72,6 +75,9 @@ func (o Options) check() (Options, error) {
 	}
 	if o.Replicas > 0 && o.Store == nil {
 		return o, fmt.Errorf("envoy: Replicas of %d without a Store: replicas share nothing without one", o.Replicas)
+	}
+	if o.MemoBytes < 0 {
+		return o, fmt.Errorf("envoy: MemoBytes of %d: want 0 or more", o.MemoBytes)
 	}
 	if o.MaxStats < 0 {
 		return o, fmt.Errorf("envoy: MaxStats of %d: want 1 or more", o.MaxStats)

@@ -26,6 +26,7 @@ type Service struct {
 
 	options Options
 	tables  *tables
+	memo    *memo // nil where counters are in memory
 	stats   statistics
 	loading sync.Mutex // held by SetConfig
 	active  atomic.Pointer[active]
@@ -61,6 +62,9 @@ func New(options Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{options: options, tables: newTables(options)}
+	if s.tables.shared {
+		s.memo = newMemo(options.MemoBytes)
+	}
 	s.stats.most = int64(options.MaxStats)
 	// Whether MaxKeys is one that a table can have is told at once, not at the first rule.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
@@ -141,6 +145,7 @@ type ask struct {
 	charged       uint64         // hits that have been taken from the table
 	receipt       engine.Receipt // for them; zero where there is none
 	over          bool
+	remembered    bool   // the memo has decided
 	before, after uint64 // hits in the window
 	remaining     uint64
 	reset         time.Duration

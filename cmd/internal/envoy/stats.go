@@ -22,7 +22,7 @@ type statistics struct {
 
 // A ruleStats counts the hits of one name.
 type ruleStats struct {
-	totalHits, overLimit, nearLimit, withinLimit, shadowMode atomic.Uint64
+	totalHits, overLimit, nearLimit, withinLimit, shadowMode, remembered atomic.Uint64
 }
 
 // A statName is that of a rule, or of a domain that is unknown. A value of a request that is part of a rule's name

@@ -90,7 +90,7 @@ var ruleHelp = map[string]string{
 	"over_limit":                  "Hits beyond the limit.",
 	"near_limit":                  "Hits in the band below the limit.",
 	"within_limit":                "Hits of requests that passed.",
-	"over_limit_with_local_cache": "Always 0, since there is no cache in front of a store.",
+	"over_limit_with_local_cache": "Hits beyond the limit that were refused without asking the store.",
 	"shadow_mode":                 "Hits beyond the limit of a rule in shadow mode.",
 }
 

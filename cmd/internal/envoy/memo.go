@@ -1,0 +1,81 @@
+package envoy
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A memo knows counters of fixed windows in a store that have exceeded their limits, so that the store is not asked
+// again until their windows end. The hits of such requests are not counted. It has a constant number of places; of two
+// counters with one place the later one has it. All methods may be called concurrently, and on nil, which knows none.
+type memo struct {
+	places []atomic.Pointer[exceeded]
+	seed   maphash.Seed
+}
+
+// exceeded is a counter that held so many hits, and holds no fewer until a time unless some are given back.
+type exceeded struct {
+	table table
+	key   string
+	hits  uint64
+	until int64 // nanoseconds since 1970
+}
+
+// memoBytes is what a place takes with its counter, whose key has some fifty bytes.
+const memoBytes = 128
+
+// newMemo returns a memo that takes up to so many bytes; nil for less than one place.
+func newMemo(size int) *memo {
+	if size < memoBytes {
+		return nil
+	}
+	places := 1 << (bits.Len(uint(size/memoBytes)) - 1)
+	return &memo{make([]atomic.Pointer[exceeded], places), maphash.MakeSeed()}
+}
+
+func (m *memo) place(key string) *atomic.Pointer[exceeded] {
+	return &m.places[maphash.String(m.seed, key)&uint64(len(m.places)-1)]
+}
+
+// answers decides the ask if the memo knows that its hits exceed the limit.
+func (m *memo) answers(a *ask, now time.Time) bool {
+	if m == nil || a.back || a.hits == 0 || a.table == nil || a.limit.Algorithm != engine.AlgorithmFixedWindow {
+		return false
+	}
+	known := m.place(a.counter.text).Load()
+	if known == nil || known.key != a.counter.text || known.table != a.table || known.until <= now.UnixNano() ||
+		known.hits+a.hits <= a.most() {
+		return false
+	}
+	a.over, a.remembered, a.before, a.after = true, true, known.hits, known.hits+a.hits
+	a.reset = untilNext(now, a.limit.Window)
+	return true
+}
+
+// note learns from an ask that the store has decided at a time.
+func (m *memo) note(a *ask, now time.Time) {
+	switch {
+	case m == nil || a.table == nil:
+	case a.back:
+		m.forget(a)
+	case a.over && a.charged > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow:
+		m.place(a.counter.text).Store(&exceeded{
+			a.table, a.counter.text, a.after, now.Add(untilNext(now, a.limit.Window)).UnixNano(),
+		})
+	}
+}
+
+// forget is called when hits of a counter have been given back.
+func (m *memo) forget(a *ask) {
+	if m == nil {
+		return
+	}
+	place := m.place(a.counter.text)
+	if known := place.Load(); known != nil && known.key == a.counter.text && known.table == a.table {
+		place.CompareAndSwap(known, nil)
+	}
+}
