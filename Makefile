@@ -127,6 +127,16 @@ test-envoy-reference: ## weir-envoy beside envoyproxy/ratelimit: its suite, and 
 		echo "test-envoy-reference: skipped: REFERENCE=... is not set to a checkout of envoyproxy/ratelimit (docs/envoy.md)"; \
 	else cd cmd && WEIR_ENVOY_REFERENCE=$(abspath $(REFERENCE)) go test -count 1 -v -timeout 30m ./internal/envoy/reference; fi
 
+# Packages of Debian and npm. The test is not part of make test.
+test-frameworks: begin ## spellings of keys, by what real frameworks of six languages read (two minutes)
+	@CI=1 .ci/install php "the spellings that PHP reads" php-cli
+	@CI=1 .ci/install ruby "the spellings that Rack reads" ruby
+	@CI=1 .ci/install node,npm "the spellings that Express and Fastify read" nodejs npm
+	@/usr/bin/python3 -c 'import django, fastapi, flask, tornado, uvicorn' && ruby -e 'require "rack"; require "webrick"' || \
+		CI=1 .ci/install none "the spellings that frameworks read" python3-django python3-fastapi python3-flask python3-tornado uvicorn ruby-rack ruby-webrick
+	@mkdir -p $(BIN)/frameworks && cp cmd/internal/serve/testdata/frameworks/package.json $(BIN)/frameworks && npm install --silent --no-audit --no-fund --prefix $(BIN)/frameworks
+	cd cmd && WEIR_NODE_MODULES=$(abspath $(BIN)/frameworks/node_modules) go test -tags frameworks -count 1 -run TestFrameworks -v ./internal/serve
+
 # A scheduler has a process for itself: two processes explore the scenarios of fuzz/explore, half of them each.
 interleave = go test -tags explore -timeout 0 -run '^Test[^M]'
 test-explore: begin ## every interleaving of small scenarios
