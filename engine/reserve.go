@@ -39,7 +39,7 @@ func (r *Reservation) Delay() time.Duration { return r.delay }
 // Cancel gives the tokens back if their time has not come yet, and if no other has taken or reserved behind them. Else
 // it gives what those behind leave ([Receipt.Refund]), and the rest is lost: they were told when to go and do not move
 // up, and there is no place in a bucket for a gap between them. So a long queue from which all but the last go away is
-// hardly shorter, and Cancel never lets two go at one time. Cancelling twice is harmless.
+// hardly shorter, and Cancel never lets more go at one time than the limit. Cancelling twice is harmless.
 func (r *Reservation) Cancel() {
 	if !r.done.Swap(true) && r.receipt.limiter != nil && r.receipt.limiter.clock.latest() < r.until {
 		r.receipt.Refund(math.MaxUint64)
