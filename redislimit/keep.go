@@ -28,6 +28,7 @@ func (l *Limiter) keep() {
 		}
 		l.known.sweep(l.now())
 		if l.share != nil {
+			l.share.slow.Drop(func(key string) bool { return !l.isLost(key) })
 			for of := range l.share.owed.Keys {
 				if l.canWait(of.key) {
 					l.settle(of)

@@ -29,7 +29,9 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailShare has every node admit its share: the limit divided by the number of nodes, from a full bucket.
+	// FailShare has every node admit its share: the limit divided by the number of nodes, from a full bucket. Where
+	// that is less than a token, the bucket is empty when the store is lost, so that all nodes admit no more than the
+	// limit.
 	FailShare FailurePolicy = iota
 	// FailClosed answers an error, which is ErrStore, and a refusal.
 	FailClosed

@@ -13,6 +13,7 @@ import (
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
+	slow *shares.Slow[string] // keys whose share is less than a token
 }
 
 func newShare(policy engine.Policy, maxKeys int, options []engine.Option) (*share, error) {
@@ -20,7 +21,28 @@ func newShare(policy engine.Policy, maxKeys int, options []engine.Option) (*shar
 	if err != nil {
 		return nil, err
 	}
-	return &share{l, shares.NewDebts[owing](maxKeys)}, nil
+	return &share{l, shares.NewDebts[owing](maxKeys), shares.NewSlow[string](maxKeys)}, nil
+}
+
+// takeShare decides about n tokens where the store did not. A share of less than a token has nothing unless the store
+// is lost: single answers that are late give no node a token.
+func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
+	interval := shares.Interval(q.policy, l.divisor())
+	if interval == 0 || n > 1 {
+		return l.share.take(key, q, n)
+	}
+	since, lost := l.queueOf(key).breaker.LostSince()
+	if !lost {
+		return engine.Decision{RetryAfter: breaker.ProbeEvery}
+	}
+	wait := l.share.slow.Take(key, since, l.now(), interval, func() bool {
+		d = l.share.take(key, q, n)
+		return d.Allowed
+	})
+	if wait > 0 {
+		d = engine.Decision{RetryAfter: wait}
+	}
+	return d
 }
 
 // take decides about n tokens.
@@ -51,6 +73,7 @@ func (s *share) refund(key string, q *Quota, n uint64) {
 // reset makes a key as if the share had admitted nothing of it.
 func (s *share) reset(key string) {
 	s.Reset(key)
+	s.slow.DropKey(key)
 	for of := range s.owed.Keys {
 		if of.key == key {
 			s.owed.Drop(of)

@@ -44,7 +44,7 @@ func (l *Limiter) strict(ctx context.Context, q *Quota, key string, n uint64, ca
 	l.fallbacks.Add(1)
 	switch l.config.onFailure {
 	case FailShare:
-		d := l.share.take(key, q, n)
+		d := l.takeShare(key, q, n)
 		d.Limit = q.policy.Limit()
 		return d, nil
 	case FailOpen:

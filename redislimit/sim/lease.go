@@ -99,7 +99,7 @@ func (s *leases) request(node, key uint32, n uint64) {
 		return
 	}
 	if !s.put(node, question{what: leaseRequest, key: key, cost: n}) {
-		s.shares.arrive(node, key, n)
+		s.shares.arrive(s.transport, node, key, n)
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 		s.asks.drop(slot)
 		s.all.at[number].Fail(s.clock(node))
 		if n > 0 {
-			s.shares.arrive(node, key, n)
+			s.shares.arrive(s.transport, node, key, n)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (s *leases) answered(node uint32, q *question) {
 		s.shares.charged(node, q)
 		return
 	case q.what == leaseRequest && q.failed:
-		s.shares.arrive(node, q.key, q.cost)
+		s.shares.arrive(s.transport, node, q.key, q.cost)
 		return
 	case q.what == leaseRequest:
 		s.refused.note(node, q)
@@ -182,7 +182,7 @@ func (s *leases) answered(node uint32, q *question) {
 		}
 		l.Fail(s.clock(node))
 		if q.cost > 0 {
-			s.shares.arrive(node, q.key, q.cost)
+			s.shares.arrive(s.transport, node, q.key, q.cost)
 		}
 		return
 	}

@@ -52,12 +52,14 @@ type Result struct {
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
 	// Bound is burst + rate*T + O + N*D over the run, O being as above; D is 0 but for leases and
-	// settling later, which is held to what leases may.
+	// settling later, which is held to what leases may. With shares it has a burst for a store that goes away, and
+	// what comes back until all nodes have noticed its return.
 	Bound float64 `json:"bound"`
 	// Worst is the most that was admitted of any key in any interval beyond rate*T and what was held of it when
 	// the interval began. Of windows it is that of the whole run until the end of any window, so that windows which
 	// are kept exactly have none. WorstBound is burst + N*D, and with shares what they have when the store goes
-	// away and what comes back until all nodes have noticed its return. Holds says that Worst is within.
+	// away, a burst or a token for each node, and what comes back until all nodes have noticed its return. Holds says
+	// that Worst is within, and what was admitted of each key within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -105,12 +107,11 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss is what a store that goes away costs, however often, if there are shares: what they have when they are
-// full. All that they admit is charged when the store is back. Until the last node has noticed that, some shares
-// and the store both fill: the store a burst at most. Where only some nodes are cut off, their shares fill beside
-// the store all the while.
-func (s *Scenario) afterLoss() float64 {
-	all := float64(s.share().Limit()) * float64(s.Nodes)
+// afterLoss is what a store that goes away costs, however often, if there are shares: what all of them have when they
+// are full, by docs/distributed.md and not by how a share is rounded. All that they admit is charged when the store is
+// back. Until the last node has noticed that, some shares and the store both fill: the store a burst at most. Where
+// only some nodes are cut off, their shares fill beside the store all the while.
+func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnFailure != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
 		return 0
@@ -118,7 +119,8 @@ func (s *Scenario) afterLoss() float64 {
 		return all // single answers that are lost or late
 	}
 	nodes, rate := float64(s.cutOff()), s.perMicrosecond()
-	both := min(rate*float64(breaker.ProbeEvery/time.Microsecond), float64(s.Burst))
+	noticed := breaker.ProbeEvery + s.RTT + s.Jitter
+	both := min(rate*float64(noticed/time.Microsecond), float64(s.Burst))
 	if s.cutOff() < s.Nodes {
 		both += rate * float64((s.Away.To-s.Away.From)/time.Microsecond) * nodes / float64(s.Nodes)
 	}
@@ -145,17 +147,19 @@ func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
 		Questions:      w.questions,
 		AskedAKey:      float64(w.questions) / float64(max(r.Asked, 1)) / r.Seconds,
 		Held:           uint64(w.most),
-		WorstBound:     float64(s.Burst) + overdraft + s.afterLoss(),
+		WorstBound:     float64(s.Burst) + overdraft + s.afterLoss(float64(max(s.Burst, uint64(s.Nodes)))),
+		Holds:          true,
 	}
-	o.Bound = r.Limit + float64(w.most) + o.WorstBound
+	o.Bound = r.Limit + float64(w.most) + float64(s.Burst) + overdraft + s.afterLoss(float64(s.Burst))
 	for key := range w.keys {
 		a, want := &w.keys[key], ideal.keys[key].admitted
 		o.Admitted += a.admitted
 		o.Excess += max(a.admitted, want) - want
 		o.Refused += want - min(a.admitted, want)
 		o.Worst = max(o.Worst, a.excess)
+		o.Holds = o.Holds && float64(a.admitted) <= o.Bound+rounding
 	}
 	o.RefusedShare = float64(o.Refused) / float64(max(r.Tokens, 1))
-	o.Holds = o.Worst <= o.WorstBound+rounding
+	o.Holds = o.Holds && o.Worst <= o.WorstBound+rounding
 	r.Results = append(r.Results, o)
 }

@@ -9,12 +9,14 @@ import (
 )
 
 // localShares decide in the place of a store that gives no answer: every node admits its share of the limit, from a
-// full bucket, or nothing, as the scenario says. The store is charged with it once it answers.
+// full bucket, or from an empty one if that is less than a token, or nothing, as the scenario says. The store is
+// charged with it once it answers.
 type localShares struct {
 	*world
 	limit *script.Limit
 	keys  map[uint64]*script.Model
 	owed  *shares.Debts[uint64]
+	slow  *shares.Slow[uint64]
 }
 
 // shareCharge is a question that charges what a share admitted.
@@ -23,7 +25,7 @@ const shareCharge uint8 = 100
 func newShares(w *world) *localShares {
 	return &localShares{
 		world: w, limit: mustLimit(w.scenario.share()), keys: map[uint64]*script.Model{},
-		owed: shares.NewDebts[uint64](math.MaxInt),
+		owed: shares.NewDebts[uint64](math.MaxInt), slow: shares.NewSlow[uint64](math.MaxInt),
 	}
 }
 
@@ -42,7 +44,7 @@ func (s *localShares) charged(node uint32, q *question) {
 }
 
 // arrive is a request that the store did not decide.
-func (s *localShares) arrive(node, key uint32, n uint64) {
+func (s *localShares) arrive(t *transport, node, key uint32, n uint64) {
 	if s.scenario.OnFailure != redislimit.FailShare {
 		return
 	}
@@ -52,8 +54,18 @@ func (s *localShares) arrive(node, key uint32, n uint64) {
 		m = &script.Model{}
 		s.keys[id] = m
 	}
-	if m.Ask(s.limit, s.micros(), script.Ask{Need: n, Want: n}).Granted == n {
-		s.admit(key, n)
-		s.owed.Add(id, n)
+	take := func() bool {
+		allowed := m.Ask(s.limit, s.micros(), script.Ask{Need: n, Want: n}).Granted == n
+		if allowed {
+			s.admit(key, n)
+			s.owed.Add(id, n)
+		}
+		return allowed
+	}
+	interval := shares.Interval(s.scenario.policy(), float64(s.scenario.Nodes))
+	if interval == 0 || n > 1 {
+		take()
+	} else if since, lost := t.queueOf(node, key).LostSince(); lost {
+		s.slow.Take(id, since, t.now, interval, take)
 	}
 }

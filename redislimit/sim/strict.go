@@ -25,7 +25,7 @@ func (s *strict) arrive(node, key uint32, n uint64) {
 		return
 	}
 	if !s.put(node, question{key: key, cost: n}) {
-		s.shares.arrive(node, key, n)
+		s.shares.arrive(s.transport, node, key, n)
 	}
 }
 
@@ -34,7 +34,7 @@ func (s *strict) answered(node uint32, q *question) {
 	case q.what == shareCharge:
 		s.shares.charged(node, q)
 	case q.failed:
-		s.shares.arrive(node, q.key, q.cost)
+		s.shares.arrive(s.transport, node, q.key, q.cost)
 	default:
 		s.refused.note(node, q)
 		s.shares.charge(s.transport, node, q.key)

@@ -18,10 +18,18 @@ type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
 	silent   atomic.Int64 // since when calls have failed without a success: when the first was sent; 0 for none
 	probeAt  atomic.Int64 // while it is open: the time of the next probe; else 0
+	opened   atomic.Int64 // when it last opened, or somebody tried to open it; never falls
 }
 
 // IsOpen reports whether the store counts as lost.
 func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
+
+// LostSince returns since when the store counts as lost, and whether it does. The time is never before the last success
+// nor before the breaker opened.
+func (b *Breaker) LostSince() (since int64, lost bool) {
+	lost = b.IsOpen() // first: the times are then those of this loss, or later
+	return max(b.opened.Load(), b.answered.Load()), lost
+}
 
 // Allows reports whether a call may be made now: any call while it is closed, else one probe at a time.
 func (b *Breaker) Allows(now int64) bool {
@@ -41,5 +49,12 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()
-	return since != 0 && now-since >= int64(after) && b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))
+	if since == 0 || now-since < int64(after) || b.IsOpen() {
+		return false
+	}
+	// Before it opens: who finds it open finds this time. It never falls, because a call that was held up here may be
+	// later than one that has opened the breaker and was answered.
+	for old := b.opened.Load(); old < now && !b.opened.CompareAndSwap(old, now); old = b.opened.Load() {
+	}
+	return b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))
 }

@@ -55,3 +55,23 @@ func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	b.Failed(2100*ms, 2200*ms, after)
 	assert.True(t, b.IsOpen())
 }
+
+// A loss begins when the breaker opens, not when the first of the calls failed that opened it: other nodes may have
+// been answered since.
+func TestALossBeginsWhenItOpens(t *testing.T) {
+	var b Breaker
+	b.Failed(1000*ms, 1050*ms, after)
+	_, lost := b.LostSince()
+	assert.False(t, lost, "one call was late")
+	b.Failed(9000*ms, 9050*ms, after)
+	b.Failed(9000*ms, 9090*ms, after)
+	since, lost := b.LostSince()
+	assert.True(t, lost)
+	assert.Equal(t, 9050*ms, since)
+	b.Succeeded(9500 * ms)
+	_, lost = b.LostSince()
+	assert.False(t, lost)
+	b.Failed(9500*ms, 9800*ms, after)
+	since, _ = b.LostSince()
+	assert.Equal(t, 9800*ms, since)
+}

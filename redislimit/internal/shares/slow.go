@@ -1,0 +1,87 @@
+package shares
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Interval returns the time in which a share of less than one token earns a token. It is 0 if the share, by a divisor
+// of 1 at least, has one token or more.
+func Interval(p engine.Policy, divisor float64) time.Duration {
+	if limit := float64(p.Limit()); limit == 0 || limit >= divisor {
+		return 0
+	}
+	rate := p.Rate()
+	return time.Duration(min(math.Ceil(divisor*float64(rate.Period())/rate.Tokens()), 1<<61))
+}
+
+// Slow are the shares of a node that are less than one token, key by key. One token for each node would be more than
+// the limit, so such a share has nothing when the store is lost, earns a token in every [Interval] from then on, and
+// keeps no more than that one. All nodes together then admit rate*t at most in the time t after the loss. Time is an
+// argument, in nanoseconds. All methods may be called from any goroutine.
+type Slow[K comparable] struct {
+	spent *xsync.Map[K, int64] // when the last token of a key was spent
+	count atomic.Int64         // of keys; changed with the map
+	most  int64
+}
+
+// NewSlow returns shares of at most so many keys. Further keys are admitted nothing.
+func NewSlow[K comparable](most int) *Slow[K] {
+	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
+}
+
+// Take spends the token of a key if it is there and take, which is called once at most, agrees. Else wait is the time
+// until the token is there, 0 if it is. The store was lost at the time since.
+func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take func() bool) (wait time.Duration) {
+	if wait = interval - time.Duration(now-since); wait > 0 {
+		return wait
+	}
+	s.spent.Compute(key, func(spent int64, known bool) (int64, xsync.ComputeOp) {
+		empty := since
+		if known {
+			empty = max(since, spent)
+		}
+		wait = max(interval-time.Duration(now-empty), 0)
+		if wait == 0 && !known && s.count.Load() >= s.most {
+			wait = interval
+		}
+		if wait > 0 || !take() {
+			return spent, xsync.CancelOp
+		}
+		if !known {
+			s.count.Add(1)
+		}
+		return now, xsync.UpdateOp
+	})
+	return wait
+}
+
+// Drop forgets the keys that is says. The next loss of the store counts from its own beginning, so a key can be
+// forgotten as soon as the store is back.
+func (s *Slow[K]) Drop(is func(key K) bool) {
+	if s.count.Load() == 0 {
+		return
+	}
+	s.spent.Range(func(key K, _ int64) bool {
+		if is(key) {
+			s.DropKey(key)
+		}
+		return true
+	})
+}
+
+// DropKey forgets a key.
+func (s *Slow[K]) DropKey(key K) {
+	s.spent.Compute(key, func(spent int64, known bool) (int64, xsync.ComputeOp) {
+		if !known {
+			return spent, xsync.CancelOp
+		}
+		s.count.Add(-1)
+		return spent, xsync.DeleteOp
+	})
+}
