@@ -28,8 +28,9 @@ type domain struct {
 // A node is a level of the tree.
 type node struct {
 	children  map[string]*node // by key, or key_value
-	wildcards []*node          // those whose value has a '*', in the order of the file
-	pattern   [][]byte         // of a wildcard: key_value, cut at each '*'
+	wildcards []*node          // those that stand for several values, in the order of the file
+	pattern   [][]byte         // of a wildcard: key_value, cut at each '*'; nil for a class
+	class     class            // of values
 	rule      *Rule            // nil: only deeper descriptors have limits
 }
 
@@ -57,6 +58,7 @@ type level struct {
 	shared        string // with share_threshold: the pattern, which stands for the value in the counter's key
 	wild          string // of a key with '*': the pattern, key or key_value, which stands for the value in statistics
 	valueToMetric bool   // the request's value goes into the name
+	class         bool   // the value is one of a cidr or a regex
 }
 
 // An Entry is what a rule wants of an entry of a descriptor: the key, and the value, which is "" for any, or a pattern
@@ -156,26 +158,34 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 			c.fail(d.at, "descriptors nest deeper than %d", maxDepth)
 			return
 		}
-		name := d.Key
-		if d.Value != "" {
+		name, values := d.Key, classOf(d)
+		switch {
+		case values.text != "":
+			c.checkClass(d)
+			name += "_" + values.text
+		case d.Value != "":
 			name += "_" + d.Value
 		}
-		wild := strings.Contains(name, "*")
+		wild := strings.Contains(name, "*") || values.text != ""
 		here := c.level(d, name, wild)
 		levels := append(above[:len(above):len(above)], here)
 		stat := c.stat(levels)
-		if to.children[name] != nil {
+		if to.children[name] != nil && values.text == "" || to.has(values) {
 			c.fail(d.at, "duplicate descriptor composite key '%s'", path+name)
 			continue
 		}
-		child := &node{}
+		child := &node{class: values}
 		if to.children == nil {
 			to.children = map[string]*node{}
 		}
-		to.children[name] = child
+		if values.text == "" {
+			to.children[name] = child // also a pattern: an entry may be written as it is
+		}
 		if wild {
-			child.pattern = bytes.Split([]byte(name), []byte("*"))
 			to.wildcards = append(to.wildcards, child)
+		}
+		if wild && values.text == "" {
+			child.pattern = bytes.Split([]byte(name), []byte("*"))
 		}
 		if d.RateLimit != nil {
 			child.rule = &Rule{
@@ -195,11 +205,15 @@ func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	l := level{
 		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),
 	}
+	values := classOf(d)
+	if values.text != "" {
+		l.Entry.Value, l.stat, l.class = values.text, values.stat(), true
+	}
 	if d.ShareThreshold && !wild {
 		c.fail(d.at, "share_threshold needs a key or a value with '*': '%s' has none", name)
 	}
 	if d.ShareThreshold {
-		l.shared = d.Value
+		l.shared = d.Value + values.text
 	}
 	if strings.Contains(d.Key, "*") {
 		l.wild = name

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"net/netip"
+	"regexp"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -23,7 +25,9 @@ type Document struct {
 // A Descriptor is a node of the tree: what an entry of a request is matched with.
 type Descriptor struct {
 	Key, Value     string
-	RateLimit      *RateLimit // nil: only its children have limits
+	CIDR           netip.Prefix   // weir's own: addresses that the value may be; the zero Prefix for none
+	Regex          *regexp.Regexp // weir's own: what the whole value may be; nil for none
+	RateLimit      *RateLimit     // nil: only its children have limits
 	ShadowMode     bool
 	QuotaMode      bool
 	DetailedMetric bool

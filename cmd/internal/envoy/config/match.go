@@ -26,8 +26,8 @@ func (c *Config) AllOrNothing(domain string) bool {
 }
 
 // Match returns the rule of a descriptor, nil if there is none. At each level it takes the child named key_value, else
-// the first in the file's order with a '*' in its name that fits key_value, else the one named by the key alone. A rule
-// counts only at the depth of the descriptor. Match does not allocate.
+// the first in the file's order whose cidr or regex has the value, or with a '*' in its name that fits key_value, else
+// the one named by the key alone. A rule counts only at the depth of the descriptor. Match does not allocate.
 func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) *Rule {
 	d := c.domains[domain]
 	if d == nil {
@@ -51,7 +51,7 @@ func (n *node) child(key, value string) *node {
 		return child
 	}
 	for _, wildcard := range n.wildcards {
-		if fits(name, wildcard.pattern) {
+		if wildcard.class.has(key, value) || wildcard.pattern != nil && fits(name, wildcard.pattern) {
 			return wildcard
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -183,6 +185,8 @@ func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
 		d.fields(n, map[string]field{
 			"key":             func(n *yaml.Node) { d.text(n, &one.Key) },
 			"value":           func(n *yaml.Node) { d.text(n, &one.Value) },
+			"cidr":            func(n *yaml.Node) { d.cidr(n, &one.CIDR) },
+			"regex":           func(n *yaml.Node) { d.regex(n, &one.Regex) },
 			"rate_limit":      func(n *yaml.Node) { one.RateLimit = d.rateLimit(n) },
 			"shadow_mode":     func(n *yaml.Node) { d.flag(n, &one.ShadowMode) },
 			"quota_mode":      func(n *yaml.Node) { d.flag(n, &one.QuotaMode) },
@@ -227,6 +231,36 @@ func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {
 		"overdraw": func(n *yaml.Node) { limit.overdrawAt = at(n); d.flag(n, &limit.Overdraw) },
 	})
 	return limit
+}
+
+func (d *decoder) cidr(n *yaml.Node, to *netip.Prefix) {
+	text := ""
+	if d.text(n, &text); text == "" {
+		return
+	}
+	prefix, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || prefix.Addr().Is4In6():
+		d.Fail(n, "cidr: want a range of addresses, such as 10.0.0.0/8 or 2001:db8::/32, not %s", shown(n))
+	case prefix != prefix.Masked():
+		d.Fail(n, "cidr: %s has bits behind the prefix: did you mean %s?", shown(n), prefix.Masked())
+	default:
+		*to = prefix
+	}
+}
+
+// regex reads an expression of the syntax of RE2, which a whole value must match, as in Envoy.
+func (d *decoder) regex(n *yaml.Node, to **regexp.Regexp) {
+	text := ""
+	if d.text(n, &text); text == "" {
+		return
+	}
+	_, err := regexp.Compile(text)
+	if err != nil {
+		d.Fail(n, "regex: %s", err)
+		return
+	}
+	*to = regexp.MustCompile("^(?s:" + text + ")$")
 }
 
 func (d *decoder) algorithm(n *yaml.Node, to *engine.Algorithm) {

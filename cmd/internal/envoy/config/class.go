@@ -1,0 +1,63 @@
+package config
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A class is the values of a key that a descriptor stands for by its cidr or regex. The zero class is none.
+type class struct {
+	key  string
+	text string // as the operator sees it; "" for no class
+	cidr netip.Prefix
+	re   *regexp.Regexp
+}
+
+func classOf(d *Descriptor) class {
+	c := class{key: d.Key, cidr: d.CIDR, re: d.Regex}
+	switch {
+	case d.CIDR.IsValid():
+		c.text = "cidr:" + d.CIDR.String()
+	case d.Regex != nil:
+		c.text = "regex:" + strings.TrimSuffix(strings.TrimPrefix(d.Regex.String(), "^(?s:"), ")$")
+	}
+	return c
+}
+
+// has reports whether the value of a key is of the class. An IPv4 address may be written as an IPv6 address.
+func (c *class) has(key, value string) bool {
+	switch {
+	case c.text == "" || c.key != key:
+		return false
+	case c.re != nil:
+		return c.re.MatchString(value)
+	}
+	addr, err := netip.ParseAddr(value)
+	return err == nil && c.cidr.Contains(addr.Unmap().WithZone(""))
+}
+
+// stat is the class in names of statistics, where dots separate levels.
+func (c *class) stat() string {
+	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
+}
+
+// has reports whether a descriptor of the node stands for the class already.
+func (n *node) has(c class) bool {
+	return c.text != "" && slices.ContainsFunc(n.wildcards, func(w *node) bool {
+		return w.class.key == c.key && w.class.text == c.text
+	})
+}
+
+// checkClass reports what does not fit beside a class.
+func (c *compiler) checkClass(d *Descriptor) {
+	switch {
+	case d.CIDR.IsValid() && d.Regex != nil:
+		c.fail(d.at, "cidr and regex of one descriptor: leave one of them out")
+	case d.Value != "":
+		c.fail(d.at, "value '%s' next to a cidr or a regex: leave one of them out", d.Value)
+	case strings.Contains(d.Key, "*"):
+		c.fail(d.at, "key '%s' has a '*', and its values have a cidr or a regex: leave one of them out", d.Key)
+	}
+}
