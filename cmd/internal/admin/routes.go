@@ -19,15 +19,15 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// routes returns the handler of everything. What is asked by the name of a service, by probes and
-// scrapers, stands outside of the check of that name.
+// routes returns the handler of everything. Probes ask by the name of a service, and learn one word; the rest is only
+// for the names that guard knows.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open := http.NewServeMux()
-	open.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	open.HandleFunc("GET /readyz", a.serveReady)
 
 	own := http.NewServeMux()
+	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	own.HandleFunc("GET /{$}", servePage)
 	own.HandleFunc("GET /{file}", servePage)
 	own.HandleFunc("GET /state.json", a.serveState)

@@ -244,7 +244,7 @@ func (c *Changes) Lines() (lines []string) {
 	for _, r := range c.Rules {
 		switch r.Limit {
 		case Adjust:
-			say("rule %s: %s, was %s; every key keeps what it has used up", r.Name, r.To, r.From)
+			say("rule %s: %s, was %s; every key keeps the tokens it has used up, and what is above a lower limit has to come back first", r.Name, r.To, r.From)
 		case Replace:
 			say("rule %s: begins anew with full buckets, because %s", r.Name, r.Reason)
 		case Add:

@@ -128,7 +128,7 @@ rules: [{name: d, rate: 1/s}, {name: b, rate: 2/s, tiers: {header: X-Plan, value
 	assert.Equal(t, []string{
 		"rule d: new, token bucket 1/s burst 1",
 		"rule b: token bucket 2/s burst 2; free: token bucket 2/s burst 2, was token bucket 1/s burst 1; free: " +
-			"token bucket 1/s burst 1; every key keeps what it has used up",
+			"token bucket 1/s burst 1; every key keeps the tokens it has used up, and what is above a lower limit has to come back first",
 		"rule a: begins anew with full buckets, because the key was ip and is global",
 		"rule c: gone",
 		"listening on :2 (HTTP/1.1)",

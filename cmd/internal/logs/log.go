@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -24,7 +25,9 @@ func New(out io.Writer, settings config.Log) *Log {
 	handler := func(to io.Writer) slog.Handler {
 		options := &slog.HandlerOptions{Level: &l.level}
 		if settings.Format == config.LogJSON {
-			return slog.NewJSONHandler(to, options)
+			asJSON := *options
+			asJSON.ReplaceAttr = readable
+			return slog.NewJSONHandler(to, &asJSON)
 		}
 		return slog.NewTextHandler(to, options)
 	}
@@ -36,6 +39,22 @@ func New(out io.Writer, settings config.Log) *Log {
 	l.repeats = newRepeats(handler(l.queue))
 	l.Logger = slog.New(l.repeats)
 	return l
+}
+
+// readable makes values that say how they are written that text, as a text log has it. JSON would have the fields of
+// the struct: a policy as {"limit":5,"period":3600000000000}.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+	switch value := a.Value.Any().(type) {
+	case error, *slog.Source: // slog writes these well
+	case fmt.Stringer:
+		a.Value = slog.StringValue(value.String())
+	default:
+		a.Value = slog.StringValue(fmt.Sprint(value))
+	}
+	return a
 }
 
 // SetLevel changes the level to that of other settings. The format stays.

@@ -34,7 +34,7 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 	s.change("rules: [{name: default, rate: 1/h, burst: 10, max_keys: 100}]") // 4 are taken: 6 of 10 are left
 	assert.Equal(t, "200 200 200 200 200 200 429", s.statuses(7))
 	assert.Contains(t, s.log.String(), "reload: rule default: token bucket 1/h burst 10, was token bucket 1/h burst 5; "+
-		"every key keeps what it has used up")
+		"every key keeps the tokens it has used up, and what is above a lower limit has to come back first")
 	s.change(rule("key: global"))
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6), "another key is another limit")
 	assert.Contains(t, s.log.String(),

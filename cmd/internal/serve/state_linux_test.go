@@ -138,7 +138,7 @@ func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	assert.Equal(t, "200 200 200", first.statuses(3))
 	require.NoError(t, first.Reload())
 	assert.Contains(t, first.log.String(), "reload: rule default: token bucket 1/h burst 2, was token bucket 1/h burst 100; "+
-		"every key keeps what it has used up")
+		"every key keeps the tokens it has used up, and what is above a lower limit has to come back first")
 	assert.Equal(t, "429", second.statuses(1), "three are taken, of two")
 	require.NoError(t, first.Reload())
 	assert.Equal(t, 1, strings.Count(first.log.String(), "reload: rule default"), "nothing is left to change")
