@@ -72,7 +72,7 @@ func TestAFullFile(t *testing.T) {
 	assert.Equal(t, Response{BodyJSON, time.Second}, f.Response)
 	assert.Equal(t, Server{
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ShutdownTimeout: 10 * time.Second,
-		MaxHeaderBytes: 32 << 10, MaxConnections: 1000, MaxWaiting: 1000, MinBodyRate: 240,
+		MaxHeaderBytes: 32 << 10, MaxConnections: 1000, MaxConnectionsPerClient: ByShare, SendTimeout: time.Minute, MaxWaiting: 1000, MinBodyRate: 240,
 	}, f.Server)
 
 	login, twin, window := f.Rules[0], f.Rules[1], f.Rules[2]

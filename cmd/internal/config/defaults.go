@@ -43,13 +43,15 @@ func defaults() *File {
 		ClientIP:       ClientIP{IPv4Prefix: 32, IPv6Prefix: IPv6Prefix},
 		Log:            Log{Format: LogText},
 		Server: Server{
-			ReadHeaderTimeout: 10 * time.Second,
-			IdleTimeout:       2 * time.Minute,
-			ShutdownTimeout:   10 * time.Second,
-			MaxHeaderBytes:    64 << 10,
-			MaxConnections:    ByOpenFiles,
-			MaxWaiting:        1000,
-			MinBodyRate:       240,
+			ReadHeaderTimeout:       10 * time.Second,
+			IdleTimeout:             2 * time.Minute,
+			ShutdownTimeout:         10 * time.Second,
+			MaxHeaderBytes:          64 << 10,
+			MaxConnections:          ByOpenFiles,
+			MaxConnectionsPerClient: ByShare,
+			SendTimeout:             time.Minute,
+			MaxWaiting:              1000,
+			MinBodyRate:             240,
 		},
 	}
 }

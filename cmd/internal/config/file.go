@@ -190,6 +190,9 @@ const (
 	BodyJSON    Body = "json"    // {"error": ..., "retryAfter": N}
 )
 
+// ByShare is the MaxConnectionsPerClient of a file that does not say it: an eighth of MaxConnections, 16 at the least.
+const ByShare = -1
+
 // ByOpenFiles is the MaxConnections of a file that does not say it: as many as the limit of open files allows.
 const ByOpenFiles = -1
 
@@ -203,6 +206,9 @@ type Server struct {
 	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together; ByOpenFiles for as many as the limit of open files allows
-	MaxWaiting        int // requests that wait for tokens at one time, of all rules together
-	MinBodyRate       int // of a request's body, in bytes a second; not for gRPC
+	// MaxConnectionsPerClient is how many of them one client may have; an IPv6 /64 is one. ByShare for an eighth.
+	MaxConnectionsPerClient int
+	SendTimeout             time.Duration // that a client may take no byte of an answer
+	MaxWaiting              int           // requests that wait for tokens at one time, of all rules together
+	MinBodyRate             int           // of a request's body, in bytes a second; not for gRPC
 }

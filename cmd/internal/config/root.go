@@ -88,6 +88,8 @@ func (d *decoder) server(n *yaml.Node, s *Server) {
 		d.durationField("shutdown_delay", 0, longest, &s.ShutdownDelay),
 		d.bytesField("max_header_bytes", 1<<10, 16<<20, &s.MaxHeaderBytes),
 		d.integerField("max_connections", 0, 1<<30, &s.MaxConnections),
+		d.integerField("max_connections_per_client", 0, 1<<30, &s.MaxConnectionsPerClient),
+		d.durationField("send_timeout", 0, longest, &s.SendTimeout),
 		d.integerField("max_waiting", 1, 1<<20, &s.MaxWaiting),
 		d.bytesField("min_body_rate", 0, 1<<30, &s.MinBodyRate),
 	)

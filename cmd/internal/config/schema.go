@@ -197,6 +197,7 @@ func serverSchema() schema {
 		"read_header_timeout": duration("10s"), "read_timeout": duration("0s"), "write_timeout": duration("0s"),
 		"idle_timeout": duration("2m"), "shutdown_timeout": duration("10s"), "shutdown_delay": duration("0s"),
 		"max_header_bytes": size("64KiB"), "max_connections": schema{"type": "integer", "minimum": 0, "maximum": 1 << 30},
+		"max_connections_per_client": schema{"type": "integer", "minimum": 0, "maximum": 1 << 30}, "send_timeout": duration("1m"),
 		"max_waiting": whole(1, 1<<20, 1000), "min_body_rate": size("240"),
 	})
 }

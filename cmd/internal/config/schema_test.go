@@ -91,7 +91,8 @@ var allKeys = []string{
 		"admin: {address: unix:/c, pprof: true, keys: off, hosts: a.example}\nrules: {name: a, rate: 1/s}",
 	"upstream: {url: [\"https://a\", unix:/b], health: {path: /a, interval: 1h30m, passes: 1}, " +
 		"pass_headers: X_A, keep_host: true, ignore_client_abort: true}\nrules: {name: a, rate: 1/s}",
-	"server: {read_timeout: 0, write_timeout: 0s, max_header_bytes: 1 MiB, min_body_rate: 0, max_connections: 0}\n" +
+	"server: {read_timeout: 0, write_timeout: 0s, max_header_bytes: 1 MiB, min_body_rate: 0, max_connections: 0, " +
+		"max_connections_per_client: 0, send_timeout: 0}\n" +
 		"log: {format: json, level: debug, access: all, refusals: 1/100}\nrules: {name: a, rate: 1/s}",
 	"store: {url: \"redis://a\", on_loss: share, share: 10%, mode: strict, keys: full, nodes: 3, timeout: 1s}\n" +
 		"rules: [{name: a, rate: 1/s, store: false}]",

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"sync"
 	"testing"
@@ -182,8 +183,8 @@ func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 					e := endpoint{role: clients, server: config.Server{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
 					h := newHTTPProtocol(e, s, nil, t.Context(), slog.New(slog.DiscardHandler))
 					defer h.server.Close()
-					limit := newConnLimit(clients, slog.New(slog.DiscardHandler))
-					l := &oneConn{conn: limit.admit(pipeConn{conn}), closed: make(chan struct{})}
+					limit := newConnLimit(clients, func(netip.Addr) bool { return false }, slog.New(slog.DiscardHandler))
+					l := &oneConn{conn: limit.admit(pipeConn{conn}, 0), closed: make(chan struct{})}
 					go h.server.Serve(l) // ends with the server
 					begin := time.Now()
 					_, err := io.WriteString(client, request+" HTTP/1.1\r\nHost: a\r\n"+length+"\r\n\r\n")

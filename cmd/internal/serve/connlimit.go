@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,9 @@ type connLimit struct {
 	open atomic.Int64
 	role role
 	log  *slog.Logger
+
+	clients clientConns
+	idle    idleConns
 
 	rejected   atomic.Int64
 	rejections chan struct{} // one element for each rejection that is being sent
@@ -37,28 +41,47 @@ const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnec
 // fullOfRedis is what Redis says.
 const fullOfRedis = "-ERR max number of clients reached\r\n"
 
-func newConnLimit(r role, log *slog.Logger) *connLimit {
-	return &connLimit{role: r, log: log, rejections: make(chan struct{}, maxRejections)}
+// newConnLimit returns a limit without bounds. The connections of trusted peers do not count for one client.
+func newConnLimit(r role, trusts func(netip.Addr) bool, log *slog.Logger) *connLimit {
+	return &connLimit{
+		role: r, log: log, rejections: make(chan struct{}, maxRejections),
+		clients: clientConns{trusts: trusts, of: map[netip.Prefix]int64{}},
+	}
 }
 
-// admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then.
-func (l *connLimit) admit(conn streamConn) *countedConn {
-	open := l.open.Add(1)
-	if most := l.most.Load(); most > 0 && open > most {
-		l.open.Add(-1)
-		l.reject(conn, most)
+// admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then. Of the
+// last sixteenth of the room each new connection first takes that of the one that has been idle for longest.
+func (l *connLimit) admit(conn streamConn, sendTimeout time.Duration) *countedConn {
+	client, ok := l.clients.add(conn.RemoteAddr())
+	if !ok {
+		l.log.Warn("too many connections of one client: its new ones are answered 503", "for", l.role,
+			"client", conn.RemoteAddr().String(), "max_connections_per_client", l.clients.most.Load())
+		l.reject(conn, fullAnswer)
 		return nil
 	}
-	return &countedConn{streamConn: conn, limit: l}
+	open, most := l.open.Add(1), l.most.Load()
+	if most > 0 && open > most-most/16 {
+		l.idle.drop()
+	}
+	if most > 0 && open > most && l.open.Load() > most {
+		l.open.Add(-1)
+		l.clients.remove(client)
+		answer, message := fullAnswer, "too many connections: new ones are answered 503"
+		if l.role == redisClients {
+			answer, message = fullOfRedis, "too many connections: new ones are refused"
+		}
+		l.log.Warn(message, "for", l.role, "max_connections", most)
+		l.reject(conn, answer)
+		return nil
+	}
+	counted := &countedConn{streamConn: conn, limit: l, client: client, sender: sender{timeout: sendTimeout}}
+	l.idle.assign(counted)
+	return counted
 }
 
-func (l *connLimit) reject(conn streamConn, most int64) {
+// reject answers and closes the connection.
+func (l *connLimit) reject(conn streamConn, answer string) {
 	l.rejected.Add(1)
-	answer, message := fullAnswer, "too many connections: new ones are answered 503"
-	if l.role == redisClients {
-		answer, message = fullOfRedis, "too many connections: new ones are refused"
-	}
-	l.log.Warn(message, "for", l.role, "max_connections", most)
 	select {
 	case l.rejections <- struct{}{}:
 	default:
@@ -90,6 +113,9 @@ type countedConn struct {
 	limit    *connLimit
 	closed   atomic.Bool
 	answered bool // a request, or it has ended; an [httpProtocol] has it
+	client   netip.Prefix
+	idle     idlePlace
+	sender   sender
 }
 
 // countedOf returns the countedConn of a connection that a listener has accepted, perhaps over TLS.
@@ -107,6 +133,8 @@ func countedOf(conn net.Conn) *countedConn {
 func (c *countedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		c.limit.open.Add(-1)
+		c.limit.clients.remove(c.client)
+		c.leave()
 	}
 	return c.streamConn.Close()
 }

@@ -46,7 +46,7 @@ func endpoints(f *config.File) (all []endpoint) {
 // equal reports whether one server can serve both.
 func (e endpoint) equal(other endpoint) bool {
 	for _, s := range []*config.Server{&e.server, &other.server} { // these settings are not a server's
-		s.MaxConnections, s.ShutdownTimeout, s.ShutdownDelay = 0, 0, 0
+		s.MaxConnections, s.MaxConnectionsPerClient, s.ShutdownTimeout, s.ShutdownDelay = 0, 0, 0, 0
 	}
 	return e.role == other.role && e.listener.Equal(other.listener) && e.server == other.server
 }

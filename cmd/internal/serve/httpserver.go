@@ -33,11 +33,10 @@ func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base co
 	protocols.SetUnencryptedHTTP2(e.listener.H2C)
 	h := &httpProtocol{}
 	h.server = http.Server{
-		Handler:           handler,
 		Protocols:         protocols,
 		TLSConfig:         over,
 		ReadHeaderTimeout: e.server.ReadHeaderTimeout, // of a TLS handshake, too
-		ReadTimeout:       e.server.ReadTimeout,
+		ReadTimeout:       e.server.ReadHeaderTimeout, // until the handler sets that of the body
 		WriteTimeout:      e.server.WriteTimeout,
 		IdleTimeout:       e.server.IdleTimeout,
 		MaxHeaderBytes:    e.server.MaxHeaderBytes,
@@ -52,12 +51,17 @@ func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base co
 	}
 	// "OPTIONS *" is a request like others: net/http would answer it by itself, and wait for its body for ever.
 	h.server.DisableGeneralOptionsHandler = true
+	h.server.ConnContext = withCountedConn
 	if e.listener.ProxyProtocol {
-		h.server.ConnContext = withProxiedConn
+		h.server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+			return withProxiedConn(withCountedConn(ctx, conn), conn)
+		}
 	}
+	readTimeout := e.server.ReadTimeout
 	if e.role != clients {
-		h.server.ReadTimeout, h.server.WriteTimeout = 0, 0 // event streams and profiles last
+		readTimeout, h.server.WriteTimeout = 0, 0 // event streams and profiles last
 	}
+	h.server.Handler = started(handler, readTimeout)
 	return h
 }
 
@@ -82,13 +86,16 @@ func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 		h.connections.Add(1)
 		h.open.Add(1)
 		h.unanswered.Add(1)
+		countedOf(conn).rest()
 	case http.StateClosed, http.StateHijacked:
 		h.answered(conn)
 		h.connections.Add(-1)
 		h.open.Done()
 	case http.StateIdle:
 		h.answered(conn)
+		countedOf(conn).rest()
 	case http.StateActive:
+		countedOf(conn).work()
 	}
 }
 

@@ -12,6 +12,7 @@ type listener struct {
 	limit   *connLimit
 	proxied *proxyProtocol // nil where connections begin with HTTP or TLS
 	retired atomic.Bool
+	send    time.Duration // that clients may take no byte of an answer; 0 for no bound
 }
 
 // retire ends a running call of Accept and all later ones.
@@ -33,7 +34,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		case err != nil:
 			return nil, err
 		}
-		counted := l.limit.admit(conn.(streamConn))
+		counted := l.limit.admit(conn.(streamConn), l.send)
 		switch {
 		case counted == nil: // it has been rejected
 		case l.proxied != nil:

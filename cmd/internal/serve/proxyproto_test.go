@@ -69,8 +69,8 @@ func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	for _, header := range []string{"PROXY UNKNOWN\r\n", version2(t, "192.0.2.3:7", proxyproto.LOCAL)} {
 		assert.Equal(t, 429, s.status(header, request), "the balancer has not written who the client is: %q", header)
 	}
-	assert.Equal(t, 400, s.status("", request), "a trusted peer must send the header")
-	assert.Equal(t, 400, s.status("PROXY nonsense\r\n", request))
+	assert.Equal(t, 0, s.status("", request), "a trusted peer must send the header: the connection ends unanswered")
+	assert.Equal(t, 0, s.status("PROXY nonsense\r\n", request))
 
 	// Another peer is the client that it is, and cannot say that it is another one.
 	s.change(byProxyProtocol + "trusted_proxies: 192.0.2.0/24\nupstream: " + upstream +

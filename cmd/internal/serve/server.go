@@ -81,7 +81,7 @@ func Start(c Config) (*Server, error) {
 		failed: make(chan error, 1), handedOver: make(chan struct{}), ending: make(chan struct{}),
 		turn: make(chan struct{}, 1)}
 	for _, r := range roles {
-		s.connections[r] = newConnLimit(r, c.Log)
+		s.connections[r] = newConnLimit(r, s.trustsPeer, c.Log)
 	}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.current.Store(&generation{file: &config.File{}})

@@ -165,13 +165,20 @@ func TestAHugeHeaderIs431(t *testing.T) {
 }
 
 func TestTooManyConnectionsAreToldSo(t *testing.T) {
-	s := start(t, "server: {max_connections: 2}\n"+one)
+	entered, finish := make(chan struct{}), make(chan struct{})
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			entered <- struct{}{}
+			<-finish
+		}
+	})
+	to := "upstream: " + upstream + "\n"
+	s := start(t, "server: {max_connections: 2}\n"+to+one)
+	defer close(finish)
 	var held []net.Conn
 	for range 2 {
-		conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		_, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		require.NoError(t, err)
-		held = append(held, conn)
+		held = append(held, s.dial("GET /busy HTTP/1.1\r\nHost: x\r\n\r\n"))
+		<-entered
 	}
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -183,7 +190,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	assert.Equal(t, "Too many connections\n", string(body))
 	assert.Contains(t, s.log.String(), "too many connections: new ones are answered 503")
 
-	s.change("server: {max_connections: 3}\n" + one)
+	s.change("server: {max_connections: 3}\n" + to + one)
 	assert.Equal(t, "200", s.statuses(1))
 	s.client.CloseIdleConnections()
 	require.NoError(t, held[0].Close())

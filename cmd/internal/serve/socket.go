@@ -71,7 +71,7 @@ func (s *socket) setServer(next *socketServer, limit *connLimit, proxied *proxyP
 		_ = s.SetDeadline(time.Time{}) // fails on a closed socket only, which start reports
 	}
 	s.server = next
-	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied}, failed)
+	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied, send: next.endpoint.server.SendTimeout}, failed)
 	return before
 }
 

@@ -73,6 +73,7 @@ func (s *Server) applySockets(changes *socketChanges, f *config.File) {
 	budget := newBudget(s.config.OpenFiles, f)
 	budget.warn(s.config.OpenFiles, s.config.Log)
 	s.connections[clients].most.Store(budget.clients)
+	s.connections[clients].clients.most.Store(perClient(f.Server.MaxConnectionsPerClient, budget.clients))
 	s.connections[decisions].most.Store(budget.decisions)
 	s.connections[redisClients].most.Store(budget.redis)
 	s.connections[administrators].most.Store(budget.administrators)

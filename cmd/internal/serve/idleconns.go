@@ -1,0 +1,151 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// idleConns are the connections without a request under way, those that wait for the rest of a header included. When
+// there is hardly room for another one, those that have been idle for longest are closed. They are in several lists, so
+// that requests on several processors seldom meet at a mutex; each list is in the order of time.
+type idleConns struct {
+	lists [16]idleList
+	next  atomic.Uint32
+}
+
+type idleList struct {
+	mu          sync.Mutex
+	first, last *countedConn
+	_           [40]byte // the rest of a cache line
+}
+
+// An idlePlace is that of a connection in a list, whose mutex guards it.
+type idlePlace struct {
+	list          *idleList
+	before, after *countedConn
+	since         time.Time // zero while it is not in the list
+	dropped       bool      // closed to make room
+	closed        bool      // by anything else: it must not come into the list again
+}
+
+// assign chooses the list of a connection, once.
+func (i *idleConns) assign(c *countedConn) {
+	c.idle.list = &i.lists[i.next.Add(1)%uint32(len(i.lists))]
+}
+
+// rest puts the connection at the end of the list.
+func (c *countedConn) rest() {
+	l := c.idle.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(c)
+	if c.idle.dropped || c.idle.closed {
+		return
+	}
+	c.idle.since, c.idle.before = time.Now(), l.last
+	if l.last != nil {
+		l.last.idle.after = c
+	} else {
+		l.first = c
+	}
+	l.last = c
+}
+
+// work takes the connection out of the list, since a request is under way.
+func (c *countedConn) work() {
+	c.idle.list.mu.Lock()
+	defer c.idle.list.mu.Unlock()
+	c.idle.list.remove(c)
+}
+
+// leave takes it out for ever.
+func (c *countedConn) leave() {
+	c.idle.list.mu.Lock()
+	defer c.idle.list.mu.Unlock()
+	c.idle.closed = true
+	c.idle.list.remove(c)
+}
+
+// isDropped reports whether the connection has been closed to make room. A request that was read of it meanwhile must
+// not be executed: nobody would get its answer.
+func (c *countedConn) isDropped() bool {
+	c.idle.list.mu.Lock()
+	defer c.idle.list.mu.Unlock()
+	return c.idle.dropped
+}
+
+func (l *idleList) remove(c *countedConn) {
+	if c.idle.since.IsZero() {
+		return
+	}
+	if c.idle.before != nil {
+		c.idle.before.idle.after = c.idle.after
+	} else {
+		l.first = c.idle.after
+	}
+	if c.idle.after != nil {
+		c.idle.after.idle.before = c.idle.before
+	} else {
+		l.last = c.idle.before
+	}
+	c.idle.since, c.idle.before, c.idle.after = time.Time{}, nil, nil
+}
+
+// drop closes the connection that has been idle for longest. It returns false if none is idle.
+func (i *idleConns) drop() bool {
+	var oldest *idleList
+	var since time.Time
+	for at := range i.lists {
+		l := &i.lists[at]
+		l.mu.Lock()
+		if l.first != nil && (oldest == nil || l.first.idle.since.Before(since)) {
+			oldest, since = l, l.first.idle.since
+		}
+		l.mu.Unlock()
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.mu.Lock()
+	c := oldest.first
+	if c != nil { // else it has just begun a request
+		oldest.remove(c)
+		c.idle.dropped = true
+	}
+	oldest.mu.Unlock()
+	if c != nil {
+		_ = c.Close() // is closed, whatever it says
+	}
+	return true
+}
+
+type countedConnKey struct{}
+
+// withCountedConn keeps the connection for [started]. It is an [http.Server]'s ConnContext.
+func withCountedConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, countedConnKey{}, countedOf(conn))
+}
+
+// started returns a handler that begins with what net/http cannot do. It ends a request whose connection was dropped,
+// and replaces the deadline of the header by readTimeout, for the body; 0 for none. So a request that net/http answers
+// without a handler, such as one with an unknown Expect, cannot wait for its body for ever.
+func started(next http.Handler, readTimeout time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, is := r.Context().Value(countedConnKey{}).(*countedConn); is && c.isDropped() {
+			panic(http.ErrAbortHandler)
+		}
+		hasBody := r.Body != http.NoBody
+		if hasBody || r.ProtoMajor == 1 { // over HTTP/2 the deadline is the body's
+			var deadline time.Time
+			if hasBody && readTimeout > 0 {
+				deadline = time.Now().Add(readTimeout)
+			}
+			_ = http.NewResponseController(w).SetReadDeadline(deadline) // fails on a closed connection only
+		}
+		next.ServeHTTP(w, r)
+	})
+}
