@@ -2,6 +2,7 @@ package httplimit_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -194,16 +195,51 @@ func TestFewRequestsWait(t *testing.T) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(2))
 		for range 3 {
 			var allowed atomic.Int64
-			for range 10 {
+			for i := range 10 {
 				go func() {
-					if res := m.Decide(getFrom("192.0.2.1:1")); res.Allowed() {
+					if res := m.Decide(getFrom(fmt.Sprintf("192.0.2.%d:1", i/2))); res.Allowed() {
 						allowed.Add(1)
 					}
 				}()
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			assert.EqualValues(t, 3, allowed.Load(), "one has a token, two wait")
+			assert.EqualValues(t, 7, allowed.Load(), "five have a token, two wait")
+		}
+	})
+}
+
+// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: it has an eighth, and gets it back however the waits end.
+func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
+		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(16))
+		for range 3 {
+			var allowed atomic.Int64
+			ctx, cancel := context.WithCancel(t.Context())
+			for i := range 20 {
+				go func() {
+					r := getFrom("192.0.2.1:1")
+					if i%2 == 0 {
+						r = r.WithContext(ctx)
+					}
+					if res := m.Decide(r); res.Allowed() {
+						allowed.Add(1)
+					}
+				}()
+			}
+			synctest.Wait()
+			assert.EqualValues(t, 2, m.Waiting())
+			assert.EqualValues(t, 1, allowed.Load())
+			go m.Decide(getFrom("192.0.2.2:1"))
+			synctest.Wait()
+			assert.EqualValues(t, 2, m.Waiting(), "another key has its own token")
+			go m.Decide(getFrom("192.0.2.2:1"))
+			synctest.Wait()
+			assert.EqualValues(t, 3, m.Waiting(), "and its own places")
+			cancel()
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			assert.Zero(t, m.Waiting())
 		}
 	})
 }

@@ -53,6 +53,7 @@ type Check[R any] struct {
 	Outcome  Outcome
 
 	answered bool  // the decision is one of the limiter or source
+	waits    bool  // it counts among those that wait for the key
 	broken   bool  // the quota could not be applied
 	taken    place // where the tokens are from
 	limit    *limit[R]

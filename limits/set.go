@@ -17,6 +17,7 @@ type Set[R any] struct {
 	options  Options[R]
 	failures atomic.Uint64
 	waiting  atomic.Int64 // requests that wait for tokens
+	waiters  waiters      // the same, by key
 }
 
 // Options change how a set decides. The zero Options change nothing.
@@ -33,7 +34,8 @@ type Options[R any] struct {
 	// Text makes the text of every key ([Check.Text]), not only of those that a source needs. It allocates.
 	Text bool
 	// MaxWaiting bounds how many requests wait for tokens at one time, of all limits with a MaxWait together; 1,000 if
-	// it is 0. Further ones are refused at once, so that a flood of requests does not hold a flood of connections.
+	// it is 0. Further ones are refused at once, so that a flood of requests does not hold a flood of connections. Those
+	// that wait for one key of a limit are at most an eighth, rounded up, so that one client cannot take all places.
 	MaxWaiting int
 	// Jitter adds up to this time to every RetryAfter, at most 1h, so that clients that were refused together do not
 	// come back together.
@@ -72,7 +74,9 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	if o.Pause == nil {
 		o.Pause = pause.For
 	}
-	return &Set[R]{limits: checked, options: o}, nil
+	s := &Set[R]{limits: checked, options: o}
+	s.waiters.most, s.waiters.of = (o.MaxWaiting+waiterShare-1)/waiterShare, map[waiter]int{}
+	return s, nil
 }
 
 // Failures returns how often a [Source] has failed so far, or a limit could not be applied.

@@ -33,21 +33,32 @@ func (res *Result[R]) enforce(ctx context.Context) bool {
 	return !res.queued || res.wait(ctx)
 }
 
-// mayWait reports whether the request may wait: it has a place among those that do, or takes one.
-func (res *Result[R]) mayWait() bool {
+// mayWait reports whether the request may wait for the check's key: it has a place among those that do, or takes one,
+// and the key has not its share of them already.
+func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
 			res.set.waiting.Add(-1)
 		}
 	}
-	return res.queued
+	if res.queued && !c.waits {
+		c.waits = res.set.waiters.add(waiter{c.limit.index, c.key})
+	}
+	return c.waits
 }
 
 // leave gives the place up.
 func (res *Result[R]) leave() {
-	if res.queued {
-		res.queued = false
-		res.set.waiting.Add(-1)
+	if !res.queued {
+		return
+	}
+	res.queued = false
+	res.set.waiting.Add(-1)
+	for i := range res.n {
+		if c := res.at(i); c.waits {
+			c.waits = false
+			res.set.waiters.remove(waiter{c.limit.index, c.key})
+		}
 	}
 }
 
@@ -61,7 +72,7 @@ func (res *Result[R]) reserve(ctx context.Context, c *Check[R], w *waiting) {
 	if deadline, ok := ctx.Deadline(); ok {
 		longest = min(longest, time.Until(deadline))
 	}
-	if c.Decision.RetryAfter > longest || c.Never() || !l.Shadow && !res.mayWait() {
+	if c.Decision.RetryAfter > longest || c.Never() || !l.Shadow && !res.mayWait(c) {
 		return
 	}
 	turn, delay, err := l.lines.join(l.Limiter, c.key, c.N, longest, l.Shadow)

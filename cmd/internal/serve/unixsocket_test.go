@@ -127,7 +127,8 @@ func TestEveryListenerHasABound(t *testing.T) {
 			require.NoError(t, err)
 			got = append(got, resp.StatusCode)
 		}
-		assert.Equal(t, []int{200, 200, 503}, got, role)
+		assert.Equal(t, []int{200, 200, 200}, got, role)
+		assert.LessOrEqual(t, limit.open.Load(), int64(2), "the third has taken the room of one that was idle")
 	}
 }
 
