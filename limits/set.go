@@ -34,8 +34,9 @@ type Options[R any] struct {
 	// Text makes the text of every key ([Check.Text]), not only of those that a source needs. It allocates.
 	Text bool
 	// MaxWaiting bounds how many requests wait for tokens at one time, of all limits with a MaxWait together; 1,000 if
-	// it is 0. Further ones are refused at once, so that a flood of requests does not hold a flood of connections. Those
-	// that wait for one key of a limit are at most an eighth, rounded up, so that one client cannot take all places.
+	// it is 0. Further ones are refused at once, so that a flood of requests does not hold a flood of connections.
+	// Those that wait for one key of a limit are at most an eighth, rounded up, so that one client cannot take all
+	// places.
 	MaxWaiting int
 	// Jitter adds up to this time to every RetryAfter, at most 1h, so that clients that were refused together do not
 	// come back together.

@@ -19,8 +19,8 @@ type clientConns struct {
 	of map[netip.Prefix]int64
 }
 
-// add counts a connection. It returns the client, the zero Prefix for one that is not counted, and whether there is room
-// for it: if not, nothing is counted.
+// add counts a connection. It returns the client, the zero Prefix for one that is not counted, and whether there is
+// room for it: if not, nothing is counted.
 func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	tcp, is := peer.(*net.TCPAddr)
 	if !is {
@@ -56,8 +56,8 @@ func (c *clientConns) remove(client netip.Prefix) {
 	}
 }
 
-// A client may have a share of all connections where the rule file does not say how many, and minPerClient at the least,
-// or a browser could not load a page.
+// A client may have a share of all connections where the rule file does not say how many, and minPerClient at the
+// least, or a browser could not load a page.
 const (
 	perClientShare = 8
 	minPerClient   = 16

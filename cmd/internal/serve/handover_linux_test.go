@@ -101,8 +101,9 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	assert.Equal(t, http.StatusOK, answer.StatusCode)
-	assert.Equal(t, "503", ask("192.0.2.3"), "the held connection is the one there may be")
-	require.NoError(t, held.Close())
+	assert.Equal(t, "200", ask("192.0.2.3"), "in the room of the connection that is idle, the one there may be")
+	_, err = held.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
 
 	next.stop()
 	assert.NoFileExists(t, path, "it was the last server's")

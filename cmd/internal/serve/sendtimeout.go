@@ -9,8 +9,8 @@ import (
 )
 
 // A sender writes to a connection and gives up when the peer has taken no byte for a time. Any byte that it takes
-// counts, so a slow client is served and one that reads nothing is not. The mutex guards the deadlines; one goroutine at
-// a time writes.
+// counts, so a slow client is served and one that reads nothing is not. The mutex guards the deadlines; one goroutine
+// at a time writes.
 type sender struct {
 	timeout time.Duration // 0 for no bound
 

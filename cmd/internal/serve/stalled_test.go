@@ -26,7 +26,8 @@ func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	e := endpoint{role: clients, server: config.Server{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
 	h := newHTTPProtocol(e, handler, nil, t.Context(), slog.New(slog.DiscardHandler))
 	limit := newConnLimit(clients, func(netip.Addr) bool { return false }, slog.New(slog.DiscardHandler))
-	go h.server.Serve(&oneConn{conn: limit.admit(pipeConn{conn}, 0), closed: make(chan struct{})}) // ends with the server
+	// ends with the server
+	go h.server.Serve(&oneConn{conn: limit.admit(pipeConn{conn}, 0), closed: make(chan struct{})})
 	t.Cleanup(func() {
 		client.Close()
 		h.server.Close()
