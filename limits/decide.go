@@ -83,6 +83,9 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 			res.set.failed(l, err)
 		}
 	}
+	if l.Formers.Any() {
+		l.carry(r, c)
+	}
 	if l.Cost != nil {
 		c.N = l.Cost(r)
 	}
@@ -91,6 +94,18 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	res.stored = res.stored || l.Source != nil
 	res.waits = res.waits || l.MaxWait > 0
 	res.holding = res.holding || l.Hold
+}
+
+// carry charges the limiter what the key owes its predecessors.
+func (l *limit[R]) carry(r R, c *Check[R]) {
+	l.Formers.Move(l.Limiter, c.key, func(before *engine.Limiter) (engine.Key, bool) {
+		key, ok := l.Key(Hasher{limiter: before}, r)
+		if ok && l.Quota != nil {
+			quota, err := before.Quota(c.policy)
+			return key.With(quota), err == nil
+		}
+		return key, ok
+	})
 }
 
 // under puts the check under the limit that the request brings.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // A Limit is one of the limits of a [Set]. Name, Key, and either Limiter or Source must be set.
@@ -20,6 +21,10 @@ type Limit[R any] struct {
 	// Limiter decides, in this process or in a shared file ([engine.Shared]). Other limits may share it. Under
 	// [engine.Concurrency] the limit is one of requests in flight: what a request takes comes back when it is over.
 	Limiter *engine.Limiter
+	// Formers are the previous limiters of the limit: what a key still owes them is charged to Limiter when a request
+	// of the key comes. Package live keeps them over changes of a configuration. Key is then called for each of them,
+	// too. Not for requests in flight.
+	Formers *live.Formers
 	// Source decides instead, for several processes together, in a store. Then Limiter is only what [Local] falls back
 	// to.
 	Source Source
@@ -130,6 +135,9 @@ func (l *Limit[R]) check() error {
 		return errors.New("both Tier and Quota say what limit a request is under")
 	case l.Hold && l.MaxWait != 0:
 		return errors.New("an estimate is not waited for, but Hold and MaxWait are set")
+	}
+	if l.Formers != nil && (l.Limiter == nil || l.inFlight()) {
+		return errors.New("what keys owe its Formers is charged to its Limiter, and it has none, or one of requests in flight")
 	}
 	if err := l.checkSource(); err != nil {
 		return err

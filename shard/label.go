@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"runtime"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -42,4 +43,17 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 		was, is := &before.numbers[tier], &p.numbers[tier]
 		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: was.limit}
 	}
+}
+
+// LastTier returns under which tier the key at p took last; false if it has no record, took under a quota, or if it
+// does not matter, because a token is the same under every tier.
+func (t *Table) LastTier(p Place) (tier int, known bool) {
+	defer runtime.KeepAlive(t)
+	_, _, sl := t.record(p)
+	if sl == nil || !t.buckets {
+		return 0, false
+	}
+	label := sl.key.Load()
+	tier = int(label & tierMask >> tierShift)
+	return tier, label&^tierMask == p.fingerprint && tier != noTier
 }

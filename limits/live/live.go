@@ -1,0 +1,181 @@
+// Package live keeps what a limit has counted when its configuration changes.
+//
+// A limiter takes other numbers in place ([engine.Limiter.SetPolicy]). Another size, another algorithm, other tiers and
+// a longer log need another table. The limit then has a new limiter and, for a while, previous ones. When a request of
+// a key comes, what the key still owes a previous limiter is charged to the new one, and the previous one forgets it
+// ([Formers.Move]). So a key never gets a full bucket, and a raised limit takes effect at once: the key has what it
+// used, counted by the new numbers.
+//
+// A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
+// a look at it. [MaxFormers] and [MaxBytes] bound that.
+package live
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/engine"
+)
+
+const (
+	// MaxFormers is how many previous limiters a limit has at most.
+	MaxFormers = 4
+	// MaxBytes is how much memory the tables of the previous limiters take at most if there are two or more. One may be
+	// of any size.
+	MaxBytes = 1 << 30
+)
+
+// A Limiter is the limiter of one limit, and the previous ones. A configuration that uses it calls [Limiter.Acquire] or
+// has made it, and calls [Limiter.Release] at its end. Its methods are safe for concurrent use.
+type Limiter struct {
+	*counted
+	formers *Formers
+}
+
+// counted is a limiter with the number of its users. The last one closes it.
+type counted struct {
+	*engine.Limiter
+	users atomic.Int64
+}
+
+func (c *counted) release() {
+	if c.users.Add(-1) == 0 {
+		_ = c.Limiter.Close() // always nil: it still decides
+	}
+}
+
+// New returns the limiter of a limit that has counted nothing before, with one user.
+func New(l *engine.Limiter) *Limiter {
+	c := &counted{Limiter: l}
+	c.users.Store(1)
+	return &Limiter{counted: c}
+}
+
+// Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
+//
+// [limits.Limit]: https://pkg.go.dev/github.com/weir-go/weir/limits#Limit
+func (l *Limiter) Formers() *Formers { return l.formers }
+
+// Acquire adds a user. Another one must use the limiter during the call.
+func (l *Limiter) Acquire() *Limiter {
+	l.users.Add(1)
+	return l
+}
+
+// Release removes a user. The last one closes the limiter and the previous ones.
+func (l *Limiter) Release() {
+	if l.users.Load() == 1 && l.formers != nil {
+		l.formers.drop(func(*former) bool { return true })
+	}
+	l.release()
+}
+
+// Replace returns a limiter with one user, whose keys keep what they owe l and the previous limiters of l. It changes
+// nothing of l, so that a configuration may still be given up. It sweeps the previous limiters and drops those of which
+// no key owes anything. If too many are left, or they take too much memory, it is an error, and next is not closed:
+// a configuration that would forget what keys have used is refused.
+func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
+	all := []*former{{counted: l.counted}}
+	bytes := l.Stats().Bytes
+	if l.formers != nil {
+		for _, f := range l.formers.all() {
+			if f.Sweep(); f.Stats().Keys > 0 {
+				all, bytes = append(all, &former{counted: f.counted}), bytes+f.Stats().Bytes
+			}
+		}
+	}
+	if n := len(all); n > MaxFormers || n > 1 && bytes > MaxBytes {
+		return nil, fmt.Errorf("keys still owe %d previous tables, of %d bytes together: want at most %d tables, and of "+
+			"two or more %d bytes: undo the change of its algorithm, tiers or room, or try again later", n, bytes, MaxFormers, MaxBytes)
+	}
+	for _, f := range all {
+		f.users.Add(1)
+		f.sweeps = f.Stats().Sweeps
+	}
+	to := New(next)
+	to.formers = &Formers{}
+	to.formers.list.Store(&all)
+	return to, nil
+}
+
+// Formers are the previous limiters of a limit. Its methods are safe for concurrent use, and nil has none.
+type Formers struct {
+	mu    sync.Mutex // of moves, and of changes of the list
+	list  atomic.Pointer[[]*former]
+	asked atomic.Uint64
+}
+
+type former struct {
+	*counted
+	sweeps uint64 // when it was replaced
+}
+
+// Any reports whether a request has to ask.
+func (fs *Formers) Any() bool { return fs != nil && fs.list.Load() != nil }
+
+func (fs *Formers) all() []*former {
+	if list := fs.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// Move charges to, a key of the limiter l, what the key of a request owes the previous limiters, which forget it. keyOf
+// returns the key of the request for one of these; false means that it has none. What l has no room for, and a key
+// under [engine.Blocked] or [engine.Unlimited], stays where it is.
+//
+// A request sees either what the key owes there or the charge: the charge comes first, and other requests that find the
+// debt wait for the lock.
+func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
+	if !fs.Any() {
+		return
+	}
+	for _, f := range fs.all() {
+		if k, ok := keyOf(f.Limiter); ok && owed(f.Limiter, k) > 0 {
+			fs.move(f.Limiter, k, l, to)
+		}
+	}
+	const between = 64 // requests
+	if fs.asked.Add(1)%between == 0 {
+		fs.drop((*former).hasForgotten)
+	}
+}
+
+func (fs *Formers) move(from *engine.Limiter, k engine.Key, l *engine.Limiter, to engine.Key) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	n := owed(from, k)
+	if n == 0 {
+		return
+	}
+	if _, lost := l.ChargeKey(to, n); lost < n {
+		from.ResetKey(k)
+	}
+}
+
+// hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was
+// replaced does not count.
+func (f *former) hasForgotten() bool {
+	s := f.Stats()
+	return s.Keys == 0 && s.Sweeps >= f.sweeps+2
+}
+
+// drop removes the previous limiters for which is returns true.
+func (fs *Formers) drop(is func(*former) bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var left []*former
+	for _, f := range fs.all() {
+		if is(f) {
+			f.release()
+		} else {
+			left = append(left, f)
+		}
+	}
+	if left == nil {
+		fs.list.Store(nil)
+		return
+	}
+	fs.list.Store(&left)
+}

@@ -1,0 +1,180 @@
+package live_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits/live"
+)
+
+func hourly(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), time.Hour), n) }
+
+func newLimiter(t *testing.T, clock *testclock.Clock, p engine.Policy, options ...engine.Option) *engine.Limiter {
+	t.Helper()
+	l, err := engine.New(p, append(options, engine.ClockFunc(clock.Now))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// take takes as a set of limits does.
+func take(l *live.Limiter, key string, tier int) bool {
+	l.Formers().Move(l.Limiter, l.Key(key).Tier(tier), func(before *engine.Limiter) (engine.Key, bool) { return before.Key(key), true })
+	return l.AllowKey(l.Key(key).Tier(tier))
+}
+
+func replace(t *testing.T, l *live.Limiter, next *engine.Limiter) *live.Limiter {
+	t.Helper()
+	to, err := l.Replace(next)
+	require.NoError(t, err)
+	return to
+}
+
+func TestAKeyKeepsWhatItOwes(t *testing.T) {
+	window := time.Hour
+	for _, c := range []struct {
+		name     string
+		from, to engine.Policy
+		used     uint64
+		left     uint64
+	}{
+		{"room", hourly(10), hourly(10), 7, 3},
+		{"a raised limit has the difference at once", hourly(5), hourly(9), 5, 4},
+		{"a lowered limit", hourly(9), hourly(5), 3, 2},
+		{"a bucket that becomes a window", hourly(10), engine.FixedWindow(10, window), 7, 3},
+		{"a window that becomes a bucket", engine.FixedWindow(10, window), hourly(10), 7, 3},
+		{"a counter that becomes a log", engine.SlidingWindow(10, window), engine.SlidingLog(10, window), 7, 3},
+		{"a longer log", engine.SlidingLog(5, window), engine.SlidingLog(20, window), 5, 15},
+		{"a shorter log", engine.SlidingLog(20, window), engine.SlidingLog(5, window), 9, 0},
+		{"a batch refill", engine.BatchRefill(10, window, 10), hourly(10), 7, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := testclock.New()
+			before := live.New(newLimiter(t, clock, c.from))
+			for range c.used {
+				require.True(t, take(before, "a", 0))
+			}
+			now := replace(t, before, newLimiter(t, clock, c.to, engine.MaxKeys(500)))
+			before.Release()
+			for i := range c.left {
+				require.True(t, take(now, "a", 0), i)
+			}
+			require.False(t, take(now, "a", 0))
+			for i := range c.to.Limit() {
+				require.True(t, take(now, "another", 0), i)
+			}
+		})
+	}
+}
+
+// TestDebtAboveTheLimit: what a bucket owes above its limit is carried over, too.
+func TestDebtAboveTheLimit(t *testing.T) {
+	clock := testclock.New()
+	before := live.New(newLimiter(t, clock, hourly(10)))
+	_, lost := before.Charge("a", 30)
+	require.Zero(t, lost)
+	now := replace(t, before, newLimiter(t, clock, hourly(10), engine.MaxKeys(500)))
+	require.False(t, take(now, "a", 0))
+	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek("a", 1).RetryAfter)
+}
+
+// TestTiers: the tier under which a key took decides how much it owes, and the one that asks what it is charged to.
+func TestTiers(t *testing.T) {
+	clock := testclock.New()
+	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
+	for range 5 {
+		require.True(t, take(before, "a", 1))
+	}
+	now := replace(t, before, newLimiter(t, clock, hourly(8), engine.Tiers(hourly(9))))
+	for range 4 {
+		require.True(t, take(now, "a", 1))
+	}
+	require.False(t, take(now, "a", 1))
+}
+
+// TestAConfigurationThatIsGivenUp leaves the limiter in use unchanged.
+func TestAConfigurationThatIsGivenUp(t *testing.T) {
+	clock := testclock.New()
+	before := live.New(newLimiter(t, clock, hourly(2)))
+	require.True(t, take(before, "a", 0))
+	replace(t, before, newLimiter(t, clock, hourly(2), engine.MaxKeys(9))).Release()
+	require.True(t, take(before, "a", 0))
+	require.False(t, take(before, "a", 0))
+}
+
+// TestChainAndBound: debts come through several replacements, as many as there is room for; one more is refused until
+// the first previous limiter has forgotten.
+func TestChainAndBound(t *testing.T) {
+	clock := testclock.New()
+	l := live.New(newLimiter(t, clock, hourly(2)))
+	for i := range live.MaxFormers {
+		key := fmt.Sprint(i)
+		require.True(t, take(l, key, 0))
+		require.True(t, take(l, key, 0))
+		l = replace(t, l, newLimiter(t, clock, hourly(2), engine.MaxKeys(100+i)))
+	}
+	for i := range live.MaxFormers {
+		require.False(t, take(l, fmt.Sprint(i), 0), i)
+	}
+	l = live.New(newLimiter(t, clock, hourly(2)))
+	for i := range live.MaxFormers {
+		require.True(t, take(l, fmt.Sprint(i), 0))
+		l = replace(t, l, newLimiter(t, clock, hourly(2), engine.MaxKeys(100+i)))
+	}
+	require.True(t, take(l, "last", 0))
+	_, err := l.Replace(newLimiter(t, clock, hourly(2)))
+	require.ErrorContains(t, err, "want at most 4 tables")
+	clock.Advance(time.Hour)
+	replace(t, l, newLimiter(t, clock, hourly(2)))
+}
+
+// TestForgotten: a previous limiter is dropped when it has been swept twice and no key owes it anything.
+func TestForgotten(t *testing.T) {
+	clock := testclock.New()
+	before := live.New(newLimiter(t, clock, hourly(2)))
+	require.True(t, take(before, "a", 0))
+	now := replace(t, before, newLimiter(t, clock, hourly(2)))
+	ask := func() {
+		for range 64 {
+			take(now, "b", 0)
+		}
+	}
+	before.Sweep()
+	before.Sweep()
+	ask()
+	require.True(t, now.Formers().Any())
+	clock.Advance(time.Hour)
+	before.Sweep()
+	ask()
+	require.False(t, now.Formers().Any())
+}
+
+// TestMovedOnce: of many requests of a key at the same time, none finds a full bucket, and the debt is charged once.
+func TestMovedOnce(t *testing.T) {
+	for range 200 {
+		clock := testclock.New()
+		before := live.New(newLimiter(t, clock, hourly(10)))
+		for range 7 {
+			take(before, "a", 0)
+		}
+		now := replace(t, before, newLimiter(t, clock, hourly(10)))
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if take(now, "a", 0) {
+					admitted.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 3, admitted.Load())
+	}
+}
