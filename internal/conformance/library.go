@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // longestQuota is how long a bucket of a limit with quotas takes to fill at most.
@@ -17,7 +18,7 @@ const longestQuota = 26 * 24 * time.Hour
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
 // Limiters are the limiters of a program that uses the library: by name, over changes of its configuration. Where a
-// limiter can take the new numbers it does, and else there is a new one.
+// limiter can take the new numbers it does. Otherwise there is a new one, to which keys bring what they owe.
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // of limits that are Stored; nil for cases without a store
@@ -26,7 +27,7 @@ type Limiters struct {
 }
 
 type made struct {
-	*engine.Limiter
+	*live.Limiter
 	limit Limit
 	dir   string
 	first []engine.Policy // that it was made with
@@ -37,8 +38,12 @@ type made struct {
 func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
 	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
 	if !l.Stored {
-		made.Limiter, err = ls.of(l, c.Dir)
-		return made, err
+		of, err := ls.of(l, c.Dir)
+		if err != nil {
+			return made, err
+		}
+		made.Limiter, made.Formers = of.Limiter, of.Formers()
+		return made, nil
 	}
 	made.OnFailure = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
 	made.Source, err = ls.Source(ls.Env, c, l)
@@ -46,7 +51,7 @@ func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err 
 }
 
 // of returns the limiter of a limit in memory or in a file.
-func (ls *Limiters) of(l Limit, dir string) (*engine.Limiter, error) {
+func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	if ls.made == nil {
 		ls.made, ls.changes = map[string]*made{}, map[string]*made{}
 	}
@@ -54,8 +59,15 @@ func (ls *Limiters) of(l Limit, dir string) (*engine.Limiter, error) {
 	if m := ls.made[l.Name]; m.takes(l, dir) {
 		next.Limiter, next.first = m.Limiter, m.first
 	} else {
-		var err error
-		if next.Limiter, err = ls.fresh(l, dir); err != nil {
+		limiter, err := ls.fresh(l, dir)
+		switch {
+		case err != nil:
+		case m.sameKeys(l, dir):
+			next.Limiter, err = m.Replace(limiter)
+		default:
+			next.Limiter = live.New(limiter)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 		}
 	}
@@ -83,6 +95,11 @@ func (ls *Limiters) Commit() error {
 func (m *made) takes(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
 		m.limit.Quota == l.Quota && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.policies()) == nil)
+}
+
+// sameKeys reports whether the keys of a limit, in memory and not of requests in flight, are those that it had.
+func (m *made) sameKeys(l Limit, dir string) bool {
+	return m != nil && m.limit.Key == l.Key && m.dir == "" && dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
 
 func (ls *Limiters) fresh(l Limit, dir string) (*engine.Limiter, error) {

@@ -71,13 +71,13 @@ func (r *Rule) tierLimit(i int) string {
 	return describePolicy(r.Tiers.Policies[i])
 }
 
-// counts reports whether the rule counts any request at all.
-func (r *Rule) counts() bool { return r.Constant == Counted || len(r.TierPolicies()) > 0 }
+// Counts reports whether the rule counts any request at all.
+func (r *Rule) Counts() bool { return r.Constant == Counted || len(r.TierPolicies()) > 0 }
 
 // fillConstant gives a rule whose own rate is a constant the policy that its limiter is made with. No request is
 // counted by it, but a limiter has one: that of a tier, which suits the others, or else the least.
 func (r *Rule) fillConstant() {
-	if r.counts() {
+	if r.Counts() {
 		r.Policy = r.Tiers.Policies[0]
 		return
 	}

@@ -36,8 +36,8 @@ type Changes struct {
 type RuleChange struct {
 	Name   string
 	Limit  Continuity
-	Reason string // of Replace: what it was that the limiter cannot take
-	From   string // of Adjust and Replace: the policy before
+	Reason string // of Carry and Replace: what it was that the limiter cannot take
+	From   string // of Adjust, Carry and Replace: the policy before
 	To     string // the policy now
 	Other  []string
 }
@@ -49,6 +49,7 @@ type Continuity int
 const (
 	Keep    Continuity = iota // as it is
 	Adjust                    // by SetPolicy: each key keeps what it has used up
+	Carry                     // by a new one, to which keys bring what they have used up (package limits/live)
 	Replace                   // by a new one: every bucket is full again
 	Add                       // there was none
 )
@@ -73,7 +74,7 @@ func Diff(before, after *File) *Changes {
 			c.Rules = append(c.Rules, RuleChange{Name: now.Name, Limit: Add, To: now.limits()})
 			continue
 		}
-		change := compare(&before.Rules[j], now)
+		change := Compare(&before.Rules[j], now)
 		change.Other = now.others(&before.Rules[j])
 		c.Rules = append(c.Rules, change)
 	}
@@ -87,13 +88,24 @@ func Diff(before, after *File) *Changes {
 	return c
 }
 
-func compare(before, now *Rule) RuleChange {
+// Compare says what becomes of the limiter of a rule.
+func Compare(before, now *Rule) RuleChange {
 	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
+	if c.Reason = now.another(before); c.Reason != "" {
+		c.Limit = Replace
+		return c
+	}
+	if !now.Counts() { // its limiter waits until it does
+		if now.Constant != before.Constant {
+			c.Limit = Adjust
+		}
+		return c
+	}
 	c.Reason = now.incompatible(before)
 	switch {
 	case c.Reason != "":
-		c.Limit = Replace
-	case !slices.Equal(before.Policies(), now.Policies()):
+		c.Limit = Carry
+	case now.Constant != before.Constant || !slices.Equal(before.Policies(), now.Policies()):
 		c.Limit = Adjust
 	}
 	return c
@@ -116,24 +128,34 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
-func (r *Rule) incompatible(before *Rule) string {
+// another says why nothing that the rule as it was has counted is of use for it now; "" if that is.
+func (r *Rule) another(before *Rule) string {
+	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
-	case r.Constant != before.Constant:
-		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
-	case r.Policy.Algorithm() != before.Policy.Algorithm():
-		return fmt.Sprintf("the algorithm was %s and is %s",
-			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
 	case !r.Key.Equal(before.Key):
 		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
-	case len(r.TierPolicies()) != len(before.TierPolicies()):
-		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && before.Store != nil:
 		return "it was kept in the store and is on this machine alone"
 	case r.Store != nil && before.Store == nil:
 		return "it was on this machine alone and is kept in the store"
 	case !r.Store.Same(before.Store):
 		return "the store is another"
+	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // in the file other processes count
+		return r.incompatible(before)
+	}
+	return ""
+}
+
+// incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
+func (r *Rule) incompatible(before *Rule) string {
+	switch {
+	case r.Constant != before.Constant && r.Store != nil || r.Counts() != before.Counts():
+		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
+	case r.Policy.Algorithm() != before.Policy.Algorithm():
+		return fmt.Sprintf("the algorithm was %s and is %s",
+			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
+	case len(r.TierPolicies()) != len(before.TierPolicies()):
+		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && r.MaxKeys != before.MaxKeys:
 		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
 	case r.Overflow != before.Overflow:
@@ -245,8 +267,10 @@ func (c *Changes) Lines() (lines []string) {
 		switch r.Limit {
 		case Adjust:
 			say("rule %s: %s, was %s; every key keeps the tokens it has used up, and what is above a lower limit has to come back first", r.Name, r.To, r.From)
+		case Carry:
+			say("rule %s: %s, was %s; it has a new table, because %s; every key keeps what it has used up", r.Name, r.To, r.From, r.Reason)
 		case Replace:
-			say("rule %s: begins anew with full buckets, because %s", r.Name, r.Reason)
+			say("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
 		case Add:
 			say("rule %s: new, %s", r.Name, r.To)
 		}
@@ -273,7 +297,7 @@ func (c *Changes) Lines() (lines []string) {
 		say("the listener for clients of Redis changes")
 	}
 	if c.RedisTable == Replace {
-		say("redis: begins anew with full buckets, because %s", c.RedisReason)
+		say("redis: starts over with full buckets, because %s", c.RedisReason)
 	}
 	if len(c.Other) > 0 {
 		say("changed: %s", strings.Join(c.Other, ", "))

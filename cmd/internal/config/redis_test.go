@@ -45,13 +45,13 @@ func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 			[]string{"the listener for clients of Redis changes"}},
 		{"redis: {address: 127.0.0.1:6380, max_keys: 101, longest: 1h}", Replace, []string{
 			"the listener for clients of Redis changes",
-			"redis: begins anew with full buckets, because max_keys was 100 and is 101"}},
+			"redis: starts over with full buckets, because max_keys was 100 and is 101"}},
 		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 2h}", Replace, []string{
 			"the listener for clients of Redis changes",
-			"redis: begins anew with full buckets, because longest was 1h0m0s and is 2h0m0s"}},
+			"redis: starts over with full buckets, because longest was 1h0m0s and is 2h0m0s"}},
 		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h, overflow: refuse}", Replace, []string{
 			"the listener for clients of Redis changes",
-			"redis: begins anew with full buckets, because overflow was evict and is refuse"}},
+			"redis: starts over with full buckets, because overflow was evict and is refuse"}},
 	} {
 		changes := Diff(parsed(t, before), parsed(t, c.after))
 		assert.Equal(t, c.want, changes.RedisTable, c.after)

@@ -36,7 +36,7 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		switch {
-		case r.Store != nil || r.IsInFlight() || !r.counts():
+		case r.Store != nil || r.IsInFlight() || !r.Counts():
 			continue // elsewhere, no longer than the process, or nowhere
 		case r.Policy.Algorithm() == engine.AlgorithmSlidingLog:
 			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+

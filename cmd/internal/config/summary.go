@@ -119,7 +119,7 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 			humanize.Comma(int64(r.MaxKeys)))
 		return
 	}
-	if !r.counts() {
+	if !r.Counts() {
 		return // it has no keys
 	}
 	line("memory", "%s for %s keys, then %s", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)),

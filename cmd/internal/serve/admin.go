@@ -62,10 +62,14 @@ func (g *generation) shownRules() []admin.Rule {
 			})
 			continue
 		}
-		limiter := g.limiters[rule.Name].value
-		shown[i].Limiter = limiter
-		shown[i].Buckets = admin.Local(limiter, func(parts []string) engine.Key {
-			k, _ := key(limits.HasherOf(limiter), rule.Typed(parts))
+		limiter := g.limiters[rule.Name]
+		shown[i].Limiter = limiter.Limiter
+		shown[i].Buckets = admin.Local(limiter.Limiter, func(parts []string) engine.Key {
+			request := rule.Typed(parts)
+			k, _ := key(limits.HasherOf(limiter.Limiter), request)
+			limiter.Formers().Move(limiter.Limiter, k, func(l *engine.Limiter) (engine.Key, bool) {
+				return key(limits.HasherOf(l), request)
+			})
 			return k
 		})
 	}

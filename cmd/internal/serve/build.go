@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/rules"
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits/live"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -21,7 +21,8 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
 		file:       file,
-		limiters:   map[string]*refcounted[*engine.Limiter]{},
+		limiters:   map[string]*live.Limiter{},
+		counted:    map[string]*config.Rule{},
 		stored:     map[string]*refcounted[*redislimit.Limiter]{},
 		transports: map[transportKey]*refcounted[*http.Transport]{},
 		pools:      map[poolKey]*refcounted[*pool]{},
@@ -76,39 +77,6 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	s.generations.Add(1)
 	g.ended = s.generations.Done
 	return g, nil
-}
-
-// limiter puts the limiter of a rule into g: the one that there was, or a new one. undo are the limits that it may have
-// changed, also in a file that other processes have.
-func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo []ruleLimits, err error) {
-	if change.Limit == config.Keep || change.Limit == config.Adjust {
-		old := before.limiters[rule.Name]
-		limits := limitsOf(rule, old.value)
-		change.Correct(rule, limits.had)
-		if change.Limit == config.Adjust {
-			undo = []ruleLimits{limits}
-			err = old.value.SetPolicy(rule.Policy, rule.TierPolicies()...)
-		}
-		switch {
-		case err == nil:
-			g.limiters[rule.Name] = old.acquire()
-			return undo, nil
-		case rule.State != "": // a new limiter would have the same file
-			return nil, &LimiterError{rule.Name, err}
-		}
-		undo = nil
-		change.Limit, change.Reason = config.Replace, "the limiter does not take the new numbers: "+err.Error()
-	}
-	had := policiesIn(rule.State)
-	limiter, err := s.newLimiter(rule)
-	if err != nil {
-		return nil, &LimiterError{rule.Name, err}
-	}
-	g.limiters[rule.Name] = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
-	if had != nil {
-		undo = []ruleLimits{{rule.Name, limiter, had}}
-	}
-	return undo, nil
 }
 
 // A LimiterError says why the limiter of a rule cannot be made: there is not the memory, or its file is refused.

@@ -58,8 +58,8 @@ rules:
 	}
 	keys := map[string]uint64{"closed": 0, "open": 0, "plans": 2, "members": 1}
 	for name, l := range s.current.Load().limiters {
-		l.value.Sweep()
-		assert.EqualValues(t, keys[name], l.value.Stats().Keys, name)
+		l.Limiter.Sweep()
+		assert.EqualValues(t, keys[name], l.Limiter.Stats().Keys, name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits/live"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -21,7 +22,8 @@ type generation struct {
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
 	rules      []*rules.Rule
-	limiters   map[string]*refcounted[*engine.Limiter]     // by the name of the rule
+	limiters   map[string]*live.Limiter                    // by the name of the rule
+	counted    map[string]*config.Rule                     // of limiters: the rule when it last counted requests
 	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
 	redisTable *refcounted[*engine.Limiter]                // nil where no client of Redis is served
@@ -62,7 +64,7 @@ func (g *generation) leave() {
 
 func (g *generation) close() {
 	for _, l := range g.limiters {
-		l.release()
+		l.Release()
 	}
 	for _, l := range g.stored {
 		l.release()

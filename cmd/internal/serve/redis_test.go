@@ -99,7 +99,7 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, "+OK", says(t, dialRedis(t, s.redisAddress()), "AUTH new"), "everything stays as it was")
 
 	s.rewrite("redis: {address: \"127.0.0.1:0\", max_keys: 101}\n")
-	assert.Contains(t, s.log.String(), "reload: redis: begins anew with full buckets, because max_keys was 100 and is 101")
+	assert.Contains(t, s.log.String(), "reload: redis: starts over with full buckets, because max_keys was 100 and is 101")
 	assert.Equal(t, first, says(t, c, takes))
 }
 

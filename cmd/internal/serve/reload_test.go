@@ -38,7 +38,7 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 	s.change(rule("key: global"))
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6), "another key is another limit")
 	assert.Contains(t, s.log.String(),
-		"reload: rule default: begins anew with full buckets, because the key was ip and is global")
+		"reload: rule default: starts over with full buckets, because the key was ip and is global")
 }
 
 // A limiter that was adjusted once may know narrower bounds than one of the old numbers would.
@@ -48,9 +48,9 @@ func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	s.change(fmt.Sprintf(log, 1))
 	assert.Equal(t, "200 429", s.statuses(2))
 	s.change(fmt.Sprintf(log, 3))
-	assert.Equal(t, "200 200 200 429", s.statuses(4))
-	assert.Contains(t, s.log.String(),
-		"reload: rule a: begins anew with full buckets, because the limiter does not take the new numbers")
+	assert.Equal(t, "200 200 429", s.statuses(3), "one of three is taken")
+	assert.Contains(t, s.log.String(), "reload: rule a: sliding log 3/1h0m0s, was sliding log 1/1h0m0s; it has a new table, because "+
+		"the limiter does not take the new numbers")
 }
 
 func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	g := s.current.Load()
 	for i := range g.file.Rules {
 		if rule := &g.file.Rules[i]; rule.State != "" {
-			all = append(all, limitsOf(rule, g.limiters[rule.Name].value))
+			all = append(all, limitsOf(rule, g.limiters[rule.Name].Limiter))
 		}
 	}
 	return all

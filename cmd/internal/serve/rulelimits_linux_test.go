@@ -139,7 +139,7 @@ func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	}
 	words.put(changeAt, 2<<1|1)
 	require.NoError(t, s.putBack(limits))
-	s.current.Load().limiters["default"].value.Sweep()
+	s.current.Load().limiters["default"].Sweep()
 	assert.Equal(t, "token bucket 1/h burst 2", policyIn(t, s, 0))
 	require.Equal(t, uint64(3<<1), words.get(changeAt), "two changes")
 }

@@ -16,7 +16,11 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).refundable() && refund(r, status) }
 	}
 	if rule.Store == nil {
-		l.Limiter = g.limiters[rule.Name].value
+		limiter := g.limiters[rule.Name]
+		l.Limiter = limiter.Limiter
+		if rule.Counts() {
+			l.Formers = limiter.Formers()
+		}
 		return l
 	}
 	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client that

@@ -182,7 +182,7 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 		second.current.Load().file.Rules[0].State+" other="+former+"\n")
 
 	first.change(tiers(free + ", " + gold))
-	assert.Contains(t, first.log.String(), `reload: rule default: begins anew with full buckets, because the tiers with limits `+
+	assert.Contains(t, first.log.String(), `reload: rule default: starts over with full buckets, because the tiers with limits `+
 		`were [\"gold\" \"free\"] and are [\"free\" \"gold\"], in this order`)
 }
 

@@ -44,7 +44,7 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 		if rule.State == "" {
 			continue
 		}
-		limiter, log := g.limiters[rule.Name].value, s.config.Log.With("rule", rule.Name, "file", rule.State)
+		limiter, log := g.limiters[rule.Name].Limiter, s.config.Log.With("rule", rule.Name, "file", rule.State)
 		before, now := seen[rule.State], stateSeen{}
 		if err := limiter.CheckFile(); err != nil {
 			now.lost = err.Error()

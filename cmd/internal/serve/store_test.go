@@ -42,7 +42,7 @@ func TestServersShareALimit(t *testing.T) {
 	assert.Equal(t, "429", a.statuses(1), "the store keeps what is used up")
 	a.change(strings.Replace(stored(store.Addr(), ""), "burst: 5", "burst: 6", 1))
 	assert.Contains(t, a.log.String(),
-		"begins anew with full buckets, because the store keeps limits of other numbers apart")
+		"starts over with full buckets, because the store keeps limits of other numbers apart")
 	assert.Equal(t, "200 200 200 200 200 200 429", a.statuses(7))
 	a.change(one)
 	assert.Contains(t, a.log.String(), "because it was kept in the store and is on this machine alone")

@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/limits/live"
+)
+
+// limiter puts the limiter of a rule into g: the one that there was, or a new one. undo are the limits that it may have
+// changed, also in a file that other processes have.
+//
+// A rule that counts no request (rate: 0, rate: unlimited) keeps the limiter that it had, for when it counts again.
+func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo []ruleLimits, err error) {
+	old := before.limiters[rule.Name]
+	g.counted[rule.Name] = rule
+	if was := before.counted[rule.Name]; old != nil && change.Limit != config.Replace {
+		switch {
+		case !rule.Counts():
+			g.limiters[rule.Name], g.counted[rule.Name] = old.Acquire(), was
+			return nil, nil
+		case was.Counts():
+			others := change.Other
+			*change = config.Compare(was, rule)
+			change.Other = others
+		default:
+			change.Limit = config.Add
+		}
+		if change.Limit == config.Keep || change.Limit == config.Adjust {
+			if undo, err = adjust(old, rule, change); err == nil {
+				g.limiters[rule.Name] = old.Acquire()
+				return undo, nil
+			}
+			if rule.State != "" { // a new limiter would have the same file
+				return nil, &LimiterError{rule.Name, err}
+			}
+			change.Limit, change.Reason = config.Carry, "the limiter does not take the new numbers: "+err.Error()
+		}
+	}
+	had := policiesIn(rule.State)
+	limiter, err := s.newLimiter(rule)
+	if err != nil {
+		return nil, &LimiterError{rule.Name, err}
+	}
+	g.limiters[rule.Name] = live.New(limiter)
+	if had != nil {
+		undo = []ruleLimits{{rule.Name, limiter, had}}
+	}
+	if change.Limit == config.Carry {
+		next, err := old.Replace(limiter)
+		if err != nil {
+			return nil, &LimiterError{rule.Name, err}
+		}
+		g.limiters[rule.Name] = next
+	}
+	return undo, nil
+}
+
+// adjust gives the limiter of a rule the numbers that the rule has now.
+func adjust(l *live.Limiter, rule *config.Rule, change *config.RuleChange) ([]ruleLimits, error) {
+	limits := limitsOf(rule, l.Limiter)
+	change.Correct(rule, limits.had)
+	if change.Limit == config.Keep {
+		return nil, nil
+	}
+	return []ruleLimits{limits}, l.SetPolicy(rule.Policy, rule.TierPolicies()...)
+}
