@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A key word is a label: the fingerprint, in which four bits say under which tier the key's last take was. A conversion
-// needs to know that, and nothing else looks at it (R24 in doc.go).
+// A key word is a label: the fingerprint, in which four bits say under which tier the key's last take was. Only a
+// conversion (R24 in doc.go) and [Table.LastTier] need to know that.
 
 const (
 	tierShift = 20 // not of the bits that choose the shard, and not of those that choose the home
