@@ -155,6 +155,7 @@ func TestALineOfSeveralCosts(t *testing.T) {
 		leave()
 		synctest.Wait()
 		assert.Equal(t, 5*time.Second, wait(t.Context(), "A"))
+		synctest.Wait() // for the one whose turn came at the same time
 	})
 }
 

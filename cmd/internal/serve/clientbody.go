@@ -17,6 +17,7 @@ type clientBody struct {
 	io.ReadCloser
 	pace   *pace                 // nil for no bound
 	broken atomic.Pointer[error] // written by the transport's goroutine
+	ended  bool                  // read by the same
 
 	// Where ignore_client_abort delays the end of the body that is broken, that lasts until the context is done.
 	delay   context.Context // nil for no delay
@@ -44,6 +45,10 @@ func (b *clientBody) begin(w http.ResponseWriter, r *http.Request, server *confi
 
 // Read implements [io.Reader].
 func (b *clientBody) Read(into []byte) (int, error) {
+	if b.ended {
+		// net/http has closed it by now if the answer has begun, and the transport would close the connection
+		return 0, io.EOF
+	}
 	if b.pace != nil {
 		b.pace.begin()
 	}
@@ -51,6 +56,7 @@ func (b *clientBody) Read(into []byte) (int, error) {
 	if b.pace != nil {
 		b.pace.end(n, err)
 	}
+	b.ended = errors.Is(err, io.EOF)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, http.ErrBodyReadAfterClose) {
 		if b.broken.CompareAndSwap(nil, &err) && b.delay != nil {
 			over := time.NewTimer(b.longest)

@@ -49,6 +49,37 @@ func (c *trickle) Read(into []byte) (int, error) {
 }
 
 // TestSlowBodies: a body may be slow for ten seconds, and then must have come at the least rate.
+// TestABodyEndsOnce: the transport reads once more behind the end of a body of known length. When the answer has begun,
+// net/http has closed the body; the error would end the connection to the upstream, and break its answer off.
+func TestABodyEndsOnce(t *testing.T) {
+	body := &closedBehind{text: "abc"}
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	r.ContentLength = 3
+	var b clientBody
+	b.begin(httptest.NewRecorder(), r, &config.Server{})
+	got, err := io.ReadAll(r.Body)
+	assert.NoError(t, err)
+	assert.Equal(t, "abc", string(got))
+	n, err := r.Body.Read(make([]byte, 1))
+	assert.Zero(t, n)
+	assert.ErrorIs(t, err, io.EOF)
+	assert.NoError(t, b.err())
+}
+
+// closedBehind is a body that has been closed when it is read behind its end.
+type closedBehind struct{ text string }
+
+func (b *closedBehind) Close() error { return nil }
+
+func (b *closedBehind) Read(into []byte) (int, error) {
+	if b.text == "" {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n := copy(into, b.text)
+	b.text = b.text[n:]
+	return n, io.EOF
+}
+
 func TestSlowBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		client  trickle
