@@ -46,13 +46,25 @@ type booked struct {
 	version uint64 // of the record
 }
 
-// A reservedBucket is what one key's bucket is to all who use it one after the other: when it is full, and how often
-// something was given back that other calls had come behind, which is what the version of its record tells.
-type reservedBucket struct{ full, version uint64 }
+// A reservedBucket is what one key's bucket is to all who use it one after the other: when it is full, how often
+// something was given back that other calls had come behind, which is what the version of its record tells, and when
+// the last of its reservations goes.
+type reservedBucket struct{ full, version, promised uint64 }
 
-// reservations is the model of a bucket of a burst, for calls that are ready to wait for so long, in ticks: what a
-// refund gives is written down in the comment of atomicbucket.TokenBucket.Refund.
-func reservations(burst, patience uint64) porcupine.Model {
+// refunded is what comes back of a grant at a time, in a bucket that is full at another one, if it is reckoned at a
+// third: the comment of atomicbucket.TokenBucket.Refund says why. changed tells that others gave back since the grant.
+func refunded(of granted, full, latest uint64, changed bool) uint64 {
+	back := min(max(full, latest)-latest, of.cost)
+	if changed {
+		return min(back, of.cost-min(of.cost, latest-of.at))
+	}
+	return min(back, max(of.full, latest)-latest)
+}
+
+// reservations is the model of a bucket of a burst, for calls that are ready to wait for so long, in ticks. A refund is
+// reckoned at the time at which the last reservation near by goes (R25): of another key, too, and of a call that is
+// refused in the end. So it may be reckoned at any time up to the latest.
+func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },
 		Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
@@ -72,19 +84,16 @@ func reservations(burst, patience uint64) porcupine.Model {
 			case callPeek:
 				return out.debt == owed, is
 			case callCancel:
-				back := min(owed, in.cost)
-				switch changed := is.version != in.of.version; {
-				case !changed && is.full == in.of.full: // nothing came behind
-					is.version-- // and nothing is to be told from it
-				case owed > burst:
-					back = 0
-				case !changed:
-					back = min(back, max(in.of.full, out.at)-out.at)
-				default:
-					back = min(back, in.cost-min(in.cost, out.at-in.of.at))
+				changed := is.version != in.of.version
+				if !changed && is.full == in.of.full { // nothing came behind, and nothing is to be told from it
+					is.full -= min(owed, in.cost)
+					return out.debt == max(is.full, out.at)-out.at && out.version == is.version, is
 				}
+				most := refunded(in.of, is.full, max(out.at, is.promised), changed)
+				least := refunded(in.of, is.full, max(out.at, latest), changed)
+				back := owed - min(owed, out.debt)
 				is.full, is.version = out.at+owed-back, is.version+1
-				return out.debt == owed-back && out.version == is.version, is
+				return out.debt == owed-back && back >= least && back <= most && out.version == is.version, is
 			case callReserve:
 				limit += patience
 			}
@@ -95,6 +104,9 @@ func reservations(burst, patience uint64) porcupine.Model {
 				is.version = out.version
 			}
 			is.full = out.at + owed + in.cost
+			if wait := owed + in.cost - min(owed+in.cost, burst); wait > 0 {
+				is.promised = max(is.promised, out.at+wait)
+			}
 			return owed+in.cost <= limit && out.debt == owed+in.cost && out.version == is.version, is
 		},
 	}
@@ -194,7 +206,13 @@ func TestReservationsAreLinearizable(t *testing.T) {
 			kept, cancelled := 0, 0
 			for seed := range n {
 				history, grants := bookings(t, s.burst, s.keys, s.step, s.patience, seed)
-				model := reservations(s.burst*second, uint64(s.patience))
+				latest := uint64(0)
+				for _, op := range history {
+					if in := op.Input.(booking); in.what == callReserve {
+						latest = max(latest, in.now+uint64(s.patience))
+					}
+				}
+				model := reservations(s.burst*second, uint64(s.patience), latest)
 				if !porcupine.CheckOperations(model, history) {
 					for _, op := range history {
 						t.Logf("%d: %2d-%2d %+v: %+v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
@@ -260,6 +278,6 @@ func TestBrokenReservationsAreFound(t *testing.T) {
 			take(1, 3, callTake, start+second, 1), take(2, 4, callReserve, start+second, 1),
 		}},
 	} {
-		assert.Equal(t, c.want, porcupine.CheckOperations(reservations(second, 3*second), c.history), name)
+		assert.Equal(t, c.want, porcupine.CheckOperations(reservations(second, 3*second, start+4*second), c.history), name)
 	}
 }
