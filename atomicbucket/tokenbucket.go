@@ -77,6 +77,14 @@ func (b *TokenBucket) Ticks(nanos int64) uint64 {
 	return b.clock.quo(nanos) * b.step
 }
 
+// Span returns the time in which so many ticks pass, a tick or a refill less at most, and never more.
+func (b *TokenBucket) Span(ticks uint64) time.Duration {
+	if b.exact != 0 {
+		return time.Duration(ticks / b.exact)
+	}
+	return time.Duration(b.clock.first(max(ticks/b.step, 1) - 1))
+}
+
 // MaxSkew is how far apart two instants that meet in one call may be without a
 // difference being misread: 19 hours or more, and 18 years (2^59 ns) at most. It is a
 // sixteenth of the payload's circle, unless that is longer than the timeline.

@@ -26,6 +26,7 @@ type Limiter struct {
 	setting    sync.Mutex // held by SetPolicy
 	terms      terms
 	background *background
+	lines      lines // of callers that wait
 }
 
 // policies are those of a limiter, and the source of its plan.

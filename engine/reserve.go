@@ -98,44 +98,49 @@ func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, maxWait time.Duratio
 }
 
 func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, maxWait time.Duration) error {
+	_, err := l.reserveBy(r, k, n, nanos, clock, maxWait)
+	return err
+}
+
+// reserveBy is reserve, and returns the plan by which it was made; nil if nothing was taken.
+func (l *Limiter) reserveBy(r *Reservation, k Key, n uint64, nanos, clock int64, maxWait time.Duration) (*shard.Plan, error) {
 	if l.table.Plan().InFlight() {
-		return ErrInFlight
+		return nil, ErrInFlight
 	}
 	if !l.table.Buckets() {
-		return ErrNotTokenBucket
+		return nil, ErrNotTokenBucket
 	}
 	if n == 0 {
-		return nil
+		return nil, nil
 	}
 	place := l.table.Find(k.hash)
 	ends := l.table.Ends(place)
 	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(maxWait, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
-		return fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
+		return nil, fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
 	case shard.Admitted:
 		r.delay = later(o.At-nanos, o.OverdrawnOf(k.quota))
 		r.until = nanos + int64(r.delay)
 		r.receipt.limiter, r.receipt.hash = l, k.hash
 		r.receipt.of.Enter(&o, n, k.quota, ends)
-		return nil
+		return o.Plan, nil
 	case shard.Unrecorded, shard.UnlimitedQuota: // nothing was taken
-		return nil
+		return nil, nil
 	}
 	var d Decision
 	l.decide(&d, k, o, o.Plan.StatusOf(o.State, o.At, n, k.quota), nanos, n)
-	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
+	return nil, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
 // Wait waits until n tokens are there and takes them. It fails at once, having taken
 // nothing, if the context is done, if its deadline would come first, or if n is above
-// the limit ([ErrNever]; [ErrTooLong], which is also a context.DeadlineExceeded); and with the context's error, giving
-// the tokens back as [Reservation.Cancel] does, if that is done while it waits. It is shorthand for WaitKey(ctx,
-// l.Key(key), n).
+// the limit ([ErrNever]; [ErrTooLong], which is also a context.DeadlineExceeded); and with the context's error if that
+// is done while it waits. Then those behind it move up ([Turn.Leave]). It is shorthand for WaitKey(ctx, l.Key(key), n).
 //
-// On a token bucket waiters are served in the order in which they came: Wait reserves
-// ([Limiter.Reserve]). On the other algorithms a waiter asks again when its tokens should be there,
-// and another request may have been faster. On [Concurrency] it is an error, [ErrInFlight].
+// On a token bucket waiters are served in the order in which they came ([Limiter.QueueKey]). On the other algorithms a
+// waiter asks again when its tokens should be there, and another request may have been faster. On [Concurrency] it is
+// an error, [ErrInFlight].
 //
 // It waits in real time, so the limiter's clock should go with that: not [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
@@ -153,26 +158,26 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			maxWait = time.Until(deadline)
 		}
-		var r Reservation
-		nanos := l.clock.surely()
-		err := l.reserve(&r, k, n, nanos, nanos, maxWait)
-		again := errors.Is(err, ErrNotTokenBucket)
-		if again {
-			r.delay, err = l.ask(k, n, maxWait)
+		turn, err := l.queue(k, n, maxWait)
+		switch {
+		case err == nil && turn.delay == 0: // it is in no line
+			return nil
+		case err == nil:
+			return turn.wait(ctx)
+		}
+		delay := time.Duration(0)
+		if errors.Is(err, ErrNotTokenBucket) {
+			delay, err = l.ask(k, n, maxWait)
 		}
 		if errors.Is(err, ErrTooLong) && maxWait != Never {
 			return fmt.Errorf("engine: Wait(%d): %w (%w)", n, err, context.DeadlineExceeded)
 		} else if err != nil {
 			return fmt.Errorf("engine: Wait(%d): %w", n, err)
-		} else if r.delay == 0 {
+		} else if delay == 0 {
 			return nil
 		}
-		if err := pause.For(ctx, r.delay); err != nil {
-			r.Cancel()
+		if err := pause.For(ctx, delay); err != nil {
 			return err
-		}
-		if !again {
-			return nil
 		}
 	}
 }

@@ -264,7 +264,7 @@ func (c *Check[R]) giveBack() (given bool) {
 	case c.hold != nil:
 		given = c.hold.Cancel()
 	case c.turn != nil:
-		c.limit.lines.leave(c.key, c.turn)
+		c.turn.Leave()
 		c.turn = nil
 	default:
 		c.receipt.Refund(c.N)

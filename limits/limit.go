@@ -92,7 +92,6 @@ type limit[R any] struct {
 	Limit[R]
 	index    int
 	inFlight bool
-	lines    lines // of requests that wait
 }
 
 // newLimits checks limits.

@@ -60,7 +60,7 @@ type Check[R any] struct {
 	key      engine.Key     // of the limiter
 	text     string         // of the key, where a source or a front needs it
 	receipt  engine.Receipt // of what was taken from the limiter
-	turn     *turn          // instead, of what was taken ahead of its time, until that has come
+	turn     *engine.Turn   // instead, of what was taken ahead of its time, until that has come
 	hold     *engine.Hold   // instead, of a limit with Hold
 	source   Source         // the limit's, under the quota of the request
 	policy   engine.Policy  // of the request, where the limit has a Quota

@@ -75,7 +75,7 @@ func (res *Result[R]) reserve(ctx context.Context, c *Check[R], w *waiting) {
 	if c.Decision.RetryAfter > longest || c.Never() || !l.Shadow && !res.mayWait(c) {
 		return
 	}
-	turn, delay, err := l.lines.join(l.Limiter, c.key, c.N, longest, l.Shadow)
+	turn, err := l.Limiter.QueueKey(c.key, c.N, longest)
 	switch {
 	case errors.Is(err, engine.ErrNotTokenBucket):
 		if w != nil {
@@ -86,6 +86,7 @@ func (res *Result[R]) reserve(ctx context.Context, c *Check[R], w *waiting) {
 		return // another request was faster, and the tokens are too far away now
 	}
 	c.turn = turn
+	delay := turn.Delay()
 	if delay == 0 || l.Shadow { // they have come meanwhile, or are not waited for
 		c.come()
 	}
@@ -116,7 +117,7 @@ func (res *Result[R]) wait(ctx context.Context) bool {
 			continue
 		}
 		c := res.at(last)
-		left := c.limit.lines.left(c.turn)
+		left := c.turn.Until(nil)
 		c.giveBack()
 		c.Decision.Allowed, c.Decision.RetryAfter, c.Outcome = false, max(left, 1), Refused
 		res.verdict, res.err = Ended, err
@@ -134,7 +135,7 @@ func (res *Result[R]) lastTurn(wake context.CancelFunc) (delay time.Duration, la
 		if c.turn == nil {
 			continue
 		}
-		if d := c.limit.lines.when(c.turn, wake); last < 0 || d > delay {
+		if d := c.turn.Until(wake); last < 0 || d > delay {
 			delay, last = d, i
 		}
 	}
@@ -143,6 +144,5 @@ func (res *Result[R]) lastTurn(wake context.CancelFunc) (delay time.Duration, la
 
 // come ends the turn of tokens whose time has come: there is a receipt for them now.
 func (c *Check[R]) come() {
-	c.limit.lines.pass(c.key, c.turn)
-	c.receipt, c.turn = c.turn.ahead.Receipt(), nil
+	c.receipt, c.turn = c.turn.Come(), nil
 }

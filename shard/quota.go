@@ -3,6 +3,7 @@ package shard
 import (
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
 )
@@ -78,6 +79,10 @@ func (p *Plan) Granted(q Quota) atomicbucket.Quota {
 	g := p.granted(q)
 	return atomicbucket.Quota{Token: g.Token, Tokens: g.Tokens}
 }
+
+// Span returns the time in which so many tokens of a quota come back to a bucket, a tick less at most, and no more than
+// that.
+func (p *Plan) Span(n uint64, q Quota) time.Duration { return p.bucket.Span(n * p.granted(q).Token) }
 
 // SetTier makes what a tier grants that of a quota without numbers. The plan must not be in use.
 func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/internal/pause"
+	"github.com/weir-go/weir/shard"
+)
+
+// lines are the callers that wait for tokens of a limiter, those of each key in the order of their turns. They are of
+// this process: of a shared table each process has its own.
+//
+// A reservation in the middle of a line cannot be cancelled ([Reservation.Cancel]): those behind have been told when to
+// go. So a caller that leaves has those behind it move up.
+type lines struct {
+	mu sync.Mutex
+	of map[Key][]*Turn
+}
+
+// A Turn is a place in the line of a key, with tokens that were taken ahead of their time ([Limiter.QueueKey]). It ends
+// with Come or with Leave. It may be used from any goroutine. A line locks and allocates; decisions do not.
+type Turn struct {
+	limiter *Limiter
+	key     Key
+	n       uint64
+	plan    *shard.Plan // by which the tokens were reserved
+
+	// The limiter's lines.mu guards what follows.
+	ahead *Reservation
+	due   int64     // when the tokens are there, by the limiter's clock
+	at    time.Time // the same, by the clock of the machine
+	asked bool      // Until was called
+	delay time.Duration
+	moved func() // called when at has changed; nil for none
+}
+
+// QueueKey is [Limiter.ReserveKey] for a caller that waits in line: if one that waits in front of it for the same key
+// leaves, it moves up. On the other algorithms, and with the same errors, there is no line.
+func (l *Limiter) QueueKey(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
+	l.requireMade()
+	t, err := l.queue(k, n, maxWait)
+	if err != nil {
+		return nil, fmt.Errorf("engine: QueueKey(%d): %w", n, err)
+	}
+	return t, nil
+}
+
+func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
+	l.lines.mu.Lock()
+	defer l.lines.mu.Unlock()
+	r := &Reservation{}
+	nanos := l.clock.surely()
+	plan, err := l.reserveBy(r, k, n, nanos, nanos, maxWait)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{limiter: l, key: k, n: n, plan: plan, ahead: r, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
+	if r.delay > 0 {
+		if l.lines.of == nil {
+			l.lines.of = map[Key][]*Turn{}
+		}
+		l.lines.of[k] = append(l.lines.of[k], t)
+	}
+	return t, nil
+}
+
+// Delay returns how long to wait from the moment of the reservation, 0 if the tokens were there.
+func (t *Turn) Delay() time.Duration {
+	t.limiter.lines.mu.Lock()
+	defer t.limiter.lines.mu.Unlock()
+	return t.delay
+}
+
+// Until returns how long to wait from now on, 0 or less if the tokens are there. From now on moved is called when that
+// has become less; it must not block. nil is for nobody.
+func (t *Turn) Until(moved func()) time.Duration {
+	t.limiter.lines.mu.Lock()
+	defer t.limiter.lines.mu.Unlock()
+	first := !t.asked && moved != nil
+	if moved != nil {
+		t.moved, t.asked = moved, true
+	}
+	if first {
+		return t.delay // without the error of a clock of the caller's
+	}
+	return time.Until(t.at)
+}
+
+// Come ends the turn of a caller that goes on now, and returns the receipt for its tokens.
+func (t *Turn) Come() Receipt {
+	t.limiter.lines.mu.Lock()
+	defer t.limiter.lines.mu.Unlock()
+	t.limiter.lines.remove(t)
+	return t.ahead.Receipt()
+}
+
+// Leave ends the turn of a caller that does not wait any more. Those behind it move up: to the place of the one in
+// front of them if all wait for as many tokens, or else by its tokens, as far as nobody outside of the line has
+// reserved in between. What they then leave is given back as by [Reservation.Cancel].
+func (t *Turn) Leave() {
+	l := &t.limiter.lines
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	behind, in := l.remove(t)
+	if !in {
+		t.ahead.Cancel()
+		return
+	}
+	if slices.ContainsFunc(behind, func(other *Turn) bool { return other.n != t.n }) {
+		t.shift(behind)
+	} else {
+		for _, other := range behind {
+			if t.due < other.due { // what was given back may have been reserved by a later one for an earlier time
+				t.ahead, other.ahead = other.ahead, t.ahead
+				t.at, other.at = other.at, t.at
+				t.due, other.due = other.due, t.due
+				other.hasMoved()
+			}
+		}
+	}
+	t.ahead.Cancel()
+}
+
+// shift moves turns up by the tokens of one that has left in front of them, as long as they stand next to each other:
+// one behind somebody else would otherwise go together with him.
+func (t *Turn) shift(behind []*Turn) {
+	end := t.due
+	for _, other := range behind {
+		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
+		if half := int64(other.plan.Span(1, other.key.quota) / 2); gap > half || gap < -half {
+			break // somebody else has reserved there, or the rate was changed
+		}
+		end = other.due
+		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
+		other.due, other.at = other.due-int64(by), other.at.Add(-by)
+		other.hasMoved()
+	}
+}
+
+// hasMoved is called when the time of a turn has changed.
+func (t *Turn) hasMoved() {
+	t.delay = max(time.Until(t.at), 0) // also of one that has not asked yet
+	if t.moved != nil {
+		t.moved()
+	}
+}
+
+// remove takes a turn out of its line, and returns those behind it. in is false if it is not there.
+func (l *lines) remove(t *Turn) (behind []*Turn, in bool) {
+	line := l.of[t.key]
+	i := slices.Index(line, t)
+	if i < 0 {
+		return nil, false
+	}
+	line = slices.Delete(line, i, i+1)
+	if len(line) == 0 {
+		delete(l.of, t.key)
+		return nil, true
+	}
+	l.of[t.key] = line
+	return line[i:], true
+}
+
+// wait waits for the turn, or leaves when the context is done.
+func (t *Turn) wait(ctx context.Context) error {
+	for {
+		moved, wake := context.WithCancel(ctx)
+		err := pause.For(moved, t.Until(wake))
+		wake()
+		switch {
+		case err == nil:
+			t.Come()
+			return nil
+		case ctx.Err() != nil:
+			t.Leave()
+			return err
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// lined runs a test in a bubble, with a limiter whose clock is the bubble's.
+func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := New(p, MaxKeys(1), ClockFunc(time.Now))
+		require.NoError(t, err)
+		defer limiter.Close()
+		test(t, limiter, limiter.KeyUint64(0))
+		assert.Empty(t, limiter.lines.of)
+	})
+}
+
+// TestATurnThatMovesUpBeforeItIsAwaited: the caller waits for the turn that it has then.
+func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 1)
+		first, err := l.QueueKey(k, 1, time.Minute)
+		require.NoError(t, err)
+		second, err := l.QueueKey(k, 1, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, second.Delay())
+		first.Leave()
+		assert.Equal(t, time.Second, second.Until(func() {}))
+		second.Leave()
+	})
+}
+
+// TestALineOfSeveralCosts: those behind a leaver move up by its tokens, unless somebody else has reserved in between.
+func TestALineOfSeveralCosts(t *testing.T) {
+	for _, stranger := range []bool{false, true} {
+		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
+			l.TakeKey(k, 3)
+			queue := func(n uint64) *Turn {
+				turn, err := l.QueueKey(k, n, time.Minute)
+				require.NoError(t, err)
+				return turn
+			}
+			first, second := queue(3), queue(2)
+			after := time.Duration(0)
+			if stranger {
+				_, err := l.ReserveKey(k, 1, time.Minute)
+				require.NoError(t, err)
+				after = time.Second
+			}
+			third := queue(1)
+			moved := 0
+			assert.Equal(t, 5*time.Second, second.Until(func() { moved++ }))
+			assert.Equal(t, 6*time.Second+after, third.Until(func() { moved++ }))
+			first.Leave()
+			assert.Equal(t, 2*time.Second, second.Until(nil))
+			if stranger {
+				assert.Equal(t, 7*time.Second, third.Until(nil))
+				assert.Equal(t, 1, moved)
+			} else {
+				assert.Equal(t, 3*time.Second, third.Until(nil))
+				assert.Equal(t, 2, moved)
+			}
+			second.Leave()
+			third.Leave()
+			first.Leave() // does nothing
+		})
+	}
+}
+
+// TestGoodputUnderCancellation: callers who give up cost the others nothing.
+func TestGoodputUnderCancellation(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(50), 2), func(t *testing.T, l *Limiter, k Key) {
+		var served atomic.Uint64
+		end := time.Now().Add(6 * time.Second)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(15*time.Millisecond, cancel) // which Wait cannot know before
+					if l.WaitKey(ctx, k, 1) == nil {
+						served.Add(1)
+					}
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		assert.Greater(t, served.Load(), uint64(290), "of 300 tokens")
+		assert.LessOrEqual(t, served.Load(), uint64(303))
+	})
+}
+
+// TestLinesKeepTheLaw: however callers of different costs join, leave, take and reserve, no more goes in any time than
+// the limit and the rate allow, and nobody's turn comes later than he was told.
+func TestLinesKeepTheLaw(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		rate, burst := 1+random.Uint64N(5), 1+random.Uint64N(5)
+		lined(t, TokenBucket(PerSecond(float64(rate)), burst), func(t *testing.T, l *Limiter, k Key) {
+			type went struct {
+				at time.Time
+				n  uint64
+			}
+			type turn struct {
+				*Turn
+				told time.Time
+			}
+			var all []went
+			var line []turn
+			checked := time.Now() // a turn that has moved into the past is used now
+			goes := func(at time.Time, n uint64) { all = append(all, went{at, n}) }
+			for step := 0; step < 60 || len(line) > 0; step++ {
+				for i := 0; i < len(line); i++ {
+					one := line[i]
+					left := one.Until(nil)
+					at := time.Now().Add(left)
+					require.False(t, at.After(one.told), "seed %d: a turn comes %v later", seed, at.Sub(one.told))
+					line[i].told = at
+					if left <= 0 {
+						if at.Before(checked) {
+							at = checked
+						}
+						goes(at, one.n)
+						one.Come()
+						line = append(line[:i], line[i+1:]...)
+						i--
+					}
+				}
+				checked = time.Now()
+				n := 1 + random.Uint64N(burst)
+				switch what := random.IntN(6); {
+				case step >= 60 && what < 4:
+				case what == 0:
+					if l.TakeKey(k, n).Allowed {
+						goes(time.Now(), n)
+					}
+				case what == 1:
+					r, err := l.ReserveKey(k, n, 20*time.Second)
+					if err == nil && random.IntN(2) == 0 {
+						r.Cancel()
+					} else if err == nil {
+						goes(time.Now().Add(r.Delay()), n)
+					}
+				case what < 4:
+					if one, err := l.QueueKey(k, n, 20*time.Second); err == nil && one.Delay() == 0 {
+						goes(time.Now(), n)
+						one.Come()
+					} else if err == nil {
+						line = append(line, turn{one, time.Now().Add(one.Delay())})
+					}
+				case what == 4 && len(line) > 0:
+					i := random.IntN(len(line))
+					line[i].Leave()
+					line = append(line[:i], line[i+1:]...)
+				default:
+					time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+				}
+			}
+			for _, from := range all {
+				for _, to := range all {
+					if to.at.Before(from.at) {
+						continue
+					}
+					sum := uint64(0)
+					for _, one := range all {
+						if !one.at.Before(from.at) && !one.at.After(to.at) {
+							sum += one.n
+						}
+					}
+					most := float64(burst) + float64(rate)*to.at.Sub(from.at).Seconds()
+					require.LessOrEqual(t, float64(sum), most+1e-6, "seed %d: from %v to %v", seed, from.at, to.at)
+				}
+			}
+		})
+	}
+}
