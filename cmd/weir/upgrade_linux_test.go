@@ -146,7 +146,7 @@ func TestUpgradeUnderWay(t *testing.T) {
 	i.until(`msg=stopped`)
 	assert.Zero(t, second.wait())
 	if !third.isGone() { // the old program need not have waited for it
-		assert.Contains(t, []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}, third.wait().Signal())
+		third.wait() // by a signal, or by itself: else this would last forever
 	}
 }
 
