@@ -30,12 +30,20 @@ type Turn struct {
 	plan    *shard.Plan // by which the tokens were reserved
 
 	// The limiter's lines.mu guards what follows.
-	ahead *Reservation
+	parts []part    // n tokens in all, in the order in which they were reserved
 	due   int64     // when the tokens are there, by the limiter's clock
 	at    time.Time // the same, by the clock of the machine
 	asked bool      // Until was called
 	delay time.Duration
 	moved func() // called when at has changed; nil for none
+}
+
+// A part is tokens of a reservation that belong to a turn. Those who move up by other numbers of tokens than their own
+// share reservations.
+type part struct {
+	of     *Reservation
+	n      uint64
+	shared bool // with another turn, or some were given back
 }
 
 // QueueKey is [Limiter.ReserveKey] for a caller that waits in line: if one that waits in front of it for the same key
@@ -58,7 +66,7 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Turn{limiter: l, key: k, n: n, plan: plan, ahead: r, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
+	t := &Turn{limiter: l, key: k, n: n, plan: plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
 	if r.delay > 0 {
 		if l.lines.of == nil {
 			l.lines.of = map[Key][]*Turn{}
@@ -90,24 +98,29 @@ func (t *Turn) Until(moved func()) time.Duration {
 	return time.Until(t.at)
 }
 
-// Come ends the turn of a caller that goes on now, and returns the receipt for its tokens.
+// Come ends the turn of a caller that goes on now, and returns the receipt for its tokens. If the caller has moved up
+// by another number of tokens than its own, it is the receipt for nothing.
 func (t *Turn) Come() Receipt {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
+	t.overtake()
 	t.limiter.lines.remove(t)
-	return t.ahead.Receipt()
+	if len(t.parts) != 1 || t.parts[0].shared {
+		return Receipt{}
+	}
+	return t.parts[0].of.Receipt()
 }
 
 // Leave ends the turn of a caller that does not wait any more. Those behind it move up: to the place of the one in
 // front of them if all wait for as many tokens, or else by its tokens, as far as nobody outside of the line has
-// reserved in between. What they then leave is given back as by [Reservation.Cancel].
+// reserved in between. So the tokens at the end of the line come back, or if somebody else has reserved behind it, what
+// those leave ([Reservation.Cancel]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	behind, in := l.remove(t)
-	if !in {
-		t.ahead.Cancel()
+	if !in { // it has come, or left before, or never had to wait
 		return
 	}
 	if slices.ContainsFunc(behind, func(other *Turn) bool { return other.n != t.n }) {
@@ -115,14 +128,16 @@ func (t *Turn) Leave() {
 	} else {
 		for _, other := range behind {
 			if t.due < other.due { // what was given back may have been reserved by a later one for an earlier time
-				t.ahead, other.ahead = other.ahead, t.ahead
+				t.parts, other.parts = other.parts, t.parts
 				t.at, other.at = other.at, t.at
 				t.due, other.due = other.due, t.due
 				other.hasMoved()
 			}
 		}
 	}
-	t.ahead.Cancel()
+	for _, last := range slices.Backward(t.parts) {
+		last.of.receipt.Refund(last.n)
+	}
 }
 
 // shift moves turns up by the tokens of one that has left in front of them, as long as they stand next to each other:
@@ -138,6 +153,41 @@ func (t *Turn) shift(behind []*Turn) {
 		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
 		other.due, other.at = other.due-int64(by), other.at.Add(-by)
 		other.hasMoved()
+		t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
+	}
+}
+
+// exchanged returns the parts of a turn that leaves and of the one behind it, which gets the first n tokens of both.
+func exchanged(leaves, stays []part, n uint64) (last, first []part) {
+	for _, p := range append(leaves, stays...) {
+		switch {
+		case n == 0:
+			last = append(last, p)
+			continue
+		case p.n > n:
+			last = append(last, part{p.of, p.n - n, true})
+			p.n, p.shared = n, true
+		}
+		first, n = append(first, p), n-p.n
+	}
+	return last, first
+}
+
+// overtake makes a turn that comes the first of its line. Those in front of it could have come, too: they come later,
+// but not after the time at which this one could. So those who stay stand next to each other.
+func (t *Turn) overtake() {
+	line := t.limiter.lines.of[t.key]
+	for i := slices.Index(line, t) - 1; i >= 0; i-- {
+		other := line[i]
+		own, others := int64(t.plan.Span(t.n, t.key.quota)), int64(other.plan.Span(other.n, other.key.quota))
+		gap := t.due - own - other.due
+		if half := int64(t.plan.Span(1, t.key.quota) / 2); gap > half || gap < -half {
+			return // somebody else has reserved there
+		}
+		other.due, t.due = t.due, t.due-others
+		other.at = other.at.Add(time.Duration(own))
+		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
+		line[i], line[i+1] = t, other
 	}
 }
 

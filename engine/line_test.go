@@ -77,28 +77,31 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	}
 }
 
-// TestGoodputUnderCancellation: callers who give up cost the others nothing.
+// TestGoodputUnderCancellation: callers who give up cost the others nothing, also if they want different numbers of
+// tokens.
 func TestGoodputUnderCancellation(t *testing.T) {
-	lined(t, TokenBucket(PerSecond(50), 2), func(t *testing.T, l *Limiter, k Key) {
-		var served atomic.Uint64
-		end := time.Now().Add(6 * time.Second)
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for time.Now().Before(end) {
-					ctx, cancel := context.WithCancel(t.Context())
-					time.AfterFunc(15*time.Millisecond, cancel) // which Wait cannot know before
-					if l.WaitKey(ctx, k, 1) == nil {
-						served.Add(1)
+	for most := range uint64(3) {
+		lined(t, TokenBucket(PerSecond(50), 3), func(t *testing.T, l *Limiter, k Key) {
+			var served atomic.Uint64
+			end := time.Now().Add(6 * time.Second)
+			var all sync.WaitGroup
+			for i := range uint64(8) {
+				all.Go(func() {
+					for time.Now().Before(end) {
+						ctx, cancel := context.WithCancel(t.Context())
+						time.AfterFunc(15*time.Millisecond, cancel) // which Wait cannot know before
+						if n := 1 + i%(most+1); l.WaitKey(ctx, k, n) == nil {
+							served.Add(n)
+						}
+						cancel()
 					}
-					cancel()
-				}
-			})
-		}
-		all.Wait()
-		assert.Greater(t, served.Load(), uint64(290), "of 300 tokens")
-		assert.LessOrEqual(t, served.Load(), uint64(303))
-	})
+				})
+			}
+			all.Wait()
+			assert.Greater(t, served.Load(), uint64(270), "of 300, up to %d tokens for each", most+1)
+			assert.LessOrEqual(t, served.Load(), uint64(304))
+		})
+	}
 }
 
 // TestLinesKeepTheLaw: however callers of different costs join, leave, take and reserve, no more goes in any time than
