@@ -100,7 +100,11 @@ func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) li
 func TestTheEngineKeepsItsPromises(t *testing.T) {
 	for _, p := range policies {
 		t.Run(p.promise.String(), func(t *testing.T) {
-			limitertest.Test(t, engineConfig(t, p.promise, p.of, func(testing.TB) []engine.Option { return nil }))
+			config := engineConfig(t, p.promise, p.of, func(testing.TB) []engine.Option { return nil })
+			if testing.Short() { // under the race detector all limits take minutes
+				config.Limits = someLimits
+			}
+			limitertest.Test(t, config)
 		})
 	}
 }

@@ -160,11 +160,11 @@ func TestForgotten(t *testing.T) {
 func TestMovedOnce(t *testing.T) {
 	for range 200 {
 		clock := testclock.New()
-		before := live.New(newLimiter(t, clock, hourly(10)))
+		before := live.New(newLimiter(t, clock, hourly(10), engine.MaxKeys(100)))
 		for range 7 {
 			take(before, "a", 0)
 		}
-		now := replace(t, before, newLimiter(t, clock, hourly(10)))
+		now := replace(t, before, newLimiter(t, clock, hourly(10), engine.MaxKeys(100)))
 		var admitted atomic.Int64
 		var all sync.WaitGroup
 		for range 8 {
