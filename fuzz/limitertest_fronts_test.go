@@ -18,7 +18,7 @@ import (
 // frontConfig is that of a front before a token bucket.
 func frontConfig(t *testing.T, front func(tb testing.TB, l *engine.Limiter, everyone *engine.Limiter) limitertest.Limiter) limitertest.Config {
 	config := engineConfig(t, limitertest.Bucket, policies[0].of, nil)
-	config.Keys, config.Limits = 500, someLimits
+	config.Keys, config.Limits = 500, short(someLimits)
 	config.New = func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
 		limiter, err := engine.New(policies[0].of(l), engine.MaxKeys(1<<14))
 		require.NoError(tb, err)
