@@ -106,3 +106,33 @@ func TestAPanicKeepsNothing(t *testing.T) {
 	c.Advance(time.Second)
 	assert.True(t, patient.PeekKey(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
 }
+
+// TestAPanicAtTheEndLosesNoRefund: what one limit gives back does not depend on the Refund function, or the store, of
+// another.
+func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
+	c := testclock.New()
+	yes := func(int, int) bool { return true }
+	for name, spoil := range map[string]func(second *limits.Limit[int], in table){
+		"Refund": func(second *limits.Limit[int], _ table) { second.Refund = func(int, int) bool { panic("a fault") } },
+		"store":  func(second *limits.Limit[int], in table) { second.Source = odd{table: in, store: &broken{&database{}}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, first := stored(t, c, &database{}, "first", 2)
+			in, second := stored(t, c, &database{}, "second", 2)
+			after, third := stored(t, c, &database{}, "third", 2)
+			first.Refund, second.Refund, third.Refund = yes, yes, yes
+			spoil(&second, in)
+			s, _ := newSet(t, first, second, third)
+			res := s.Decide(t.Context(), 0)
+			assert.True(t, res.Allowed())
+			assert.PanicsWithValue(t, "a fault", func() { res.Finish(t.Context(), 0, 0) })
+			assert.EqualValues(t, 2, before.left())
+			assert.Equal(t, name == "store", after.left() == 2, "it was not asked whether it gives back")
+		})
+	}
+}
+
+// broken is a store that takes and does not give back.
+type broken struct{ *database }
+
+func (*broken) RefundAll(context.Context, []limits.Ask) error { panic("a fault") }

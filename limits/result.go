@@ -153,6 +153,7 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	}
 	res.refundable = false
 	var asks []Ask
+	defer func() { res.refund(ctx, asks) }() // also if a Refund function panics
 	for i := range res.n {
 		c := res.at(i)
 		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, outcome) {
@@ -169,7 +170,6 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 			m.Observe(c.limit.Name, Refunded)
 		}
 	}
-	res.refund(ctx, asks)
 }
 
 // Name returns the name of the limit.

@@ -96,25 +96,24 @@ func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	return nil
 }
 
-// refund gives tokens back to stores, all of one store in one call. A store that fails keeps them.
+// refund gives tokens back to stores, all of one store in one call. A store that fails keeps them, and if it panics the
+// others get theirs.
 func (res *Result[R]) refund(ctx context.Context, asks []Ask) {
-	if len(asks) > 0 {
-		ctx = context.WithoutCancel(ctx)
+	if len(asks) == 0 {
+		return
 	}
-	for len(asks) > 0 {
-		st := asks[0].Source.Store()
-		var same, others []Ask
-		for _, a := range asks {
-			if a.Source.Store() == st {
-				same = append(same, a)
-			} else {
-				others = append(others, a)
-			}
+	st := asks[0].Source.Store()
+	var same, others []Ask
+	for _, a := range asks {
+		if a.Source.Store() == st {
+			same = append(same, a)
+		} else {
+			others = append(others, a)
 		}
-		first := res.at(same[0].check) // before the store has the asks
-		if err := st.RefundAll(ctx, same); err != nil {
-			res.set.failed(first.limit, err)
-		}
-		asks = others
+	}
+	defer res.refund(ctx, others)
+	first := res.at(same[0].check) // before the store has the asks
+	if err := st.RefundAll(context.WithoutCancel(ctx), same); err != nil {
+		res.set.failed(first.limit, err)
 	}
 }
