@@ -1,15 +1,15 @@
 /*
-Package rpclimit limits remote procedure calls by the limiters of package engine. It knows no framework: packages
-grpclimit and grpclimit/connectlimit are its fronts for gRPC and for Connect, and tell it of each call.
+Package rpclimit limits remote procedure calls by the limiters of package engine. It knows no framework. Packages
+grpclimit and grpclimit/connectlimit are its fronts for gRPC and for Connect, and pass it each call.
 
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 50))
 	...
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
 	...
-	server := grpc.NewServer(grpclimit.ServerOptions(limits)...)
+	server := grpc.NewServer(grpclimit.ServerOptions(set)...)
 
-Each client address has its bucket; IPv6 clients have one for their /64. A refused call ends as ResourceExhausted, with
-the time after which it would pass.
+Each client address has its own bucket. IPv6 clients have one for their /64. A refused call ends as ResourceExhausted,
+with the time after which it would pass.
 
 # Which key is charged
 
@@ -22,13 +22,13 @@ the proxies that write the client's address into the metadata; that of any other
 	...
 	key, err := rpclimit.MetadataValue("x-api-key", client)
 
-[Join] makes one key of several. Keys are those of package httplimit: a limiter that both share holds a client to one
+[Join] makes one key of several. Keys are those of package httplimit: if both packages share a limiter, a client has one
 limit over both.
 
 # Several limits
 
-A call is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens. One
-whose limiter is an [engine.Concurrency] limits calls in flight: a call's place comes back when it ends.
+A call is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens. A
+limit whose limiter is an [engine.Concurrency] bounds the calls in flight. A call gives its place back when it ends.
 
 # Costs that are known at the end
 
@@ -36,13 +36,13 @@ A limit with Hold takes an estimate, and the handler settles it by [limits.HoldF
 
 # Streams
 
-A stream is one call when it opens. A limit given by [Messages] counts every request message, where tokens may be waited
-for (MaxWait): the server then reads no further, and flow control makes the client wait.
+A stream counts as one call when it opens. A limit given by [Messages] counts every request message. Such a limit may
+wait for tokens (MaxWait): the server then reads no further, and flow control makes the client wait.
 
 # Clients
 
-In a client, limits hold back its own calls: with a MaxWait they wait until their tokens are there, without one they
-fail at once. A call counts once, however often the framework tries it again.
+In a client, limits hold back its own calls. With a MaxWait a call waits until its tokens are there. Without one it
+fails at once. A call counts once, however often the framework tries it again.
 
 # Stability
 
