@@ -2,9 +2,9 @@
 Package grpclimit holds the calls of gRPC servers and clients to the limits of package rpclimit, which says what limits
 there are and which key a call is charged to.
 
-	limits, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
+	set, err := rpclimit.New([]rpclimit.Limit{{Name: "default", Limiter: limiter}})
 	...
-	server := grpc.NewServer(grpclimit.ServerOptions(limits)...)
+	server := grpc.NewServer(grpclimit.ServerOptions(set)...)
 
 A call that a server refuses ends as ResourceExhausted. Its details are a RetryInfo with the exact time after which it
 would pass, and a QuotaFailure that names the limits that refused it. Clients that try again by themselves (a

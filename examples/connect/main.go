@@ -39,13 +39,13 @@ func main() {
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
 	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
-	limits := must(rpclimit.New([]rpclimit.Limit{{
+	set := must(rpclimit.New([]rpclimit.Limit{{
 		Name: "tokens", Limiter: tokens, Key: must(rpclimit.ClientAddr(ip)), Cost: byLength,
 	}}))
 
 	mux := http.NewServeMux()
 	mux.Handle(procedure, connect.NewUnaryHandler(procedure, upper,
-		connect.WithInterceptors(connectlimit.New(limits)), connect.WithReadMaxBytes(1<<20)))
+		connect.WithInterceptors(connectlimit.New(set)), connect.WithReadMaxBytes(1<<20)))
 
 	listener := must(net.Listen("tcp", *listen))
 	log.Printf("listening on http://%s", listener.Addr())

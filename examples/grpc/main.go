@@ -34,13 +34,13 @@ func main() {
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
 	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
-	limits := must(rpclimit.New([]rpclimit.Limit{{
+	set := must(rpclimit.New([]rpclimit.Limit{{
 		Name: "tokens", Limiter: tokens, Key: must(rpclimit.ClientAddr(ip)),
 		Cost: must(rpclimit.MethodCosts(map[string]uint64{"/grpc.health.v1.Health/List": 3}, 1)),
 	}}))
 
-	server := grpc.NewServer(grpclimit.ServerOptions(limits)...)
-	grpc_health_v1.RegisterHealthServer(server, health.NewServer()) // in the place of a service of yours
+	server := grpc.NewServer(grpclimit.ServerOptions(set)...)
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer()) // stands for a service of yours
 
 	listener := must(net.Listen("tcp", *listen))
 	log.Printf("listening on grpc://%s", listener.Addr())
