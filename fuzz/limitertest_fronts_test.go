@@ -59,6 +59,9 @@ func (l httpLimiter) Take(key string, n int64) limitertest.Decision {
 
 // TestHTTPKeepsItsPromises holds httplimit against package limitertest.
 func TestHTTPKeepsItsPromises(t *testing.T) {
+	if testing.Short() {
+		t.Skip("minutes under the race detector, which the tests of the package itself run under")
+	}
 	cost := func(r *http.Request) uint64 {
 		n, err := strconv.ParseUint(r.Header.Get("Cost"), 10, 64)
 		require.NoError(t, err)
@@ -94,6 +97,9 @@ func (l rpcLimiter) Take(key string, n int64) limitertest.Decision {
 
 // TestCallsKeepTheirPromises holds rpclimit against package limitertest.
 func TestCallsKeepTheirPromises(t *testing.T) {
+	if testing.Short() {
+		t.Skip("minutes under the race detector, which the tests of the package itself run under")
+	}
 	cost := func(c rpclimit.Call) uint64 { return uint64(c.Message.(int64)) }
 	key := func(h rpclimit.Hasher, c rpclimit.Call) (engine.Key, bool) { return h.Key(c.Method), true }
 	limitertest.Test(t, frontConfig(t, func(tb testing.TB, limiter, everyone *engine.Limiter) limitertest.Limiter {

@@ -111,7 +111,7 @@ func TestTheEngineKeepsItsPromises(t *testing.T) {
 
 // someLimits are enough where the algorithms are those of the engine.
 var someLimits = []limitertest.Limit{
-	{Tokens: 5, Per: 24 * time.Hour, Burst: 5}, {Tokens: 10, Per: time.Second, Burst: 20},
+	{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5},
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
 }
 
