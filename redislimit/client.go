@@ -201,7 +201,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		c := newClient(r.redis, config)
 		c.owned = true
 		if err := c.try(ctx); err != nil {
-			r.redis.Close()
+			_ = c.Close()
 			return nil, err
 		}
 		return c, nil
@@ -257,13 +257,32 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 	return &Client{redis: redis, clientConfig: config, breakers: make([]breaker.Breaker, parts)}
 }
 
-// Close closes the connections, if [Open] made them. Close the client's limiters before.
+// Close closes the connections, if [Open] made them. Close the client's limiters before. It waits for calls that the
+// server has yet to answer, for at most two seconds.
+//
+// The wait has an end because rueidis' own may have none. In v1.0.79 a call that counts itself as waiting before
+// pipe.Close reads that count, and that reads the state of the connection after pipe.Close has changed it, leaves
+// nobody to answer the PING that pipe.Close waits for. The connection is closed by then: one goroutine stays.
 func (c *Client) Close() error {
-	if c.owned {
+	if !c.owned {
+		return nil
+	}
+	closed := make(chan struct{})
+	go func() {
 		c.redis.Close()
+		close(closed)
+	}()
+	timer := time.NewTimer(closeTime)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
 	}
 	return nil
 }
+
+// closeTime is longer than the second after which rueidis closes a connection whose server does not answer.
+const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
