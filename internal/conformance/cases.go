@@ -47,7 +47,7 @@ var (
 )
 
 var single = []*Case{
-	{Name: "one limit/burst", Expects: "a client gets its burst, then is refused and told when to come back: not too early, and not too late",
+	{Name: "one limit/burst", Expects: "a client gets its burst. The refusal after it reports when to come back: not too early, and not too late",
 		Run: func(c *C) {
 			n := c.Start(Limit{Name: "a", Numbers: Numbers{N: 1, Per: 10 * time.Second, Burst: 3}})
 			n.Admits(3, Request{})
@@ -67,7 +67,7 @@ var single = []*Case{
 	algorithm("sliding window", engine.AlgorithmSlidingWindow, 0),
 	algorithm("sliding log", engine.AlgorithmSlidingLog, 2),
 	algorithm("batch refill", engine.AlgorithmBatchRefill, 5),
-	{Name: "one limit/blocked", Expects: "a limit of 0 refuses every request and tells no time to come back", Run: func(c *C) {
+	{Name: "one limit/blocked", Expects: "a limit of 0 refuses every request and reports no time to come back", Run: func(c *C) {
 		n := c.Start(Limit{Name: "a", Path: "/closed", Numbers: Numbers{Constant: Blocked}})
 		c.Equal(time.Duration(0), n.Refuses(Request{Path: "/closed"}).RetryAfter, "Retry-After")
 		n.Admits(1, Request{Path: "/open"})
@@ -110,10 +110,10 @@ var allOrNothing = []*Case{
 		n.Admits(1, Request{User: "cid"})
 		n.Refuses(Request{User: "dan"})
 	}},
-	{Name: "all or nothing/longest wait", Expects: "a refused client is told the longest of the waits", Run: func(c *C) {
+	{Name: "all or nothing/longest wait", Expects: "a refusal reports the longest of the waits", Run: func(c *C) {
 		c.Equal(30*time.Second, bothRefuse(c).RetryAfter, "Retry-After")
 	}},
-	{Name: "all or nothing/names", Expects: "a refused client is told all limits that refuse", Run: func(c *C) {
+	{Name: "all or nothing/names", Expects: "a refusal reports all limits that refuse", Run: func(c *C) {
 		names := bothRefuse(c).Refused
 		slices.Sort(names)
 		c.Equal([]string{"long", "short"}, names, "the limits that refuse")

@@ -105,7 +105,7 @@ var costs = []*Case{
 		n.Exactly(1, Request{})
 		n.Admits(1, Request{Free: true})
 	}},
-	{Name: "cost/never", Expects: "a request that costs more than the limit is refused, told no time, and takes nothing", Run: func(c *C) {
+	{Name: "cost/never", Expects: "a request that costs more than the limit is refused without a time, and takes nothing", Run: func(c *C) {
 		n := c.Start(priced(5))
 		c.Equal(time.Duration(0), n.Refuses(Request{Cost: 6}).RetryAfter, "Retry-After")
 		n.Admits(1, Request{Cost: 5})

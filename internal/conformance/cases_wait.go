@@ -181,7 +181,7 @@ func (c *C) under(n *Node, r Request) *Call {
 }
 
 var inFlight = []*Case{
-	{Name: "in flight/places", Expects: "so many requests at a time, another is refused and told no time, and one that ends makes room",
+	{Name: "in flight/places", Expects: "N requests are in flight at a time, another is refused without a time, and one that ends makes room",
 		Run: func(c *C) {
 			n := c.Start(busy(2))
 			first := c.under(n, Request{})

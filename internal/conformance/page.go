@@ -8,14 +8,14 @@ import (
 
 const introduction = `# What every front does
 
-One suite of cases runs against every way to put weir before a server: a request, a limit and a reload mean the same
-everywhere. Each row is a case, and ✓ means that the front passes it. "Not yet" names the step that will close the gap,
-and a letter the reason why a protocol cannot, or why a front does something else on purpose. A new failure fails the
-tests, and so does a gap that is closed and still listed. The cases of a store run for gRPC and Connect against package
-rpclimit itself, without the frameworks.
+A front is one way to put weir before a server. One suite of cases runs against every front, so that a request, a limit
+and a reload mean the same everywhere. Each row is a case, and ✓ means that the front passes it. "Not yet" names the step
+that will close the gap. "No" has a letter for the reason: the protocol cannot do it, or the front does something else on
+purpose. A new failure fails the tests. A gap that is closed and still listed fails them, too. For gRPC and Connect the
+cases of a store run against package rpclimit itself, without the frameworks.
 
-The cases are in [internal/conformance](../internal/conformance/doc.go), the gaps in
-[known.txt](../internal/conformance/known.txt). This page is made of both: %s.
+The cases are in [internal/conformance](../internal/conformance/doc.go), and the gaps are in
+[known.txt](../internal/conformance/known.txt). This page is generated from both: %s.
 `
 
 // Page returns docs/conformance.md. command is what writes it.
