@@ -27,7 +27,7 @@ type serveCommand struct {
 
 	GRPCHost                  string        `name:"grpc-host" env:"GRPC_HOST" default:"0.0.0.0" help:"Address for Envoy."`
 	GRPCPort                  int           `name:"grpc-port" env:"GRPC_PORT" default:"8081" help:"Port for Envoy."`
-	GRPCUDS                   string        `name:"grpc-uds" env:"GRPC_UDS" help:"Unix socket for Envoy, in the place of address and port."`
+	GRPCUDS                   string        `name:"grpc-uds" env:"GRPC_UDS" help:"Unix socket for Envoy, instead of address and port."`
 	GRPCMaxConnectionAge      time.Duration `name:"grpc-max-connection-age" env:"GRPC_MAX_CONNECTION_AGE" default:"24h" help:"How long a connection may last."`
 	GRPCMaxConnectionAgeGrace time.Duration `name:"grpc-max-connection-age-grace" env:"GRPC_MAX_CONNECTION_AGE_GRACE" default:"1h" help:"How much longer with calls under way."`
 	GRPCUseTLS                bool          `name:"grpc-tls" env:"GRPC_SERVER_USE_TLS" help:"Use TLS."`
@@ -102,7 +102,7 @@ type serveCommand struct {
 	Drain          time.Duration `env:"DRAIN" default:"10s" help:"How long requests under way may take at the end."`
 	DebugKeys      string        `env:"DEBUG_KEYS" default:"hashed" enum:"hashed,full,off" help:"How the live page at the debug port shows descriptors that are refused: hashed, full or off."`
 	DebugReset     bool          `env:"DEBUG_RESET" help:"Counters may be reset at the debug port, by all who reach it."`
-	DebugHosts     []string      `env:"DEBUG_HOSTS" help:"Names by which the live page may be asked, beside localhost and addresses: name,..."`
+	DebugHosts     []string      `env:"DEBUG_HOSTS" help:"Names by which the live page may be asked, in addition to localhost and addresses: name,..."`
 	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
 }
 

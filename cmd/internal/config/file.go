@@ -78,7 +78,7 @@ type Admin struct {
 	AllowRemote bool
 	Pprof       bool
 	Keys        admin.Keys
-	Hosts       []string // names by which the page may be asked, beside localhost and addresses; in lower case
+	Hosts       []string // names by which the page may be asked, in addition to localhost and addresses; in lower case
 }
 
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Version    string
 	Keys       admin.Keys
-	Hosts      []string // by which the page may be asked, beside localhost and addresses
+	Hosts      []string // by which the page may be asked, in addition to localhost and addresses
 	Reset      bool     // keys may be reset
 	Pprof      bool
 	ShadowMode bool // of the service
