@@ -162,18 +162,18 @@
 // claimer's take, a claimer that finds its record committed could not know whether it was admitted.
 //
 // R9. A plan is read after the state that it is applied to. The plan may be replaced while the table is used. Records
-// say by their tag (LIVE or LIVE') which of two plans they follow, the present one or the one before. There are never
-// three, because one replacement ends before the next begins. A call that meets a record that follows the one before
-// converts it. The replacement converts all, and aborts what is tentative, so that no call can commit by a plan that it
-// read before. A state and a plan that was read after it, and that agree, are right for each other, or else the state
-// is no longer what the slot holds, and the compare-and-swap fails: a conversion changes the version as a claim does,
-// since a plan may be changed and changed back. Without this a bucket would be read by another plan's numbers: as more
+// say by their tag (LIVE or LIVE') which of two plans they follow, the present one or the previous one. There are never
+// three, because one replacement ends before the next begins. A call that meets a record of the previous plan converts
+// it. The replacement converts all records, and aborts what is tentative, so that no call can commit by a plan that it
+// read before. A state and a plan that was read after it, and that agree, are right for each other. Otherwise the slot
+// no longer holds that state, and the compare-and-swap fails: a conversion changes the version as a claim does, since a
+// plan may be changed and changed back. Without this rule a bucket would be read by another plan's numbers: as more
 // tokens than it has, or fewer.
 //
-// A conversion keeps the tokens that a key has taken (R24), and never fewer. Then whatever the changes, a key gets over
-// any interval at most the highest limit and the highest rate that it had in it: a debt in tokens is at least that of a
-// bucket of those numbers, from which the same was taken. An idle record owes no tokens by any plan, so it may be
-// forgotten whatever comes next. At which time the tokens are counted is said by R24.
+// A conversion keeps the tokens that a key has taken (R24), and never fewer. So whatever the changes, a key gets over
+// any interval at most the highest limit and the highest rate that it had in it. The reason: a debt in tokens is at
+// least that of a bucket of those numbers from which the same was taken. An idle record owes no tokens by any plan, so
+// it may be forgotten whatever comes next. R24 says at which time the tokens are counted.
 //
 // R10. The last change of a sliding log, a request or a refund, is in the state alone, and the call that changes the
 // state next enters it in the ring first. A request is an entry for each token. A refund keeps so many of the newest
@@ -228,8 +228,8 @@
 // charged by a second compare-and-swap, tokens could have come back in between, and a request pay that could have
 // been admitted. A request for more than the limit is refused by any state, so its charge may be a step of its own.
 //
-// R15. A refund gives back what its take has taken, and nothing else. What the record cannot tell is told by words
-// beside it, which a refund reads after the record.
+// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show all of that. Words
+// outside the record show the rest, and a refund reads them after the record.
 //
 // A receipt is for a take of one tenure. When a tenure ends because the record is idle, all that it owed has come back
 // by itself, and the record of a later tenure says so: the time at which the take's tokens were back, its window, or
@@ -271,29 +271,31 @@
 // not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
 // after that.
 //
-// R25. A reservation goes when it was told, and what goes and is taken fits: of all that is taken at once, or goes when
-// its wait is over, and is not given back, there is in any time t no more than the limit and what comes back in t. A
-// bucket is the tick at which it is full and nothing else, so that must follow from the tick: the debt at any time is
-// at least what was taken for that time or a later one. A take, or a reservation, adds its cost at all times. A refund
-// may take off no more than leaves that so. For the time of its own take and those before, that is the cost of it. For
-// later ones it is what the bucket would owe then by that take alone: all else that is owed then may have been taken
-// for that time. So a refund is reckoned at the latest time at which a reservation near by goes, if that is later than
-// what R15 says. A call that tells a reservation to wait enters until when, before its compare-and-swap, and a refund
-// reads that after the state. If nothing came behind a take, or a part of it was given back only as if it had never
-// been, the bucket becomes what it would be without, at all times: then nothing is asked. So the last in line, and a
-// part of it, comes back whole, and of one in the middle what the line does not need. What does not come back is lost,
-// since a bucket has no place for a gap in its line. Were a refund reckoned at its own time, what it gives would go at
-// one time with those who were told to go later.
+// R25. A reservation goes at the time it was told, and what goes and is taken fits. Consider all that is taken at once,
+// or goes when its wait is over, and is not given back. In any time t that is no more than the limit and what comes
+// back in t. A bucket is the tick at which it is full and nothing else, so the rule must follow from the tick: the debt
+// at any time is at least what was taken for that time or a later one. A take, or a reservation, adds its cost at all
+// times. A refund may take off no more than leaves that true. For the time of its own take and for earlier times, it
+// may take off the cost of that take. For later times, it may take off what the bucket would owe then by that take
+// alone: all else that is owed then may have been taken for that time. So a refund is calculated at the latest time at
+// which a reservation near by goes, if that is later than the time of R15. A call that tells a reservation to wait
+// enters the end of that wait before its compare-and-swap, and a refund reads it after the state. There is one
+// exception: nothing came behind a take, or a part of it was given back only as if it had never been. Then the bucket
+// becomes what it would be without the refunded part, at all times, and no time is read. So the last in line
+// comes back whole, and so does a part of it. Of one in the middle, what the line does not need comes back. The rest is
+// lost, since a bucket has no place for a gap in its line. If a refund were calculated at its own time, what it gives
+// would go at one time with those who were told to go later.
 //
-// R24. A record is converted by its own tier's numbers. The key word says which: four bits of it are the tier under
-// which the key took last, or say that it was a quota with numbers of its own. Such a record owes as much time as
-// before, since a quota comes with each call and has no numbers before a change. A call under another tier than the key
-// word says writes its own there, by a compare-and-swap of the key's own label, before the compare-and-swap by which it
-// takes. So whoever reads a state with that take, and then the key word, finds its tier, or one under which another
-// call has asked since. (The key was under that tier before the plan changed, then.) Hit compares the whole word, and
-// leaves a key under another tier to the calls that write it. A search compares the fingerprint. Without the tier every
-// debt would be scaled by the numbers of tier 0: a change of those would forgive the debts of other tiers, or multiply
-// them. Were it written after the take, a conversion between the two would do so.
+// R24. A record is converted by its own tier's numbers. Four bits of the key word say under which tier the key took
+// last, or that it took under a quota with numbers of its own. A record of such a quota owes as much time as before,
+// since a quota comes with each call and has no numbers before a change. A call under another tier than the key word
+// says writes its own tier there. It does so by a compare-and-swap of the key's own label, before the compare-and-swap
+// by which it takes. So a call that reads a state with that take, and then the key word, finds the tier of the take, or
+// one under which another call has asked since. (In the second case the key was under that tier before the plan
+// changed.) Hit compares the whole word, and leaves a key under another tier to the calls that write it. A search
+// compares the fingerprint. Without the tier every debt would be scaled by the numbers of tier 0: a change of those
+// would forgive the debts of other tiers, or multiply them. If the tier were written after the take, a conversion
+// between the two would do so.
 //
 // A record may have been charged for times after that of its conversion: by requests ahead of their clock, by
 // reservations, which go when they were told, and by requests whose clock was read after that of the call that replaces
@@ -307,10 +309,11 @@
 // time counts, with a faster one the second: by the first alone, tokens that were taken for a later time would have
 // come back by then.
 //
-// What is owed at the watermark above all limits that the tier ever had is owed because of reservations, or charges.
-// Until the latest of the reservations near by goes that stays as much time: the bucket grants nothing until then but
-// what a higher limit has above all before, and in tokens of a slower rate the next caller would wait for longer than
-// those before it. By the present limit instead of the highest, what was taken under a higher one would be forgiven.
+// A key may owe more at the watermark than all limits that its tier ever had, because of reservations or charges. That
+// excess stays as much time until the latest of the reservations near by goes. Until then the bucket grants nothing but
+// what a higher limit has above all previous ones. In tokens of a slower rate, the next caller would wait for longer
+// than those before it. If the present limit counted instead of the highest, what was taken under a higher one would be
+// forgiven.
 //
 // # A table of several processes
 //
@@ -390,19 +393,19 @@
 // 4, its compare-and-swap comes before 5 or fails, since 5 changes the watermark: by a nanosecond where there is
 // nowhere to go. Without 5 a leap by turns of the circle of the plan before could come when records follow the new one.
 //
-// R23. The watermark of a shared table moves only to a time that the machine's clock has reached, which the call that
-// moves it reads at that step (but for the nanosecond of R22). Each process decides by a clock of its own, such as a
-// processor's counter, and that may be wrong: a counter can go on while the machine sleeps. The machine's clock is
-// one for all. A call whose own clock is more than the trust ahead of the watermark reads the machine's clock. If
+// R23. The watermark of a shared table moves only to a time that the machine's clock has reached. The call that moves
+// it reads that clock at that step (but for the nanosecond of R22). Each process decides by a clock of its own, such as
+// a processor's counter, and that may be wrong: a counter can go on while the machine sleeps. The machine's clock is
+// one for all. A call whose own clock is ahead of the watermark by more than the trust reads the machine's clock. If
 // that is earlier, the call is decided by it, and so charges no record ahead of it. Sweeps keep the watermark within
-// the trust, so calls of processes in order seldom read it. A claim of a record that is not idle by the machine's
-// clock is given up, and the call begins again at that time. Without this rule one call by a clock that is hours
-// ahead moves the watermark there. It never falls, so all processes, also those that attach later, decide at that
-// time for hours, and no bucket refills. If the trust were the skew, such a call would charge its key's record hours
-// ahead, and starve it.
+// the trust, so calls of processes whose clocks are right seldom read it. A call gives up the claim of a record that is
+// not idle by the machine's clock, and begins again at that time. Without this rule one call by a clock that is hours
+// ahead moves the watermark there. The watermark never falls, so all processes, including those that attach later,
+// decide at that time for hours, and no bucket refills. If the trust were the skew, such a call would charge its key's
+// record hours ahead, and starve it.
 //
-// A watermark that is beyond the machine's clock nonetheless holds what nobody wrote (R20). Whoever attaches refuses
-// it.
+// A watermark that is beyond the machine's clock nonetheless holds a value that no process wrote (R20). A process that
+// attaches refuses it.
 //
 // # Why it is right
 //
