@@ -2,8 +2,8 @@
 Package reading says which requests a pattern means, under every reading that a server may have.
 
 Servers read one request in several ways. To some, /x/../login, //login, /login;v=1, /%6cogin, /LOGIN and /login.json
-are the page /login; to others, each is another page. A limit that goes by one reading is no limit in front of a server
-that goes by another: a client writes the path in the other way. A [Match] is therefore held against all readings:
+are the page /login; to others, each is another page. A limit that goes by one reading does not limit clients of a
+server that goes by another: a client writes the path in the other way. So a [Match] is compared with all readings:
 
 	login, err := reading.ParsePath("/login")
 	...
@@ -38,14 +38,14 @@ the methods that its parameter _method names, too.
 
 # Cost and bounds
 
-Nothing here locks or keeps state: a Match may be used by any number of goroutines as long as nobody changes it. The
+Nothing here locks or keeps state: a Match may be used by any number of goroutines as long as none changes it. The
 three questions do not allocate for plain paths of up to 32 segments. A path that is not short is not read (8 KiB; 16
 KiB, the bytes times the number of readings; 2,048 segments in all of them): it meets every pattern, and its key is that
 of the ambiguous ones. The same is true of more than 2,048 parameters or cookies. [TooLong] names what is not read.
 
 A program with many rules keeps what was read of a request in a [Parsed] and holds it against an [Index]: then path,
 query and cookies are read once for all rules, and a rule whose patterns begin with another segment costs no more than a
-look. httplimit does the former for requests that are much work ([IsCostly]). So a client cannot have a program work for
+look. httplimit uses a Parsed for requests that are much work ([IsCostly]). So a client cannot have a program work for
 it: of 10,000 hostile requests with headers of 64 KiB, none takes more than five times the steps of a plain one.
 
 # Stability

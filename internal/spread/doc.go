@@ -6,7 +6,7 @@
 // # Glossary
 //
 //	bucket      the token bucket, in the shared word
-//	cell        a word with tokens, on a cache line of its own. A call runs beside one, the cell of its processor; any
+//	cell        a word with tokens, on a cache line of its own. The own cell of a call is that of its processor. Any
 //	            call may read and change any cell
 //	owe         as in package atomicbucket: what a bucket lacks to be full
 //	hold        the tokens in cells are held. The bucket owes them, as if they had been taken
@@ -27,7 +27,7 @@
 // some moment of the call. So of requests for one token it admits, up to any time, as many as an exact bucket, or
 // more.
 //
-// U4. A cell draws at most what requests beside it took in the last τ.
+// U4. A cell draws at most what requests whose own cell it is took in the last τ.
 //
 // # The words
 //
@@ -76,7 +76,7 @@
 // compare-and-swap that makes it. Else two requests would spend one token, or one would be spent that was not charged.
 //
 // S2. Whoever changes the shared word has settled the exchange that made its present state before. That state is the
-// only proof that the exchange was made. To settle is a compare-and-swap of the cell, by anybody. A call reads the
+// only proof that the exchange was made. To settle is a compare-and-swap of the cell, by any call. A call reads the
 // shared word again after the cell: it was the same before and after, so the exchange in the cell is the one that it
 // names, if the parities are equal. Two exchanges of a cell that were made one after the other have different
 // parities. Without that a call that was held up would settle a later exchange that was not made: tokens that nobody
@@ -84,10 +84,10 @@
 //
 // S3. Only the call that began a draw makes it, from the shared word that it had read before it began. So once the
 // shared word has changed otherwise the draw can never be made. Who has read the cell after the shared word, and has
-// then changed that, drops it. If anybody could make a draw later, nobody could drop one, and a bucket that never
-// again has so many tokens at once would leave the cell of a call that is stopped for ever unused.
+// then changed that, drops it. If any call could make a draw later, no call could drop one. A bucket that never again
+// has that many tokens at once would then leave the cell of a call that is stopped forever unused.
 //
-// S4. A return is made by anybody who has read the cell after the shared word. It can always be made, so nothing is
+// S4. Any call that has read the cell after the shared word may make a return. It can always be made, so nothing is
 // dropped. What is returned is held until it is made, and in the bucket from then on: there is no moment at which it
 // is in neither or in both. If the cell were read first, the return could be made in between, and would be made twice.
 // A call that needs tokens makes the returns that it meets, and so waits for nobody.
@@ -129,9 +129,9 @@
 // burst - D(a) + rate * t. H(a) is at most rate * τ (S5).
 //
 // U3. What the bucket owes less what is held is at most what an exact bucket owes to which the same was admitted: each
-// exchange leaves the difference as it is or lowers it, each request adds the same to both, and time takes from the
+// exchange leaves the difference unchanged or lowers it, each request adds the same to both, and time takes from the
 // bucket's debt as much, or leaves it at 0 when the exact one owes nothing either, or less than is held. At a refusal
-// n tokens more would be above the burst for the former (S6), so for the latter.
+// n tokens more would be above the burst for that difference (S6), and so for the exact bucket.
 //
 // Lock-free (I5). A compare-and-swap that fails has met another call's that succeeded: a request, or a step of an
 // exchange. An exchange has three steps. A draw is dropped only after a change of the shared word, and those are
