@@ -50,30 +50,32 @@ type part struct {
 // leaves, it moves up. On the other algorithms, and with the same errors, there is no line.
 func (l *Limiter) QueueKey(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
 	l.requireMade()
-	t, err := l.queue(k, n, maxWait)
+	t, _, err := l.queue(k, n, maxWait)
 	if err != nil {
 		return nil, fmt.Errorf("engine: QueueKey(%d): %w", n, err)
 	}
 	return t, nil
 }
 
-func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
+// queue is QueueKey. waits is false for a turn that is in no line: its tokens were there. Its delay does not tell that:
+// a turn in a line may have moved up to the front before its caller looks.
+func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, waits bool, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
 	r := &Reservation{}
 	nanos := l.clock.surely()
 	plan, err := l.reserveBy(r, k, n, nanos, nanos, maxWait)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	t := &Turn{limiter: l, key: k, n: n, plan: plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
+	t = &Turn{limiter: l, key: k, n: n, plan: plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
 	if r.delay > 0 {
 		if l.lines.of == nil {
 			l.lines.of = map[Key][]*Turn{}
 		}
 		l.lines.of[k] = append(l.lines.of[k], t)
 	}
-	return t, nil
+	return t, r.delay > 0, nil
 }
 
 // Delay returns how long to wait from the moment of the reservation, 0 if the tokens were there.

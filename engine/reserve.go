@@ -158,9 +158,9 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			maxWait = time.Until(deadline)
 		}
-		turn, err := l.queue(k, n, maxWait)
+		turn, waits, err := l.queue(k, n, maxWait)
 		switch {
-		case err == nil && turn.delay == 0: // it is in no line
+		case err == nil && !waits:
 			return nil
 		case err == nil:
 			return turn.wait(ctx)
