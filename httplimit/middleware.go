@@ -217,7 +217,15 @@ func (m *Middleware) Decide(r *http.Request) (res Result) {
 
 // readOnce returns the request with what keeps what the limits read of it, if there are several and it is a costly one.
 func (m *Middleware) readOnce(r *http.Request) *http.Request {
-	if m.set.Len() < 2 || r.Context().Value(reading.ParsedKey{}) != nil || !reading.IsCostly(r) {
+	if m.set.Len() < 2 {
+		return r
+	}
+	return keeping(r)
+}
+
+// keeping is the rest of readOnce, which is inlined.
+func keeping(r *http.Request) *http.Request {
+	if r.Context().Value(reading.ParsedKey{}) != nil || !reading.IsCostly(r) {
 		return r
 	}
 	return r.WithContext(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))

@@ -45,7 +45,9 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 			}
 		}
 	}
-	res.leave()
+	if res.queued {
+		res.leave()
+	}
 	res.sum()
 	if s.options.Metrics != nil || s.options.OnLimited != nil {
 		s.report(r, res)
