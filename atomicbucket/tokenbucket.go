@@ -225,21 +225,29 @@ func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duratio
 }
 
 // Status returns what a client that asks for d may want to know about a record at an instant.
-func (b *TokenBucket) Status(r Record, nanos int64, d Demand) Status {
+func (b *TokenBucket) Status(r Record, nanos int64, d Demand) (status Status) {
 	now := b.Ticks(nanos)
-	owed := debt(r.State, now)
-	// Rounding, a reservation or a lower tier can put the debt above the limit.
-	left := d.Limit - min(owed, d.Limit)
-	status := Status{ResetAfter: b.Wait(nanos, owed)}
-	if d.Token == b.token {
-		status.Remaining = b.tokens.quo(int64(left))
-	} else {
-		status.Remaining = left / d.Token
-	}
+	status.Remaining, status.ResetAfter = b.Left(nanos, debt(r.State, now), d.Limit, d.Token)
 	if lack := b.Shortfall(r, now, d); lack > 0 {
 		status.RetryAfter = b.Wait(nanos, lack)
 	}
 	return status
+}
+
+// Left returns what there is to say at an instant about a bucket with a debt, whatever is asked for: how many tokens of
+// so many ticks are left of a limit in ticks, and the time until the bucket is full.
+func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint64, reset time.Duration) {
+	// Rounding, a reservation or a lower tier can put the debt above the limit.
+	left := limit - min(owed, limit)
+	if token == b.token {
+		tokens = b.tokens.quo(int64(left))
+	} else {
+		tokens = left / token
+	}
+	if b.exact != 0 { // as Wait does, a call less: no debt is more than the divider takes, and 0 gives 0
+		return tokens, time.Duration(b.clock.quo(int64(owed + b.exact - 1)))
+	}
+	return tokens, b.Wait(nanos, owed)
 }
 
 // Tokens returns ticks in whole tokens, rounded up.

@@ -322,3 +322,26 @@ func TestWaitForMoreTicksThanThereAre(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLeftIsInTheTokensOfTheLimit, whatever number of the bucket's a token costs as much as.
+func TestWhatIsLeftIsInTheTokensOfTheLimit(t *testing.T) {
+	for _, p := range policies {
+		b, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
+		require.NoError(t, err)
+		own := b.Quota()
+		limit := own.Token * own.Tokens
+		for _, token := range []uint64{1, 2, b.Ticks(1), own.Token, max(own.Token/2, 1), 2 * own.Token, limit} {
+			if token == 0 {
+				continue // the bucket's tick is longer than a nanosecond
+			}
+			for _, owed := range []uint64{0, 1, limit / 3, limit - own.Token, limit - token, limit, limit + 1} {
+				if owed > limit+1 {
+					continue // the token is more than the limit
+				}
+				tokens, reset := b.Left(1e18, owed, limit, token)
+				require.Equal(t, (limit-min(owed, limit))/token, tokens, "%v: %d of %d owed, in tokens of %d", p, owed, limit, token)
+				require.Equal(t, b.Wait(1e18, owed), reset)
+			}
+		}
+	}
+}

@@ -130,7 +130,8 @@ func (l *Limiter) takeQuota(d *Decision, k Key, n uint64) shard.Outcome {
 	switch v {
 	case shard.Admitted:
 		granted := plan.Granted(k.quota)
-		answer(d, 0, granted.Tokens, plan.StatusUnder(s, nanos, 0, granted), true)
+		d.Allowed, d.Limit, d.RetryAfter = true, granted.Tokens, 0
+		d.Remaining, d.ResetAfter = plan.LeftUnder(s, nanos, granted)
 		return o
 	case shard.Refused:
 		status = plan.StatusOf(s, nanos, n, k.quota)

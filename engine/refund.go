@@ -90,12 +90,13 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 			r.limiter, r.hash = l, k.hash
 			r.of.Enter(&o, n, k.quota, ends)
 			if k.quota.IsTier() {
-				tier := k.quota.Tier()
-				answer(d, 0, o.Plan.Quota(tier).Tokens, o.Plan.Status(o.State, o.At, 0, tier), true)
+				d.Allowed, d.RetryAfter = true, 0
+				d.Limit, d.Remaining, d.ResetAfter = o.Plan.Left(o.State, o.At, k.quota.Tier())
 				return
 			}
 			granted := o.Plan.Granted(k.quota)
-			answer(d, 0, granted.Tokens, o.Plan.StatusUnder(o.State, o.At, 0, granted), true)
+			d.Allowed, d.Limit, d.RetryAfter = true, granted.Tokens, 0
+			d.Remaining, d.ResetAfter = o.Plan.LeftUnder(o.State, o.At, granted)
 			return
 		}
 	}

@@ -129,7 +129,8 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	var status atomicbucket.Status
 	switch v {
 	case shard.Admitted:
-		answer(d, 0, plan.Quota(tier).Tokens, plan.Status(s, nanos, 0, tier), true)
+		d.Allowed, d.RetryAfter = true, 0
+		d.Limit, d.Remaining, d.ResetAfter = plan.Left(s, nanos, tier)
 		return o
 	case shard.Refused:
 		status = plan.Status(s, nanos, n, tier)

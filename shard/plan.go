@@ -157,6 +157,13 @@ func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) a
 	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
 }
 
+// Left is what Status says whatever is asked for, of a client in a tier.
+func (p *Plan) Left(s atomicbucket.State, nanos int64, tier uint8) (limit, tokens uint64, reset time.Duration) {
+	q := &p.quotas[tier%MaxTiers]
+	tokens, reset = p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), q.limit, q.Token)
+	return q.Tokens, tokens, reset
+}
+
 // ahead returns how far a request may be ahead of the watermark: its time may be the caller's when the watermark has
 // followed its clock.
 func (p *Plan) ahead(r *request) uint64 {

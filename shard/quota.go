@@ -145,9 +145,9 @@ func (p *Plan) StatusOf(s atomicbucket.State, nanos int64, n uint64, q Quota) at
 	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
 }
 
-// StatusUnder is StatusOf for what a quota grants.
-func (p *Plan) StatusUnder(s atomicbucket.State, nanos int64, n uint64, g atomicbucket.Quota) atomicbucket.Status {
-	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
+// LeftUnder is [Plan.Left] for what a quota grants.
+func (p *Plan) LeftUnder(s atomicbucket.State, nanos int64, g atomicbucket.Quota) (tokens uint64, reset time.Duration) {
+	return p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), g.Token*g.Tokens, g.Token)
 }
 
 // looksAtNothing reports whether a quota admits nothing, or everything, so that no record matters to it.
