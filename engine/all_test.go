@@ -52,6 +52,25 @@ func TestAllOrNothing(t *testing.T) {
 	require.Equal(t, uint64(98), everybody.Peek("", 1).Remaining)
 }
 
+// TestTakeAllSaysNothingOfTheCallBefore: answers that are used again are those of the last call only.
+func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := pinned(t, &now, TokenBucket(PerSecond(10), 10))
+	quota, err := l.Quota(TokenBucket(PerSecond(1), 3))
+	require.NoError(t, err)
+	for _, k := range []Key{l.Key("ann"), l.Key("bob").With(quota)} {
+		requests, answers := []Request{{l, k, 2}}, make([]Answer, 1)
+		used := []Answer{{Decision: Decision{Limit: 1e6, Remaining: 1e6, RetryAfter: time.Hour, ResetAfter: time.Hour}}}
+		_, err := TakeAll(requests, answers)
+		require.NoError(t, err)
+		other := answers[0]
+		answers[0].Receipt.Refund(2)
+		_, err = TakeAll(requests, used)
+		require.NoError(t, err)
+		require.Equal(t, other.Decision, used[0].Decision)
+	}
+}
+
 // What was let through without a record was not taken, and is not given back: another's
 // tokens would be.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {

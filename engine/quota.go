@@ -130,7 +130,7 @@ func (l *Limiter) takeQuota(d *Decision, k Key, n uint64) shard.Outcome {
 	switch v {
 	case shard.Admitted:
 		granted := plan.Granted(k.quota)
-		d.Allowed, d.Limit, d.RetryAfter = true, granted.Tokens, 0
+		d.Allowed, d.Limit = true, granted.Tokens
 		d.Remaining, d.ResetAfter = plan.LeftUnder(s, nanos, granted)
 		return o
 	case shard.Refused:

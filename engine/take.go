@@ -129,7 +129,7 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	var status atomicbucket.Status
 	switch v {
 	case shard.Admitted:
-		d.Allowed, d.RetryAfter = true, 0
+		d.Allowed = true
 		d.Limit, d.Remaining, d.ResetAfter = plan.Left(s, nanos, tier)
 		return o
 	case shard.Refused:
