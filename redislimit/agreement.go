@@ -59,7 +59,7 @@ func newAgreement(c *clientConfig, name string, limit script.Terms) *agreement {
 	return &agreement{key: "weir:settings:" + name, own: c.settings() + terms(limit), told: map[string]bool{}}
 }
 
-// compare compares the settings, if it is time, and finds out how the store evicts, without waiting for the answers.
+// compare compares the settings, if it is time, without waiting for the answer.
 func (l *Limiter) compare() {
 	a, now := l.agreement, l.now()
 	if now < a.next || l.queues[0].breaker.IsOpen() || !a.isBusy.CompareAndSwap(false, true) {
@@ -71,7 +71,6 @@ func (l *Limiter) compare() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
 		defer cancel()
 		c := l.client.redis
-		l.client.findEviction(ctx)
 		if a.isOver.Load() {
 			return
 		}

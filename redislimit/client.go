@@ -287,7 +287,7 @@ const closeTime = 2 * time.Second
 // Health is the state of a store as a client sees it.
 type Health struct {
 	Parts    int   // that can fail by themselves: one, or the partitions of a cluster
-	Lost     int   // parts that are lost: their breaker is open
+	Lost     int   // parts that are lost: they do not answer, or the store drops keys, and all are
 	Calls    int64 // script calls made
 	Keys     int64 // keys asked for by them
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
@@ -297,11 +297,13 @@ type Health struct {
 	LostTime time.Duration
 
 	// Evicts is the policy by which the store drops keys when its memory is full, and with them what they owe: such as
-	// allkeys-lru. It is "" if it drops none, or does not say.
+	// allkeys-lru. It is "" if it drops none, or does not say. When keys are found dropped, which is looked for once a
+	// second, the store is lost for 20 seconds after the last one.
 	Evicts string
 
-	LastError     string    // of a call; "" if none has failed
-	LastErrorKind string    // timeout, connection, forbidden, error, or the code of the store's reply, such as readonly
+	LastError string // of a call; "" if none has failed
+	// timeout, connection, forbidden, eviction, error, or the code of the store's reply, such as readonly
+	LastErrorKind string
 	LastErrorAt   time.Time // the zero Time if none has failed
 }
 
@@ -315,6 +317,9 @@ func (c *Client) Health() Health {
 		if c.breakers[i].IsOpen() {
 			h.Lost++
 		}
+	}
+	if c.eviction.isLost() {
+		h.Lost = h.Parts
 	}
 	if policy := c.eviction.policy.Load(); policy != nil {
 		h.Evicts = *policy

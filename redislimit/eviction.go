@@ -2,65 +2,175 @@ package redislimit
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// An eviction is how a store drops keys when its memory is full. A key that it drops owes nothing any more.
+const (
+	evictionEvery = time.Second  // the counters of a store that may drop keys are read
+	evictionQuiet = compareEvery // without a dropped key, until the store is asked again
+	evictionTime  = time.Second  // for all servers to answer
+)
+
+// errEvicts is an ErrStore of a store that answers and drops keys.
+var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
+
+// An eviction is what a client knows of how its store drops keys when its memory is full. A key that is dropped owes
+// nothing any more, so a store that drops keys holds no limit: it counts as lost, except for limiters with [FailOpen].
 type eviction struct {
-	isKnown atomic.Bool // or not to be known: the store was asked
-	policy  atomic.Pointer[string]
+	next   atomic.Int64 // when to look again
+	isBusy atomic.Bool  // a goroutine looks: what follows is written by it alone
+
+	policy   atomic.Pointer[string]
+	since    atomic.Int64 // since when the store counts as lost; 0 if it does not
+	last     int64        // when keys were last found dropped
+	nextWarn int64
+	isMute   bool             // it was logged that a server does not say how it evicts
+	dropped  map[string]int64 // by each server, ever
 }
 
-// findEviction asks each server of the store once how it evicts, and logs a policy by which what keys owe is lost.
-// volatile-ttl drops those keys first that would expire soonest, which owe the least: it is not told.
-func (c *Client) findEviction(ctx context.Context) {
-	if c.eviction.isKnown.Load() {
+// isLost reports whether the store counts as lost; false for a nil eviction.
+func (e *eviction) isLost() bool { return e != nil && e.since.Load() != 0 }
+
+// watchEviction finds out how the store evicts and whether it does, if it is time, without waiting for the answer.
+func (c *Client) watchEviction(now int64) {
+	e := &c.eviction
+	if now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
 		return
 	}
-	for address, server := range c.redis.Nodes() {
-		policy, err := evictionOf(ctx, server)
-		if err != nil {
-			if _, answered := rueidis.IsRedisErr(err); answered {
-				continue // it does not say
-			}
-			return // the next time
+	go func() {
+		defer e.isBusy.Store(false)
+		c.lookAtEviction(now)
+		every := int64(compareEvery)
+		if e.policy.Load() != nil || e.isLost() {
+			every = int64(evictionEvery)
 		}
-		if policy == "" || policy == "noeviction" || policy == "volatile-ttl" {
-			continue
-		}
-		if c.eviction.policy.Swap(&policy) == nil {
-			c.tell(slog.LevelWarn, "the store drops keys when its memory is full, and a key that is dropped has its whole limit again: "+
-				"want maxmemory-policy noeviction or volatile-ttl", slog.String("maxmemory-policy", policy), slog.String("server", address))
-		}
-	}
-	c.eviction.isKnown.Store(true)
+		e.next.Store(now + every)
+	}()
 }
 
-// evictionOf returns the policy by which a server evicts; "" if its memory has no limit. INFO is allowed to more users
-// than CONFIG.
-func evictionOf(ctx context.Context, server rueidis.Client) (string, error) {
-	text, err := server.Do(ctx, server.B().Info().Section("memory").Build()).ToString()
-	if err == nil {
-		numbers := map[string]string{}
-		for line := range strings.Lines(text) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			numbers[name] = value
+// lookAtEviction asks each server how it evicts, and how many keys it has dropped.
+func (c *Client) lookAtEviction(now int64) {
+	e := &c.eviction
+	ctx, cancel := context.WithTimeout(context.Background(), evictionTime)
+	defer cancel()
+	var drops *string // a policy that does
+	allAnswered, warned, dropped := true, false, int64(0)
+	for address, server := range c.redis.Nodes() {
+		found, err := evictionOf(ctx, server)
+		if err != nil {
+			allAnswered = false
+			continue
 		}
-		if numbers["maxmemory"] == "0" {
-			return "", nil
+		if found.mayDrop() {
+			drops = &found.policy
 		}
-		return numbers["maxmemory_policy"], nil
+		if found.mayDrop() && found.policy != "allkeys-lru" && now >= e.nextWarn {
+			warned = true
+			c.tell(slog.LevelWarn, "the store drops keys when its memory is full, and a key that is dropped has its whole limit again: "+
+				"want maxmemory-policy noeviction or allkeys-lru", slog.String("maxmemory-policy", found.policy), slog.String("server", address))
+		}
+		if found.dropped >= 0 {
+			dropped += e.grown(address, found.dropped)
+		} else if !e.isMute {
+			e.isMute = true
+			c.tell(slog.LevelWarn, "the store does not say how many keys it evicts, so no limit is kept by shares when it does: "+
+				"allow its user INFO", slog.String("server", address))
+		}
 	}
-	if _, answered := rueidis.IsRedisErr(err); !answered {
-		return "", err
+	if drops != nil || allAnswered {
+		e.policy.Store(drops)
+	}
+	if warned {
+		e.nextWarn = now + int64(compareEvery)
+	}
+	c.noteEviction(now, dropped, allAnswered)
+}
+
+// grown returns how many keys a server has dropped since it was last asked; 0 the first time.
+func (e *eviction) grown(address string, dropped int64) int64 {
+	if e.dropped == nil {
+		e.dropped = map[string]int64{}
+	}
+	before, known := e.dropped[address]
+	e.dropped[address] = dropped
+	switch {
+	case !known:
+		return 0
+	case dropped < before: // the server has started again, or its counters have
+		return dropped
+	}
+	return dropped - before
+}
+
+// noteEviction makes the store lost if it has dropped keys, and ends that when it has dropped none for evictionQuiet.
+func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
+	e := &c.eviction
+	since := e.since.Load()
+	switch {
+	case dropped > 0:
+		e.last = now
+		c.condition.last.Store(&failure{errEvicts, time.Now()})
+		if since == 0 {
+			e.since.Store(max(now, 1))
+			c.condition.lost.begin(time.Now)
+			c.tell(slog.LevelError, "the store drops keys: it is lost until it drops none for a while",
+				slog.Int64("dropped", dropped), slog.Duration("while", evictionQuiet))
+		}
+	case since != 0 && allAnswered && now-e.last >= int64(evictionQuiet):
+		e.since.Store(0)
+		c.noteReturn()
+	}
+}
+
+// An evicting is how a server drops keys.
+type evicting struct {
+	policy  string // "" if its memory has no limit, or it does not say
+	dropped int64  // since it started; -1 if it does not say
+}
+
+func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }
+
+// evictionOf asks a server how it evicts. Where INFO is not allowed CONFIG may be, which has no counter. The error is
+// that of a server that does not answer.
+func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
+	text, err := server.Do(ctx, server.B().Arbitrary("INFO").Args("memory", "stats").Build()).ToString()
+	if err == nil {
+		return readEviction(text), nil
+	}
+	if _, isReply := rueidis.IsRedisErr(err); !isReply {
+		return evicting{}, err
 	}
 	said, err := server.Do(ctx, server.B().ConfigGet().Parameter("maxmemory", "maxmemory-policy").Build()).AsStrMap()
-	if err != nil || said["maxmemory"] == "0" {
-		return "", err
+	if _, isReply := rueidis.IsRedisErr(err); err != nil && !isReply {
+		return evicting{}, err
 	}
-	return said["maxmemory-policy"], nil
+	return policyOf(said["maxmemory"], said["maxmemory-policy"], -1), nil
+}
+
+// readEviction reads an answer to INFO.
+func readEviction(text string) evicting {
+	said := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		said[name] = value
+	}
+	dropped, err := strconv.ParseInt(said["evicted_keys"], 10, 64)
+	if err != nil {
+		dropped = -1
+	}
+	return policyOf(said["maxmemory"], said["maxmemory_policy"], dropped)
+}
+
+func policyOf(memory, policy string, dropped int64) evicting {
+	if memory == "0" {
+		policy = ""
+	}
+	return evicting{policy, dropped}
 }

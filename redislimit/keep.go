@@ -10,12 +10,13 @@ import (
 
 // keep does what no request does: it asks a part of the store that is lost whether it is back, has the store charged
 // with what the shares admitted, gives back what leases did not use, forgets idle leases and old refusals, and compares
-// settings with other nodes.
+// settings with other nodes. It also watches whether the store drops keys.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
 	for {
 		l.compare()
+		l.client.watchEviction(l.now())
 		select {
 		case <-l.stop:
 			return
@@ -69,7 +70,7 @@ func (l *Limiter) probe(part int) {
 // leases are left alone there, to be spent, and the queue is not busy.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
-	return !queue.breaker.IsOpen() && !queue.isBusy()
+	return !queue.isLost() && !queue.isBusy()
 }
 
 // look looks at a lease.

@@ -65,6 +65,9 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	l.queues = make([]queue, len(client.breakers))
 	for i := range l.queues {
 		l.queues[i] = queue{client: client, limit: l.limit, breaker: &client.breakers[i], now: l.now}
+		if d.config.onFailure != FailOpen {
+			l.queues[i].eviction = &client.eviction
+		}
 	}
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()

@@ -81,7 +81,7 @@ func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 }
 
 func (l *Limiter) isLost(key string) bool {
-	return l.queueOf(key).breaker.IsOpen()
+	return l.queueOf(key).isLost()
 }
 
 // renew has the store asked for more tokens, after a request of n that does not wait for them.

@@ -35,7 +35,7 @@ const (
 	FailShare FailurePolicy = iota
 	// FailClosed answers an error, which is ErrStore, and a refusal.
 	FailClosed
-	// FailOpen admits everything.
+	// FailOpen admits everything. A store that answers and drops keys is still asked.
 	FailOpen
 )
 

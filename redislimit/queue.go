@@ -41,10 +41,11 @@ func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load()
 // client's timeout less a round trip: then it is dropped, and its caller told so, because it would be charged and not
 // answered in time. It has a largest length.
 type queue struct {
-	client  *Client
-	limit   *script.Limit
-	breaker *breaker.Breaker
-	now     func() int64
+	client   *Client
+	limit    *script.Limit
+	breaker  *breaker.Breaker
+	eviction *eviction // nil with FailOpen: a store that drops keys is better than none
+	now      func() int64
 
 	trip waiting.Trip
 
@@ -55,6 +56,9 @@ type queue struct {
 
 // put has the question asked, or returns why it is not.
 func (q *queue) put(one question) error {
+	if q.eviction.isLost() {
+		return errEvicts
+	}
 	if !q.breaker.Allows(q.now()) {
 		return errLost
 	}
@@ -76,6 +80,24 @@ func (q *queue) put(one question) error {
 var errTimeout = errors.New("no answer within")
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
+
+// isLost reports whether the part of the store counts as lost: it does not answer, or drops keys.
+func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }
+
+// lostSince returns since when, and whether, the part of the store counts as lost.
+func (q *queue) lostSince() (since int64, lost bool) {
+	since, lost = q.breaker.LostSince()
+	if q.eviction == nil {
+		return since, lost
+	}
+	if dropping := q.eviction.since.Load(); dropping != 0 {
+		if !lost {
+			return dropping, true
+		}
+		return min(since, dropping), true
+	}
+	return since, lost
+}
 
 // isBusy reports whether half of what may wait is waiting: what can be put off should be.
 func (q *queue) isBusy() bool {

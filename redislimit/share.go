@@ -31,7 +31,7 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 	if interval == 0 || n > 1 {
 		return l.share.take(key, q, n)
 	}
-	since, lost := l.queueOf(key).breaker.LostSince()
+	since, lost := l.queueOf(key).lostSince()
 	if !lost {
 		return engine.Decision{RetryAfter: breaker.ProbeEvery}
 	}

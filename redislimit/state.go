@@ -68,6 +68,8 @@ func kindOf(err error) string {
 	var reply *rueidis.RedisError
 	var network net.Error
 	switch {
+	case errors.Is(err, errEvicts):
+		return "eviction"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
 		return "timeout"
 	case errors.As(err, &reply):

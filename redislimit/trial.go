@@ -44,7 +44,8 @@ func (c *Client) try(ctx context.Context) error {
 }
 
 // Rights are those that the user of a store needs at least, as ACL SETUSER has them, for keys with the prefix "weir"
-// (with another one ~weir:settings:* beside it) and beside what the client library asks for when it connects.
+// (with another one ~weir:settings:* beside it) and beside what the client library asks for when it connects. With
+// +info the client also notices that the store drops keys: see [Health].
 const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
 // forbidden returns the error if it says that something is not allowed; else nil.
