@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/sharedfile"
 	"github.com/weir-go/weir/shard"
 )
@@ -68,7 +67,7 @@ func CopyShared(from, to string, options ...Option) error {
 				return err
 			}
 			start := func() int64 { return layout.Start }
-			if err := source.giveTo(table, start); err != nil || slices.Equal(after.all, policies.all) {
+			if _, err := source.giveTo(table, c.terms, start); err != nil || slices.Equal(after.all, policies.all) {
 				return err
 			}
 			table.Replace(after.numbers(), start) // nobody else has the table
@@ -97,9 +96,11 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 }
 
 // RestoreShared makes every key of the shared table at a path owe at least what it owes in a copy ([CopyShared]),
-// while the table is in use. What a key owes in both counts once, so a restore may be made again. It makes the file if
-// there is none. Both tables must hash by the same secret: a file that was begun anew has another, and must be removed
-// before. RestoreShared is for Linux.
+// while the table is in use. What a key owes in both counts once, so a restore may be made again. If the policies
+// differ from those of the copy, it is as if they were set now ([Limiter.SetPolicy]): keys owe as many tokens of their
+// tiers. RestoreShared makes the file if there is none. Both tables must hash by the same secret: a file that was begun
+// anew has another, and must be removed before. If some keys have no room in the table, which may be because other keys
+// have taken it, all others are restored, and that is an error. RestoreShared is for Linux.
 func RestoreShared(from, to string) error {
 	if table, err := OpenSharedTable(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -145,7 +146,11 @@ func RestoreShared(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err = source.giveTo(table, clock.surely); err != nil {
+	lost, err := source.giveTo(table, c.terms, clock.surely)
+	if err == nil && lost > 0 {
+		err = fmt.Errorf("MaxKeys(%d): %d keys of the copy have no room, and owe nothing: want more", c.maxKeys, lost)
+	}
+	if err != nil {
 		err = fail(err)
 	}
 	return errors.Join(err, c.file.Close())
@@ -190,24 +195,36 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of a table owe what they owe here.
-func (d *debts) giveTo(table *shard.Table, clock func() int64) (err error) {
-	from, to := d.policies(), table.Plan().Source().(*policies)
+// giveTo makes the keys of a table owe what they owe here, in tokens, as if the policies of the table were set here
+// now. It returns how many of them have no record there. If a policy changes meanwhile, here or there, it begins again:
+// what a key owes in both counts once.
+func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
+	for done := false; !done && err == nil; {
+		lost = 0
+		faulted := d.view.Read(func() { lost, done, err = d.giveBy(table.Plan(), table, terms, clock) })
+		err = errors.Join(err, faulted)
+	}
+	return lost, err
+}
+
+// giveBy is giveTo as long as a plan is that of the table. It is not done if that is another one by the end.
+func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
+	from, to := d.policies(), plan.Source().(*policies)
 	if from.base.kind() != to.base.kind() {
-		return fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.kind(), to.base.kind())
+		return 0, false, fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.kind(), to.base.kind())
 	}
-	if faulted := d.view.Read(func() {
-		source, target := d.table.Plan().Algorithm(), table.Plan().Algorithm()
-		if !atomicbucket.SameUnits(source, target) {
-			err = fmt.Errorf("policy: what keys owe under %v cannot be told in units of %v: change the policy afterwards",
-				from.all[0], to.all[0])
-			return
+	before := d.table.Plan().Algorithm()
+	in, err := to.plan(before, terms)
+	if err != nil {
+		return 0, false, fmt.Errorf("policy: what keys owe under %v cannot be told under %v: %w", from.all[0], to.all[0], err)
+	}
+	done = d.table.Debts(d.now(), in, func(label, debt uint64) {
+		switch table.Owe(label, clock(), debt, plan).Verdict {
+		case shard.NoRoom, shard.Unrecorded:
+			lost++
 		}
-		d.table.Debts(d.now(), func(label, debt uint64) { table.Owe(label, clock(), debt) })
-	}); faulted != nil {
-		return faulted
-	}
-	return err
+	})
+	return lost, done && table.Plan() == plan, nil
 }
 
 // A maker is the owner of a table that nobody else has yet. Seats are counted from 1 on, so no attachment has its

@@ -74,3 +74,97 @@ func TestACopyWithOtherTiers(t *testing.T) {
 	}
 	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(PerHour(1), 1))), "may still owe 1000 tokens")
 }
+
+// TestARestoreUnderOtherNumbers (I1): what a key owes in a copy it owes in tokens of its tier, as if the policy of the
+// table had been set at the moment of the restore. In units of time a drained bucket of 100/s would owe one token of a
+// hundred at 1/s.
+func TestARestoreUnderOtherNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to Policy // of tier 1; a key has taken 60
+		left     uint64
+	}{
+		"slower":         {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(1), 100), 40},
+		"faster":         {TokenBucket(PerHour(1), 100), TokenBucket(PerHour(100), 100), 40},
+		"a lower limit":  {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(100), 10), 0},
+		"a higher limit": {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(100), 1000), 940},
+		"both":           {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(7), 1000), 940},
+		"a fixed window": {FixedWindow(100, aDay), FixedWindow(1000, aDay/2), 940},
+		"a counter":      {SlidingWindow(100, aDay), SlidingWindow(1000, aDay), 940},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
+			own := c.from
+			l, err := New(own, Tiers(c.from), Shared(path), MaxKeys(100))
+			require.NoError(t, err)
+			defer l.Close()
+			k := l.Key("k").Tier(1)
+			require.True(t, l.TakeKey(k, 60).Allowed)
+			require.NoError(t, CopyShared(path, backup))
+			l.ResetKey(k)
+			if !own.isTokenBucket() { // all tiers of a window have its length
+				own = c.to
+			}
+			require.NoError(t, l.SetPolicy(own, c.to))
+			for range 2 {
+				require.NoError(t, RestoreShared(backup, path))
+				assert.EqualValues(t, c.left, l.PeekKey(k, 1).Remaining)
+			}
+		})
+	}
+}
+
+// TestThePolicyChangesDuringARestore (I1): what was charged by the earlier numbers does not stand for what is owed by
+// the later ones.
+func TestThePolicyChangesDuringARestore(t *testing.T) {
+	folder := t.TempDir()
+	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
+	fast, slow := TokenBucket(PerHour(100), 100), TokenBucket(PerHour(1), 100)
+	l, err := New(fast, Shared(path), MaxKeys(100))
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, l.Take("k", 60).Allowed)
+	require.True(t, l.Take("other", 60).Allowed)
+	require.NoError(t, CopyShared(path, backup))
+	l.Reset("k")
+	l.Reset("other")
+	source, err := openDebts(backup)
+	require.NoError(t, err)
+	defer source.Close()
+	asked := 0
+	_, err = source.giveTo(l.table, l.terms, func() int64 {
+		if asked++; asked == 1 {
+			require.NoError(t, l.SetPolicy(slow))
+		}
+		return l.clock.surely()
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 4, asked, "two keys, twice")
+	for _, key := range []string{"k", "other"} {
+		assert.EqualValues(t, 40, l.Peek(key, 1).Remaining, key)
+	}
+}
+
+// TestARestoreSaysWhatHadNoRoom.
+func TestARestoreSaysWhatHadNoRoom(t *testing.T) {
+	folder := t.TempDir()
+	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
+	l, err := New(TokenBucket(PerHour(1), 10), Shared(path), MaxKeys(100), Overflow(Refuse))
+	require.NoError(t, err)
+	defer l.Close()
+	taken := 0
+	for i := range uint64(10_000) {
+		if l.TakeKey(l.KeyUint64(i), 10).Allowed {
+			taken++
+		}
+	}
+	require.Less(t, taken, 10_000)
+	require.NoError(t, CopyShared(path, backup))
+	for i := range uint64(10_000) {
+		l.ResetKey(l.KeyUint64(i))
+	}
+	for i := range uint64(10_000) {
+		l.TakeKey(l.KeyUint64(10_000+i), 10)
+	}
+	assert.ErrorContains(t, RestoreShared(backup, path), "keys of the copy have no room, and owe nothing: want more")
+}

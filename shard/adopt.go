@@ -63,13 +63,14 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 		sl.state.Free(s) // R20
 		return false
 	}
-	_, ok := sl.state.Convert(s, plan.live, t.converted(plan, s, key))
+	_, ok := sl.state.Convert(s, plan.live, t.converted(plan, s, key, t.Watermark()))
 	return ok
 }
 
-// converted returns the payload by a plan of a record that follows the one before, with its key word (R24).
-func (t *Table) converted(plan *Plan, s atomicbucket.State, key uint64) (payload uint64) {
-	change, now := plan.changes[key&tierMask>>tierShift], t.Watermark()
+// converted returns the payload by a plan of a record that follows the one before, with its key word (R24), from an
+// instant on.
+func (t *Table) converted(plan *Plan, s atomicbucket.State, key uint64, now int64) (payload uint64) {
+	change := plan.changes[key&tierMask>>tierShift]
 	if t.buckets {
 		change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
 		change.Latest = max(change.Latest, change.Promised, plan.since(now))

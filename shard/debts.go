@@ -7,11 +7,17 @@ import (
 )
 
 // Debts calls visit for every key that owes something at a time, as [Table.Survey] judges it, with how much that is,
-// in units of the plan's algorithm, and its label. Of a record that follows the plan before it is what the conversion
-// makes of it. A slot that changes hands meanwhile may be left out. It writes nothing.
-func (t *Table) Debts(now int64, visit func(label, debt uint64)) {
+// and its label. That is in units of the table's plan, or if in is not nil, of that plan: then a record owes what it
+// would owe if the plan replaced the table's at that time. The plan must be one that follows the algorithm of the
+// table's, and not be in use. A slot that changes hands meanwhile may be left out. It writes nothing to the table.
+//
+// What was visited means nothing, and all is false, if the table has another plan by the end.
+func (t *Table) Debts(now int64, in *Plan, visit func(label, debt uint64)) (all bool) {
 	defer runtime.KeepAlive(t)
 	plan, at := t.current(), t.judge(now)
+	if in != nil {
+		in.follow(plan, nil)
+	}
 	for slots := range t.memory.marked() { // R12
 		for i := range slots {
 			sl := &slots[i]
@@ -24,22 +30,29 @@ func (t *Table) Debts(now int64, visit func(label, debt uint64)) {
 				if plan.from == nil {
 					continue // R20
 				}
-				s = atomicbucket.NewState(plan.live, s.Version(), t.converted(plan, s, key))
+				s = atomicbucket.NewState(plan.live, s.Version(), t.converted(plan, s, key, t.Watermark()))
 			}
 			if plan.idle(s, t.Watermark()) {
 				continue
 			}
-			if debt := plan.algorithm.Debt(s.Record(), plan.algorithm.Ticks(at)); debt > 0 {
+			units := plan.algorithm
+			if in != nil {
+				units = in.algorithm
+				s = atomicbucket.NewState(in.live, s.Version(), t.converted(in, s, key, at))
+			}
+			if debt := units.Debt(s.Record(), units.Ticks(at)); debt > 0 {
 				visit(key, debt)
 			}
 		}
 	}
+	return t.current() == plan
 }
 
-// Owe makes the key of a label owe at least so much at a time, as [Table.Debts] tells it of a table whose units are the
-// same: what it owes already counts. It is a charge like any other (R14), so it may be made twice, and beside anything
-// else.
-func (t *Table) Owe(label uint64, now int64, debt uint64) Outcome {
+// Owe makes the key of a label owe at least so much at a time, as [Table.Debts] tells it in units of a plan: what it
+// owes already counts. It is a charge like any other (R14), so it may be made twice, and beside anything else. If the
+// plan is no longer the present one it is to be made again, with what is owed in units of the present one. The verdict
+// is NoRoom or Unrecorded if the key has no record, and so owes nothing.
+func (t *Table) Owe(label uint64, now int64, debt uint64, plan *Plan) Outcome {
 	defer runtime.KeepAlive(t)
 	p := t.Find(label)
 	const mostTokens = 1 << 32
@@ -48,7 +61,7 @@ func (t *Table) Owe(label uint64, now int64, debt uint64) Outcome {
 	var charged uint64
 	o := t.miss(p, request{
 		now: now, clock: now, n: tokens, mode: draining, charged: &charged,
-		quota: t.current().NewQuota(atomicbucket.Quota{Token: token, Tokens: tokens}),
+		quota: plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: tokens}),
 	})
 	if _, _, sl := t.record(p); sl != nil && t.buckets { // under the same tier: R24
 		sl.key.CompareAndSwap(p.fingerprint|tierMask, label)
