@@ -30,6 +30,7 @@ type Client struct {
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
 	condition                              condition
+	dialer                                 *dialer // nil for a client of NewClient
 	eviction                               eviction
 }
 
@@ -42,6 +43,7 @@ type clientConfig struct {
 	fullKeys   bool
 	log        *slog.Logger
 	tls        *tls.Config
+	files      Files
 
 	sentinelUser, sentinelPassword string
 }
@@ -186,6 +188,10 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		redis rueidis.Client
 		err   error
 	}
+	dialer, err := newDialer(config, &o)
+	if err != nil {
+		return nil, err
+	}
 	done := make(chan result, 1)
 	go func() {
 		redis, err := rueidis.NewClient(o)
@@ -196,10 +202,10 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, silent(o, r.err)
+			return nil, silent(o, dialer.explain(r.err))
 		}
 		c := newClient(r.redis, config)
-		c.owned = true
+		c.owned, c.dialer = true, dialer
 		if err := c.try(ctx); err != nil {
 			_ = c.Close()
 			return nil, err
@@ -211,7 +217,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 				r.redis.Close()
 			}
 		}()
-		return nil, silent(o, ctx.Err())
+		return nil, silent(o, dialer.explain(ctx.Err()))
 	}
 }
 
@@ -302,7 +308,7 @@ type Health struct {
 	Evicts string
 
 	LastError string // of a call; "" if none has failed
-	// timeout, connection, forbidden, eviction, error, or the code of the store's reply, such as readonly
+	// timeout, connection, certificate, forbidden, eviction, error, or the code of the store's reply, such as readonly
 	LastErrorKind string
 	LastErrorAt   time.Time // the zero Time if none has failed
 }

@@ -179,7 +179,7 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 			err = fmt.Errorf("%w %v", errTimeout, limit)
 		}
 		if err != nil {
-			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, err))
+			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
 		}
 		q.succeeded()
 		q.trip.Note(q.now() - sent)
@@ -188,7 +188,8 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 		c.timeouts.Add(1)
 		c.orphans.Add(1)
 		go func() { <-done; c.orphans.Add(-1) }()
-		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w %v", ErrStore, errTimeout, limit))
+		err := fmt.Errorf("%w %v", errTimeout, limit)
+		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
 	}
 }
 

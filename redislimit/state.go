@@ -70,6 +70,8 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, errEvicts):
 		return "eviction"
+	case isHandshake(err):
+		return "certificate"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
 		return "timeout"
 	case errors.As(err, &reply):

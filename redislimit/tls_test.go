@@ -27,11 +27,16 @@ import (
 // issue makes a certificate for 127.0.0.1 by an authority, which is the certificate itself where there is none, and
 // writes it and its key to files.
 func issue(t *testing.T, dir, name string, authority *tls.Certificate) *tls.Certificate {
+	return issueFor(t, dir, name, authority, time.Now().Add(time.Hour))
+}
+
+// issueFor makes one that ends at a time.
+func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end time.Time) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: end,
 		IsCA: authority == nil, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +20,7 @@ import (
 
 // A storeFlags says where the counters of several replicas are.
 type storeFlags struct {
-	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port, several for a cluster, the name of the master and the sentinels. Empty: counters are in memory."`
+	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster, the name of the master and the sentinels. Empty: counters are in memory."`
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
 	RedisSocketType string        `name:"redis-socket-type" env:"REDIS_SOCKET_TYPE" default:"tcp" enum:"tcp,unix" help:"tcp; the reference's unix is refused."`
 	RedisAuth       string        `name:"redis-auth" env:"REDIS_AUTH" help:"Password, or user:password."`
@@ -132,15 +130,10 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	if s.sentinelAuth != "" {
 		options = append(options, redislimit.SentinelUser(userPassword(s.sentinelAuth)))
 	}
-	if s.tls {
-		settings, err := clientTLS(f.RedisTLSCert, f.RedisTLSKey, f.RedisTLSCA, "")
-		if err != nil {
-			return nil, err
-		}
-		if f.RedisTLSAnyName {
-			acceptAnyName(settings)
-		}
-		options = append(options, redislimit.TLS(settings))
+	if strings.HasPrefix(address, "rediss://") {
+		options = append(options, redislimit.FromFiles(redislimit.Files{
+			CA: f.RedisTLSCA, Certificate: f.RedisTLSCert, CertificateKey: f.RedisTLSKey, AnyName: f.RedisTLSAnyName,
+		}))
 	}
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = f.RetryFirst, f.RetryMost, 2
@@ -155,19 +148,6 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// acceptAnyName has certificates verified without the name of the server.
-func acceptAnyName(settings *tls.Config) {
-	settings.InsecureSkipVerify = true
-	settings.VerifyConnection = func(state tls.ConnectionState) error {
-		others := x509.NewCertPool()
-		for _, one := range state.PeerCertificates[1:] {
-			others.AddCert(one)
-		}
-		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: settings.RootCAs, Intermediates: others})
-		return err
-	}
-}
-
 // A redisServer is a Redis or Valkey as the variables that begin with its name say.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
@@ -176,7 +156,7 @@ type redisServer struct {
 }
 
 // address is what the variables say, as redislimit.Open takes it.
-func (s redisServer) address() (string, error) {
+func (s redisServer) address() (_ string, err error) {
 	if s.socket == "unix" || strings.HasPrefix(s.url, "/") {
 		return "", fmt.Errorf("%s_URL=%s with %s_SOCKET_TYPE=%s: want host:port and tcp", s.name, s.url, s.name, s.socket)
 	}
@@ -207,10 +187,11 @@ func (s redisServer) address() (string, error) {
 		}
 	}
 	for i, host := range hosts {
-		if one, err := url.Parse(host); err == nil && (one.Scheme == "redis" || one.Scheme == "rediss") {
-			host, hosts[i] = one.Host, one.Host
-		}
-		if _, _, err := net.SplitHostPort(host); err != nil {
+		if strings.Contains(host, "://") {
+			if hosts[i], err = s.merge(&u, i+1, host); err != nil {
+				return "", err
+			}
+		} else if _, _, err := net.SplitHostPort(host); err != nil {
 			return "", fmt.Errorf("%s_URL: server %d is not host:port", s.name, i+1) // it may hold a password
 		}
 	}
@@ -220,6 +201,29 @@ func (s redisServer) address() (string, error) {
 	}
 	u.RawQuery = query.Encode()
 	return u.String(), nil
+}
+
+// merge takes into u what the URL of a server says of the scheme, the user, the password and the database, and returns
+// its host and port. What is wrong with it is not repeated: it may hold a password.
+func (s redisServer) merge(u *url.URL, number int, text string) (host string, err error) {
+	one, err := url.Parse(text)
+	if err != nil || one.Hostname() == "" || one.Scheme != "redis" && one.Scheme != "rediss" || strings.Contains(one.Path+one.Fragment, "@") {
+		return "", fmt.Errorf("%s_URL: server %d is not redis://[[user]:password@]host[:port][/database]; "+
+			"in a password write %%40 for @, %%2F for /, %%3A for :, %%23 for # and %%3F for ?", s.name, number)
+	}
+	if one.Scheme == "rediss" {
+		u.Scheme = one.Scheme
+	}
+	if one.User != nil {
+		if u.User != nil && u.User.String() != one.User.String() {
+			return "", fmt.Errorf("%s_URL: server %d has another user or password than %s_AUTH or another server: want one", s.name, number, s.name)
+		}
+		u.User = one.User
+	}
+	if one.Path != "" && one.Path != "/" {
+		u.Path = one.Path
+	}
+	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
 }
 
 // userPassword splits what the reference's variables have: a password, or user:password.

@@ -109,6 +109,13 @@ func TestStoreAddresses(t *testing.T) {
 	}{
 		{redisServer{name: "REDIS", url: "a:1", kind: "SINGLE"}, "redis://a:1", ""},
 		{redisServer{name: "REDIS", url: "redis://a:1", kind: "single"}, "redis://a:1", ""},
+		{redisServer{name: "REDIS", url: "redis://:p%40w@a", kind: "SINGLE"}, "redis://:p%40w@a:6379", ""},
+		{redisServer{name: "REDIS", url: "rediss://u:pw@a:1/2", kind: "SINGLE"}, "rediss://u:pw@a:1/2", ""},
+		{redisServer{name: "REDIS", url: "m,redis://:pw@a:1,b:2", kind: "SENTINEL"}, "redis://:pw@a:1?addr=b%3A2&master_set=m", ""},
+		{redisServer{name: "REDIS", url: "redis://:pw@a:1", kind: "SINGLE", auth: "pw"}, "redis://:pw@a:1", ""},
+		{redisServer{name: "REDIS", url: "redis://:secret@a:1", kind: "SINGLE", auth: "pw"}, "", "server 1 has another user or password than REDIS_AUTH"},
+		{redisServer{name: "REDIS", url: "redis://:sec/ret@a:1", kind: "SINGLE"}, "", "in a password write %40"},
+		{redisServer{name: "REDIS", url: "unix://a:1", kind: "SINGLE"}, "", "server 1 is not redis://"},
 		{redisServer{name: "REDIS", url: "a:1", kind: "SINGLE", auth: "p w"}, "redis://:p%20w@a:1", ""},
 		{redisServer{name: "REDIS", url: "a:1", kind: "SINGLE", auth: "u:p:w", tls: true}, "rediss://u:p%3Aw@a:1", ""},
 		{redisServer{name: "REDIS", url: "m,a:1,b:2", kind: "SENTINEL"}, "redis://a:1?addr=b%3A2&master_set=m", ""},
@@ -124,6 +131,7 @@ func TestStoreAddresses(t *testing.T) {
 		got, err := test.server.address()
 		if test.err != "" {
 			assert.ErrorContains(t, err, test.err)
+			assert.NotContains(t, fmt.Sprint(err), "sec")
 			continue
 		}
 		assert.NoError(t, err)
@@ -142,7 +150,7 @@ descriptors:
   - {key: day, rate_limit: {unit: day, requests_per_unit: 1000000}}
 `})
 	r := start(t, nil, "--runtime-root="+root, "--redis-url="+first, "--redis-auth=sesame", "--redis-timeout=1s", "--redis-persecond",
-		"--redis-persecond-url="+second, "--redis-persecond-auth=sesame")
+		"--redis-persecond-url=redis://:sesame@"+second)
 	ask := func(key string) error {
 		_, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, "x", 1))
 		return err

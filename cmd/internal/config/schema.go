@@ -216,6 +216,7 @@ func storeSchema() schema {
 		"share":   pattern("", "^[0-9]+%$"), "mode": oneOfWords(storeModes, storeModes[0]), "partitions": whole(1, 4096, 64),
 		"keys": oneOfWords(storedKeys, storedKeys[0]), "secret": text("16 characters and more"),
 		"ca": text("A PEM file"), "certificate": text("A PEM file"), "certificate_key": text("A PEM file"),
+		"password_file": text("A file with a password"),
 	}), "url")
 }
 

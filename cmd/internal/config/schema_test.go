@@ -108,7 +108,7 @@ var allKeys = []string{
 // names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"is taken by the listener", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
-	"can be reached from other machines", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
+	"can be reached from other machines", "would be sent it, too", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
 	"needs trusted_proxies", "needs a store", "no store", "are believed only", "it is believed only", "begins with a zero",
 	"a second document", "unknown tag", "above max", "above the limit", "want one name, such as", "for fixed windows only",
 	"because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",

@@ -1,11 +1,7 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -32,8 +28,7 @@ type Store struct {
 	FullKeys   bool   // keys are not hashed
 	Secret     string // that they are hashed with; "" for none
 
-	// Files of a store over TLS; "" for none.
-	CA, Certificate, CertificateKey string
+	Files redislimit.Files // by which it is connected to
 }
 
 // Redacted returns the URL without its password.
@@ -64,40 +59,14 @@ func (s *Store) Same(other *Store) bool {
 
 // SameConnection reports whether both are connected to in the same way.
 func (s *Store) SameConnection(other *Store) bool {
-	return s.Timeout == other.Timeout && s.CA == other.CA && s.Certificate == other.Certificate &&
-		s.CertificateKey == other.CertificateKey
-}
-
-// TLS reads the files of a store over TLS and returns how to connect to it; nil if there are none.
-func (s *Store) TLS() (*tls.Config, error) {
-	if s.CA == "" && s.Certificate == "" {
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.CA != "" {
-		text, err := os.ReadFile(s.CA)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s: no certificate in PEM", s.CA)
-		}
-	}
-	if s.Certificate != "" {
-		pair, err := tls.LoadX509KeyPair(s.Certificate, s.CertificateKey)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
+	return s.Timeout == other.Timeout && s.Files == other.Files
 }
 
 // Options returns what redislimit.Open takes beside the URL.
 func (s *Store) Options() []redislimit.ClientOption {
 	options := []redislimit.ClientOption{
 		redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout), redislimit.Partitions(s.Partitions),
+		redislimit.FromFiles(s.Files),
 	}
 	if s.FullKeys {
 		options = append(options, redislimit.FullKeys())
@@ -148,18 +117,28 @@ func (d *decoder) store(n *yaml.Node) *Store {
 		field{"partitions", func(n *yaml.Node) { d.integer(n, "partitions", 1, 4096, &s.Partitions) }},
 		field{"keys", func(n *yaml.Node) { s.FullKeys = d.fullKeys(n) }},
 		field{"secret", func(n *yaml.Node) { s.Secret = d.storeSecret(n) }},
-		field{"ca", func(n *yaml.Node) { s.CA, _ = d.text(n, "ca") }},
-		field{"certificate", func(n *yaml.Node) { s.Certificate, _ = d.text(n, "certificate") }},
-		field{"certificate_key", func(n *yaml.Node) { s.CertificateKey, _ = d.text(n, "certificate_key") }},
+		field{"ca", func(n *yaml.Node) { s.Files.CA, _ = d.text(n, "ca") }},
+		field{"certificate", func(n *yaml.Node) { s.Files.Certificate, _ = d.text(n, "certificate") }},
+		field{"certificate_key", func(n *yaml.Node) { s.Files.CertificateKey, _ = d.text(n, "certificate_key") }},
+		field{"password_file", func(n *yaml.Node) { s.Files.Password, _ = d.text(n, "password_file") }},
 	)
 	if seen["secret"] != nil && s.FullKeys {
 		d.Fail(seen["secret"], "secret: keys: full writes keys as they are: leave one of the two out")
 	}
-	if (s.Certificate == "") != (s.CertificateKey == "") {
+	if (s.Files.Certificate == "") != (s.Files.CertificateKey == "") {
 		d.Fail(n, "store: certificate and certificate_key: want both or none")
 	}
-	if (s.CA != "" || s.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
+	if (s.Files.CA != "" || s.Files.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
 		d.Fail(n, "store: ca and certificate are of a store over TLS: want a url that begins with rediss://")
+	}
+	if at := seen["password_file"]; at != nil && s.URL != "" {
+		u, _ := url.Parse(s.URL) // as storeURL did
+		if _, has := u.User.Password(); has {
+			d.Fail(at, "password_file: the url has a password, too: leave one of the two out")
+		}
+		if u.Query().Has("master_set") {
+			d.Fail(at, "password_file: Sentinel would be sent it, too: write the password into the url")
+		}
 	}
 	if seen["share"] != nil && s.OnLoss != redislimit.FailShare {
 		d.Fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)

@@ -19,14 +19,7 @@ func (s *Server) openStore(g, before *generation) error {
 		g.store = before.store.acquire()
 		return nil
 	}
-	options := append(want.Options(), redislimit.Logger(s.config.Log))
-	switch secured, err := want.TLS(); {
-	case err != nil:
-		return fmt.Errorf("store: %w", err)
-	case secured != nil:
-		options = append(options, redislimit.TLS(secured))
-	}
-	store, err := redislimit.Open(s.base, want.URL, options...)
+	store, err := redislimit.Open(s.base, want.URL, append(want.Options(), redislimit.Logger(s.config.Log))...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}

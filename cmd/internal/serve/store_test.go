@@ -3,6 +3,8 @@ package serve
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,26 @@ func TestServersShareALimit(t *testing.T) {
 	a.change(one)
 	assert.Contains(t, a.log.String(), "because it was kept in the store and is on this machine alone")
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
+}
+
+// TestStorePasswords: a password stands in the URL, or in a file that is read for each connection.
+func TestStorePasswords(t *testing.T) {
+	store := miniredis.RunT(t)
+	store.RequireAuth("first")
+	assert.Equal(t, "200", start(t, stored(":first@"+store.Addr(), "")).statuses(1))
+
+	name := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(name, []byte("first\n"), 0o600))
+	s := start(t, stored(store.Addr(), ", on_loss: closed, password_file: "+name))
+	assert.Equal(t, "200", s.statuses(1))
+	address := store.Addr()
+	store.Close()
+	store.RequireAuth("second")
+	require.NoError(t, store.StartAddr(address))
+	require.Eventually(t, func() bool { return s.statuses(1) == "503" }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, os.WriteFile(name, []byte("second\n"), 0o600))
+	require.Eventually(t, func() bool { return s.statuses(1) == "200" }, 10*time.Second, 10*time.Millisecond)
+	assert.NotContains(t, s.log.String(), "second")
 }
 
 func TestWhatALostStoreMeans(t *testing.T) {

@@ -1,0 +1,222 @@
+package redislimit
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Files are the names of files that [Open] reads for each connection, so that a changed file counts from the next
+// connection on. "" is for none.
+type Files struct {
+	CA                          string // certificates in PEM of the authorities of the store, instead of the machine's
+	Certificate, CertificateKey string // in PEM, by which the store knows the client
+	Password                    string // of the store's user, without the newline at its end
+
+	// AnyName accepts a certificate of the store for any name.
+	AnyName bool
+}
+
+// FromFiles sets files that a client reads. Those that cannot be read are an error of [Open]; later the client goes on
+// with what it read last, and logs the error. CA and Certificate are for an address that begins with rediss://.
+// Password is not for Sentinel, and the address has no other one.
+func FromFiles(f Files) ClientOption {
+	return func(c *clientConfig) error {
+		if (f.Certificate == "") != (f.CertificateKey == "") {
+			return fmt.Errorf("redislimit: FromFiles: Certificate %q and CertificateKey %q: want both or none", f.Certificate, f.CertificateKey)
+		}
+		c.files = f
+		return nil
+	}
+}
+
+func (f Files) isTLS() bool { return f.CA != "" || f.Certificate != "" || f.AnyName }
+
+// material is what is in files.
+type material struct {
+	authorities  *x509.CertPool
+	certificates []tls.Certificate
+	password     string
+}
+
+func (f Files) read() (m material, err error) {
+	if f.CA != "" {
+		text, err := os.ReadFile(f.CA)
+		if err != nil {
+			return m, err
+		}
+		if m.authorities = x509.NewCertPool(); !m.authorities.AppendCertsFromPEM(text) {
+			return m, fmt.Errorf("%s: no certificate in PEM", f.CA)
+		}
+	}
+	if f.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(f.Certificate, f.CertificateKey)
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", f.Certificate, err)
+		}
+		m.certificates = []tls.Certificate{pair}
+	}
+	if f.Password != "" {
+		text, err := os.ReadFile(f.Password)
+		if err != nil {
+			return m, err
+		}
+		if m.password = strings.TrimRight(string(text), "\r\n"); m.password == "" {
+			return m, fmt.Errorf("%s: no password in it", f.Password)
+		}
+	}
+	return m, nil
+}
+
+// A dialer makes the connections of a client.
+type dialer struct {
+	clientConfig
+	good  atomic.Pointer[material] // what was read last
+	cause atomic.Pointer[dialFailure]
+	told  atomic.Pointer[string] // the error of files that was logged last
+}
+
+// A dialFailure is why the last connection to an address was not made.
+type dialFailure struct {
+	address string
+	err     error
+}
+
+// newDialer has connections made as the options say.
+func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
+	d := &dialer{clientConfig: config}
+	switch f := config.files; {
+	case f.isTLS() && o.TLSConfig == nil:
+		return nil, errors.New("redislimit: FromFiles: CA and Certificate: the address is no rediss://")
+	case f.Password != "" && o.Sentinel.MasterSet != "":
+		return nil, errors.New("redislimit: FromFiles: Password: not for Sentinel, whose servers would be sent it, too: want it in the address")
+	case f.Password != "" && o.Password != "":
+		return nil, errors.New("redislimit: FromFiles: Password: the address has one, too: want one of the two")
+	}
+	read, err := config.files.read()
+	if err != nil {
+		return nil, fmt.Errorf("redislimit: FromFiles: %w", err)
+	}
+	d.good.Store(&read)
+	if o.DialCtxFn == nil {
+		o.DialCtxFn = d.dial
+	}
+	if user := o.Username; config.files.Password != "" {
+		o.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			return rueidis.AuthCredentials{Username: user, Password: d.read().password}, nil
+		}
+	}
+	return d, nil
+}
+
+// read reads the files. If one of them cannot be read, what was read last is still good: it may be half written.
+func (d *dialer) read() *material {
+	fresh, err := d.files.read()
+	if err == nil {
+		d.good.Store(&fresh)
+		d.told.Store(nil)
+		return &fresh
+	}
+	text := err.Error()
+	if last := d.told.Swap(&text); (last == nil || *last != text) && d.log != nil {
+		d.log.Warn("a file for the connection to the store is bad; what was read of it before is used", slog.Any("error", err))
+	}
+	return d.good.Load()
+}
+
+func (d *dialer) dial(ctx context.Context, address string, tcp *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
+	if config == nil {
+		conn, err = tcp.DialContext(ctx, "tcp", address)
+	} else {
+		conn, err = (&tls.Dialer{NetDialer: tcp, Config: d.secure(config)}).DialContext(ctx, "tcp", address)
+	}
+	if err != nil {
+		d.cause.Store(&dialFailure{address, err})
+	} else if last := d.cause.Load(); last != nil && last.address == address {
+		d.cause.CompareAndSwap(last, nil)
+	}
+	return conn, err
+}
+
+// secure returns how to shake hands, by what is in the files now.
+func (d *dialer) secure(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	read := d.read()
+	if read.authorities != nil {
+		config.RootCAs = read.authorities
+	}
+	if read.certificates != nil {
+		config.Certificates = read.certificates
+	}
+	if config.GetClientCertificate == nil {
+		config.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return present(config.Certificates, info)
+		}
+	}
+	if d.files.AnyName {
+		acceptAnyName(config)
+	}
+	return config
+}
+
+// present returns the certificate that a server is shown: the first one that it accepts. An expired one is an error:
+// the server would close the connection, without a word that arrives.
+func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	for i := range all {
+		one := &all[i]
+		if info.SupportsCertificate(one) != nil {
+			continue
+		}
+		if leaf := one.Leaf; leaf != nil && time.Now().After(leaf.NotAfter) {
+			return nil, x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, Detail: fmt.Sprintf(
+				"that of this client, %s, was good until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))}
+		}
+		return one, nil
+	}
+	return new(tls.Certificate), nil
+}
+
+// acceptAnyName has certificates verified without the name of the server.
+func acceptAnyName(config *tls.Config) {
+	config.InsecureSkipVerify = true
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		others := x509.NewCertPool()
+		for _, one := range state.PeerCertificates[1:] {
+			others.AddCert(one)
+		}
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: config.RootCAs, Intermediates: others})
+		return err
+	}
+}
+
+// explain adds to an error without a cause of its own, such as that of a call out of time, why there is no connection.
+func (d *dialer) explain(err error) error {
+	if d == nil || err == nil || isHandshake(err) {
+		return err
+	}
+	if last := d.cause.Load(); last != nil && isHandshake(last.err) {
+		return fmt.Errorf("%w: %w", err, last.err)
+	}
+	return err
+}
+
+// isHandshake reports whether an error is one of certificates.
+func isHandshake(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	var invalid x509.CertificateInvalidError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var network *net.OpError
+	return errors.As(err, &unverified) || errors.As(err, &invalid) || errors.As(err, &authority) || errors.As(err, &name) ||
+		errors.As(err, &network) && network.Op == "remote error" // an alert of the server's
+}
