@@ -15,21 +15,26 @@ import (
 )
 
 type checkCommand struct {
-	Quiet  bool   `short:"q" xor:"output" help:"Print nothing if the file is good."`
-	JSON   bool   `name:"json" xor:"output" help:"Print one JSON object: what the rules are, or the mistakes, and warnings."`
-	Schema bool   `name:"schema" help:"Print the JSON Schema of rule files, for editors, and read no file."`
-	File   string `arg:"" optional:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
+	Quiet   bool     `short:"q" xor:"output" help:"Print nothing if the file is good."`
+	JSON    bool     `name:"json" xor:"output" help:"Print one JSON object: what the rules are, or the mistakes, and warnings."`
+	Schema  bool     `name:"schema" help:"Print the JSON Schema of rule files, for editors, and read no file."`
+	Explain string   `xor:"output" placeholder:"REQUEST" help:"Print which rules count a request, such as 'GET /login', by which key, and why the others do not."`
+	Client  string   `placeholder:"ADDRESS" help:"The client of the request of --explain, otherwise 192.0.2.1."`
+	Header  []string `sep:"none" placeholder:"NAME:VALUE" help:"A header of the request of --explain. May be repeated."`
+	File    string   `arg:"" optional:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
 }
 
 // Help is what "weir check --help" says beyond the flags.
 func (*checkCommand) Help() string {
 	return `Says what the file means: where it listens, every rule in words, and the memory that they take. A file with mistakes
 is answered with all of them, a line each, in the form FILE:LINE:COLUMN: what is wrong, and exit status 1. What is
-allowed and probably not meant is a warning. Nothing is listened on, but certificates are read.
+allowed and probably not meant is a warning. Nothing is listened on, but certificates are read. The requests under tests
+are made, each several times at one moment, and an answer that is not the expected one is a mistake.
 
 Try it:
 
-    weir check weir.yaml`
+    weir check weir.yaml
+    weir check weir.yaml --explain 'GET /login' --client 203.0.113.7`
 }
 
 // Run implements the command.
@@ -45,9 +50,21 @@ func (c *checkCommand) Run() error {
 	if c.File == "" {
 		return limit.Misuse("which file? Name a rule file: weir check weir.yaml")
 	}
+	var asked config.Asked
+	if c.Explain != "" {
+		var err error
+		if asked, err = c.asked(); err != nil {
+			return err
+		}
+	} else if c.Client != "" || c.Header != nil {
+		return limit.Misuse("--client and --header are for --explain: add --explain 'GET /login'")
+	}
 	f, err := c.load()
 	if err == nil {
 		err = compiles(f)
+	}
+	if err == nil && c.Explain == "" {
+		err = runTests(f)
 	}
 	if c.JSON {
 		return c.writeJSON(os.Stdout, f, err)
@@ -58,11 +75,25 @@ func (c *checkCommand) Run() error {
 	for _, w := range f.Warnings() {
 		fmt.Fprintln(os.Stderr, "weir: warning:", w)
 	}
-	if c.Quiet {
+	switch {
+	case c.Quiet:
 		return nil
+	case c.Explain != "":
+		return explain(os.Stdout, f, asked)
 	}
-	fmt.Printf("%s is good\n\n", f.Name)
+	fmt.Printf("%s is good%s\n\n", f.Name, passed(len(f.Tests)))
 	return f.Describe(os.Stdout)
+}
+
+// passed says how many tests a good file has.
+func passed(tests int) string {
+	switch tests {
+	case 0:
+		return ""
+	case 1:
+		return ", and its test passes"
+	}
+	return fmt.Sprintf(", and its %d tests pass", tests)
 }
 
 // load reads the file, or standard input.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -69,6 +70,14 @@ func (r *Rule) tierLimit(i int) string {
 		return c.describe()
 	}
 	return describePolicy(r.Tiers.Policies[i])
+}
+
+// LimitIn returns the limit of a tier as a text, with the value by which a request is in it.
+func (r *Rule) LimitIn(tier int) string {
+	if tier == 0 {
+		return r.OwnLimit()
+	}
+	return fmt.Sprintf("%s for %s: %s", r.tierLimit(tier-1), r.Tiers.Header, r.Tiers.Values[tier-1])
 }
 
 // Counts reports whether the rule counts any request at all.

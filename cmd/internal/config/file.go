@@ -32,6 +32,7 @@ type File struct {
 	Store          *Store          // nil for none
 	State          string          // folder of the files that outlive the process; "" for none
 	Rules          []Rule          // in the order of the file; at most MaxRules
+	Tests          []Test          // what the file is expected to answer: weir check runs them
 }
 
 // Echo reports whether requests are answered by the built-in echo, because nothing is said

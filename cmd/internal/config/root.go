@@ -19,6 +19,7 @@ const longest = 24 * time.Hour
 
 // root reads the whole file.
 func (d *decoder) root(n *yaml.Node, f *File) {
+	var tests *yaml.Node
 	seen := d.mapping(n, "the file",
 		field{"listen", func(n *yaml.Node) { d.listeners(n, f) }},
 		field{"admin", func(n *yaml.Node) { f.Admin = d.admin(n) }},
@@ -39,10 +40,14 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		field{"store", func(n *yaml.Node) { f.Store = d.store(n) }},
 		field{"state", func(n *yaml.Node) { f.State = d.stateFolder(n) }},
 		field{"rules", func(n *yaml.Node) { d.rules(n, f) }},
+		later("tests", &tests),
 		field{ownKeys, nil},
 	)
 	if seen == nil {
 		return
+	}
+	if tests != nil {
+		d.tests(tests, f)
 	}
 	if _, ok := seen["rules"]; !ok && !f.RedisAlone() {
 		d.Fail(n, "no rules: want at least one under rules")

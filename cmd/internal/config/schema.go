@@ -41,6 +41,7 @@ func Schema() ([]byte, error) {
 		"store":  anyOf(text("redis://host:port"), storeSchema()),
 		"state":  pattern("A folder in which limits outlive the process", "^/"),
 		"rules":  many(ruleSchema(), "The limits"),
+		"tests":  many(testSchema(), "What the file is expected to answer"),
 	})
 	s["$schema"] = "http://json-schema.org/draft-07/schema#"
 	s["anyOf"] = []schema{{"required": []string{"rules"}}, {"required": []string{"redis"}}}
@@ -292,4 +293,19 @@ func keySchema() schema {
 		"^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"))
 	s["default"] = "ip"
 	return s
+}
+
+// testSchema is a request, and what is expected of it.
+func testSchema() schema {
+	status := func() schema { return schema{"type": "integer", "minimum": 200, "maximum": 599} }
+	return need(object("", properties{
+		"request": pattern("Method and target: GET /login", `^[^ ]+ [^ ]+$`),
+		"client":  text("The address of the client"),
+		"headers": schema{"type": "object", "additionalProperties": many(text(""))},
+		"answer":  described(status(), "What the upstream answers"),
+		"expect": object("", properties{
+			"rules":  anyOf(many(text("")), schema{"type": "array", "maxItems": 0}),
+			"status": status(), "times": whole(1, maxTimes, 1), "then": status(),
+		}),
+	}), "request", "expect")
 }

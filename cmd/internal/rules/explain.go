@@ -1,0 +1,49 @@
+package rules
+
+import (
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/httplimit/reading"
+)
+
+// LimitOf returns the limit that a request is under, as a text: that of its tier, or else the rule's own.
+func (r *Rule) LimitOf(request *http.Request) string {
+	return r.Rule.LimitIn(r.tierOf(request))
+}
+
+// CostOf returns how many tokens a request takes.
+func (r *Rule) CostOf(request *http.Request) uint64 {
+	if f := cost(r.Cost); f != nil {
+		return f(request)
+	}
+	return 1
+}
+
+// Unmet names what of the rule's match a request does not meet, such as "path"; none if it meets all. A request meets a
+// match if some server could read it so.
+func (r *Rule) Unmet(request *http.Request) (unmet []string) {
+	m := &r.Match
+	for _, part := range []struct {
+		name  string
+		match reading.Match
+	}{
+		{"host", reading.Match{Hosts: m.Hosts}},
+		{"path", reading.Match{Paths: m.Paths, KeepCase: m.KeepCase, KeepType: m.KeepType}},
+		{"method", reading.Match{Methods: m.Methods}},
+		{"header", reading.Match{Headers: m.Headers, KeepCase: m.KeepCase}},
+		{"query", reading.Match{Query: m.Query, KeepCase: m.KeepCase}},
+		{"client", reading.Match{Clients: m.Clients}},
+		{"not", reading.Match{Not: m.Not}},
+	} {
+		if !part.match.Meets(request, r.client) {
+			unmet = append(unmet, part.name)
+		}
+	}
+	return unmet
+}
+
+// IsUnlimited reports whether the rule has a request in a tier that is unlimited: then it does not count it.
+func (r *Rule) IsUnlimited(request *http.Request) bool {
+	return r.ConstantOf(r.tierOf(request)) == config.Unlimited
+}

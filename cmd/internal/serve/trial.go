@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A Trial answers requests by the rules of a file as a server would that has just started, all at one moment and each
+// after the one before. All limits are in memory, whatever the file says, and nobody waits: a request that would is
+// refused. It is not for use from several goroutines.
+type Trial struct {
+	file   *config.File
+	rules  []*rules.Rule
+	exempt func(*http.Request) bool
+	read   fieldsRead
+	limits *httplimit.Middleware
+	own    []*engine.Limiter
+
+	refusing []string // rules, of the last request
+}
+
+// trialKeys is room for the keys of a trial.
+const trialKeys = 1000
+
+// NewTrial returns a trial of a good file. The caller closes it.
+func NewTrial(file *config.File) (_ *Trial, err error) {
+	t := &Trial{file: file}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	ip, err := rules.PeerIP(file)
+	if err != nil {
+		return nil, err
+	}
+	if t.rules, err = rules.Compile(file, ip); err != nil {
+		return nil, err
+	}
+	now := time.Unix(1_000_000_000, 0)
+	clock := func() time.Time { return now }
+	limits := make([]httplimit.Limit, len(t.rules))
+	for i, rule := range t.rules {
+		limiter, err := rule.NewLimiter(engine.ClockFunc(clock), engine.MaxKeys(trialKeys))
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
+		}
+		t.own = append(t.own, limiter)
+		limits[i] = rule.Limit()
+		limits[i].Limiter, limits[i].MaxWait = limiter, 0
+	}
+	t.exempt, t.read = rules.Exempt(file, ip), newFieldsRead(file, t.rules)
+	options := append(answerOptions(file), httplimit.Clock(clock), httplimit.OnLimited(func(_ *http.Request, c httplimit.Check) {
+		if !c.Shadow() {
+			t.refusing = append(t.refusing, c.Name())
+		}
+	}))
+	if t.exempt != nil {
+		options = append(options, httplimit.Skip(t.exempt))
+	}
+	t.limits, err = httplimit.New(limits, options...)
+	return t, err
+}
+
+// Close frees the memory of the limits.
+func (t *Trial) Close() (err error) {
+	for _, l := range t.own {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// Refused returns why a request is answered 400 before any rule is asked; nil for one that is not.
+func (t *Trial) Refused(r *http.Request) error {
+	if err := checkTarget(r); err != nil {
+		return err
+	}
+	return t.read.check(r)
+}
+
+// Rules returns all rules, in the order of the file.
+func (t *Trial) Rules() []*rules.Rule { return t.rules }
+
+// IsExempt reports whether no rule is for the request.
+func (t *Trial) IsExempt(r *http.Request) bool { return t.exempt != nil && t.exempt(r) }
+
+// Counting returns the rules that count the request, or refuse it for ever, in the order of the file.
+func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
+	if t.IsExempt(r) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(t.rules), func(rule *rules.Rule) bool {
+		l := rule.Limit()
+		return !l.Match(r) || rule.KeyTexts(r) == nil
+	})
+}
+
+// Ask returns the status of the answer to a request, and who refuses it, "" for nobody. An answer of the upstream has
+// the status that is given.
+func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
+	dropPerHop(r, t.file.ClientIP)
+	if err := t.Refused(r); err != nil {
+		return http.StatusBadRequest, "the check of the request: " + err.Error()
+	}
+	w := httptest.NewRecorder()
+	t.refusing = t.refusing[:0]
+	t.limits.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(upstream) })).ServeHTTP(w, r)
+	return w.Code, strings.Join(t.refusing, ", ")
+}

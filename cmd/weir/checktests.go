@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/cmd/internal/serve"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// runTests makes the requests of a file's tests. What is not as expected is an error of kind [yamlfile.Errors].
+func runTests(f *config.File) error {
+	var failed yamlfile.Errors
+	for i := range f.Tests {
+		t := &f.Tests[i]
+		differs, err := runTest(f, t)
+		if err != nil {
+			return err
+		}
+		for _, message := range differs {
+			failed = append(failed, &yamlfile.Error{
+				File: f.Name, Line: t.Line, Column: t.Column, Message: "test " + t.Asked.Line + ": " + message,
+			})
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// runTest returns what is not as a test expects. Each test begins with all limits unused.
+func runTest(f *config.File, t *config.Test) (differs []string, err error) {
+	trial, err := serve.NewTrial(f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, trial.Close()) }()
+	r, err := t.Asked.Request()
+	if err != nil {
+		return nil, err
+	}
+	if t.Rules != nil {
+		if got := names(trial.Counting(r)); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(t.Rules))) {
+			differs = append(differs, fmt.Sprintf("want it counted by %s, got %s", listed(t.Rules), listed(got)))
+		}
+	}
+	// ask makes the request once more, and says what is wrong with the answer; "" if it is as expected.
+	ask := func(want int) (string, error) {
+		r, err := t.Asked.Request()
+		if err != nil {
+			return "", err
+		}
+		status, by := trial.Ask(r, t.Answer)
+		switch {
+		case status == want:
+			return "", nil
+		case by != "":
+			return fmt.Sprintf("want %d, got %d by %s", want, status, by), nil
+		}
+		return fmt.Sprintf("want %d, got %d", want, status), nil
+	}
+	for i := range t.Times {
+		if wrong, err := ask(t.Status); err != nil || wrong != "" {
+			return append(differs, fmt.Sprintf("request %d: %s", i+1, wrong)), err
+		}
+	}
+	if t.Then != 0 {
+		if wrong, err := ask(t.Then); err != nil || wrong != "" {
+			return append(differs, fmt.Sprintf("request %d, after %d times %d: %s", t.Times+1, t.Times, t.Status, wrong)), err
+		}
+	}
+	return differs, nil
+}
+
+func names(all []*rules.Rule) []string {
+	names := make([]string, len(all))
+	for i, rule := range all {
+		names[i] = rule.Name
+	}
+	return names
+}
+
+// listed is a list of rules as a text.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "no rule"
+	}
+	return strings.Join(names, ", ")
+}
+
+// asked returns the request of the flags --explain, --client and --header.
+func (c *checkCommand) asked() (a config.Asked, err error) {
+	a = config.Asked{Line: c.Explain, Client: config.DefaultClient, Header: http.Header{}}
+	if c.Client != "" {
+		if a.Client, err = netip.ParseAddr(c.Client); err != nil || a.Client.Zone() != "" {
+			return a, limit.Misuse("--client %q: want an address, such as 203.0.113.7", c.Client)
+		}
+	}
+	for _, line := range c.Header {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return a, limit.Misuse("--header %q: want a name and a value, such as 'X-Plan: gold'", line)
+		}
+		a.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	if _, err := a.Request(); err != nil {
+		return a, limit.Misuse("--explain %v", err)
+	}
+	return a, nil
+}
+
+// explain writes which rules count a request and why the others do not.
+func explain(w io.Writer, f *config.File, asked config.Asked) (err error) {
+	trial, err := serve.NewTrial(f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, trial.Close()) }()
+	r, err := asked.Request()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s from %s\n", asked.Line, asked.Client)
+	switch refused := trial.Refused(r); {
+	case refused != nil:
+		fmt.Fprintf(&b, "\nis answered 400 before any rule is asked: %v\n", refused)
+	case trial.IsExempt(r):
+		b.WriteString("\nis exempt: no rule is for it\n")
+	default:
+		counting := trial.Counting(r)
+		for _, rule := range trial.Rules() {
+			explainRule(&b, rule, r, slices.Contains(counting, rule))
+		}
+		fmt.Fprintf(&b, "\ncounted by %s\n", listed(names(counting)))
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+func explainRule(b *strings.Builder, rule *rules.Rule, r *http.Request, counts bool) {
+	fmt.Fprintf(b, "\nrule %s\n", rule.Name)
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(b, "  %-7s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("for", "%s", rule.Match)
+	unmet := rule.Unmet(r)
+	switch {
+	case counts:
+		line("key", "%s", strings.Join(rule.KeyTexts(r), ", "))
+		line("limit", "%s", rule.LimitOf(r))
+		if cost := rule.CostOf(r); cost != 1 {
+			line("cost", "%d", cost)
+		}
+		if rule.Shadow {
+			line("shadow", "it refuses nothing")
+		}
+	case len(unmet) > 0:
+		line("not for", "this request, because of its %s", strings.Join(unmet, ", "))
+	case rule.IsUnlimited(r):
+		line("limit", "%s", rule.LimitOf(r))
+	default:
+		line("not for", "this request, because it has no key: %s", rule.Key)
+	}
+}
