@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,8 @@ const maxOrphans = 64
 // lost.
 var ErrStore = errors.New("the store failed")
 
-// errBusy is an ErrStore of a store that is not lost: more was asked at once than the node can send.
+// errBusy is an ErrStore of a store that is not lost: a question would not be answered in time, because too many are
+// before it.
 var errBusy = fmt.Errorf("redislimit: %w: more is asked at once than it answers in time", ErrStore)
 
 // A question is one key's place in a call.
@@ -39,7 +41,8 @@ func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load()
 // defaults.UnderWay calls are under way, else all that have come meanwhile with the next call, or when they make a
 // full one. So a long round trip does not bound how much can be asked. Nothing in it waits for longer than the
 // client's timeout less a round trip: then it is dropped, and its caller told so, because it would be charged and not
-// answered in time. It has a largest length.
+// answered in time. It has no largest length: what waits has a caller that waits for it, or is one of a lease or a
+// debt.
 type queue struct {
 	client   *Client
 	limit    *script.Limit
@@ -51,6 +54,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting []question
+	tidyAt  int // length at which those that are given up are taken out
 	senders int
 }
 
@@ -64,8 +68,9 @@ func (q *queue) put(one question) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= defaults.Waiting {
-		return errBusy
+	if len(q.waiting) >= max(q.tidyAt, defaults.Waiting) {
+		q.waiting = slices.DeleteFunc(q.waiting, question.isGivenUp)
+		q.tidyAt = 2 * len(q.waiting)
 	}
 	one.since = q.now()
 	q.waiting = append(q.waiting, one)
@@ -99,7 +104,7 @@ func (q *queue) lostSince() (since int64, lost bool) {
 	return since, lost
 }
 
-// isBusy reports whether half of what may wait is waiting: what can be put off should be.
+// isBusy reports whether so much waits that what can be put off should be.
 func (q *queue) isBusy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,8 +141,8 @@ func (q *queue) next() []question {
 	q.mu.Lock()
 	now := q.now()
 	call, rest := waiting.Next(q.waiting, q.limit.PerCall(), func(one question) bool {
-		return one.isGivenUp() || q.trip.IsTooLate(now-one.since, q.client.timeout)
-	}, func(one question) { late = append(late, one) })
+		return q.trip.IsTooLate(now-one.since, q.client.timeout)
+	}, question.isGivenUp, func(one question) { late = append(late, one) })
 	if q.waiting = rest; len(call) == 0 {
 		q.senders--
 		q.waiting = nil

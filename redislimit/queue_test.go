@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
@@ -57,4 +59,38 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now = int64(time.Second)
 	assert.Len(t, q.next(), 7, "those that have waited for 700 ms at most")
 	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
+}
+
+// However many questions come at once, none is refused for that: each waits for its turn, and for as long as its caller
+// does. Those that are given up take no room.
+func TestAQueueIsNeverFull(t *testing.T) {
+	const callers = 10 * defaults.Waiting
+	var breaker breaker.Breaker
+	q := queue{senders: defaults.MostCalls, breaker: &breaker, limit: anyLimit(t), now: func() int64 { return 0 }}
+	var givenUp, waits atomic.Bool
+	givenUp.Store(true)
+	for range callers {
+		require.NoError(t, q.put(question{givenUp: &waits}))
+	}
+	assert.Len(t, q.waiting, callers)
+	for range 10 * callers {
+		require.NoError(t, q.put(question{givenUp: &givenUp}))
+	}
+	assert.LessOrEqual(t, len(q.waiting), 3*callers)
+}
+
+// A question of a lease that is too late is decided as any that the store did not answer, and is no refusal: the limit
+// has plenty.
+func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
+	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
+	q := l.queueOf("k")
+	q.senders = defaults.MostCalls // as many as may be, and all of them wait for an answer
+	decided := make(chan engine.Decision)
+	go func() { d, _ := l.Take(context.Background(), "k", 1); decided <- d }()
+	require.Eventually(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return len(q.waiting) == 1 }, 10*time.Second, time.Millisecond)
+	l.after(20 * time.Second)
+	assert.Empty(t, q.next())
+	d := <-decided
+	assert.True(t, d.Allowed)
+	assert.EqualValues(t, 1, l.Stats().Fallbacks)
 }

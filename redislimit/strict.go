@@ -37,10 +37,6 @@ func (l *Limiter) strict(ctx context.Context, q *Quota, key string, n uint64, ca
 	if !errors.Is(err, ErrStore) {
 		return engine.Decision{}, err // the context's
 	}
-	if errors.Is(err, errBusy) && l.terms != nil {
-		// The store is well, and what the node has in hand is spent: no reason to hand out shares.
-		return engine.Decision{Limit: q.policy.Limit(), RetryAfter: l.client.timeout}, nil
-	}
 	l.fallbacks.Add(1)
 	switch l.config.onFailure {
 	case FailShare:

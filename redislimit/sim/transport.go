@@ -81,7 +81,7 @@ func (t *transport) isBusy(node, key uint32) bool {
 // put has a question asked, or reports that it is not.
 func (t *transport) put(node uint32, q question) bool {
 	queue := t.queueOf(node, q.key)
-	if !queue.Allows(t.now) || len(queue.waiting) >= defaults.Waiting {
+	if !queue.Allows(t.now) {
 		return false
 	}
 	q.since = t.now
@@ -99,7 +99,7 @@ func (t *transport) depart(node, key uint32) {
 	var late []question
 	call, rest := waiting.Next(queue.waiting, defaults.PerCall, func(q question) bool {
 		return queue.trip.IsTooLate(t.now-q.since, t.scenario.Timeout)
-	}, func(q question) { late = append(late, q) })
+	}, func(question) bool { return false }, func(q question) { late = append(late, q) })
 	if queue.waiting = rest; len(call) == 0 {
 		queue.calls--
 	}

@@ -33,6 +33,6 @@ const (
 	PerCall   = script.MaxKeys // questions in one call
 	UnderWay  = 8              // calls at the same time, full or not
 	MostCalls = 128            // calls at the same time, if each is full
-	Waiting   = 4096           // questions that wait for a call
+	Waiting   = 4096           // questions that wait, before those that are given up are taken out
 	BusyAbove = Waiting / 2    // questions that wait: what can be put off is put off then
 )

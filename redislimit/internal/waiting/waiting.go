@@ -2,6 +2,7 @@
 package waiting
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -25,21 +26,27 @@ func (t *Trip) IsTooLate(waited int64, timeout time.Duration) bool {
 	return waited+min(t.nanos.Load(), int64(timeout)/2) > int64(timeout)
 }
 
-// Next takes the questions of the next call from those that wait, the oldest first: at most most of them. If there are
-// more, it takes the newest ones. Those that wait for longest are the ones that will be too late, and to ask them first
-// would make all of them so. What is dropped is passed to drop and not asked. It returns the call and what waits on.
-func Next[T any](waiting []T, most int, isDropped func(T) bool, drop func(T)) (call, rest []T) {
-	rest = waiting[:0]
-	for _, q := range waiting {
-		if isDropped(q) {
+// Next takes the questions of the next call from those that wait, in the order in which they came: at most most of
+// them. If there are more, it takes the newest ones. Those that wait for longest are the ones that will be too late,
+// and to ask them first would make all of them so. Those that are late, which are the oldest, and those that it meets
+// and no caller waits for are passed to drop and not asked. It returns the call and what waits on. A question is looked
+// at once or twice, however many wait.
+func Next[T any](waiting []T, most int, isLate, isGivenUp func(T) bool, drop func(T)) (call, rest []T) {
+	begin, end := 0, len(waiting)
+	for begin < end && (isLate(waiting[begin]) || isGivenUp(waiting[begin])) {
+		drop(waiting[begin])
+		begin++
+	}
+	for begin < end && len(call) < most {
+		end--
+		if q := waiting[end]; isGivenUp(q) {
 			drop(q)
 		} else {
-			rest = append(rest, q)
+			call = append(call, q)
 		}
 	}
-	clear(waiting[len(rest):])
-	from := max(len(rest)-most, 0)
-	call = append(call, rest[from:]...)
-	clear(rest[from:])
-	return call, rest[:from]
+	slices.Reverse(call)
+	clear(waiting[:begin])
+	clear(waiting[end:])
+	return call, waiting[begin:end]
 }

@@ -11,18 +11,21 @@ func TestNext(t *testing.T) {
 	var dropped []int
 	next := func(waiting ...int) (call, rest []int) {
 		dropped = nil
-		return Next(waiting, 3, func(n int) bool { return n < 0 }, func(n int) { dropped = append(dropped, n) })
+		return Next(waiting, 3, func(n int) bool { return n < 0 }, func(n int) bool { return n == 0 }, func(n int) { dropped = append(dropped, n) })
 	}
 	call, rest := next(1, 2, 3)
 	assert.Equal(t, []int{1, 2, 3}, call)
 	assert.Empty(t, rest)
-	call, rest = next(1, -2, 3, -4)
+	call, rest = next(-2, 0, -4, 1, 0, 3, 0)
 	assert.Equal(t, []int{1, 3}, call)
-	assert.Equal(t, []int{-2, -4}, dropped)
+	assert.Equal(t, []int{-2, 0, -4, 0, 0}, dropped)
 	assert.Empty(t, rest)
-	call, rest = next(1, 2, -3, 4, 5, 6)
+	call, rest = next(1, 0, 2, 4, 0, 5, 6)
 	assert.Equal(t, []int{4, 5, 6}, call, "the newest, in their order")
-	assert.Equal(t, []int{1, 2}, rest)
+	assert.Equal(t, []int{1, 0, 2}, rest)
+	call, rest = next(-1, -2)
+	assert.Equal(t, []int{-1, -2}, dropped)
+	assert.Empty(t, append(call, rest...))
 	call, rest = next()
 	assert.Empty(t, append(call, rest...))
 }
