@@ -36,6 +36,7 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //		on_failure share|closed|open
 //		nodes      <machines>
 //		share      <percent>
+//		timeout    <duration>
 //		log_key
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {

@@ -54,6 +54,7 @@ func TestDirectivesAsJSON(t *testing.T) {
 			on_failure share
 			nodes 3
 			share 20%
+			timeout 2s
 			log_key
 		}
 		rate_limit {
@@ -81,7 +82,7 @@ func TestDirectivesAsJSON(t *testing.T) {
 		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
 		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
 		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"name":"flights"}],` +
-		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","store":"redis://localhost"`
+		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","store":"redis://localhost","timeout":2000000000`
 	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"nodes":100,"on_failure":"closed","rate_limits":{"z":{` +
 		`"ipv4_prefix":24,"ipv6_prefix":64,"key":"{http.request.remote.host}","match":[{"method":["POST"]}],"max_events":7,"max_keys":5,"window":86400000000000}},` +
 		`"store":"{env.STORE}","sweep_interval":10000000000`
@@ -124,7 +125,7 @@ func TestBadDirectives(t *testing.T) {
 		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a number from 0 to 1000`,
 		"rate_limit {\nzone a {\nwindow 1s\nevents 1\n}\nzone a {\nwindow 1s\nevents 1\n}\n}": `zone "a" is given twice`,
 		"weir {\nstore redis://a\nnodes 0\n}":                                                 `nodes "0": want a whole number from 1 to 100000`,
-		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, jitter, log_key, store, on_failure, nodes or share`,
+		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, jitter, log_key, store, on_failure, nodes, share or timeout`,
 		"rate_limit 5":                                                                        "wrong argument count",
 	} {
 		_, err := adapt(directives)

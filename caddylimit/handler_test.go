@@ -183,6 +183,8 @@ func TestBadLimits(t *testing.T) {
 		`{"on_failure":"open",` + one + `}`:                                    "on_failure open: there is no store that could fail",
 		`{"nodes":2,` + one + `}`:                                              "nodes 2: there is no store",
 		`{"share":"10%",` + one + `}`:                                          "share 10%: there is no store",
+		`{"timeout":"1s",` + one + `}`:                                         "timeout 1s: there is no store",
+		`{"store":"redis://x","timeout":"11s",` + one + `}`:                    "timeout 11s: want 1ms to 10s",
 		`{"store":"redis://x","nodes":-1,` + one + `}`:                         "nodes -1: want 1 to 100000",
 		`{"store":"redis://x","nodes":100001,` + one + `}`:                     "nodes 100001: want 1 to 100000",
 		`{"store":"redis://x","share":"0%",` + one + `}`:                       `share "0%": want 1% to 100%`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -29,6 +30,8 @@ type Sharing struct {
 	// Share is which part of the limits this machine admits while the store is lost, 1% to 100%; without it, one of so
 	// many parts as there are nodes.
 	Share string `json:"share,omitempty"`
+	// Timeout is how long a request waits for the store at most, 1ms to 10s; without it 50ms.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
 }
 
 // Options are the lines of the Caddyfile for it.
@@ -38,6 +41,7 @@ func Options(s *Sharing) []directive.Option {
 		directive.Once("on_failure", directive.Text(&s.OnFailure)),
 		directive.Once("nodes", directive.Integer(&s.Nodes, 1, mostNodes)),
 		directive.Once("share", directive.Text(&s.Share)),
+		directive.Once("timeout", directive.Duration(&s.Timeout)),
 	}
 }
 
@@ -54,10 +58,14 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	if spec.Share, err = parseShare(s.Share); err != nil {
 		return spec, err
 	}
-	spec.Nodes = s.Nodes
+	spec.Nodes, spec.Timeout = s.Nodes, time.Duration(s.Timeout)
 	switch {
 	case s.Nodes < 0 || s.Nodes > mostNodes:
 		return spec, fmt.Errorf("nodes %d: want 1 to %d, or 0 for 4", s.Nodes, mostNodes)
+	case s.Timeout != 0 && (spec.Timeout < time.Millisecond || spec.Timeout > 10*time.Second):
+		return spec, fmt.Errorf("timeout %v: want 1ms to 10s", spec.Timeout)
+	case spec.Store == "" && s.Timeout != 0:
+		return spec, fmt.Errorf("timeout %v: there is no store that a request could wait for", spec.Timeout)
 	case spec.Store == "" && s.OnFailure != "":
 		return spec, fmt.Errorf("on_failure %s: there is no store that could fail", s.OnFailure)
 	case spec.Store == "" && s.Nodes != 0:

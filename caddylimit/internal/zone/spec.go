@@ -25,11 +25,13 @@ type Spec struct {
 	// Nodes is how many machines share the store, and Share which part of the limit this one admits while the store is
 	// lost, in percent; 0 for those of package redislimit.
 	Nodes, Share int
+	// Timeout is how long a request waits for the store; 0 for that of package redislimit.
+	Timeout time.Duration
 }
 
 // InProcess returns the spec without a store.
 func (s Spec) InProcess() Spec {
-	s.Store, s.OnFailure, s.Nodes, s.Share = "", 0, 0, 0
+	s.Store, s.OnFailure, s.Nodes, s.Share, s.Timeout = "", 0, 0, 0, 0
 	return s
 }
 
@@ -137,6 +139,9 @@ func (s Spec) String() string {
 		}
 		if s.Share != 0 {
 			text += fmt.Sprintf(", share %d%%", s.Share)
+		}
+		if s.Timeout != 0 {
+			text += fmt.Sprintf(", timeout %v", s.Timeout)
 		}
 	}
 	return text

@@ -11,21 +11,21 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection that all zones of one address share, over all configurations that use it.
+// A store is a connection that all zones of one address and timeout share, over all configurations that use it.
 type store struct {
-	address string
-	client  *redislimit.Client
-	log     *relay
+	key    string // in stores
+	client *redislimit.Client
+	log    *relay
 }
 
 var stores = caddy.NewUsagePool()
 
 // An opener connects to a store.
-type opener func(address string, log *slog.Logger) (*redislimit.Client, error)
+type opener func(address string, options ...redislimit.ClientOption) (*redislimit.Client, error)
 
 func connect(ctx context.Context) opener {
-	return func(address string, log *slog.Logger) (*redislimit.Client, error) {
-		return redislimit.Open(ctx, address, redislimit.Logger(log))
+	return func(address string, options ...redislimit.ClientOption) (*redislimit.Client, error) {
+		return redislimit.Open(ctx, address, options...)
 	}
 }
 
@@ -36,12 +36,17 @@ type host struct {
 	now  func() time.Time
 }
 
-func (h host) store(address string) (*store, error) {
-	shared, _, err := stores.LoadOrNew(address, func() (caddy.Destructor, error) {
+func (h host) store(address string, timeout time.Duration) (*store, error) {
+	key := timeout.String() + " " + address
+	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {
 		log := new(relay)
 		log.to.Store(h.log)
-		client, err := h.open(address, slog.New(log))
-		return &store{address, client, log}, err
+		options := []redislimit.ClientOption{redislimit.Logger(slog.New(log))}
+		if timeout != 0 {
+			options = append(options, redislimit.Timeout(timeout))
+		}
+		client, err := h.open(address, options...)
+		return &store{key, client, log}, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the store: %w", err)
@@ -49,7 +54,7 @@ func (h host) store(address string) (*store, error) {
 	return shared.(*store), nil
 }
 
-func (s *store) release() { _, _ = stores.Delete(s.address) }
+func (s *store) release() { _, _ = stores.Delete(s.key) }
 
 // Destruct closes the connection, when nothing uses it any more.
 func (s *store) Destruct() error {

@@ -28,8 +28,10 @@ func newID() id { return id{"test", strconv.FormatInt(names.Add(1), 10)} }
 
 // alone is what a configuration without a store gives its zones.
 var alone = host{
-	open: func(string, *slog.Logger) (*redislimit.Client, error) { return nil, errors.New("no store here") },
-	log:  slog.New(slog.DiscardHandler), now: time.Now,
+	open: func(string, ...redislimit.ClientOption) (*redislimit.Client, error) {
+		return nil, errors.New("no store here")
+	},
+	log: slog.New(slog.DiscardHandler), now: time.Now,
 }
 
 // provision returns a use as a configuration would have it before it starts.
@@ -283,4 +285,27 @@ func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		assert.LessOrEqual(t, bytes, uint64(TableBytes)+TableBytes/100)
 	}
+}
+
+// The zones of one store and one timeout share a connection; with another timeout they have one of their own, which is
+// made with it.
+func TestAStoreIsOneForEachTimeout(t *testing.T) {
+	opened := 0
+	host := alone
+	host.open = func(_ string, options ...redislimit.ClientOption) (*redislimit.Client, error) {
+		opened++
+		_, err := redislimit.Open(t.Context(), "no address", options...)
+		if strings.Contains(err.Error(), "Timeout") {
+			return nil, err
+		}
+		return new(redislimit.Client), nil // which has nothing to close
+	}
+	for i, timeout := range []time.Duration{0, 2 * time.Second, 2 * time.Second} {
+		s, err := host.store("redis://x", timeout)
+		require.NoError(t, err)
+		t.Cleanup(s.release)
+		assert.Equal(t, min(i+1, 2), opened)
+	}
+	_, err := host.store("redis://x", time.Hour)
+	assert.ErrorContains(t, err, "Timeout(1h0m0s)")
 }
