@@ -72,7 +72,7 @@ func (c *checkCommand) Run() error {
 	if err != nil {
 		return printed(c.File, err)
 	}
-	for _, w := range f.Warnings() {
+	for _, w := range warnings(f) {
 		fmt.Fprintln(os.Stderr, "weir: warning:", w)
 	}
 	switch {
@@ -83,6 +83,15 @@ func (c *checkCommand) Run() error {
 	}
 	fmt.Printf("%s is good%s\n\n", f.Name, passed(len(f.Tests)))
 	return f.Describe(os.Stdout)
+}
+
+// warnings says what of a good file is probably not meant.
+func warnings(f *config.File) []string {
+	all := f.Warnings()
+	if much := f.MemoryWarning(); much != "" {
+		all = append(all, much)
+	}
+	return all
 }
 
 // passed says how many tests a good file has.
@@ -158,7 +167,7 @@ func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
 	case err != nil:
 		return err
 	default:
-		out.Warnings = append(out.Warnings, f.Warnings()...)
+		out.Warnings = append(out.Warnings, warnings(f)...)
 		for i := range f.Rules {
 			r := &f.Rules[i]
 			bytes, err := r.Memory()

@@ -104,6 +104,10 @@ func (d *decoder) keyPart(n *yaml.Node) (part KeyPart) {
 	if !ok {
 		return nil
 	}
+	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
+		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))
+		return nil
+	}
 	words := strings.Split(text, " or ")
 	for i, word := range words {
 		s, ok := d.source(n, strings.TrimSpace(word))

@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -147,19 +150,31 @@ func (d *decoder) syntax(err error, text []byte) {
 	if tab := tabBefore(text, at.Line); tab > 0 {
 		at.Column, message = tab, "a tab: lines are indented by spaces"
 	}
+	if line := lineOf(text, at.Line); wild.MatchString(line) {
+		message += "; write a path with braces in quotes: path: " + strconv.Quote(wild.FindStringSubmatch(line)[1])
+	}
 	d.Fail(at, "not YAML: %s", message)
+}
+
+// wild is a path with braces that is not in quotes: YAML reads the braces.
+var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
+
+// lineOf returns a line of a text, from 1 on, "" if there is none.
+func lineOf(text []byte, line int) string {
+	lines := strings.SplitN(string(text), "\n", line+1)
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return lines[line-1]
 }
 
 // tabBefore returns the column of the tab that a line begins with, after spaces perhaps; 0 if there
 // is none.
 func tabBefore(text []byte, line int) int {
-	lines := bytes.SplitN(text, []byte("\n"), line+1)
-	if line < 1 || line > len(lines) {
-		return 0
-	}
-	spaces := len(lines[line-1]) - len(bytes.TrimLeft(lines[line-1], " "))
-	if rest := lines[line-1][spaces:]; len(rest) > 0 && rest[0] == '\t' {
-		return spaces + 1
+	indented := lineOf(text, line)
+	rest := strings.TrimLeft(indented, " ")
+	if strings.HasPrefix(rest, "\t") {
+		return len(indented) - len(rest) + 1
 	}
 	return 0
 }

@@ -26,7 +26,8 @@ func (f *File) Warnings() (all []string) {
 	for _, u := range upstreams {
 		all = append(all, u.warnings(f)...)
 	}
-	return append(append(all, f.hostWarnings()...), f.droppedKeys(upstreams)...)
+	all = append(append(all, f.hostWarnings()...), f.droppedKeys(upstreams)...)
+	return append(all, f.doubts(upstreams)...)
 }
 
 func (u *Upstream) warnings(f *File) (all []string) {

@@ -4,6 +4,7 @@ package yamlfile
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -22,9 +23,16 @@ type Walker struct {
 	full  bool
 }
 
+// variable is what other programs replace by a value of the environment.
+var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*[^}]*\}`)
+
 // Note returns a message with the place of n.
 func (w *Walker) Note(n *yaml.Node, format string, args ...any) *Error {
-	return &Error{w.File, n.Line, n.Column, fmt.Sprintf(format, args...)}
+	message := fmt.Sprintf(format, args...)
+	if Target(n).Kind == yaml.ScalarNode && variable.MatchString(Target(n).Value) {
+		message += "; the file is read as it is, so put the value there, for example by envsubst"
+	}
+	return &Error{w.File, n.Line, n.Column, message}
 }
 
 // Fail notes a mistake at the place of n, unless the walk has ended.
