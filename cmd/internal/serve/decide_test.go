@@ -109,6 +109,19 @@ func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 	assert.Equal(t, 429, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login?%zz").StatusCode)
 }
 
+// TestDecideRefusesATargetThatEndsInABlankOfLatin1: Python's http.server takes the bytes 85 and A0 at the end of a
+// target for blanks, and nginx passes them on. So /login would be asked for by another path than the rules see.
+func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
+	_, ask := startDecide(t, "rules: [{name: login, rate: 0, match: {path: /login}}]")
+	for uri, want := range map[string]int{
+		"/login\xa0": 400, "/login\x85": 400, "/login\xa0\x85": 400, "/login/\xa0": 400, "/login\u00e9\xa0": 400, "/\xa0": 400,
+		"/login": 429, "/login?\xa0": 429, "/login?\x85": 429,
+		"/voil\u00e0": 200, "/other\u2026": 200, "/other%a0": 200, "/other?to=\xa0": 200, "/other?to=voil\u00e0": 200,
+	} {
+		assert.Equal(t, want, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: "+uri).StatusCode, "%q", uri)
+	}
+}
+
 // TestEveryRefusalHasTheStatusThatTheProxyWants: nginx takes a 503, that of a limit closed without its store, for a
 // weir that is away, and lets the request pass.
 func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {

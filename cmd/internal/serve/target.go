@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/weir-go/weir/httplimit/reading"
+	"github.com/weir-go/weir/internal/spelling"
 )
 
 // checkTarget returns an error if the method or the target of a request is none that rules can be held against (RFC
@@ -37,8 +39,18 @@ func checkTarget(r *http.Request) error {
 		return errors.New("the path of its target does not begin with a slash")
 	case reading.Climbs(u):
 		return errors.New("the path of its target goes above its root, at least to some servers")
+	case endsInBlank(r.RequestURI):
+		return errors.New("its target ends in a byte that some servers take for a blank")
 	}
 	return nil
+}
+
+// endsInBlank reports whether the last byte of a target is 85 or A0 and not the end of a character in UTF-8. Python's
+// http.server takes both for blanks and asks for what is before them. Those in a query are no matter:
+// [reading.QueryKey] passes over them.
+func endsInBlank(target string) bool {
+	last, size := utf8.DecodeLastRuneInString(target)
+	return last == utf8.RuneError && size == 1 && spelling.TrimBlanks(target) != target && !strings.Contains(target, "?")
 }
 
 // checkHost returns an error if a host is neither empty, nor a name or [address], with or without a port. Servers read
