@@ -15,8 +15,8 @@ import (
 type HeaderStyle uint8
 
 const (
-	// IETF is the pair of draft-ietf-httpapi-ratelimit-headers since its 8th version, structured
-	// fields (RFC 9651):
+	// IETF is the pair of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10, structured fields
+	// (RFC 9651):
 	//
 	//	RateLimit-Policy: "default";q=100;w=60
 	//	RateLimit: "default";r=50;t=30
@@ -24,8 +24,11 @@ const (
 	// RateLimit-Policy lists every limit that applies and is in force: q is all that a key can
 	// have at once, w the seconds in which it comes back. RateLimit shows the tightest: r is
 	// what is left, t the seconds until all of it is back (of a window: until it ends), or, of a
-	// refusal, those until the request can pass. A limit of requests in flight is not mentioned, since it has no
-	// window, and it is not known when it lets the request pass.
+	// refusal, those until the request can pass. A limit of requests in flight stands in RateLimit-Policy alone, as
+	//
+	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
+	//
+	// since it has no window, and it is not known when it lets the request pass.
 	IETF HeaderStyle = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest
 	// limit. Reset is the time that t counts down to, in seconds since 1970, rounded up.
@@ -113,7 +116,7 @@ func (res *Result) policies() string {
 	var list []byte
 	for i := range res.Len() {
 		c := res.Check(i)
-		if c.Shadow() || c.InFlight() {
+		if c.Shadow() {
 			continue
 		}
 		item := policyItem(c, res.texts(c))
@@ -145,7 +148,13 @@ func policyItem(c *Check, t *texts) string {
 		return ""
 	}
 	p := c.Policy()
-	quota, window := p.Limit(), p.Window()
+	quota, window, unit := p.Limit(), p.Window(), t.unit
+	if c.InFlight() { // its window is how long a request counts at most
+		window = 0
+		if unit == "" {
+			unit = `;qu="concurrent-requests"`
+		}
+	}
 	if c.Limit().Source != nil && c.Answered() {
 		quota = c.Decision.Limit
 	}
@@ -156,7 +165,7 @@ func policyItem(c *Check, t *texts) string {
 	}
 	b := append([]byte(t.quoted), ";q="...)
 	b = appendInteger(b, quota)
-	b = append(b, t.unit...)
+	b = append(b, unit...)
 	if window > 0 {
 		b = appendInteger(append(b, ";w="...), uint64(seconds(window)))
 	}

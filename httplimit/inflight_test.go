@@ -121,12 +121,17 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 		require.True(t, res.Allowed())
 		return res.Release
 	}
+	// Of draft 10 the parameter qu says what q counts, and w and a RateLimit are optional.
+	policy := []string{`"in flight";q=1;qu="concurrent-requests"`}
 	for _, options := range [][]httplimit.Option{nil, {httplimit.Body(httplimit.PlainJSON)}, {httplimit.Headers(httplimit.Legacy | httplimit.Draft06)}, {httplimit.RetryJitter(time.Minute, nil)}} {
 		m := one(t, inFlight(t, testclock.New(), 1), options...)
 		release := hold(m)
 		w := serve(m.Handler(hello), get("/"))
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
-		for _, name := range []string{"Retry-After", "RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Reset"} {
+		if policies := w.Header().Values("RateLimit-Policy"); policies != nil {
+			assert.Equal(t, policy, policies)
+		}
+		for _, name := range []string{"Retry-After", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Reset"} {
 			assert.Empty(t, w.Header().Values(name), name)
 		}
 		if len(options) == 0 {
@@ -138,7 +143,9 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 		release()
 		w = serve(m.Handler(hello), get("/"))
 		assert.Equal(t, http.StatusOK, w.Code)
-		assert.Empty(t, w.Header().Values("RateLimit-Policy"))
+		if len(options) == 0 {
+			assert.Equal(t, policy, w.Header().Values("RateLimit-Policy"))
+		}
 	}
 	m := one(t, inFlight(t, testclock.New(), 1), httplimit.Body(httplimit.PlainJSON))
 	hold(m)
@@ -177,7 +184,8 @@ func TestLimitsInFlightBesideRates(t *testing.T) {
 		first.Release()
 		w = serve(h, get("/"))
 		assert.Equal(t, http.StatusOK, w.Code)
-		assert.Equal(t, `"rate";q=2;w=2`, w.Header().Get("RateLimit-Policy"))
+		policies := []string{`"in flight";q=1;qu="concurrent-requests"`, `"rate";q=2;w=2`}
+		assert.Equal(t, policies[order[0]]+", "+policies[order[1]], w.Header().Get("RateLimit-Policy"))
 		assert.Equal(t, `"rate";r=0;t=2`, w.Header().Get("RateLimit"))
 		w = serve(h, get("/"))
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
