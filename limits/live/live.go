@@ -123,7 +123,8 @@ func (fs *Formers) all() []*former {
 
 // Move charges to, a key of the limiter l, what the key of a request owes the previous limiters, which forget it. keyOf
 // returns the key of the request for one of these; false means that it has none. What l has no room for, and a key
-// under [engine.Blocked] or [engine.Unlimited], stays where it is.
+// under [engine.Blocked] or [engine.Unlimited], stays where it is. So does the rest of a debt of which l has room for a
+// part: a limit that is lowered and raised again hands nothing out twice.
 //
 // A request sees either what the key owes there or the charge: the charge comes first, and other requests that find the
 // debt wait for the lock.
@@ -149,9 +150,19 @@ func (fs *Formers) move(from *engine.Limiter, k engine.Key, l *engine.Limiter, t
 	if n == 0 {
 		return
 	}
-	if _, lost := l.ChargeKey(to, n); lost < n {
-		from.ResetKey(k)
+	_, lost := l.ChargeKey(to, n)
+	if lost == n {
+		return
 	}
+	if lost > 0 { // the rest comes when l has room again
+		if tier, known := from.LastTier(k); known {
+			k = k.Tier(tier)
+		}
+		if from.RefundKey(k, n-lost); owed(from, k) < n {
+			return
+		}
+	}
+	from.ResetKey(k)
 }
 
 // hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was

@@ -86,6 +86,46 @@ func TestDebtAboveTheLimit(t *testing.T) {
 }
 
 // TestTiers: the tier under which a key took decides how much it owes, and the one that asks what it is charged to.
+// TestALowerLimitInBetween: what the next limiter has no room for stays with the previous one, so that a limit that is
+// lowered and raised again hands nothing out twice.
+func TestALowerLimitInBetween(t *testing.T) {
+	window := time.Hour
+	of := map[string]func(uint64) engine.Policy{
+		"token bucket":   hourly,
+		"batch refill":   func(n uint64) engine.Policy { return engine.BatchRefill(n, window, n) },
+		"fixed window":   func(n uint64) engine.Policy { return engine.FixedWindow(n, window) },
+		"sliding window": func(n uint64) engine.Policy { return engine.SlidingWindow(n, window) },
+		"sliding log":    func(n uint64) engine.Policy { return engine.SlidingLog(n, window) },
+	}
+	const many = 100
+	for first, from := range of {
+		for second, between := range of {
+			for third, to := range of {
+				t.Run(first+", "+second+", "+third, func(t *testing.T) {
+					clock := testclock.New()
+					limiter := live.New(newLimiter(t, clock, from(many), engine.MaxKeys(500)))
+					for range many {
+						require.True(t, take(limiter, "a", 0))
+					}
+					for i, p := range []engine.Policy{between(3), to(many)} {
+						next := replace(t, limiter, newLimiter(t, clock, p, engine.MaxKeys(500)))
+						limiter.Release()
+						limiter = next
+						for range 5 {
+							require.False(t, take(limiter, "a", 0), i)
+						}
+					}
+					for range 8 { // it is not locked out
+						clock.Advance(window)
+						_ = take(limiter, "a", 0)
+					}
+					require.True(t, take(limiter, "a", 0))
+				})
+			}
+		}
+	}
+}
+
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
