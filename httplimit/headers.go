@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // A HeaderStyle is a set of headers that tell a client how much it has left. Styles are combined
@@ -23,18 +25,20 @@ const (
 	//
 	// RateLimit-Policy lists every limit that applies and is in force: q is all that a key can
 	// have at once, w the seconds in which it comes back. RateLimit shows the tightest: r is
-	// what is left, t the seconds until all of it is back (of a window: until it ends), or, of a
-	// refusal, those until the request can pass. A limit of requests in flight stands in RateLimit-Policy alone, as
+	// what is left, t the seconds over which a client may spread it. Of a bucket those are the seconds in which as much
+	// comes back, or until it is full; of a window those until all of it is back; of a refusal those until the request
+	// can pass. A limit of requests in flight stands in RateLimit-Policy alone, as
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	//
 	// since it has no window, and it is not known when it lets the request pass.
 	IETF HeaderStyle = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest
-	// limit. Reset is the time that t counts down to, in seconds since 1970, rounded up.
+	// limit. Reset is when all of it is back, or of a refusal, when the request can pass, in seconds since 1970,
+	// rounded up.
 	Legacy
 	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the tightest limit, as
-	// in the draft up to its 6th version. Reset is the t above.
+	// in the draft up to its 6th version. Reset is as that of Legacy, in seconds from now on.
 	Draft06
 
 	// NoHeaders is none of them.
@@ -179,11 +183,24 @@ func (res *Result) rateLimit(c *Check) string {
 	var room [128]byte
 	b := append(append(room[:0], res.texts(c).quoted...), ";r="...)
 	b = appendInteger(b, c.Decision.Remaining)
-	b = appendInteger(append(b, ";t="...), uint64(seconds(reset(c))))
+	b = appendInteger(append(b, ";t="...), uint64(seconds(effective(c))))
 	if res.m.secret != nil {
 		b = append(b, res.partition(c)...)
 	}
 	return string(b)
+}
+
+// effective returns the time for which r is meant: a client that spreads its requests so is neither refused nor slower
+// than it may be. Tokens come back all the time, so of a bucket it is the time in which r of them do, or the next one.
+// All of a window's are there until reset.
+func effective(c *Check) time.Duration {
+	p := c.Policy()
+	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
+		return reset(c)
+	}
+	hi, lo := bits.Mul64(uint64(p.Window()), min(max(c.Decision.Remaining, 1), p.Limit()))
+	back, rest := bits.Div64(hi, lo, p.Limit())
+	return min(time.Duration(back+min(rest, 1)), reset(c))
 }
 
 // resetAt returns the end of reset as seconds since 1970, rounded up.

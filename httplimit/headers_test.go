@@ -352,3 +352,29 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 		}
 	}
 }
+
+// TestAnObedientClientIsAsFastAsItMayBe: a client that spreads what is left over the time that it is told goes at the
+// rate of the limit and is never refused, wherever it begins.
+func TestAnObedientClientIsAsFastAsItMayBe(t *testing.T) {
+	for _, used := range []int{1, 5, 15, 19, 20} {
+		c := testclock.New()
+		m := one(t, shared("a", c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 20))))
+		ask := func() *httptest.ResponseRecorder { return serve(m.Handler(hello), get("/")) }
+		for range used - 1 {
+			ask()
+		}
+		begin := c.Now()
+		for i := range 100 {
+			w := ask()
+			require.Equal(t, http.StatusOK, w.Code, "%d used, request %d", used, i)
+			var left, seconds int64
+			_, err := fmt.Sscanf(w.Header().Get("RateLimit"), `"a";r=%d;t=%d`, &left, &seconds)
+			require.NoError(t, err)
+			if i == 0 && used == 15 {
+				assert.Equal(t, `"a";r=5;t=5`, w.Header().Get("RateLimit"))
+			}
+			c.Advance(time.Duration(seconds) * time.Second / time.Duration(max(left, 1)))
+		}
+		assert.LessOrEqual(t, c.Now().Sub(begin), 100*time.Second, "%d used", used)
+	}
+}

@@ -186,7 +186,7 @@ func TestLimitsInFlightBesideRates(t *testing.T) {
 		assert.Equal(t, http.StatusOK, w.Code)
 		policies := []string{`"in flight";q=1;qu="concurrent-requests"`, `"rate";q=2;w=2`}
 		assert.Equal(t, policies[order[0]]+", "+policies[order[1]], w.Header().Get("RateLimit-Policy"))
-		assert.Equal(t, `"rate";r=0;t=2`, w.Header().Get("RateLimit"))
+		assert.Equal(t, `"rate";r=0;t=1`, w.Header().Get("RateLimit"))
 		w = serve(h, get("/"))
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))

@@ -23,7 +23,7 @@ func TestCosts(t *testing.T) {
 	url := exampletest.Start(t)
 	answer := exampletest.Do(t, "GET", url+"/search", "")
 	assert.Equal(t, 200, answer.Status)
-	assert.Equal(t, `"tokens";r=2;t=18`, answer.Header.Get("RateLimit"))
+	assert.Equal(t, `"tokens";r=2;t=12`, answer.Header.Get("RateLimit"))
 	answer = exampletest.Do(t, "GET", url+"/search", "")
 	assert.Equal(t, 429, answer.Status)
 	assert.NotContains(t, answer.Body, "a note", "the handler was not called")

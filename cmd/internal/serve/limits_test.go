@@ -131,7 +131,7 @@ func TestSeveralRulesAreAllOrNothing(t *testing.T) {
 	}
 	a, h := s.ask("/")
 	assert.Equal(t, 200, a.status)
-	assert.Equal(t, `"wide";r=1;t=7200`, h.Get("RateLimit"), "what narrow refused took nothing from wide")
+	assert.Equal(t, `"wide";r=1;t=3600`, h.Get("RateLimit"), "what narrow refused took nothing from wide")
 	assert.Equal(t, "200 429", s.statuses(2))
 }
 
