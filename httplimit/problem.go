@@ -36,6 +36,16 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 		res.m.respond(w, r, *res)
 		return
 	}
+	res.Answer(w, r, res.Status())
+}
+
+// Answer writes the status and the body of a refusal as [Result.Refuse] does without [RefuseWith], but under a status
+// of the caller's. It is for functions of RefuseWith that have an answer of their own for some requests. A gRPC call
+// has the status that it has always.
+func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
+	if res.Allowed() {
+		return
+	}
 	if IsGRPC(r) {
 		res.refuseGRPC(w)
 		return
@@ -47,20 +57,21 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(res.Status())
-	w.Write(append(body(make([]byte, 0, 512)), '\n')) // an error means that the client is gone
+	w.WriteHeader(status)
+	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client is gone
 }
 
 // problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON
 // reads the same way.
-func (res *Result) problem(b []byte) []byte {
+func (res *Result) problem(b []byte, status int) []byte {
 	if res.Verdict() == limits.Unavailable {
-		return append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+
-			`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,`+
-			`"detail":"The rate limiter's store does not answer."}`...)
+		b = append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+
+			`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":`...)
+		return append(strconv.AppendInt(b, int64(status), 10), `,"detail":"The rate limiter's store does not answer."}`...)
 	}
 	b = append(b, `{"type":"`+problemTypes+`quota-exceeded",`+
-		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"`...)
+		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":`...)
+	b = append(strconv.AppendInt(b, int64(status), 10), `,"detail":"`...)
 	if res.never() {
 		c, _ := res.Tightest()
 		b = append(b, `This request can never be admitted: it costs `...)
@@ -87,7 +98,7 @@ func (res *Result) problem(b []byte) []byte {
 }
 
 // plain appends the body of PlainJSON.
-func (res *Result) plain(b []byte) []byte {
+func (res *Result) plain(b []byte, _ int) []byte {
 	if res.Verdict() == limits.Unavailable {
 		return append(b, `{"error":"Service unavailable","retryAfter":null}`...)
 	}

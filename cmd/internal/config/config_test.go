@@ -69,7 +69,7 @@ func TestAFullFile(t *testing.T) {
 	}, f.TrustedProxies)
 	assert.Equal(t, ClientIP{From: FromXForwardedFor, IPv4Prefix: 32, IPv6Prefix: 56}, f.ClientIP)
 	assert.Equal(t, HeadersBoth, f.Headers)
-	assert.Equal(t, Response{BodyJSON, time.Second}, f.Response)
+	assert.Equal(t, Response{Body: BodyJSON, RetryJitter: time.Second}, f.Response)
 	assert.Equal(t, Server{
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ShutdownTimeout: 10 * time.Second,
 		MaxHeaderBytes: 32 << 10, MaxConnections: 1000, MaxConnectionsPerClient: ByShare, SendTimeout: time.Minute, MaxWaiting: 1000, MinBodyRate: 240,

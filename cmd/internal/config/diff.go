@@ -222,6 +222,7 @@ func (f *File) others(before *File) []string {
 func (r *Rule) others(before *Rule) []string {
 	return differing([]versions{
 		{"match", before.Match, r.Match}, {"cost", before.Cost, r.Cost}, {"refund_status", before.Refund, r.Refund},
+		{"response", before.Refusal, r.Refusal},
 		{"shadow", before.Shadow, r.Shadow}, {"max_wait", before.MaxWait, r.MaxWait},
 		{"tiers", before.tierNames(), r.tierNames()},
 	})

@@ -180,6 +180,7 @@ const (
 type Response struct {
 	Body        Body
 	RetryJitter time.Duration // up to so much is added to Retry-After, by chance
+	Refusal     Refusal       // of rules that say nothing else
 }
 
 // Body is the form of a refusal.

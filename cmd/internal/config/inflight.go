@@ -58,7 +58,7 @@ func (d *decoder) inFlightBeside(r *Rule, l *limitNodes, tiers *yaml.Node) *Rule
 		return nil
 	}
 	own := NewRule(r.Name + inFlightName)
-	own.Match, own.Key, own.Shadow = r.Match, r.Key, r.Shadow
+	own.Match, own.Key, own.Shadow, own.Refusal = r.Match, r.Key, r.Shadow, r.Refusal
 	own.MaxKeys, own.Overflow, own.Line = r.MaxKeys, r.Overflow, r.Line
 	d.inFlight(&own, l.concurrency, tiers)
 	return &own

@@ -72,15 +72,18 @@ var headerStyles = []Headers{HeadersIETF, HeadersLegacy, HeadersDraft06, Headers
 var bodies = []Body{BodyProblem, BodyJSON}
 
 func (d *decoder) response(n *yaml.Node, r *Response) {
-	d.mapping(n, "response",
+	seen := d.mapping(n, "response", append([]field{
 		choiceField(d, "body", bodies, &r.Body),
-		field{"retry_jitter", func(n *yaml.Node) {
+		{"retry_jitter", func(n *yaml.Node) {
 			d.duration(n, "retry_jitter", 0, time.Hour, &r.RetryJitter)
 			if r.RetryJitter%time.Second != 0 {
 				d.Fail(n, "retry_jitter: want whole seconds, because Retry-After is, got %v", r.RetryJitter)
 			}
 		}},
-	)
+	}, d.refusalFields(&r.Refusal)...)...)
+	if seen != nil {
+		d.checkRefusal(&r.Refusal, seen)
+	}
 }
 
 func (d *decoder) server(n *yaml.Node, s *Server) {

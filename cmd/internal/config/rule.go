@@ -26,6 +26,7 @@ type Rule struct {
 	Tiers    *Tiers        // nil for none
 	Cost     Cost
 	Refund   Statuses // of answers whose requests count for nothing
+	Refusal  *Refusal // nil for that of the file
 	Shadow   bool     // count, never refuse
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
@@ -152,6 +153,7 @@ func (d *decoder) rule(n *yaml.Node) (_, beside *Rule, name *yaml.Node) {
 		d.durationField("max_wait", time.Millisecond, maxWait, &r.MaxWait),
 		field{"cost", func(n *yaml.Node) { r.Cost = d.cost(n) }},
 		field{"refund_status", func(n *yaml.Node) { r.Refund = d.statuses(n) }},
+		field{"response", func(n *yaml.Node) { r.Refusal = d.ruleRefusal(n) }},
 		d.yesField("shadow", &r.Shadow),
 		d.integerField("max_keys", 1, 1<<31-1, &r.MaxKeys),
 		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},

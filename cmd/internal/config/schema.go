@@ -29,9 +29,9 @@ func Schema() ([]byte, error) {
 		}),
 		"ambiguous_paths": oneOfWords(ambiguousPaths, AmbiguousMatch),
 		"headers":         oneOfWords(headerStyles, HeadersIETF),
-		"response": object("How a refusal looks", properties{
+		"response": object("How a refusal looks", refusalSchema(properties{
 			"body": oneOfWords(bodies, BodyProblem), "retry_jitter": duration("0s"),
-		}),
+		})),
 		"server": serverSchema(),
 		"log": object("What is logged, and how", properties{
 			"format": oneOfWords(logFormats, LogText), "level": oneOfWords(logLevels, "info"),
@@ -281,7 +281,8 @@ func ruleSchema() schema {
 		}), "header", "max")),
 		"refund_status": many(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599},
 			pattern("", "^([1-5]xx|[1-5][0-9][0-9])$"))),
-		"shadow": yes(), "max_keys": whole(1, math.MaxInt32, 1_000_000), "overflow": oneOfWords(overflows, overflows[0]),
+		"response": object("How a refusal of this rule looks", refusalSchema(properties{})),
+		"shadow":   yes(), "max_keys": whole(1, math.MaxInt32, 1_000_000), "overflow": oneOfWords(overflows, overflows[0]),
 		"store": schema{"type": "boolean"},
 	}), "name")
 	s["anyOf"] = []schema{{"required": []string{"rate"}}, {"required": []string{"concurrency"}}}
@@ -293,6 +294,15 @@ func keySchema() schema {
 		"^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"))
 	s["default"] = "ip"
 	return s
+}
+
+// refusalSchema adds the keys of a refusal.
+func refusalSchema(p properties) properties {
+	p["status"] = schema{"type": "integer", "minimum": 400, "maximum": 599, "default": 429}
+	p["headers"] = schema{"type": "object", "additionalProperties": text("")}
+	p["content_type"] = described(schema{"type": "string", "default": plainText}, "Of the template")
+	p["template"] = text("The body: a template of Go, with .Rule, .Status, .Limit, .Remaining, .RetryAfter and .Never")
+	return p
 }
 
 // testSchema is a request, and what is expected of it.

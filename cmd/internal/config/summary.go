@@ -52,7 +52,8 @@ func (f *File) Describe(w io.Writer) error {
 		b.WriteString("paths     400 to what can be read in several ways\n")
 	}
 	if !f.RedisAlone() {
-		fmt.Fprintf(&b, "answer    headers %s, body %s\n", f.Headers, f.Response.Body)
+		look := f.Response.Refusal.String()
+		fmt.Fprintf(&b, "answer    headers %s, body %s%s\n", f.Headers, f.Response.Body, when(look != "", "; refusals: "+look))
 	}
 	total, err := f.Redis.Memory()
 	if err != nil {
@@ -113,6 +114,9 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 	}
 	if len(r.Refund) > 0 {
 		line("refund", "on %s", r.Refund)
+	}
+	if r.Refusal != nil {
+		line("answer", "refusals: %s", r.Refusal)
 	}
 	if r.Store != nil {
 		line("kept", "in the store; memory %s for %s keys of this machine", humanize.IBytes(memory),

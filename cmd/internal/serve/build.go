@@ -97,7 +97,10 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	for i, rule := range g.rules {
 		limits[i] = g.limitOf(rule)
 	}
-	options := answerOptions(g.file)
+	options, err := answerOptions(g.file)
+	if err != nil {
+		return nil, err
+	}
 	if exempt := rules.Exempt(g.file, g.ip); exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
 	}

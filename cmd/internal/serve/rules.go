@@ -39,13 +39,17 @@ var styles = map[config.Headers]httplimit.HeaderStyle{
 }
 
 // answerOptions say how answers look.
-func answerOptions(f *config.File) []httplimit.Option {
-	options := []httplimit.Option{httplimit.Headers(styles[f.Headers])}
+func answerOptions(f *config.File) ([]httplimit.Option, error) {
+	options, err := refusals(f)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, httplimit.Headers(styles[f.Headers]))
 	if f.Response.Body == config.BodyJSON {
 		options = append(options, httplimit.Body(httplimit.PlainJSON))
 	}
 	if f.Response.RetryJitter > 0 {
 		options = append(options, httplimit.RetryJitter(f.Response.RetryJitter, nil))
 	}
-	return options
+	return options, nil
 }

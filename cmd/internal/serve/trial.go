@@ -60,7 +60,11 @@ func NewTrial(file *config.File) (_ *Trial, err error) {
 		limits[i].Limiter, limits[i].MaxWait = limiter, 0
 	}
 	t.exempt, t.read = rules.Exempt(file, ip), newFieldsRead(file, t.rules)
-	options := append(answerOptions(file), httplimit.Clock(clock), httplimit.OnLimited(func(_ *http.Request, c httplimit.Check) {
+	options, err := answerOptions(file)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, httplimit.Clock(clock), httplimit.OnLimited(func(_ *http.Request, c httplimit.Check) {
 		if !c.Shadow() {
 			t.refusing = append(t.refusing, c.Name())
 		}

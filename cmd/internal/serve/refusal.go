@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// A look is how a rule's refusals look, with its template.
+type look struct {
+	config.Refusal
+	body config.Template // nil for the usual body
+}
+
+// refusals returns what answers refused requests as the file says, none if it says nothing.
+func refusals(f *config.File) ([]httplimit.Option, error) {
+	byRule := map[string]look{}
+	for i := range f.Rules {
+		rule := &f.Rules[i]
+		said := f.RefusalOf(rule)
+		body, err := said.Compile()
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
+		}
+		if said.Status != 0 || said.Header != nil || body != nil {
+			byRule[rule.Name] = look{said, body}
+		}
+	}
+	if len(byRule) == 0 {
+		return nil, nil
+	}
+	return []httplimit.Option{httplimit.RefuseWith(func(w http.ResponseWriter, r *http.Request, res httplimit.Result) {
+		c, ok := res.Tightest()
+		own, said := look{}, false
+		if ok && res.Status() == http.StatusTooManyRequests {
+			own, said = byRule[c.Name()]
+		}
+		if !said || httplimit.IsGRPC(r) {
+			res.Answer(w, r, res.Status())
+			return
+		}
+		own.answer(w, r, &res, c)
+	})}, nil
+}
+
+// answer writes a refusal by a check.
+func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
+	status := res.Status()
+	if l.Status != 0 {
+		status = l.Status
+	}
+	h := w.Header()
+	for name, values := range l.Header {
+		h[name] = values
+	}
+	if l.body == nil {
+		res.Answer(w, r, status)
+		return
+	}
+	values := config.RefusalValues{Rule: c.Name(), Status: status, Limit: c.Decision.Limit, Remaining: c.Decision.Remaining}
+	if wait := res.RetryAfter(); wait == engine.Never {
+		values.Never = true
+	} else {
+		values.RetryAfter = int64(wait / time.Second)
+	}
+	var body bytes.Buffer
+	if err := l.body.Execute(&body, values); err != nil { // of these values it was tried when the file was read
+		res.Answer(w, r, status)
+		return
+	}
+	h.Set("Content-Type", l.ContentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
+}
