@@ -123,6 +123,21 @@ func ExampleLimiter_LastTier() {
 	// 2 true 60 left
 }
 
+// A lower limit hides what a key has used above it.
+func ExampleLimiter_Owed() {
+	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour))
+	defer limiter.Close()
+
+	key := limiter.Key("anna")
+	limiter.TakeKey(key, 8)
+	_ = limiter.SetPolicy(engine.FixedWindow(3, time.Hour))
+	fmt.Println(limiter.PeekKey(key, 0).Remaining)
+	fmt.Println(limiter.Owed(key))
+	// Output:
+	// 0
+	// 8 true
+}
+
 // Limits that come with the requests: from a database, a token, an argument.
 func ExampleLimiter_Quota() {
 	limiter, _ := engine.New(engine.TokenBuckets(24 * time.Hour)) // for buckets that fill within a day

@@ -85,7 +85,6 @@ func TestDebtAboveTheLimit(t *testing.T) {
 	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek("a", 1).RetryAfter)
 }
 
-// TestTiers: the tier under which a key took decides how much it owes, and the one that asks what it is charged to.
 // TestALowerLimitInBetween: what the next limiter has no room for stays with the previous one, so that a limit that is
 // lowered and raised again hands nothing out twice.
 func TestALowerLimitInBetween(t *testing.T) {
@@ -126,6 +125,32 @@ func TestALowerLimitInBetween(t *testing.T) {
 	}
 }
 
+// TestAPolicyThatWasLoweredInPlace: the previous limiter holds all that a key has used, also above its limit.
+func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
+	for name, of := range map[string]func(uint64) engine.Policy{
+		"token bucket":   hourly,
+		"batch refill":   func(n uint64) engine.Policy { return engine.BatchRefill(3, time.Hour, n) },
+		"fixed window":   func(n uint64) engine.Policy { return engine.FixedWindow(n, time.Hour) },
+		"sliding window": func(n uint64) engine.Policy { return engine.SlidingWindow(n, time.Hour) },
+		"sliding log":    func(n uint64) engine.Policy { return engine.SlidingLog(n, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := testclock.New()
+			before := live.New(newLimiter(t, clock, of(10), engine.MaxKeys(500)))
+			for range 10 {
+				require.True(t, take(before, "a", 0))
+			}
+			require.NoError(t, before.SetPolicy(of(3)))
+			now := replace(t, before, newLimiter(t, clock, hourly(12)))
+			before.Release()
+			require.True(t, take(now, "a", 0))
+			require.True(t, take(now, "a", 0))
+			require.False(t, take(now, "a", 0))
+		})
+	}
+}
+
+// TestTiers: the tier under which a key took decides how much it owes, and the one that asks what it is charged to.
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
