@@ -97,13 +97,18 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		want200(t, conn)
 	}
 	var idle []net.Conn
+	rested := func() { // an answer has been read before the server takes its connection for idle
+		t.Helper()
+		require.Eventually(t, func() bool { return s.idle() == len(idle) }, 20*time.Second, time.Millisecond)
+	}
 	for range 3 {
 		conn := s.dial("")
 		ask(conn)
 		idle = append(idle, conn)
+		rested()
 	}
 	ask(idle[0]) // now the second has been idle for longest
-	require.Eventually(t, func() bool { return s.idle() == 3 }, 20*time.Second, time.Millisecond)
+	rested()
 	ask(s.dial(""))
 	_, err := idle[1].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
