@@ -183,6 +183,8 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 			if err != nil {
 				return
 			}
+			// One whose stream has just been reset is not idle yet, and stays in the pool until its idle timeout.
+			t.Cleanup(func() { conn.Close() })
 			go serve(conn)
 		}
 	}()
