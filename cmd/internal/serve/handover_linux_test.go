@@ -101,6 +101,7 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	assert.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Eventually(t, func() bool { return next.idle() == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "200", ask("192.0.2.3"), "in the room of the connection that is idle, the one there may be")
 	_, err = held.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
