@@ -31,16 +31,18 @@ const (
 type Limiter struct {
 	*counted
 	formers *Formers
+	users   atomic.Int64
 }
 
-// counted is a limiter with the number of its users. The last one closes it.
+// counted is a limiter with the number of its owners: a [Limiter], and those of which it is a previous one. The last
+// one closes it.
 type counted struct {
 	*engine.Limiter
-	users atomic.Int64
+	owners atomic.Int64
 }
 
 func (c *counted) release() {
-	if c.users.Add(-1) == 0 {
+	if c.owners.Add(-1) == 0 {
 		_ = c.Limiter.Close() // always nil: it still decides
 	}
 }
@@ -48,8 +50,10 @@ func (c *counted) release() {
 // New returns the limiter of a limit that has counted nothing before, with one user.
 func New(l *engine.Limiter) *Limiter {
 	c := &counted{Limiter: l}
-	c.users.Store(1)
-	return &Limiter{counted: c}
+	c.owners.Store(1)
+	to := &Limiter{counted: c}
+	to.users.Store(1)
+	return to
 }
 
 // Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
@@ -63,9 +67,13 @@ func (l *Limiter) Acquire() *Limiter {
 	return l
 }
 
-// Release removes a user. The last one closes the limiter and the previous ones.
+// Release removes a user. The last one closes the limiter and the previous ones, but for those that are previous ones
+// of another limiter.
 func (l *Limiter) Release() {
-	if l.users.Load() == 1 && l.formers != nil {
+	if l.users.Add(-1) > 0 {
+		return
+	}
+	if l.formers != nil {
 		l.formers.drop(func(*former) bool { return true })
 	}
 	l.release()
@@ -90,7 +98,7 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 			"two or more %d bytes: undo the change of its algorithm, tiers or room, or try again later", n, bytes, MaxFormers, MaxBytes)
 	}
 	for _, f := range all {
-		f.users.Add(1)
+		f.owners.Add(1)
 		f.sweeps = f.Stats().Sweeps
 	}
 	to := New(next)
