@@ -171,6 +171,7 @@ func (fs *Formers) move(from *engine.Limiter, k engine.Key, l *engine.Limiter, t
 		}
 	}
 	from.ResetKey(k)
+	from.ChargeKey(k, lost) // where it took nothing back, because somebody waits near by
 }
 
 // hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was

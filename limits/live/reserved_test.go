@@ -1,0 +1,31 @@
+package live_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits/live"
+)
+
+// TestALowerLimitWhileSomebodyWaits: a reservation keeps the previous limiter from taking tokens back. What the next
+// one has no room for stays there nonetheless.
+func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
+	const many = 100
+	clock := testclock.New()
+	limiter := live.New(newLimiter(t, clock, hourly(many), engine.MaxKeys(1)))
+	for range many {
+		require.True(t, take(limiter, "a", 0))
+	}
+	_, err := limiter.Reserve("a", 1, time.Hour)
+	require.NoError(t, err)
+	for i, n := range []uint64{3, many} {
+		next := replace(t, limiter, newLimiter(t, clock, hourly(n), engine.MaxKeys(500)))
+		limiter.Release()
+		limiter = next
+		require.False(t, take(limiter, "a", 0), i)
+	}
+}
