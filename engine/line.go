@@ -125,38 +125,40 @@ func (t *Turn) Leave() {
 	if !in { // it has come, or left before, or never had to wait
 		return
 	}
+	var moved []*Turn
 	if slices.ContainsFunc(behind, func(other *Turn) bool { return other.n != t.n }) {
-		t.shift(behind)
+		moved = t.shift(behind)
 	} else {
 		for _, other := range behind {
 			if t.due < other.due { // what was given back may have been reserved by a later one for an earlier time
 				t.parts, other.parts = other.parts, t.parts
 				t.at, other.at = other.at, t.at
 				t.due, other.due = other.due, t.due
-				other.hasMoved()
+				moved = append(moved, other)
 			}
 		}
 	}
 	for _, last := range slices.Backward(t.parts) {
 		last.of.receipt.Refund(last.n)
 	}
+	haveMoved(moved)
 }
 
 // shift moves turns up by the tokens of one that has left in front of them, as long as they stand next to each other:
-// one behind somebody else would otherwise go together with him.
-func (t *Turn) shift(behind []*Turn) {
+// one behind somebody else would otherwise go together with him. It returns those that have moved.
+func (t *Turn) shift(behind []*Turn) []*Turn {
 	end := t.due
-	for _, other := range behind {
+	for i, other := range behind {
 		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
 		if half := int64(other.plan.Span(1, other.key.quota) / 2); gap > half || gap < -half {
-			break // somebody else has reserved there, or the rate was changed
+			return behind[:i] // somebody else has reserved there, or the rate was changed
 		}
 		end = other.due
 		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
 		other.due, other.at = other.due-int64(by), other.at.Add(-by)
-		other.hasMoved()
 		t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
 	}
+	return behind
 }
 
 // exchanged returns the parts of a turn that leaves and of the one behind it, which gets the first n tokens of both.
@@ -190,6 +192,15 @@ func (t *Turn) overtake() {
 		other.at = other.at.Add(time.Duration(own))
 		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
 		line[i], line[i+1] = t, other
+	}
+}
+
+// haveMoved is called when the times of turns have changed, and the line and its tokens are what they are to be. One
+// whose function panics keeps no other from being told.
+func haveMoved(turns []*Turn) {
+	if len(turns) > 0 {
+		defer haveMoved(turns[1:])
+		turns[0].hasMoved()
 	}
 }
 

@@ -77,6 +77,30 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	}
 }
 
+// TestAPanicOfMoved leaves the line and its tokens as they are to be, and all others are told.
+func TestAPanicOfMoved(t *testing.T) {
+	for _, n := range []uint64{1, 2} {
+		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
+			l.TakeKey(k, 2)
+			queue := func(n uint64) *Turn {
+				turn, err := l.QueueKey(k, n, time.Minute)
+				require.NoError(t, err)
+				return turn
+			}
+			first, second, third := queue(1), queue(n), queue(1)
+			second.Until(func() { panic("moved") })
+			before := third.Until(func() {})
+			assert.PanicsWithValue(t, "moved", first.Leave)
+			assert.Equal(t, before-time.Second, third.Until(nil))
+			r, err := l.ReserveKey(k, 1, time.Minute)
+			require.NoError(t, err)
+			assert.Equal(t, before, r.Delay(), "n %d", n)
+			second.Leave()
+			third.Leave()
+		})
+	}
+}
+
 // TestGoodputUnderCancellation: callers who give up cost the others nothing, also if they want different numbers of
 // tokens.
 func TestGoodputUnderCancellation(t *testing.T) {
