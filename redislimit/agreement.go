@@ -62,7 +62,8 @@ func newAgreement(c *clientConfig, name string, limit script.Terms) *agreement {
 // compare compares the settings, if it is time, without waiting for the answer.
 func (l *Limiter) compare() {
 	a, now := l.agreement, l.now()
-	if now < a.next || l.queues[0].breaker.IsOpen() || !a.isBusy.CompareAndSwap(false, true) {
+	queue := &l.ways.Load().queues[0]
+	if now < a.next || queue.breaker.IsOpen() || !a.isBusy.CompareAndSwap(false, true) {
 		return
 	}
 	a.next = now + int64(compareEvery)
@@ -70,7 +71,7 @@ func (l *Limiter) compare() {
 		defer a.isBusy.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
 		defer cancel()
-		c := l.client.redis
+		c := queue.redis
 		if a.isOver.Load() {
 			return
 		}

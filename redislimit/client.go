@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
 
 	"github.com/redis/rueidis"
 
-	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
@@ -23,10 +23,11 @@ import (
 // server, Sentinel, or Cluster. Make one with [Open] or [NewClient] and share it between limiters. All its methods
 // may be called from any goroutine.
 type Client struct {
-	redis rueidis.Client
-	owned bool // Open made redis, so Close closes it
+	link  atomic.Pointer[link]
+	owned bool // Open made the connection, so Close closes it
 	clientConfig
-	breakers []breaker.Breaker // one for each part of the store that can fail by itself
+	joining sync.WaitGroup     // the goroutine that joins a store which did not answer Open
+	giveUp  context.CancelFunc // ends it; nil if there is none
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
 	condition                              condition
@@ -41,6 +42,7 @@ type clientConfig struct {
 	breakAfter time.Duration
 	secret     [sha256.Size]byte
 	fullKeys   bool
+	joinLater  bool
 	log        *slog.Logger
 	tls        *tls.Config
 	files      Files
@@ -148,7 +150,7 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
 // It fails with [ErrStore] if the store does not answer within five seconds, or within the context, and fails or does
-// not let the user run the scripts: see [Rights].
+// not let the user run the scripts: see [Rights]. With [JoinLater] a store that does not answer is no error.
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -184,41 +186,17 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	// A dead sentinel is given up as soon. A new master that no sentinel announced is looked for every two seconds.
 	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
 	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
-	type result struct {
-		redis rueidis.Client
-		err   error
-	}
 	dialer, err := newDialer(config, &o)
 	if err != nil {
 		return nil, err
 	}
-	done := make(chan result, 1)
-	go func() {
-		redis, err := rueidis.NewClient(o)
-		done <- result{redis, err}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	select {
-	case r := <-done:
-		if r.err != nil {
-			return nil, silent(o, dialer.explain(r.err))
-		}
-		c := newClient(r.redis, config)
-		c.owned, c.dialer = true, dialer
-		if err := c.try(ctx); err != nil {
-			_ = c.Close()
-			return nil, err
-		}
-		return c, nil
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				r.redis.Close()
-			}
-		}()
-		return nil, silent(o, dialer.explain(ctx.Err()))
+	c := &Client{clientConfig: config, owned: true, dialer: dialer}
+	if err := c.connect(ctx, o); err != nil && (!c.joinLater || ctx.Err() != nil || !mayPass(err)) {
+		return nil, err
+	} else if err != nil {
+		c.startLost(o, err)
 	}
+	return c, nil
 }
 
 // badAddress is the error of an address that is none. What is wrong with one that may have a password in it is not
@@ -255,12 +233,9 @@ func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 }
 
 func newClient(redis rueidis.Client, config clientConfig) *Client {
-	// Only a cluster cares which keys are in a call, and only its parts fail by themselves.
-	parts := 1
-	if redis.Mode() == rueidis.ClientModeCluster {
-		parts = config.partitions
-	}
-	return &Client{redis: redis, clientConfig: config, breakers: make([]breaker.Breaker, parts)}
+	c := &Client{clientConfig: config}
+	c.link.Store(newLink(redis, &config))
+	return c
 }
 
 // Close closes the connections, if [Open] made them. Close the client's limiters before. It waits for calls that the
@@ -273,9 +248,17 @@ func (c *Client) Close() error {
 	if !c.owned {
 		return nil
 	}
+	if c.giveUp != nil {
+		c.giveUp()
+		c.joining.Wait()
+	}
+	redis := c.link.Load().redis
+	if redis == nil {
+		return nil
+	}
 	closed := make(chan struct{})
 	go func() {
-		c.redis.Close()
+		redis.Close()
 		close(closed)
 	}()
 	timer := time.NewTimer(closeTime)
@@ -292,7 +275,7 @@ const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
-	Parts    int   // that can fail by themselves: one, or the partitions of a cluster
+	Parts    int   // that can fail by themselves: one, or the partitions of a cluster; one before it has answered
 	Lost     int   // parts that are lost: they do not answer, or the store drops keys, and all are
 	Calls    int64 // script calls made
 	Keys     int64 // keys asked for by them
@@ -315,12 +298,13 @@ type Health struct {
 
 // Health returns the state of the store.
 func (c *Client) Health() Health {
+	breakers := c.link.Load().breakers
 	h := Health{
-		Parts: len(c.breakers), Calls: c.calls.Load(), Keys: c.keys.Load(),
+		Parts: len(breakers), Calls: c.calls.Load(), Keys: c.keys.Load(),
 		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(), LostTime: c.condition.lost.time(time.Now),
 	}
-	for i := range c.breakers {
-		if c.breakers[i].IsOpen() {
+	for i := range breakers {
+		if breakers[i].IsOpen() {
 			h.Lost++
 		}
 	}

@@ -41,7 +41,7 @@ func (e *eviction) isLost() bool { return e != nil && e.since.Load() != 0 }
 // watchEviction finds out how the store evicts and whether it does, if it is time, without waiting for the answer.
 func (c *Client) watchEviction(now int64) {
 	e := &c.eviction
-	if now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
+	if c.link.Load().redis == nil || now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
@@ -62,7 +62,7 @@ func (c *Client) lookAtEviction(now int64) {
 	defer cancel()
 	var drops *string // a policy that does
 	allAnswered, warned, dropped := true, false, int64(0)
-	for address, server := range c.redis.Nodes() {
+	for address, server := range c.link.Load().redis.Nodes() {
 		found, err := evictionOf(ctx, server)
 		if err != nil {
 			allAnswered = false

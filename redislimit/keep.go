@@ -22,9 +22,11 @@ func (l *Limiter) keep() {
 			return
 		case <-ticker.C:
 		}
-		for part := range l.queues {
-			if l.queues[part].breaker.IsOpen() {
-				l.probe(part)
+		l.follow()
+		queues := l.ways.Load().queues
+		for part := range queues {
+			if queues[part].breaker.IsOpen() {
+				l.probe(&queues[part], part)
 			}
 		}
 		l.known.sweep(l.now())
@@ -49,8 +51,8 @@ func (l *Limiter) keep() {
 
 // probe asks a lost part of the store whether it is back, unless it was asked lately: a token is taken of a key that no
 // request can name, and given back. A look would not do, because there are servers that answer and decline to write.
-func (l *Limiter) probe(part int) {
-	queue, key := &l.queues[part], l.namer.probe(part)
+func (l *Limiter) probe(queue *queue, part int) {
+	key := l.namer.probe(part)
 	var quota script.Quota
 	if l.limit.IsOfQuotas() {
 		quota = script.Quota{Tokens: 1, Units: 1}

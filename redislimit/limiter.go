@@ -22,7 +22,7 @@ type Limiter struct {
 	design
 	client *Client
 	namer  namer
-	queues []queue
+	ways   atomic.Pointer[ways]
 	known  *refusals
 	share  *share // decides while the store is lost; nil without that policy
 	own    Quota  // the policy
@@ -62,13 +62,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	}
 	l.namer = newNamer(&client.clientConfig, l.limit.Hash(), name)
 	l.agreement = newAgreement(&client.clientConfig, name, d.config.limit)
-	l.queues = make([]queue, len(client.breakers))
-	for i := range l.queues {
-		l.queues[i] = queue{client: client, limit: l.limit, breaker: &client.breakers[i], now: l.now}
-		if d.config.onFailure != FailOpen {
-			l.queues[i].eviction = &client.eviction
-		}
-	}
+	l.follow()
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()
 	}
@@ -124,17 +118,42 @@ func (l *Limiter) Mode() Mode {
 	return Strict
 }
 
+// ways are the queues of a limiter to the parts of its store, over one link.
+type ways struct {
+	link   *link
+	queues []queue
+}
+
+func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
+
+// follow makes the limiter's queues those of the client's link, if it has another one. A question for an old queue is
+// refused: nothing was sent over a link that is replaced.
+func (l *Limiter) follow() {
+	link := l.client.link.Load()
+	if old := l.ways.Load(); old != nil && old.link == link {
+		return
+	}
+	w := &ways{link, make([]queue, len(link.breakers))}
+	for i := range w.queues {
+		w.queues[i] = queue{client: l.client, redis: link.redis, limit: l.limit, breaker: &link.breakers[i], now: l.now}
+		if l.config.onFailure != FailOpen {
+			w.queues[i].eviction = &l.client.eviction
+		}
+	}
+	l.ways.Store(w)
+}
+
 func (l *Limiter) partition(key string) int {
 	return int(xxhash.Sum64String(key) % uint64(l.client.partitions))
 }
 
 // queueOf returns the queue of a key.
-func (l *Limiter) queueOf(key string) *queue { return &l.queues[l.partition(key)%len(l.queues)] }
+func (l *Limiter) queueOf(key string) *queue { return l.ways.Load().queue(l.partition(key)) }
 
 // place returns the queue of a key, and what the key is called in the store.
 func (l *Limiter) place(key string) (*queue, string) {
 	p := l.partition(key)
-	return &l.queues[p%len(l.queues)], l.namer.name(p, key)
+	return l.ways.Load().queue(p), l.namer.name(p, key)
 }
 
 // Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand

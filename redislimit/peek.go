@@ -88,7 +88,7 @@ func (q *queue) remove(ctx context.Context, key string) error {
 	if n := c.orphans.Load(); n >= maxOrphans {
 		return errOrphans(n)
 	}
-	if !q.breaker.Allows(q.now()) {
+	if !q.allows() {
 		return errLost
 	}
 	c.calls.Add(1)
@@ -98,7 +98,7 @@ func (q *queue) remove(ctx context.Context, key string) error {
 	go func() {
 		limited, cancel := context.WithTimeout(context.Background(), c.timeout)
 		defer cancel()
-		done <- c.redis.Do(limited, c.redis.B().Del().Key(key).Build()).Error()
+		done <- q.redis.Do(limited, q.redis.B().Del().Key(key).Build()).Error()
 		c.orphans.Add(-1)
 	}()
 	timer := time.NewTimer(c.timeout)

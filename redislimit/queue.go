@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 	"github.com/weir-go/weir/redislimit/internal/script"
@@ -45,6 +47,7 @@ func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load()
 // debt.
 type queue struct {
 	client   *Client
+	redis    rueidis.Client // nil before the store has answered
 	limit    *script.Limit
 	breaker  *breaker.Breaker
 	eviction *eviction // nil with FailOpen: a store that drops keys is better than none
@@ -63,7 +66,7 @@ func (q *queue) put(one question) error {
 	if q.eviction.isLost() {
 		return errEvicts
 	}
-	if !q.breaker.Allows(q.now()) {
+	if !q.allows() {
 		return errLost
 	}
 	q.mu.Lock()
@@ -85,6 +88,9 @@ func (q *queue) put(one question) error {
 var errTimeout = errors.New("no answer within")
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
+
+// allows reports whether the store may be asked now.
+func (q *queue) allows() bool { return q.redis != nil && q.breaker.Allows(q.now()) }
 
 // isLost reports whether the part of the store counts as lost: it does not answer, or drops keys.
 func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }

@@ -66,7 +66,7 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	var breaker breaker.Breaker
-	q := queue{senders: defaults.MostCalls, breaker: &breaker, limit: anyLimit(t), now: func() int64 { return 0 }}
+	q := queue{redis: stuck{}, senders: defaults.MostCalls, breaker: &breaker, limit: anyLimit(t), now: func() int64 { return 0 }}
 	var givenUp, waits atomic.Bool
 	givenUp.Store(true)
 	for range callers {

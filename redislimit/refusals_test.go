@@ -35,8 +35,8 @@ func newTimed(t *testing.T, policy engine.Policy, options ...Option) *timed {
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // nothing in the background, which would read the clock
 	l.now = l.nanos.Load
-	for i := range l.queues {
-		l.queues[i].now = l.now
+	for i := range l.ways.Load().queues {
+		l.ways.Load().queues[i].now = l.now
 	}
 	return l
 }

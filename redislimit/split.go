@@ -15,7 +15,7 @@ import (
 // some of the keys, and both decline a call for several without carrying it out. Then each key is asked for by a
 // call of its own, and the node that has it answers.
 func (q *queue) run(ctx context.Context, keys []string, asks []script.Ask, answers []script.Answer) error {
-	err := q.limit.Run(ctx, q.client.redis, keys, asks, answers)
+	err := q.limit.Run(ctx, q.redis, keys, asks, answers)
 	if len(keys) == 1 || !isReply(err, "TRYAGAIN") {
 		return err
 	}
@@ -24,7 +24,7 @@ func (q *queue) run(ctx context.Context, keys []string, asks []script.Ask, answe
 	var all sync.WaitGroup
 	for i := range keys {
 		all.Go(func() {
-			errs[i] = q.limit.Run(ctx, q.client.redis, keys[i:i+1], asks[i:i+1], answers[i:i+1])
+			errs[i] = q.limit.Run(ctx, q.redis, keys[i:i+1], asks[i:i+1], answers[i:i+1])
 		})
 	}
 	all.Wait()

@@ -23,7 +23,7 @@ var trials = []engine.Policy{
 // try runs every script once, so that a store which does not let the user run them is found at the start and not by
 // the failure policy that decides for ever. What passes by itself, such as a store that is loading its data, is
 // no error.
-func (c *Client) try(ctx context.Context) error {
+func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
 		if err != nil {
@@ -31,11 +31,11 @@ func (c *Client) try(ctx context.Context) error {
 		}
 		n := newNamer(&c.clientConfig, limit.Hash(), "trial")
 		one, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: what is there already is read and changed
-		err = limit.Run(ctx, c.redis, []string{key, key}, []script.Ask{one, one}, make([]script.Answer, 2))
+		err = limit.Run(ctx, redis, []string{key, key}, []script.Ask{one, one}, make([]script.Answer, 2))
 		if err := forbidden(err); err != nil {
 			return fmt.Errorf("redislimit: the user may not run the script of a %v: want the rights %s: %w", policy.Algorithm(), Rights, err)
 		}
-		err = c.redis.Do(ctx, c.redis.B().Del().Key(key).Build()).Error()
+		err = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
 		if err := forbidden(err); err != nil {
 			return fmt.Errorf("redislimit: the user may not reset a key: want the rights %s: %w", Rights, err)
 		}

@@ -9,7 +9,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// openStore puts the store of g's rules into g: the present one if it stays, else a new one.
+// openStore puts the store of g's rules into g: the present one if it stays, else a new one. A server that starts does
+// so without a store that does not answer, unless a rule would then answer 503. A reload and an upgrade fail instead:
+// what runs already knows what its keys used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool { return r.Store != nil }) {
@@ -19,7 +21,14 @@ func (s *Server) openStore(g, before *generation) error {
 		g.store = before.store.acquire()
 		return nil
 	}
-	store, err := redislimit.Open(s.base, want.URL, append(want.Options(), redislimit.Logger(s.config.Log))...)
+	options := append(want.Options(), redislimit.Logger(s.config.Log))
+	isStart := before.ended == nil && !s.config.Inherited.handedOver()
+	if isStart && !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool {
+		return r.Store != nil && r.Store.OnLoss == redislimit.FailClosed
+	}) {
+		options = append(options, redislimit.JoinLater())
+	}
+	store, err := redislimit.Open(s.base, want.URL, options...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}

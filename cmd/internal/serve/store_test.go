@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,8 +117,8 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	address := closed.Addr().String()
 	require.NoError(t, closed.Close())
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+strings.TrimPrefix(stored(address, ""),
-		administered)))
+	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
+		strings.TrimPrefix(stored(address, ", on_loss: closed"), administered)))
 	require.NoError(t, err)
 	_, err = Start(Config{File: file})
 	require.ErrorContains(t, err, fmt.Sprintf("store: the store at %s does not answer", address))
@@ -128,4 +129,42 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	s.write(stored(address, ""))
 	require.ErrorContains(t, s.Reload(), address)
 	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
+}
+
+// TestAStartWithoutTheStore: on_loss decides until the store answers, and then the store does. A rule with closed would
+// be answered 503, so that the start fails.
+func TestAStartWithoutTheStore(t *testing.T) {
+	for _, c := range []struct{ policy, want, later string }{
+		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and the rest of them
+		{"open", "200 200 200 200", "200 200 200 200 200 429"},
+	} {
+		t.Run(c.policy, func(t *testing.T) {
+			store := miniredis.RunT(t)
+			address := store.Addr()
+			store.Close()
+			s := start(t, stored(address, ", on_loss: "+c.policy))
+			_, metrics := s.askAdmin("/metrics")
+			assert.Contains(t, metrics, "weir_store_lost_parts 1\n")
+			assert.Contains(t, s.log.String(), `"the store is lost" kind=connection`)
+			assert.Equal(t, c.want, s.statuses(4))
+
+			require.NoError(t, store.StartAddr(address))
+			require.Eventually(t, func() bool {
+				_, metrics = s.askAdmin("/metrics")
+				return strings.Contains(metrics, "weir_store_lost_parts 0\n") &&
+					(c.policy == "open" || slices.ContainsFunc(store.Keys(), isCharged))
+			}, 20*time.Second, 10*time.Millisecond)
+			assert.Contains(t, s.log.String(), "the store is back")
+			require.Eventually(t, func() bool { // the limiter follows within 100 ms
+				_, err := s.current.Load().stored["default"].value.Peek(t.Context(), "another", 1)
+				return err == nil
+			}, 20*time.Second, 10*time.Millisecond)
+			assert.Equal(t, c.later, s.statuses(strings.Count(c.later, " ")+1))
+		})
+	}
+}
+
+// isCharged reports whether a key of the store is that of a client.
+func isCharged(key string) bool {
+	return !strings.Contains(key, "settings") && !strings.Contains(key, "trial")
 }

@@ -1,0 +1,118 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+)
+
+// openTime is how long the store has to answer when it is connected to.
+const openTime = 5 * time.Second
+
+// JoinLater has [Open] succeed while the store does not answer. The client then starts with a store that is lost, as
+// [Health] and the log say: limiters decide as [OnFailure] says. It tries to connect four times a second, and joins the
+// store when it answers. A certificate, a password or rights that are not accepted stay an error of Open; later they
+// keep the store lost and are its last error. A node that is started anew during a loss has a whole share again.
+func JoinLater() ClientOption {
+	return func(c *clientConfig) error {
+		c.joinLater = true
+		return nil
+	}
+}
+
+// A link is the connection of a client to its store. It is replaced once, when a store that was lost at the start
+// answers: how many parts it has is not known before.
+type link struct {
+	redis    rueidis.Client    // nil before the store has answered; then no question is sent
+	breakers []breaker.Breaker // one for each part of the store that can fail by itself
+}
+
+func newLink(redis rueidis.Client, config *clientConfig) *link {
+	// Only a cluster cares which keys are in a call, and only its parts fail by themselves.
+	parts := 1
+	if redis.Mode() == rueidis.ClientModeCluster {
+		parts = config.partitions
+	}
+	return &link{redis, make([]breaker.Breaker, parts)}
+}
+
+// connect connects to the store and tries what its user may do. The error is an ErrStore if the store does not answer
+// within openTime, or within the context.
+func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
+	type result struct {
+		redis rueidis.Client
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		redis, err := rueidis.NewClient(o)
+		done <- result{redis, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return silent(o, c.dialer.explain(r.err))
+		}
+		if err := c.try(ctx, r.redis); err != nil {
+			r.redis.Close()
+			return err
+		}
+		c.link.Store(newLink(r.redis, &c.clientConfig))
+		return nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				r.redis.Close()
+			}
+		}()
+		return silent(o, c.dialer.explain(ctx.Err()))
+	}
+}
+
+// mayPass reports whether the store may answer later though nobody changes anything: it is not reached, or busy with
+// itself. What it says about the user or a command, and a certificate that does not fit, stay.
+func mayPass(err error) bool {
+	switch kindOf(err) {
+	case "certificate", "forbidden", "wrongpass", "error":
+		return false
+	}
+	return errors.Is(err, ErrStore)
+}
+
+// startLost makes the store lost, because of an error, until it answers.
+func (c *Client) startLost(o rueidis.ClientOption, cause error) {
+	lost := &link{breakers: make([]breaker.Breaker, 1)}
+	at := now()
+	c.noteFailure(cause, lost.breakers[0].Failed(at, at, 0), at)
+	c.link.Store(lost)
+	ctx, giveUp := context.WithCancel(context.Background())
+	c.giveUp = giveUp
+	c.joining.Go(func() {
+		ticker := time.NewTicker(breaker.ProbeEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			err := c.connect(ctx, o)
+			if err == nil {
+				c.noteReturn()
+				return
+			}
+			if kindOf(err) != kindOf(cause) {
+				c.tell(slog.LevelError, "the store is still lost", slog.String("kind", kindOf(err)), slog.Any("error", err))
+			}
+			cause = err
+			c.noteFailure(err, false, now())
+		}
+	})
+}
