@@ -130,8 +130,11 @@ func (t *Turn) Leave() {
 		moved = t.shift(behind)
 	} else {
 		for _, other := range behind {
-			if t.due < other.due { // what was given back may have been reserved by a later one for an earlier time
-				t.parts, other.parts = other.parts, t.parts
+			if t.due > other.due { // what was given back may have been reserved by a later one for an earlier time
+				continue
+			}
+			t.parts, other.parts = other.parts, t.parts
+			if t.due < other.due {
 				t.at, other.at = other.at, t.at
 				t.due, other.due = other.due, t.due
 				moved = append(moved, other)
@@ -149,6 +152,10 @@ func (t *Turn) Leave() {
 func (t *Turn) shift(behind []*Turn) []*Turn {
 	end := t.due
 	for i, other := range behind {
+		if other.due == end { // the tokens of both come at one time
+			t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
+			continue
+		}
 		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
 		if half := int64(other.plan.Span(1, other.key.quota) / 2); gap > half || gap < -half {
 			return behind[:i] // somebody else has reserved there, or the rate was changed

@@ -212,3 +212,28 @@ func TestLinesKeepTheLaw(t *testing.T) {
 		})
 	}
 }
+
+// TestALineForOneBatch: those who wait for the same batch of tokens and leave when it has come lose none of them, in
+// whatever order they leave.
+func TestALineForOneBatch(t *testing.T) {
+	for seed := range uint64(50) {
+		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			l.ChargeKey(k, 10)
+			var line []*Turn
+			for taken := uint64(0); taken < 10; {
+				n := 1 + random.Uint64N(min(3, 10-taken))
+				turn, err := l.QueueKey(k, n, time.Minute)
+				require.NoError(t, err)
+				line, taken = append(line, turn), taken+n
+				time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+			}
+			time.Sleep(line[0].Until(nil))
+			random.Shuffle(len(line), func(i, j int) { line[i], line[j] = line[j], line[i] })
+			for _, turn := range line {
+				turn.Leave()
+			}
+			assert.EqualValues(t, 10, l.PeekKey(k, 1).Remaining)
+		})
+	}
+}
