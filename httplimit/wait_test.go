@@ -157,7 +157,7 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	})
 }
 
-// A request goes on when the last of its limits has its tokens. If one says no, none of the others waits or takes.
+// A request goes on when all of its limits have its tokens. If one says no, none of the others waits or takes.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		first, second, third := bucket(1), bucket(2), bucket(10)
@@ -308,6 +308,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	res := m.Decide(get("/"))
 	assert.Equal(t, http.StatusTooManyRequests, res.Status())
 	c.Hurry(0)
+	c.Advance(300 * time.Millisecond)
 	assert.True(t, patient.PeekKey(key, 1).Allowed)
 }
 

@@ -139,8 +139,8 @@ func (c *Check[R]) under(p engine.Policy) (err error) {
 }
 
 // attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all admit the
-// request. If one does not, everything goes back, and w.again is the time after which the request may ask again; 0 if
-// it may not.
+// request. If one does not, everything goes back. The verdict is still Admitted then if the request may wait for those
+// that refuse, and w.on is that with the longest wait.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -149,28 +149,34 @@ func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 		}
 		if c.broken {
 			c.Outcome, res.verdict = Failed, Unavailable
-		} else if res.takeMemory(ctx, c, w); c.Outcome == Refused {
-			res.verdict = Limited
+		} else if c.taken == nowhere {
+			if c.takeMemory(); c.Outcome == Refused && !res.patient(ctx, i, w) {
+				res.verdict = Limited
+			}
 		}
 		if res.verdict != Admitted {
 			res.undo(ctx, i)
 			return false
 		}
 	}
-	return !res.stored || res.takeStores(ctx)
+	if res.stored && !res.takeStores(ctx) {
+		return false
+	}
+	if w.on != none {
+		res.yield(ctx, w)
+		return false
+	}
+	return true
 }
 
 // takeMemory takes from the limiter of a check.
-func (res *Result[R]) takeMemory(ctx context.Context, c *Check[R], w *waiting) {
+func (c *Check[R]) takeMemory() {
 	l := c.limit
 	if l.Hold {
 		c.hold = new(engine.Hold)
 		*c.hold, c.Decision = l.Limiter.HoldKey(c.key, c.N)
 	} else {
 		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
-	}
-	if !c.Decision.Allowed && l.MaxWait > 0 {
-		res.reserve(ctx, c, w)
 	}
 	c.decided(memory)
 }
@@ -193,10 +199,13 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 		asks := []Ask{c.ask(i)}
 		res.answer([]int{i}, asks, c.source.Store().TakeAll(ctx, asks))
 		if c.Outcome == Failed && c.limit.OnFailure == Local {
-			res.takeMemory(ctx, c, nil)
+			c.takeMemory()
 		}
 	default:
-		res.takeMemory(ctx, c, nil)
+		if c.takeMemory(); c.Outcome == Refused && c.limit.MaxWait > 0 {
+			c.takeAhead(ctx)
+			c.decided(memory)
+		}
 	}
 	if c.Outcome == Refused {
 		c.Outcome = ShadowRefused
@@ -205,7 +214,7 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 
 // undo gives back what was taken, and looks at what the other limits would have said; the one at i has spoken.
 func (res *Result[R]) undo(ctx context.Context, i int) {
-	res.giveBackAll(ctx)
+	res.giveBackAll(ctx, false)
 	for j := range res.n {
 		c := res.at(j)
 		if j == i || c.limit.Shadow || c.Outcome == Failed || c.Outcome == Refused {
@@ -232,11 +241,14 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives back what was taken from all limits.
-func (res *Result[R]) giveBackAll(ctx context.Context) {
+// giveBackAll gives back what was taken from all limits, or from all but those of requests in flight.
+func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {
 		c := res.at(i)
+		if waits && c.limit.inFlight {
+			continue
+		}
 		if c.taken == store {
 			asks = append(asks, c.ask(i))
 		}

@@ -61,8 +61,11 @@ type Limit[R any] struct {
 	// refused at once.
 	//
 	// Requests of a token bucket wait in the order in which their tokens come ([engine.Limiter.Reserve]). Requests of
-	// other algorithms ask again when their tokens should be there. A request goes on when the last of its limits has
-	// its tokens. If its context is done meanwhile, or another limit refuses it, it gives back what it can, and those
+	// other algorithms ask again when their tokens should be there. A request waits for one limit at a time, first for
+	// that with the longest wait, and has nothing of the others meanwhile but its places in flight. When its turn has
+	// come, it asks the others again, also those in stores: it goes on if all admit it then, and otherwise is refused
+	// or waits for another, with the time that it has waited counted. So each limit holds at the times at which
+	// requests go on. A request whose context is done, or that another limit refuses, gives back what it can, and those
 	// behind it move up. [Options].MaxWaiting bounds how many wait. Not for a Source, and not for requests in flight,
 	// whose end is not known. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration

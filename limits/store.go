@@ -34,7 +34,7 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		for _, j := range of {
 			c := res.at(j)
 			if c.Outcome == Failed && c.limit.OnFailure == Local && res.verdict == Admitted {
-				if res.takeMemory(ctx, c, nil); c.Outcome == Refused {
+				if c.takeMemory(); c.Outcome == Refused {
 					res.verdict = Limited
 				}
 			}

@@ -8,29 +8,70 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiting is how long a request has waited for limits that are asked again, and when to ask next; 0 for not at all.
-type waiting struct{ waited, again time.Duration }
+// waiting is what a request waits for.
+type waiting struct {
+	waited time.Duration // so far
+	on     number        // the check with the longest wait, of those that the request may wait for
+	turn   number        // the check whose turn has come, and whose tokens the request has
+}
+
+// A number is one more than the index of a check.
+type number int
+
+const none number = 0
 
 // enforce takes from the limits that are not in shadow mode, waits where it may, and reports whether all of them admit
 // the request.
+//
+// A request waits for one limit at a time, and has no tokens of the others meanwhile. When its turn has come, it asks
+// the others again. What a request takes when it arrives and uses when it goes on would let more pass at that time than
+// the limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
-		if w.again == 0 {
+		if res.verdict != Admitted || !res.wait(ctx, &w) {
 			return false
 		}
-		if err := res.set.options.Pause(ctx, w.again); err != nil {
-			res.verdict, res.err = Ended, err
-			return false
-		}
-		w.waited, w.again = w.waited+w.again, 0
-		res.verdict = Admitted
-		for i := range res.n {
-			c := res.at(i)
+	}
+	if w.turn != none {
+		res.at(int(w.turn) - 1).come()
+	}
+	return true
+}
+
+// patient notes that the request may wait for the i-th check, which has refused it. It reports whether that is so.
+func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
+	c := res.at(i)
+	if c.limit.MaxWait == 0 {
+		return false
+	}
+	if _, ok := c.patience(ctx, w.waited); !ok {
+		return false
+	}
+	if c.Outcome = NotTaken; w.on == none || c.Decision.RetryAfter > res.at(int(w.on)-1).Decision.RetryAfter {
+		w.on = number(i + 1)
+	}
+	return true
+}
+
+// patience returns how much longer the request may wait for the check's tokens. It is not ok if they come later.
+func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest time.Duration, ok bool) {
+	longest = c.limit.MaxWait - waited
+	if deadline, has := ctx.Deadline(); has {
+		longest = min(longest, time.Until(deadline))
+	}
+	return longest, c.Decision.RetryAfter <= longest && !c.Never()
+}
+
+// yield gives everything back before a wait, but the places in flight: a request that waits is in flight.
+func (res *Result[R]) yield(ctx context.Context, w *waiting) {
+	w.turn = none
+	res.giveBackAll(ctx, true)
+	for i := range res.n {
+		if c := res.at(i); c.taken == nowhere {
 			c.Outcome, c.answered = NotTaken, false
 		}
 	}
-	return !res.queued || res.wait(ctx)
 }
 
 // mayWait reports whether the request may wait for the check's key: it has a place among those that do, or takes one,
@@ -41,10 +82,16 @@ func (res *Result[R]) mayWait(c *Check[R]) bool {
 			res.set.waiting.Add(-1)
 		}
 	}
-	if res.queued && !c.waits {
-		c.waits = res.set.waiters.add(waiter{c.limit.index, c.key})
-	}
+	c.waits = res.queued && res.set.waiters.add(waiter{c.limit.index, c.key})
 	return c.waits
+}
+
+// waitsNoMore ends what mayWait began.
+func (res *Result[R]) waitsNoMore(c *Check[R]) {
+	if c.waits {
+		c.waits = false
+		res.set.waiters.remove(waiter{c.limit.index, c.key})
+	}
 }
 
 // leave gives the place up.
@@ -55,94 +102,92 @@ func (res *Result[R]) leave() {
 	res.queued = false
 	res.set.waiting.Add(-1)
 	for i := range res.n {
-		if c := res.at(i); c.waits {
-			c.waits = false
-			res.set.waiters.remove(waiter{c.limit.index, c.key})
-		}
+		res.waitsNoMore(res.at(i))
 	}
 }
 
-// reserve takes tokens that the limiter has refused ahead of their time, if that is soon enough and the request may
-// wait. Of an algorithm that takes nothing ahead it notes when to ask again. A limit in shadow mode does not wait.
-func (res *Result[R]) reserve(ctx context.Context, c *Check[R], w *waiting) {
-	l, longest := c.limit, c.limit.MaxWait
-	if w != nil {
-		longest -= w.waited
+// wait waits for the limit that w is on, in its line, or where tokens cannot be taken ahead until they should be there.
+// It reports whether the request may ask again. If not, it is refused.
+func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
+	i := int(w.on) - 1
+	w.on = none
+	c := res.at(i)
+	longest, _ := c.patience(ctx, w.waited)
+	if !res.mayWait(c) {
+		return res.refuse(ctx, i, Limited)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		longest = min(longest, time.Until(deadline))
-	}
-	if c.Decision.RetryAfter > longest || c.Never() || !l.Shadow && !res.mayWait(c) {
-		return
-	}
-	turn, err := l.Limiter.QueueKey(c.key, c.N, longest)
+	turn, err := c.limit.Limiter.QueueKey(c.key, c.N, longest)
 	switch {
 	case errors.Is(err, engine.ErrNotTokenBucket):
-		if w != nil {
-			w.again = c.Decision.RetryAfter
+		err = res.set.options.Pause(ctx, c.Decision.RetryAfter)
+		w.waited += c.Decision.RetryAfter
+	case err != nil: // another request was faster, and the tokens are too far away now
+		return res.refuse(ctx, i, Limited)
+	default:
+		c.turn, c.taken, w.turn = turn, memory, number(i+1)
+		if err = res.inTurn(ctx, c, w); err != nil {
+			c.Decision.RetryAfter = max(c.turn.Until(nil), 1)
+			break
 		}
-		return
-	case err != nil:
-		return // another request was faster, and the tokens are too far away now
+		c.Decision = c.peek()
+		c.Decision.Allowed, c.Decision.RetryAfter, c.Outcome, c.answered = true, 0, Allowed, true
 	}
-	c.turn = turn
-	delay := turn.Delay()
-	if delay == 0 || l.Shadow { // they have come meanwhile, or are not waited for
-		c.come()
+	res.waitsNoMore(c)
+	if err != nil {
+		res.err = err
+		return res.refuse(ctx, i, Ended)
 	}
-	c.Decision.Allowed, c.Decision.RetryAfter, c.Decision.ResetAfter = true, 0, c.Decision.ResetAfter+delay
+	return true
 }
 
-// wait waits until all limits have their tokens. If the request ends before, it is refused and gives back what it can.
-func (res *Result[R]) wait(ctx context.Context) bool {
+// inTurn waits until the check's turn has come.
+func (res *Result[R]) inTurn(ctx context.Context, c *Check[R], w *waiting) error {
 	for {
 		moved, wake := context.WithCancel(ctx)
-		delay, last := res.lastTurn(wake)
-		if last < 0 {
+		began, delay := time.Now(), c.turn.Until(wake)
+		if delay <= 0 {
 			wake()
-			return true
+			return ctx.Err()
 		}
 		err := res.set.options.Pause(moved, delay)
 		again := moved.Err() != nil && ctx.Err() == nil
 		wake()
-		switch {
-		case err == nil:
-			for i := range res.n {
-				if c := res.at(i); c.turn != nil {
-					c.come()
-				}
-			}
-			return true
-		case again:
-			continue
+		if err == nil {
+			w.waited += delay
+			return nil
 		}
-		c := res.at(last)
-		left := c.turn.Until(nil)
-		c.giveBack()
-		c.Decision.Allowed, c.Decision.RetryAfter, c.Outcome = false, max(left, 1), Refused
-		res.verdict, res.err = Ended, err
-		res.undo(ctx, last)
-		return false
+		if w.waited += min(time.Since(began), delay); !again {
+			return err
+		}
 	}
 }
 
-// lastTurn returns the last turn of those that the request waits for: the time until then, and its check; -1 if it
-// waits for none. wake is called when a turn has moved.
-func (res *Result[R]) lastTurn(wake context.CancelFunc) (delay time.Duration, last int) {
-	last = -1
-	for i := range res.n {
-		c := res.at(i)
-		if c.turn == nil {
-			continue
-		}
-		if d := c.turn.Until(wake); last < 0 || d > delay {
-			delay, last = d, i
-		}
-	}
-	return delay, last
+// refuse refuses the request because of the check at i, and gives everything back. It returns false.
+func (res *Result[R]) refuse(ctx context.Context, i int, v Verdict) bool {
+	res.verdict = v
+	c := res.at(i)
+	c.Decision.Allowed, c.Outcome, c.answered = false, Refused, true
+	res.undo(ctx, i)
+	return false
 }
 
 // come ends the turn of tokens whose time has come: there is a receipt for them now.
 func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
+}
+
+// takeAhead takes tokens that a limit in shadow mode has refused, if they come soon enough. The request does not wait.
+func (c *Check[R]) takeAhead(ctx context.Context) {
+	longest, ok := c.patience(ctx, 0)
+	if !ok {
+		return
+	}
+	turn, err := c.limit.Limiter.QueueKey(c.key, c.N, longest)
+	if err != nil { // another algorithm, or another request was faster
+		return
+	}
+	c.turn = turn
+	delay := turn.Delay()
+	c.come()
+	c.Decision.Allowed, c.Decision.RetryAfter, c.Decision.ResetAfter = true, 0, c.Decision.ResetAfter+delay
 }

@@ -167,6 +167,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c.Hurry(300 * time.Millisecond) // refused at 0.7 s, there at 1 s
 	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
 	c.Hurry(0)
+	c.Advance(300 * time.Millisecond)
 	assert.True(t, patient.PeekKey(key, 1).Allowed)
 }
 

@@ -120,7 +120,7 @@ var waits = []*Case{
 		c.AtLeast(29, served, "requests served in 30 s at one a second")
 		c.AtMost(31, served, "requests served in 30 s at one a second")
 	}},
-	{Name: "wait/several limits", Waits: true, Expects: "a request goes on when the last of its limits has its tokens", Run: func(c *C) {
+	{Name: "wait/several limits", Waits: true, Expects: "a request goes on when all of its limits have its tokens", Run: func(c *C) {
 		slow := Limit{Name: "slow", Numbers: Numbers{N: 1, Per: 3 * time.Second, Burst: 1}, MaxWait: time.Minute}
 		n := c.Start(patient(1), slow)
 		n.Admits(1, Request{})
@@ -128,6 +128,20 @@ var waits = []*Case{
 		c.Advance(3*time.Second - time.Millisecond)
 		c.served([]*Call{call}, false)
 		c.Advance(time.Millisecond)
+		c.served([]*Call{call}, true)
+	}},
+	{Name: "wait/each limit", Waits: true, Expects: "a request that has waited for one limit goes on as each other limit admits it then", Run: func(c *C) {
+		slow := byUser("slow", 1)
+		slow.Per, slow.MaxWait = 20*time.Second, time.Minute
+		n := c.Start(patient(1), slow)
+		n.Admits(1, ann)
+		c.Advance(time.Second)
+		call := c.queue(n, ann)
+		c.Advance(19*time.Second - time.Millisecond)
+		n.Admits(1, bob)
+		c.Advance(time.Millisecond)
+		c.served([]*Call{call}, false)
+		c.Advance(time.Second - time.Millisecond)
 		c.served([]*Call{call}, true)
 	}},
 	{Name: "wait/another refuses", Waits: true, Expects: "where a limit refuses, a request does not wait for another, and takes nothing of it",
