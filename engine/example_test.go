@@ -107,22 +107,6 @@ func ExampleTiers() {
 	// anna buys the plan: 48 left
 }
 
-// Before a key moves to another limiter: what it owes is tokens of the tier under which it took.
-func ExampleLimiter_LastTier() {
-	hourly := func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerHour(float64(n)), n) }
-	limiter, _ := engine.New(hourly(3), engine.Tiers(hourly(10), hourly(100)))
-	defer limiter.Close()
-
-	key := limiter.Key("anna")
-	fmt.Println(limiter.LastTier(key))
-	limiter.TakeKey(key.Tier(2), 40)
-	tier, known := limiter.LastTier(key)
-	fmt.Println(tier, known, limiter.PeekKey(key.Tier(tier), 0).Remaining, "left")
-	// Output:
-	// 0 false
-	// 2 true 60 left
-}
-
 // A lower limit hides what a key has used above it.
 func ExampleLimiter_Owed() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour))
@@ -132,10 +116,11 @@ func ExampleLimiter_Owed() {
 	limiter.TakeKey(key, 8)
 	_ = limiter.SetPolicy(engine.FixedWindow(3, time.Hour))
 	fmt.Println(limiter.PeekKey(key, 0).Remaining)
-	fmt.Println(limiter.Owed(key))
+	tokens, _ := limiter.Owed(key)
+	fmt.Println(tokens)
 	// Output:
 	// 0
-	// 8 true
+	// 8
 }
 
 // Limits that come with the requests: from a database, a token, an argument.

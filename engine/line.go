@@ -86,7 +86,7 @@ func (t *Turn) Delay() time.Duration {
 }
 
 // Until returns how long to wait from now on, 0 or less if the tokens are there. From now on moved is called when that
-// has become less; it must not block. nil is for nobody.
+// has become less; it must not block, nor call a method of a Turn. nil is for nobody.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()

@@ -3,16 +3,29 @@ package engine
 import "github.com/weir-go/weir/atomicbucket"
 
 // Owed returns how many tokens the key has used and not got back yet, rounded up: also those above its limit, as after
-// a [Limiter.SetPolicy] that lowered it, of which [Decision.Remaining] says nothing. It is false for token buckets,
-// whose tokens are those of a tier: see [Limiter.LastTier]. The tier of k does not matter. It costs what
-// [Limiter.PeekKey] does, and changes nothing.
-func (l *Limiter) Owed(k Key) (tokens uint64, known bool) {
+// a [Limiter.SetPolicy] that lowered it, of which [Decision.Remaining] says nothing. Those of a token bucket are tokens
+// of the tier under which the key took last, also if that is unlimited or blocked by now, or of the quota of k if it
+// took under a quota. under is k under that tier or quota: to take or charge by it.
+//
+// It costs what [Limiter.PeekKey] does, and changes nothing.
+func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	l.requireMade()
-	plan := l.table.Plan()
-	if plan.Source().(*policies).base.isTokenBucket() {
-		return 0, false
+	for {
+		plan := l.table.Plan()
+		under, token := k, uint64(1)
+		if plan.Source().(*policies).base.isTokenBucket() {
+			granted := plan.Granted(k.quota)
+			if token = granted.Token; granted.Tokens == 0 {
+				token = plan.LastToken(0)
+			}
+			if tier, known := l.table.LastTier(l.table.Find(k.hash)); known {
+				under, token = k.Tier(tier), plan.LastToken(tier)
+			}
+		}
+		most := min(atomicbucket.Most(plan.Algorithm())/token, atomicbucket.MaxBurst)
+		d := l.PeekKey(k.With(Quota{plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: most})}), 1)
+		if l.table.Plan() == plan {
+			return d.Limit - d.Remaining, under
+		}
 	}
-	most := min(atomicbucket.Most(plan.Algorithm()), atomicbucket.MaxBurst)
-	d := l.PeekKey(k.With(Quota{plan.NewQuota(atomicbucket.Quota{Token: 1, Tokens: most})}), 1)
-	return d.Limit - d.Remaining, true
 }

@@ -21,11 +21,11 @@ func TestOwed(t *testing.T) {
 		k := l.Key("ann")
 		owed := func(want uint64) {
 			t.Helper()
-			tokens, known := l.Owed(k)
-			assert.True(t, known)
-			assert.Equal(t, want, tokens, "%v", c.policy)
-			tokens, _ = l.Owed(k.Tier(3))
-			assert.Equal(t, want, tokens, "%v: the tier does not matter", c.policy)
+			for _, k := range []Key{k, k.Tier(3)} { // the tier does not matter
+				tokens, under := l.Owed(k)
+				assert.Equal(t, want, tokens, "%v", c.policy)
+				assert.Equal(t, k, under)
+			}
 		}
 		owed(0)
 		require.True(t, l.TakeKey(k, 7).Allowed)
@@ -36,10 +36,36 @@ func TestOwed(t *testing.T) {
 		now = now.Add(3 * time.Hour)
 		owed(0)
 	}
+}
+
+// TestOwedOfATokenBucket: tokens of the tier, or of the quota, under which the key took.
+func TestOwedOfATokenBucket(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	bucket := pinned(t, &now, TokenBucket(PerHour(10), 10))
-	require.True(t, bucket.Take("ann", 7).Allowed)
-	tokens, known := bucket.Owed(bucket.Key("ann"))
-	assert.False(t, known)
+	hourly := func(n uint64) Policy { return TokenBucket(PerHour(float64(n)), n) }
+	l := pinned(t, &now, hourly(10), Tiers(hourly(5), hourly(100)))
+	k := l.Key("ann")
+	owed := func(want uint64, as Key) {
+		t.Helper()
+		for tier := range 3 {
+			tokens, under := l.Owed(k.Tier(tier))
+			assert.Equal(t, want, tokens)
+			assert.Equal(t, as, under)
+		}
+	}
+	tokens, under := l.Owed(k.Tier(1))
 	assert.Zero(t, tokens)
+	assert.Equal(t, k.Tier(1), under)
+	require.True(t, l.TakeKey(k.Tier(2), 70).Allowed)
+	owed(70, k.Tier(2))
+	for _, p := range []Policy{hourly(3), Blocked(), Unlimited()} {
+		require.NoError(t, l.SetPolicy(hourly(10), hourly(5), p))
+		owed(70, k.Tier(2))
+	}
+	quota, err := l.Quota(hourly(20))
+	require.NoError(t, err)
+	bob := l.Key("bob").With(quota)
+	require.True(t, l.TakeKey(bob, 12).Allowed)
+	tokens, under = l.Owed(bob)
+	assert.EqualValues(t, 12, tokens)
+	assert.Equal(t, bob, under)
 }

@@ -44,11 +44,3 @@ func (l *Limiter) peek(k Key, n uint64, nanos, clock int64) (d Decision) {
 	answer(&d, o.At-nanos, limit, status, status.RetryAfter == 0)
 	return d
 }
-
-// LastTier returns under which tier of a token bucket the key took last: what it owes is tokens of that tier. It is
-// false for a key that owes nothing or took under a [Quota], and for algorithms whose tokens are the same under every
-// tier. The tier of k does not matter.
-func (l *Limiter) LastTier(k Key) (tier int, known bool) {
-	l.requireMade()
-	return l.table.LastTier(l.table.Find(k.hash))
-}

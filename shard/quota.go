@@ -94,6 +94,9 @@ func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 	n.limit = max(n.limit, p.product(tokens, n.Token))
 }
 
+// LastToken returns what a token of a tier costs, or cost before the tier became unlimited or blocked.
+func (p *Plan) LastToken(tier int) uint64 { return p.numbers[tier].Token }
+
 // Bucket returns the algorithm of a plan of token buckets; it is not ok for another one.
 func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
 

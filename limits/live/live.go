@@ -12,6 +12,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,29 +32,14 @@ const (
 type Limiter struct {
 	*counted
 	formers *Formers
-	users   atomic.Int64
-}
-
-// counted is a limiter with the number of its owners: a [Limiter], and those of which it is a previous one. The last
-// one closes it.
-type counted struct {
-	*engine.Limiter
-	owners atomic.Int64
-}
-
-func (c *counted) release() {
-	if c.owners.Add(-1) == 0 {
-		_ = c.Limiter.Close() // always nil: it still decides
-	}
 }
 
 // New returns the limiter of a limit that has counted nothing before, with one user.
 func New(l *engine.Limiter) *Limiter {
 	c := &counted{Limiter: l}
 	c.owners.Store(1)
-	to := &Limiter{counted: c}
-	to.users.Store(1)
-	return to
+	c.users.Store(1)
+	return &Limiter{counted: c}
 }
 
 // Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
@@ -84,21 +70,27 @@ func (l *Limiter) Release() {
 // no key owes anything. If too many are left, or they take too much memory, it is an error, and next is not closed:
 // a configuration that would forget what keys have used is refused.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
-	all := []*former{{counted: l.counted}}
-	bytes := l.Stats().Bytes
-	if l.formers != nil {
-		for _, f := range l.formers.all() {
-			if f.Sweep(); f.Stats().Keys > 0 {
-				all, bytes = append(all, &former{counted: f.counted}), bytes+f.Stats().Bytes
-			}
+	all, bytes := l.formers.keep(l.counted), l.Stats().Bytes
+	all = slices.DeleteFunc(all, func(f *former) bool {
+		if f.counted == l.counted {
+			return false
 		}
-	}
+		f.Sweep()
+		if s := f.Stats(); s.Keys > 0 {
+			bytes += s.Bytes
+			return false
+		}
+		f.release()
+		return true
+	})
 	if n := len(all); n > MaxFormers || n > 1 && bytes > MaxBytes {
+		for _, f := range all {
+			f.release()
+		}
 		return nil, fmt.Errorf("keys still owe %d previous tables, of %d bytes together: want at most %d tables, and of "+
 			"two or more %d bytes: undo the change of its algorithm, tiers or room, or try again later", n, bytes, MaxFormers, MaxBytes)
 	}
 	for _, f := range all {
-		f.owners.Add(1)
 		f.sweeps = f.Stats().Sweeps
 	}
 	to := New(next)
@@ -109,7 +101,7 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 
 // Formers are the previous limiters of a limit. Its methods are safe for concurrent use, and nil has none.
 type Formers struct {
-	mu    sync.Mutex // of moves, and of changes of the list
+	mu    sync.Mutex // of changes of the list
 	list  atomic.Pointer[[]*former]
 	asked atomic.Uint64
 }
@@ -129,49 +121,46 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
+// keep returns a limiter and the previous limiters, with one owner more each.
+func (fs *Formers) keep(of *counted) []*former {
+	of.owners.Add(1)
+	all := []*former{{counted: of}}
+	if fs == nil {
+		return all
+	}
+	fs.mu.Lock() // those that are dropped meanwhile may be closed
+	defer fs.mu.Unlock()
+	for _, f := range fs.all() {
+		f.owners.Add(1)
+		all = append(all, &former{counted: f.counted})
+	}
+	return all
+}
+
 // Move charges to, a key of the limiter l, what the key of a request owes the previous limiters, which forget it. keyOf
 // returns the key of the request for one of these; false means that it has none. What l has no room for, and a key
 // under [engine.Blocked] or [engine.Unlimited], stays where it is. So does the rest of a debt of which l has room for a
 // part: a limit that is lowered and raised again hands nothing out twice.
 //
 // A request sees either what the key owes there or the charge: the charge comes first, and other requests that find the
-// debt wait for the lock.
+// debt wait for a lock.
+//
+// As long as requests are decided by a previous configuration, its limiter forgets nothing: they find there what the
+// key has used. What they take is charged in the same way, but for what has come back since a request of the key looked
+// last.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	if !fs.Any() {
 		return
 	}
 	for _, f := range fs.all() {
-		if k, ok := keyOf(f.Limiter); ok && owed(f.Limiter, k) > 0 {
-			fs.move(f.Limiter, k, l, to)
+		if k, ok := keyOf(f.Limiter); ok {
+			f.move(k, l, to)
 		}
 	}
 	const between = 64 // requests
 	if fs.asked.Add(1)%between == 0 {
 		fs.drop((*former).hasForgotten)
 	}
-}
-
-func (fs *Formers) move(from *engine.Limiter, k engine.Key, l *engine.Limiter, to engine.Key) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	n := owed(from, k)
-	if n == 0 {
-		return
-	}
-	_, lost := l.ChargeKey(to, n)
-	if lost == n {
-		return
-	}
-	if lost > 0 { // the rest comes when l has room again
-		if tier, known := from.LastTier(k); known {
-			k = k.Tier(tier)
-		}
-		if from.RefundKey(k, n-lost); owed(from, k) < n {
-			return
-		}
-	}
-	from.ResetKey(k)
-	from.ChargeKey(k, lost) // where it took nothing back, because somebody waits near by
 }
 
 // hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was

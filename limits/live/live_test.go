@@ -221,6 +221,59 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
+// TestThePreviousConfigurationStillDecides: requests that it decides find what their key has used, whatever was charged
+// to the next limiter, and what they take is charged to that one, too.
+func TestThePreviousConfigurationStillDecides(t *testing.T) {
+	window := time.Hour
+	for name, p := range map[string]engine.Policy{
+		"token bucket":   hourly(10),
+		"batch refill":   engine.BatchRefill(10, window, 10),
+		"fixed window":   engine.FixedWindow(10, window),
+		"sliding window": engine.SlidingWindow(10, window),
+		"sliding log":    engine.SlidingLog(10, window),
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := testclock.New()
+			before := live.New(newLimiter(t, clock, p, engine.MaxKeys(500)))
+			for range 8 {
+				require.True(t, take(before, "a", 0))
+			}
+			now := replace(t, before, newLimiter(t, clock, hourly(10), engine.MaxKeys(500)))
+			require.True(t, take(now, "a", 0)) // 9 by the next limiter
+			require.True(t, take(before, "a", 0))
+			for range 3 { // 10, as the next request sees
+				require.False(t, take(now, "a", 0))
+			}
+			require.True(t, take(before, "a", 0)) // its tenth
+			for range 30 {
+				require.False(t, take(before, "a", 0))
+				require.False(t, take(now, "a", 0))
+			}
+			before.Release()
+			for range 3 {
+				require.False(t, take(now, "a", 0))
+			}
+			tokens, _ := before.Owed(before.Key("a"))
+			require.LessOrEqual(t, tokens, uint64(1), "what the next limiter had no room for") // MaxDebt is the limit
+		})
+	}
+}
+
+// TestABlockedTier: what a key owes a tier that is blocked by now is handed over.
+func TestABlockedTier(t *testing.T) {
+	for _, p := range []engine.Policy{engine.Blocked(), engine.Unlimited()} {
+		clock := testclock.New()
+		before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5))))
+		for range 5 {
+			require.True(t, take(before, "a", 1))
+		}
+		require.NoError(t, before.SetPolicy(hourly(2), p))
+		now := replace(t, before, newLimiter(t, clock, hourly(2), engine.Tiers(hourly(6))))
+		require.True(t, take(now, "a", 1))
+		require.False(t, take(now, "a", 1))
+	}
+}
+
 // TestMovedOnce: of many requests of a key at the same time, none finds a full bucket, and the debt is charged once.
 func TestMovedOnce(t *testing.T) {
 	for range 200 {
