@@ -279,3 +279,46 @@ func TestSharedSettersKilled(t *testing.T) {
 	o := survivor.table.Occupancy()
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
+
+// TestASharedSetterThatIsSuspended (I1): while a process that changes the policy is suspended, at any of its readings
+// of the clock, another one takes by the old policy at later times. The tokens have not come back by the new one.
+func TestASharedSetterThatIsSuspended(t *testing.T) {
+	for name, rates := range map[string][2]Rate{
+		"to a faster rate": {PerSecond(1), PerSecond(100)},
+		"to a slower rate": {PerSecond(100), PerSecond(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reached := 0
+			for reading := 1; reading == reached+1; reading++ {
+				path, h := filepath.Join(t.TempDir(), "table"), new(hand)
+				open := func(clock func() time.Time) *Limiter {
+					l, err := New(TokenBucket(rates[0], 100), Shared(path), ClockFunc(clock), MaxKeys(100))
+					require.NoError(t, err)
+					t.Cleanup(func() { assert.NoError(t, l.Close()) })
+					return l
+				}
+				left := 0
+				var other *Limiter
+				setter := open(func() time.Time {
+					now := h.now()
+					if left--; left == 0 {
+						reached = reading
+						h.advance(5 * time.Second)
+						require.True(t, other.Take("k", 100).Allowed)
+					}
+					return now
+				})
+				other = open(h.now)
+				left = reading
+				require.NoError(t, setter.SetPolicy(TokenBucket(rates[1], 100)))
+				left = 0
+				for range 2 {
+					assert.Equal(t, reached < reading, other.Allow("k"), "reading %d", reading)
+					assert.Equal(t, reached < reading, setter.Allow("k"), "reading %d", reading)
+					h.advance(4 * time.Millisecond)
+				}
+			}
+			require.Positive(t, reached)
+		})
+	}
+}
