@@ -102,6 +102,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
 	}()
+	if x.stream = newStreamSender(x.ResponseWriter, r, &g.file.Server); x.stream != nil {
+		defer func() { x.stream.last(&x.response) }()
+	}
 	x.client.begin(w, r, &g.file.Server) // before any answer: a body that is not read must not take for ever either
 	if strings.EqualFold(r.Method, http.MethodConnect) {
 		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+

@@ -16,9 +16,15 @@ import (
 // stream opens an HTTP/2 connection and sends the header of one request, with the fields as they are.
 func (r *running) stream(end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
+	return r.streamWith(nil, end, fields...)
+}
+
+// streamWith is stream with settings of the client.
+func (r *running) streamWith(settings []http2.Setting, end bool, fields ...string) (*http2.Framer, io.Closer) {
+	r.t.Helper()
 	conn := r.dial(http2.ClientPreface)
 	frames := http2.NewFramer(conn, conn)
-	require.NoError(r.t, frames.WriteSettings())
+	require.NoError(r.t, frames.WriteSettings(settings...))
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {

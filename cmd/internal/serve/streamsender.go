@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A streamSender is for a stream of HTTP/2 what a [sender] is for a connection: a client that keeps the window of the
+// stream, or of the connection, shut for the timeout loses the stream. Its connection shows no write that waits. A nil
+// streamSender has no timeout. One goroutine at a time writes.
+type streamSender struct {
+	control *http.ResponseController
+	timeout time.Duration
+	longest time.Time // for the whole answer; zero for no bound
+
+	mu    sync.Mutex
+	timer *time.Timer
+	until time.Time // for the write under way; zero for none
+}
+
+// piece is how much of an answer has to be taken within the timeout: a frame.
+const piece = 16 << 10
+
+func newStreamSender(w http.ResponseWriter, r *http.Request, server *config.Server) *streamSender {
+	if r.ProtoMajor < 2 || server.SendTimeout == 0 {
+		return nil
+	}
+	s := &streamSender{control: http.NewResponseController(w), timeout: server.SendTimeout}
+	if server.WriteTimeout > 0 {
+		s.longest = time.Now().Add(server.WriteTimeout)
+	}
+	return s
+}
+
+// write writes all of p, or returns an error.
+func (s *streamSender) write(to io.Writer, p []byte) (n int, err error) {
+	if s == nil {
+		return to.Write(p)
+	}
+	for {
+		s.begin()
+		m, err := to.Write(p[n:min(n+piece, len(p))])
+		s.end()
+		if n += m; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+func (s *streamSender) flush(control *http.ResponseController) error {
+	if s != nil {
+		s.begin()
+		defer s.end()
+	}
+	return control.Flush()
+}
+
+func (s *streamSender) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = time.Now().Add(s.timeout)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.timeout, s.expire)
+	} else {
+		s.timer.Reset(s.timeout)
+	}
+}
+
+func (s *streamSender) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = time.Time{}
+	s.timer.Stop()
+}
+
+// expire resets the stream. The lock keeps the handler from returning, after which the stream must not be touched.
+func (s *streamSender) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.until.IsZero() && !time.Now().Before(s.until) {
+		_ = s.control.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 has deadlines
+	}
+}
+
+// last sets the deadline for what net/http still has of the answer when the handler returns.
+func (s *streamSender) last(w *response) {
+	if w.bytes == 0 {
+		return
+	}
+	deadline := time.Now().Add(s.timeout)
+	if !s.longest.IsZero() && s.longest.Before(deadline) {
+		deadline = s.longest
+	}
+	_ = s.control.SetWriteDeadline(deadline) // HTTP/2 has deadlines
+}
