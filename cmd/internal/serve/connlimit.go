@@ -54,8 +54,7 @@ func newConnLimit(r role, trusts func(netip.Addr) bool, log *slog.Logger) *connL
 func (l *connLimit) admit(conn streamConn, sendTimeout time.Duration) *countedConn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {
-		l.log.Warn("too many connections of one client: its new ones are answered 503", "for", l.role,
-			"client", conn.RemoteAddr().String(), "max_connections_per_client", l.clients.most.Load())
+		l.warnOf(conn.RemoteAddr())
 		l.reject(conn, fullAnswer)
 		return nil
 	}
@@ -79,19 +78,33 @@ func (l *connLimit) admit(conn streamConn, sendTimeout time.Duration) *countedCo
 	return counted
 }
 
-// reject answers and closes the connection.
+func (l *connLimit) warnOf(client net.Addr) {
+	l.log.Warn("too many connections of one client: its new ones are answered 503", "for", l.role,
+		"client", client.String(), "max_connections_per_client", l.clients.most.Load())
+}
+
+// reject answers and closes the connection. It does not wait for that.
 func (l *connLimit) reject(conn streamConn, answer string) {
+	if l.mayAnswer(conn) {
+		l.sending.Go(func() { l.answer(conn, answer) })
+	}
+}
+
+// mayAnswer counts a rejection, and closes the connection if there are too many to be answered.
+func (l *connLimit) mayAnswer(conn streamConn) bool {
 	l.rejected.Add(1)
 	select {
 	case l.rejections <- struct{}{}:
+		return true
 	default:
 		_ = conn.Close()
-		return
+		return false
 	}
-	l.sending.Go(func() {
-		defer func() { <-l.rejections }()
-		sendRejection(conn, answer)
-	})
+}
+
+func (l *connLimit) answer(conn streamConn, answer string) {
+	defer func() { <-l.rejections }()
+	sendRejection(conn, answer)
 }
 
 // sendRejection answers and closes the connection. A close with the request unread would send a reset, which can
@@ -113,9 +126,26 @@ type countedConn struct {
 	limit    *connLimit
 	closed   atomic.Bool
 	answered bool // a request, or it has ended; an [httpProtocol] has it
-	client   netip.Prefix
 	idle     idlePlace
 	sender   sender
+
+	mu     sync.Mutex
+	client netip.Prefix // that it counts for
+}
+
+// countFor counts the connection for a client, and reports whether there is room for it.
+func (c *countedConn) countFor(client net.Addr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return true
+	}
+	added, ok := c.limit.clients.add(client)
+	if ok {
+		c.limit.clients.remove(c.client)
+		c.client = added
+	}
+	return ok
 }
 
 // countedOf returns the countedConn of a connection that a listener has accepted, perhaps over TLS.
@@ -133,7 +163,9 @@ func countedOf(conn net.Conn) *countedConn {
 func (c *countedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		c.limit.open.Add(-1)
+		c.mu.Lock()
 		c.limit.clients.remove(c.client)
+		c.mu.Unlock()
 		c.leave()
 	}
 	return c.streamConn.Close()

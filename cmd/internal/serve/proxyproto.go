@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -40,6 +41,23 @@ func (p *proxyProtocol) wrap(conn *countedConn) net.Conn {
 type proxiedConn struct {
 	*proxyproto.Conn
 	counted *countedConn
+	begun   bool // the client is counted; of the goroutine that reads
+}
+
+// Read implements [net.Conn]. Before the first byte the connection counts for the client that the header names.
+func (c *proxiedConn) Read(p []byte) (int, error) {
+	if !c.begun {
+		c.begun = true
+		if client := c.RemoteAddr(); !c.counted.countFor(client) {
+			limit := c.counted.limit
+			limit.warnOf(client)
+			if limit.mayAnswer(c.counted) {
+				limit.answer(c.counted, fullAnswer)
+			}
+			return 0, io.EOF
+		}
+	}
+	return c.Conn.Read(p)
 }
 
 // namesNoClient reports whether the header says no address: the balancer's own check, or a client of which it knows

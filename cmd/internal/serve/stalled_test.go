@@ -194,6 +194,27 @@ func TestOneClientCannotTakeAllConnections(t *testing.T) {
 			perClient(config.ByShare, 1000), perClient(7, 1000)})
 }
 
+// TestOneClientBehindABalancer: the client that the PROXY protocol names is the one whose connections are bounded.
+func TestOneClientBehindABalancer(t *testing.T) {
+	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nserver: {max_connections: 1000, max_connections_per_client: 2}\n"+one)
+	const ann, bob, balancer = "PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", "PROXY TCP4 192.0.2.2 192.0.2.9 5 80\r\n", "PROXY UNKNOWN\r\n"
+	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	var open []net.Conn
+	for range 2 {
+		conn := s.dial(ann + request)
+		want200(t, conn)
+		open = append(open, conn)
+	}
+	assert.Equal(t, 503, s.status(ann, request))
+	assert.Contains(t, s.log.String(), "192.0.2.1")
+	for range 3 {
+		want200(t, s.dial(balancer+request))
+	}
+	want200(t, s.dial(bob+request))
+	require.NoError(t, open[0].Close())
+	require.Eventually(t, func() bool { return s.status(ann, request) == 200 }, time.Minute, time.Millisecond)
+}
+
 // TestAClientThatDoesNotReadIsDropped: it frees its place and the connection to the upstream.
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
