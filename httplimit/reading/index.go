@@ -12,7 +12,7 @@ import (
 type Index struct {
 	matches []*Match
 	first   map[string][]indexed // by the first segment, in the form of [appendFirst]
-	any     []indexed            // patterns that begin with any segment, or with none
+	any     []indexed            // patterns that begin with any segment, or with none, and those of text
 	longest int                  // first segment, in bytes
 }
 
@@ -90,7 +90,7 @@ func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	for _, of := range all {
 		p.work++
 		if bit := uint64(1) << (of.match % 64); p.path.met[of.match/64]&bit == 0 &&
-			of.path.meets(segments, x.matches[of.match]) {
+			of.path.meets(segments, x.matches[of.match], &p.scanned) {
 			p.path.met[of.match/64] |= bit
 		}
 	}

@@ -82,7 +82,7 @@ func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 		all, ok := p.readings(r.URL)
 		return !ok || slices.ContainsFunc(all, func(segments []string) bool {
 			p.work += len(paths)
-			return m.meetsSegments(paths, segments)
+			return m.meetsSegments(paths, segments, &p.scanned)
 		})
 	}
 	all := readingsOf(r.URL)
@@ -91,20 +91,21 @@ func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	}
 	plain := all.plain // then no reading has what endOf looks for
 	var room [32]string
+	scanned := 0
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
-		if m.meetsSegments(paths, segments) {
+		if m.meetsSegments(paths, segments, &scanned) {
 			return true
 		}
-		if end := endOf(segments); !plain && end != nil && m.meetsSegments(paths, end) {
+		if end := endOf(segments); !plain && end != nil && m.meetsSegments(paths, end, &scanned) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Match) meetsSegments(paths []Path, segments []string) bool {
+func (m *Match) meetsSegments(paths []Path, segments []string, scanned *int) bool {
 	for i := range paths {
-		if paths[i].meets(segments, m) {
+		if paths[i].meets(segments, m, scanned) {
 			return true
 		}
 	}

@@ -22,6 +22,7 @@ type Parsed struct {
 	texts   []parsedText
 	room    [2]parsedText // for most requests
 	values  []parsedValues
+	scanned int // bytes that expressions have read
 	work    int // steps, each of which takes some nanoseconds: for tests
 }
 

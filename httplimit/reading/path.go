@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // A Path is a pattern of paths, in the syntax of [net/http.ServeMux]: "/login" is that path,
 // "/static/" all that begin so, "/users/{id}" any one segment, "/files/{rest...}" all that
-// follow, and "/{$}" the root alone. [ParsePath] makes one; the zero Path means the root.
+// follow, and "/{$}" the root alone. [ParsePath] makes one; the zero Path means the root. [ParsePrefix] and
+// [ParseRegexp] make patterns of text.
 //
 // For a limit it is held against every way to read a path, and a slash at the end does not matter ([Match.Meets]). For
 // a route it is held against the path without escapes, double slashes and dots, and the slash matters
@@ -22,12 +24,15 @@ type Path struct {
 	subtree  bool     // what follows may be anything
 	slash    bool     // if not: it ends with a slash
 	only     string   // the path that it stands for, without a slash at the end; "" if there are several
+
+	prefix             string         // of [ParsePrefix], instead of what is above
+	expression, folded *regexp.Regexp // of [ParseRegexp]: with the case kept, and without
 }
 
 // anySegment stands for {name}. It is not a segment.
 const anySegment = "/"
 
-// String returns the pattern as it was written.
+// String returns the pattern as it was written, behind "prefix" or "regex" for one of text.
 func (p Path) String() string { return p.text }
 
 // ParsePath reads a pattern. The error says what is wrong with one that begins with no slash, has a *, an escape, a
@@ -101,8 +106,11 @@ func wildcard(segment string) (name string, rest bool, err error) {
 
 // meets reports whether the pattern matches segments, none of them empty. The last may have an extension, as many
 // frameworks take /login.json for /login; and a file may have more behind it, as CGI and PHP take /login.php/x for
-// /login.php.
-func (p *Path) meets(segments []string, m *Match) bool {
+// /login.php. scanned is what expressions have read so far.
+func (p *Path) meets(segments []string, m *Match, scanned *int) bool {
+	if p.IsText() {
+		return p.meetsText(segments, m, scanned)
+	}
 	last := len(p.segments) - 1
 	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
 		return false
@@ -134,7 +142,7 @@ func (p *Path) within(key string, m *Match) (part string, ok bool) {
 			segments = append(segments, segment)
 		}
 	}
-	if !p.meets(segments, m) {
+	if !p.meets(segments, m, nil) {
 		return "", false
 	}
 	end := 0
@@ -195,6 +203,12 @@ func cleanPath(of string) string {
 func (p *Path) Matches(of string) bool {
 	clean := cleanPath(of)
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
+	if p.IsText() {
+		if slash && clean != "/" {
+			clean += "/"
+		}
+		return p.textMatches(clean)
+	}
 	rest := clean[1:]
 	for _, want := range p.segments {
 		segment, after, _ := strings.Cut(rest, "/")

@@ -67,11 +67,14 @@ func exceptionDoubts(where string, m *reading.Match) []string {
 	return all
 }
 
-func isEveryPath(p reading.Path) bool { return p.String() == "/" }
+func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() == "prefix /" }
 
 // literalDoubts says which texts look like patterns of other programs, and are none here.
 func literalDoubts(where string, m *reading.Match) (all []string) {
 	for _, p := range m.Paths {
+		if p.IsText() {
+			continue
+		}
 		for _, segment := range strings.Split(p.String(), "/") {
 			if name, ok := strings.CutPrefix(segment, ":"); ok && name != "" {
 				all = append(all, fmt.Sprintf("%s: path: %s is that text alone: write {%s} for any segment", where, p, name))
@@ -101,7 +104,7 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 func (f *File) slashDoubts(r *Rule) (all []string) {
 	for _, p := range r.Match.Paths {
 		page := p.String()
-		if strings.HasSuffix(page, "/") || strings.Contains(page, "{") {
+		if p.IsText() || strings.HasSuffix(page, "/") || strings.Contains(page, "{") {
 			continue
 		}
 		below := func(m *reading.Match) bool {
@@ -159,6 +162,9 @@ func mayOverlap(a, b *reading.Match) bool {
 
 // begins reports whether one path may begin as another, up to what may be anything.
 func begins(p, q reading.Path) bool {
+	if p.IsText() || q.IsText() {
+		return true
+	}
 	plain := func(p reading.Path) string {
 		s, _, _ := strings.Cut(p.String(), "{")
 		return strings.ToLower(strings.TrimSuffix(s, "/"))
@@ -190,7 +196,7 @@ func covers(m, of *reading.Match) bool {
 	return len(of.Paths) > 0 && !slices.ContainsFunc(of.Paths, func(narrow reading.Path) bool {
 		return !slices.ContainsFunc(m.Paths, func(wide reading.Path) bool {
 			w, n := wide.String(), narrow.String()
-			return w == n || strings.HasSuffix(w, "/") && !strings.Contains(w, "{") && strings.HasPrefix(n, w)
+			return w == n || !wide.IsText() && !narrow.IsText() && strings.HasSuffix(w, "/") && !strings.Contains(w, "{") && strings.HasPrefix(n, w)
 		})
 	})
 }

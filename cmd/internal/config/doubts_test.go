@@ -22,7 +22,10 @@ func TestDoubts(t *testing.T) {
 		"exempt: {path: /}": "exempt: path: / is every path, so no request is limited: write /{$} for that page alone",
 		"rules: [{name: a, rate: 1/s, match: {not: {path: [/, /a]}}}]": "rule a: not: path: / is every path, so no request is " +
 			"limited: write /{$} for that page alone",
-		"exempt: {path: \"/{$}\"}":        "",
+		"exempt: {path: {prefix: /}}":                                      "exempt: path: / is every path, so no request is limited: write /{$} for that page alone",
+		"exempt: {path: \"/{$}\"}":                                         "",
+		"rules: [{name: a, rate: 1/s, match: {path: {regex: \"^/:x$\"}}}]": "",
+		"rules: [{name: a, rate: 1/s, match: {path: {prefix: /a}}}, {name: b, rate: 1/s, match: {path: /a/b}}]": "",
 		"exempt: {path: /, method: HEAD}": "",
 		"exempt: {header: {X-Probe: a}}": "exempt: header X-Probe: any client can write it, and is not limited then: add the " +
 			"client it comes from, such as client: 10.0.0.0/8",

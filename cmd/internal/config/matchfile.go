@@ -110,14 +110,28 @@ func (d *decoder) host(n *yaml.Node) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-func (d *decoder) path(n *yaml.Node) reading.Path {
-	s, ok := d.text(n, "path")
+// path reads a pattern, or a mapping with the text of one.
+func (d *decoder) path(n *yaml.Node) (p reading.Path) {
+	if yamlfile.Target(n).Kind != yaml.MappingNode {
+		return d.parsePath(n, "path", reading.ParsePath)
+	}
+	seen := d.mapping(n, "path",
+		field{"prefix", func(n *yaml.Node) { p = d.parsePath(n, "prefix", reading.ParsePrefix) }},
+		field{"regex", func(n *yaml.Node) { p = d.parsePath(n, "regex", reading.ParseRegexp) }})
+	if seen != nil && len(seen) != 1 {
+		d.Fail(n, "path: want a pattern such as /login, or prefix or regex")
+	}
+	return p
+}
+
+func (d *decoder) parsePath(n *yaml.Node, what string, parse func(string) (reading.Path, error)) reading.Path {
+	s, ok := d.text(n, what)
 	if !ok {
 		return reading.Path{}
 	}
-	p, err := reading.ParsePath(s)
+	p, err := parse(s)
 	if err != nil {
-		d.Fail(n, "path: %s: %v", yamlfile.Quote(s), err)
+		d.Fail(n, "%s: %s: %v", what, yamlfile.Quote(s), err)
 	}
 	return p
 }

@@ -35,3 +35,26 @@ func TestMatch(t *testing.T) {
 	r.Header.Add("X-Any", "")
 	assert.Equal(t, []string{"header", "all"}, names(r))
 }
+
+// TestPathsOfText: prefixes and expressions of rules, routes and exceptions, alone and in a list with patterns.
+func TestPathsOfText(t *testing.T) {
+	const file = `routes: [{match: {path: {prefix: /st}}, upstream: "http://a"}]
+upstream: http://b
+exempt: {path: {regex: "\\.css$"}}
+rules:
+- {name: a, rate: 1/s, match: {path: [/login, {prefix: /adm}, {regex: '^/users/[0-9]+$'}], not: {path: {prefix: /admx}}}}
+`
+	f, err := Parse("weir.yaml", []byte(file))
+	require.NoError(t, err)
+	for path, want := range map[string]bool{
+		"/login": true, "/administrator": true, "/x/../ADMIN": true, "/admx": false, "/users/1": true, "/users/%31;x": true, "/users/a": false,
+	} {
+		assert.Equal(t, want, f.Rules[0].Match.Meets(httptest.NewRequest(http.MethodGet, path, nil), nil), path)
+	}
+	assert.True(t, f.Routes[0].Match.Matches(httptest.NewRequest(http.MethodGet, "/static/x", nil)))
+	assert.True(t, f.Exempt[0].IsCertain(httptest.NewRequest(http.MethodGet, "/x.css", nil), nil))
+	assert.False(t, f.Exempt[0].IsCertain(httptest.NewRequest(http.MethodGet, "/x;.css", nil), nil))
+	again, err := Parse("weir.yaml", []byte(file))
+	require.NoError(t, err)
+	assert.True(t, Diff(f, again).Empty())
+}

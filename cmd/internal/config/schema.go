@@ -227,8 +227,10 @@ func matchSchema(more properties) schema {
 		return described(schema{"type": "object", "additionalProperties": many(text("A value, or \"*\" for any"))}, what)
 	}
 	all := properties{
-		"host":   many(text("A name without port, or *.example.com")),
-		"path":   many(pattern("A pattern: /login, /static/, /users/{id}, /files/{rest...}, /{$}", "^/[^?#*]*$")),
+		"host": many(text("A name without port, or *.example.com")),
+		"path": manyOr(pattern("A pattern: /login, /static/, /users/{id}, /files/{rest...}, /{$}", "^/[^?#*]*$"),
+			need(object("All paths that begin with a text", properties{"prefix": pattern("Such as /login", "^/[^?#%]*$")}), "prefix"),
+			need(object("All paths that an expression in the syntax of RE2 matches", properties{"regex": text("Such as ^/users/[0-9]+$")}), "regex")),
 		"method": many(pattern("In capitals", "^[^a-z]+$")), "header": fields("Headers, by name"),
 	}
 	for name, s := range more {

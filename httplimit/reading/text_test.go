@@ -1,0 +1,159 @@
+package reading
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func prefixOf(t testing.TB, text string) Path {
+	t.Helper()
+	p, err := ParsePrefix(text)
+	require.NoError(t, err)
+	return p
+}
+
+func regexpOf(t testing.TB, text string) Path {
+	t.Helper()
+	p, err := ParseRegexp(text)
+	require.NoError(t, err)
+	return p
+}
+
+// sameAsText are patterns as prefixes and expressions, which mean the same or more.
+func sameAsText(t testing.TB) map[string][]Path {
+	return map[string][]Path{
+		"login":  {prefixOf(t, "/login"), prefixOf(t, "/log"), regexpOf(t, "^/login$"), regexpOf(t, "login")},
+		"search": {prefixOf(t, "/users/"), regexpOf(t, "^/users/[^/]+/search$"), regexpOf(t, "/Search$")},
+		"admin":  {prefixOf(t, "/admin/"), regexpOf(t, "^/admin/")},
+		"files":  {prefixOf(t, "/files"), regexpOf(t, "^/files(/.*)?$")},
+		"root":   {prefixOf(t, "/"), regexpOf(t, "^/$")},
+		"script": {prefixOf(t, "/run.php"), regexpOf(t, `^/run\.php$`)},
+	}
+}
+
+// TestNoReadingGoesAroundAText: whatever meets a pattern of segments meets the same pattern as text.
+func TestNoReadingGoesAroundAText(t *testing.T) {
+	texts := sameAsText(t)
+	for _, p := range paths {
+		u, err := url.ParseRequestURI(p.raw)
+		require.NoError(t, err, p.raw)
+		for _, name := range strings.Fields(p.want) {
+			for _, path := range texts[name] {
+				m := Match{Paths: []Path{path}}
+				r := &http.Request{Method: http.MethodGet, URL: u}
+				assert.True(t, m.Meets(r, nil), "%s with %s", p.raw, path)
+				kept, _ := once(r)
+				assert.True(t, NewIndex(&m).Meets(0, kept, nil), "%s with %s, read once", p.raw, path)
+			}
+		}
+	}
+}
+
+// FuzzText: whatever meets a pattern of segments meets the same pattern as text.
+func FuzzText(f *testing.F) {
+	for _, p := range paths {
+		f.Add(p.raw)
+	}
+	texts := sameAsText(f)
+	f.Fuzz(func(t *testing.T, raw string) {
+		u, err := url.ParseRequestURI(raw)
+		if err != nil || len(raw) > 1000 {
+			t.Skip("no request target, or one longer than is tried here")
+		}
+		r := &http.Request{Method: http.MethodGet, URL: u}
+		for name, pattern := range patterns {
+			of := Match{Paths: patternsOf(t, pattern.text)}
+			if !of.Meets(r, nil) {
+				continue
+			}
+			for _, path := range texts[name] {
+				m := Match{Paths: []Path{path}}
+				assert.True(t, m.Meets(r, nil), "%q with %s", raw, path)
+			}
+		}
+	})
+}
+
+// TestPathsOfText: what a prefix and an expression mean for a limit, and for a route or an exception.
+func TestPathsOfText(t *testing.T) {
+	for _, c := range []struct {
+		path            Path
+		keepCase        bool
+		raw             string
+		meets, mentions bool
+	}{
+		{prefixOf(t, "/log"), false, "/login", true, true},
+		{prefixOf(t, "/log"), false, "/LOGin", true, false},
+		{prefixOf(t, "/log"), true, "/LOGin", false, false},
+		{prefixOf(t, "/log"), false, "/x/log", false, false},
+		{prefixOf(t, "/log/"), false, "/log", true, false},
+		{prefixOf(t, "/log/"), false, "/log/", true, true},
+		{prefixOf(t, "/log/"), false, "/login", false, false},
+		{prefixOf(t, "/ADMIN"), false, "/admin./x", true, false},
+		{prefixOf(t, "/a/b"), false, "/a./b", true, false},
+		{regexpOf(t, `^/users/\d+$`), false, "/users/12", true, true},
+		{regexpOf(t, `^/users/\d+$`), false, "/users/12/", true, false},
+		{regexpOf(t, `^/users/\d+$`), false, "/users/12.json", true, false},
+		{regexpOf(t, `^/users/\d+$`), false, "/users/12.a.json", true, false},
+		{regexpOf(t, `^/users/\d+$`), false, "/users/x", false, false},
+		{regexpOf(t, `\.css$`), false, "/a/b.CSS", true, false},
+		{regexpOf(t, `\.css$`), false, "/a/b.css", true, true},
+		{regexpOf(t, `^/a.b$`), false, "/a%0ab", true, true},
+	} {
+		r := httptest.NewRequest("GET", c.raw, nil)
+		m := Match{Paths: []Path{c.path}, KeepCase: c.keepCase}
+		assert.Equal(t, c.meets, m.Meets(r, nil), "%s with %s", c.raw, c.path)
+		assert.Equal(t, c.mentions, m.Matches(r), "%s with %s", c.raw, c.path)
+	}
+	exact := Match{Paths: []Path{regexpOf(t, `^/users/\d+$`)}, KeepType: true}
+	assert.False(t, exact.Meets(httptest.NewRequest("GET", "/users/12.json", nil), nil))
+	both := Match{Paths: []Path{prefixOf(t, "/a"), regexpOf(t, "b|c")}}
+	assert.Equal(t, "path prefix /a or regex b|c", both.String())
+	assert.Equal(t, "/a/x", both.KeyPath(httptest.NewRequest("GET", "/A/x/", nil)))
+}
+
+// TestExpressionsReadSoMuch: what they do not read of hostile paths meets them.
+func TestExpressionsReadSoMuch(t *testing.T) {
+	var all []*Match
+	for range 64 {
+		all = append(all, &Match{Paths: []Path{regexpOf(t, "^/never$")}})
+	}
+	x := NewIndex(all...)
+	for raw, want := range map[string]int{"/" + strings.Repeat("a/", 20): 0, "/" + strings.Repeat("a.b/", 400): 64} {
+		r, p := once(httptest.NewRequest("GET", raw, nil))
+		met := 0
+		for i := range all {
+			if x.Meets(i, r, nil) {
+				met++
+			}
+		}
+		assert.LessOrEqual(t, p.scanned, maxScan+64*2*len(raw))
+		if want == 0 {
+			assert.Zero(t, met)
+		} else {
+			assert.Positive(t, met)
+		}
+	}
+}
+
+func TestTextsThatAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"login": "a prefix begins with a slash", "/a?b": "a query or fragment", "/%61": "without escapes",
+		"/a//b": "empty segments", "//a": "empty segments", "/a//": "empty segments", "/a/../b": "empty segments", "": "a slash",
+	} {
+		_, err := ParsePrefix(text)
+		assert.ErrorContains(t, err, want, text)
+	}
+	for text, want := range map[string]string{
+		"": "an empty expression", "(": "missing closing )", "a)|(b": "unexpected )", "(?=a)": "invalid or unsupported Perl syntax",
+	} {
+		_, err := ParseRegexp(text)
+		assert.ErrorContains(t, err, want, text)
+	}
+}
