@@ -212,7 +212,7 @@ func (f *File) others(before *File) []string {
 		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
 		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
 		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
-		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response},
+		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response}, {"cors", before.CORS, f.CORS},
 		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
 		{"store", before.Store, f.Store}, {"state", before.State, f.State}, {"log", before.Log, f.Log},
 	})

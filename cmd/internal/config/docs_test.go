@@ -20,7 +20,7 @@ func document(t *testing.T) string {
 // The examples of docs/configuration.md load and mean what they say.
 func TestTheExamplesOfTheDocument(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml[^\n]*\n(.*?)```").FindAllStringSubmatch(document(t), -1)
-	require.Len(t, examples, 5)
+	require.Len(t, examples, 6)
 	for _, example := range examples {
 		_, err := Parse("weir.yaml", []byte(example[1]))
 		require.NoError(t, err)

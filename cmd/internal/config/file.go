@@ -26,6 +26,7 @@ type File struct {
 	AmbiguousPaths AmbiguousPaths
 	Headers        Headers
 	Response       Response
+	CORS           *CORS // nil for none
 	Server         Server
 	Log            Log
 	Exempt         []reading.Match // requests that no rule is for: see [reading.Match.IsCertain]

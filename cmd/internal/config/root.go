@@ -32,6 +32,7 @@ func (d *decoder) root(n *yaml.Node, f *File) {
 		choiceField(d, "ambiguous_paths", ambiguousPaths, &f.AmbiguousPaths),
 		choiceField(d, "headers", headerStyles, &f.Headers),
 		field{"response", func(n *yaml.Node) { d.response(n, &f.Response) }},
+		field{"cors", func(n *yaml.Node) { f.CORS = d.cors(n) }},
 		field{"server", func(n *yaml.Node) { d.server(n, &f.Server) }},
 		field{"log", func(n *yaml.Node) { d.log(n, &f.Log) }},
 		field{"exempt", func(n *yaml.Node) {

@@ -32,6 +32,11 @@ func Schema() ([]byte, error) {
 		"response": object("How a refusal looks", refusalSchema(properties{
 			"body": oneOfWords(bodies, BodyProblem), "retry_jitter": duration("0s"),
 		})),
+		"cors": need(object("Which pages of other origins may read answers", properties{
+			"origins": many(pattern("https://app.example.com, https://*.example.com, or *", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`)),
+			"methods": many(pattern("In capitals", "^[^a-z]+$")), "headers": many(text("Of requests; any if it is left out")),
+			"expose": many(text("Of answers, beside those of limits")), "credentials": yes(), "max_age": duration("10m"),
+		}), "origins"),
 		"server": serverSchema(),
 		"log": object("What is logged, and how", properties{
 			"format": oneOfWords(logFormats, LogText), "level": oneOfWords(logLevels, "info"),

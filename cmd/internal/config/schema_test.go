@@ -118,7 +118,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
-	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp",
+	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port",
 }, "|"))
 
 // A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.

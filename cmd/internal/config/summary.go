@@ -55,6 +55,9 @@ func (f *File) Describe(w io.Writer) error {
 		look := f.Response.Refusal.String()
 		fmt.Fprintf(&b, "answer    headers %s, body %s%s\n", f.Headers, f.Response.Body, when(look != "", "; refusals: "+look))
 	}
+	if f.CORS != nil {
+		fmt.Fprintf(&b, "cors      %s\n", strings.Join(f.CORS.Origins, ", "))
+	}
 	total, err := f.Redis.Memory()
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)

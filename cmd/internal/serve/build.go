@@ -64,7 +64,7 @@ func (s *Server) build(file *config.File, before *generation, changes *config.Ch
 	if g.rules, err = rules.Compile(file, g.ip); err != nil {
 		return nil, err
 	}
-	g.requests = newRequestLog(file, g.ip, s.config.Log)
+	g.requests, g.cors = newRequestLog(file, g.ip, s.config.Log), newCORS(file)
 	if !file.RedisAlone() { // nothing comes over HTTP then
 		if g.limits, err = s.middleware(g, a); err != nil {
 			return nil, err

@@ -33,6 +33,7 @@ type generation struct {
 	read       fieldsRead
 	limits     *httplimit.Middleware
 	requests   *requestLog
+	cors       *cors        // nil for none
 	handler    http.Handler // the limits, and the routes behind them
 	shown      []admin.Rule // to the administrator
 
@@ -106,6 +107,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer func() { x.stream.last(&x.response) }()
 	}
 	x.client.begin(w, r, &g.file.Server) // before any answer: a body that is not read must not take for ever either
+	if g.cors.answer(w, r) {
+		return
+	}
 	if strings.EqualFold(r.Method, http.MethodConnect) {
 		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
 			"its upstreams only")

@@ -102,6 +102,9 @@ func (p *proxy) answered(response *http.Response) error {
 	// weir's fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
 	// which limits are weir's.
 	header := x.Header()
+	if vary, own := response.Header["Vary"], header["Vary"]; vary != nil && own != nil {
+		header["Vary"] = slices.Concat(own, vary)
+	}
 	for name := range header {
 		delete(response.Header, name)
 		delete(response.Trailer, name) // what is announced

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/config"
@@ -56,6 +57,9 @@ func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Res
 	}
 	h := w.Header()
 	for name, values := range l.Header {
+		if name == "Vary" {
+			values = slices.Concat(h[name], values)
+		}
 		h[name] = values
 	}
 	if l.body == nil {

@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+)
+
+// A cors lets pages of other origins read answers, refusals included, and answers their preflights. A preflight is
+// answered here and never passed on, so that it need not be counted.
+type cors struct {
+	config.CORS
+	methods, headers, expose, maxAge string
+}
+
+// limitFields are the fields of answers that limits write, beside Retry-After.
+var limitFields = map[config.Headers][]string{
+	config.HeadersIETF:    {"RateLimit", "RateLimit-Policy"},
+	config.HeadersLegacy:  {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"},
+	config.HeadersDraft06: {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"},
+	config.HeadersBoth: {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining",
+		"X-RateLimit-Reset"},
+}
+
+// newCORS returns what the file says, nil for nothing.
+func newCORS(f *config.File) *cors {
+	if f.CORS == nil {
+		return nil
+	}
+	return &cors{
+		CORS: *f.CORS, methods: strings.Join(f.CORS.Methods, ", "), headers: strings.Join(f.CORS.Headers, ", "),
+		expose: strings.Join(slices.Concat([]string{"Retry-After"}, limitFields[f.Headers], f.CORS.Expose), ", "),
+		maxAge: strconv.FormatInt(int64(f.CORS.MaxAge/time.Second), 10),
+	}
+}
+
+// answer sets the fields of the answer to a request, and reports whether that was a preflight, which it has answered.
+func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
+	if c == nil {
+		return false
+	}
+	h := w.Header()
+	if !c.AnyOrigin() {
+		h["Vary"] = []string{"Origin"}
+	}
+	var origin string
+	if all := r.Header["Origin"]; len(all) == 1 {
+		origin = all[0]
+	}
+	wanted := r.Header.Get("Access-Control-Request-Method")
+	preflight := r.Method == http.MethodOptions && origin != "" && wanted != ""
+	if origin != "" && c.Allows(origin) {
+		if c.AnyOrigin() {
+			origin = "*"
+		}
+		h["Access-Control-Allow-Origin"] = []string{origin}
+		if c.Credentials {
+			h["Access-Control-Allow-Credentials"] = []string{"true"}
+		}
+		if !preflight {
+			h["Access-Control-Expose-Headers"] = []string{c.expose}
+		} else {
+			c.allow(h, r)
+		}
+	}
+	if preflight {
+		if x := exchangeOf(r); x != nil {
+			x.by = byWeir
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return preflight
+}
+
+// allow says what requests an origin may send.
+func (c *cors) allow(h http.Header, r *http.Request) {
+	h["Access-Control-Allow-Methods"] = []string{c.methods}
+	h["Access-Control-Max-Age"] = []string{c.maxAge}
+	if c.Headers != nil {
+		h["Access-Control-Allow-Headers"] = []string{c.headers}
+	} else if wanted := r.Header["Access-Control-Request-Headers"]; wanted != nil {
+		h["Access-Control-Allow-Headers"] = wanted
+		h.Add("Vary", "Access-Control-Request-Headers")
+	}
+}
