@@ -148,3 +148,26 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.True(t, line.PeekKey(key, 1).Allowed)
 	assert.Zero(t, s.Waiting())
 }
+
+// TestAKeyWithoutRoomDoesNotWait: nothing is known that would let it in.
+func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
+	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.PerMinute(1), 1)} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := engine.New(p, engine.MaxKeys(1), engine.Overflow(engine.Refuse), engine.ClockFunc(time.Now))
+			require.NoError(t, err)
+			defer l.Close()
+			s, _ := newSet(t, limits.Limit[int]{Name: "full", Limiter: l, MaxWait: time.Hour,
+				Key: func(h limits.Hasher, n int) (engine.Key, bool) { return h.KeyUint64(uint64(n)), true }})
+			refused := 0
+			for i := range 100 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if res := s.Decide(ctx, i); !res.Allowed() {
+					refused++
+				}
+				cancel()
+			}
+			assert.Positive(t, refused)
+			assert.Zero(t, s.Waiting())
+		})
+	}
+}
