@@ -198,7 +198,6 @@ func (t *Turn) overtake() {
 		other.due, t.due = t.due, t.due-others
 		other.at = other.at.Add(time.Duration(own))
 		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
-		line[i], line[i+1] = t, other
 	}
 }
 

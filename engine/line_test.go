@@ -237,3 +237,45 @@ func TestALineForOneBatch(t *testing.T) {
 		})
 	}
 }
+
+// TestACallerThatComesOutOfTurn: those in front of it, whose tokens were there before, keep their places and lose
+// nothing. If one of them leaves then, those behind it move up by its tokens.
+func TestACallerThatComesOutOfTurn(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 3)
+		var line []*Turn
+		for i, n := range []uint64{3, 2, 1, 1} {
+			turn, err := l.QueueKey(k, n, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, []time.Duration{3, 5, 6, 7}[i]*time.Second, turn.Delay())
+			line = append(line, turn)
+		}
+		time.Sleep(6 * time.Second)
+		receipt := line[2].Come()
+		receipt.Refund(1)
+		assert.Zero(t, l.PeekKey(k, 0).Remaining, "it has others' tokens, and gives none back")
+		assert.Equal(t, -2*time.Second, line[0].Until(nil), "a second later than it was")
+		assert.Equal(t, time.Duration(0), line[1].Until(nil))
+		line[0].Leave()
+		assert.LessOrEqual(t, line[3].Until(nil), time.Duration(0), "three tokens are there for it")
+		line[1].Come()
+		line[3].Come()
+		assert.EqualValues(t, 2, l.PeekKey(k, 0).Remaining, "of 6, 4 have gone")
+	})
+}
+
+// TestTheReceiptOfATurn: what was waited for is given back by it.
+func TestTheReceiptOfATurn(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 3)
+		turn, err := l.QueueKey(k, 2, time.Minute)
+		require.NoError(t, err)
+		time.Sleep(turn.Until(nil))
+		receipt := turn.Come()
+		assert.Zero(t, l.PeekKey(k, 0).Remaining)
+		receipt.Refund(2)
+		assert.EqualValues(t, 2, l.PeekKey(k, 0).Remaining)
+		turn.Leave() // it has come
+		assert.EqualValues(t, 2, l.PeekKey(k, 0).Remaining)
+	})
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and each of the others has all that it had.
+func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	hourly := func(n uint64) Policy { return TokenBucket(PerHour(float64(n)), n) }
+	var requests []Request
+	for _, n := range []uint64{5, 7, 1} {
+		l := pinned(t, &now, hourly(n))
+		requests = append(requests, Request{l, l.Key("ann"), 1})
+	}
+	requests[1].N = 2
+	left := func() (all []uint64) {
+		for _, r := range requests {
+			all = append(all, r.Limiter.PeekKey(r.Key, 0).Remaining)
+		}
+		return all
+	}
+	holds := make([]Hold, 3)
+	d, err := HoldAll(requests, holds)
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	used := []uint64{4, 5, 0}
+	require.Equal(t, used, left())
+
+	d, err = All(requests...)
+	require.NoError(t, err)
+	assert.False(t, d.Allowed)
+	assert.Equal(t, used, left())
+	answers := make([]Answer, 3)
+	allowed, err := TakeAll(requests, answers)
+	require.NoError(t, err)
+	assert.False(t, allowed)
+	assert.Equal(t, used, left())
+	for _, a := range answers {
+		assert.Equal(t, Receipt{}, a.Receipt)
+	}
+	refused := make([]Hold, 3)
+	d, err = HoldAll(requests, refused)
+	require.NoError(t, err)
+	assert.False(t, d.Allowed)
+	assert.Equal(t, time.Hour, d.RetryAfter)
+	assert.Equal(t, used, left())
+	for i := range refused {
+		refused[i].Settle(3)
+		assert.Nil(t, refused[i].receipt.limiter, "there is nothing to settle")
+	}
+	assert.Equal(t, used, left())
+}
+
+// TestABatchIntoUsedDecisions: nothing of what stood there before is left, for more keys than come from memory at once.
+func TestABatchIntoUsedDecisions(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	batch, each := pinned(t, &now, TokenBucket(PerHour(10), 10)), pinned(t, &now, TokenBucket(PerHour(10), 10))
+	keys, decisions := make([]Key, 3*batchAhead+1), make([]Decision, 3*batchAhead+1)
+	for range 3 {
+		for i := range keys {
+			keys[i] = batch.KeyUint64(uint64(i % 50))
+		}
+		require.NoError(t, batch.TakeBatch(keys, 4, decisions))
+		for i, d := range decisions {
+			require.Equal(t, each.TakeKey(each.KeyUint64(uint64(i%50)), 4), d, i)
+		}
+	}
+}
+
+// TestWaitOfAWindow: a caller asks again when its tokens should be there, and ends with its context. What comes too
+// late, or never, is an error that says so at once.
+func TestWaitOfAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(FixedWindow(1, 10*time.Second), MaxKeys(1), ClockFunc(time.Now))
+		require.NoError(t, err)
+		defer l.Close()
+		k, begin := l.KeyUint64(0), time.Now()
+		require.NoError(t, l.WaitKey(t.Context(), k, 1))
+		assert.Zero(t, time.Since(begin))
+		soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err = l.WaitKey(soon, k, 1)
+		require.ErrorIs(t, err, ErrTooLong)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.EqualError(t, err, "engine: Wait(1): the wait would be too long: 10s, and 5s is the longest (context deadline exceeded)")
+		err = l.WaitKey(t.Context(), k, 2)
+		require.ErrorIs(t, err, ErrNever)
+		assert.EqualError(t, err, "engine: Wait(2): more tokens than the limit of 1")
+		assert.Zero(t, time.Since(begin))
+		impatient, leave := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, leave)
+		require.ErrorIs(t, l.WaitKey(impatient, k, 1), context.Canceled)
+		assert.Equal(t, 3*time.Second, time.Since(begin))
+		require.NoError(t, l.WaitKey(t.Context(), k, 1))
+		assert.Equal(t, 10*time.Second, time.Since(begin))
+		require.NoError(t, l.WaitKey(t.Context(), k, 1))
+		assert.Equal(t, 20*time.Second, time.Since(begin))
+	})
+}
+
+// TestALookFurtherAheadThanMaxLead: the time until it may be taken there, or until its tokens come, whichever is later.
+func TestALookFurtherAheadThanMaxLead(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := pinned(t, &now, TokenBucket(PerHour(1), 1))
+	k := l.Key("ann")
+	at := func(lead time.Duration) (bool, time.Duration) {
+		d := l.PeekAt(k, 1, now.Add(lead))
+		return d.Allowed, d.RetryAfter
+	}
+	allowed, wait := at(MaxLead)
+	assert.True(t, allowed)
+	assert.Zero(t, wait)
+	allowed, wait = at(MaxLead + 3*time.Second)
+	assert.False(t, allowed)
+	assert.Equal(t, 3*time.Second, wait)
+	require.True(t, l.TakeKey(k, 1).Allowed)
+	allowed, wait = at(MaxLead + 3*time.Second)
+	assert.False(t, allowed)
+	assert.Equal(t, time.Hour-MaxLead, wait)
+}
