@@ -25,7 +25,11 @@ func TestConformance(t *testing.T) {
 func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
 	ctx, cancel := context.WithTimeout(env.T.Context(), 5*time.Second)
 	defer cancel()
-	client, err := redislimit.Open(ctx, "redis://"+c.Store.Address(), redislimit.Timeout(500*time.Millisecond))
+	options := []redislimit.ClientOption{redislimit.Timeout(500 * time.Millisecond)}
+	if c.OnLoss != conformance.Closed {
+		options = append(options, redislimit.JoinLater())
+	}
+	client, err := redislimit.Open(ctx, "redis://"+c.Store.Address(), options...)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func newGeneration(id id, spec Spec, host host) (*generation, error) {
 		g.limiter, err = spec.limiter()
 		return g, err
 	}
-	if g.store, err = host.store(spec.Store, spec.Timeout); err != nil {
+	if g.store, err = host.store(spec.Store, spec.Timeout, spec.OnFailure != redislimit.FailClosed); err != nil {
 		return nil, err
 	}
 	if g.backend, err = redislimit.New(g.store.client, id.stored(), spec.Policy, spec.storeOptions()...); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection that all zones of one address and timeout share, over all configurations that use it.
+// A store is a connection that all zones of one address, timeout and way to start share, over all configurations that
+// use it.
 type store struct {
 	key    string // in stores
 	client *redislimit.Client
@@ -36,14 +37,18 @@ type host struct {
 	now  func() time.Time
 }
 
-func (h host) store(address string, timeout time.Duration) (*store, error) {
-	key := timeout.String() + " " + address
+// store connects to a store. If it joins later, a store that does not answer yet is lost, and no error.
+func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
+	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {
 		log := new(relay)
 		log.to.Store(h.log)
 		options := []redislimit.ClientOption{redislimit.Logger(slog.New(log))}
 		if timeout != 0 {
 			options = append(options, redislimit.Timeout(timeout))
+		}
+		if joinsLater {
+			options = append(options, redislimit.JoinLater())
 		}
 		client, err := h.open(address, options...)
 		return &store{key, client, log}, err

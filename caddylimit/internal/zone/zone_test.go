@@ -301,11 +301,11 @@ func TestAStoreIsOneForEachTimeout(t *testing.T) {
 		return new(redislimit.Client), nil // which has nothing to close
 	}
 	for i, timeout := range []time.Duration{0, 2 * time.Second, 2 * time.Second} {
-		s, err := host.store("redis://x", timeout)
+		s, err := host.store("redis://x", timeout, false)
 		require.NoError(t, err)
 		t.Cleanup(s.release)
 		assert.Equal(t, min(i+1, 2), opened)
 	}
-	_, err := host.store("redis://x", time.Hour)
+	_, err := host.store("redis://x", time.Hour, false)
 	assert.ErrorContains(t, err, "Timeout(1h0m0s)")
 }
