@@ -125,3 +125,30 @@ func TestALookFurtherAheadThanMaxLead(t *testing.T) {
 	assert.False(t, allowed)
 	assert.Equal(t, time.Hour-MaxLead, wait)
 }
+
+// TestARefusalThatIsInDoubtUnderATier (I1): by a coarse clock, a request that is refused, but might not be, is decided
+// once more by the exact one, under its own tier or quota.
+func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		few := TokenBucket(PerSecond(20), 2) // a token comes back within the time by which the clock may be late
+		l, err := New(TokenBucket(PerSecond(20), 100), Tiers(few), MaxKeys(100), ClockCoarse())
+		require.NoError(t, err)
+		defer l.Close()
+		quota, err := l.Quota(few)
+		require.NoError(t, err)
+		for under, of := range map[string]func(Key) Key{
+			"tier":  func(k Key) Key { return k.Tier(1) },
+			"quota": func(k Key) Key { return k.With(quota) },
+		} {
+			for verb, take := range map[string]func(Key) bool{
+				"Allow":       l.AllowKey,
+				"Take":        func(k Key) bool { return l.TakeKey(k, 1).Allowed },
+				"TakeReceipt": func(k Key) bool { d, _ := l.TakeReceipt(k, 1); return d.Allowed },
+				"Hold":        func(k Key) bool { _, d := l.HoldKey(k, 1); return d.Allowed },
+			} {
+				k := of(l.Key(under + verb))
+				assert.Equal(t, []bool{true, true, false, false}, []bool{take(k), take(k), take(k), take(k)}, "%s under a %s", verb, under)
+			}
+		}
+	})
+}
