@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/weir-go/weir/internal/spelling"
 )
@@ -64,12 +65,23 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 // which nothing doubtful is to have. Its path is not ambiguous and matches as it is written, its method, too, and all
 // values of a field are wanted ones.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
-	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || overrides(r) == nil) &&
+	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] },
 			comparison{exact: true}) &&
 		m.isCertainQuery(r) &&
-		m.matchesClient(r, client) && (len(m.Paths) == 0 || hasOneEnd(r.URL.Path) && m.matchesPath(r.URL.Path) &&
-		Ambiguity(r.URL) == "")
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || m.matchesPath(r.URL.Path) && hasOneReading(r))
+}
+
+// hasOneReading reports whether every server reads the path of a request in the same way.
+func hasOneReading(r *http.Request) bool {
+	p := parsedOf(r)
+	if p == nil {
+		return hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == ""
+	}
+	if !p.path.judged {
+		p.path.judged, p.path.one = true, hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == ""
+	}
+	return p.path.one
 }
 
 // meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
@@ -146,7 +158,49 @@ func (m *Match) matchesMethod(method string) bool {
 // than GET and POST: a field of the header ([spelling.MethodOverrides]), and of a POST the parameter _method of the
 // query.
 func (m *Match) meetsMethods(r *http.Request) bool {
-	return m.meetsMethod(r.Method) || slices.ContainsFunc(overrides(r), m.meetsMethod)
+	if m.meetsMethod(r.Method) {
+		return true
+	}
+	if p := parsedOf(r); p != nil {
+		all := p.overrides(r)
+		return len(all) > 0 && slices.ContainsFunc(m.Methods, func(want string) bool {
+			p.work++
+			return all[strings.Map(leastFold, want)] || want == http.MethodGet && all[http.MethodHead]
+		})
+	}
+	return slices.ContainsFunc(overrides(r), m.meetsMethod)
+}
+
+// overrides returns those of the function of the same name, once, in one form for all that [strings.EqualFold] takes
+// for one: in capitals.
+func (p *Parsed) overrides(r *http.Request) map[string]bool {
+	if p.methods == nil {
+		all := overrides(r)
+		p.work += len(all)
+		p.methods = make(map[string]bool, min(len(all), 8))
+		for _, method := range all {
+			p.methods[strings.Map(leastFold, method)] = true
+		}
+	}
+	return p.methods
+}
+
+// leastFold returns the least of the characters that [strings.EqualFold] takes for one: of letters of ASCII the
+// capital.
+func leastFold(r rune) rune {
+	least := r
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	return least
+}
+
+// isOverridden reports whether a server may take a request for one of another method.
+func isOverridden(r *http.Request) bool {
+	if p := parsedOf(r); p != nil {
+		return len(p.overrides(r)) > 0
+	}
+	return overrides(r) != nil
 }
 
 // overrides returns the other methods for which a server may take a request.

@@ -22,8 +22,9 @@ type Parsed struct {
 	texts   []parsedText
 	room    [2]parsedText // for most requests
 	values  []parsedValues
-	scanned int // bytes that expressions have read
-	work    int // steps, each of which takes some nanoseconds: for tests
+	methods map[string]bool // that the request may be taken for instead
+	scanned int             // bytes that expressions have read
+	work    int             // steps, each of which takes some nanoseconds: for tests
 }
 
 // ParsedKey is the key of a *[Parsed] in a context.
@@ -92,6 +93,8 @@ type parsedPath struct {
 	index *Index
 	met   []uint64  // of the index: a bit for each match
 	keys  [2]string // of [KeyPath]: without, and with the case kept
+
+	judged, one bool // whether all servers read it in the same way is known, and is so
 }
 
 // readings returns the readings of a path that differ; not ok if it is too long, or there is none.

@@ -69,6 +69,13 @@ func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 		"/login\xff", "/a::$DATA", "/ADMIN/Users.json"} {
 		equalReadings(t, x, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
 	}
+	methods := NewIndex(&Match{Methods: []string{"DELETE"}}, &Match{Methods: []string{"GET"}}, &Match{Methods: []string{"LINK"}},
+		&Match{Methods: []string{"unlink"}}, &Match{Methods: []string{"POST"}}, &Match{Not: []Match{{Methods: []string{"POST"}}}})
+	for _, method := range []string{"DELETE", "dElEtE", "HEAD", "head", "GET", "LIN\u212a", "l\u0131nk", "L\u0130NK", "UNLINK", "\xffINK", "x"} {
+		u := &url.URL{Path: "/", RawQuery: url.Values{"_method": {method, "x"}}.Encode()}
+		equalReadings(t, methods, &http.Request{Method: http.MethodPost, URL: u})
+		equalReadings(t, methods, &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/"}, Header: http.Header{"X-Http-Method": {method}}})
+	}
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		equalReadings(t, x, hostile.Request(random, 300))

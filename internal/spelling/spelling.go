@@ -63,20 +63,34 @@ func foldName(c byte) byte {
 
 // Unescape undoes escapes: %41 is A. What is none stays as it is. It does not allocate where there is none.
 func Unescape(s string) string {
-	first := strings.IndexByte(s, '%')
-	if first < 0 {
+	i := strings.IndexByte(s, '%')
+	if i < 0 {
 		return s
 	}
-	plain := append(make([]byte, 0, len(s)), s[:first]...)
-	for i := first; i < len(s); i++ {
-		c := s[i]
-		if c == '%' && IsEscape(s[i:]) {
-			c = hexValue(s[i+1])<<4 | hexValue(s[i+2])
-			i += 2
+	plain := make([]byte, 0, len(s))
+	for ; i >= 0; i = nextPercent(s) {
+		plain = append(plain, s[:i]...)
+		if s = s[i:]; IsEscape(s) {
+			plain, s = append(plain, hexValue(s[1])<<4|hexValue(s[2])), s[3:]
+		} else {
+			plain, s = append(plain, '%'), s[1:]
 		}
-		plain = append(plain, c)
 	}
-	return string(plain)
+	return string(append(plain, s...))
+}
+
+// nextPercent is strings.IndexByte, quicker where there are many.
+func nextPercent(s string) int {
+	const near = 8
+	for i := range min(near, len(s)) {
+		if s[i] == '%' {
+			return i
+		}
+	}
+	if i := strings.IndexByte(s[min(near, len(s)):], '%'); i >= 0 {
+		return near + i
+	}
+	return -1
 }
 
 // UnescapeUnits undoes escapes of the form %u0041, which ASP and the server side of ASP.NET Framework undo in a query,
@@ -90,18 +104,18 @@ func UnescapeUnits(s string) string {
 		}
 		first += 1 + next
 	}
-	plain := append(make([]byte, 0, len(s)), s[:first]...)
-	for i := first; i < len(s); {
-		if !isUnit(s[i:]) {
-			plain = append(plain, s[i])
-			i++
+	plain := make([]byte, 0, len(s))
+	for i := first; i >= 0; i = strings.Index(s, "%u") {
+		plain = append(plain, s[:i]...)
+		if s = s[i:]; !isUnit(s) {
+			plain, s = append(plain, '%'), s[1:]
 			continue
 		}
-		high, low := hexValue(s[i+2])<<4|hexValue(s[i+3]), hexValue(s[i+4])<<4|hexValue(s[i+5])
+		high, low := hexValue(s[2])<<4|hexValue(s[3]), hexValue(s[4])<<4|hexValue(s[5])
 		plain = utf8.AppendRune(plain, rune(high)<<8|rune(low)) // half a pair is no character
-		i += 6
+		s = s[6:]
 	}
-	return string(plain)
+	return string(append(plain, s...))
 }
 
 // isUnit reports whether a text begins with an escape such as %u0041.
