@@ -36,6 +36,7 @@ func climbs(u *url.URL) bool {
 	if all.tooLong() {
 		return true
 	}
+	all.dotless = true // where some dots are resolved, those that are left climb no higher
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
 		depth := 0

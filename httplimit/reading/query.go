@@ -45,7 +45,12 @@ func queryValues(r *http.Request, name string) (values []queryValue) {
 			return of.values
 		}
 	}
+	var last pair
 	p.query.each(name, func(of pair) {
+		if of == last {
+			return // what it says has been said
+		}
+		last = of
 		p.work += len(of.value) / 8
 		of.parameter(name, one)
 	})

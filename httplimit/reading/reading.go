@@ -63,6 +63,7 @@ type readings struct {
 	plain   bool   // all are the same
 	present reading
 	done    bool
+	dotless bool // only those in which dots are kept are made
 
 	ways
 }
@@ -180,7 +181,7 @@ func (rs *readings) next(into []string) ([]string, bool) {
 		segments := withoutEmpty(appendSplit(into, rs.escaped))
 		rs.done = true
 		if rs.behind != "" {
-			*rs = readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+			rs.readBehind()
 		}
 		return segments, true
 	}
@@ -191,9 +192,16 @@ func (rs *readings) next(into []string) ([]string, bool) {
 	case rs.again != "":
 		rs.readAgain()
 	case rs.behind != "":
-		*rs = readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+		rs.readBehind()
 	}
 	return segments, true
+}
+
+// readBehind goes on to the readings of what follows //name.
+func (rs *readings) readBehind() {
+	behind := readingsOfText(rs.behind, spelling.Unescape(rs.behind))
+	behind.dotless = rs.dotless
+	*rs = behind
 }
 
 // readAgain goes on to the readings of a path from which escapes are undone twice: in each segment, and before all
@@ -206,14 +214,14 @@ func (rs *readings) readAgain() {
 		rs.ways = rs.or(twice.ways)
 		return
 	}
-	twice.behind = rs.behind
+	twice.behind, twice.dotless = rs.behind, rs.dotless
 	*rs = twice
 }
 
 // advance goes on to the next reading that may differ.
 func (rs *readings) advance() {
 	r := &rs.present
-	if r.dots++; rs.dotted && r.dots < dotsEnd {
+	if r.dots++; rs.dotted && !rs.dotless && r.dots < dotsEnd {
 		return
 	}
 	r.dots = dotsKept
