@@ -28,9 +28,9 @@ type Source interface {
 // the context is done; the store sets its own timeout, too.
 type Store interface {
 	// TakeAll takes what is asked from all sources or, if one refuses, from none, and sets the decision of each ask.
-	// One that it did not come to keeps the zero Decision. If TakeAll returns an error and no ask is refused, it
-	// decided nothing, and it may have taken. If an ask is refused, an error says that tokens of others could not be
-	// given back.
+	// One that it did not come to keeps the zero Decision. One that it could not decide gets an Err, and the others are
+	// decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, and it may have taken.
+	// If an ask is refused, an error says that tokens of others could not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
 	// RefundAll gives back what TakeAll took. Its context is not done when that of the request is.
 	RefundAll(ctx context.Context, asks []Ask) error
@@ -42,6 +42,7 @@ type Ask struct {
 	Key      string // the text of the key
 	N        uint64 // tokens
 	Decision engine.Decision
+	Err      error // why this source alone has no decision
 
 	check int // of the result
 }

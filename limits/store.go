@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/weir-go/weir/engine"
@@ -57,13 +58,13 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	refuses := refusals(asks, err)
 	for i, j := range of {
 		c := res.at(j)
-		c.Decision, c.answered = asks[i].Decision, err == nil || refuses != nil
+		c.Decision, c.answered = asks[i].Decision, asks[i].Err == nil && (err == nil || refuses != nil)
 		c.Decision.RetryAfter, c.Decision.ResetAfter = max(c.Decision.RetryAfter, 0), max(c.Decision.ResetAfter, 0)
 		switch {
 		case !c.answered:
-			res.set.failed(c.limit, err)
+			res.set.failed(c.limit, cmp.Or(asks[i].Err, err))
 			c.Decision, c.Outcome = engine.Decision{}, Failed
-			if c.limit.OnFailure == Closed {
+			if c.limit.OnFailure == Closed && refuses == nil {
 				res.verdict = Unavailable
 			}
 		case refuses == nil:
@@ -88,7 +89,7 @@ func refusals(asks []Ask, err error) func(engine.Decision) bool {
 		if refuses(a.Decision) {
 			return refuses
 		}
-		zero = zero || !a.Decision.Allowed
+		zero = zero || !a.Decision.Allowed && a.Err == nil
 	}
 	if err == nil && zero {
 		return func(d engine.Decision) bool { return !d.Allowed }

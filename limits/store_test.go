@@ -305,3 +305,69 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	_, err = source.Quota(engine.Unlimited())
 	assert.ErrorContains(t, err, "the store has no quotas")
 }
+
+// unsure is a source whose store decides about all sources but this one.
+type unsure struct {
+	table
+	err error
+}
+
+func (u unsure) Store() limits.Store { return partly{u.db} }
+
+// partly is a database that cannot decide the asks of unsure sources.
+type partly struct{ *database }
+
+func (p partly) TakeAll(ctx context.Context, asks []limits.Ask) error {
+	var sure []limits.Ask
+	for i := range asks {
+		if u := asks[i].Source.(unsure); u.err != nil {
+			asks[i].Err = u.err
+			continue
+		}
+		one := asks[i]
+		one.Source = one.Source.(unsure).table
+		sure = append(sure, one)
+	}
+	err := p.database.TakeAll(ctx, sure)
+	for i := range asks {
+		if asks[i].Err == nil {
+			asks[i].Decision, sure = sure[0].Decision, sure[1:]
+		}
+	}
+	return err
+}
+
+func (p partly) RefundAll(ctx context.Context, asks []limits.Ask) error {
+	for i := range asks {
+		asks[i].Source = asks[i].Source.(unsure).table
+	}
+	return p.database.RefundAll(ctx, asks)
+}
+
+// TestASourceThatAloneFails: its OnFailure decides, and the others of its store count as always.
+func TestASourceThatAloneFails(t *testing.T) {
+	cause := errors.New("a value of another type")
+	for _, test := range []struct {
+		onFailure limits.FailurePolicy
+		left      uint64
+		first     limits.Verdict
+		second    limits.Verdict
+	}{
+		{limits.Open, 0, limits.Admitted, limits.Limited},
+		{limits.Closed, 1, limits.Unavailable, limits.Unavailable},
+	} {
+		c, db := testclock.New(), &database{}
+		in, sure := stored(t, c, db, "sure", 1)
+		sure.Source = unsure{in, nil}
+		_, broken := stored(t, c, db, "broken", 9)
+		broken.Source, broken.OnFailure = unsure{broken.Source.(table), cause}, test.onFailure
+		s, failures := newSet(t, sure, broken)
+		res := s.Decide(t.Context(), 0)
+		assert.Equal(t, test.first, res.Verdict())
+		assert.Equal(t, limits.Failed, res.Check(1).Outcome)
+		assert.Equal(t, []error{cause}, *failures)
+		assert.Equal(t, test.left, in.left())
+		res = s.Decide(t.Context(), 0)
+		assert.Equal(t, test.second, res.Verdict())
+	}
+}

@@ -81,10 +81,8 @@ func (l *Limiter) settle(of owing) {
 	if owed == 0 {
 		return
 	}
-	queue, name := l.place(of.key)
-	err := queue.put(question{key: name, ask: script.Ask{Debt: owed, Quota: of.numbers}, answered: func(_ script.Answer, err error) {
-		l.share.owed.End(of, err == nil)
-	}})
+	queue, item := l.place(of.key, script.Ask{Debt: owed, Quota: of.numbers})
+	err := queue.putOne(item, nil, func(_ script.Answer, err error) { l.share.owed.End(of, err == nil) })
 	if err != nil {
 		l.share.owed.End(of, false)
 	}

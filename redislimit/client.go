@@ -234,7 +234,7 @@ func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 
 func newClient(redis rueidis.Client, config clientConfig) *Client {
 	c := &Client{clientConfig: config}
-	c.link.Store(newLink(redis, &config))
+	c.link.Store(c.newLink(redis))
 	return c
 }
 

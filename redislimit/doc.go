@@ -19,6 +19,7 @@
 //	client      a node's connection to a store ([Client])
 //	question    what is asked about one key: a request, a renewal, a settlement
 //	call        one script call, which carries up to 64 questions
+//	group       the questions of one request about several limits, which are answered all or nothing
 //	queue       the questions of a limiter that wait for a call
 //	lease       tokens that a node has in hand of a key: the store has charged them already
 //	renewal     a question by which a lease asks for more tokens; it may carry a request

@@ -30,15 +30,20 @@ func JoinLater() ClientOption {
 type link struct {
 	redis    rueidis.Client    // nil before the store has answered; then no question is sent
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
+	groups   []queue           // of questions for groups of keys, one for each part
 }
 
-func newLink(redis rueidis.Client, config *clientConfig) *link {
+func (c *Client) newLink(redis rueidis.Client) *link {
 	// Only a cluster cares which keys are in a call, and only its parts fail by themselves.
 	parts := 1
 	if redis.Mode() == rueidis.ClientModeCluster {
-		parts = config.partitions
+		parts = c.partitions
 	}
-	return &link{redis, make([]breaker.Breaker, parts)}
+	l := &link{redis, make([]breaker.Breaker, parts), make([]queue, parts)}
+	for i := range l.groups {
+		l.groups[i] = queue{client: c, redis: redis, breaker: &l.breakers[i], now: now}
+	}
+	return l
 }
 
 // connect connects to the store and tries what its user may do. The error is an ErrStore if the store does not answer
@@ -64,7 +69,7 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 			r.redis.Close()
 			return err
 		}
-		c.link.Store(newLink(r.redis, &c.clientConfig))
+		c.link.Store(c.newLink(r.redis))
 		return nil
 	case <-ctx.Done():
 		go func() {

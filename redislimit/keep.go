@@ -57,14 +57,12 @@ func (l *Limiter) probe(queue *queue, part int) {
 	if l.limit.IsOfQuotas() {
 		quota = script.Quota{Tokens: 1, Units: 1}
 	}
-	_ = queue.put(question{ // refused if it is not time yet
-		key: key, ask: script.Ask{Debt: 1, Quota: quota}, answered: func(_ script.Answer, err error) {
-			if err == nil {
-				_ = queue.put(question{
-					key: key, ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}, answered: func(script.Answer, error) {},
-				})
-			}
-		},
+	take := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Debt: 1, Quota: quota}}
+	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // refused if it is not time yet
+		if err == nil {
+			back := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}}
+			_ = queue.putOne(back, nil, func(script.Answer, error) {})
+		}
 	})
 }
 

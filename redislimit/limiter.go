@@ -150,10 +150,25 @@ func (l *Limiter) partition(key string) int {
 // queueOf returns the queue of a key.
 func (l *Limiter) queueOf(key string) *queue { return l.ways.Load().queue(l.partition(key)) }
 
-// place returns the queue of a key, and what the key is called in the store.
-func (l *Limiter) place(key string) (*queue, string) {
+// place returns the queue of a key, and what is asked of it.
+func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	p := l.partition(key)
-	return l.ways.Load().queue(p), l.namer.name(p, key)
+	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
+}
+
+// putOne has a question asked of one key, or returns why it is not. answered is called once, or never if it is not put
+// or is given up before it is sent.
+func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
+	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
+		switch {
+		case err != nil:
+			answered(script.Answer{}, err)
+		case a[0].Foreign:
+			answered(script.Answer{}, q.client.foreign(one.Key))
+		default:
+			answered(a[0], nil)
+		}
+	}})
 }
 
 // Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand
@@ -192,13 +207,10 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 }
 
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64) (engine.Decision, error) {
-	limit := q.policy.Limit()
-	switch {
-	case n > limit && (limit == 0 || l.config.limit.Refusals == engine.ChargeNothing):
-		return engine.Decision{Limit: limit, RetryAfter: engine.Never}, nil
-	case n == 0:
-		return engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
-	case l.terms == nil:
+	if d, known := l.fixed(q, n); known {
+		return d, nil
+	}
+	if l.terms == nil {
 		return l.strict(ctx, q, key, n, nil)
 	}
 	d, known, carrier := l.local(key, n)
@@ -206,6 +218,18 @@ func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64) (eng
 		return d, nil
 	}
 	return l.strict(ctx, q, key, n, carrier)
+}
+
+// fixed returns what is decided of every key in the same way: requests of no tokens, and of more than the limit.
+func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
+	limit := q.policy.Limit()
+	switch {
+	case n > limit && (limit == 0 || l.config.limit.Refusals == engine.ChargeNothing):
+		return engine.Decision{Limit: limit, RetryAfter: engine.Never}, true
+	case n == 0:
+		return engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, true
+	}
+	return d, false
 }
 
 // Refund gives n tokens back that were taken from the key; give no more than that, because a node does not
@@ -216,25 +240,41 @@ func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 }
 
 func (l *Limiter) refund(ctx context.Context, q *Quota, key string, n uint64) error {
+	if l.refundHere(q, key, n) {
+		return nil
+	}
+	defer l.known.drop(key) // when the store has them
+	_, err := l.ask(ctx, key, q.returned(n))
+	return err
+}
+
+// returned is what is asked to give tokens back.
+func (q *Quota) returned(n uint64) script.Ask {
+	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
+}
+
+// refundHere gives tokens back that are the node's: of its share, or of what a lease has in hand. It reports whether
+// the store has nothing to get.
+func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	n = min(n, q.policy.Limit())
 	if n == 0 {
-		return nil
+		return true
 	}
 	if l.isLost(key) {
 		if l.share != nil {
 			l.share.refund(key, q, n)
 		}
-		return nil
+		return true
 	}
-	defer l.known.drop(key) // when the store has them
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok && held.Refund(n) {
-			return nil
+			l.known.drop(key)
+			return true
 		} else if !ok && l.cold != nil && n <= l.terms.First {
 			l.cold.Refund(key, n)
-			return nil
+			l.known.drop(key)
+			return true
 		}
 	}
-	_, err := l.ask(ctx, key, script.Ask{Returned: n, Window: script.AnyWindow, Quota: q.numbers})
-	return err
+	return false
 }

@@ -20,11 +20,18 @@ import (
 // Package httplimit takes a limiter for a store.
 var _ limits.Backend = (*redislimit.Limiter)(nil)
 
-// mini starts a store in this process, whose clock stands still until it is told otherwise.
+// mini starts a store in this process, whose clock stands still until it is told otherwise. It is a cluster of one.
 func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
+	return miniAs(t, false, options...)
+}
+
+// miniAs is mini with a server that may be no cluster.
+func miniAs(t *testing.T, single bool, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	server := miniredis.RunT(t)
 	server.SetTime(time.Unix(1_000_000_000, 0))
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{server.Addr()}, DisableCache: true, ForceSingleClient: single,
+	})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	store, err := redislimit.NewClient(client, append([]redislimit.ClientOption{redislimit.Timeout(10 * time.Second)}, options...)...)

@@ -91,15 +91,15 @@ func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 
 // askFor has the store asked what a lease wants to know, and ends that.
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
-	queue, name := l.place(key)
-	err := queue.put(question{key: name, ask: ask, answered: func(a script.Answer, err error) {
+	queue, item := l.place(key, ask)
+	err := queue.putOne(item, nil, func(a script.Answer, err error) {
 		if err != nil {
 			held.Fail(l.now())
 			return
 		}
 		held.Apply(a, l.now())
 		l.settle(owing{key: key})
-	}})
+	})
 	if err != nil {
 		held.Fail(l.now())
 	}

@@ -77,8 +77,8 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 		l.leases.Delete(key) // a renewal that is under way ends in a lease that no call finds
 	}
 	defer l.known.drop(key) // when the store has deleted it
-	queue, name := l.place(key)
-	return queue.remove(ctx, name)
+	queue, item := l.place(key, script.Ask{})
+	return queue.remove(ctx, item.Key)
 }
 
 // remove deletes a key of the store. As a question does, it waits no longer than the timeout, whatever the client

@@ -28,27 +28,34 @@ var ErrStore = errors.New("the store failed")
 // before it.
 var errBusy = fmt.Errorf("redislimit: %w: more is asked at once than it answers in time", ErrStore)
 
-// A question is one key's place in a call.
+// A question is the place of one key in a call, or of a group of keys that is decided all or nothing.
 type question struct {
-	key      string
-	ask      script.Ask
-	answered func(script.Answer, error) // called once, or never if the question is given up before it is sent
-	since    int64                      // when it was put
-	givenUp  *atomic.Bool               // no caller waits for the answer any more; nil for a question that stays
+	items    []script.Item                // not empty; one, where the queue is of a limit
+	answered func([]script.Answer, error) // called once, or never if the question is given up before it is sent
+	since    int64                        // when it was put
+	givenUp  *atomic.Bool                 // no caller waits for the answer any more; nil for a question that stays
+}
+
+// weight returns how much of a call the question takes.
+func (q question) weight() (n int) {
+	for _, one := range q.items {
+		n += one.Limit.Weight()
+	}
+	return n
 }
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects the questions of a limiter that may share one call, and sends them: at once while fewer than
-// defaults.UnderWay calls are under way, else all that have come meanwhile with the next call, or when they make a
-// full one. So a long round trip does not bound how much can be asked. Nothing in it waits for longer than the
-// client's timeout less a round trip: then it is dropped, and its caller told so, because it would be charged and not
-// answered in time. It has no largest length: what waits has a caller that waits for it, or is one of a lease or a
-// debt.
+// A queue collects the questions that may share one call, those of a limiter or those for groups, and sends them: at
+// once while fewer than defaults.UnderWay calls are under way, else all that have come meanwhile with the next call, or
+// when they make a full one. So a long round trip does not bound how much can be asked. Nothing in it waits for longer
+// than the client's timeout less a round trip: then it is dropped, and its caller told so, because it would be charged
+// and not answered in time. It has no largest length: what waits has a caller that waits for it, or is one of a lease
+// or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
-	limit    *script.Limit
+	limit    *script.Limit  // nil for groups, which have several
 	breaker  *breaker.Breaker
 	eviction *eviction // nil with FailOpen: a store that drops keys is better than none
 	now      func() int64
@@ -77,11 +84,23 @@ func (q *queue) put(one question) error {
 	}
 	one.since = q.now()
 	q.waiting = append(q.waiting, one)
-	if q.senders < defaults.UnderWay || q.senders < defaults.MostCalls && len(q.waiting) >= q.limit.PerCall() {
+	if q.senders < defaults.UnderWay || q.senders < defaults.MostCalls && q.isFull() {
 		q.senders++
 		go q.send()
 	}
 	return nil
+}
+
+// isFull reports whether a call would be full.
+func (q *queue) isFull() bool {
+	if q.limit != nil {
+		return len(q.waiting)*q.limit.Weight() >= script.Full
+	}
+	weight := 0
+	for i := 0; i < len(q.waiting) && weight < script.Full; i++ {
+		weight += q.waiting[i].weight()
+	}
+	return weight >= script.Full
 }
 
 // errTimeout is the cause of an ErrStore that is out of time.
@@ -125,19 +144,22 @@ func (q *queue) send() {
 			return
 		}
 		answers, err := q.ask(questions)
-		for i, one := range questions {
-			switch {
-			case err != nil:
-				one.answered(script.Answer{}, err)
-			case answers[i].Foreign:
-				q.client.failed.Add(1)
-				one.answered(script.Answer{},
-					fmt.Errorf("redislimit: %w: the key %q holds something that is no limit's", ErrStore, one.key))
-			default:
-				one.answered(answers[i], nil)
+		for _, one := range questions {
+			if err != nil {
+				one.answered(nil, err)
+				continue
 			}
+			n := len(one.items)
+			one.answered(answers[:n:n], nil)
+			answers = answers[n:]
 		}
 	}
+}
+
+// foreign counts a key that holds something else, and returns the error.
+func (c *Client) foreign(name string) error {
+	c.failed.Add(1)
+	return fmt.Errorf("redislimit: %w: the key %q holds something that is no limit's", ErrStore, name)
 }
 
 // next takes the questions of the next call, without those that are given up or too late: a token that is charged for
@@ -146,7 +168,7 @@ func (q *queue) next() []question {
 	var late []question
 	q.mu.Lock()
 	now := q.now()
-	call, rest := waiting.Next(q.waiting, q.limit.PerCall(), func(one question) bool {
+	call, rest := waiting.Next(q.waiting, script.Full, question.weight, func(one question) bool {
 		return q.trip.IsTooLate(now-one.since, q.client.timeout)
 	}, question.isGivenUp, func(one question) { late = append(late, one) })
 	if q.waiting = rest; len(call) == 0 {
@@ -156,7 +178,7 @@ func (q *queue) next() []question {
 	q.mu.Unlock()
 	for _, one := range late {
 		if !one.isGivenUp() {
-			one.answered(script.Answer{}, errBusy)
+			one.answered(nil, errBusy)
 		}
 	}
 	return call
@@ -166,21 +188,21 @@ func (q *queue) next() []question {
 // orphan, and there are at most maxOrphans of them.
 func (q *queue) ask(questions []question) ([]script.Answer, error) {
 	c, sent := q.client, q.now()
-	keys, asks := make([]string, len(questions)), make([]script.Ask, len(questions))
-	for i, one := range questions {
-		keys[i], asks[i] = one.key, one.ask
+	keys := 0
+	for _, one := range questions {
+		keys += len(one.items)
 	}
 	c.calls.Add(1)
-	c.keys.Add(int64(len(keys)))
+	c.keys.Add(int64(keys))
 	if n := c.orphans.Load(); n >= maxOrphans {
 		return nil, q.failed(sent, errOrphans(n))
 	}
 	limit := c.timeout - c.timeout/10 // so that the caller gets the reason before its own time is over
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	answers := make([]script.Answer, len(questions))
+	answers := make([]script.Answer, keys)
 	done := make(chan error, 1)
-	go func() { done <- q.run(ctx, keys, asks, answers) }()
+	go func() { done <- q.run(ctx, questions, answers) }()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -189,10 +211,13 @@ func (q *queue) ask(questions []question) ([]script.Answer, error) {
 			c.timeouts.Add(1)
 			err = fmt.Errorf("%w %v", errTimeout, limit)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errMoves) {
 			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
 		}
 		q.succeeded()
+		if err != nil {
+			return nil, err
+		}
 		q.trip.Note(q.now() - sent)
 		return answers, nil
 	case <-timer.C:

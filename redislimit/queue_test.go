@@ -28,7 +28,9 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	givenUp.Store(true)
 	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return 0 }}
 	for i := range 3 * defaults.PerCall {
-		one := question{answered: func(script.Answer, error) { t.Error("asked") }, key: string(rune('a' + i%2))}
+		one := question{
+			answered: func([]script.Answer, error) { t.Error("asked") }, items: []script.Item{{Limit: q.limit, Key: string(rune('a' + i%2))}},
+		}
 		if i%2 == 1 {
 			one.givenUp = &givenUp
 		}
@@ -38,7 +40,7 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 		questions := q.next()
 		assert.Len(t, questions, want)
 		for _, one := range questions {
-			assert.Equal(t, "a", one.key)
+			assert.Equal(t, "a", one.items[0].Key)
 		}
 	}
 	assert.Zero(t, q.senders, "the sender has ended")
@@ -53,7 +55,8 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	var errs []error
 	for since := range 10 {
 		q.waiting = append(q.waiting, question{
-			since: int64(since) * int64(100*time.Millisecond), answered: func(_ script.Answer, err error) { errs = append(errs, err) },
+			since: int64(since) * int64(100*time.Millisecond), answered: func(_ []script.Answer, err error) { errs = append(errs, err) },
+			items: []script.Item{{Limit: q.limit}},
 		})
 	}
 	now = int64(time.Second)

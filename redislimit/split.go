@@ -11,10 +11,28 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// run makes a call for some keys. While their slot moves from one node of a cluster to another, each node has
+// errMoves is the error of a group whose keys two nodes of a cluster have at the moment. It took nothing.
+var errMoves = errors.New("the keys of the request are moved within the cluster")
+
+// run makes a call for some questions. While their slot moves from one node of a cluster to another, each node has
 // some of the keys, and both decline a call for several without carrying it out. Then each key is asked for by a
-// call of its own, and the node that has it answers.
-func (q *queue) run(ctx context.Context, keys []string, asks []script.Ask, answers []script.Answer) error {
+// call of its own, and the node that has it answers. Groups get errMoves.
+func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
+	if q.limit == nil {
+		groups := make([][]script.Item, len(questions))
+		for i, one := range questions {
+			groups[i] = one.items
+		}
+		err := script.RunTogether(ctx, q.redis, groups, answers)
+		if isReply(err, "TRYAGAIN") {
+			return errMoves
+		}
+		return err
+	}
+	keys, asks := make([]string, len(questions)), make([]script.Ask, len(questions))
+	for i, one := range questions {
+		keys[i], asks[i] = one.items[0].Key, one.items[0].Ask
+	}
 	err := q.limit.Run(ctx, q.redis, keys, asks, answers)
 	if len(keys) == 1 || !isReply(err, "TRYAGAIN") {
 		return err

@@ -34,6 +34,11 @@ func (l *Limiter) strict(ctx context.Context, q *Quota, key string, n uint64, ca
 		l.known.remember(key, q.numbers, n, sent, d)
 		return d, nil
 	}
+	return l.fallback(q, key, n, err)
+}
+
+// fallback decides where the store did not, because of an error, or returns the error.
+func (l *Limiter) fallback(q *Quota, key string, n uint64, err error) (engine.Decision, error) {
 	if !errors.Is(err, ErrStore) {
 		return engine.Decision{}, err // the context's
 	}
@@ -65,52 +70,50 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	if err := ctx.Err(); err != nil {
 		return script.Answer{}, err
 	}
-	queue, name := l.place(key)
+	queue, item := l.place(key, ask)
 	replies := make(chan reply, 1)
 	var givenUp atomic.Bool
-	err := queue.put(question{
-		key: name, ask: ask, givenUp: &givenUp,
-		answered: func(a script.Answer, err error) { replies <- reply{answer: a, err: err} },
-	})
+	err := queue.putOne(item, &givenUp, func(a script.Answer, err error) { replies <- reply{answer: a, err: err} })
 	if err != nil {
 		return script.Answer{}, err
 	}
 	defer givenUp.Store(true)
-	r := l.wait(ctx, replies)
+	r := wait(ctx, replies, l.client.timeout)
 	return r.answer, r.err
 }
 
 // carry has a renewal of a lease made with a request of n tokens, and reports whether that is paid. The renewal ends
 // whatever becomes of the request: of a request that is given up what it costs is stranded.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
-	queue, name := l.place(key)
+	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)
-	err := queue.put(question{key: name, ask: held.Renewal(l.now(), n, true), answered: func(a script.Answer, err error) {
+	err := queue.putOne(item, nil, func(a script.Answer, err error) {
 		if err != nil {
 			held.Fail(l.now())
 			replies <- reply{err: err}
 			return
 		}
 		replies <- reply{answer: a, paid: held.Apply(a, l.now())}
-	}})
+	})
 	if err != nil {
 		held.Fail(l.now())
 		return script.Answer{}, false, err
 	}
-	r := l.wait(ctx, replies)
+	r := wait(ctx, replies, l.client.timeout)
 	return r.answer, r.paid, r.err
 }
 
 // A reply is what became of a question.
 type reply struct {
-	answer script.Answer
-	paid   bool // a request that went with a renewal
-	err    error
+	answer  script.Answer
+	answers []script.Answer // of a group
+	paid    bool            // a request that went with a renewal
+	err     error
 }
 
 // wait waits for a reply until the timeout is over or the context is done.
-func (l *Limiter) wait(ctx context.Context, replies <-chan reply) reply {
-	timer := time.NewTimer(l.client.timeout)
+func wait(ctx context.Context, replies <-chan reply, timeout time.Duration) reply {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case r := <-replies:
@@ -118,6 +121,6 @@ func (l *Limiter) wait(ctx context.Context, replies <-chan reply) reply {
 	case <-ctx.Done():
 		return reply{err: ctx.Err()}
 	case <-timer.C:
-		return reply{err: fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, l.client.timeout)}
+		return reply{err: fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, timeout)}
 	}
 }

@@ -97,7 +97,7 @@ func (t *transport) put(node uint32, q question) bool {
 func (t *transport) depart(node, key uint32) {
 	queue := t.queueOf(node, key)
 	var late []question
-	call, rest := waiting.Next(queue.waiting, defaults.PerCall, func(q question) bool {
+	call, rest := waiting.Next(queue.waiting, defaults.PerCall, func(question) int { return 1 }, func(q question) bool {
 		return queue.trip.IsTooLate(t.now-q.since, t.scenario.Timeout)
 	}, func(question) bool { return false }, func(q question) { late = append(late, q) })
 	if queue.waiting = rest; len(call) == 0 {

@@ -16,7 +16,8 @@ type algorithm struct {
 	most    uint64                                  // the largest limit, which is the engine's
 	debts   uint64                                  // how many limits a key may owe, if nothing else is said
 	numbers func(*Limit) []string                   // what the script is told of a limit
-	script  *rueidis.Lua                            // decides on the server
+	source  string                                  // the two parts of a script
+	script  *rueidis.Lua                            // of them, which decides on the server about one limit
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
@@ -26,22 +27,32 @@ type algorithm struct {
 // repeat either when a connection breaks, because it may have been carried out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
-		0, 1 << 32, 3, (*Limit).bucketNumbers, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
+		0, 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
 	},
 	engine.AlgorithmFixedWindow: {
-		1, 1 << 32, 3, (*Limit).fixedNumbers, rueidis.NewLuaScript(compose(fixedWindowLua)), (*Model).fixed,
+		1, 1 << 32, 3, (*Limit).fixedNumbers, fixedWindowLua, rueidis.NewLuaScript(compose(fixedWindowLua)), (*Model).fixed,
 	},
 	engine.AlgorithmSlidingWindow: {
-		2, 1<<24 - 1, 3, (*Limit).windowNumbers, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).sliding,
+		2, 1<<24 - 1, 3, (*Limit).windowNumbers, slidingWindowLua, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).sliding,
 	},
 	engine.AlgorithmSlidingLog: {
-		4, 4096, 2, (*Limit).windowNumbers, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).logged,
+		4, 4096, 2, (*Limit).windowNumbers, slidingLogLua, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).logged,
 	},
 }
 
 var (
+	//go:embed shared.lua
+	sharedLua string
+	//go:embed step.lua
+	stepLua string
+	//go:embed write.lua
+	writeLua string
 	//go:embed frame.lua
 	frameLua string
+	//go:embed together.lua
+	togetherLua string
+	//go:embed kind.lua
+	kindLua string
 	//go:embed tokenbucket.lua
 	tokenBucketLua string
 	//go:embed fixedwindow.lua
@@ -54,9 +65,26 @@ var (
 
 // compose puts the two parts of an algorithm where they belong in what all scripts share. They are one text, because
 // a function that a script has would be made anew in every call.
-func compose(algorithm string) string {
+func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
+
+// composeTogether does that with all algorithms, each in a function of its own: a call has several limits of each.
+func composeTogether() string {
+	var kinds []string
+	for _, algorithm := range []engine.Algorithm{
+		engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
+	} {
+		a := algorithms[algorithm]
+		kinds = append(kinds, fill(kindLua, a.number, a.source))
+	}
+	return strings.NewReplacer("\nSHARED\n", "\n"+sharedLua, "\nKINDS\n", "\n"+strings.Join(kinds, "\n"),
+		"    WRITE\n", writeLua).Replace(togetherLua)
+}
+
+func fill(frame string, number uint8, algorithm string) string {
 	limit, key, _ := strings.Cut(algorithm, "\n-- Each key:\n")
-	return strings.NewReplacer("\nLIMIT\n", "\n"+limit, "\n    KEY\n", "\n"+key).Replace(frameLua)
+	step := strings.Replace(stepLua, "\n    KEY\n", "\n"+key, 1)
+	return strings.NewReplacer("\nSHARED\n", "\n"+sharedLua, "\nLIMIT\n", "\n"+limit+"\n", "    STEP\n", step, "    WRITE\n", writeLua,
+		"NUMBER", strconv.Itoa(int(number))).Replace(frame)
 }
 
 func (l *Limit) bucketNumbers() []string {

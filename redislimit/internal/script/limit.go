@@ -26,6 +26,7 @@ type Limit struct {
 	aligned   bool
 	arguments []string // what the script is told
 	hash      string
+	weight    int
 }
 
 // Terms are what else is said of a limit. The zero Terms say nothing.
@@ -151,6 +152,10 @@ func (l *Limit) arrange() {
 		fmt.Fprintf(hash, " of %s", strings.Join(l.arguments[1:3], " "))
 	}
 	l.hash = fmt.Sprintf("%08x", hash.Sum32())
+	l.weight = Full / MaxKeys
+	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
+		l.weight = max(l.weight, int(l.widest))
+	}
 }
 
 // Tokens returns the most that a key can have; 0 if every question has a quota.
@@ -162,18 +167,13 @@ func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens 
 // IsOfQuotas reports whether the limit is there for quotas alone.
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
-// PerCall returns how many keys one call may carry, [MaxKeys] at most. A request of a sliding log adds seven bytes to
-// the store for each token, so that a call of it is for mostLogged tokens at most, or for one key: while a script runs
-// the server answers no other client.
-func (l *Limit) PerCall() int {
-	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
-		return int(min(MaxKeys, max(1, mostLogged/l.widest)))
-	}
-	return MaxKeys
-}
+// Weight returns how much of a call one key takes: a call carries keys of a weight of [Full] together, which are
+// [MaxKeys] at most, or one key. A request of a sliding log adds seven bytes to the store for each token, and while a
+// script runs the server answers no other client.
+func (l *Limit) Weight() int { return l.weight }
 
-// mostLogged is how many tokens the logs of one call may have together, which a server adds within a millisecond.
-const mostLogged = 1 << 15
+// Full is how many tokens the logs of one call may have together, which a server adds within a millisecond.
+const Full = 1 << 15
 
 // Hash returns 8 hexadecimal digits of the algorithm and its numbers. States of limits whose hashes
 // differ do not understand one another, so it has to be part of a key's name.

@@ -81,7 +81,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	count := carry
 	if live {
 		count = m.count
-		if a.Window == m.at {
+		if a.Window == m.at || a.Window == AnyWindow {
 			count -= min(a.Returned, count)
 		}
 	}
@@ -121,7 +121,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	}
 	current0, previous0 := current, previous
 	switch a.Window {
-	case index:
+	case index, AnyWindow:
 		here := min(a.Returned, current)
 		current -= here
 		previous -= min(a.Returned-here, previous)

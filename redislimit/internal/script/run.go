@@ -78,12 +78,17 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	}
 	reply, err := l.script.Exec(ctx, c, keys, l.write(asks)).AsIntSlice()
 	if err != nil {
-		if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
-			return fmt.Errorf("%w: %w", ErrReply, err)
-		}
-		return err
+		return badReply(err)
 	}
 	return l.read(reply, asks, answers)
+}
+
+// badReply returns the error of a call, which is an [ErrReply] if the server has answered something else.
+func badReply(err error) error {
+	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
+		return fmt.Errorf("%w: %w", ErrReply, err)
+	}
+	return err
 }
 
 // write writes what a script is told: of requests and nothing else only what each needs, and quotas only where there

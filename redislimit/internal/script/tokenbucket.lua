@@ -7,10 +7,7 @@ local num, den, limit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local most = times * widest
 
 -- Each key:
-local den = den
-if each > 5 then
-  den = tonumber(ARGV[at + 7])
-end
+local den = units or den
 local full = limit * den
 local level, back = 0, false
 if value then

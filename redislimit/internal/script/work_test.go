@@ -28,8 +28,8 @@ func (m *meter) Done() <-chan struct{} {
 	return nil
 }
 
-// run runs the limit's script for a key, once.
-func (m *meter) run(l *Limit, source, key string, a Ask) {
+// run runs a script with its keys and arguments, once.
+func (m *meter) run(source string, keys, args []string) {
 	m.instructions, m.commands, m.bytes = 0, 0, 0
 	state := lua.NewState()
 	defer state.Close()
@@ -40,8 +40,8 @@ func (m *meter) run(l *Limit, source, key string, a Ask) {
 		}
 		return table
 	}
-	state.SetGlobal("KEYS", list(key))
-	state.SetGlobal("ARGV", list(l.write([]Ask{a})...))
+	state.SetGlobal("KEYS", list(keys...))
+	state.SetGlobal("ARGV", list(args...))
 	command := state.NewFunction(m.command)
 	state.SetGlobal("redis", state.SetFuncs(state.NewTable(), nil))
 	state.SetField(state.GetGlobal("redis"), "call", command)
@@ -127,7 +127,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 						w.set(w.now + second/2)
 						one(t, l, c, key, fill[1])
 						w.set(w.now + pass)
-						m.run(l, source, key, a)
+						m.run(source, []string{key}, l.write([]Ask{a}))
 						instructions, commands, bytes = max(instructions, m.instructions), max(commands, m.commands), max(bytes, m.bytes)
 						w.set(w.now + 3*second)
 					}
@@ -138,5 +138,36 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 			assert.LessOrEqual(t, commands, test.commands)
 			assert.LessOrEqual(t, bytes, test.bytes)
 		})
+	}
+}
+
+// So is what a script does for a group of 64 limits, admitted or refused by the last one of them.
+func TestTheWorkOfAGroupIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it counts, in one goroutine: the race detector shows nothing")
+	}
+	w := newWorld(t)
+	c, err := connect(w.Addr())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	m := &meter{Context: context.Background(), t: t, store: c}
+	var group []Item
+	for i := range MaxKeys {
+		policy := []engine.Policy{
+			engine.TokenBucket(engine.PerSecond(1000), 1000), engine.FixedWindow(1000, time.Second),
+			engine.SlidingWindow(1000, time.Second), engine.SlidingLog(1000, time.Second),
+		}[i%4]
+		group = append(group, Item{limitOf(t, policy), fmt.Sprint(i), strict(10)})
+	}
+	last := &group[MaxKeys-1].Ask
+	for i := range 4 {
+		*last = strict([]uint64{1, 1, 1001, 1000}[i])
+		keys, args, err := writeGroups([][]Item{group})
+		require.NoError(t, err)
+		m.run(composeTogether(), keys, args)
+		t.Logf("%d instructions, %d commands, %d bytes a limit", m.instructions/MaxKeys, m.commands/MaxKeys, m.bytes/MaxKeys)
+		assert.LessOrEqual(t, m.instructions, 600*MaxKeys)
+		assert.LessOrEqual(t, m.commands, 4*MaxKeys)
+		w.set(w.now + time.Millisecond.Microseconds())
 	}
 }

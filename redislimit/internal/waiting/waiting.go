@@ -26,24 +26,27 @@ func (t *Trip) IsTooLate(waited int64, timeout time.Duration) bool {
 	return waited+min(t.nanos.Load(), int64(timeout)/2) > int64(timeout)
 }
 
-// Next takes the questions of the next call from those that wait, in the order in which they came: at most most of
-// them. If there are more, it takes the newest ones. Those that wait for longest are the ones that will be too late,
-// and to ask them first would make all of them so. Those that are late, which are the oldest, and those that it meets
-// and no caller waits for are passed to drop and not asked. It returns the call and what waits on. A question is looked
-// at once or twice, however many wait.
-func Next[T any](waiting []T, most int, isLate, isGivenUp func(T) bool, drop func(T)) (call, rest []T) {
+// Next takes the questions of the next call from those that wait, in the order in which they came: as many as have a
+// size of most together, or one that is larger. If there are more, it takes the newest ones. Those that wait for
+// longest are the ones that will be too late, and to ask them first would make all of them so. Those that are late,
+// which are the oldest, and those that it meets and no caller waits for are passed to drop and not asked. It returns
+// the call and what waits on. A question is looked at once or twice, however many wait.
+func Next[T any](waiting []T, most int, size func(T) int, isLate, isGivenUp func(T) bool, drop func(T)) (call, rest []T) {
 	begin, end := 0, len(waiting)
 	for begin < end && (isLate(waiting[begin]) || isGivenUp(waiting[begin])) {
 		drop(waiting[begin])
 		begin++
 	}
-	for begin < end && len(call) < most {
-		end--
-		if q := waiting[end]; isGivenUp(q) {
+	for begin < end {
+		q := waiting[end-1]
+		if isGivenUp(q) {
 			drop(q)
+		} else if most -= size(q); most < 0 && len(call) > 0 {
+			break
 		} else {
 			call = append(call, q)
 		}
+		end--
 	}
 	slices.Reverse(call)
 	clear(waiting[:begin])

@@ -11,7 +11,7 @@ func TestNext(t *testing.T) {
 	var dropped []int
 	next := func(waiting ...int) (call, rest []int) {
 		dropped = nil
-		return Next(waiting, 3, func(n int) bool { return n < 0 }, func(n int) bool { return n == 0 }, func(n int) { dropped = append(dropped, n) })
+		return Next(waiting, 3, func(n int) int { return max(1, n-9) }, func(n int) bool { return n < 0 }, func(n int) bool { return n == 0 }, func(n int) { dropped = append(dropped, n) })
 	}
 	call, rest := next(1, 2, 3)
 	assert.Equal(t, []int{1, 2, 3}, call)
@@ -23,6 +23,12 @@ func TestNext(t *testing.T) {
 	call, rest = next(1, 0, 2, 4, 0, 5, 6)
 	assert.Equal(t, []int{4, 5, 6}, call, "the newest, in their order")
 	assert.Equal(t, []int{1, 0, 2}, rest)
+	call, rest = next(1, 2, 11, 5)
+	assert.Equal(t, []int{11, 5}, call, "one that is as large as two")
+	assert.Equal(t, []int{1, 2}, rest)
+	call, rest = next(1, 2, 99)
+	assert.Equal(t, []int{99}, call, "one that is larger than a call")
+	assert.Equal(t, []int{1, 2}, rest)
 	call, rest = next(-1, -2)
 	assert.Equal(t, []int{-1, -2}, dropped)
 	assert.Empty(t, append(call, rest...))

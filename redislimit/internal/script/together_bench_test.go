@@ -1,0 +1,65 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// BenchmarkTogether reports how long a server works for a request of several limits, in microseconds of its processor,
+// and how many times as long it works if each limit is asked by a script of its own. By turns.
+func BenchmarkTogether(b *testing.B) {
+	client := start(b)
+	policies := []engine.Policy{
+		engine.TokenBucket(engine.PerSecond(1e6), 1e6), engine.FixedWindow(1e6, time.Second),
+		engine.SlidingWindow(1e6, time.Second), engine.SlidingLog(1000, time.Millisecond),
+	}
+	const requests = 500
+	for _, n := range []int{1, 2, 3, 8, 64} {
+		b.Run(fmt.Sprint(n, " limits"), func(b *testing.B) {
+			group := make([]Item, n)
+			for i := range group {
+				group[i] = Item{limitOf(b, policies[i%len(policies)]), fmt.Sprintf("%d:%d", n, i), strict(1)}
+			}
+			answers := make([]Answer, n)
+			var together, apart float64
+			for range b.N {
+				before := worked(b, client)
+				for range requests {
+					require.NoError(b, RunTogether(context.Background(), client, [][]Item{group}, answers))
+				}
+				middle := worked(b, client)
+				for range requests {
+					for _, one := range group {
+						require.NoError(b, one.Limit.Run(context.Background(), client, []string{one.Key}, []Ask{one.Ask}, answers[:1]))
+					}
+				}
+				together, apart = together+middle-before, apart+worked(b, client)-middle
+			}
+			b.ReportMetric(together/float64(b.N)/requests, "µs/request")
+			b.ReportMetric(apart/together, "apart/together")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// worked returns for how many microseconds a server has worked.
+func worked(b *testing.B, client rueidis.Client) float64 {
+	text, err := client.Do(context.Background(), client.B().Info().Section("cpu").Build()).ToString()
+	require.NoError(b, err)
+	sum := 0.0
+	for _, found := range regexp.MustCompile(`used_cpu_(?:sys|user)_main_thread:([\d.]+)`).FindAllStringSubmatch(text, -1) {
+		seconds, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(b, err)
+		sum += seconds * 1e6
+	}
+	return sum
+}

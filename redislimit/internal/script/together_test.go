@@ -1,0 +1,135 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A member is a limit of the test, its quotas, and what the server holds of its keys.
+type member struct {
+	limit  *Limit
+	quotas []Quota
+	keys   [2]Model
+}
+
+// expect returns what the script says to a group at a time, and has the models do it.
+func expect(now int64, group []Item, models []*Model) (answers []Answer, admitted bool) {
+	admitted = true
+	for i, one := range group {
+		look := one.Ask
+		look.Want, look.Returned = 0, 0
+		answers = append(answers, models[i].Ask(one.Limit, now, look))
+		admitted = admitted && answers[i].Fits()
+	}
+	for i, one := range group {
+		if admitted || !answers[i].Fits() && one.Limit.terms.Refusals != engine.ChargeNothing {
+			answers[i] = models[i].Ask(one.Limit, now, one.Ask)
+		}
+	}
+	return answers, admitted
+}
+
+// Groups of random keys of random limits, of every algorithm and with quotas and charges, are decided as the models
+// decide them one by one: if all fit, all take, and otherwise none does.
+func TestGroupsAreTheModels(t *testing.T) {
+	calls := 3000
+	if testing.Short() { // under the race detector
+		calls = 300
+	}
+	w := newWorld(t)
+	c, err := connect(w.Addr())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	random := rand.New(rand.NewPCG(1, 7))
+	var members []*member
+	for _, f := range forms {
+		l, err := NewLimit(f.policy, f.terms)
+		require.NoError(t, err)
+		m := &member{limit: l}
+		if !l.IsOfQuotas() {
+			m.quotas = append(m.quotas, Quota{})
+		}
+		for _, policy := range f.quotas {
+			quota, err := l.Quota(f.policy, policy)
+			require.NoError(t, err)
+			m.quotas = append(m.quotas, quota)
+		}
+		members = append(members, m)
+	}
+	admissions, refusals := 0, 0
+	for i := range calls {
+		switch random.IntN(4) {
+		case 0:
+			w.set(w.now + random.Int64N(200_000))
+		case 1:
+			w.set(w.now + random.Int64N(3_000_000))
+		}
+		for i, m := range members {
+			for key := range m.keys {
+				if !w.Exists(fmt.Sprintf("%d:%d", i, key)) {
+					m.keys[key] = Model{} // it expired: see TestScriptsAreTheModel
+				}
+			}
+		}
+		var groups [][]Item
+		var want []Answer
+		for range 1 + random.IntN(3) {
+			var group []Item
+			var models []*Model
+			back := random.IntN(5) == 0
+			for _, place := range random.Perm(2 * len(members))[:1+random.IntN(4)] {
+				m, key := members[place/2], place%2
+				name := fmt.Sprintf("%d:%d", place/2, key)
+				quota := m.quotas[random.IntN(len(m.quotas))]
+				n := random.Uint64N(m.limit.quota(Ask{Quota: quota}).Tokens/8+2) + 1
+				a := Ask{Need: n, Want: n, Quota: quota, Window: AnyWindow}
+				if back {
+					a = Ask{Returned: n, Quota: quota, Window: AnyWindow}
+				}
+				group, models = append(group, Item{m.limit, name, a}), append(models, &m.keys[key])
+			}
+			answers, admitted := expect(w.now, group, models)
+			if want = append(want, answers...); admitted {
+				admissions++
+			} else {
+				refusals++
+			}
+			groups = append(groups, group)
+		}
+		got := make([]Answer, len(want))
+		require.NoError(t, RunTogether(context.Background(), c, groups, got))
+		require.Equal(t, want, got, "call %d", i)
+	}
+	assert.Greater(t, admissions, calls/4)
+	assert.Greater(t, refusals, calls/8)
+}
+
+// A key of another type has no say in its group, and the calls that cannot be are errors.
+func TestGroupsThatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	c, err := connect(w.Addr())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	l := limitOf(t, engine.FixedWindow(3, 1e9))
+	_, err = w.Lpush("list", "x")
+	require.NoError(t, err)
+	answers := make([]Answer, 2)
+	require.NoError(t, RunTogether(context.Background(), c, [][]Item{{{l, "list", strict(1)}, {l, "key", strict(1)}}}, answers))
+	assert.True(t, answers[0].Foreign)
+	assert.EqualValues(t, 1, answers[1].Granted)
+
+	for name, groups := range map[string][][]Item{
+		"twice in one group": {{{l, "key", strict(1)}, {l, "key", strict(2)}}},
+		"nothing else":       {{{l, "key", strict(1)}, {l, "other", Ask{Debt: 1}}}},
+		"want 1 to 64":       nil,
+	} {
+		assert.ErrorContains(t, RunTogether(context.Background(), c, groups, answers), name)
+	}
+}

@@ -1,0 +1,7 @@
+    if changed and changed ~= '' then
+      call('SET', key, changed, 'PX', lifetime(life))
+      held[key] = changed
+    elseif changed and value then
+      call('DEL', key)
+      held[key] = false
+    end

@@ -1,0 +1,288 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// Source returns the limiter as what decides a limit of packages limits, httplimit and rpclimit, quotas included.
+//
+// All limits of a request that are of one [Client] are decided together, all or nothing: first by what the node knows,
+// refusals that it remembers and tokens that leases have in hand, and then by one call of the store. In a cluster keys
+// of different slots are different calls, one after the other. See docs/distributed.md.
+func (l *Limiter) Source() limits.Source { return source{l.own} }
+
+// A source is a limiter under a quota.
+type source struct{ quota Quota }
+
+func (s source) Policy() engine.Policy { return s.quota.policy }
+
+func (s source) Quota(p engine.Policy) (limits.Source, error) {
+	q, err := s.quota.limiter.Quota(p)
+	return source{q}, err
+}
+
+func (s source) Store() limits.Store { return store{s.quota.limiter.client} }
+
+// A store decides about all limits of a client.
+type store struct{ client *Client }
+
+// A part is what a request asks of one limiter.
+type part struct {
+	*limits.Ask
+	quota   Quota
+	carrier *lease.Lease // which is to be renewed; nil if none is
+	decided bool         // or given back
+	taken   bool
+}
+
+func (s store) parts(asks []limits.Ask) ([]part, error) {
+	parts := make([]part, len(asks))
+	for i := range asks {
+		of, ok := asks[i].Source.(source)
+		if !ok || of.quota.limiter.client != s.client {
+			return nil, fmt.Errorf("redislimit: a Source of type %T is not one of this store: want that of Limiter.Source", asks[i].Source)
+		}
+		parts[i] = part{Ask: &asks[i], quota: of.quota}
+	}
+	return parts, nil
+}
+
+// TakeAll implements [limits.Store].
+func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
+	parts, err := s.parts(asks)
+	switch {
+	case err != nil:
+		return err
+	case len(parts) == 1:
+		return parts[0].decide(parts[0].quota.Take(ctx, asks[0].Key, asks[0].N))
+	}
+	err = s.takeAll(ctx, parts)
+	for _, p := range parts {
+		if p.carrier != nil { // it was not asked: what a lease begins has to end
+			p.quota.limiter.renew(p.carrier, p.Key, p.N)
+		}
+	}
+	if err != nil || !admitted(parts) {
+		err = errors.Join(err, s.giveBack(context.WithoutCancel(ctx), parts))
+	}
+	return err
+}
+
+// admitted reports whether no part is refused.
+func admitted(parts []part) bool {
+	for _, p := range parts {
+		if p.decided && !p.Decision.Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// takeAll takes from all parts until one refuses.
+func (s store) takeAll(ctx context.Context, parts []part) error {
+	for i := range parts {
+		parts[i].remember()
+	}
+	for i := range parts {
+		if p := &parts[i]; !p.decided && p.quota.limiter.terms != nil && admitted(parts) {
+			p.Decision, p.decided, p.carrier = p.quota.limiter.local(p.Key, p.N)
+			p.taken = p.decided && p.Decision.Allowed
+		}
+	}
+	for admitted(parts) {
+		group := s.next(parts)
+		if len(group) == 0 {
+			return nil
+		}
+		if err := s.takeGroup(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember decides what the node knows without taking anything. A lease may have in hand what the store refused.
+func (p *part) remember() {
+	l := p.quota.limiter
+	d, known, _ := p.quota.fixed()
+	if !known {
+		d, known = l.fixed(&p.quota, p.N)
+	}
+	if !known && l.terms == nil {
+		d, known = l.known.of(p.Key, p.quota.numbers, p.N, l.now())
+	}
+	p.Decision, p.decided = d, known
+}
+
+// next returns the parts of the next call: those of one part of the store, each key once.
+func (s store) next(parts []part) (group []*part) {
+	n, at := len(s.client.link.Load().breakers), 0
+	for i := range parts {
+		p := &parts[i]
+		if p.decided || p.Err != nil {
+			continue
+		}
+		where := p.quota.limiter.partition(p.Key) % n
+		if len(group) == 0 {
+			at = where
+		}
+		if where == at && len(group) < script.MaxKeys && !p.isIn(group) {
+			group = append(group, p)
+		}
+	}
+	return group
+}
+
+func (p *part) isIn(group []*part) bool {
+	for _, other := range group {
+		if other.quota.limiter == p.quota.limiter && other.Key == p.Key {
+			return true
+		}
+	}
+	return false
+}
+
+// takeGroup takes from the parts of a group, all or nothing.
+func (s store) takeGroup(ctx context.Context, group []*part) error {
+	if len(group) == 1 || s.client.eviction.isLost() { // limiters differ in whether they ask a store that drops keys
+		return takeEach(ctx, group)
+	}
+	sent := now()
+	answers, err := s.askGroup(ctx, group, func(p *part) script.Ask {
+		if p.carrier != nil {
+			p.quota.limiter.renew(p.carrier, p.Key, p.N)
+			p.carrier = nil
+		}
+		return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
+	})
+	if errors.Is(err, errMoves) {
+		return takeEach(ctx, group)
+	}
+	all := true
+	for _, a := range answers {
+		all = all && (a.Foreign || a.Fits())
+	}
+	for i, p := range group {
+		l := p.quota.limiter
+		switch {
+		case err != nil:
+			if err := p.fallback(err); err != nil {
+				return err
+			}
+		case answers[i].Foreign:
+			if err := p.fallback(s.client.foreign(l.namer.name(l.partition(p.Key), p.Key))); err != nil {
+				return err
+			}
+		default:
+			l.settle(owing{p.Key, p.quota.numbers})
+			p.Decision, p.decided, p.taken = p.quota.answered(answers[i], answers[i].Fits()), true, all
+			l.known.remember(p.Key, p.quota.numbers, p.N, sent, p.Decision)
+		}
+	}
+	return nil
+}
+
+// takeEach takes from the parts of a group one after the other, until one refuses.
+func takeEach(ctx context.Context, group []*part) error {
+	for _, p := range group {
+		d, err := p.quota.limiter.strict(ctx, &p.quota, p.Key, p.N, p.carrier)
+		p.carrier = nil
+		if err := p.decide(d, err); err != nil || p.decided && !d.Allowed {
+			return err
+		}
+	}
+	return nil
+}
+
+// fallback decides where the store did not.
+func (p *part) fallback(cause error) error {
+	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause))
+}
+
+// decide notes a decision of a limiter, or its error. It returns an error that is not of the limiter alone.
+func (p *part) decide(d engine.Decision, err error) error {
+	if err != nil && !errors.Is(err, ErrStore) {
+		return err
+	}
+	if p.Err = err; err == nil {
+		p.Decision, p.decided, p.taken = d, true, d.Allowed
+	}
+	return nil
+}
+
+// askGroup asks the store for a group and waits. The keys are of one part of it.
+func (s store) askGroup(ctx context.Context, group []*part, ask func(*part) script.Ask) ([]script.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	link := s.client.link.Load()
+	items := make([]script.Item, len(group))
+	for i, p := range group {
+		_, items[i] = p.quota.limiter.place(p.Key, ask(p))
+	}
+	if len(link.groups) == 0 {
+		return nil, errLost
+	}
+	queue := &link.groups[group[0].quota.limiter.partition(group[0].Key)%len(link.groups)]
+	replies := make(chan reply, 1)
+	var givenUp atomic.Bool
+	err := queue.put(question{items: items, givenUp: &givenUp, answered: func(a []script.Answer, err error) {
+		replies <- reply{answers: a, err: err}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer givenUp.Store(true)
+	r := wait(ctx, replies, s.client.timeout)
+	return r.answers, r.err
+}
+
+// RefundAll implements [limits.Store].
+func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
+	parts, err := s.parts(asks)
+	switch {
+	case err != nil:
+		return err
+	case len(parts) == 1:
+		return parts[0].quota.Refund(ctx, asks[0].Key, asks[0].N)
+	}
+	for i := range parts {
+		parts[i].taken = true
+	}
+	return s.giveBack(ctx, parts)
+}
+
+// giveBack gives back what was taken: to the node, where it is the node's, and else to the store, with one call for
+// each part of it. What an error keeps from one of them goes back to the others.
+func (s store) giveBack(ctx context.Context, parts []part) (err error) {
+	for i := range parts {
+		p := &parts[i]
+		_, fixed, _ := p.quota.fixed()
+		p.decided = !p.taken || fixed || p.quota.limiter.refundHere(&p.quota, p.Key, p.N)
+	}
+	for group := s.next(parts); len(group) > 0; group = s.next(parts) {
+		var failed error
+		if len(group) > 1 {
+			_, failed = s.askGroup(ctx, group, func(p *part) script.Ask { return p.quota.returned(p.N) })
+		}
+		for _, p := range group {
+			if p.decided = true; len(group) == 1 || errors.Is(failed, errMoves) {
+				_, one := p.quota.limiter.ask(ctx, p.Key, p.quota.returned(p.N))
+				err = errors.Join(err, one)
+			}
+			p.quota.limiter.known.drop(p.Key)
+		}
+		if !errors.Is(failed, errMoves) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
