@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
@@ -19,6 +21,9 @@ const (
 	settingsLife = 3 * compareEvery
 	mostTold     = 8 // other settings that are logged
 )
+
+// format is the version of what keys hold.
+const format = 2
 
 // settings returns what all nodes of a limit must have in common for it to be one limit, in words.
 func (c *clientConfig) settings() string {
@@ -30,11 +35,12 @@ func (c *clientConfig) settings() string {
 	if c.secret != noSecret {
 		secret = fmt.Sprintf("%x", sha256.Sum256(append([]byte("weir settings "), c.secret[:]...)))[:8]
 	}
-	return fmt.Sprintf("prefix=%s partitions=%d keys=%s secret=%s", c.prefix, c.partitions, keys, secret)
+	return fmt.Sprintf("format=%d prefix=%s partitions=%d keys=%s secret=%s", format, c.prefix, c.partitions, keys, secret)
 }
 
-// terms returns what of a limit's options must be the same, too, in words; "" if there are none.
-func terms(limit script.Terms) (text string) {
+// numbers returns the numbers of a limit, in words. Nodes on which they differ count together.
+func numbers(policy engine.Policy, limit script.Terms) string {
+	text := fmt.Sprintf(" policy=(%v)", policy)
 	if limit.MaxDebt > 0 {
 		text += fmt.Sprintf(" maxdebt=%d", limit.MaxDebt)
 	}
@@ -48,15 +54,18 @@ func terms(limit script.Terms) (text string) {
 // for a minute, under a name that depends on the limit's name alone, and reads those that were there.
 type agreement struct {
 	key, own string
+	same     string // what own begins with, and that of every node that holds the same limit
 	isBusy   atomic.Bool
 	isOver   atomic.Bool     // the user may not use the key
 	next     int64           // when to compare again; of the goroutine that keeps the limiter
 	told     map[string]bool // what was logged, of the one goroutine that compares
+	met      int64           // when others were met last, of that goroutine, too
 	differs  atomic.Pointer[string]
 }
 
-func newAgreement(c *clientConfig, name string, limit script.Terms) *agreement {
-	return &agreement{key: "weir:settings:" + name, own: c.settings() + terms(limit), told: map[string]bool{}}
+func newAgreement(c *clientConfig, name string, kind string, policy engine.Policy, limit script.Terms) *agreement {
+	same := c.settings() + " kind=" + kind
+	return &agreement{key: "weir:settings:" + name, own: same + numbers(policy, limit), same: same, told: map[string]bool{}}
 }
 
 // compare compares the settings, if it is time, without waiting for the answer.
@@ -82,13 +91,21 @@ func (l *Limiter) compare() {
 		case err != nil && !errors.Is(err, rueidis.Nil):
 			// The next one may succeed.
 		case said != "" && said != a.own:
-			said = said[:min(len(said), 200)]
+			said = said[:min(len(said), 500)]
+			a.met = now
 			a.differs.Store(&said)
 			if !a.told[said] && len(a.told) < mostTold {
 				a.told[said] = true
-				l.client.tell(slog.LevelWarn, "a node with other settings holds a limit of this name, and so another one",
+				text := "a node with other settings holds a limit of this name, and so another one"
+				if strings.HasPrefix(said, a.same+" ") {
+					text = "a node holds this limit with other numbers: each decides by its own, and they count together"
+				}
+				l.client.tell(slog.LevelWarn, text,
 					slog.String("key", a.key), slog.String("here", a.own), slog.String("there", said))
 			}
+		case now-a.met > int64(settingsLife):
+			a.differs.Store(nil) // what differed is gone, or has changed
+			clear(a.told)
 		}
 	}()
 }

@@ -3,6 +3,7 @@
 package redislimit_test
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/testlog"
 	"github.com/weir-go/weir/redislimit"
 	"github.com/weir-go/weir/redislimit/internal/redistest"
@@ -20,6 +22,10 @@ import (
 func TestSettingsThatDifferAreSaid(t *testing.T) {
 	server := redistest.Start(t)
 	secret := "a secret of the test"
+	full := func(settings string) string {
+		return fmt.Sprintf("format=2 %s kind=bucket policy=(%v)", settings, slow())
+	}
+	mine := full("prefix=weir partitions=64 keys=hashed secret=none")
 	node := func(options ...redislimit.ClientOption) (*redislimit.Limiter, *testlog.Log) {
 		log := &testlog.Log{}
 		options = append(options, redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
@@ -32,7 +38,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 		require.Eventually(t, func() bool { return server.Do("GET", "weir:settings:test") == settings }, backSoon, time.Millisecond)
 	}
 	first, _ := node()
-	left("prefix=weir partitions=64 keys=hashed secret=none")
+	left(mine)
 	same, log := node()
 	assert.Never(t, func() bool { return same.Stats().Differs != "" || len(log.With("other settings")) > 0 }, time.Second/2, time.Second/10)
 	require.NoError(t, first.Close()) // which would leave its settings again
@@ -43,15 +49,16 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 		"prefix=weir partitions=64 keys=full secret=none":       redislimit.FullKeys(),
 		"prefix=weir partitions=64 keys=hashed secret=a5024497": redislimit.Secret(secret),
 	} {
-		server.Do("SET", "weir:settings:test", "prefix=weir partitions=64 keys=hashed secret=none", "PX", "60000")
+		option = full(option)
+		server.Do("SET", "weir:settings:test", mine, "PX", "60000")
 		l, log := node(settings)
 		require.Eventually(t, func() bool { return l.Stats().Differs != "" }, backSoon, time.Millisecond, option)
-		assert.Equal(t, "prefix=weir partitions=64 keys=hashed secret=none", l.Stats().Differs)
+		assert.Equal(t, mine, l.Stats().Differs)
 		var said []string // the log is written behind the number
 		require.Eventually(t, func() bool { said = log.With("other settings"); return len(said) > 0 }, backSoon, time.Millisecond, option)
 		if assert.Len(t, said, 1) {
 			assert.Contains(t, said[0], `here="`+option+`"`)
-			assert.Contains(t, said[0], `there="prefix=weir partitions=64 keys=hashed secret=none"`)
+			assert.Contains(t, said[0], `there="`+mine+`"`)
 		}
 		left(option)
 		require.NoError(t, l.Close())
@@ -79,4 +86,48 @@ func TestSettingsThatCannotBeCompared(t *testing.T) {
 	assert.Zero(t, client.Health().Failures)
 	assert.Empty(t, l.Stats().Differs)
 	assert.Equal(t, "1", server.Do("LLEN", "weir:settings:test"))
+}
+
+// A change of numbers is rolled out over four nodes: all count together at every moment, so that no key gets a second
+// limit, in each algorithm. The nodes say that their numbers differ while they do.
+func TestARollingChangeOfNumbers(t *testing.T) {
+	for name, of := range map[string]func(uint64) engine.Policy{
+		"token bucket":   func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerDay(float64(n)), n) },
+		"fixed window":   func(n uint64) engine.Policy { return engine.FixedWindow(n, 24*time.Hour) },
+		"sliding window": func(n uint64) engine.Policy { return engine.SlidingWindow(n, 24*time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			log := &testlog.Log{}
+			var nodes []*redislimit.Limiter
+			start := func(policy engine.Policy) *redislimit.Limiter {
+				client := open(t, server.URL(), redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
+				return limiter(t, client, policy, redislimit.OnFailure(redislimit.FailClosed))
+			}
+			for range 4 {
+				nodes = append(nodes, start(of(1000)))
+			}
+			admitted := 0
+			all := func() {
+				for i := range 600 {
+					if take(t, nodes[i%4], "k", 3).Allowed {
+						admitted += 3
+					}
+				}
+			}
+			all()
+			require.InDelta(t, 1000, admitted, 3)
+			for i := range nodes {
+				require.NoError(t, nodes[i].Close())
+				nodes[i] = start(of(1001))
+				if i == 1 {
+					require.Eventually(t, func() bool { return len(log.With("other numbers")) > 0 }, backSoon, time.Millisecond)
+					assert.Contains(t, nodes[i].Stats().Differs+nodes[0].Stats().Differs, fmt.Sprintf("policy=(%v)", of(1000)))
+				}
+				all()
+			}
+			assert.LessOrEqual(t, admitted, 1002)
+			assert.Empty(t, log.With("other settings"))
+		})
+	}
 }

@@ -161,8 +161,8 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 	}
 }
 
-// While a limit changes on one node after the other, each policy is a limit of its own: both together, and no more. As
-// quotas of one limiter they hold one limit, the larger.
+// While a limit changes on one node after the other, and as quotas of one limiter, both policies hold one limit: at
+// most the larger, and at least the smaller.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
 	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.PerMinute(3000), 20)
@@ -184,8 +184,8 @@ func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	options := []redislimit.Option{redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0)}
 	server, store := mini(t)
 	sum := admitted(server, limiter(t, store, before, options...), limiter(t, store, after, options...))
-	assert.InDelta(t, old+fresh, sum, 2)
-	assert.LessOrEqual(t, sum, old+fresh)
+	assert.LessOrEqual(t, sum, old)
+	assert.GreaterOrEqual(t, sum, fresh)
 
 	server, store = mini(t)
 	l := limiter(t, store, engine.TokenBuckets(time.Minute), options...)

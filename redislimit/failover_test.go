@@ -285,7 +285,9 @@ func TestSentinelMasterKilled(t *testing.T) {
 	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, shared.Close()) })
-	leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 2000), redislimit.OnFailure(redislimit.FailClosed))
+	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 2000), redislimit.OnFailure(redislimit.FailClosed))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, leased.Close()) })
 	require.Equal(t, redislimit.Leased, leased.Mode())
 	require.Eventually(t, func() bool { _ = leased.Allow("k"); return leased.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
 

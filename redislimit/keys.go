@@ -38,8 +38,8 @@ var noSecret = sha256.Sum256([]byte("weir"))
 
 // A namer makes the names of a limit's keys in the store:
 //
-//	<prefix>:{pNNNN}:<numbers of the policy>:<name>:#<hash of the key>
-//	<prefix>:{pNNNN}:<numbers of the policy>:<name>:=<key>              with FullKeys
+//	<prefix>:{pNNNN}:<algorithm and window>:<name>:#<hash of the key>
+//	<prefix>:{pNNNN}:<algorithm and window>:<name>:=<key>              with FullKeys
 //
 // No two keys have one name: prefix and name have no braces, a colon in a name is escaped, and a hash has 128 bits.
 // The length of a name is bounded.
@@ -49,9 +49,9 @@ type namer struct {
 	full          bool
 }
 
-func newNamer(c *clientConfig, hash, name string) namer {
+func newNamer(c *clientConfig, kind, name string) namer {
 	escaped := strings.NewReplacer("%", "%25", ":", "%3A").Replace(name)
-	return namer{c.prefix + ":{p", "}:" + hash + ":" + escaped + ":", c.secret, c.fullKeys}
+	return namer{c.prefix + ":{p", "}:" + kind + ":" + escaped + ":", c.secret, c.fullKeys}
 }
 
 // name returns the name of a key of a partition.

@@ -31,7 +31,7 @@ func TestKeysAreHashed(t *testing.T) {
 	for _, key := range []string{token, strings.Repeat(token, 1000), "", "{}:\n"} {
 		all := names(t, "api", key)
 		require.Len(t, all, 1)
-		assert.Regexp(t, `^weir:\{p[0-9]{4}\}:[0-9a-f]{8}:api:#[A-Za-z0-9_-]{22}$`, all[0])
+		assert.Regexp(t, `^weir:\{p[0-9]{4}\}:bucket:api:#[A-Za-z0-9_-]{22}$`, all[0])
 		assert.Equal(t, all, names(t, "api", key), "other nodes find it")
 		assert.NotEqual(t, all, names(t, "api", key, redislimit.Secret("sixteen characters")))
 	}

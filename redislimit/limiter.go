@@ -40,8 +40,9 @@ type Limiter struct {
 }
 
 // New returns a limiter of the policy: a token bucket, a fixed window, a sliding window or a sliding log. name
-// is part of the keys' names in the store, as are the policy's numbers: limits of different names or numbers have
-// nothing in common. It is 1 to 128 characters, without braces and control characters.
+// is part of the keys' names in the store, as are the algorithm and its window: limits of which one of these differs
+// have nothing in common. Limiters of one name and other numbers count together, each against its own: a changed limit
+// keeps the tokens that were taken. The name is 1 to 128 characters, without braces and control characters.
 //
 // What does not fit, and a policy whose numbers the store cannot hold, are errors that say so; [Check] tells them
 // without a client.
@@ -60,8 +61,8 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	l.namer = newNamer(&client.clientConfig, l.limit.Hash(), name)
-	l.agreement = newAgreement(&client.clientConfig, name, d.config.limit)
+	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
+	l.agreement = newAgreement(&client.clientConfig, name, l.limit.Kind(), policy, d.config.limit)
 	l.follow()
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()

@@ -18,7 +18,8 @@ type Stats struct {
 	OnFailure FailurePolicy // that of the limiter
 	Fallbacks int64         // decisions by OnFailure, because the store failed to make them
 	Store     Health
-	Differs   string // settings of another node that differ from this one's, as last seen; "" if none were
+	// settings or numbers of another node that differ from this one's; "" if none were seen for a minute
+	Differs string
 }
 
 // Stats returns the limiter's statistics. It visits every lease.

@@ -29,7 +29,7 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 		if err != nil {
 			return err
 		}
-		n := newNamer(&c.clientConfig, limit.Hash(), "trial")
+		n := newNamer(&c.clientConfig, limit.Kind(), "trial")
 		one, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: what is there already is read and changed
 		err = limit.Run(ctx, redis, []string{key, key}, []script.Ask{one, one}, make([]script.Answer, 2))
 		if err := forbidden(err); err != nil {

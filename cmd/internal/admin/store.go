@@ -31,6 +31,9 @@ var leaseMetrics = []storeMetric{
 	newStoreMetric(prometheus.CounterValue, "rule_store_fallbacks_total",
 		"Decisions that the store failed to make, made by on_loss.",
 		func(s redislimit.Stats) float64 { return float64(s.Fallbacks) }, "rule"),
+	newStoreMetric(prometheus.GaugeValue, "rule_store_differs",
+		"1 if another machine had another limit or other settings of the store within the last minute, else 0.",
+		func(s redislimit.Stats) float64 { return float64(oneIf(s.Differs != "")) }, "rule"),
 }
 
 var storeMetrics = []storeMetric{
@@ -73,6 +76,7 @@ type leaseView struct {
 	Debt      uint64 `json:"debt"`
 	Fallbacks int64  `json:"fallbacks"` // decisions by OnLoss
 	OnLoss    string `json:"on_loss"`
+	Differs   string `json:"differs,omitempty"` // limit and settings of another machine
 }
 
 // A storeView is how the store does.
@@ -98,7 +102,7 @@ func leasesOf(r Rule) *leaseView {
 		return nil
 	}
 	s := r.Stored.Stats()
-	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.Fallbacks, OnLoss: s.OnFailure.String()}
+	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.Fallbacks, OnLoss: s.OnFailure.String(), Differs: s.Differs}
 }
 
 func storeOf(rules []Rule) *storeView {

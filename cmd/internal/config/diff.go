@@ -162,9 +162,9 @@ func (r *Rule) incompatible(before *Rule) string {
 		return fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
 	}
 	if r.Store != nil {
-		if r.Policy != before.Policy {
-			return fmt.Sprintf("the store keeps limits of other numbers apart: it was %v and is %v",
-				before.Policy, r.Policy)
+		was, is := before.Policy, r.Policy
+		if is.Algorithm() != engine.AlgorithmTokenBucket && (was.Window() != is.Window() || was.IsAligned() != is.IsAligned()) {
+			return fmt.Sprintf("the store keeps limits of other windows apart: it was %v and is %v", was, is)
 		}
 		return ""
 	}

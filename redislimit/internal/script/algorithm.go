@@ -12,7 +12,8 @@ import (
 
 // An algorithm is all that differs between the algorithms that a store keeps.
 type algorithm struct {
-	number  uint8                                   // in a limit's hash, and so in names of keys
+	number  uint8                                   // in the script of several limits
+	kind    string                                  // in names of keys
 	most    uint64                                  // the largest limit, which is the engine's
 	debts   uint64                                  // how many limits a key may owe, if nothing else is said
 	numbers func(*Limit) []string                   // what the script is told of a limit
@@ -27,16 +28,16 @@ type algorithm struct {
 // repeat either when a connection breaks, because it may have been carried out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
-		0, 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
+		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
 	},
 	engine.AlgorithmFixedWindow: {
-		1, 1 << 32, 3, (*Limit).fixedNumbers, fixedWindowLua, rueidis.NewLuaScript(compose(fixedWindowLua)), (*Model).fixed,
+		1, "fixed", 1 << 32, 3, (*Limit).fixedNumbers, fixedWindowLua, rueidis.NewLuaScript(compose(fixedWindowLua)), (*Model).fixed,
 	},
 	engine.AlgorithmSlidingWindow: {
-		2, 1<<24 - 1, 3, (*Limit).windowNumbers, slidingWindowLua, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).sliding,
+		2, "sliding", 1<<24 - 1, 3, (*Limit).windowNumbers, slidingWindowLua, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).sliding,
 	},
 	engine.AlgorithmSlidingLog: {
-		4, 4096, 2, (*Limit).windowNumbers, slidingLogLua, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).logged,
+		4, "log", 4096, 2, (*Limit).windowNumbers, slidingLogLua, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).logged,
 	},
 }
 

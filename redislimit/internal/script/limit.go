@@ -3,9 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -25,7 +23,6 @@ type Limit struct {
 	window    int64  // in microseconds
 	aligned   bool
 	arguments []string // what the script is told
-	hash      string
 	weight    int
 }
 
@@ -140,18 +137,11 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 // longestDebt is the longest in which what a key may owe comes back.
 const longestDebt = 3 * slowest
 
-// arrange makes the arguments for the script, and the hash of those by which a state is understood.
+// arrange makes the arguments for the script.
 func (l *Limit) arrange() {
-	numbers := l.numbers(l)
 	l.arguments = append([]string{
 		strconv.Itoa(int(l.terms.Refusals)), strconv.FormatUint(l.terms.MaxDebt, 10), strconv.FormatUint(l.widest, 10),
-	}, numbers...)
-	hash := fnv.New32a()
-	fmt.Fprintf(hash, "%d %s", l.number, strings.Join(numbers, " "))
-	if l.terms.MaxDebt != l.debts || l.terms.MaxQuota > l.tokens || l.tokens == 0 {
-		fmt.Fprintf(hash, " of %s", strings.Join(l.arguments[1:3], " "))
-	}
-	l.hash = fmt.Sprintf("%08x", hash.Sum32())
+	}, l.numbers(l)...)
 	l.weight = Full / MaxKeys
 	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
 		l.weight = max(l.weight, int(l.widest))
@@ -175,6 +165,17 @@ func (l *Limit) Weight() int { return l.weight }
 // Full is how many tokens the logs of one call may have together, which a server adds within a millisecond.
 const Full = 1 << 15
 
-// Hash returns 8 hexadecimal digits of the algorithm and its numbers. States of limits whose hashes
-// differ do not understand one another, so it has to be part of a key's name.
-func (l *Limit) Hash() string { return l.hash }
+// Kind returns what states of limits have in common that understand one another: the algorithm and its window, such as
+// "fixed60000000" (microseconds). It has to be part of a key's name. Limits of one kind and other numbers count
+// together: tokens that were taken stay taken.
+func (l *Limit) Kind() string {
+	switch {
+	case l.window == 0 && l.tokens == 0:
+		return "quotas"
+	case l.window == 0:
+		return l.kind
+	case l.aligned:
+		return "aligned" + strconv.FormatInt(l.window, 10)
+	}
+	return l.kind + strconv.FormatInt(l.window, 10)
+}

@@ -39,16 +39,20 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// Limits that do not understand one another's states have different hashes, equal ones the same.
-func TestHash(t *testing.T) {
-	met := map[string]string{}
-	for _, policy := range append(models[:len(models):len(models)],
-		engine.FixedWindow(11, time.Second), engine.SlidingWindow(10, 2*time.Second), engine.TokenBucket(engine.PerSecond(97), 51)) {
-		hash := limitOf(t, policy).Hash()
-		assert.Regexp(t, "^[0-9a-f]{8}$", hash)
-		assert.Empty(t, met[hash], "%v", policy)
-		met[hash] = policy.String()
-		assert.Equal(t, hash, limitOf(t, policy).Hash())
+// Limits whose states understand one another are of one kind, and no others.
+func TestKind(t *testing.T) {
+	for want, policies := range map[string][]engine.Policy{
+		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerHour(1), 3)},
+		"quotas":         {engine.TokenBuckets(time.Minute), engine.TokenBuckets(time.Hour)},
+		"fixed1000000":   {engine.FixedWindow(10, time.Second), engine.FixedWindow(11, time.Second)},
+		"fixed2000000":   {engine.FixedWindow(10, 2*time.Second)},
+		"aligned1000000": {engine.FixedWindow(10, time.Second).Aligned()},
+		"sliding1000000": {engine.SlidingWindow(10, time.Second), engine.SlidingWindow(11, time.Second)},
+		"log1000000":     {engine.SlidingLog(10, time.Second), engine.SlidingLog(11, time.Second)},
+	} {
+		for _, policy := range policies {
+			assert.Equal(t, want, limitOf(t, policy).Kind(), "%v", policy)
+		}
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 
 // A Model is what the server holds of one key, and decides as the scripts do, in Go and at any
 // time: for simulation, and to check the scripts. The zero Model is that of a key that was never
-// asked about. It must always be asked with the same limit, and by one goroutine at a time.
+// asked about. It must always be asked with limits of one kind ([Limit.Kind]), and by one goroutine at a time.
 type Model struct {
 	known             bool
-	at                int64 // of a level; where a window starts; the index of a sliding window
-	level             uint64
+	at                int64   // of a level; where a window starts; the index of a sliding window
+	level             float64 // as in Lua: in the units of den
+	num, den          int64   // of the level
 	count             uint64
+	wide              uint64 // what the window holds, if more is charged to it; else 0
 	current, previous uint64
 	log               []int64 // the oldest first
 }
@@ -38,27 +40,33 @@ func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 
 func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
-	den := q.Units
-	full := q.Tokens * den
-	level, back := m.level, m.known && now < m.at
-	if m.known && !back {
-		hi, paid := bits.Mul64(uint64(now-m.at), uint64(l.num))
-		if hi > 0 {
-			paid = math.MaxUint64
+	num, den := float64(l.num), float64(q.Units)
+	full := float64(q.Tokens) * den
+	level, at, changed := m.level, m.at, false
+	if m.known && (m.num != l.num || m.den != l.den) { // by numbers of before a change: the tokens stay, or the time
+		level, at, changed = max(0, level-float64(max(0, now-at)*m.num)), now, true
+		if l.tokens == 0 {
+			level = math.Ceil(level / float64(m.num) * num)
+		} else {
+			level = math.Ceil(level / float64(m.den) * float64(l.den))
 		}
-		level -= min(paid, level)
+	}
+	level = min(level, num*1e15)
+	back := changed || m.known && now < at
+	if m.known && !back {
+		level = max(0, level-float64(now-at)*num)
 	}
 	before := level
-	level -= min(a.Returned*den, level)
-	level += min(a.Debt, (max(level, l.terms.MaxDebt*full)-level)/den) * den
-	answer := decide(q, a, (full-min(level, full))/den)
+	level = max(0, level-float64(a.Returned)*den)
+	level += min(float64(a.Debt), math.Floor(max(0, float64(l.terms.MaxDebt)*full-level)/den)) * den
+	answer := decide(q, a, uint64((full-min(level, full))/den))
 	if answer.RetryAfter == unknown {
-		answer.RetryAfter = micros(up(level+a.Need*den-full, uint64(l.num)))
+		answer.RetryAfter = micros(uint64(math.Ceil((level + float64(a.Need)*den - full) / num)))
 	}
-	level += answer.Granted * den
-	answer.ResetAfter = micros(up(level, uint64(l.num)))
+	level += float64(answer.Granted) * den
+	answer.ResetAfter = micros(uint64(math.Ceil(level / num)))
 	if level != before || back { // else it stays as it was written, and pays back from then
-		m.known, m.at, m.level = level > 0, now, level
+		m.known, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, l.den
 	}
 	return answer
 }
@@ -70,16 +78,20 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 		first = now - now%l.window
 		latest = first + l.window
 	}
+	back := m.known && m.at > latest
 	m.at = min(m.at, latest)
 	carry, over := uint64(0), int64(0)
-	if ended := max(0, now-m.at) / l.window; m.known && ended > 0 { // what was beyond the limit counts in the next
-		if paid, most := uint64(ended), m.count/l.widest; paid <= most && m.count > paid*l.widest {
-			carry, over = m.count-paid*l.widest, m.at+(ended+1)*l.window
+	wide := m.holds(l, m.count)
+	if ended := max(0, now-m.at) / l.window; m.known && ended > 0 { // what the window did not hold counts in the next
+		if rest := m.count - min(m.count, wide); uint64(ended-1) <= rest/l.widest && rest > uint64(ended-1)*l.widest {
+			carry, over = rest-uint64(ended-1)*l.widest, m.at+(ended+1)*l.window
 		}
 	}
 	live := m.known && now < m.at+l.window
 	count := carry
-	if live {
+	if !live {
+		wide = l.widest
+	} else {
 		count = m.count
 		if a.Window == m.at || a.Window == AnyWindow {
 			count -= min(a.Returned, count)
@@ -88,20 +100,40 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	count = charged(count, a.Debt, l.terms.MaxDebt*q.Tokens)
 	answer := decide(q, a, q.Tokens-min(count, q.Tokens))
 	if !live && answer.Granted+a.Debt > 0 {
-		live, m.known, m.at = true, true, first
+		live, back, m.known, m.at = true, true, true, first
 	}
 	count += answer.Granted
 	left := max(0, over-now)
 	if live {
-		m.count, answer.Window = count, m.at
+		if back || count != m.count { // else it stays as it was written
+			if m.count, m.wide = count, 0; count > wide {
+				m.wide = wide
+			}
+		}
+		answer.Window = m.at
 		left = m.at + l.window - now
 	}
 	answer.ResetAfter = micros(uint64(left))
 	if answer.RetryAfter == unknown {
-		left += int64(up(count+a.Need-q.Tokens, l.widest)-1) * l.window
-		answer.RetryAfter = micros(uint64(left))
+		answer.RetryAfter = micros(uint64(left + int64(after(count, wide, l.widest, q.Tokens-a.Need))*l.window))
 	}
 	return answer
+}
+
+// holds returns what the window of a count holds. Without debt, it held all of that.
+func (m *Model) holds(l *Limit, count uint64) uint64 {
+	if m.wide > 0 {
+		return max(l.widest, m.wide)
+	}
+	return max(l.widest, count)
+}
+
+// after returns how many windows have to end after the present one until of a count no more than room is left.
+func after(count, wide, widest, room uint64) uint64 {
+	if count <= wide+room {
+		return 0
+	}
+	return up(count-wide-room, widest)
 }
 
 func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
@@ -110,13 +142,16 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	back := m.known && m.at > present+1
 	m.at = min(m.at, present+1)
 	index, current, previous := present, uint64(0), uint64(0)
-	switch {
+	wide := l.widest
+	switch held := m.holds(l, m.current); {
 	case m.known && m.at >= present:
-		index, current, previous = m.at, m.current, m.previous
-	case m.known: // what was taken beyond the limit counts in the windows after
-		if ended := uint64(present - m.at - 1); ended <= m.current/l.widest {
-			left := m.current - ended*l.widest
-			previous, current = min(left, l.widest), left-min(left, l.widest)
+		index, current, previous, wide = m.at, m.current, m.previous, held
+	case m.known: // what a window did not hold counts as taken in the windows after
+		previous = min(m.current, held)
+		current = m.current - previous
+		for ended := present - m.at - 1; ended > 0 && previous > 0; ended-- {
+			previous = min(current, l.widest)
+			current -= previous
 		}
 	}
 	current0, previous0 := current, previous
@@ -135,9 +170,14 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	if answer.RetryAfter == unknown {
 		count, end, spare := previous, finish, q.Tokens-a.Need-current
 		if a.Need+current > q.Tokens {
-			more := max(1, up(current+a.Need-q.Tokens, l.widest)) // windows that have to end
-			over := current - min(current, more*l.widest)
-			count, end, spare = min(l.widest, current-(more-1)*l.widest), finish+int64(more)*l.window, q.Tokens-a.Need-over
+			more := after(current, wide, l.widest, q.Tokens-a.Need)
+			count = min(current, wide)
+			over := current - count
+			for range more {
+				count = min(over, l.widest)
+				over -= count
+			}
+			end, spare = finish+int64(more+1)*l.window, q.Tokens-a.Need-over
 		}
 		// The largest part of a window that counts for less than spare+1.
 		hi, lo := bits.Mul64(spare+1, uint64(l.window))
@@ -153,7 +193,10 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	}
 	answer.Window = index
 	if current != current0 || previous != previous0 || back { // else it stays as it was written
-		m.known, m.at, m.current, m.previous = current+previous > 0, index, current, previous
+		m.known, m.at, m.current, m.previous, m.wide = current+previous > 0, index, current, previous, 0
+		if current > wide {
+			m.wide = wide
+		}
 	}
 	return answer
 }

@@ -1,7 +1,7 @@
 -- A log has seven bytes for each token, the oldest first: the time it was taken, the most significant byte first. A
 -- script looks at some of them and adds others at the end, so that what it does hardly depends on how many there are.
 -- Those that have left the window stay in front until they are a quarter of the others.
-local read, numbers = 'STRLEN', 5
+local read, numbers, most = 'STRLEN', 5, 4096
 local limit, length = tonumber(ARGV[4]), tonumber(ARGV[5])
 local stamp = '' -- now
 for power = 6, 0, -1 do
@@ -32,7 +32,7 @@ end
 
 -- Each key:
 local n = value / 7
-if n % 1 > 0 or n > (times + 1) * widest + 16 then
+if n % 1 > 0 or n > (times + 1) * most + 16 then
   call('DEL', key) -- not ours
   n = 0
 elseif n > 0 and taken(key, n - 1) > now then

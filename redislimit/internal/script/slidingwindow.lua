@@ -1,9 +1,11 @@
 -- A counter is "index:current:previous": the window of the clock that was counted last, what was
 -- taken in it, and in the one before. One key holds both, so they change and expire together and
--- need no common hash tag. What was taken beyond the widest limit, as debt, counts as taken in the windows after: at
--- least two limits of it are remembered, as of a bucket.
-local read, numbers = 'GET', 5
+-- need no common hash tag. If more is charged to a window than it can hold, that is there, too, as ":wide": what is beyond
+-- it is debt, and counts as taken in the windows after. At least two limits of it are remembered, as of a bucket. A count
+-- that is beyond the widest limit and no debt was taken before a change of the limit.
+local read, numbers, most = 'GET', 5, 16777215
 local limit, length = tonumber(ARGV[4]), tonumber(ARGV[5])
+local min, max = math.min, math.max
 local present = math.floor(now / length)
 
 -- divide returns a*b/c as a whole number and the rest, for a below 2^28 and b, c up to 365 days. No
@@ -31,36 +33,41 @@ end
 
 -- Each key:
 local index, current, previous, back = present, 0, 0, false
+local wide = widest -- what the window holds
 if value then
-  local s, c, p = string.match(value, '^(%d+):(%d+):(%d+)$')
+  local s, c, p, w = string.match(value, '^(%d+):(%d+):(%d+):?(%d*)$')
   if s then
-    s, c, p = tonumber(s), math.min(tonumber(c), times * widest), math.min(tonumber(p), widest)
+    s, c, p = tonumber(s), min(tonumber(c), times * most), min(tonumber(p), most)
+    local holds = min(most, max(widest, tonumber(w) or c))
     if s > present + 1 then
       s, back = present + 1, true
     end
     if s >= present then -- the next one, if the clock went back over its start: it is at its start
-      index, current, previous = s, c, p
+      index, current, previous, wide = s, c, p, holds
+    elseif s == present - 1 then
+      previous = min(c, holds)
+      current = c - previous
     else
-      local left = c - (present - s - 1) * widest -- of it at the end of the window before
-      previous, current = math.max(0, math.min(left, widest)), math.max(0, left - widest)
+      local left = c - holds - (present - s - 2) * widest -- of it at the end of the window before
+      previous, current = max(0, min(left, widest)), max(0, left - widest)
     end
   end
 end
 
 local current0, previous0 = current, previous
 if returned > 0 and (of == index or of == 1) then -- 1: of any
-  local here = math.min(returned, current)
-  current, previous = current - here, math.max(0, previous - (returned - here))
+  local here = min(returned, current)
+  current, previous = current - here, max(0, previous - (returned - here))
 elseif returned > 0 and of == index - 1 then
-  previous = math.max(0, previous - returned)
+  previous = max(0, previous - returned)
 end
 if debt > 0 then
-  current = math.max(current, math.min(times * limit, current + debt))
+  current = max(current, min(times * limit, current + debt))
 end
 local finish = (index + 1) * length
 local counted = current
 if previous > 0 then
-  counted = current + divide(previous, math.min(length, finish - now), length)
+  counted = current + divide(previous, min(length, finish - now), length)
 end
 if counted < limit then
   room = limit - counted
@@ -73,10 +80,14 @@ elseif room < need then
   if spare >= 0 then
     retry = finish - largest(spare, previous) - now
   else
-    local more = (current + need - limit) / widest
-    more = math.max(1, more + -more % 1) -- windows that have to end
-    spare = limit - need - math.max(0, current - more * widest)
-    retry = finish + more * length - largest(spare, math.min(widest, current - (more - 1) * widest)) - now
+    local more = max(0, current - wide + need - limit) / widest
+    more = more + -more % 1 -- windows that have to end after this one
+    local before = min(current, wide) -- in the last of them
+    if more > 0 then
+      before = min(widest, current - wide - (more - 1) * widest)
+    end
+    spare = limit - need - max(0, current - wide - more * widest)
+    retry = finish + (more + 1) * length - largest(spare, before) - now
   end
 end
 room = room - granted
@@ -89,8 +100,11 @@ window = index
 if current ~= current0 or previous ~= previous0 or back then
   changed = ''
   if current + previous > 0 then
-    local low, more = index % 1e7, current / widest
+    local low, more = index % 1e7, max(0, current - wide) / widest
     changed = format('%d%07d:%d:%d', (index - low) / 1e7, low, current, previous)
-    life = finish + math.max(1, more + -more % 1) * length - now
+    life = finish + (more + -more % 1 + 1) * length - now
+    if more > 0 then
+      changed = format('%s:%d', changed, wide)
+    end
   end
 end

@@ -77,6 +77,8 @@ for _, group in ipairs(groups) do
       answer = {limit.ask(one.key, one.need, one.need, one.returned, one.tokens, one.units)}
     elseif not refuses then
       answer = {limit.ask(one.key, one.need, 0, 0, one.tokens, one.units, true)} -- without what it would have taken
+    elseif limit.once then
+      write(one.key, answer[6], answer[7]) -- that other numbers have it now
     end
     reply[last + 1], reply[last + 2], reply[last + 3] = answer[1], answer[2], answer[3]
     reply[last + 4], reply[last + 5] = answer[4], answer[5]

@@ -1,19 +1,37 @@
--- A bucket is "level:time": what is owed, in units of 1/den of a token, at that time. A microsecond
--- pays num units back. An empty level is no key at all. At least two limits of debt are remembered beyond a full one: what
--- the shares of all nodes admit while a store is away, and what came back meanwhile, are one each. The widest limit is in
--- units.
+-- A bucket is "level:time:num/den": what is owed, in units of 1/den of a token, at that time. A microsecond pays num units
+-- back. Numbers that are not those of this call are of a limit before or after a change: they pay back until now, and then
+-- the tokens that are owed stay, in other units; of buckets for quotas, whose limit is 0, the time. An empty level is no
+-- key at all. At least two limits of debt are remembered beyond a full one: what the shares of all nodes admit while a
+-- store is away, and what came back meanwhile, are one each.
 local read, numbers = 'GET', 6
 local num, den, limit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local most = times * widest
+local by, most = ARGV[4] .. '/' .. ARGV[5], num * 1e15 -- which comes back in 31 years
+
+-- converted returns a level of other numbers, which was owed so long ago.
+local function converted(level, past, other)
+  local n, d = string.match(other, '^(%d+)/(%d+)$')
+  if not n then
+    return 0
+  end
+  n, d = tonumber(n), tonumber(d)
+  level = math.max(0, level - math.max(0, past) * n)
+  if ARGV[6] == '0' then
+    return math.ceil(level / n * num)
+  end
+  return math.ceil(level / d * den)
+end
 
 -- Each key:
 local den = units or den
 local full = limit * den
 local level, back = 0, false
 if value then
-  local owed, at = string.match(value, '^(%d+):(%d+)$')
+  local owed, at, other = string.match(value, '^(%d+):(%d+):(.+)$')
   if owed then
     level, at = tonumber(owed), tonumber(at)
+    if other ~= by then
+      level, at, back = converted(level, now - at, other), now, true
+    end
     if level > most then
       level = most
     end
@@ -53,7 +71,7 @@ reset = reset + -reset % 1
 
 if level > 0 and (level ~= before or back) then
   local low = level % 1e7
-  changed, life = format('%d%07d:%d%06d', (level - low) / 1e7, low, clock[1], clock[2]), reset
+  changed, life = format('%d%07d:%d%06d:%s', (level - low) / 1e7, low, clock[1], clock[2], by), reset
 elseif level ~= before or back then
   changed = ''
 end

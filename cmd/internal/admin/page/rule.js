@@ -54,8 +54,8 @@ export class RuleCard {
     this.leases.hidden = !l;
     if (!l) return;
     const held = mode === "leased" ? `${count(l.keys)} ${l.keys === 1 ? "lease" : "leases"}, ${count(l.held)} tokens in hand, ${count(l.debt)} owed` : "the store is asked for every request";
-    put(this.leases, held + (l.fallbacks ? `; ${count(l.fallbacks)} decided without the store (${l.on_loss})` : ""));
-    this.leases.classList.toggle("bad", l.fallbacks > 0);
+    put(this.leases, held + (l.fallbacks ? `; ${count(l.fallbacks)} decided without the store (${l.on_loss})` : "") + (l.differs ? `; another machine has ${l.differs}` : ""));
+    this.leases.classList.toggle("bad", l.fallbacks > 0 || Boolean(l.differs));
   }
 
   // What rules are sorted by.
