@@ -101,3 +101,46 @@ func TestFoldersOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// A link on the way to a folder, which another user can have lead elsewhere, is as good as a folder of that user.
+func TestLinksOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files to others")
+	}
+	const other = 65534
+	for name, make := range map[string]func(t *testing.T, folder, between string) (path string){
+		"in a folder of another user": func(t *testing.T, folder, between string) string {
+			require.NoError(t, os.Symlink(folder, filepath.Join(between, "link")))
+			require.NoError(t, os.Chown(between, other, -1))
+			return filepath.Join(between, "link", "table")
+		},
+		"of another user": func(t *testing.T, folder, between string) string {
+			require.NoError(t, os.Symlink(folder, filepath.Join(between, "link")))
+			require.NoError(t, os.Chmod(between, 0o777|os.ModeSticky))
+			require.NoError(t, os.Lchown(filepath.Join(between, "link"), other, -1))
+			return filepath.Join(between, "link", "table")
+		},
+		"behind another link": func(t *testing.T, folder, between string) string {
+			require.NoError(t, os.Symlink(folder, filepath.Join(between, "link")))
+			first := filepath.Join(filepath.Dir(between), "first")
+			require.NoError(t, os.Symlink("between/../between/link", first))
+			require.NoError(t, os.Chown(between, other, -1))
+			return filepath.Join(first, "table")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, between := filepath.Join(t.TempDir(), "own"), filepath.Join(t.TempDir(), "between")
+			require.NoError(t, os.Mkdir(folder, 0o700))
+			require.NoError(t, os.Mkdir(between, 0o700))
+			_, err := Open(make(t, folder, between), spec(0))
+			assert.ErrorContains(t, err, "belongs to user 65534")
+		})
+	}
+	folder := filepath.Join(t.TempDir(), "own")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(folder, link))
+	f, err := Open(filepath.Join(link, "table"), spec(0))
+	require.NoError(t, err, "a link of one's own")
+	require.NoError(t, f.Close())
+}

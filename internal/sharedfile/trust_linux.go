@@ -4,38 +4,60 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// protected checks that nobody else can remove what a folder has, or the folder itself: who comes later would begin
-// with full buckets. So it and all folders above it belong to the user of this process, or to root, and not everybody
-// can write to them, unless they are sticky.
+// protected checks that nobody else can remove what a folder has, or the folder itself, or lead to another one: who
+// comes later would begin with full buckets. So all folders on the way to it, as the path is written, and all links
+// belong to the user of this process, or to root, and not everybody can write to the folders, unless they are sticky.
 func protected(folder string) error {
 	whole, err := filepath.Abs(folder)
-	if err == nil {
-		whole, err = filepath.EvalSymlinks(whole)
-	}
 	if err != nil {
 		return nil // making the file says what is wrong
 	}
-	for ; ; whole = filepath.Dir(whole) {
+	at, rest, links := "/", append([]string{"."}, strings.Split(whole, "/")...), 0
+	for ; len(rest) > 0; rest = rest[1:] {
+		next := filepath.Join(at, rest[0])
 		var info unix.Stat_t
-		if err := unix.Stat(whole, &info); err != nil {
-			return fmt.Errorf("owner: whose the folder %s is cannot be told: %w", whole, err)
+		if unix.Lstat(next, &info) != nil {
+			return nil // as above
+		}
+		if info.Mode&unix.S_IFMT != unix.S_IFLNK {
+			if err := trusted(next, &info); err != nil {
+				return err
+			}
+			at = next
+			continue
 		}
 		if user := os.Geteuid(); info.Uid != 0 && int(info.Uid) != user {
-			return fmt.Errorf("owner: the folder %s belongs to user %d, who can remove what is in it, and so make every bucket full: "+
-				"want a folder of user %d or of root, and all above it, too (mkdir -m 700)", whole, info.Uid, user)
+			return fmt.Errorf("owner: the link %s belongs to user %d, who can have it lead to another folder, and so make every "+
+				"bucket full: want a link of user %d or of root", next, info.Uid, user)
 		}
-		if mode := info.Mode & 0o7777; mode&unix.S_IWOTH != 0 && mode&unix.S_ISVTX == 0 {
-			return fmt.Errorf("mode: everybody can remove files from the folder %s, which has %04o: take that away (chmod o-w %s)",
-				whole, mode, whole)
-		}
-		if whole == filepath.Dir(whole) {
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > 40 { // which is what the kernel follows
 			return nil
 		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(append([]string{"."}, strings.Split(target, "/")...), rest[1:]...)
 	}
+	return nil
+}
+
+// trusted checks one folder.
+func trusted(folder string, info *unix.Stat_t) error {
+	if user := os.Geteuid(); info.Uid != 0 && int(info.Uid) != user {
+		return fmt.Errorf("owner: the folder %s belongs to user %d, who can remove what is in it, and so make every bucket full: "+
+			"want a folder of user %d or of root, and all above it, too (mkdir -m 700)", folder, info.Uid, user)
+	}
+	if mode := info.Mode & 0o7777; mode&unix.S_IWOTH != 0 && mode&unix.S_ISVTX == 0 {
+		return fmt.Errorf("mode: everybody can remove files from the folder %s, which has %04o: take that away (chmod o-w %s)",
+			folder, mode, folder)
+	}
+	return nil
 }
 
 // ownerOf checks that a file, if there is one, belongs to the user of this process. In a folder for everybody, such as
