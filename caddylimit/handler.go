@@ -72,9 +72,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if err != nil {
 			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
 		}
-		for _, part := range made.parts {
-			limits, h.by[part.Name] = append(limits, part), made
-		}
+		limits, h.by[l.Name] = append(limits, made.limit), made
 		h.inFlight = h.inFlight || made.inFlight
 		for _, warning := range made.warnings {
 			h.log.Warn(warning, zap.String("limit", l.Name))

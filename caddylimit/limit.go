@@ -62,7 +62,7 @@ type limit struct {
 	key      *key.Key
 	inFlight bool
 	exceeded error
-	parts    []httplimit.Limit
+	limit    httplimit.Limit
 	warnings []string
 }
 
@@ -122,7 +122,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 	if made.use, err = app.Use(module, l.Name, spec); err != nil {
 		return nil, err
 	}
-	made.parts = made.use.Limits(described)
+	made.limit = made.use.Limit(described)
 	return made, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // Decide checks a request against the limits. What handles an allowed request calls [Result.Finish] at its end where
@@ -102,9 +103,12 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, func(before *engine.Limiter) (engine.Key, bool) {
 		key, ok := l.Key(Hasher{limiter: before}, r)
-		if ok && l.Quota != nil {
-			quota, err := before.Quota(c.policy)
-			return key.With(quota), err == nil
+		switch {
+		case !ok:
+		case l.Quota != nil:
+			key = live.Under(before, key, c.policy)
+		case before.Policy(0).Longest() != 0:
+			key = live.Under(before, key, l.Limiter.Policy(c.Tier))
 		}
 		return key, ok
 	})

@@ -156,12 +156,7 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	for i, p := range parts {
 		// The names of zones are any text, those of the middleware are not, and nobody sees these.
 		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
-		for j, l := range p.use.Limits(described) {
-			if j == 0 {
-				p.first = l.Name
-			}
-			limits, h.by[l.Name] = append(limits, l), p
-		}
+		limits, h.by[described.Name] = append(limits, p.use.Limit(described)), p
 	}
 	h.limits, err = httplimit.New(limits, httplimit.Headers(httplimit.NoHeaders),
 		httplimit.OnError(func(limit string, err error) {
@@ -184,9 +179,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !h.DisableMetrics {
 		took := time.Since(began).Seconds()
 		for i := range res.Len() {
-			if c := res.Check(i); c.Name() == h.by[c.Name()].first {
-				h.by[c.Name()].time.Observe(took)
-			}
+			h.by[res.Check(i).Name()].time.Observe(took)
 		}
 	}
 	if !res.Allowed() {

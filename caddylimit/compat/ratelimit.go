@@ -40,7 +40,6 @@ type part struct {
 	use             *zone.Use
 	key             *key.Key
 	match           func(*http.Request) bool
-	first           string // what the middleware calls its limiter
 	permissiveness  float64
 	time            prometheus.Observer // of decisions; nil without metrics
 	notes, warnings []string

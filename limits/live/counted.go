@@ -56,6 +56,14 @@ func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
 	}
 }
 
+// reset makes the key owe nothing.
+func (c *counted) reset(k engine.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ResetKey(k)
+	c.moved.Delete(k)
+}
+
 // forget takes back so many of the n tokens that a key owes. Nobody takes any.
 func (c *counted) forget(k engine.Key, n, back uint64) {
 	if back < n { // the rest comes when there is room for it

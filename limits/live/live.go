@@ -163,6 +163,38 @@ func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Lim
 	}
 }
 
+// Forget makes a key owe the previous limiters nothing. keyOf is that of Move.
+func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
+	if !fs.Any() {
+		return
+	}
+	for _, f := range fs.all() {
+		if k, ok := keyOf(f.Limiter); ok {
+			f.reset(k)
+		}
+	}
+}
+
+// Under returns the key k of a previous limiter under the numbers p, which the request brings: by them it is counted
+// what the key owes, where the records of that limiter do not know it ([engine.TokenBuckets]). Numbers that the limiter
+// cannot hold are replaced by the nearest ones that it can.
+func Under(before *engine.Limiter, k engine.Key, p engine.Policy) engine.Key {
+	quota, err := before.Quota(p)
+	if longest := before.Policy(0).Longest(); err != nil && longest != 0 {
+		slowest := engine.Every(longest)
+		for rate := p.Rate().PerSecond(); err != nil && rate > slowest.PerSecond(); rate /= 2 { // it may be too fast
+			quota, err = before.Quota(engine.TokenBucket(engine.PerSecond(rate), 1))
+		}
+		if err != nil {
+			quota, err = before.Quota(engine.TokenBucket(slowest, 1))
+		}
+	}
+	if err != nil {
+		return k
+	}
+	return k.With(quota)
+}
+
 // hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was
 // replaced does not count.
 func (f *former) hasForgotten() bool {

@@ -296,3 +296,29 @@ func TestMovedOnce(t *testing.T) {
 		require.EqualValues(t, 3, admitted.Load())
 	}
 }
+
+// TestUnder: what a table of quotas knows as time counts by the numbers of the request, or the nearest that it can
+// hold.
+func TestUnder(t *testing.T) {
+	clock := testclock.New()
+	l := newLimiter(t, clock, engine.TokenBuckets(time.Hour))
+	quota, err := l.Quota(hourly(60))
+	require.NoError(t, err)
+	key := l.Key("a").With(quota)
+	require.True(t, l.TakeKey(key, 30).Allowed) // half an hour
+	for want, p := range map[uint64]engine.Policy{
+		30:      hourly(60),
+		15:      engine.TokenBucket(engine.PerHour(30), 30),
+		60:      engine.TokenBucket(engine.PerHour(120), 1_000), // fills in more than an hour
+		90:      engine.FixedWindow(180, time.Hour),
+		1:       engine.TokenBucket(engine.PerDay(1), 1),       // as one an hour
+		1 << 32: engine.TokenBucket(engine.PerSecond(3e9), 10), // too fast for its ticks: what a bucket holds at most
+	} {
+		n, _ := l.Owed(live.Under(l, l.Key("a"), p))
+		require.Equal(t, want, n, p)
+	}
+	windows := newLimiter(t, clock, engine.FixedWindow(10, time.Hour))
+	require.True(t, windows.Allow("a"))
+	n, _ := windows.Owed(live.Under(windows, windows.Key("a"), hourly(5)))
+	require.EqualValues(t, 1, n)
+}

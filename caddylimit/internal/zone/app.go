@@ -3,7 +3,6 @@ package zone
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,7 +42,7 @@ func Of(ctx caddy.Context) (*App, error) {
 // Provision is called by Caddy.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log, a.registry = ctx.Logger(a), ctx.GetMetricsRegistry()
-	a.host = host{connect(ctx), ctx.Slogger(), time.Now}
+	a.host = host{connect(ctx), ctx.Slogger()}
 	a.uses, a.collectors = map[id]*Use{}, map[string]prometheus.Collector{}
 	return nil
 }
@@ -69,15 +68,11 @@ func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 		switch {
 		case spec.Store != "":
 			note = "its store goes on counting, if the numbers are the same"
-		case u.formers() > 0:
-			note = "until the old one has forgotten what it counted, requests are held against both"
+		case u.carries():
+			note = "keys keep the tokens that they have used"
 		}
 		a.log.Info("the limiter cannot take the new options, so the zone has a new one; "+note,
 			zap.String("zone", name), zap.Stringer("limit", spec))
-	}
-	if u.Forgot {
-		a.log.Warn(fmt.Sprintf("the zone has had %d limiters more within their windows: what the oldest of them counted is forgotten", mostFormers+1),
-			zap.String("zone", name))
 	}
 	return u, nil
 }

@@ -8,7 +8,6 @@
 //	spec        what a configuration says of a zone
 //	use         a zone as one configuration uses it
 //	generation  a limiter that a zone has or had
-//	former      a limiter of an earlier generation, until it has forgotten
 //
 // # How a zone changes
 //
@@ -17,8 +16,8 @@
 // [App].Stop takes the change back if the configuration was the latest, which then never came into force.
 //
 // Numbers that the limiter can take change in place ([engine.Limiter.SetPolicy]). Where it cannot take them, as with
-// another algorithm or a sliding log that becomes longer than its ring, the zone gets a limiter of a new generation.
-// For the time of one window of the old policy requests are then held against the old limiter, too: so long it knows
-// of requests that the new one does not. Of several such changes within a window as many limiters are kept as
-// [mostFormers] says.
+// another algorithm or a sliding log that becomes longer than its ring, the zone gets a limiter of a new generation,
+// and keys keep the tokens that they have used: see package [live].
+//
+// [live]: https://pkg.go.dev/github.com/weir-go/weir/limits/live
 package zone

@@ -2,29 +2,37 @@ package zone
 
 import (
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 	"github.com/weir-go/weir/redislimit"
 )
 
 // A generation is a limiter that a zone has or had.
 type generation struct {
 	made    Spec
-	limiter *engine.Limiter     // of this process
+	limiter *live.Limiter       // of this process
 	backend *redislimit.Limiter // or in a store
 	store   *store
-
-	// formers are the limiters that the zone had before, the latest last, against which requests are held, too, until
-	// they have forgotten what they counted. Under the lock of the zone.
-	formers []*former
 
 	uses int // that have it; under the lock of the zone
 }
 
-// newGeneration makes the limiter of a zone.
-func newGeneration(id id, spec Spec, host host) (*generation, error) {
+// newGeneration makes the limiter of a zone. What keys owe the limiter of the generation before, if there is one, they
+// owe this one.
+func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
 	if spec.Store == "" {
-		g.limiter, err = spec.limiter()
+		limiter, err := spec.limiter()
+		if err != nil {
+			return nil, err
+		}
+		if before == nil || !hasTokens(before.made) || !hasTokens(spec) {
+			g.limiter = live.New(limiter)
+			return g, nil
+		}
+		if g.limiter, err = before.limiter.Replace(limiter); err != nil {
+			_ = limiter.Close() // always nil
+		}
 		return g, err
 	}
 	if g.store, err = host.store(spec.Store, spec.Timeout, spec.OnFailure != redislimit.FailClosed); err != nil {
@@ -37,10 +45,17 @@ func newGeneration(id id, spec Spec, host host) (*generation, error) {
 	return g, nil
 }
 
+// hasTokens reports whether the limiter that a spec made counts tokens in this process: not requests in flight, and not
+// nothing.
+func hasTokens(made Spec) bool {
+	a := made.Policy.Algorithm()
+	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
+}
+
 // close ends what the generation does in the background. Its limiter still decides.
 func (g *generation) close() {
 	if g.limiter != nil {
-		_ = g.limiter.Close() // always nil
+		g.limiter.Release()
 	}
 	if g.backend != nil {
 		_ = g.backend.Close() // always nil

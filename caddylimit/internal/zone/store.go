@@ -34,7 +34,6 @@ func connect(ctx context.Context) opener {
 type host struct {
 	open opener
 	log  *slog.Logger
-	now  func() time.Time
 }
 
 // store connects to a store. If it joins later, a store that does not answer yet is lost, and no error.

@@ -2,8 +2,6 @@ package zone
 
 import (
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,22 +41,11 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts what the zones did to a request. of returns the zone of a limit of the middleware; the limiters of one
-// zone ([Use.Limits]) follow each other there, and count as one, which refuses if one of them does.
+// Count counts what the zones did to a request. of returns the zone of a limit of the middleware.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
-	for i := 0; i < res.Len(); {
+	for i := range res.Len() {
 		c := res.Check(i)
-		u, outcome := of(c.Name()), c.Outcome
-		for i++; i < res.Len(); i++ {
-			next := res.Check(i)
-			if of(next.Name()) != u {
-				break
-			}
-			if next.Outcome == limits.Refused || next.Outcome == limits.ShadowRefused {
-				outcome = next.Outcome
-			}
-		}
-		u.counts[outcome].Add(1)
+		of(c.Name()).counts[c.Outcome].Add(1)
 	}
 }
 
@@ -72,9 +59,9 @@ func (z *Zone) Destruct() error { return nil }
 type Use struct {
 	*Zone
 	Spec Spec
-	// Renewed says that the zone has another limiter than under the configuration before, because that could not take
-	// the spec, and Forgot that what the oldest of its limiters knew is lost, for want of room.
-	Renewed, Forgot bool
+	// Renewed reports that the zone has another limiter than under the configuration before, because that could not
+	// take the spec.
+	Renewed bool
 
 	gen  *generation
 	host host
@@ -96,15 +83,18 @@ func newUse(id id, spec Spec, host host) (*Use, error) {
 	var current *Use
 	if n := len(z.started); n > 0 {
 		current = z.started[n-1]
-		current.gen.prune(host.now())
 	}
 	if current != nil && spec.follows(current.gen.made) {
 		u.gen = current.gen
-	} else if u.gen, err = newGeneration(id, spec, host); err != nil {
-		_, _ = zones.Delete(id)
-		return nil, err
-	} else if current != nil {
-		u.Renewed, u.Forgot = true, u.gen.follow(current.gen, current.Spec.Policy)
+	} else {
+		var before *generation
+		if current != nil {
+			before, u.Renewed = current.gen, true
+		}
+		if u.gen, err = newGeneration(id, spec, host, before); err != nil {
+			_, _ = zones.Delete(id)
+			return nil, err
+		}
 	}
 	u.gen.uses++
 	return u, nil
@@ -117,7 +107,6 @@ func (u *Use) start() error {
 	if err := u.apply(); err != nil {
 		return err
 	}
-	u.gen.begin(u.host.now())
 	u.started = append(u.started, u)
 	return nil
 }
@@ -172,52 +161,33 @@ func (u *Use) Keys() (live, evicted uint64) {
 	return stats.Keys, stats.Evictions
 }
 
-// formers returns how many limiters of earlier configurations requests are held against, too.
-func (u *Use) formers() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.gen.formers)
-}
+// carries reports whether keys owe what they have used under earlier configurations.
+func (u *Use) carries() bool { return u.gen.limiter != nil && u.gen.limiter.Formers().Any() }
 
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
 
-// formerSuffix begins what sets apart the name of a former.
-const formerSuffix = " (until it has forgotten"
-
-// CheckName returns an error for a name that a limit of the middleware cannot have, because headers do not take it, or
-// because it is one of a former.
+// CheckName returns an error for a name that a limit of the middleware cannot have, because headers do not take it.
 func CheckName(name string) error {
 	const longest = 128
 	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })
 	if name == "" || len(name) > longest || !isPrintable {
 		return fmt.Errorf("the name goes into headers: want 1 to %d printable ASCII characters", longest)
 	}
-	if strings.Contains(name, formerSuffix) {
-		return fmt.Errorf("the name has %q in it, as those of limiters have that the limit had before: want another", formerSuffix)
-	}
 	return nil
 }
 
-// Limits returns the limit with the limiter of the zone, and for a while the same with its formers.
-func (u *Use) Limits(l httplimit.Limit) []httplimit.Limit {
-	g := u.gen
-	if g.backend != nil {
-		l.Source, l.OnFailure = g.backend.Source(), limits.Closed
-		return []httplimit.Limit{l}
+// Limit returns l with what the zone counts by.
+func (u *Use) Limit(l httplimit.Limit) httplimit.Limit {
+	if u.gen.backend != nil {
+		l.Source, l.OnFailure = u.gen.backend.Source(), limits.Closed
+		return l
 	}
-	name, match := l.Name, l.Match
-	l.Limiter = g.limiter
-	list := []httplimit.Limit{l}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	l.Quota = nil
-	for i, f := range slices.Backward(g.formers) {
-		l.Name, l.Limiter = fmt.Sprintf("%s%s, %d)", name, formerSuffix, len(g.formers)-i), f.limiter
-		l.Match = func(r *http.Request) bool { return !f.isOver(u.host.now()) && (match == nil || match(r)) }
-		list = append(list, l)
+	l.Limiter = u.gen.limiter.Limiter
+	if hasTokens(u.gen.made) {
+		l.Formers = u.gen.limiter.Formers()
 	}
-	return list
+	return l
 }
 
 // String names the zone.

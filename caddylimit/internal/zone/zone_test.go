@@ -18,6 +18,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/limits/live"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -31,7 +32,7 @@ var alone = host{
 	open: func(string, ...redislimit.ClientOption) (*redislimit.Client, error) {
 		return nil, errors.New("no store here")
 	},
-	log: slog.New(slog.DiscardHandler), now: time.Now,
+	log: slog.New(slog.DiscardHandler),
 }
 
 // provision returns a use as a configuration would have it before it starts.
@@ -58,7 +59,7 @@ func end(t *testing.T, u *Use) {
 // admitted returns how many of n requests the use admits.
 func admitted(t *testing.T, u *Use, n int) (passed int) {
 	t.Helper()
-	m, err := httplimit.New(u.Limits(httplimit.Limit{Name: "l"}))
+	m, err := httplimit.New([]httplimit.Limit{u.Limit(httplimit.Limit{Name: "l"})})
 	require.NoError(t, err)
 	for range n {
 		res := m.Decide(httptest.NewRequest(http.MethodGet, "/", nil))
@@ -80,10 +81,10 @@ func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	}{
 		"the same":              {engine.SlidingLog(5, window), engine.SlidingLog(5, window), 2, false, 5},
 		"a lower log":           {engine.SlidingLog(5, window), engine.SlidingLog(3, window), 0, false, 3},
-		"a log above its ring":  {engine.SlidingLog(5, window), engine.SlidingLog(50, window), 2, true, 50},
-		"a log becomes counter": {engine.SlidingLog(5, window), engine.SlidingWindow(5000, window), 2, true, 5000},
-		"a longer log":          {engine.SlidingLog(5, window), engine.SlidingLog(5, 1000*window), 2, true, 3},
-		"a bucket":              {engine.TokenBucket(engine.Per(5, window), 5), engine.FixedWindow(40, window), 2, true, 40},
+		"a log above its ring":  {engine.SlidingLog(5, window), engine.SlidingLog(50, window), 10, true, 50},
+		"a log becomes counter": {engine.SlidingLog(5, window), engine.SlidingWindow(5000, window), 10, true, 5000},
+		"a longer log":          {engine.SlidingLog(5, window), engine.SlidingLog(5, 1000*window), 2, true, 0},
+		"a bucket":              {engine.TokenBucket(engine.Per(5, window), 5), engine.FixedWindow(40, window), 10, true, 40},
 		"a faster bucket":       {engine.TokenBucket(engine.Per(5, window), 5), engine.TokenBucket(engine.Per(50, window), 5), 2, false, 5},
 		"refuses all":           {engine.SlidingLog(5, window), engine.Blocked(), 0, false, 0},
 	} {
@@ -105,80 +106,116 @@ func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	}
 }
 
-// TestTwoChangesWithinAWindow: the limiter before the last one counts, too.
+// TestTwoChangesWithinAWindow: what was used two changes ago counts, too.
 func TestTwoChangesWithinAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
 		use := provision(t, id, engine.SlidingLog(5, time.Minute))
 		require.NoError(t, use.start())
 		require.Equal(t, 5, admitted(t, use, 10))
-		for _, limit := range []uint64{50, 500, 4000} {
+		for _, limit := range []uint64{50, 500, 4000} { // a raised limit has the difference at once
 			next := provision(t, id, engine.SlidingLog(limit, time.Minute))
 			replace(t, use, next)
 			use = next
-			assert.Zero(t, admitted(t, use, 10), "%d", limit)
 		}
+		assert.Equal(t, 4000-5, admitted(t, use, 5000))
 		time.Sleep(time.Minute + time.Millisecond)
 		assert.Equal(t, 4000, admitted(t, use, 5000))
 		end(t, use)
 	})
 }
 
-// TestLimitersOfEarlierConfigurationsAreFew: however often a zone has another limiter within a window, requests are
-// held against few, the names of those go into headers, and one that has forgotten is let go with the next change.
-func TestLimitersOfEarlierConfigurationsAreFew(t *testing.T) {
+// TestPreviousLimitersAreFew: one change more than there is room for is refused, and the zone stays as it is.
+func TestPreviousLimitersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
 		policies := []engine.Policy{engine.SlidingLog(5, time.Minute), engine.FixedWindow(5, time.Minute)}
 		use := provision(t, id, policies[0])
 		require.NoError(t, use.start())
-		for i := range 12 {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		for i := range live.MaxFormers + 1 {
+			m, err := httplimit.New([]httplimit.Limit{use.Limit(httplimit.Limit{Name: "l"})})
+			require.NoError(t, err)
+			request.RemoteAddr = "192.0.2." + strconv.Itoa(100+i) + ":1"
+			res := m.Decide(request) // a key that owes this limiter
+			require.True(t, res.Allowed())
+			if i == live.MaxFormers {
+				break
+			}
 			next := provision(t, id, policies[(i+1)%2])
-			assert.Equal(t, i >= mostFormers, next.Forgot)
 			replace(t, use, next)
 			use = next
-			limits := use.Limits(httplimit.Limit{Name: strings.Repeat("n", 128)})
-			require.Len(t, limits, 1+min(i+1, mostFormers))
-			_, err := httplimit.New(limits)
-			require.NoError(t, err)
 		}
-		assert.Equal(t, 5, admitted(t, use, 10))
-		time.Sleep(time.Minute)
-		again := provision(t, id, policies[0])
-		replace(t, use, again)
-		assert.Empty(t, again.gen.formers)
-		end(t, again)
+		_, err := newUse(id, Spec{Policy: policies[1], MaxKeys: 100}, alone)
+		require.ErrorContains(t, err, "want at most 4 tables")
+		require.NoError(t, use.start())
+		time.Sleep(2 * time.Minute)
+		again := provision(t, id, policies[1])
+		assert.True(t, again.Renewed)
+		assert.Equal(t, 5, admitted(t, again, 10))
+		require.NoError(t, again.drop())
+		end(t, use)
 	})
 }
 
-// TestWhatHasNoEndIsNotFollowed: a limit that becomes one of requests in flight, or one with quotas, begins anew, as
-// one that ceases to be.
-func TestWhatHasNoEndIsNotFollowed(t *testing.T) {
+// TestInFlightIsNotCarried: places in flight are not tokens, and tokens are not places.
+func TestInFlightIsNotCarried(t *testing.T) {
 	rate := engine.TokenBucket(engine.PerHour(2), 2)
-	for _, other := range []engine.Policy{engine.Concurrency(5, time.Hour), engine.TokenBuckets(time.Hour)} {
-		id := newID()
-		use := provision(t, id, rate)
-		require.NoError(t, use.start())
-		require.Equal(t, 2, admitted(t, use, 5))
-		for _, policy := range []engine.Policy{other, rate} {
+	id := newID()
+	use := provision(t, id, rate)
+	require.NoError(t, use.start())
+	require.Equal(t, 2, admitted(t, use, 5))
+	for _, policy := range []engine.Policy{engine.Concurrency(5, time.Hour), rate} {
+		next := provision(t, id, policy)
+		replace(t, use, next)
+		use = next
+		assert.Nil(t, use.Limit(httplimit.Limit{Name: "l"}).Formers, "%v", policy)
+	}
+	end(t, use)
+}
+
+// TestQuotasAndRates: keys keep what they have used where a limit gets or loses its quotas.
+func TestQuotasAndRates(t *testing.T) {
+	rate := engine.TokenBucket(engine.PerHour(5), 5)
+	of := func(u *Use) httplimit.Limit {
+		l := u.Limit(httplimit.Limit{Name: "l"})
+		if u.Spec.Policy.Longest() != 0 {
+			l.Quota = func(*http.Request) engine.Policy { return rate }
+		}
+		return l
+	}
+	id := newID()
+	use := provision(t, id, rate)
+	require.NoError(t, use.start())
+	taken := 0
+	for i, policy := range []engine.Policy{rate, engine.TokenBuckets(100 * time.Hour), engine.TokenBuckets(time.Hour),
+		engine.TokenBuckets(2 * time.Hour), engine.FixedWindow(5, time.Hour)} {
+		if i > 0 {
 			next := provision(t, id, policy)
 			replace(t, use, next)
 			use = next
-			assert.Len(t, use.Limits(httplimit.Limit{Name: "l"}), 1, "%v", policy)
 		}
-		end(t, use)
+		m, err := httplimit.New([]httplimit.Limit{of(use)})
+		require.NoError(t, err)
+		for range 1 + 10*(i/4) {
+			if res := m.Decide(httptest.NewRequest(http.MethodGet, "/", nil)); res.Allowed() {
+				taken++
+			}
+		}
 	}
+	assert.Equal(t, 5, taken)
+	end(t, use)
 }
 
-// TestShadowsCountWhatAFormerWouldRefuse: the limiters of a zone count as one.
-func TestShadowsCountWhatAFormerWouldRefuse(t *testing.T) {
+// TestShadowsCountWhatAPreviousLimiterCounted, once.
+func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	id := newID()
 	use := provision(t, id, engine.SlidingLog(2, time.Hour))
 	require.NoError(t, use.start())
 	require.Equal(t, 2, admitted(t, use, 2))
 	next := provision(t, id, engine.FixedWindow(2, time.Hour))
 	replace(t, use, next)
-	m, err := httplimit.New(next.Limits(httplimit.Limit{Name: "l", Shadow: true}))
+	m, err := httplimit.New([]httplimit.Limit{next.Limit(httplimit.Limit{Name: "l", Shadow: true})})
 	require.NoError(t, err)
 	res := m.Decide(httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.True(t, res.Allowed())
@@ -238,7 +275,7 @@ func TestAZoneThatNothingUsesIsForgotten(t *testing.T) {
 func TestDecisionsTakeNoLockOfTheZones(t *testing.T) {
 	use := provision(t, newID(), engine.SlidingLog(5, time.Minute))
 	require.NoError(t, use.start())
-	m, err := httplimit.New(use.Limits(httplimit.Limit{Name: "l"}))
+	m, err := httplimit.New([]httplimit.Limit{use.Limit(httplimit.Limit{Name: "l"})})
 	require.NoError(t, err)
 	func() {
 		zones.Lock()

@@ -178,11 +178,11 @@ func (r *Redis) compare(before *Redis) (Continuity, string) {
 	case r == nil || before == nil:
 		return Add, ""
 	case r.Longest != before.Longest:
-		return Replace, fmt.Sprintf("longest was %v and is %v", before.Longest, r.Longest)
+		return Carry, fmt.Sprintf("longest was %v and is %v", before.Longest, r.Longest)
 	case r.MaxKeys != before.MaxKeys:
-		return Replace, fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
+		return Carry, fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
 	case r.Overflow != before.Overflow:
-		return Replace, fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
+		return Carry, fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
 	}
 	return Keep, ""
 }

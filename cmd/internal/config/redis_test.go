@@ -43,15 +43,15 @@ func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 		{before, Keep, nil},
 		{"redis: {address: unix:/a, max_keys: 100, longest: 1h, idle_timeout: 1m}", Keep,
 			[]string{"the listener for clients of Redis changes"}},
-		{"redis: {address: 127.0.0.1:6380, max_keys: 101, longest: 1h}", Replace, []string{
+		{"redis: {address: 127.0.0.1:6380, max_keys: 101, longest: 1h}", Carry, []string{
 			"the listener for clients of Redis changes",
-			"redis: starts over with full buckets, because max_keys was 100 and is 101"}},
-		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 2h}", Replace, []string{
+			"redis: it has a new table, because max_keys was 100 and is 101; every key keeps what it has used up"}},
+		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 2h}", Carry, []string{
 			"the listener for clients of Redis changes",
-			"redis: starts over with full buckets, because longest was 1h0m0s and is 2h0m0s"}},
-		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h, overflow: refuse}", Replace, []string{
+			"redis: it has a new table, because longest was 1h0m0s and is 2h0m0s; every key keeps what it has used up"}},
+		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h, overflow: refuse}", Carry, []string{
 			"the listener for clients of Redis changes",
-			"redis: starts over with full buckets, because overflow was evict and is refuse"}},
+			"redis: it has a new table, because overflow was evict and is refuse; every key keeps what it has used up"}},
 	} {
 		changes := Diff(parsed(t, before), parsed(t, c.after))
 		assert.Equal(t, c.want, changes.RedisTable, c.after)

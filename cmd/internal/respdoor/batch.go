@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // A batch answers the commands of one read. It is used by one connection at a time.
 type batch struct {
 	reply
 	limiter *engine.Limiter
+	formers *live.Formers
 	longest time.Duration
 	takes
 	counts
@@ -19,7 +21,18 @@ type batch struct {
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func (b *batch) begin(c *conn) {
-	b.limiter, b.longest, b.resp3 = c.settings.Limiter, c.settings.Longest, c.resp3
+	b.limiter, b.formers, b.longest, b.resp3 = c.settings.Limiter, c.settings.Formers, c.settings.Longest, c.resp3
+}
+
+// key returns the key of a text under a limit. What it owes previous limiters is charged to it.
+func (b *batch) key(text []byte, limit engine.Policy, quota engine.Quota) engine.Key {
+	k := b.limiter.KeyBytes(text).With(quota)
+	if b.formers.Any() {
+		b.formers.Move(b.limiter, k, func(before *engine.Limiter) (engine.Key, bool) {
+			return live.Under(before, before.KeyBytes(text), limit), true
+		})
+	}
+	return k
 }
 
 // command answers a command, or gathers it.
@@ -79,7 +92,7 @@ func (b *batch) flush(c *conn) bool {
 // release gives the batch back.
 func (b *batch) release(c *conn) {
 	b.counts.addTo(c.server.Counters)
-	b.limiter, b.out = nil, b.out[:0]
+	b.limiter, b.formers, b.out = nil, nil, b.out[:0]
 	if cap(b.out) <= 2*flushAt {
 		batches.Put(b)
 	}

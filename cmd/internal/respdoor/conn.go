@@ -52,7 +52,7 @@ func (c *conn) leave() {
 func (c *conn) serve() {
 	c.buffer = c.small[:]
 	defer c.shrink()
-	if c.refresh(); c.settings == nil || c.handshake() != nil {
+	if c.enter()(); c.settings == nil || c.handshake() != nil {
 		return
 	}
 	c.known = len(c.settings.Passwords) == 0
@@ -75,11 +75,16 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// refresh takes the present settings.
-func (c *conn) refresh() {
-	if settings := c.server.Settings(); settings != nil {
-		c.settings = settings
+// enter takes the present settings, which the caller leaves.
+func (c *conn) enter() (leave func()) {
+	settings := c.server.Settings()
+	if settings == nil {
+		return func() {}
 	}
+	if c.settings = settings; settings.Leave == nil {
+		return func() {}
+	}
+	return settings.Leave
 }
 
 // A wait says what a connection waits for, and so how long.
@@ -156,7 +161,7 @@ func (c *conn) shrink() {
 
 // answer answers the complete commands of the buffer, and keeps the rest. It reports false if the connection is broken.
 func (c *conn) answer() bool {
-	c.refresh()
+	defer c.enter()()
 	b := batches.Get().(*batch)
 	b.begin(c)
 	at, fine := 0, true

@@ -15,7 +15,7 @@ import (
 // A Server answers the clients of a listener.
 type Server struct {
 	// Settings returns the present settings; nil if there are none any more, and then connections go on with those that
-	// they had. It is called for each batch, from any goroutine.
+	// they had. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
 	Settings func() *Settings
 	// TLS is for connections over TLS; nil for none.
 	TLS *tls.Config

@@ -10,18 +10,24 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // Settings are what a reload may change. They must not be changed once they are in use: make others.
 type Settings struct {
 	// Limiter decides. It is one of [engine.TokenBuckets].
 	Limiter *engine.Limiter
+	// Formers are the previous limiters: what a key owes them is charged to Limiter when a command names the key. Nil
+	// for none.
+	Formers *live.Formers
 	// Longest is the longest time in which one of its buckets may fill, for errors.
 	Longest time.Duration
 	// Passwords are those that are good for AUTH; without any, no client needs one.
 	Passwords Passwords
 	// IdleTimeout is how long a connection may wait for its next command, 0 for as long as it likes.
 	IdleTimeout time.Duration
+	// Leave is called when a batch that was decided by the settings is answered; nil for nothing.
+	Leave func()
 }
 
 // Passwords are kept as hashes, so that comparing them takes the same time for every wrong one.

@@ -35,7 +35,7 @@ func (b *batch) take(key []byte, limit engine.Policy, tokens uint64, f form) {
 		b.decide()
 	}
 	b.tokens = tokens
-	b.keys[b.takes.n], b.forms[b.takes.n] = b.limiter.KeyBytes(key).With(quota), f
+	b.keys[b.takes.n], b.forms[b.takes.n] = b.key(key, limit, quota), f
 	b.takes.n++
 }
 
@@ -57,8 +57,8 @@ func (b *batch) decide() {
 // higher one. So it is when a token more could not be taken of a token more.
 func (b *batch) look(key []byte, limit engine.Policy, quota engine.Quota, f form) {
 	b.decide()
-	k := b.limiter.KeyBytes(key)
-	d := b.limiter.PeekKey(k.With(quota), 0)
+	k := b.key(key, limit, quota)
+	d := b.limiter.PeekKey(k, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 {
 		// A limit to which no token can be added is as long as a record can say, and is looked at as it is.
 		if more, err := b.limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {

@@ -70,7 +70,7 @@ func (b *batch) keyed(args [][]byte) (key engine.Key, cost uint64, ok bool) {
 		b.refuse(p, err)
 		return key, 0, false
 	}
-	return b.limiter.KeyBytes(args[1]).With(quota), cost, true
+	return b.key(args[1], p, quota), cost, true
 }
 
 func weirPeek(_ *conn, b *batch, args [][]byte) {
@@ -112,11 +112,12 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	}
 	owed := int64(0)
 	for _, arg := range args[1:] {
-		key := b.limiter.KeyBytes(arg).With(quota)
+		key := b.key(arg, anyLimit, quota)
 		if b.limiter.PeekKey(key, 0).ResetAfter > 0 {
 			owed++
 		}
 		b.limiter.ResetKey(key)
+		b.formers.Forget(func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(arg), true })
 	}
 	b.integer(owed)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/respdoor"
 	"github.com/weir-go/weir/cmd/internal/rules"
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits/live"
 	"github.com/weir-go/weir/redislimit"
@@ -26,7 +25,7 @@ type generation struct {
 	counted    map[string]*config.Rule                     // of limiters: the rule when it last counted requests
 	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
-	redisTable *refcounted[*engine.Limiter]                // nil where no client of Redis is served
+	redisTable *live.Limiter                               // nil where no client of Redis is served
 	redis      *respdoor.Settings                          // the same
 	transports map[transportKey]*refcounted[*http.Transport]
 	pools      map[poolKey]*refcounted[*pool]
@@ -71,7 +70,7 @@ func (g *generation) close() {
 		l.release()
 	}
 	if g.redisTable != nil {
-		g.redisTable.release()
+		g.redisTable.Release()
 	}
 	if g.store != nil { // after its limiters
 		g.store.release()

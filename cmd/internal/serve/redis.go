@@ -8,17 +8,29 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/respdoor"
-	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // newRedisProtocol returns what answers clients of Redis; over is TLS, nil for none.
 func (s *Server) newRedisProtocol(over *tls.Config) *respdoor.Server {
 	return &respdoor.Server{
-		Settings: func() *respdoor.Settings { return s.current.Load().redis },
+		Settings: s.redisSettings,
 		TLS:      over,
 		Counters: &s.redis,
 		Version:  s.config.Version,
 	}
+}
+
+// redisSettings returns those of the present generation, which is left by them; nil if there are none.
+func (s *Server) redisSettings() *respdoor.Settings {
+	g := s.enter()
+	if g == nil {
+		return nil
+	}
+	if g.redis == nil {
+		g.leave()
+	}
+	return g.redis
 }
 
 // openRedis puts what clients of Redis are answered by into g: the table that there was, or a new one.
@@ -32,17 +44,25 @@ func (s *Server) openRedis(g, before *generation, changes *config.Changes) error
 		return fmt.Errorf("redis: %w", err)
 	}
 	switch changes.RedisTable {
-	case config.Keep, config.Adjust:
-		g.redisTable = before.redisTable.acquire()
-	case config.Replace, config.Add:
+	case config.Keep:
+		g.redisTable = before.redisTable.Acquire()
+	case config.Carry, config.Add:
 		limiter, err := want.NewLimiter(s.config.LimiterOptions...)
 		if err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}
-		g.redisTable = newRefcounted(limiter, func(l *engine.Limiter) { _ = l.Close() }) // always nil
+		g.redisTable = live.New(limiter)
+		if changes.RedisTable == config.Carry {
+			next, err := before.redisTable.Replace(limiter)
+			if err != nil {
+				return fmt.Errorf("redis: %w", err)
+			}
+			g.redisTable = next
+		}
 	}
 	g.redis = &respdoor.Settings{
-		Limiter: g.redisTable.value, Longest: want.Longest, Passwords: passwords, IdleTimeout: want.IdleTimeout,
+		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
+		IdleTimeout: want.IdleTimeout, Leave: g.leave,
 	}
 	return nil
 }

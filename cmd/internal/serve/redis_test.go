@@ -2,6 +2,7 @@ package serve
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -71,8 +72,7 @@ const (
 	refused = "*5 :1 :2 :0 :3600 :7200"
 )
 
-// TestAReloadKeepsConnectionsAndKeysOfRedis: but for a table of another size, and for a password that is asked of those
-// that come later.
+// TestAReloadKeepsConnectionsAndKeysOfRedis: a new password is asked of those that come later.
 func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -99,8 +99,35 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, "+OK", says(t, dialRedis(t, s.redisAddress()), "AUTH new"), "everything stays as it was")
 
 	s.rewrite("redis: {address: \"127.0.0.1:0\", max_keys: 101}\n")
-	assert.Contains(t, s.log.String(), "reload: redis: starts over with full buckets, because max_keys was 100 and is 101")
-	assert.Equal(t, first, says(t, c, takes))
+	assert.Contains(t, s.log.String(), "reload: redis: it has a new table, because max_keys was 100 and is 101; every key keeps")
+	assert.Equal(t, refused, says(t, c, takes))
+}
+
+// TestKeysOfRedisMoveToANewTable by every command that names a key, whether the limit fits the previous table or not. A
+// reset is one there, too.
+func TestKeysOfRedisMoveToANewTable(t *testing.T) {
+	file := "redis: {address: \"127.0.0.1:0\", max_keys: %d, longest: %s}\n"
+	for name, c := range map[string]struct{ take, after, want string }{
+		"take":      {takes, takes, refused},
+		"peek":      {"CL.THROTTLE a 1 1 3600", "WEIR.PEEK a LIMIT 1/h BURST 2", "*10 $7 allowed :0 $5 limit :2 $9 remaining :0 $11 retry_after $4 3600 $11 reset_after $4 7200"},
+		"no tokens": {takes, takes + " 0", "*5 :0 :2 :0 :-1 :7200"},
+		"charge":    {takes, "WEIR.CHARGE a LIMIT 1/h BURST 2", "*12 $7 allowed :0 $5 limit :2 $9 remaining :0 $11 retry_after $4 7200 $11 reset_after $5 10800 $4 lost :0"},
+		"refund":    {takes, "WEIR.REFUND a LIMIT 1/h BURST 2", "*10 $7 allowed :1 $5 limit :2 $9 remaining :1 $11 retry_after $1 0 $11 reset_after $4 3600"},
+		"reset":     {"WEIR.CHARGE a LIMIT 1/s BURST 3000 COST 30000", "DEL a b", ":1"},
+		"a limit that the previous table could not hold": {takes, "CL.THROTTLE a 0 1 36000", "*5 :1 :1 :0 :36000 :36000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startRedis(t, fmt.Sprintf(file, 100, "2h"))
+			conn := dialRedis(t, s.redisAddress())
+			says(t, conn, c.take)
+			says(t, conn, c.take)
+			s.rewrite(fmt.Sprintf(file, 200, "20h"))
+			assert.Equal(t, c.want, says(t, conn, c.after))
+			if name == "reset" {
+				assert.Equal(t, first, says(t, conn, takes))
+			}
+		})
+	}
 }
 
 // TestRedisComesAndGoes beside rules: connections to a listener that a reload takes away end.
