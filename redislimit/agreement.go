@@ -63,9 +63,13 @@ type agreement struct {
 	differs  atomic.Pointer[string]
 }
 
-func newAgreement(c *clientConfig, name string, kind string, policy engine.Policy, limit script.Terms) *agreement {
+func newAgreement(c *clientConfig, name string, kind string, policy engine.Policy, of *config) *agreement {
 	same := c.settings() + " kind=" + kind
-	return &agreement{key: "weir:settings:" + name, own: same + numbers(policy, limit), same: same, told: map[string]bool{}}
+	own := same
+	if !of.isShared {
+		own += numbers(policy, of.limit)
+	}
+	return &agreement{key: "weir:settings:" + name, own: own, same: same, told: map[string]bool{}}
 }
 
 // compare compares the settings, if it is time, without waiting for the answer.

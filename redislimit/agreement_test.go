@@ -131,3 +131,22 @@ func TestARollingChangeOfNumbers(t *testing.T) {
 		})
 	}
 }
+
+// TestASharedName is one of limiters with other numbers on purpose: these are not compared.
+func TestASharedName(t *testing.T) {
+	server := redistest.Start(t)
+	var limiters []*redislimit.Limiter
+	for _, policy := range []engine.Policy{slow(), engine.TokenBucket(engine.PerHour(7), 7)} {
+		client, err := redislimit.Open(t.Context(), server.URL(), redislimit.Timeout(10*time.Second))
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		l, err := redislimit.New(client, "shared", policy, redislimit.SharedName())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		limiters = append(limiters, l)
+		require.Eventually(t, func() bool {
+			return server.Do("GET", "weir:settings:shared") == "format=2 prefix=weir partitions=64 keys=hashed secret=none kind=bucket"
+		}, backSoon, time.Millisecond)
+	}
+	assert.Never(t, func() bool { return limiters[0].Stats().Differs+limiters[1].Stats().Differs != "" }, time.Second/2, time.Second/10)
+}

@@ -62,7 +62,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
-	l.agreement = newAgreement(&client.clientConfig, name, l.limit.Kind(), policy, d.config.limit)
+	l.agreement = newAgreement(&client.clientConfig, name, l.limit.Kind(), policy, &d.config)
 	l.follow()
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()

@@ -54,6 +54,7 @@ type config struct {
 	believe   time.Duration
 	fraction  float64 // of the limit that a share is; 0: 1/nodes
 	limit     script.Terms
+	isShared  bool // limiters with other numbers have the name, for other keys
 }
 
 func newConfig(name string, options []Option) (config, error) {
@@ -140,6 +141,15 @@ func MaxKeys(n int) Option {
 			return fmt.Errorf("redislimit: MaxKeys(%d): want 1 to 2^31-1", n)
 		}
 		c.maxKeys = n
+		return nil
+	}
+}
+
+// SharedName says that limiters with other numbers have the same name on purpose, for keys that are different ones. So
+// the numbers of limiters of this name are not compared, within a node or with other nodes: see [Stats].
+func SharedName() Option {
+	return func(c *config) error {
+		c.isShared = true
 		return nil
 	}
 }

@@ -3,16 +3,21 @@ package live
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 )
 
-// counted is a limiter with the number of its owners: a [Limiter], and those of which it is a previous one. The last
-// one closes it.
+// counted is a limiter of one limit with the number of its owners: a [Limiter], and those of which it is a previous
+// one. Several limits may have one limiter, for different keys. The last owner of the last one closes it.
 type counted struct {
 	*engine.Limiter
+	limits *atomic.Int64 // with this limiter
+	forget forgetting
 	owners atomic.Int64
 	users  atomic.Int64 // configurations by which requests are decided
+	// of what the keys of one of several limits owe, when no configuration decides by it
+	ends atomic.Pointer[time.Time]
 
 	mu sync.Mutex // of moves
 	// moved is how much of what a key owes was charged to another limiter, while requests may still be decided by this
@@ -21,7 +26,7 @@ type counted struct {
 }
 
 func (c *counted) release() {
-	if c.owners.Add(-1) == 0 {
+	if c.owners.Add(-1) == 0 && c.limits.Add(-1) == 0 {
 		_ = c.Limiter.Close() // always nil: it still decides
 	}
 }
@@ -52,8 +57,22 @@ func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
 		c.moved.Store(k, moved)
 	case moved > 0:
 		c.moved.Delete(k)
-		c.forget(under, n, moved)
+		c.takeBack(under, n, moved)
 	}
+}
+
+// settle has the limiter forget what was charged to others. Nobody decides by it as a previous one any more.
+func (c *counted) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moved.Range(func(key, moved any) bool {
+		n, under := c.Owed(key.(engine.Key))
+		if back := min(moved.(uint64), n); back > 0 {
+			c.takeBack(under, n, back)
+		}
+		return true
+	})
+	c.moved.Clear()
 }
 
 // reset makes the key owe nothing.
@@ -64,8 +83,8 @@ func (c *counted) reset(k engine.Key) {
 	c.moved.Delete(k)
 }
 
-// forget takes back so many of the n tokens that a key owes. Nobody takes any.
-func (c *counted) forget(k engine.Key, n, back uint64) {
+// takeBack takes back so many of the n tokens that a key owes. Nobody takes any.
+func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if back < n { // the rest comes when there is room for it
 		c.RefundKey(k, back)
 		if left, _ := c.Owed(k); left < n {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -36,10 +37,28 @@ type Limiter struct {
 
 // New returns the limiter of a limit that has counted nothing before, with one user.
 func New(l *engine.Limiter) *Limiter {
-	c := &counted{Limiter: l}
+	return newLimiter(l, new(atomic.Int64), forgetting{})
+}
+
+// forgetting says when no key of one of several limits with one limiter owes anything: so long after its last request.
+// The zero forgetting is of a limit that has the limiter for itself.
+type forgetting struct {
+	after time.Duration
+	now   func() time.Time
+}
+
+func newLimiter(l *engine.Limiter, limits *atomic.Int64, f forgetting) *Limiter {
+	c := &counted{Limiter: l, limits: limits, forget: f}
+	limits.Add(1)
 	c.owners.Store(1)
 	c.users.Store(1)
 	return &Limiter{counted: c}
+}
+
+// Share returns the same limiter for another limit, whose keys are different ones, with one user. after is how long a
+// key of that limit may owe something, by the clock now.
+func (l *Limiter) Share(after time.Duration, now func() time.Time) *Limiter {
+	return newLimiter(l.counted.Limiter, l.limits, forgetting{after, now})
 }
 
 // Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
@@ -59,25 +78,41 @@ func (l *Limiter) Release() {
 	if l.users.Add(-1) > 0 {
 		return
 	}
+	if l.forget.now != nil {
+		ends := l.forget.now().Add(l.forget.after)
+		l.ends.Store(&ends)
+	}
 	if l.formers != nil {
 		l.formers.drop(func(*former) bool { return true })
 	}
 	l.release()
 }
 
-// Replace returns a limiter with one user, whose keys keep what they owe l and the previous limiters of l. It changes
-// nothing of l, so that a configuration may still be given up. It sweeps the previous limiters and drops those of which
-// no key owes anything. If too many are left, or they take too much memory, it is an error, and next is not closed:
-// a configuration that would forget what keys have used is refused.
+// Replace returns a limiter with one user, whose keys keep what they owe l and the previous limiters of l: see
+// [Limiter.HandOver]. If that is an error, next is not closed.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
-	all, bytes := l.formers.keep(l.counted), l.Stats().Bytes
+	to := New(next)
+	if err := l.HandOver(to); err != nil {
+		return nil, err
+	}
+	return to, nil
+}
+
+// HandOver makes l and the previous limiters of l those of to, which has none and decides nothing yet, so that keys
+// keep what they owe. It changes nothing of l: a configuration may still be given up. It sweeps the previous limiters
+// and drops those of which no key owes anything. If too many are left, or they take too much memory, it is an error: a
+// configuration that would forget what keys have used is refused. to may be the limiter of l, or a previous one: what
+// keys owe there is in place.
+func (l *Limiter) HandOver(to *Limiter) error {
+	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
-		if f.counted == l.counted {
-			return false
-		}
-		f.Sweep()
-		if s := f.Stats(); s.Keys > 0 {
-			bytes += s.Bytes
+		switch {
+		case f.Limiter == to.counted.Limiter:
+			if f.users.Load() == 0 {
+				f.settle()
+			}
+		case f.counted == l.counted || !f.isEmpty():
+			bytes += f.Stats().Bytes
 			return false
 		}
 		f.release()
@@ -87,16 +122,18 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 		for _, f := range all {
 			f.release()
 		}
-		return nil, fmt.Errorf("keys still owe %d previous tables, of %d bytes together: want at most %d tables, and of "+
+		return fmt.Errorf("keys still owe %d previous tables, of %d bytes together: want at most %d tables, and of "+
 			"two or more %d bytes: undo the change of its algorithm, tiers or room, or try again later", n, bytes, MaxFormers, MaxBytes)
+	}
+	if len(all) == 0 {
+		return nil
 	}
 	for _, f := range all {
 		f.sweeps = f.Stats().Sweeps
 	}
-	to := New(next)
 	to.formers = &Formers{}
 	to.formers.list.Store(&all)
-	return to, nil
+	return nil
 }
 
 // Formers are the previous limiters of a limit. Its methods are safe for concurrent use, and nil has none.
@@ -199,7 +236,29 @@ func Under(before *engine.Limiter, k engine.Key, p engine.Policy) engine.Key {
 // replaced does not count.
 func (f *former) hasForgotten() bool {
 	s := f.Stats()
-	return s.Keys == 0 && s.Sweeps >= f.sweeps+2
+	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isOver()
+}
+
+// isEmpty is hasForgotten with a sweep.
+func (f *former) isEmpty() bool {
+	f.Sweep()
+	return f.Stats().Keys == 0 || f.isOver()
+}
+
+// isOver reports whether the keys of one of several limits have forgotten.
+func (f *former) isOver() bool {
+	ends := f.ends.Load()
+	return ends != nil && !f.forget.now().Before(*ends)
+}
+
+// Limiters returns the previous limiters.
+func (fs *Formers) Limiters() (limiters []*engine.Limiter) {
+	if fs.Any() {
+		for _, f := range fs.all() {
+			limiters = append(limiters, f.Limiter)
+		}
+	}
+	return limiters
 }
 
 // drop removes the previous limiters for which is returns true.

@@ -322,3 +322,43 @@ func TestUnder(t *testing.T) {
 	n, _ := windows.Owed(live.Under(windows, windows.Key("a"), hourly(5)))
 	require.EqualValues(t, 1, n)
 }
+
+// TestASharedLimiter: a limit that has a part of the keys comes back to the limiter that it had, where they still owe
+// what was not handed over. What was handed over is charged once. The last limit closes the limiter.
+func TestASharedLimiter(t *testing.T) {
+	clock := testclock.New()
+	first := live.New(newLimiter(t, clock, hourly(10)))
+	other := live.New(newLimiter(t, clock, hourly(20)))
+	limit := first.Share(11*time.Hour, clock.Now)
+	for _, key := range []string{"a", "b"} {
+		for range 6 {
+			require.True(t, take(limit, key, 0))
+		}
+	}
+	next := other.Share(11*time.Hour, clock.Now)
+	require.NoError(t, limit.HandOver(next))
+	require.True(t, take(next, "a", 0)) // while the first one is in use
+	limit.Release()
+	back := first.Share(11*time.Hour, clock.Now)
+	require.NoError(t, next.HandOver(back))
+	next.Release()
+	for key, want := range map[string]int{"a": 3, "b": 4, "c": 10} {
+		n := 0
+		for take(back, key, 0) {
+			n++
+		}
+		require.Equal(t, want, n, key)
+	}
+	require.Len(t, back.Formers().Limiters(), 1)
+	require.True(t, take(live.New(other.Limiter), "someone else's", 0)) // the limiter never looks empty
+	for range 2 * 64 {
+		take(back, "a", 0)
+	}
+	require.Len(t, back.Formers().Limiters(), 1)
+	clock.Advance(11 * time.Hour)
+	require.True(t, other.AllowKey(other.Key("someone else's")))
+	for range 2 * 64 {
+		take(back, "a", 0)
+	}
+	require.Empty(t, back.Formers().Limiters())
+}

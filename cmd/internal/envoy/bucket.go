@@ -17,6 +17,7 @@ import (
 type Bucket struct {
 	service *Service
 	ask     ask
+	text    []byte // of the key; nil where only its hash is known
 }
 
 // Bucket returns the counter of a descriptor in a domain. The error says why it has none: no rule matches it, or the
@@ -32,7 +33,9 @@ func (s *Service) Bucket(domain string, descriptor *commonv3.RateLimitDescriptor
 	}
 	b, err := s.bucket(now, matched)
 	if err == nil {
-		b.ask.setKey(matched, domain, descriptor, new(scratch))
+		work := new(scratch)
+		b.ask.setKey(matched, domain, descriptor, work)
+		b.text = work.key
 	}
 	return b, err
 }
@@ -56,7 +59,7 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 	if of.table == nil {
 		return Bucket{}, fmt.Errorf("rule %s counts nothing", r.Stat)
 	}
-	return Bucket{s, ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
+	return Bucket{service: s, ask: ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
 }
 
 // Rule is the rule that counts there.
@@ -92,6 +95,9 @@ func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 // same entries and as long a window count there, too.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
+	if local, ok := b.ask.table.(localTable); ok && b.text != nil {
+		local.limiter.Formers().Forget(func(l *engine.Limiter) (engine.Key, bool) { return l.KeyBytes(b.text), true })
+	}
 	b.service.memo.forget(&b.ask)
 	return err
 }

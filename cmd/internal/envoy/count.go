@@ -187,12 +187,7 @@ func (a *ask) undo(ctx context.Context, now time.Time) error {
 	return err
 }
 
-func (s *Service) now() time.Time {
-	if s.options.Clock != nil {
-		return s.options.Clock()
-	}
-	return time.Now()
-}
+func (s *Service) now() time.Time { return s.options.now() }
 
 // take charges the hits, or gives them back, and judges the count.
 func (a *ask) take(ctx context.Context, now time.Time) error {

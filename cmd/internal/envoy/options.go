@@ -48,6 +48,13 @@ type Options struct {
 	Clock func() time.Time
 }
 
+func (o *Options) now() time.Time {
+	if o.Clock != nil {
+		return o.Clock()
+	}
+	return time.Now()
+}
+
 // Headers are the names of three headers. The zero Headers are none.
 type Headers struct{ Limit, Remaining, Reset string }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
@@ -50,6 +51,7 @@ type active struct {
 type rule struct {
 	*config.Rule
 	table   table
+	limiter *live.Limiter // of the table in memory; also of a rule that needs none now
 	current *rlsv3.RateLimitResponse_RateLimit
 	stats   *ruleStats // nil where the name depends on the request
 }
@@ -79,30 +81,79 @@ func (s *Service) SetConfig(c *config.Config) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	next := &active{config: c, rules: make([]rule, len(c.Rules()))}
-	var errs []error
-	wanted := map[config.Limit]bool{}
-	for i, r := range c.Rules() {
-		table, err := s.tables.getFor(r.Limit, wanted)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
-			continue
-		}
-		next.rules[i] = rule{Rule: r, table: table, current: currentLimit(r.Limit, r.Name)}
-		if !r.StatDepends() {
-			next.rules[i].stats = s.stats.rule(r.Stat)
-		}
-	}
-	if len(errs) > 0 {
+	if err := s.fill(next); err != nil {
 		s.stats.ConfigLoadError.Add(1)
-		return errors.Join(append(errs, s.tables.keep(s.rules()))...)
+		next.release()
+		return errors.Join(err, s.tables.keep(s.rules()))
 	}
 	s.tables.generation.Add(1) // before a request can ask for a table under the next one
 	before := s.active.Swap(next)
 	s.stats.ConfigLoadSuccess.Add(1)
 	if before != nil {
 		before.uses.end()
+		before.release()
 	}
 	return s.tables.keep(c.Rules())
+}
+
+// fill gives the rules of a configuration their tables.
+func (s *Service) fill(next *active) error {
+	var errs []error
+	had := s.active.Load().limiters()
+	wanted := map[config.Limit]bool{}
+	for i, r := range next.config.Rules() {
+		next.rules[i].Rule = r
+		table, err := s.tables.getFor(r.Limit, wanted)
+		if err == nil {
+			table, next.rules[i].limiter, err = s.tables.follow(r, table, had[r.ID()])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
+			continue
+		}
+		next.rules[i].table, next.rules[i].current = table, currentLimit(r.Limit, r.Name)
+		if !r.StatDepends() {
+			next.rules[i].stats = s.stats.rule(r.Stat)
+		}
+	}
+	if n := next.previous(); n > maxTables {
+		errs = append(errs, fmt.Errorf("counters of %d previous tables still count: want at most %d: undo changes of limits, "+
+			"or try again later", n, maxTables))
+	}
+	return errors.Join(errs...)
+}
+
+// limiters are those of the rules in memory, by the IDs of the rules.
+func (a *active) limiters() map[string]*live.Limiter {
+	all := map[string]*live.Limiter{}
+	if a != nil {
+		for _, r := range a.rules {
+			all[r.ID()] = r.limiter
+		}
+	}
+	return all
+}
+
+// previous returns how many previous tables the rules have together.
+func (a *active) previous() int {
+	tables := map[*engine.Limiter]bool{}
+	for _, r := range a.rules {
+		if r.limiter != nil {
+			for _, l := range r.limiter.Formers().Limiters() {
+				tables[l] = true
+			}
+		}
+	}
+	return len(tables)
+}
+
+// release gives up the limiters. No request uses them any more.
+func (a *active) release() {
+	for _, r := range a.rules {
+		if r.limiter != nil {
+			r.limiter.Release()
+		}
+	}
 }
 
 // rules are those of the configuration that answers; none before the first.
@@ -117,7 +168,12 @@ func (s *Service) rules() []*config.Rule {
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
 // Close stops the tables' sweepers. Requests must have ended.
-func (s *Service) Close() error { return s.tables.close() }
+func (s *Service) Close() error {
+	if now := s.active.Load(); now != nil {
+		now.release()
+	}
+	return s.tables.close()
+}
 
 // maxDescriptors bounds what a request is answered with: a descriptor that is empty takes two bytes of it, and hundreds
 // while it is decided.

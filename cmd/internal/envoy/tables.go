@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 	"github.com/weir-go/weir/redislimit"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
@@ -30,6 +31,7 @@ const (
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
 	shared bool // they are in a store
+	now    func() time.Time
 
 	generation atomic.Uint64 // of the configuration
 
@@ -62,9 +64,17 @@ type counter struct {
 	text string     // in a store
 }
 
-type localTable struct{ limiter *engine.Limiter }
+// A localTable has a limiter that several rules may share. Each rule has one of its own with the limiters that the rule
+// had before.
+type localTable struct{ limiter *live.Limiter }
 
-func (t localTable) key(text []byte) counter { return counter{hash: t.limiter.KeyBytes(text)} }
+func (t localTable) key(text []byte) counter {
+	key := t.limiter.KeyBytes(text)
+	if formers := t.limiter.Formers(); formers.Any() {
+		formers.Move(t.limiter.Limiter, key, func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(text), true })
+	}
+	return counter{hash: key}
+}
 
 func (t localTable) take(_ context.Context, c counter, n uint64) (engine.Decision, error) {
 	return t.limiter.TakeKey(c.hash, n), nil
@@ -98,7 +108,20 @@ func (t localTable) quota(l config.Limit) (engine.Quota, error) {
 }
 
 func (t localTable) stats() engine.Stats { return t.limiter.Stats() }
-func (t localTable) close() error        { return t.limiter.Close() }
+
+func (t localTable) close() error {
+	t.limiter.Release()
+	return nil
+}
+
+// longestDebt is how long a key of a kind may owe something: up to ten limits (see engine.MaxDebt), and of a sliding
+// window one window more.
+func longestDebt(l config.Limit) time.Duration {
+	if l.Algorithm == engine.AlgorithmTokenBucket {
+		return 11 * min(engine.TokenBucket(engine.Per(float64(l.Requests), l.Window), l.Burst).Window(), math.MaxInt64/11)
+	}
+	return 11 * l.Window
+}
 
 type storeTable struct{ limiter *redislimit.Limiter }
 
@@ -126,7 +149,7 @@ func (t storeTable) stats() engine.Stats { return engine.Stats{} } // the store'
 func (t storeTable) close() error        { return t.limiter.Close() }
 
 func newTables(o Options) *tables {
-	t := &tables{open: inMemory(o), shared: o.Store != nil, byKind: map[config.Limit]*entry{}}
+	t := &tables{open: inMemory(o), shared: o.Store != nil, now: o.now, byKind: map[config.Limit]*entry{}}
 	if t.shared {
 		t.open = inStore(o)
 	}
@@ -140,7 +163,10 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 	return func(_ config.Limit, policy engine.Policy) (table, error) {
 		limiter, err := engine.New(policy, options...)
-		return localTable{limiter}, err
+		if err != nil {
+			return nil, err
+		}
+		return localTable{live.New(limiter)}, nil
 	}
 }
 
@@ -148,8 +174,12 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 // A token bucket is held against its limit by the store, which may so lend tokens of it.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
-		name := fmt.Sprintf("envoy %s %d %d %s", kind.Algorithm, kind.Requests, kind.Burst, kind.Window)
-		options := []redislimit.Option{redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed)}
+		// Without the numbers of the limit, so that a key keeps what it has used when they change.
+		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Window)
+		if kind.Algorithm == engine.AlgorithmTokenBucket {
+			name = fmt.Sprintf("envoy %s", kind.Algorithm)
+		}
+		options := []redislimit.Option{redislimit.SharedName(), redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed)}
 		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
 			options = append(options, redislimit.InMode(redislimit.Auto), redislimit.Nodes(o.Replicas))
 		}
@@ -258,6 +288,31 @@ func policyOf(l config.Limit) (engine.Policy, error) {
 		return engine.BatchRefill(requests, l.Window, requests), nil
 	}
 	return engine.Policy{}, fmt.Errorf("algorithm %v is not known here", l.Algorithm)
+}
+
+// follow returns the table of a rule, and what of it outlives the configuration: the table that the rule shares with
+// others, with the limiters that the rule had before, whose counts go on. before is what the rule had; nil for a new
+// rule. A rule that needs no table keeps its own for when it does again.
+func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
+	local, ok := shared.(localTable)
+	switch {
+	case before != nil && (shared == nil || ok && local.limiter.Limiter == before.Limiter):
+		before.Acquire()
+		if shared != nil {
+			shared = localTable{before}
+		}
+		return shared, before, nil
+	case !ok:
+		return shared, nil, nil
+	}
+	own := local.limiter.Share(longestDebt(r.Limit), t.now)
+	if before != nil {
+		if err := before.HandOver(own); err != nil {
+			own.Release()
+			return nil, nil, err
+		}
+	}
+	return localTable{own}, own, nil
 }
 
 // keep closes the tables that no rule needs, but for fixed windows: those of a unit, which requests with limits of

@@ -2,9 +2,9 @@ package envoy
 
 import "sync"
 
-// uses are the requests that a configuration answers from a store. Tables that the next one does not need are closed
-// when there are none any more: one that is closed would not charge what it has admitted. No request waits here.
-// A table in memory needs none of this: it decides as before when it is closed.
+// uses are the requests that a configuration answers. Tables that the next one does not need are closed when there are
+// none any more: one in a store that is closed would not charge what it has admitted, and one in memory forgets what it
+// has handed over. No request waits here.
 type uses struct {
 	requests sync.RWMutex // read-held by each
 	over     bool         // set under the lock
@@ -15,17 +15,13 @@ func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
 		// The lock of one that is replaced cannot be had, and then there is another.
-		if now == nil || !s.tables.shared || now.uses.acquire() {
+		if now == nil || now.uses.acquire() {
 			return now
 		}
 	}
 }
 
-func (s *Service) release(now *active) {
-	if s.tables.shared {
-		now.uses.requests.RUnlock()
-	}
-}
+func (s *Service) release(now *active) { now.uses.requests.RUnlock() }
 
 func (u *uses) acquire() bool {
 	if !u.requests.TryRLock() {

@@ -65,6 +65,16 @@ type level struct {
 // with '*'. A key with '*' is a pattern for key_value.
 type Entry struct{ Key, Value string }
 
+// ID is what a rule keeps when its limit changes: its domain and the descriptors that it stands for.
+func (r *Rule) ID() string {
+	id := appendText(nil, r.domain)
+	for _, l := range r.levels {
+		id = appendText(appendText(id, l.Key), l.Value)
+		id = appendText(id, l.shared)
+	}
+	return string(id)
+}
+
 // Domain is the rule's.
 func (r *Rule) Domain() string { return r.domain }
 

@@ -1,0 +1,127 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/limits/live"
+)
+
+const bucket5 = "unit: hour, requests_per_unit: 5, algorithm: token-bucket"
+
+// file is a rule file with a rule for each key, such as "a: unit: hour, requests_per_unit: 5".
+func file(rules ...string) string {
+	text := "domain: d\ndescriptors:\n"
+	for _, rule := range rules {
+		key, limit, _ := strings.Cut(rule, ": ")
+		text += fmt.Sprintf("  - key: %s\n    rate_limit: {%s}\n", key, limit)
+	}
+	return text
+}
+
+// admitted returns how many of n requests pass.
+func admitted(t *testing.T, s *Service, n int, descriptor string) (passed int) {
+	t.Helper()
+	for range n {
+		response, err := s.ShouldRateLimit(context.Background(), asking(t, "d: "+descriptor))
+		require.NoError(t, err)
+		if strings.HasPrefix(told(response), "OK") {
+			passed++
+		}
+	}
+	return passed
+}
+
+// TestARuleKeepsItsCounts whatever its limit becomes, and rules that share its table are left alone.
+func TestARuleKeepsItsCounts(t *testing.T) {
+	limits := map[string]string{
+		"bucket":         "unit: hour, requests_per_unit: 10, algorithm: token-bucket",
+		"slower bucket":  "unit: day, requests_per_unit: 10, algorithm: token-bucket",
+		"window":         "unit: hour, requests_per_unit: 10",
+		"longer window":  "unit: day, requests_per_unit: 10",
+		"sliding window": "unit: hour, requests_per_unit: 10, algorithm: sliding-window",
+		"log":            "unit: hour, requests_per_unit: 10, algorithm: sliding-log",
+		"batch":          "unit: hour, requests_per_unit: 10, algorithm: batch-refill",
+	}
+	for from, before := range limits {
+		for to, after := range limits {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				s, _ := newService(t, file("a: "+before, "b: "+before), Options{})
+				require.Equal(t, 7, admitted(t, s, 7, "a=x"))
+				require.Equal(t, 6, admitted(t, s, 6, "b=x"))
+				require.NoError(t, s.SetConfig(compile(t, file("a: "+after, "b: "+before))))
+				assert.Equal(t, 2, admitted(t, s, 2, "a=x"))
+				for _, limit := range []string{before, "unlimited: true", "unit: hour, requests_per_unit: 0, algorithm: token-bucket"} {
+					require.NoError(t, s.SetConfig(compile(t, file("a: "+limit, "b: "+before))))
+				}
+				require.NoError(t, s.SetConfig(compile(t, file("b: "+before, "a: "+before))))
+				assert.Equal(t, 1, admitted(t, s, 5, "a=x"), "and back")
+				assert.Equal(t, 10, admitted(t, s, 15, "a=y"), "another counter")
+				assert.Equal(t, 4, admitted(t, s, 9, "b=x"), "another rule")
+			})
+		}
+	}
+}
+
+// TestPreviousTablesAreBounded, for a rule and for all of them, and forgotten when a key can owe nothing there any
+// more, also where another rule still counts in the table.
+func TestPreviousTablesAreBounded(t *testing.T) {
+	window := func(hours int) string {
+		return fmt.Sprintf("unit: hour, unit_multiplier: %d, requests_per_unit: 5, algorithm: sliding-window", hours)
+	}
+	s, clock := newService(t, file("a: "+window(1), "others: "+window(1)), Options{MaxKeys: 64})
+	require.Equal(t, 5, admitted(t, s, 9, "others=x"))
+	for i := range live.MaxFormers + 1 {
+		require.Equal(t, 1, admitted(t, s, 1, fmt.Sprintf("a=%d", i)))
+		rules := []string{"a: " + window(i+2), "others: " + window(1)}
+		for j := range i + 1 { // the previous tables are those of other rules, too
+			rules = append(rules, fmt.Sprintf("other%d: %s", j, window(j+2)))
+		}
+		err := s.SetConfig(compile(t, file(rules...)))
+		if i < live.MaxFormers {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "d.a: keys still owe 5 previous tables")
+		require.Len(t, s.active.Load().rules[0].limiter.Formers().Limiters(), live.MaxFormers)
+		clock.set(clock.read().Add(12 * 10 * time.Hour))
+		require.Equal(t, 5, admitted(t, s, 9, "others=x"))
+		require.NoError(t, s.SetConfig(compile(t, file(rules...))))
+		require.Len(t, s.active.Load().rules[0].limiter.Formers().Limiters(), 1)
+	}
+
+	var before, after []string
+	for i := range maxTables {
+		before = append(before, fmt.Sprintf("k%d: %s", i, window(i+1)))
+		after = append(after, fmt.Sprintf("k%d: %s, burst: %d", i, bucket5, 1000+i))
+	}
+	require.NoError(t, s.SetConfig(compile(t, file(before...))))
+	for i := range maxTables {
+		require.Equal(t, 1, admitted(t, s, 1, fmt.Sprintf("k%d=x", i)))
+	}
+	require.NoError(t, s.SetConfig(compile(t, file(after...))))
+	for i := range maxTables {
+		require.Equal(t, 1, admitted(t, s, 1, fmt.Sprintf("k%d=x", i)))
+		after[i] += "0"
+	}
+	require.ErrorContains(t, s.SetConfig(compile(t, file(after...))), " previous tables still count: want at most 64")
+	assert.Len(t, s.active.Load().rules, maxTables)
+}
+
+// TestAResetIsOneInPreviousTables: also of hits for which the lower limit has no room.
+func TestAResetIsOneInPreviousTables(t *testing.T) {
+	s, _ := newService(t, file("a: unit: hour, requests_per_unit: 100, algorithm: token-bucket"), Options{})
+	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
+	require.NoError(t, s.SetConfig(compile(t, file("a: unit: hour, requests_per_unit: 2, algorithm: token-bucket"))))
+	require.Equal(t, 0, admitted(t, s, 1, "a=x"))
+	b, err := s.Bucket("d", asking(t, "d: a=x").GetDescriptors()[0])
+	require.NoError(t, err)
+	require.NoError(t, b.Reset(context.Background()))
+	assert.Equal(t, 2, admitted(t, s, 5, "a=x"))
+}
