@@ -80,6 +80,9 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	if l.Tier != nil {
 		c.Tier = l.Tier(r)
 		c.key = key.Tier(c.Tier)
+		if l.tiered != nil {
+			c.source = l.sourceOf(c.Tier)
+		}
 	}
 	if l.Quota != nil {
 		if err := c.under(l.Quota(r)); err != nil {

@@ -44,7 +44,7 @@ type Limit[R any] struct {
 	// requests in flight, or with MaxWait.
 	Hold bool
 	// Tier returns which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0. A tier that the
-	// limiter does not have is always refused. Not for a Source.
+	// limiter does not have is always refused. A Source must be [Tiered], and accept the quota [engine.Blocked].
 	Tier func(R) int
 	// Quota returns the limit that a request is under, where it comes with the request: the limiter's policy with other
 	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter of [engine.TokenBuckets], or with
@@ -95,6 +95,34 @@ type limit[R any] struct {
 	Limit[R]
 	index    int
 	inFlight bool
+	tiered   Tiered // the Source, if the limit has tiers
+	denied   Source // of tiers that it does not have
+}
+
+// setTiers finds what decides about tiers in a store.
+func (l *limit[R]) setTiers() (err error) {
+	if l.Source == nil || l.Tier == nil {
+		return nil
+	}
+	ok := false
+	if l.tiered, ok = l.Source.(Tiered); !ok {
+		return fmt.Errorf("Tier is set, and the Source, a %T, has no tiers", l.Source)
+	}
+	if l.denied, err = l.Source.Quota(engine.Blocked()); err == nil && l.denied == nil {
+		err = errors.New("it has no Source under it, and no error")
+	}
+	if err != nil {
+		return fmt.Errorf("Tier is set, and the Source does not accept the quota engine.Blocked: %w", err)
+	}
+	return nil
+}
+
+// sourceOf returns what decides about a tier in a store.
+func (l *limit[R]) sourceOf(tier int) Source {
+	if s := l.tiered.Tier(tier); s != nil {
+		return s
+	}
+	return l.denied
 }
 
 // newLimits checks limits.
@@ -113,6 +141,9 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 		}
 		names[l.Name] = i
 		checked[i] = &limit[R]{Limit: l, index: i, inFlight: l.inFlight()}
+		if err := checked[i].setTiers(); err != nil {
+			return nil, fmt.Errorf("limit %d of %d, %q: %w", i+1, len(list), l.Name, err)
+		}
 	}
 	return checked, nil
 }
@@ -170,8 +201,6 @@ func (l *Limit[R]) checkSource() error {
 		return errors.New("a Source has no limits of requests in flight, but the Limiter is one")
 	case l.MaxWait > 0:
 		return errors.New("tokens of a Source cannot be waited for, but MaxWait is set")
-	case l.Tier != nil:
-		return errors.New("a Source has no tiers, but Tier is set")
 	case l.Hold:
 		return errors.New("a Source has no holds, but Hold is set")
 	case l.OnFailure == Local && l.Limiter == nil:

@@ -30,7 +30,7 @@ func TestBadInput(t *testing.T) {
 		"an estimate is not waited for":                func(l *limits.Limit[int]) { l.Hold, l.MaxWait = true, time.Second },
 		"tokens of a Source cannot be waited for":      func(l *limits.Limit[int]) { *l = remote; l.MaxWait = time.Second },
 		"a Source has no holds":                        func(l *limits.Limit[int]) { *l = remote; l.Hold = true },
-		"a Source has no tiers":                        func(l *limits.Limit[int]) { *l = remote; l.Tier = func(int) int { return 0 } },
+		"has no tiers":                                 func(l *limits.Limit[int]) { *l = remote; l.Tier = func(int) int { return 0 } },
 		"no Limiter to fall back to":                   func(l *limits.Limit[int]) { *l = remote; l.OnFailure = limits.Local },
 		"only Local uses both":                         func(l *limits.Limit[int]) { l.Source, l.OnFailure = remote.Source, limits.Closed },
 	} {

@@ -24,6 +24,14 @@ type Source interface {
 	Store() Store
 }
 
+// A Tiered source has limits for some requests ([Limit].Tier), over the same keys: a key keeps what it has used when it
+// changes its tier.
+type Tiered interface {
+	Source
+	// Tier returns the source of a tier, 0 for its own; nil for one that it does not have. It asks no store.
+	Tier(tier int) Source
+}
+
 // A Store decides limits of one request together. Its methods are called from many goroutines. They return soon after
 // the context is done; the store sets its own timeout, too.
 type Store interface {

@@ -63,11 +63,13 @@ type agreement struct {
 	differs  atomic.Pointer[string]
 }
 
-func newAgreement(c *clientConfig, name string, kind string, policy engine.Policy, of *config) *agreement {
-	same := c.settings() + " kind=" + kind
+func newAgreement(c *clientConfig, name string, designs []design) *agreement {
+	same := c.settings() + " kind=" + designs[0].limit.Kind()
 	own := same
-	if !of.isShared {
-		own += numbers(policy, of.limit)
+	for _, d := range designs {
+		if !d.config.isShared {
+			own += numbers(d.policy, d.config.limit)
+		}
 	}
 	return &agreement{key: "weir:settings:" + name, own: own, same: same, told: map[string]bool{}}
 }
@@ -76,7 +78,7 @@ func newAgreement(c *clientConfig, name string, kind string, policy engine.Polic
 func (l *Limiter) compare() {
 	a, now := l.agreement, l.now()
 	queue := &l.ways.Load().queues[0]
-	if now < a.next || queue.breaker.IsOpen() || !a.isBusy.CompareAndSwap(false, true) {
+	if a == nil || now < a.next || queue.breaker.IsOpen() || !a.isBusy.CompareAndSwap(false, true) {
 		return
 	}
 	a.next = now + int64(compareEvery)

@@ -37,7 +37,7 @@ func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (li
 		conformance.Share: redislimit.FailShare, conformance.Open: redislimit.FailOpen, conformance.Closed: redislimit.FailClosed,
 	}[c.OnLoss]
 	limiter, err := redislimit.New(client, l.Name, l.Own(), redislimit.Nodes(c.Nodes), redislimit.OnFailure(policy),
-		redislimit.MaxKeys(l.Room()))
+		redislimit.MaxKeys(l.Room()), redislimit.Tiers(l.Policies()[1:]...))
 	if err != nil {
 		_ = client.Close()
 		return nil, err

@@ -25,18 +25,47 @@ type design struct {
 // client and makes nothing: it is for a program that reads limits from a file and has to say what is wrong in it.
 // Whether the machine has the memory for [MaxKeys] keys is found out by New alone.
 func Check(name string, policy engine.Policy, options ...Option) error {
-	_, err := newDesign(name, policy, options)
+	_, err := newDesigns(name, policy, options)
 	return err
 }
 
-func newDesign(name string, policy engine.Policy, options []Option) (d design, err error) {
+// isConstant reports whether a policy counts nothing.
+func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
+
+// newDesigns returns the design of a limiter and those of its tiers. One of a tier that counts nothing has no limit.
+func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
-		return d, err
+		return nil, err
 	}
-	if d.config, err = newConfig(name, options); err != nil {
-		return d, err
+	c, err := newConfig(name, options)
+	if err != nil {
+		return nil, err
 	}
-	d.policy = policy
+	own, err := newDesign(name, policy, c)
+	if err != nil {
+		return nil, err
+	}
+	all := []design{own}
+	for i, p := range c.tiers {
+		if isConstant(p) {
+			all = append(all, design{config: c, policy: p})
+			continue
+		}
+		tier, err := newDesign(name, p, c)
+		if err != nil {
+			return nil, fmt.Errorf("%w (tier %d of %d)", err, i+1, len(c.tiers))
+		}
+		if tier.limit.Kind() != own.limit.Kind() {
+			return nil, fmt.Errorf("redislimit: %s: tier %d of %d is a %v and the limit a %v: want the same algorithm and "+
+				"window", name, i+1, len(c.tiers), p, policy)
+		}
+		all = append(all, tier)
+	}
+	return all, nil
+}
+
+func newDesign(name string, policy engine.Policy, c config) (d design, err error) {
+	d.config, d.policy = c, policy
 	if d.limit, err = script.NewLimit(policy, d.config.limit); err != nil {
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
@@ -30,7 +31,9 @@ type Limiter struct {
 	leases *xsync.Map[string, *lease.Lease]
 	cold   *engine.Limiter // the first requests of keys; nil without overdraft
 
-	agreement *agreement
+	agreement *agreement      // nil of a tier
+	tiers     []*Limiter      // that count
+	sources   []limits.Source // of all tiers
 
 	fallbacks atomic.Int64
 	now       func() int64
@@ -50,19 +53,40 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	if client == nil {
 		return nil, errors.New("redislimit: New without a client")
 	}
-	d, err := newDesign(name, policy, options)
+	designs, err := newDesigns(name, policy, options)
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{design: d, client: client, now: now, stop: make(chan struct{})}
-	l.own = Quota{limiter: l, policy: policy}
+	a := newAgreement(&client.clientConfig, name, designs)
+	l, err := newLimiter(client, name, designs[0], a)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range designs[1:] {
+		if d.limit == nil {
+			l.sources = append(l.sources, source{Quota{limiter: l, policy: d.policy}})
+			continue
+		}
+		tier, err := newLimiter(client, name, d, nil)
+		if err != nil {
+			_ = l.Close() // always nil
+			return nil, err
+		}
+		l.tiers, l.sources = append(l.tiers, tier), append(l.sources, tier.Source())
+	}
+	return l, nil
+}
+
+// newLimiter returns a limiter without its tiers. Without an agreement its settings are compared by another one.
+func newLimiter(client *Client, name string, d design, a *agreement) (*Limiter, error) {
+	l := &Limiter{design: d, client: client, agreement: a, now: now, stop: make(chan struct{})}
+	l.own = Quota{limiter: l, policy: d.policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
-	l.agreement = newAgreement(&client.clientConfig, name, l.limit.Kind(), policy, &d.config)
 	l.follow()
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()
@@ -98,6 +122,9 @@ func (l *Limiter) Close() error {
 		close(l.stop)
 		l.done.Wait()
 		l.closeLocal()
+		for _, tier := range l.tiers {
+			_ = tier.Close() // always nil
+		}
 	})
 	return nil
 }

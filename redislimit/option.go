@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -54,6 +55,7 @@ type config struct {
 	believe   time.Duration
 	fraction  float64 // of the limit that a share is; 0: 1/nodes
 	limit     script.Terms
+	tiers     []engine.Policy
 	isShared  bool // limiters with other numbers have the name, for other keys
 }
 
@@ -150,6 +152,24 @@ func MaxKeys(n int) Option {
 func SharedName() Option {
 	return func(c *config) error {
 		c.isShared = true
+		return nil
+	}
+}
+
+// maxTiers bounds [Tiers]. Each has a limiter of its own.
+const maxTiers = 64
+
+// Tiers adds policies for some requests, such as those of paying customers: see [limits.Tiered] and [Limiter.Source].
+// The methods of the limiter decide by its own policy. The algorithm of a tier is that of the policy, and so is the
+// window, but for token buckets; or it is [engine.Unlimited] or [engine.Blocked]. A key keeps what it has taken when it
+// changes its tier, as a limit does when its numbers change. While the store is lost it has the share of each tier. At
+// most 64 policies.
+func Tiers(policies ...engine.Policy) Option {
+	return func(c *config) error {
+		if len(policies) > maxTiers {
+			return fmt.Errorf("redislimit: Tiers: %d policies: want at most %d", len(policies), maxTiers)
+		}
+		c.tiers = slices.Clone(policies)
 		return nil
 	}
 }

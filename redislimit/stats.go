@@ -22,22 +22,25 @@ type Stats struct {
 	Differs string
 }
 
-// Stats returns the limiter's statistics. It visits every lease.
+// Stats returns the limiter's statistics, those of its tiers included; the mode is its own. It visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnFailure: l.config.onFailure, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
 	}
-	if differs := l.agreement.differs.Load(); differs != nil {
-		s.Differs = *differs
+	if l.agreement != nil && l.agreement.differs.Load() != nil {
+		s.Differs = *l.agreement.differs.Load()
 	}
-	if l.terms == nil {
-		return s
+	if l.terms != nil {
+		l.leases.Range(func(_ string, held *lease.Lease) bool {
+			tokens, debt := held.Held()
+			s.Leases, s.Held, s.Debt = s.Leases+1, s.Held+tokens, s.Debt+debt
+			return true
+		})
 	}
-	l.leases.Range(func(_ string, held *lease.Lease) bool {
-		tokens, debt := held.Held()
-		s.Leases, s.Held, s.Debt = s.Leases+1, s.Held+tokens, s.Debt+debt
-		return true
-	})
+	for _, l := range l.tiers {
+		tier := l.Stats()
+		s.Leases, s.Held, s.Debt, s.Fallbacks = s.Leases+tier.Leases, s.Held+tier.Held, s.Debt+tier.Debt, s.Fallbacks+tier.Fallbacks
+	}
 	return s
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Source returns the limiter as what decides a limit of packages limits, httplimit and rpclimit, quotas included.
+// Source returns the limiter as what decides a limit of packages limits, httplimit and rpclimit, quotas and tiers
+// ([Tiers]) included.
 //
 // All limits of a request that are of one [Client] are decided together, all or nothing: first by what the node knows,
 // refusals that it remembers and tokens that leases have in hand, and then by one call of the store. In a cluster keys
@@ -27,6 +28,17 @@ func (s source) Policy() engine.Policy { return s.quota.policy }
 func (s source) Quota(p engine.Policy) (limits.Source, error) {
 	q, err := s.quota.limiter.Quota(p)
 	return source{q}, err
+}
+
+// Tier implements [limits.Tiered].
+func (s source) Tier(tier int) limits.Source {
+	switch l := s.quota.limiter; {
+	case tier == 0:
+		return l.Source()
+	case tier > 0 && tier <= len(l.sources):
+		return l.sources[tier-1]
+	}
+	return nil
 }
 
 func (s source) Store() limits.Store { return store{s.quota.limiter.client} }

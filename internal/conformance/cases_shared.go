@@ -50,8 +50,28 @@ var stores = []*Case{
 			n.Refuses(Request{User: "dan"})
 			n.Exactly(1, Request{Client: "192.0.2.2", User: "dan"})
 		}},
-	{Name: "store/tiers", Stored: true, Expects: "tiers hold over all nodes, or the configuration is refused", Run: func(c *C) {
-		c.sharedOrRefused(stored(plans()), in("paid", "ann"), 5)
+	{Name: "store/tiers", Stored: true, Expects: "tiers hold over all nodes", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(plans()), stored(each("client", 30))))
+		a.Admits(2, in("paid", "ann"))
+		b.Exactly(3, in("paid", "ann"))
+		a.Exactly(10, in("gold", "bob"))
+		b.Exactly(2, in("unheard of", "cid"))
+	}},
+	{Name: "store/tier change", Stored: true, Expects: "a key that moves to another tier keeps what it has used in the store", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(plans())))
+		a.Exactly(5, in("paid", "ann"))
+		b.Exactly(5, in("gold", "ann"))
+		a.Refuses(in("", "ann"))
+		b.Refuses(in("paid", "ann"))
+	}},
+	{Name: "store/tier of none", Stored: true, Expects: "of tiers in a store one may be unlimited and one 0", Run: func(c *C) {
+		l := stored(plans())
+		l.Tiers[0].Numbers, l.Tiers[1].Numbers = Numbers{Constant: Unlimited}, Numbers{Constant: Blocked}
+		a, b := c.together(c.stored(c.newStore(), Closed, l))
+		a.Admits(20, in("paid", "ann"))
+		b.Refuses(in("gold", "ann"))
+		a.Exactly(2, in("", "ann"))
+		b.Refuses(in("", "ann"))
 	}},
 	{Name: "store/batch refill", Stored: true, Expects: "a batch refill holds over all nodes, or the configuration is refused", Run: func(c *C) {
 		c.sharedOrRefused(stored(window("a", engine.AlgorithmBatchRefill, 4)), Request{}, 4)

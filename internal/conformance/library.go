@@ -55,7 +55,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	if ls.made == nil {
 		ls.made, ls.changes = map[string]*made{}, map[string]*made{}
 	}
-	next := &made{limit: l, dir: dir, first: l.policies()}
+	next := &made{limit: l, dir: dir, first: l.Policies()}
 	if m := ls.made[l.Name]; m.takes(l, dir) {
 		next.Limiter, next.first = m.Limiter, m.first
 	} else {
@@ -79,7 +79,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.Quota {
-			if all := to.limit.policies(); !slices.Equal(from.limit.policies(), all) {
+			if all := to.limit.Policies(); !slices.Equal(from.limit.Policies(), all) {
 				if err := to.SetPolicy(all[0], all[1:]...); err != nil {
 					return err
 				}
@@ -94,7 +94,7 @@ func (ls *Limiters) Commit() error {
 // takes reports whether the limiter of a limit can take other numbers.
 func (m *made) takes(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
-		m.limit.Quota == l.Quota && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.policies()) == nil)
+		m.limit.Quota == l.Quota && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
 // sameKeys reports whether the keys of a limit, in memory and not of requests in flight, are those that it had.
@@ -103,7 +103,7 @@ func (m *made) sameKeys(l Limit, dir string) bool {
 }
 
 func (ls *Limiters) fresh(l Limit, dir string) (*engine.Limiter, error) {
-	all := l.policies()
+	all := l.Policies()
 	if l.Quota {
 		all = []engine.Policy{engine.TokenBuckets(longestQuota)}
 	}
@@ -121,8 +121,8 @@ func (ls *Limiters) fresh(l Limit, dir string) (*engine.Limiter, error) {
 	return limiter, err
 }
 
-// policies returns the limit's own policy and those of its tiers.
-func (l Limit) policies() []engine.Policy {
+// Policies returns the limit's own policy and those of its tiers.
+func (l Limit) Policies() []engine.Policy {
 	all := []engine.Policy{l.Own()}
 	for _, t := range l.Tiers {
 		all = append(all, t.Policy(l.algorithm()))

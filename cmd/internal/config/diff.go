@@ -134,11 +134,11 @@ func (r *Rule) another(before *Rule) string {
 	switch {
 	case !r.Key.Equal(before.Key):
 		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
-	case r.Store == nil && before.Store != nil:
+	case r.Store == nil && before.Store != nil && r.Counts():
 		return "it was kept in the store and is on this machine alone"
-	case r.Store != nil && before.Store == nil:
+	case r.Store != nil && before.Store == nil && before.Counts():
 		return "it was on this machine alone and is kept in the store"
-	case !r.Store.Same(before.Store):
+	case r.Counts() && before.Counts() && !r.Store.Same(before.Store):
 		return "the store is another"
 	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // in the file other processes count
 		return r.incompatible(before)
@@ -149,12 +149,12 @@ func (r *Rule) another(before *Rule) string {
 // incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
-	case r.Constant != before.Constant && r.Store != nil || r.Counts() != before.Counts():
+	case r.Counts() != before.Counts():
 		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
 	case r.Policy.Algorithm() != before.Policy.Algorithm():
 		return fmt.Sprintf("the algorithm was %s and is %s",
 			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
-	case len(r.TierPolicies()) != len(before.TierPolicies()):
+	case r.Store == nil && len(r.TierPolicies()) != len(before.TierPolicies()):
 		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && r.MaxKeys != before.MaxKeys:
 		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)

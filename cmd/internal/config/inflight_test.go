@@ -18,12 +18,13 @@ func TestConcurrencies(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte(`
 store: redis://127.0.0.1:6379
 rules:
-  - {name: alone, concurrency: 5, cost: 2, key: global}
+  - {name: alone, concurrency: 5, cost: 2, key: global, store: false}
   - name: both
     match: {path: /files/}
     key: header:X-Key
     rate: 10/s
     concurrency: 3
+    store: false
     cost: 4
     refund_status: 5xx
     shadow: true
@@ -31,7 +32,7 @@ rules:
     tiers:
       header: X-Plan
       values: {fast: {rate: 20/s}, wide: {concurrency: 9}, paid: {rate: 30/s, concurrency: 7}}
-  - {name: unlimited, rate: unlimited, concurrency: 2}`))
+  - {name: unlimited, rate: unlimited, concurrency: 2, store: false}`))
 	require.NoError(t, err)
 	require.Len(t, f.Rules, 5)
 	alone, rate, both, constant, beside := &f.Rules[0], &f.Rules[1], &f.Rules[2], &f.Rules[3], &f.Rules[4]

@@ -179,7 +179,10 @@ func (d *decoder) rule(n *yaml.Node) (_, beside *Rule, name *yaml.Node) {
 	d.wishes = append(d.wishes, wish)
 	if l.rate != nil && l.concurrency != nil && len(d.Errors) == before {
 		if beside = d.inFlightBeside(&r, &l, tiers); beside != nil {
-			d.wishes = append(d.wishes, storeWish{rule: n})
+			if wish.rule, wish.beside = l.concurrency, true; wish.want {
+				wish.at = nil // it is about the rate
+			}
+			d.wishes = append(d.wishes, wish)
 		}
 	}
 	return &r, beside, seen["name"]

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -80,7 +81,7 @@ func (s *Store) Options() []redislimit.ClientOption {
 // StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
 	options := []redislimit.Option{
-		redislimit.Nodes(r.Store.Nodes), redislimit.OnFailure(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
+		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnFailure(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
 		redislimit.InMode(r.Store.Mode),
 	}
 	if r.Store.Share > 0 {
@@ -93,6 +94,7 @@ func (r *Rule) StoreOptions() []redislimit.Option {
 type storeWish struct {
 	rule, at *yaml.Node // at is nil if it says nothing
 	want     bool
+	beside   bool // the rule is the concurrency of one with a rate
 }
 
 var failurePolicies = []string{redislimit.FailShare.String(), redislimit.FailClosed.String(), redislimit.FailOpen.String()}
@@ -246,13 +248,20 @@ func (d *decoder) checkStores(f *File) {
 		r, wish := &f.Rules[i], d.wishes[i]
 		reason := r.local()
 		switch {
-		case wish.at == nil && (f.Store == nil || reason != ""), wish.at != nil && !wish.want:
+		case wish.at == nil && (f.Store == nil || !r.Counts()), wish.at != nil && !wish.want:
 			continue
 		case f.Store == nil:
 			d.Fail(wish.at, "store: true, but the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
 			continue
+		case !r.Counts():
+			d.Fail(wish.at, "store: a rate of %v needs no store: leave this out", r.Constant)
+			continue
 		case reason != "":
-			d.Fail(wish.at, "store: %s: leave this out, and the rule is kept on each machine", reason)
+			remedy := "write store: false, and each machine counts by itself"
+			if wish.beside {
+				remedy = "write a rule of its own for it with store: false, and each machine counts by itself"
+			}
+			d.Fail(cmp.Or(wish.at, wish.rule), "the file has a store, and %s: %s", reason, remedy)
 			continue
 		}
 		r.Store = f.Store
@@ -271,10 +280,6 @@ func (d *decoder) checkStores(f *File) {
 // local says why the rule cannot be kept in a store; "" if it can.
 func (r *Rule) local() string {
 	switch {
-	case r.Tiers != nil:
-		return "a store has no tiers"
-	case r.Constant != Counted:
-		return "a rate of " + r.Constant.String() + " needs no store"
 	case r.MaxWait > 0:
 		return "tokens of a store cannot be waited for (max_wait)"
 	case r.IsInFlight():

@@ -54,7 +54,7 @@ func storedLimiter(g, before *generation, rule *config.Rule) error {
 // sameStored reports whether a new limiter of the rule would be equal to the present one.
 func sameStored(before *config.File, rule *config.Rule) bool {
 	return slices.ContainsFunc(before.Rules, func(r config.Rule) bool {
-		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && r.Policy == rule.Policy &&
+		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && slices.Equal(r.Policies(), rule.Policies()) &&
 			r.MaxKeys == rule.MaxKeys && r.Key.Equal(rule.Key)
 	})
 }
