@@ -2,6 +2,7 @@ package caddylimit
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
@@ -24,6 +25,12 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //			concurrency <requests>
 //			cost        <number or placeholder>
 //			quota       <placeholder>
+//			tiers       <placeholder> {
+//				<value> <tokens>/<period>|0|unlimited [<burst>]
+//			}
+//			max_wait    <duration>
+//			refund_status <status or range>...
+//			local
 //			ipv4_prefix <bits>
 //			ipv6_prefix <bits>
 //			shadow
@@ -64,6 +71,10 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 		directive.Once("concurrency", directive.Integer(&l.Concurrency, 1, math.MaxUint16)),
 		directive.Once("cost", directive.Text(&l.Cost)),
 		directive.Once("quota", directive.Text(&l.Quota)),
+		directive.Once("tiers", readTiers(&l.Tiers)),
+		directive.Once("max_wait", directive.Duration(&l.MaxWait)),
+		directive.Once("refund_status", directive.Texts(&l.RefundStatus)),
+		directive.Once("local", directive.Flag(&l.Local)),
 		directive.Once("ipv4_prefix", directive.Integer(&l.IPv4Prefix, 1, 32)),
 		directive.Once("ipv6_prefix", directive.Integer(&l.IPv6Prefix, 1, 128)),
 		directive.Once("shadow", directive.Flag(&l.Shadow)),
@@ -72,6 +83,39 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 	)
 	h.Limits = append(h.Limits, l)
 	return err
+}
+
+// readTiers reads a block of tiers.
+func readTiers(to **Tiers) directive.Reader {
+	return func(d *caddyfile.Dispenser) error {
+		t := &Tiers{Values: map[string]Numbers{}}
+		if err := directive.Text(&t.By)(d); err != nil {
+			return err
+		}
+		*to = t
+		for nesting := d.Nesting(); d.NextBlock(nesting); {
+			value, args := d.Val(), d.RemainingArgs()
+			if _, twice := t.Values[value]; twice {
+				return d.Errf("tier %q is given twice", value)
+			}
+			var n Numbers
+			switch len(args) {
+			case 2:
+				burst, err := strconv.ParseUint(args[1], 10, 32)
+				if err != nil || burst == 0 {
+					return d.Errf("tier %q: burst %q: want a whole number from 1 to %d", value, args[1], uint32(math.MaxUint32))
+				}
+				n.Burst = burst
+				fallthrough
+			case 1:
+				n.Rate = args[0]
+			default:
+				return d.Errf("tier %q: want a rate, such as 100/m, and a burst if it has one", value)
+			}
+			t.Values[value] = n
+		}
+		return nil
+	}
 }
 
 var _ caddyfile.Unmarshaler = (*Handler)(nil)

@@ -47,6 +47,18 @@ func TestDirectivesAsJSON(t *testing.T) {
 			}
 			limit flights {
 				concurrency 8
+				local
+			}
+			limit plans {
+				rate 10/s
+				tiers {header.X-Plan} {
+					paid 100/s 300
+					gold unlimited
+					"" 0
+				}
+				max_wait 2s
+				refund_status 404 5xx
+				local
 			}
 			headers ietf legacy
 			jitter 3s
@@ -81,7 +93,9 @@ func TestDirectivesAsJSON(t *testing.T) {
 	weir := `"handler":"weir","headers":["ietf","legacy"],"jitter":3000000000,"limits":[` +
 		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
 		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
-		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"name":"flights"}],` +
+		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"local":true,"name":"flights"},` +
+		`{"local":true,"max_wait":2000000000,"name":"plans","rate":"10/s","refund_status":["404","5xx"],` +
+		`"tiers":{"by":"{http.request.header.X-Plan}","values":{"":{"rate":"0"},"gold":{"rate":"unlimited"},"paid":{"burst":300,"rate":"100/s"}}}}],` +
 		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","store":"redis://localhost","timeout":2000000000`
 	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"nodes":100,"on_failure":"closed","rate_limits":{"z":{` +
 		`"ipv4_prefix":24,"ipv6_prefix":64,"key":"{http.request.remote.host}","match":[{"method":["POST"]}],"max_events":7,"max_keys":5,"window":86400000000000}},` +
@@ -98,28 +112,33 @@ func TestBadDirectives(t *testing.T) {
 	weir := func(option string) string { return "weir {\nlimit a {\n" + option + "\n}\n}" }
 	zone := func(option string) string { return "rate_limit {\nzone a {\n" + option + "\n}\n}" }
 	for directives, want := range map[string]string{
-		weir("rate"):               "wrong argument count",
-		weir("rate 1/s 2/s"):       "wrong argument count",
-		weir("rate 1/s\nrate 2/s"): "rate is given twice",
-		weir("burst 0"):            `burst "0": want a whole number from 1 to 4294967295`,
-		weir("burst 1.5"):          `burst "1.5": want a whole number`,
-		weir("ipv4_prefix 0"):      `ipv4_prefix "0": want a whole number from 1 to 32`,
-		weir("ipv6_prefix 129"):    `ipv6_prefix "129": want a whole number from 1 to 128`,
-		weir("evnts 1"):            `unknown option "evnts" of a limit: want match, key, rate`,
-		weir("shadow yes"):         "wrong argument count",
-		weir("key"):                "wrong argument count",
-		"weir {\njitter -1s\n}":    `jitter "-1s": want a duration above 0`,
-		"weir {\nlimits\n}":        `unknown option "limits" of weir: want limit`,
-		"weir {\nlimit\n}":         "wrong argument count",
-		zone("window 1m"):          `zone "a": want both a window and events`,
-		zone("events 1"):           `zone "a": want both a window and events`,
-		zone("window -1m"):         `window "-1m": want a duration above 0`,
-		zone("window 0"):           `window "0": want a duration above 0`,
-		zone("window soon"):        `window "soon": want a duration above 0`,
-		zone("events 0"):           `events "0": want a whole number from 1 to 16777215`,
-		zone("events 99999999"):    `events "99999999": want a whole number from 1 to 16777215`,
-		zone("ipv4_prefix 33"):     `ipv4_prefix "33": want a whole number from 0 to 32`,
-		zone("burst 3"):            `unknown option "burst" of a zone`,
+		weir("rate"):                                      "wrong argument count",
+		weir("rate 1/s 2/s"):                              "wrong argument count",
+		weir("rate 1/s\nrate 2/s"):                        "rate is given twice",
+		weir("burst 0"):                                   `burst "0": want a whole number from 1 to 4294967295`,
+		weir("burst 1.5"):                                 `burst "1.5": want a whole number`,
+		weir("ipv4_prefix 0"):                             `ipv4_prefix "0": want a whole number from 1 to 32`,
+		weir("ipv6_prefix 129"):                           `ipv6_prefix "129": want a whole number from 1 to 128`,
+		weir("evnts 1"):                                   `unknown option "evnts" of a limit: want match, key, rate`,
+		weir("shadow yes"):                                "wrong argument count",
+		weir("key"):                                       "wrong argument count",
+		weir("tiers"):                                     "wrong argument count",
+		weir("tiers {header.X} {\npaid\n}"):               `tier "paid": want a rate, such as 100/m`,
+		weir("tiers {header.X} {\npaid 1/s 2 3\n}"):       `tier "paid": want a rate, such as 100/m`,
+		weir("tiers {header.X} {\npaid 1/s 0\n}"):         `tier "paid": burst "0": want a whole number from 1 to 4294967295`,
+		weir("tiers {header.X} {\npaid 1/s\npaid 2/s\n}"): `tier "paid" is given twice`,
+		"weir {\njitter -1s\n}":                           `jitter "-1s": want a duration above 0`,
+		"weir {\nlimits\n}":                               `unknown option "limits" of weir: want limit`,
+		"weir {\nlimit\n}":                                "wrong argument count",
+		zone("window 1m"):                                 `zone "a": want both a window and events`,
+		zone("events 1"):                                  `zone "a": want both a window and events`,
+		zone("window -1m"):                                `window "-1m": want a duration above 0`,
+		zone("window 0"):                                  `window "0": want a duration above 0`,
+		zone("window soon"):                               `window "soon": want a duration above 0`,
+		zone("events 0"):                                  `events "0": want a whole number from 1 to 16777215`,
+		zone("events 99999999"):                           `events "99999999": want a whole number from 1 to 16777215`,
+		zone("ipv4_prefix 33"):                            `ipv4_prefix "33": want a whole number from 0 to 32`,
+		zone("burst 3"):                                   `unknown option "burst" of a zone`,
 		"rate_limit {\ndistributed {\nread_interval 5s\n}\n}":                                 "distributed: it is not here: caddy's storage",
 		"rate_limit {\nstorage file_system /a\n}":                                             "want `store redis://host:6379`",
 		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a number from 0 to 1000`,

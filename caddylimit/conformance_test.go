@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weir-go/weir/caddylimit"
@@ -88,12 +89,23 @@ func handler(c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{}
 	for _, l := range c.Limits {
 		switch {
-		case len(l.Tiers) > 0 || l.Hold || l.Refund != "" || l.MaxWait > 0 || c.Dir != "":
+		case l.Hold || c.Dir != "":
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
-		case c.Store != nil && !l.Stored:
-			return nil, fmt.Errorf("%w: a store for some limits", conformance.ErrUnsupported)
 		}
-		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency}
+		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,
+			MaxWait: caddy.Duration(l.MaxWait), Local: c.Store != nil && !l.Stored}
+		switch l.Refund {
+		case conformance.Good:
+			made.RefundStatus = []string{"2xx"}
+		case conformance.Bad:
+			made.RefundStatus = []string{"500-599"}
+		}
+		if len(l.Tiers) > 0 {
+			made.Tiers = &caddylimit.Tiers{By: "{http.request.header." + overhttp.Tier + "}", Values: map[string]caddylimit.Numbers{}}
+			for _, t := range l.Tiers {
+				made.Tiers.Values[t.Name] = rateOf(l, t.Numbers)
+			}
+		}
 		if l.Overflow == engine.Refuse {
 			made.Overflow = "refuse"
 		}
@@ -132,20 +144,29 @@ func numbers(made *caddylimit.Limit, l conformance.Limit) {
 	switch {
 	case l.Concurrency > 0:
 		return
-	case l.Constant == conformance.Blocked:
-		made.Rate = "0"
-		return
-	case l.Constant == conformance.Unlimited:
-		made.Rate = "unlimited"
+	}
+	own := rateOf(l, l.Numbers)
+	if made.Rate, made.Burst = own.Rate, own.Burst; l.Constant != 0 {
 		return
 	}
-	made.Rate = fmt.Sprintf("%d/%dms", l.N, l.Per.Milliseconds())
 	if l.Algorithm != engine.NoAlgorithm {
 		name, _ := l.Algorithm.MarshalText()
 		made.Algorithm = string(name)
 	}
+}
+
+// rateOf is what numbers of a limit are in the directive.
+func rateOf(l conformance.Limit, n conformance.Numbers) caddylimit.Numbers {
+	switch n.Constant {
+	case conformance.Blocked:
+		return caddylimit.Numbers{Rate: "0"}
+	case conformance.Unlimited:
+		return caddylimit.Numbers{Rate: "unlimited"}
+	}
+	made := caddylimit.Numbers{Rate: fmt.Sprintf("%d/%dms", n.N, n.Per.Milliseconds())}
 	switch l.Algorithm {
 	case engine.NoAlgorithm, engine.AlgorithmTokenBucket, engine.AlgorithmBatchRefill:
-		made.Burst = l.Burst
+		made.Burst = n.Burst
 	}
+	return made
 }

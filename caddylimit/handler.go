@@ -36,10 +36,9 @@ type Handler struct {
 
 	sharing.Sharing
 
-	log      *zap.Logger
-	limits   *httplimit.Middleware
-	by       map[string]*limit // by the names that the middleware knows
-	inFlight bool
+	log    *zap.Logger
+	limits *httplimit.Middleware
+	by     map[string]*limit // by the names that the middleware knows
 }
 
 // CaddyModule returns what Caddy knows of the module.
@@ -73,7 +72,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
 		}
 		limits, h.by[l.Name] = append(limits, made.limit), made
-		h.inFlight = h.inFlight || made.inFlight
 		for _, warning := range made.warnings {
 			h.log.Warn(warning, zap.String("limit", l.Name))
 		}
@@ -139,11 +137,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !res.Allowed() {
 		return h.refuse(w, r, &res)
 	}
-	if h.inFlight {
-		defer res.Release()
-	}
-	res.WriteHeaders(w.Header())
-	return next.ServeHTTP(w, r)
+	var err error
+	res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
+		if err = next.ServeHTTP(w, r); err == nil {
+			return 0
+		}
+		var failed caddyhttp.HandlerError
+		if errors.As(err, &failed) && failed.StatusCode != 0 {
+			return failed.StatusCode
+		}
+		return http.StatusInternalServerError // as Caddy answers it
+	})
+	return err
 }
 
 // useOf returns the zone of a limit of the middleware.

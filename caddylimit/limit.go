@@ -3,7 +3,12 @@ package caddylimit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -28,7 +33,7 @@ type Limit struct {
 	Key []string `json:"key,omitempty"`
 	// Algorithm is token-bucket, by default, fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Rate is how many tokens there are in a period, as 10/s, 100/m or 5/10s; 0 refuses all.
+	// Rate is how many tokens there are in a period, as 10/s, 100/m or 5/10s; 0 refuses all, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
 	// Burst is how many tokens a full bucket has; 0 is as many as the rate has in its period.
 	Burst uint64 `json:"burst,omitempty"`
@@ -42,6 +47,15 @@ type Limit struct {
 	// Quota is a placeholder whose value is the limit of the request: a rate, and a burst behind a blank if it has one;
 	// "unlimited", or 0 to refuse it. With an empty value the limit's own numbers count; any other is answered 503.
 	Quota string `json:"quota,omitempty"`
+	// Tiers are other numbers for some requests.
+	Tiers *Tiers `json:"tiers,omitempty"`
+	// MaxWait is how long a request that would be refused waits for its tokens, 1 ms to 1 minute, in the order of
+	// arrival; 0 is not at all. Of token buckets in this process.
+	MaxWait caddy.Duration `json:"max_wait,omitempty"`
+	// RefundStatus are the statuses of answers whose requests count for nothing, as 404, 5xx or 400-499.
+	RefundStatus []string `json:"refund_status,omitempty"`
+	// Local keeps the limit in this process although the handler has a store.
+	Local bool `json:"local,omitempty"`
 	// IPv4Prefix and IPv6Prefix are how many bits of an address are the key: 32 and 64 without them.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
@@ -53,6 +67,22 @@ type Limit struct {
 	// Overflow is what happens to a new key without room: evict, by default, the one that has used least; refuse; or
 	// admit.
 	Overflow string `json:"overflow,omitempty"`
+}
+
+// Tiers are the numbers for some requests of a limit, by the value of a placeholder. A key keeps what it has used when
+// it changes its tier.
+type Tiers struct {
+	// By is the placeholder. A request with another value than those of Values has the limit's own numbers.
+	By string `json:"by,omitempty"`
+	// Values are the numbers by the value: up to 14.
+	Values map[string]Numbers `json:"values,omitempty"`
+}
+
+// Numbers are those of a tier: a rate as that of a limit, and a burst. The algorithm and the period of windows are
+// those of the limit.
+type Numbers struct {
+	Rate  string `json:"rate,omitempty"`
+	Burst uint64 `json:"burst,omitempty"`
 }
 
 // limit is a Limit at work.
@@ -93,19 +123,38 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 	if spec.Overflow, err = parseOverflow(l.Overflow); err != nil {
 		return nil, err
 	}
-	if made.inFlight = l.Concurrency != 0; made.inFlight || own == engine.Blocked() && l.Quota == "" {
-		spec = spec.InProcess() // there is nothing to keep in a store
+	isConstant := (own == engine.Blocked() || own == engine.Unlimited()) && l.Quota == "" && l.Tiers == nil
+	if made.inFlight = l.Concurrency != 0; made.inFlight && spec.Store != "" && !l.Local {
+		return nil, errors.New("concurrency: requests in flight are counted in each process, and the handler has a store: write local")
+	}
+	if isConstant || l.Local {
+		spec = spec.InProcess()
 	}
 	var warnings []string
 	if made.key, made.warnings, err = l.key(); err != nil {
 		return nil, err
 	}
 	described := httplimit.Limit{Name: l.Name, Match: matches, Key: made.key.Key, Shadow: l.Shadow}
-	if described.Cost, warnings, err = parseCost(l.Cost, own.Limit()); err != nil {
+	if described.MaxWait, err = l.wait(own, &spec); err != nil {
+		return nil, err
+	}
+	if described.Refund, err = parseStatuses(l.RefundStatus); err != nil {
+		return nil, err
+	}
+	if l.Tiers != nil {
+		if described.Tier, warnings, err = l.tiers(own, &spec); err != nil {
+			return nil, err
+		}
+		made.warnings = append(made.warnings, warnings...)
+	}
+	if described.Cost, warnings, err = parseCost(l.Cost, spec.Largest()); err != nil {
 		return nil, err
 	}
 	made.warnings = append(made.warnings, warnings...)
 	if l.Quota != "" {
+		if l.Tiers != nil {
+			return nil, errors.New("quota and tiers: want one of them, which says the numbers of a request")
+		}
 		if own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() {
 			return nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
 		}
@@ -152,24 +201,107 @@ func (l *Limit) policy() (engine.Policy, error) {
 		switch {
 		case l.Rate != "" || l.Burst != 0 || l.Algorithm != "" || l.Aligned:
 			return engine.Policy{}, errors.New("concurrency: it has no rate, burst, algorithm or aligned: want a limit for each")
-		case l.Quota != "":
-			return engine.Policy{}, errors.New("concurrency: it has no quota")
+		case l.Quota != "" || l.Tiers != nil || l.MaxWait != 0 || len(l.RefundStatus) > 0:
+			return engine.Policy{}, errors.New("concurrency: it has no quota, tiers, max_wait or refund_status")
 		}
 		return engine.Concurrency(l.Concurrency, longestInFlight), nil
 	}
 	if l.Rate == "" {
 		return engine.Policy{}, errors.New("it has neither a rate, such as 10/s, nor a concurrency")
 	}
+	return l.numbers(l.Rate, l.Burst)
+}
+
+// numbers returns a policy of the limit's algorithm.
+func (l *Limit) numbers(rate string, burst uint64) (engine.Policy, error) {
 	var algorithm engine.Algorithm
 	if l.Algorithm == "" {
 		algorithm = engine.AlgorithmTokenBucket
 	} else if err := algorithm.UnmarshalText([]byte(l.Algorithm)); err != nil || algorithm == engine.AlgorithmConcurrency {
 		return engine.Policy{}, fmt.Errorf("algorithm %q: want token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", l.Algorithm)
 	}
-	if l.Rate == "0" {
-		return engine.Blocked(), nil
+	constant, isConstant := map[string]engine.Policy{"0": engine.Blocked(), "unlimited": engine.Unlimited()}[rate]
+	switch {
+	case isConstant && burst != 0:
+		return engine.Policy{}, fmt.Errorf("rate %s: it has no burst, but %d is one", rate, burst)
+	case isConstant:
+		return constant, nil
 	}
-	return policyOf(algorithm, l.Rate, l.Burst, l.Aligned)
+	return policyOf(algorithm, rate, burst, l.Aligned)
+}
+
+// wait returns how long a request may wait for tokens.
+func (l *Limit) wait(own engine.Policy, spec *zone.Spec) (time.Duration, error) {
+	const least, most = time.Millisecond, time.Minute
+	switch wait := time.Duration(l.MaxWait); {
+	case wait == 0:
+		return 0, nil
+	case wait < least || wait > most:
+		return 0, fmt.Errorf("max_wait %v: want %v to %v", wait, least, most)
+	case own.Algorithm() != engine.AlgorithmTokenBucket:
+		return 0, fmt.Errorf("max_wait: only tokens of a token-bucket can be waited for, and the limit is a %v", own)
+	case spec.Store != "":
+		return 0, errors.New("max_wait: tokens of a store cannot be waited for: want local, so that each machine counts by itself, or no max_wait")
+	default:
+		return wait, nil
+	}
+}
+
+// tiers puts the tiers into the spec, and returns which of them a request is under.
+func (l *Limit) tiers(own engine.Policy, spec *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
+	template, warnings, err := key.Parse(l.Tiers.By)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("tiers %w", err)
+	case !strings.Contains(l.Tiers.By, "{"):
+		return nil, nil, fmt.Errorf("tiers %q: want a placeholder, such as {http.request.header.X-Plan}", l.Tiers.By)
+	case len(l.Tiers.Values) == 0:
+		return nil, nil, fmt.Errorf("tiers %q: no values: want for example paid 100/m", l.Tiers.By)
+	}
+	names, policies := slices.Sorted(maps.Keys(l.Tiers.Values)), []engine.Policy{}
+	for _, name := range names {
+		policy, err := l.numbers(l.Tiers.Values[name].Rate, l.Tiers.Values[name].Burst)
+		if err != nil {
+			return nil, nil, fmt.Errorf("tier %q: %w", name, err)
+		}
+		policies = append(policies, policy)
+	}
+	if err := spec.SetTiers(policies); err != nil {
+		return nil, nil, err
+	}
+	return func(r *http.Request) int {
+		i, found := slices.BinarySearch(names, template.Of(r))
+		if !found {
+			return 0
+		}
+		return i + 1
+	}, warnings, nil
+}
+
+// parseStatuses returns what tells the statuses of refunds; nil for none.
+func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
+	type statuses struct{ first, last int }
+	var all []statuses
+	for _, text := range texts {
+		first, last, isRange := strings.Cut(text, "-")
+		if digit, isClass := strings.CutSuffix(text, "xx"); isClass {
+			first, last = digit+"00", digit+"99"
+		} else if !isRange {
+			last = first
+		}
+		low, err := strconv.Atoi(first)
+		high, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil || low < 200 || high > 599 || low > high {
+			return nil, fmt.Errorf("refund_status %q: want a status from 200 to 599, as 404, 5xx or 400-499", text)
+		}
+		all = append(all, statuses{low, high})
+	}
+	if all == nil {
+		return nil, nil
+	}
+	return func(_ *http.Request, status int) bool {
+		return slices.ContainsFunc(all, func(s statuses) bool { return s.first <= status && status <= s.last })
+	}, nil
 }
 
 // policyOf returns the policy of a rate as it is written.

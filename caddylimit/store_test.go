@@ -48,7 +48,7 @@ func startRedis(t *testing.T) (string, *testprogram.Process) {
 func TestLimitsInAStore(t *testing.T) {
 	store, _ := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)
-	weir := `{"store":"{env.WEIR_TEST_STORE}","limits":[{"name":"stored","rate":"3/h"},{"name":"flights","concurrency":5},
+	weir := `{"store":"{env.WEIR_TEST_STORE}","limits":[{"name":"stored","rate":"3/h"},{"name":"flights","concurrency":5,"local":true},
 		{"name":"by quota","rate":"4/h","quota":"{http.request.header.Quota}"}]}`
 	c := start(t, weir)
 	assert.Equal(t, 1, passed(c, 1))
@@ -63,8 +63,6 @@ func TestLimitsInAStore(t *testing.T) {
 	put := testcaddy.From("192.0.2.1:1")
 	put.Method = http.MethodPut
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
-	_, err := testcaddy.Provision(t, "weir", strings.Replace(weir, `"concurrency":5`, `"rate":"1/s","overflow":"refuse"`, 1))
-	assert.ErrorContains(t, err, "a store has no table that could be full")
 }
 
 // TestZonesOfBothModulesInAStore: a limit and a zone of one name and the same numbers have two counts.
@@ -105,6 +103,24 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 		require.NoError(t, err)
 		if strings.Contains(string(log), "the store is lost") { // go test ends what never says so
 			return
+		}
+	}
+}
+
+// TestLimitsThatAStoreCannotKeep are errors unless they are local.
+func TestLimitsThatAStoreCannotKeep(t *testing.T) {
+	store, _ := startRedis(t)
+	for limit, want := range map[string]string{
+		`"concurrency":1`:                         "the handler has a store: write local",
+		`"rate":"1/s","max_wait":1000000000`:      "tokens of a store cannot be waited for",
+		`"rate":"1/s","overflow":"refuse"`:        "a store has no table",
+		`"rate":"1/s","algorithm":"batch-refill"`: "want a token bucket or a window",
+	} {
+		_, err := testcaddy.Provision(t, "weir", `{"store":"redis://`+store+`","limits":[{"name":"a",`+limit+`}]}`)
+		assert.ErrorContains(t, err, want, limit)
+		c, err := testcaddy.Provision(t, "weir", `{"store":"redis://`+store+`","limits":[{"name":"a","local":true,`+limit+`}]}`)
+		if assert.NoError(t, err, limit) {
+			c.GiveUp()
 		}
 	}
 }

@@ -255,17 +255,9 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 			res.Refuse(w, r)
 			return
 		}
-		if res.InFlight() {
-			defer res.Release()
-		}
-		res.WriteHeaders(w.Header())
-		if res.Holds() {
-			r = r.WithContext(res.Context(ctx))
-		}
-		if res.Refundable() {
-			serve(next, w, r, &res)
-			return
-		}
-		next.ServeHTTP(w, r)
+		res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
+			next.ServeHTTP(w, r)
+			return 0
+		})
 	})
 }

@@ -18,8 +18,21 @@ func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// serve lets next answer the request and settles it with the status of the answer.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Result) {
+// Serve passes an admitted request on as [Middleware.Handler] does: with the headers of the limits and what the request
+// holds, and when next returns, the request is over. next returns the status of an answer that it has left to others;
+// 0 for none. For frameworks whose handlers return errors.
+func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
+	if res.InFlight() {
+		defer res.Release()
+	}
+	res.WriteHeaders(w.Header())
+	if res.Holds() {
+		r = r.WithContext(res.Context(r.Context()))
+	}
+	if !res.Refundable() {
+		next(w, r)
+		return
+	}
 	noted := &statusWriter{ResponseWriter: w, ctx: r.Context()}
 	returned := false
 	defer func() { // a panic goes on
@@ -27,7 +40,9 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, res *Resul
 			res.Finish(r, status)
 		}
 	}()
-	next.ServeHTTP(noted.full(), r)
+	if status := next(noted.full(), r); status != 0 {
+		noted.note(status)
+	}
 	returned = true
 }
 

@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -12,6 +13,8 @@ import (
 // A Spec is what a configuration says of a zone. Specs are compared by ==.
 type Spec struct {
 	Policy engine.Policy
+	// Tiers are those of [engine.Tiers]; the first zero Policy ends them.
+	Tiers [maxTiers]engine.Policy
 	// MaxKeys is for how many keys the limiter has room; 0 for [DefaultMaxKeys], or of a sliding log [DefaultLogKeys],
 	// or as many as go into [TableBytes] if that is less.
 	MaxKeys  int
@@ -27,6 +30,38 @@ type Spec struct {
 	Nodes, Share int
 	// Timeout is how long a request waits for the store; 0 for that of package redislimit.
 	Timeout time.Duration
+}
+
+// maxTiers is how many tiers a limiter has at most.
+const maxTiers = 14
+
+// SetTiers sets the tiers. More than 14 are an error.
+func (s *Spec) SetTiers(tiers []engine.Policy) error {
+	if len(tiers) > maxTiers {
+		return fmt.Errorf("%d tiers: want at most %d", len(tiers), maxTiers)
+	}
+	copy(s.Tiers[:], tiers)
+	return nil
+}
+
+// tiers returns the tiers that there are.
+func (s *Spec) tiers() []engine.Policy {
+	n := slices.Index(s.Tiers[:], engine.Policy{})
+	if n < 0 {
+		n = maxTiers
+	}
+	return s.Tiers[:n]
+}
+
+// policies returns the policy and those of the tiers.
+func (s *Spec) policies() []engine.Policy { return append([]engine.Policy{s.Policy}, s.tiers()...) }
+
+// Largest returns the largest limit among the policy and the tiers.
+func (s *Spec) Largest() (most uint64) {
+	for _, p := range s.policies() {
+		most = max(most, p.Limit())
+	}
+	return most
 }
 
 // InProcess returns the spec without a store.
@@ -57,7 +92,7 @@ func (s Spec) Keys() (int, error) {
 	if s.Policy.Algorithm() == engine.AlgorithmSlidingLog {
 		keys = DefaultLogKeys
 	}
-	bytes, err := s.Policy.Bytes(keys)
+	bytes, err := s.Policy.Bytes(keys, s.tiers()...)
 	if err != nil || bytes <= TableBytes {
 		return keys, err
 	}
@@ -70,7 +105,7 @@ func (s Spec) check(name string) error {
 	if s.Sweep != 0 && (s.Sweep < time.Millisecond || s.Sweep > 24*time.Hour) {
 		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", s.Sweep)
 	}
-	if err := s.Policy.Check(); err != nil {
+	if err := s.Policy.Check(s.tiers()...); err != nil {
 		return err
 	}
 	if s.Store == "" {
@@ -87,7 +122,7 @@ func (s Spec) check(name string) error {
 }
 
 func (s Spec) storeOptions() []redislimit.Option {
-	options := []redislimit.Option{redislimit.OnFailure(s.OnFailure)}
+	options := []redislimit.Option{redislimit.OnFailure(s.OnFailure), redislimit.Tiers(s.tiers()...)}
 	if s.MaxKeys != 0 {
 		options = append(options, redislimit.MaxKeys(s.MaxKeys))
 	}
@@ -106,7 +141,7 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []engine.Option{engine.MaxKeys(keys), engine.Overflow(s.Overflow)}
+	options := []engine.Option{engine.MaxKeys(keys), engine.Overflow(s.Overflow), engine.Tiers(s.tiers()...)}
 	if s.Sweep != 0 {
 		options = append(options, engine.SweepInterval(s.Sweep))
 	}
@@ -118,14 +153,17 @@ func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made
 	}
-	policy := s.Policy
-	s.Policy, s.Sweep = made.Policy, made.Sweep // a sweep changes no decision
-	return s == made && engine.CheckChange([]engine.Policy{made.Policy}, []engine.Policy{policy}) == nil
+	policies := s.policies()
+	s.Policy, s.Tiers, s.Sweep = made.Policy, made.Tiers, made.Sweep // a sweep changes no decision
+	return s == made && engine.CheckChange(made.policies(), policies) == nil
 }
 
 // String says what the limit is.
 func (s Spec) String() string {
 	text := s.Policy.String()
+	for i, tier := range s.tiers() {
+		text += fmt.Sprintf(", tier %d %v", i+1, tier)
+	}
 	if s.MaxKeys != 0 {
 		text += fmt.Sprintf(", max_keys %d", s.MaxKeys)
 	}

@@ -116,10 +116,15 @@ func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)
 	}
-	if u.gen.limiter == nil || u.gen.limiter.Policy(0) == u.Spec.Policy {
+	if u.gen.limiter == nil {
 		return nil
 	}
-	return u.gen.limiter.SetPolicy(u.Spec.Policy)
+	for i, p := range u.Spec.policies() {
+		if u.gen.limiter.Policy(i) != p {
+			return u.gen.limiter.SetPolicy(u.Spec.Policy, u.Spec.tiers()...)
+		}
+	}
+	return nil
 }
 
 // stop takes the use out of force. If it was the latest, the one before it is the latest again.
