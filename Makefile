@@ -167,7 +167,7 @@ mutate: ## the small changes of atomicbucket, shard and engine that were not tri
 
 # As root, which mounts memory and starts processes of other users. Elsewhere it prints what it skips.
 test-environment: begin ## shared tables in little memory, beside processes that stop, and in the hands of others (a minute)
-	$(stage) environment go test -tags environment -run 'Environment|TimeNamespaces|FoldersOfOthers' ./engine ./internal/sharedfile
+	$(stage) environment go test -tags environment -run 'Environment|TimeNamespaces|ClockThatRanAhead|AheadOfTheClock|FoldersOfOthers|LinksOfOthers' ./engine ./internal/sharedfile
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
 	$(stage) stress go test -tags stress -run Stress ./fuzz ./internal/spread ./redislimit/internal/lease

@@ -34,7 +34,8 @@ type tableCommand struct {
 func (*tableCommand) Help() string {
 	return `Says what is in a table that processes of this machine share, while they use it: its limit and options, how many slots
 are taken and how many keys owe something, what sweeps did, and which processes are attached. Nothing is written, and
-nobody waits for it. The file belongs to the user that runs weir: run this command as that user, or as root.
+nobody waits for it. The file belongs to the user that runs weir: run this command as that user, or as root. What root
+restores or converts belongs to that user again.
 
 Try it:
 
@@ -51,7 +52,7 @@ func (c *tableCommand) Run() (err error) {
 		return errors.New("--max-keys, --shards and --overflow are for --convert")
 	}
 	if c.Copy != "" || c.Restore != "" || c.Convert != "" {
-		return c.carry()
+		return c.asOwner(c.carry)
 	}
 	t, err := engine.OpenSharedTable(c.File)
 	switch {
@@ -71,13 +72,13 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, t, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies, restores or converts.
-func (c *tableCommand) carry() error {
+// carry copies, restores from the copy at a path, or converts.
+func (c *tableCommand) carry(restore string) error {
 	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error
 	if c.Restore != "" {
 		to, did = c.File, "restored from "+c.Restore
-		err = engine.RestoreShared(c.Restore, c.File)
+		err = engine.RestoreShared(restore, c.File)
 	} else {
 		var options []engine.Option
 		if options, err = c.options(); err == nil {

@@ -161,3 +161,49 @@ func TestProgramCarriesATable(t *testing.T) {
 		assert.Contains(t, got.stderr, want)
 	}
 }
+
+// TestRootCarriesATableOfAnother: with the rights of the user to whom the file belongs, so that the user's programs can
+// open what is made, and no link in the user's folder leads anywhere else.
+func TestRootCarriesATableOfAnother(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may act for others")
+	}
+	const user = 4242
+	_, path := stateOf(t, 5)
+	folder, err := os.MkdirTemp("/dev/shm", "weir-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	file, secret, backup := filepath.Join(folder, "table"), t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	require.NoError(t, engine.CopyShared(path, file))
+	require.NoError(t, os.Symlink(secret, filepath.Join(folder, "link")))
+	for _, name := range []string{folder, file} {
+		require.NoError(t, os.Chown(name, user, user))
+	}
+	does := func(want string, args ...string) {
+		t.Helper()
+		got := run(t, build(t), "", append(append([]string{"table"}, args...), file)...)
+		assert.Contains(t, got.stdout+got.stderr, want)
+	}
+	belongs := func(name string) {
+		t.Helper()
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		assert.EqualValues(t, user, info.Sys().(*syscall.Stat_t).Uid, name)
+		assert.Equal(t, os.FileMode(0o600), info.Mode())
+	}
+	does("keys indebted                 5")
+	does("copied to "+backup+": 5 keys indebted", "--copy", backup)
+	does("restored from "+backup+": 5 keys indebted", "--restore", backup)
+	does("copied to "+file+".2: 5 keys indebted", "--convert", file+".2", "--max-keys", "5000")
+	belongs(file + ".2")
+	does("permission denied", "--convert", filepath.Join(folder, "link", "x"))
+	require.NoError(t, os.Remove(file))
+	does("restored from "+backup+": 5 keys indebted", "--restore", backup)
+	belongs(file)
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "weir-restore-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	entries, err := os.ReadDir(secret)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
