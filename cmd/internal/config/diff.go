@@ -23,7 +23,7 @@ type Changes struct {
 	Decide         bool // that for decisions is another
 	Redis          bool // that for clients of Redis is another, or what is said of it
 
-	// RedisTable says what becomes of the keys of clients of Redis, and RedisReason of Carry why.
+	// RedisTable says what becomes of the keys of clients of Redis, and RedisReason of Carry and Replace why.
 	RedisTable  Continuity
 	RedisReason string
 
@@ -297,8 +297,12 @@ func (c *Changes) Lines() (lines []string) {
 	if c.Redis {
 		say("the listener for clients of Redis changes")
 	}
-	if c.RedisTable == Carry {
+	switch c.RedisTable {
+	case Carry:
 		say("redis: it has a new table, because %s; every key keeps what it has used up", c.RedisReason)
+	case Replace:
+		say("redis: starts over with full buckets, because %s", c.RedisReason)
+	case Keep, Adjust, Add:
 	}
 	if len(c.Other) > 0 {
 		say("changed: %s", strings.Join(c.Other, ", "))

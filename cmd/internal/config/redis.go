@@ -29,6 +29,7 @@ type Redis struct {
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
 	ReusePort    bool
+	State        string // file in which the keys are kept beyond the process; "" for none
 }
 
 // defaultLongest is as long as a bucket may take to fill if its times are to be exact to the nanosecond, in whole days.
@@ -177,6 +178,8 @@ func (r *Redis) compare(before *Redis) (Continuity, string) {
 	switch {
 	case r == nil || before == nil:
 		return Add, ""
+	case r.State != before.State: // in a file other processes count
+		return Replace, fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
 	case r.Longest != before.Longest:
 		return Carry, fmt.Sprintf("longest was %v and is %v", before.Longest, r.Longest)
 	case r.MaxKeys != before.MaxKeys:
@@ -199,4 +202,7 @@ func (r *Redis) describe(b *strings.Builder) {
 	memory, _ := r.Memory() // Describe has tried it
 	fmt.Fprintf(b, "redis     %s%s%s, %s; limits that fill within %v; %s for %s keys, then %s\n", r.Address, spoken,
 		when(r.ReusePort, reusable), password, r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
+	if r.State != "" {
+		fmt.Fprintf(b, "          state %s\n", r.State)
+	}
 }

@@ -28,10 +28,13 @@ func (d *decoder) stateFolder(n *yaml.Node) string {
 	return s
 }
 
-// checkState gives every rule that counts on this machine its file in the folder.
+// checkState gives every rule that counts on this machine its file in the folder, and clients of Redis theirs.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
+	}
+	if f.Redis != nil {
+		f.Redis.State = filepath.Join(f.State, layoutName(f.Redis.stateStem()))
 	}
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -50,8 +53,18 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 // stateName returns the name of the rule's file. It says what is counted and how, but for the numbers of the limits:
 // those change in the file. It says also which layout this program reads. So a rule that is another in any other way,
 // or a program with another layout, begins a file of its own, while a process with the old ones still has the old file.
-func (r *Rule) stateName() string {
-	return fmt.Sprintf("%s.v%d%s", r.stateStem(), sharedfile.LayoutVersion, stateSuffix)
+func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
+
+// layoutName is the name of the file of this layout.
+func layoutName(stem string) string {
+	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
+}
+
+// stateStem is what the names of the file of all layouts begin with. No rule has such a name.
+func (r *Redis) stateStem() string {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
+	return fmt.Sprintf("redis~%016x", said.Sum64())
 }
 
 // stateStem is what the names of the rule's files of all layouts begin with.
@@ -72,9 +85,23 @@ func (r *Rule) limitedTiers() []string {
 }
 
 // OtherLayouts returns the paths of the rule's files that programs with another layout have left, or still have.
-func (r *Rule) OtherLayouts() []string {
+func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
+
+// OtherLayouts is [Rule.OtherLayouts] for clients of Redis.
+func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
+
+func otherLayouts(state, stem string) []string {
+	return slices.DeleteFunc(stateFiles(filepath.Dir(state)), func(path string) bool {
+		return path == state || !strings.HasPrefix(filepath.Base(path), stem+".v")
+	})
+}
+
+// FormerStates returns the paths of the files in which clients of Redis count, or have counted, with another longest,
+// max_keys or overflow.
+func (r *Redis) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
-		return path == r.State || !strings.HasPrefix(filepath.Base(path), r.stateStem()+".v")
+		name := filepath.Base(path)
+		return !strings.HasPrefix(name, "redis~") || strings.HasPrefix(name, r.stateStem())
 	})
 }
 
@@ -90,10 +117,10 @@ func (r *Rule) FormerStates() []string {
 	})
 }
 
-// UnusedStates returns the paths of the files in the folder of the state that no rule has.
+// UnusedStates returns the paths of the files in the folder of the state that neither a rule nor clients of Redis have.
 func (f *File) UnusedStates() []string {
 	return slices.DeleteFunc(stateFiles(f.State), func(path string) bool {
-		return slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.State == path })
+		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.State == path })
 	})
 }
 
@@ -109,9 +136,14 @@ func stateFiles(folder string) (paths []string) {
 }
 
 // StateOptions returns what the limiter of a server takes beside those of [Rule.NewLimiter].
-func (r *Rule) StateOptions() []engine.Option {
-	if r.State == "" {
+func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
+
+// StateOptions returns what the limiter of a server takes beside those of [Redis.NewLimiter].
+func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
+
+func stateOptions(path string) []engine.Option {
+	if path == "" {
 		return nil
 	}
-	return []engine.Option{engine.Shared(r.State), engine.ReplacePolicy()}
+	return []engine.Option{engine.Shared(path), engine.ReplacePolicy()}
 }

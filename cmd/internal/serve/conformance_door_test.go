@@ -82,7 +82,7 @@ func (a *asking) write(c conformance.Config) (*config.File, error) {
 		switch {
 		case len(c.Limits) > 1 && l.Path == "":
 			return nil, fmt.Errorf("%w: several limits on a request", conformance.ErrUnsupported)
-		case l.Concurrency > 0 || l.Shadow || l.MaxWait > 0 || l.Stored || c.Dir != "" || l.Constant != 0 ||
+		case l.Concurrency > 0 || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
 			l.Algorithm != engine.NoAlgorithm && l.Algorithm != engine.AlgorithmTokenBucket:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
@@ -94,6 +94,9 @@ func (a *asking) write(c conformance.Config) (*config.File, error) {
 	}
 	overflow := map[engine.OverflowPolicy]string{engine.Evict: "evict", engine.Refuse: "refuse"}[c.Limits[0].Overflow]
 	text := fmt.Sprintf("redis: {address: 127.0.0.1:0, max_keys: %d, overflow: %s}\n", c.Limits[0].Room(), overflow)
+	if c.Dir != "" {
+		text += fmt.Sprintf("state: %q\n", c.Dir)
+	}
 	if err := errors.Join(os.WriteFile(a.path+"~", []byte(text), 0o600), os.Rename(a.path+"~", a.path)); err != nil {
 		return nil, err
 	}

@@ -44,10 +44,10 @@ func (s *Server) openRedis(g, before *generation, changes *config.Changes) error
 		return fmt.Errorf("redis: %w", err)
 	}
 	switch changes.RedisTable {
-	case config.Keep:
+	case config.Keep, config.Adjust:
 		g.redisTable = before.redisTable.Acquire()
-	case config.Carry, config.Add:
-		limiter, err := want.NewLimiter(s.config.LimiterOptions...)
+	case config.Carry, config.Add, config.Replace:
+		limiter, err := s.newRedisLimiter(want)
 		if err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}

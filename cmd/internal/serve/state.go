@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -16,16 +17,32 @@ func (s *Server) newLimiter(rule *config.Rule) (*engine.Limiter, error) {
 	begun := errors.Is(err, fs.ErrNotExist)
 	limiter, err := rule.NewLimiter(append(rule.StateOptions(), s.config.LimiterOptions...)...)
 	if err == nil && rule.State != "" {
-		s.logState(rule, begun)
+		s.logState(rule.State, s.config.Log.With("rule", rule.Name, "file", rule.State), rule, begun)
 	}
 	return limiter, err
 }
 
-// logState logs whose file a rule has, and how many keys owe something there.
-func (s *Server) logState(rule *config.Rule, begun bool) {
-	log := s.config.Log.With("rule", rule.Name, "file", rule.State)
+// newRedisLimiter makes the limiter of clients of Redis, and logs what its file has if it has one.
+func (s *Server) newRedisLimiter(redis *config.Redis) (*engine.Limiter, error) {
+	_, err := os.Lstat(redis.State)
+	begun := errors.Is(err, fs.ErrNotExist)
+	limiter, err := redis.NewLimiter(append(redis.StateOptions(), s.config.LimiterOptions...)...)
+	if err == nil && redis.State != "" {
+		s.logState(redis.State, s.config.Log.With("listener", "redis", "file", redis.State), redis, begun)
+	}
+	return limiter, err
+}
+
+// A withFile has a file in the folder of the state: a rule, or clients of Redis.
+type withFile interface {
+	OtherLayouts() []string
+	FormerStates() []string
+}
+
+// logState logs whose file a rule or clients of Redis have, and how many keys owe something there.
+func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool) {
 	var stats engine.SharedStats
-	table, err := engine.OpenSharedTable(rule.State)
+	table, err := engine.OpenSharedTable(path)
 	if err == nil {
 		stats, err = table.Stats()
 		err = errors.Join(err, table.Close())
@@ -37,13 +54,13 @@ func (s *Server) logState(rule *config.Rule, begun bool) {
 	found := "found"
 	if begun {
 		found = "begun"
-		if others := rule.OtherLayouts(); len(others) > 0 {
+		if others := of.OtherLayouts(); len(others) > 0 {
 			log.Warn("state: another version of weir counted in a file of another layout: every bucket is full",
 				"other", strings.Join(others, " "))
 		}
-		if former := rule.FormerStates(); len(former) > 0 {
+		if former := of.FormerStates(); len(former) > 0 {
 			log.Warn("state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another "+
-				"order of them, other max_keys or overflow: every bucket is full", "other", strings.Join(former, " "))
+				"order of them, other max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
 		}
 	}
 	log.Info("state: "+found, "indebted", stats.Indebted, "processes", len(stats.Attached))

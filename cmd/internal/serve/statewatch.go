@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -40,32 +41,38 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	}
 	defer g.leave()
 	for i := range g.file.Rules {
-		rule := &g.file.Rules[i]
-		if rule.State == "" {
-			continue
-		}
-		limiter, log := g.limiters[rule.Name].Limiter, s.config.Log.With("rule", rule.Name, "file", rule.State)
-		before, now := seen[rule.State], stateSeen{}
-		if err := limiter.CheckFile(); err != nil {
-			now.lost = err.Error()
-		}
-		if has := policiesOf(limiter, len(rule.Policies())); !slices.Equal(has, rule.Policies()) {
-			now.limits = has
-		}
-		seen[rule.State] = now
-		switch {
-		case now.lost != before.lost && now.lost != "":
-			log.Error("state: the rule has two limits from now on", "err", now.lost)
-		case now.lost != before.lost:
-			log.Info("state: the file is at its path again")
-		}
-		switch {
-		case slices.Equal(now.limits, before.limits):
-		case now.limits != nil:
-			log.Warn("state: another process has changed the limits of the file", "rule_file", fmt.Sprint(rule.Policies()),
-				"in_force", fmt.Sprint(now.limits))
-		default:
-			log.Info("state: the limits of the file are those of the rule file again")
+		if rule := &g.file.Rules[i]; rule.State != "" {
+			log := s.config.Log.With("rule", rule.Name, "file", rule.State)
+			seen[rule.State] = lookAt(g.limiters[rule.Name].Limiter, rule.Policies(), log, seen[rule.State])
 		}
 	}
+	if redis := g.file.Redis; redis != nil && redis.State != "" {
+		log := s.config.Log.With("listener", "redis", "file", redis.State)
+		seen[redis.State] = lookAt(g.redisTable.Limiter, []engine.Policy{redis.Policy()}, log, seen[redis.State])
+	}
+}
+
+// lookAt is lookAtStates for one file, of a limiter with the policies of the rule file.
+func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
+	if err := limiter.CheckFile(); err != nil {
+		now.lost = err.Error()
+	}
+	if has := policiesOf(limiter, len(want)); !slices.Equal(has, want) {
+		now.limits = has
+	}
+	switch {
+	case now.lost != before.lost && now.lost != "":
+		log.Error("state: the rule has two limits from now on", "err", now.lost)
+	case now.lost != before.lost:
+		log.Info("state: the file is at its path again")
+	}
+	switch {
+	case slices.Equal(now.limits, before.limits):
+	case now.limits != nil:
+		log.Warn("state: another process has changed the limits of the file", "rule_file", fmt.Sprint(want),
+			"in_force", fmt.Sprint(now.limits))
+	default:
+		log.Info("state: the limits of the file are those of the rule file again")
+	}
+	return now
 }
