@@ -21,6 +21,7 @@ func (l *Limiter) keep() {
 		case <-l.stop:
 			return
 		case <-ticker.C:
+		case <-l.hurry:
 		}
 		l.follow()
 		queues := l.ways.Load().queues

@@ -38,6 +38,7 @@ type Limiter struct {
 	fallbacks atomic.Int64
 	now       func() int64
 	stop      chan struct{}
+	hurry     chan struct{} // has keep look at once
 	done      sync.WaitGroup
 	once      sync.Once
 }
@@ -79,7 +80,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 
 // newLimiter returns a limiter without its tiers. Without an agreement its settings are compared by another one.
 func newLimiter(client *Client, name string, d design, a *agreement) (*Limiter, error) {
-	l := &Limiter{design: d, client: client, agreement: a, now: now, stop: make(chan struct{})}
+	l := &Limiter{design: d, client: client, agreement: a, now: now, stop: make(chan struct{}), hurry: make(chan struct{})}
 	l.own = Quota{limiter: l, policy: d.policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	if err := l.makeLocal(); err != nil {
@@ -116,9 +117,14 @@ func (l *Limiter) makeLocal() (err error) {
 	return nil
 }
 
-// Close stops what the limiter does in the background. Tokens that it has in hand stay charged.
+// Close has the store charged with what the node owes it, for at most the client's timeout and not if the store is lost
+// ([Limiter.Settle] waits for it), and stops what the limiter does in the background. Tokens that it has in hand stay
+// charged.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
+		_ = l.settleAll(ctx, false) // there is no more time
+		cancel()
 		close(l.stop)
 		l.done.Wait()
 		l.closeLocal()

@@ -306,3 +306,14 @@ func TestGroupsWhoseSlotMoves(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 }
+
+// setOf is a set of one limit, of its first tier if it is to be of one.
+func setOf(t *testing.T, l limits.Limit[errand], tier bool) *limits.Set[errand] {
+	t.Helper()
+	if tier {
+		l.Tier = func(errand) int { return 1 }
+	}
+	set, err := limits.New([]limits.Limit[errand]{l}, limits.Options[errand]{})
+	require.NoError(t, err)
+	return set
+}

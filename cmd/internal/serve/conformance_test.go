@@ -152,7 +152,7 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)
 	if c.Store != nil {
-		fmt.Fprintf(&b, "store: {url: \"redis://%s\", timeout: 500ms, nodes: %d, on_loss: %s}\n", c.Store.Address(), c.Nodes, c.OnLoss)
+		fmt.Fprintf(&b, "store: {url: \"redis://%s\", timeout: 500ms, nodes: %d, on_loss: %s}\nserver: {shutdown_timeout: 1s}\n", c.Store.Address(), c.Nodes, c.OnLoss)
 	}
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "state: %q\n", c.Dir)

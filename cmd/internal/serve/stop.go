@@ -14,6 +14,8 @@ import (
 //     shutdown_timeout.
 //  3. Connections that have become something else, such as WebSockets, are cut: they would last for hours.
 //  4. The administrator's endpoint closes.
+//  5. The store is charged with what this machine has admitted while it was lost, within what is left of
+//     shutdown_timeout.
 //
 // After an upgrade another process has the ports, also the administrator's, and they close here at once. Idle
 // connections may have one more answer, for half of shutdown_timeout: a client that sends a request while its
@@ -50,12 +52,27 @@ func (s *Server) stop() {
 		drain(ctx, s.shutAdmin())
 	}
 	s.draining.Wait()
+	s.settle(ctx)
 	s.current.Load().leave()
 	s.generations.Wait()
 	for _, limit := range s.connections {
 		limit.sending.Wait()
 	}
 	s.sockets, s.retired = nil, nil
+}
+
+// settle has the store charged with what it does not know yet, until ctx ends.
+func (s *Server) settle(ctx context.Context) {
+	var all sync.WaitGroup
+	// Not those of previous configurations, whose limiters were closed.
+	for name, stored := range s.current.Load().stored {
+		all.Go(func() {
+			if err := stored.value.Settle(ctx); err != nil {
+				s.config.Log.Warn("stopping: what was admitted is not charged in the store", "rule", name, "err", err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // shut closes the sockets, those of the administrator or all others, and returns their servers.

@@ -79,7 +79,7 @@ func TestWhatALostStoreMeans(t *testing.T) {
 	} {
 		t.Run(c.policy, func(t *testing.T) {
 			store := miniredis.RunT(t)
-			s := start(t, stored(store.Addr(), ", on_loss: "+c.policy))
+			s := start(t, "server: {shutdown_timeout: 100ms}\n"+stored(store.Addr(), ", on_loss: "+c.policy))
 			assert.Equal(t, "200 200 200 200 200", s.statuses(5)) // a refusal would be remembered
 			store.Close()
 			assert.Equal(t, c.want, s.statuses(4))
@@ -92,6 +92,32 @@ func TestWhatALostStoreMeans(t *testing.T) {
 				return strings.Contains(metrics, "weir_store_lost_parts 1\n")
 			}, 10*time.Second, 10*time.Millisecond)
 		})
+	}
+}
+
+// TestTheEndSettlesWithTheStore: what a share has admitted is charged before the server ends, also if the store comes
+// back during shutdown_timeout only. A server whose store stays away says so.
+func TestTheEndSettlesWithTheStore(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		store := miniredis.RunT(t)
+		text := "server: {shutdown_timeout: " + map[bool]string{true: "1m", false: "200ms"}[back] + "}\n" + stored(store.Addr(), "")
+		s := start(t, text)
+		assert.Equal(t, "200", s.statuses(1))
+		address := store.Addr()
+		store.Close()
+		assert.Equal(t, "200 200 429", s.statuses(3)) // half of five
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.stop() }()
+		s.waitFor("waiting for requests under way")
+		if !back {
+			<-ended
+			assert.Contains(t, s.log.String(), "what was admitted is not charged in the store")
+			continue
+		}
+		require.NoError(t, store.StartAddr(address))
+		<-ended
+		assert.NotContains(t, s.log.String(), "is not charged")
+		assert.Equal(t, "200 200 429", start(t, stored(address, "")).statuses(3), "three of five are used")
 	}
 }
 

@@ -1,0 +1,76 @@
+package redislimit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/redislimit/internal/lease"
+)
+
+// settleEvery is how often [Limiter.Settle] has the limiter look at what it owes.
+const settleEvery = 5 * time.Millisecond
+
+// Settle waits until the store has been charged with all that the node has admitted: by its share, while the store was
+// lost, and beyond a lease. A program calls it at its end, after the last request, with the time that it has left: what
+// is not charged when the process ends is admitted once more. If the store is lost, Settle waits for it. The error says
+// of how many keys something is left to be charged. After Close nothing is charged any more.
+func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
+
+// settleAll is Settle; without patience it does not wait for a store that is lost.
+func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
+	ticker := time.NewTicker(settleEvery)
+	defer ticker.Stop()
+	for {
+		owing, lost := l.owes()
+		switch {
+		case owing == 0:
+			return nil
+		case ctx.Err() != nil || owing == lost && !patient:
+			return fmt.Errorf("redislimit: the store is not charged with what was admitted of %d keys: %w", owing,
+				cmp.Or(context.Cause(ctx), ErrStore))
+		}
+		for _, l := range append([]*Limiter{l}, l.tiers...) {
+			select {
+			case l.hurry <- struct{}{}:
+			default:
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.stop:
+			return fmt.Errorf("redislimit: the store is not charged with what was admitted of %d keys: the limiter is closed", owing)
+		case <-ticker.C:
+		}
+	}
+}
+
+// owes returns of how many keys the store has not been charged with all, tiers included, and of how many of these its
+// part is lost.
+func (l *Limiter) owes() (owing, lost int) {
+	count := func(key string) {
+		owing++
+		if l.isLost(key) {
+			lost++
+		}
+	}
+	if l.share != nil {
+		for of := range l.share.owed.Keys {
+			count(of.key)
+		}
+	}
+	if l.leases != nil {
+		l.leases.Range(func(key string, held *lease.Lease) bool {
+			if _, debt := held.Held(); debt > 0 {
+				count(key)
+			}
+			return true
+		})
+	}
+	for _, tier := range l.tiers {
+		of, gone := tier.owes()
+		owing, lost = owing+of, lost+gone
+	}
+	return owing, lost
+}

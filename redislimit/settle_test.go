@@ -1,0 +1,87 @@
+//go:build unix
+
+package redislimit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+// What a share has admitted in an outage is charged before the program ends: Settle waits for the store, and Close does
+// not wait for one that is lost. A node that comes afterwards admits the rest.
+func TestSettle(t *testing.T) {
+	server := redistest.Start(t)
+	policy := engine.TokenBucket(engine.PerHour(1), 40)
+	for _, tier := range []bool{false, true} {
+		name := map[bool]string{false: "own", true: "tier"}[tier]
+		l, err := redislimit.New(open(t, server.URL()), name, policy, redislimit.Tiers(policy), redislimit.Nodes(2),
+			redislimit.InMode(redislimit.Strict))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		take := func() bool {
+			made := limitOf("a", l)
+			set := setOf(t, made, tier)
+			res := set.Decide(t.Context(), errand{"a": "k"})
+			return res.Allowed()
+		}
+		require.True(t, take())
+		require.NoError(t, l.Settle(t.Context()), "nothing is owed")
+		server.Pause()
+		admitted := 1
+		require.Eventually(t, func() bool {
+			if take() {
+				admitted++
+			}
+			return admitted == 20
+		}, backSoon, time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		require.ErrorContains(t, l.Settle(ctx), "what was admitted of 1 keys: context deadline exceeded")
+		cancel()
+		server.Resume()
+		ctx, cancel = context.WithTimeout(t.Context(), backSoon)
+		require.NoError(t, l.Settle(ctx))
+		cancel()
+		require.NoError(t, l.Close())
+		next, err := redislimit.New(open(t, server.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = next.Close() })
+		assert.LessOrEqual(t, used(t, next, "k"), uint64(40))
+		assert.GreaterOrEqual(t, used(t, next, "k"), uint64(admitted), name)
+	}
+}
+
+// What was admitted beyond a lease is charged by Close.
+func TestCloseSettlesLeases(t *testing.T) {
+	_, store := miniAs(t, true)
+	policy := engine.TokenBucket(engine.PerSecond(10_000), 10_000)
+	l, err := redislimit.New(store, "leased", policy, redislimit.Nodes(2))
+	require.NoError(t, err)
+	require.Equal(t, redislimit.Leased, l.Mode())
+	require.Eventually(t, func() bool {
+		for range 100 {
+			l.Allow("text:k")
+		}
+		return l.Stats().Debt > 0
+	}, backSoon, time.Microsecond)
+	require.NoError(t, l.Close())
+	assert.Zero(t, l.Stats().Debt)
+}
+
+// Close does not wait for a store that is lost, and says nothing.
+func TestCloseWithoutTheStore(t *testing.T) {
+	server := redistest.Start(t)
+	l, err := redislimit.New(open(t, server.URL(), redislimit.Timeout(10*time.Second)), "lost", slow())
+	require.NoError(t, err)
+	server.Stop()
+	require.Eventually(t, func() bool { d, _ := l.Take(t.Context(), "k", 1); return d.Allowed && l.Stats().Fallbacks > 0 }, backSoon, time.Millisecond)
+	require.NoError(t, l.Close())
+	require.ErrorContains(t, l.Settle(t.Context()), "the limiter is closed")
+}
