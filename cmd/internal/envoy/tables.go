@@ -322,11 +322,10 @@ func (t *tables) keep(rules []*config.Rule) error {
 	for _, r := range rules {
 		wanted[kind(r.Limit)] = true
 	}
+	var closing []table
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	var errs []error
 	drop := func(k config.Limit) {
-		errs = append(errs, t.byKind[k].close())
+		closing = append(closing, t.byKind[k].table)
 		delete(t.byKind, k)
 	}
 	for k := range t.byKind {
@@ -339,6 +338,11 @@ func (t *tables) keep(rules []*config.Rule) error {
 		if len(t.byKind) > maxTables-config.Units && !wanted[k] && !config.IsUnit(k.Window) && e.asked.Load() < now {
 			drop(k)
 		}
+	}
+	t.mu.Unlock()
+	var errs []error
+	for _, table := range closing { // which may take a question to the store
+		errs = append(errs, table.close())
 	}
 	return errors.Join(errs...)
 }

@@ -57,7 +57,11 @@ func (s *Server) enter() *generation {
 }
 
 func (g *generation) leave() {
-	if g.users.Add(-1) == 0 {
+	switch {
+	case g.users.Add(-1) > 0:
+	case len(g.stored) > 0: // it may take a question to the store, which no request waits for
+		go g.close()
+	default:
 		g.close()
 	}
 }
