@@ -106,13 +106,13 @@ func (l *limit[R]) setTiers() (err error) {
 	}
 	ok := false
 	if l.tiered, ok = l.Source.(Tiered); !ok {
-		return fmt.Errorf("Tier is set, and the Source, a %T, has no tiers", l.Source)
+		return fmt.Errorf("the Source, a %T, has no tiers, and Tier is set", l.Source)
 	}
 	if l.denied, err = l.Source.Quota(engine.Blocked()); err == nil && l.denied == nil {
 		err = errors.New("it has no Source under it, and no error")
 	}
 	if err != nil {
-		return fmt.Errorf("Tier is set, and the Source does not accept the quota engine.Blocked: %w", err)
+		return fmt.Errorf("the Source does not accept the quota engine.Blocked, and Tier is set: %w", err)
 	}
 	return nil
 }
