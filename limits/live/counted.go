@@ -18,6 +18,8 @@ type counted struct {
 	users  atomic.Int64 // configurations by which requests are decided
 	// of what the keys of one of several limits owe, when no configuration decides by it
 	ends atomic.Pointer[time.Time]
+	// most is how many tokens a key hands over at most. What it owes above is no debt: refused hits that were counted.
+	most atomic.Uint64
 
 	mu sync.Mutex // of moves
 	// moved is how much of what a key owes was charged to another limiter, while requests may still be decided by this
@@ -31,9 +33,21 @@ func (c *counted) release() {
 	}
 }
 
+// raiseMost has a key hand over up to n tokens, if it handed over fewer.
+func (c *counted) raiseMost(n uint64) {
+	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	}
+}
+
+// owed returns how many tokens a key hands over, how many its record has, and the key under the tier of its record.
+func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
+	counted, under = c.Owed(k)
+	return min(counted, c.most.Load()), counted, under
+}
+
 // move charges to, a key of the limiter l, what the key k owes and was not charged before.
 func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
-	n, _ := c.Owed(k)
+	n, _, _ := c.owed(k)
 	if n == 0 {
 		return
 	}
@@ -43,7 +57,7 @@ func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	inUse := c.users.Load() > 0 // before it is read what the key owes: then nobody takes any more
-	n, under := c.Owed(k)
+	n, counted, under := c.owed(k)
 	var moved uint64
 	if before, ok := c.moved.Load(k); ok {
 		moved = min(before.(uint64), n)
@@ -57,7 +71,7 @@ func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
 		c.moved.Store(k, moved)
 	case moved > 0:
 		c.moved.Delete(k)
-		c.takeBack(under, n, moved)
+		c.takeBack(under, counted, counted-n+moved)
 	}
 }
 
@@ -66,9 +80,9 @@ func (c *counted) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.moved.Range(func(key, moved any) bool {
-		n, under := c.Owed(key.(engine.Key))
+		n, counted, under := c.owed(key.(engine.Key))
 		if back := min(moved.(uint64), n); back > 0 {
-			c.takeBack(under, n, back)
+			c.takeBack(under, counted, counted-n+back)
 		}
 		return true
 	})

@@ -12,6 +12,7 @@ package live
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,7 @@ type Limiter struct {
 
 // New returns the limiter of a limit that has counted nothing before, with one user.
 func New(l *engine.Limiter) *Limiter {
-	return newLimiter(l, new(atomic.Int64), forgetting{})
+	return newLimiter(l, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
 // forgetting says when no key of one of several limits with one limiter owes anything: so long after its last request.
@@ -47,8 +48,9 @@ type forgetting struct {
 	now   func() time.Time
 }
 
-func newLimiter(l *engine.Limiter, limits *atomic.Int64, f forgetting) *Limiter {
+func newLimiter(l *engine.Limiter, limits *atomic.Int64, f forgetting, most uint64) *Limiter {
 	c := &counted{Limiter: l, limits: limits, forget: f}
+	c.most.Store(most)
 	limits.Add(1)
 	c.owners.Store(1)
 	c.users.Store(1)
@@ -56,10 +58,14 @@ func newLimiter(l *engine.Limiter, limits *atomic.Int64, f forgetting) *Limiter 
 }
 
 // Share returns the same limiter for another limit, whose keys are different ones, with one user. after is how long a
-// key of that limit may owe something, by the clock now.
-func (l *Limiter) Share(after time.Duration, now func() time.Time) *Limiter {
-	return newLimiter(l.counted.Limiter, l.limits, forgetting{after, now})
+// key of that limit may owe something, by the clock now. most is how many tokens of that a key hands over at most, as
+// for a limit that counts refused requests, too: see [Limiter.RaiseMost].
+func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
+	return newLimiter(l.counted.Limiter, l.limits, forgetting{after, now}, most)
 }
+
+// RaiseMost has a key hand over up to n tokens, if it handed over fewer: the limit has been raised.
+func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
 // Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
 //
@@ -106,6 +112,7 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
+		to.raiseMost(f.most.Load()) // it has what was handed over to it
 		switch {
 		case f.Limiter == to.counted.Limiter:
 			if f.users.Load() == 0 {

@@ -329,17 +329,17 @@ func TestASharedLimiter(t *testing.T) {
 	clock := testclock.New()
 	first := live.New(newLimiter(t, clock, hourly(10)))
 	other := live.New(newLimiter(t, clock, hourly(20)))
-	limit := first.Share(11*time.Hour, clock.Now)
+	limit := first.Share(11*time.Hour, clock.Now, 10)
 	for _, key := range []string{"a", "b"} {
 		for range 6 {
 			require.True(t, take(limit, key, 0))
 		}
 	}
-	next := other.Share(11*time.Hour, clock.Now)
+	next := other.Share(11*time.Hour, clock.Now, 10)
 	require.NoError(t, limit.HandOver(next))
 	require.True(t, take(next, "a", 0)) // while the first one is in use
 	limit.Release()
-	back := first.Share(11*time.Hour, clock.Now)
+	back := first.Share(11*time.Hour, clock.Now, 10)
 	require.NoError(t, next.HandOver(back))
 	next.Release()
 	for key, want := range map[string]int{"a": 3, "b": 4, "c": 10} {
@@ -361,4 +361,39 @@ func TestASharedLimiter(t *testing.T) {
 		take(back, "a", 0)
 	}
 	require.Empty(t, back.Formers().Limiters())
+}
+
+// TestRefusedHitsAreNotHandedOver: where they are counted, a limit says how much of it a key can owe, and raises it
+// with its numbers. They are forgotten with what was handed over.
+func TestRefusedHitsAreNotHandedOver(t *testing.T) {
+	for _, inUse := range []bool{false, true} {
+		clock := testclock.New()
+		hits := live.New(newLimiter(t, clock, hourly(1000)))
+		limit := hits.Share(11*time.Hour, clock.Now, 5)
+		limit.RaiseMost(8)
+		limit.RaiseMost(3)
+		hits.Charge("a", 600)
+		next := live.New(newLimiter(t, clock, hourly(10))).Share(11*time.Hour, clock.Now, 1)
+		require.NoError(t, limit.HandOver(next))
+		if !inUse {
+			limit.Release()
+		}
+		n := 0
+		for take(next, "a", 0) {
+			n++
+		}
+		require.Equal(t, 10-8, n)
+		if inUse {
+			limit.Release()
+			back := hits.Share(11*time.Hour, clock.Now, 5)
+			require.NoError(t, next.HandOver(back))
+			last := live.New(newLimiter(t, clock, hourly(10)))
+			require.NoError(t, back.HandOver(last))
+			require.True(t, take(last, "a", 0)) // of the 10 tokens taken from next it owes the most, 8
+			require.True(t, take(last, "a", 0))
+			require.False(t, take(last, "a", 0))
+		}
+		owed, _ := hits.Owed(hits.Key("a"))
+		require.Zero(t, owed, "in use: %v", inUse)
+	}
 }

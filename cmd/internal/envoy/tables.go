@@ -123,6 +123,15 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
+// mostOwed is how many tokens a key of a rule can owe. A fixed window counts refused hits, too, and they are no debt
+// where another algorithm goes on.
+func mostOwed(r *config.Rule) uint64 {
+	if r.Overdraw {
+		return mostHits
+	}
+	return max(uint64(r.Limit.Requests), r.Limit.Burst)
+}
+
 type storeTable struct{ limiter *redislimit.Limiter }
 
 func (t storeTable) key(text []byte) counter { return counter{text: string(text)} }
@@ -297,7 +306,7 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	local, ok := shared.(localTable)
 	switch {
 	case before != nil && (shared == nil || ok && local.limiter.Limiter == before.Limiter):
-		before.Acquire()
+		before.Acquire().RaiseMost(mostOwed(r))
 		if shared != nil {
 			shared = localTable{before}
 		}
@@ -305,7 +314,7 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	case !ok:
 		return shared, nil, nil
 	}
-	own := local.limiter.Share(longestDebt(r.Limit), t.now)
+	own := local.limiter.Share(longestDebt(r.Limit), t.now, mostOwed(r))
 	if before != nil {
 		if err := before.HandOver(own); err != nil {
 			own.Release()

@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -124,4 +125,76 @@ func TestAResetIsOneInPreviousTables(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Reset(context.Background()))
 	assert.Equal(t, 2, admitted(t, s, 5, "a=x"))
+}
+
+// limitOf is a limit of n an hour by one of the algorithms.
+func limitOf(r *rand.Rand, n int) string {
+	algorithms := []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log", "batch-refill"}
+	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])
+}
+
+// TestChangesGiveNothingAway: within a moment a key gets as much as the largest limit that its rule had, whatever it
+// asks for and however the rule changes, and that is all it owes at the end.
+func TestChangesGiveNothingAway(t *testing.T) {
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 40))
+		most := 1 + r.IntN(40)
+		course := []string{limitOf(r, most)}
+		s, clock := newService(t, file("a: "+course[0]), Options{})
+		passed := admitted(t, s, r.IntN(3*most), "a=x")
+		for range 1 + r.IntN(8) {
+			limit := r.IntN(40)
+			next := limitOf(r, limit)
+			if r.IntN(8) == 0 {
+				next = "unlimited: true"
+			} else {
+				most = max(most, limit)
+			}
+			err := s.SetConfig(compile(t, file("a: "+next)))
+			if err != nil { // too many previous tables
+				require.ErrorContains(t, err, "previous tables")
+				continue
+			}
+			course = append(course, next)
+			if next != "unlimited: true" {
+				passed += admitted(t, s, r.IntN(3*most), "a=x")
+			}
+			require.LessOrEqual(t, passed, most, "seed %d: %s", seed, strings.Join(course, "; "))
+		}
+		clock.set(clock.read().Add(2 * 40 * time.Hour))
+		for err := s.SetConfig(compile(t, file("a: "+bucket5))); err != nil; err = s.SetConfig(compile(t, file("a: "+bucket5))) {
+			require.ErrorContains(t, err, "previous tables")
+			clock.set(clock.read().Add(400 * time.Hour)) // until they are forgotten
+		}
+		require.Equal(t, 5, admitted(t, s, 9, "a=x"), "seed %d: %s", seed, strings.Join(course, "; "))
+	}
+}
+
+// TestRefusedHitsAreNoDebt: a fixed window counts them, and a limit of another algorithm has no such count. What was
+// admitted is owed, also where the limit was lower meanwhile.
+func TestRefusedHitsAreNoDebt(t *testing.T) {
+	const window5 = "unit: hour, requests_per_unit: 5"
+	for name, limits := range map[string][]string{
+		"a window":                  {window5},
+		"a lower one":               {window5, "unit: hour, requests_per_unit: 2"},
+		"a shadow of one":           {window5 + "}\n    shadow_mode: true\n    detailed_metric: true # {"},
+		"none, then one":            {"unit: hour, requests_per_unit: 0", window5},
+		"another window":            {window5, "unit: day, requests_per_unit: 5"},
+		"a bucket, a window, lower": {bucket5, "unit: hour, requests_per_unit: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock := newService(t, file("a: "+limits[0]), Options{})
+			admitted(t, s, 300, "a=x")
+			for _, limit := range limits[1:] {
+				require.NoError(t, s.SetConfig(compile(t, file("a: "+limit))))
+				admitted(t, s, 300, "a=x")
+			}
+			require.NoError(t, s.SetConfig(compile(t, file("a: "+bucket5))))
+			assert.Equal(t, 0, admitted(t, s, 9, "a=x"))
+			clock.set(clock.read().Add(12 * time.Minute))
+			assert.Equal(t, 1, admitted(t, s, 9, "a=x"), "after the time of one")
+			clock.set(clock.read().Add(time.Hour))
+			assert.Equal(t, 5, admitted(t, s, 9, "a=x"), "after the time of all")
+		})
+	}
 }
