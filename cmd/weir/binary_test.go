@@ -84,7 +84,7 @@ func TestProgramReplays(t *testing.T) {
 	log, err := os.ReadFile(excerpt)
 	require.NoError(t, err)
 
-	fromFile := run(t, program, "", "replay", "--json", "--limit", "1/s", "--burst", "5", excerpt)
+	fromFile := run(t, program, "", "replay", "--json", "--limit", "10/m", excerpt)
 	assert.Equal(t, 0, fromFile.status)
 	assert.Empty(t, fromFile.stderr)
 	var report struct {
@@ -95,18 +95,18 @@ func TestProgramReplays(t *testing.T) {
 	assert.Equal(t, 500, report.Requests)
 	assert.Equal(t, 0, report.Skipped)
 	assert.Equal(t, 109, report.Keys)
-	assert.Equal(t, 350, report.Allowed)
-	assert.Equal(t, 150, report.Refused)
+	assert.Equal(t, 446, report.Allowed)
+	assert.Equal(t, 54, report.Refused)
 	assert.NotEmpty(t, report.RefusedKeys)
 
 	t.Run("standard input gives the same", func(t *testing.T) {
-		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "--burst", "5", "-"))
+		assert.Equal(t, fromFile, run(t, program, string(log), "replay", "--json", "--limit", "10/m", "-"))
 	})
 	t.Run("table, without a bar where nobody looks", func(t *testing.T) {
-		table := run(t, program, string(log), "replay", "--top", "1", "--burst", "5", "-")
+		table := run(t, program, string(log), "replay", "--top", "1", "--limit", "10/m", "-")
 		assert.Equal(t, 0, table.status)
 		assert.Empty(t, table.stderr)
-		assert.Regexp(t, `^standard input \(combined\) at token bucket 1/s burst 5, by ip\n\nrequests +500\n`, table.stdout)
+		assert.Regexp(t, `^standard input \(combined\) at token bucket 10/m burst 10, by ip\n\nrequests +500\n`, table.stdout)
 		assert.Contains(t, table.stdout, "most refused")
 	})
 	t.Run("doubts do not spoil the JSON", func(t *testing.T) {
@@ -121,11 +121,11 @@ func TestProgramReplays(t *testing.T) {
 func TestProgramReplaysByAnyAlgorithm(t *testing.T) {
 	program := build(t)
 	for args, want := range map[string]string{
-		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
-		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":363,"refused":137,`,
-		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
-		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
-		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","format":"combined","requests":500,"skipped":0,"keys":109,"allowed":356,"refused":144,`,
+		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":461,"refused":39,`,
+		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":460,"refused":40,`,
+		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":461,"refused":39,`,
+		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":456,"refused":44,`,
+		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":454,"refused":46,`,
 	} {
 		got := run(t, program, "", append(strings.Fields("replay --json --limit 6/15s "+args), excerpt)...)
 		assert.Equal(t, 0, got.status, got.stderr)
@@ -140,10 +140,10 @@ func TestProgramCompares(t *testing.T) {
 	assert.Empty(t, table.stderr)
 	assert.True(t, strings.HasPrefix(table.stdout, excerpt+" (combined) at 6/15s, by ip\n"), table.stdout)
 	for _, row := range []string{
-		`token bucket 6/15s burst 6 +365 +135 +27\.00 % +12 +5 +27`,
-		`fixed window 6/15s +363 +137 +27\.40 % +12 +5 +27`,
-		`sliding window 6/15s +356 +144 +28\.80 % +12 +1 +27`,
-		`sliding log 6/15s +356 +144 +28\.80 % +12 +0 +1\d\d`,
+		`token bucket 6/15s burst 6 +480 +20 +4\.00 % +3 +5 +27`,
+		`fixed window 6/15s +460 +40 +8\.00 % +7 +3 +27`,
+		`sliding window 6/15s +456 +44 +8\.80 % +6 +2 +27`,
+		`sliding log 6/15s +454 +46 +9\.20 % +7 +0 +1\d\d`,
 	} {
 		assert.Regexp(t, "(?m)^"+row+"$", table.stdout)
 	}

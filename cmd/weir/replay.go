@@ -29,8 +29,10 @@ func (*replayCommand) Help() string {
 Caddy, Traefik and Envoy, HAProxy's httplog, AWS ALB, the default text of Envoy and Istio, and any of these after a
 syslog header. A log that is in no known format, or in two, is an error: --format says which it is.
 
-Its requests go through the limiter in the order of the log, each at the latest time stamp seen so far, because logs
-are slightly out of order. Several files are merged by their time stamps, in whatever order they are given.
+Its requests go through the limiter in the order of their time stamps: servers stamp a request when it comes and log it
+when it is over, so the lines of each file are sorted, as far as 16,384 of them reach. A line that is too late for that
+counts at the time of those before it, or is skipped if it is late by more than a minute. Several files are merged, in
+whatever order they are given.
 
 Lines that are not in the format, or longer than 1 MiB, are skipped and counted, and the first few are shown with
 the reason. So are lines whose date is more than a year later than those around them: all that follows would be late. A

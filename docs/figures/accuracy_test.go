@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,16 +114,17 @@ func TestCounterOnTheExcerpt(t *testing.T) {
 	got, err := measure(5, 10*time.Second, excerpt(t))
 	require.NoError(t, err)
 	assert.Equal(t, tally{
-		requests: 500, clients: 109, admitted: 332, exact: 331, differ: 3,
-		wronglyAdmitted: 1, wronglyRefused: 6, most: 6, pressed: 349,
+		requests: 500, clients: 109, admitted: 467, exact: 467, differ: 20,
+		wronglyAdmitted: 10, wronglyRefused: 11, most: 7, pressed: 156,
 	}, got)
 }
 
 func TestReadLog(t *testing.T) {
 	requests := excerpt(t)
 	require.Len(t, requests, 500)
-	assert.Equal(t, request{0, int64(10*time.Hour + 5*time.Minute + 3*time.Second)}, requests[0])
-	assert.Equal(t, requests[2].at, requests[3].at, "a time before the one before counts as that")
+	assert.EqualValues(t, 10*time.Hour+5*time.Minute, requests[0].at)
+	assert.True(t, slices.IsSortedFunc(requests, func(a, b request) int { return cmp.Compare(a.at, b.at) }))
+	assert.Contains(t, requests, request{0, int64(10*time.Hour + 5*time.Minute + 3*time.Second)}, "the first line")
 
 	_, err := readLog("no such file")
 	require.Error(t, err)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,8 +34,8 @@ func poisson(n, limit int, window time.Duration, load float64, seed uint64) []re
 }
 
 // readLog returns the requests of an access log in common or combined format, plain or
-// gzip. A time earlier than the one before counts as that, as in weir replay. The day on
-// which the first line falls becomes the first day, so that windows keep their edges.
+// gzip, in the order of their times, as in weir replay. The day on which the first line
+// falls becomes the first day, so that windows keep their edges.
 func readLog(path string) ([]request, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -48,7 +50,7 @@ func readLog(path string) ([]request, error) {
 	}
 	var requests []request
 	var first time.Time
-	clients, latest := map[string]int{}, int64(0)
+	clients := map[string]int{}
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -65,8 +67,8 @@ func readLog(path string) ([]request, error) {
 		if first.IsZero() {
 			first = at.Truncate(day)
 		}
-		latest = max(latest, int64(at.Sub(first)))
-		requests = append(requests, request{clients[name], latest})
+		requests = append(requests, request{clients[name], int64(at.Sub(first))})
 	}
+	slices.SortStableFunc(requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	return requests, lines.Err()
 }

@@ -159,7 +159,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 		status, text := c.load(fmt.Sprintf(site, events, 100) + fmt.Sprintf("\nheader X-Load %d", i))
 		close(loaded)
 		assert.Equal(t, http.StatusOK, status, text)
-		most = max(events, min(most, old.Load()+clients)) // what a higher limit has admitted, and what it was asked before
+		most = max(events, min(most, old.Load()+clients)) // a higher limit has admitted that, or is being asked
 	}
 	for range 200 {
 		<-asked

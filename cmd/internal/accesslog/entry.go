@@ -19,6 +19,10 @@ type Entry struct {
 	Size                  int64  // bytes of the answer; 0 where the log has none
 	// Headers are the header fields of the request that the log has. Several of one name are in their order.
 	Headers []Header
+	// Late is by how much an entry before it in its file has a later time: 0 for one that came in order.
+	Late time.Duration
+
+	line int // of the file
 }
 
 // Header is one header field of a request.

@@ -19,6 +19,7 @@ type file struct {
 	lines  *lines
 	parser parser
 	leaps  leaps
+	order  order
 	entry  *Entry // the next one
 	ready  bool   // it is there
 
@@ -77,7 +78,7 @@ func (f *file) lookAt(open func() error) error {
 
 // next makes ready the next entry.
 func (f *file) next() (err error) {
-	f.entry, err = f.leaps.next(f)
+	f.entry, err = f.order.next(f)
 	f.ready = err == nil
 	return err
 }
@@ -91,6 +92,7 @@ func (f *file) parse() (*Entry, error) {
 			format = combined
 		}
 		err = f.parser.parse(format, line)
+		f.parser.entry.line = f.lines.number
 	} else if !errors.Is(err, ErrLineTooLong) {
 		return nil, err
 	}

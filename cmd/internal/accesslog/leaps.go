@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,9 +49,8 @@ func (l *leaps) next(f *file) (*Entry, error) {
 			return nil, l.end
 		}
 		e, err := f.parse()
-		wrong := (*LineError)(nil)
-		switch {
-		case errors.As(err, &wrong) && len(l.held) == 0:
+		switch wrong := asLineError(err); {
+		case wrong != nil && len(l.held) == 0:
 			return nil, wrong
 		case wrong != nil:
 			l.held = append(l.held, held{wrong: wrong})

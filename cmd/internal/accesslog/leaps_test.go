@@ -47,7 +47,8 @@ func outcomes(t *testing.T, log *Log) (all []int) {
 	}
 }
 
-// A date that is years too late is skipped, wherever it stands, and not one that all that follows agrees with.
+// A date that is years too late is skipped, wherever it stands, and not one that all that follows agrees with. One that
+// is years too early is skipped, too.
 func TestADateThatLeaps(t *testing.T) {
 	for name, c := range map[string]struct{ years, wrong []int }{
 		"none":                     {[]int{2015, 2015, 2015}, nil},
@@ -60,10 +61,10 @@ func TestADateThatLeaps(t *testing.T) {
 		"several":                  {[]int{2015, 2261, 2260, 2015, 2015, 2259, 2015}, []int{2, 3, 6}},
 		"with a line that is none": {[]int{2015, 2261, 0, 2015}, []int{2, 3}},
 		"a long silence":           {[]int{2015, 2018, 2018}, nil},
-		"a date of long ago":       {[]int{2015, 2015, 1970, 2015}, nil},
-		"most of long ago":         {[]int{2015, 2015, 2015, 1970, 2015}, nil},
+		"a date of long ago":       {[]int{2015, 2015, 1970, 2015}, []int{3}},
+		"most of long ago":         {[]int{2015, 2015, 2015, 1970, 2015}, []int{4}},
 		"many agree":               {append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), nil},
-		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), 2015), nil},
+		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), 2015), []int{leapLines + 2}},
 		"years that go up":         {[]int{2010, 2012, 2014, 2016, 2018}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

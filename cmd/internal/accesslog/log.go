@@ -11,7 +11,8 @@ import (
 // A Log is the entries of one file or several. Not safe for concurrent use.
 //
 // Memory does not grow with the log: a file is open only while entries of its time are read, and holds then a buffer of
-// a little more than MaxLine bytes and what its compression needs.
+// a little more than MaxLine bytes, what its compression needs, and up to 16,384 entries that are sorted, divided by
+// the number of files that were open when they were read.
 type Log struct {
 	format *format // nil if it is to be detected
 	files  []*file
@@ -50,12 +51,24 @@ func (e *LineError) Error() string {
 // Unwrap returns the reason.
 func (e *LineError) Unwrap() error { return e.Err }
 
+// asLineError returns what is wrong with a line; nil for another error, and without one.
+func asLineError(err error) *LineError {
+	if err == nil {
+		return nil // without an allocation
+	}
+	var line *LineError
+	errors.As(err, &line)
+	return line
+}
+
 // Next returns the next entry, which is valid until the following call. The error is io.EOF at the end, a *LineError
 // for a line that is no entry, after which reading goes on, and anything else is final.
 //
 // The entries of several files are merged: the next is always the earliest of those that come next in their files. So
 // it does not matter in which order rotated logs are given, and the logs of several machines become one. Within a file
-// the order stays as it is, as do entries of the same time in the order of the files.
+// entries are sorted by their times ([Entry].Late), as far as 16,384 lines or 4 MiB of text reach, divided by the
+// number of files that are open. A line that is too late for that is handed on as it is, or is a *LineError if it is
+// late by more than a minute. Entries of the same time stay in the order of the file, and of the files.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
@@ -149,7 +162,7 @@ func (l *Log) Rewind() bool {
 	}
 	for _, f := range l.files {
 		_ = f.close() // it was only read
-		f.ready, f.leaps = false, leaps{}
+		f.ready, f.leaps, f.order = false, leaps{}, order{}
 	}
 	l.looked, l.waiting, l.active, l.bytes = false, nil, nil, 0
 	return true
@@ -165,8 +178,7 @@ func (l *Log) nameOf(f *file) string {
 
 // named puts the name of a file before an error, if there are several files.
 func (l *Log) named(f *file, err error) error {
-	line := (*LineError)(nil)
-	if name := l.nameOf(f); err != nil && name != "" && !errors.As(err, &line) {
+	if name := l.nameOf(f); err != nil && name != "" && asLineError(err) == nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return err

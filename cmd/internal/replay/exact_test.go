@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,14 +26,20 @@ func exactReport(t *testing.T, log string, tokens float64, period time.Duration,
 	}
 	clients := map[string]*client{}
 	report := &Report{}
-	var now time.Time
+	type request struct {
+		at   time.Time
+		host string
+	}
+	var requests []request
 	for _, line := range strings.Split(strings.TrimSuffix(log, "\n"), "\n") {
 		host, rest, _ := strings.Cut(line, " - - [")
 		stamp, err := time.Parse("02/Jan/2006:15:04:05 -0700", rest[:26])
 		require.NoError(t, err)
-		if stamp.After(now) {
-			now = stamp
-		}
+		requests = append(requests, request{stamp, host})
+	}
+	slices.SortStableFunc(requests, func(a, b request) int { return a.at.Compare(b.at) })
+	for _, r := range requests {
+		host := r.host
 		c := clients[host]
 		if c == nil {
 			c = &client{bucket: reference.NewTokenBucket(tokens, period, burst), key: Key{Name: host}}
@@ -40,7 +47,7 @@ func exactReport(t *testing.T, log string, tokens float64, period time.Duration,
 		}
 		report.Requests++
 		c.key.Requests++
-		if c.bucket.Take(now.UnixNano(), 1) {
+		if c.bucket.Take(r.at.UnixNano(), 1) {
 			report.Allowed++
 		} else {
 			report.Refused++

@@ -7,15 +7,25 @@ import (
 
 // jsonReport fixes names and order of the fields that WriteJSON promises.
 type jsonReport struct {
-	Policy      string    `json:"policy"`
-	Format      string    `json:"format"`
-	Requests    uint64    `json:"requests"`
-	Skipped     uint64    `json:"skipped"`
+	Policy   string `json:"policy"`
+	Format   string `json:"format"`
+	Requests uint64 `json:"requests"`
+	Skipped  uint64 `json:"skipped"`
+	jsonOrder
 	Keys        uint64    `json:"keys"`
 	Allowed     uint64    `json:"allowed"`
 	Refused     uint64    `json:"refused"`
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
+
+// jsonOrder is how many requests were out of order, by how much at most, and how many of them could not be sorted.
+type jsonOrder struct {
+	Late     uint64  `json:"out_of_order"`
+	MostLate float64 `json:"out_of_order_seconds"`
+	Unsorted uint64  `json:"unsorted"`
+}
+
+func (l *Log) order() jsonOrder { return jsonOrder{l.Late, l.MostLate.Seconds(), l.Unsorted} }
 
 type jsonKey struct {
 	Key      string `json:"key"`
@@ -28,7 +38,7 @@ type jsonKey struct {
 // none.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{
-		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys),
+		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys),
 	}
 	return json.NewEncoder(w).Encode(out)
 }
@@ -43,9 +53,10 @@ func jsonKeys(keys []Key) []jsonKey {
 
 // jsonComparison is the same for a comparison.
 type jsonComparison struct {
-	Format        string        `json:"format"`
-	Requests      uint64        `json:"requests"`
-	Skipped       uint64        `json:"skipped"`
+	Format   string `json:"format"`
+	Requests uint64 `json:"requests"`
+	Skipped  uint64 `json:"skipped"`
+	jsonOrder
 	Keys          uint64        `json:"keys"`
 	Limit         uint64        `json:"limit"`
 	WindowSeconds float64       `json:"window_seconds"`
@@ -71,7 +82,7 @@ type jsonOutcome struct {
 // [], never null, if nothing was.
 func (c *Comparison) WriteJSON(w io.Writer) error {
 	out := jsonComparison{
-		c.Format, c.Requests, c.Skipped, c.Keys, c.Limit, c.Window.Seconds(),
+		c.Format, c.Requests, c.Skipped, c.order(), c.Keys, c.Limit, c.Window.Seconds(),
 		make([]jsonOutcome, len(c.Outcomes)), make([]jsonLeftOut, len(c.LeftOut)),
 	}
 	for i, l := range c.LeftOut {

@@ -20,7 +20,7 @@ func sample() *Report {
 			Format:   "combined",
 			Requests: 1234567, Keys: 1000,
 			First: first, Last: first.Add(49*time.Hour + time.Second),
-			Late: 3, MostLate: 59 * time.Second,
+			Late: 3, MostLate: 59 * time.Second, Unsorted: 1,
 			Skipped: 6, Reasons: []*accesslog.LineError{{Line: 2, Err: errors.New("bad")}, {Line: 70, Err: errors.New("worse")}},
 		},
 		Outcome: Outcome{
@@ -38,7 +38,7 @@ allowed        1,234,000   99.95 %
 refused              567    0.05 %
 keys               1,000
 keys refused           3    0.30 %
-out of order           3  by at most 59s
+out of order           3  by at most 59s, 1 not sorted
 lines skipped          6
 
 from 2015-05-17 08:05:00 UTC to 2015-05-19 09:05:01 UTC (2d 1h0m1s)
@@ -84,7 +84,7 @@ func TestWriteTableSaysThatItIsApproximate(t *testing.T) {
 func TestWriteJSON(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, sample().WriteJSON(&out))
-	assert.Equal(t, `{"policy":"fixed window 10/1m0s","format":"combined","requests":1234567,"skipped":6,"keys":1000,"allowed":1234000,"refused":567,"refused_keys":[`+
+	assert.Equal(t, `{"policy":"fixed window 10/1m0s","format":"combined","requests":1234567,"skipped":6,"out_of_order":3,"out_of_order_seconds":59,"unsorted":1,"keys":1000,"allowed":1234000,"refused":567,"refused_keys":[`+
 		`{"key":"2001:db8::1","requests":600,"refused":500},`+
 		`{"key":"192.0.2.1","requests":67,"refused":60},`+
 		`{"key":"a.example","requests":700000,"refused":7}]}`+"\n", out.String())
@@ -93,7 +93,7 @@ func TestWriteJSON(t *testing.T) {
 func TestWriteJSONHasAnEmptyListForNone(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, (&Report{Log{Requests: 2, Keys: 1}, Outcome{Allowed: 2}}).WriteJSON(&out))
-	assert.Equal(t, `{"policy":"no policy","format":"","requests":2,"skipped":0,"keys":1,"allowed":2,"refused":0,"refused_keys":[]}`+"\n", out.String())
+	assert.Equal(t, `{"policy":"no policy","format":"","requests":2,"skipped":0,"out_of_order":0,"out_of_order_seconds":0,"unsorted":0,"keys":1,"allowed":2,"refused":0,"refused_keys":[]}`+"\n", out.String())
 }
 
 func sampleComparison() *Comparison {
@@ -115,7 +115,7 @@ func TestWriteComparisonTable(t *testing.T) {
 	require.NoError(t, sampleComparison().WriteTable(&out))
 	assert.Equal(t, `requests       1,234,567
 keys               1,000
-out of order           3  by at most 59s
+out of order           3  by at most 59s, 1 not sorted
 lines skipped          0
 
 from 2015-05-17 08:05:00 UTC to 2015-05-19 09:05:01 UTC (2d 1h0m1s)
@@ -143,7 +143,7 @@ func TestWriteComparisonTableSaysThatItIsApproximate(t *testing.T) {
 func TestWriteComparisonJSON(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, sampleComparison().WriteJSON(&out))
-	assert.Equal(t, `{"format":"combined","requests":1234567,"skipped":0,"keys":1000,"limit":10,"window_seconds":60,"policies":[`+
+	assert.Equal(t, `{"format":"combined","requests":1234567,"skipped":0,"out_of_order":3,"out_of_order_seconds":59,"unsorted":1,"keys":1000,"limit":10,"window_seconds":60,"policies":[`+
 		`{"policy":"fixed window 10/1m0s","allowed":1234000,"refused":567,"keys_refused":3,"worst_excess":10,"bytes_per_key":26.67},`+
 		`{"policy":"sliding window 10/1m0s","allowed":1234567,"refused":0,"keys_refused":0,"worst_excess":0,"bytes_per_key":1234.5}],`+
 		`"left_out":[{"policy":"sliding log 10/1m0s","reason":"engine: no room"}]}`+"\n", out.String())

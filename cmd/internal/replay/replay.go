@@ -89,21 +89,21 @@ func (r *run) close() {
 func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time.Time) error) error {
 	for {
 		entry, err := log.Next()
-		if bad := (*accesslog.LineError)(nil); errors.As(err, &bad) {
-			r.log.skip(bad)
-			continue
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
 		if err != nil {
+			if bad := (*accesslog.LineError)(nil); errors.As(err, &bad) {
+				r.log.skip(bad)
+				continue
+			}
+			if errors.Is(err, io.EOF) {
+				break
+			}
 			return err
 		}
 		now, behind := r.clock.advance(entry.Time)
 		if err := request(entry, now); err != nil {
 			return err
 		}
-		r.log.stamp(entry.Time, behind)
+		r.log.stamp(entry, behind)
 		if r.log.Requests%betweenLooks == 0 && r.isCramped() {
 			return errCramped
 		}

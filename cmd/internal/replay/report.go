@@ -28,8 +28,9 @@ type Log struct {
 	Reasons []*accesslog.LineError // why, for the first few of them
 
 	First, Last time.Time     // earliest and latest stamp
-	Late        uint64        // requests stamped earlier than one before them
+	Late        uint64        // requests stamped earlier than one before them in their file
 	MostLate    time.Duration // how much earlier, at most
+	Unsorted    uint64        // of those, so late that they count at the time of one before them
 }
 
 // Outcome is what a limit would have done to the requests of a log.
@@ -68,8 +69,9 @@ func (l *Log) skip(bad *accesslog.LineError) {
 	}
 }
 
-// stamp counts a request of that time.
-func (l *Log) stamp(at time.Time, behind time.Duration) {
+// stamp counts a request, which is so far behind those before it.
+func (l *Log) stamp(e *accesslog.Entry, behind time.Duration) {
+	at := e.Time
 	l.Requests++
 	if l.First.IsZero() || at.Before(l.First) {
 		l.First = at
@@ -77,9 +79,12 @@ func (l *Log) stamp(at time.Time, behind time.Duration) {
 	if at.After(l.Last) {
 		l.Last = at
 	}
-	if behind > 0 {
+	if e.Late > 0 {
 		l.Late++
-		l.MostLate = max(l.MostLate, behind)
+		l.MostLate = max(l.MostLate, e.Late)
+	}
+	if behind > 0 {
+		l.Unsorted++
 	}
 }
 

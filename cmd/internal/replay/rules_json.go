@@ -7,12 +7,13 @@ import (
 
 // jsonRules fixes names and order of the fields that WriteJSON promises for rules.
 type jsonRules struct {
-	Format   string     `json:"format"`
-	Requests uint64     `json:"requests"`
-	Skipped  uint64     `json:"skipped"`
-	NotHTTP  uint64     `json:"not_http"`
-	Refused  uint64     `json:"refused"`
-	Rules    []jsonRule `json:"rules"`
+	Format   string `json:"format"`
+	Requests uint64 `json:"requests"`
+	Skipped  uint64 `json:"skipped"`
+	jsonOrder
+	NotHTTP uint64     `json:"not_http"`
+	Refused uint64     `json:"refused"`
+	Rules   []jsonRule `json:"rules"`
 }
 
 type jsonRule struct {
@@ -32,7 +33,7 @@ type jsonRule struct {
 // WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null.
 // suggestions, one for each rule or none, are written as they are.
 func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
-	out := jsonRules{r.Format, r.Requests, r.Skipped, r.NotHTTP, r.Refused, make([]jsonRule, len(r.Rules))}
+	out := jsonRules{r.Format, r.Requests, r.Skipped, r.order(), r.NotHTTP, r.Refused, make([]jsonRule, len(r.Rules))}
 	for i := range r.Rules {
 		o := &r.Rules[i]
 		out.Rules[i] = jsonRule{

@@ -2,9 +2,11 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,13 +162,21 @@ func TestRulesAgainstTheirDefinition(t *testing.T) {
 		r.buckets = map[string]*bucket{}
 	}
 	line := regexp.MustCompile(`^(\S+) .*?\[([^\]]+)\] "(\S+) (\S+) [^"]*" (\d+) \S+ "[^"]*" "(.*?)"?$`)
-	now, refusedAtAll := int64(0), uint64(0)
-	for _, l := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+	var now int64
+	var refusedAtAll uint64
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	times := map[string]int64{}
+	for _, l := range lines {
 		m := line.FindStringSubmatch(l)
 		require.NotNil(t, m, l)
 		at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[2])
 		require.NoError(t, err)
-		now = max(now, at.UnixNano())
+		times[l] = at.UnixNano()
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
+	for _, l := range lines {
+		m := line.FindStringSubmatch(l)
+		now = times[l]
 		where, _, _ := strings.Cut(m[4], "?")
 		agent := m[6]
 		if agent == "-" {

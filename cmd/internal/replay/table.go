@@ -78,7 +78,10 @@ func (t *table) totals(rows ...row) {
 	l := t.log
 	late := ""
 	if l.Late > 0 {
-		late = "by at most " + days(l.MostLate)
+		late = "by at most " + days(l.MostLate) + ", sorted"
+	}
+	if l.Unsorted > 0 {
+		late = fmt.Sprintf("by at most %s, %s not sorted", days(l.MostLate), number.Comma(l.Unsorted))
 	}
 	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, ""})
 	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
