@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 )
 
 // parseALB takes a line of an AWS Application Load Balancer:
@@ -53,6 +54,39 @@ func (p *parser) parseALB(line []byte) error {
 		e.Time, err = parseISO(received)
 	}
 	return err
+}
+
+// parseELB takes a line of an AWS Classic Load Balancer. Its time is that of the answer.
+//
+//	time elb client:port backend:port request_processing_time backend_processing_time response_processing_time
+//	elb_status_code backend_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol
+//
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/access-log-collection.html
+func (p *parser) parseELB(line []byte) error {
+	var answered, client, first, status, size, request, agent []byte
+	_, err := cutFields(line, &answered, nil, &client, nil, &first, nil, nil, &status, nil, nil, &size, &request, &agent)
+	if err != nil {
+		return err
+	}
+	e := &p.entry
+	if e.Time, err = parseISO(answered); err != nil {
+		return err
+	}
+	if err := e.setClient(client); err != nil {
+		return err
+	}
+	if _, err := strconv.ParseFloat(string(first), 64); err != nil {
+		return fmt.Errorf("the request_processing_time %s is not a number", quote(first))
+	}
+	if err := e.setOutcome(status, size); err != nil {
+		return err
+	}
+	e.setRequest(p.unescape(request))
+	if !p.setURL() {
+		e.Method, e.Target, e.Proto = nil, nil, nil // "- - - " of a connection without HTTP
+	}
+	p.setHeader("User-Agent", p.unescape(agent))
+	return nil
 }
 
 // setURL takes the host out of a target that is a URL with scheme and path. It reports whether the target is one.

@@ -78,6 +78,10 @@ func FuzzNginxJSON(f *testing.F)     { fuzzFormat(f, "nginx_json") }
 func FuzzCaddy(f *testing.F)         { fuzzFormat(f, "caddy") }
 func FuzzTraefikJSON(f *testing.F)   { fuzzFormat(f, "traefik_json") }
 func FuzzALB(f *testing.F)           { fuzzFormat(f, "alb") }
+func FuzzWeir(f *testing.F)          { fuzzFormat(f, "weir") }
+func FuzzWeirJSON(f *testing.F)      { fuzzFormat(f, "weir_json") }
+func FuzzELB(f *testing.F)           { fuzzFormat(f, "elb") }
+func FuzzS3(f *testing.F)            { fuzzFormat(f, "s3") }
 func FuzzHAProxy(f *testing.F)       { fuzzFormat(f, "haproxy") }
 func FuzzEnvoy(f *testing.F)         { fuzzFormat(f, "envoy") }
 func FuzzIstio(f *testing.F)         { fuzzFormat(f, "istio") }

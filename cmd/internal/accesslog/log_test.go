@@ -2,13 +2,17 @@ package accesslog
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -191,6 +195,9 @@ func TestMarksAndHeadersInFrontOfLines(t *testing.T) {
 		"<190>1 2026-11-21T22:07:05.003Z host nginx 42 - - ",
 		"<190>1 2026-11-21T22:07:05.003Z host nginx 42 access - \ufeff",
 		`<190>1 - - - - - [a@1 x="\]"][b y="\"\\"] `,
+		"2026-11-21T22:07:05.123456789Z stdout F ",
+		"2026-11-21T22:07:05+01:00 stderr F ",
+		"2026-11-21T22:07:05.123456789Z stdout F Nov 21 22:07:05 host nginx: ",
 	} {
 		p := &parser{}
 		assert.NoError(t, p.parse(combined, []byte(front+line)), front)
@@ -200,6 +207,7 @@ func TestMarksAndHeadersInFrontOfLines(t *testing.T) {
 		"<190>", "<190>Nov 21 22:07:05 ", "<1900>Nov 21 22:07:05 host nginx: ", "Nov 32x22:07:05 host nginx: ",
 		"Nov 21 22:07:05 host nginx ", "2026-11-21 host nginx: ",
 		"<190>1 2026-11-21T22:07:05.003Z host nginx 42 - ", `<190>1 - - - - - [a x="\] `,
+		"2026-11-21T22:07:05Z stdout P ", "2026-11-21 stdout F ", "2026-11-21T22:07:05Z stdin F ",
 	} {
 		p := &parser{}
 		if err := p.parse(combined, []byte(front+line)); err == nil {
@@ -218,5 +226,58 @@ func TestUTF16IsRead(t *testing.T) {
 		log := NewLog(&text)
 		assert.Equal(t, []string{"203.0.113.9", "203.0.113.9"}, clients(t, log), name)
 		assert.Equal(t, "common", log.Format())
+	}
+}
+
+// TestLinesOfDocker are in JSON, whatever their format is, and end in a line end unless they are pieces.
+func TestLinesOfDocker(t *testing.T) {
+	wrap := func(line, stream string) string {
+		text, err := json.Marshal(map[string]string{"log": line, "stream": stream, "time": "2026-11-20T09:00:00Z"})
+		require.NoError(t, err)
+		return string(text) + "\n"
+	}
+	for _, format := range Formats() {
+		plain, err := os.ReadFile(filepath.Join("testdata", "logs", format+".log"))
+		require.NoError(t, err)
+		var wrapped strings.Builder
+		for line := range strings.Lines(string(plain)) {
+			if utf8.ValidString(line) && !isBlank([]byte(line)) {
+				wrapped.WriteString(wrap(line, "stdout"))
+			}
+		}
+		if wrapped.Len() == 0 {
+			continue
+		}
+		want, err := readEntries(NewLog(bytes.NewReader(plain)))
+		require.NoError(t, err)
+		got, err := readEntries(NewLog(strings.NewReader(wrapped.String())))
+		require.NoError(t, err)
+		for _, e := range got {
+			require.Contains(t, want, e, format)
+		}
+		require.NotEmpty(t, got, format)
+	}
+	good := strings.TrimSuffix(commonLine, "\n")
+	for _, line := range []string{
+		wrap(good, "stdout"), wrap(good+"\n", "stdin"), wrap("\n", "stdout"), `{"log":"` + "\n", `{"log":{"log":"a"}}` + "\n",
+	} {
+		log := NewLog(strings.NewReader(line))
+		_, err := log.Next()
+		require.Error(t, err, line)
+	}
+}
+
+// readEntries returns the entries as text.
+func readEntries(log *Log) (all []string, err error) {
+	for {
+		e, err := log.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err == nil:
+			all = append(all, entryText(e))
+		case asLineError(err) == nil:
+			return all, err
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type parser struct {
 	entry   Entry
 	scratch []byte            // texts of the entry that the line has in another form
+	wrapped []byte            // the line, if it was in one of JSON
 	names   map[string]string // canonical names of header fields, by the names in the log
 	learned *learned          // what the lines so far hold; nil if that is not asked for
 
@@ -25,13 +26,16 @@ type parser struct {
 
 var (
 	errEmpty     = errors.New("the line is empty")
-	errNoMessage = errors.New("nothing after the syslog header")
+	errNoMessage = errors.New("nothing after the header of syslog or of a container")
 )
 
 // parse fills the entry. The entry is not to be used after an error.
 func (p *parser) parse(f *format, line []byte) error {
 	if line = trimBOM(line); isBlank(line) {
 		return errEmpty
+	}
+	if line = p.cutContainer(line); isBlank(line) {
+		return errNoMessage
 	}
 	if line = cutSyslog(line); isBlank(line) {
 		return errNoMessage

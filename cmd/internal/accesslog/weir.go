@@ -1,0 +1,123 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// parseWeir takes a line of the access log of weir serve as text:
+//
+//	time=2026-11-20T09:00:00.012Z level=INFO msg=request client=192.0.2.1 method=GET host=example.com path=/login
+//	proto=HTTP/1.1 status=200 bytes=512 seconds=0.012 by=upstream
+//
+// Of values in quotes the escapes are those of Go. The log has no query.
+func (p *parser) parseWeir(line []byte) error {
+	if !bytes.HasPrefix(line, []byte("time=")) {
+		return errors.New(`no "time=" at its start, as a line of weir has`)
+	}
+	p.members = p.members[:0]
+	for len(line) > 0 {
+		name, rest, ok := bytes.Cut(line, []byte("="))
+		if !ok {
+			return fmt.Errorf("want name=value, got %s", quote(line))
+		}
+		value, rest, err := p.cutValue(rest)
+		if err != nil {
+			return err
+		}
+		p.members, line = append(p.members, member{top, name, value}), rest
+	}
+	return p.setWeir()
+}
+
+// cutValue takes a value and the space behind it.
+func (p *parser) cutValue(line []byte) (value, rest []byte, err error) {
+	if len(line) == 0 || line[0] != '"' {
+		value, rest, _ = bytes.Cut(line, space)
+		return value, rest, nil
+	}
+	value, rest, closed := cutQuoted(line)
+	if !closed || len(rest) > 0 && rest[0] != ' ' {
+		return nil, nil, fmt.Errorf("the value %s does not end with its quote", quote(value))
+	}
+	rest = bytes.TrimPrefix(rest, space)
+	if onlyQuotes(value) {
+		return p.unescape(value), rest, nil
+	}
+	text, err := strconv.Unquote(string(line[:len(value)+2]))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the value %s is not in quotes of Go: %w", quote(value), err)
+	}
+	return []byte(text), rest, nil
+}
+
+// onlyQuotes reports whether nothing but quotes and backslashes is escaped, which is undone without an allocation.
+func onlyQuotes(value []byte) bool {
+	for i := 0; i < len(value); i++ {
+		if value[i] == '\\' {
+			if i++; value[i] != '"' && value[i] != '\\' { // there is one more: the closing quote is not escaped
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// parseWeirJSON takes a line of the same log as JSON.
+func (p *parser) parseWeirJSON(line []byte) error {
+	if err := p.parseJSON(line); err != nil {
+		return err
+	}
+	return p.setWeir()
+}
+
+// setWeir fills the entry. Its time is that of the line less what the request took.
+func (p *parser) setWeir() error {
+	var l logged
+	var kind, seconds, by []byte
+	for _, m := range p.members {
+		if m.parent != top {
+			continue
+		}
+		switch string(m.name) {
+		case "time":
+			l.time = m.value
+		case "msg":
+			kind = m.value
+		case "client":
+			l.client = m.value
+		case "method":
+			l.method = m.value
+		case "host":
+			p.setHost(m.value)
+		case "path":
+			l.target = m.value
+		case "proto":
+			l.proto = m.value
+		case "status":
+			l.status = m.value
+		case "bytes":
+			l.size = m.value
+		case "seconds":
+			seconds = m.value
+		case "by":
+			by = m.value
+		}
+	}
+	if string(kind) != "request" || len(by) == 0 {
+		return errors.New(`no "msg" that is "request" with a "by", as a line of weir's access log has`)
+	}
+	if err := p.setLogged(&l); err != nil {
+		return err
+	}
+	took, err := strconv.ParseFloat(string(seconds), 64)
+	const longest = 1e6 // a week and a half, in seconds
+	if err != nil || !(took >= 0 && took <= longest) {
+		return fmt.Errorf("the seconds %s are not a number from 0 to %d", quote(seconds), int(longest))
+	}
+	p.entry.Time, err = inRange(p.entry.Time.Add(-time.Duration(took*float64(time.Second))), l.time)
+	return err
+}
