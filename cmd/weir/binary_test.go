@@ -118,6 +118,30 @@ func TestProgramReplays(t *testing.T) {
 	})
 }
 
+// TestProgramReplaysBehindAProxy: the answer says that there may be one, and takes the client from a header field.
+func TestProgramReplaysBehindAProxy(t *testing.T) {
+	program := build(t)
+	var log strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&log, `{"time_iso8601":"2026-11-20T09:00:00Z","remote_addr":"10.0.0.1","request":"GET / HTTP/1.1","status":200,`+
+			`"http_x_forwarded_for":"192.0.2.%d"}`+"\n", i%100)
+	}
+	const note = "100.00 % of the requests are of 10.0.0.1. If that is your proxy"
+	for _, args := range []string{"", "--compare", "--suggest 1"} {
+		table := run(t, program, log.String(), strings.Fields("replay --limit 20/m "+args+" -")...)
+		assert.Contains(t, table.stdout, "\n\n"+note, args)
+		doubts := run(t, program, log.String(), strings.Fields("replay --json --limit 20/m "+args+" -")...)
+		assert.Contains(t, doubts.stderr, "weir: "+note, args)
+		assert.True(t, json.Valid([]byte(doubts.stdout)), args)
+	}
+	behind := run(t, program, log.String(), "replay", "--limit", "20/m", "--client", "x-forwarded-for", "-")
+	assert.NotContains(t, behind.stdout, "proxy")
+	assert.Regexp(t, `(?m)^keys +100$`, behind.stdout)
+	wrong := run(t, program, log.String(), "replay", "--limit", "20/m", "--client", "Forwarded", "-")
+	assert.NotZero(t, wrong.status)
+	assert.Contains(t, wrong.stderr, "--client Forwarded: standard input: the log does not hold the header field Forwarded")
+}
+
 func TestProgramReplaysByAnyAlgorithm(t *testing.T) {
 	program := build(t)
 	for args, want := range map[string]string{

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/textproto"
 	"os"
 	"slices"
 	"strings"
@@ -19,8 +20,19 @@ type replayCommand struct {
 	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
 	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON    bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
+	Client  string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For: its last address counts."`
 	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
 	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
+}
+
+// writeNotes writes doubts about a log.
+func writeNotes(l *replay.Log, notes io.Writer) {
+	if l.Skipped > 0 {
+		fmt.Fprintf(notes, "weir: lines skipped: %d, the first is %s\n", l.Skipped, l.Reasons[0])
+	}
+	if l.ProxyNote != "" {
+		fmt.Fprintf(notes, "weir: %s\n", l.ProxyNote)
+	}
 }
 
 // Help is what "weir replay --help" says beyond the flags.
@@ -89,6 +101,11 @@ func (c *replayCommand) Run() error {
 		return err
 	}
 	defer log.Close()
+	if c.Client != "" {
+		if err := log.ClientFrom(textproto.CanonicalMIMEHeaderKey(c.Client)); err != nil {
+			return fmt.Errorf("--client %s: %s: %w", c.Client, log.Name(), err)
+		}
+	}
 
 	finish := func() {}
 	if !c.JSON {
@@ -103,7 +120,7 @@ func (c *replayCommand) Run() error {
 	}
 	name := fmt.Sprintf("%s (%s)", log.Name(), log.Format())
 	if got.rules != nil {
-		return c.writeRules(name, got.rules, os.Stdout)
+		return c.writeRules(name, got.rules, os.Stdout, os.Stderr)
 	}
 	return c.write(name, got, os.Stdout, os.Stderr)
 }
@@ -158,9 +175,7 @@ func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) err
 		}
 		return r.table(out)
 	}
-	if r.log.Skipped > 0 {
-		fmt.Fprintf(notes, "weir: lines skipped: %d, the first is %s\n", r.log.Skipped, r.log.Reasons[0])
-	}
+	writeNotes(r.log, notes)
 	if r.note != "" {
 		fmt.Fprintf(notes, "weir: %s\n", r.note)
 	}

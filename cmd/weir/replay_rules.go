@@ -76,7 +76,7 @@ func (c *replayCommand) singleRule() (*config.File, error) {
 }
 
 // writeRules prints what the rules did, and the suggestions, and writes the page.
-func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out io.Writer) (err error) {
+func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, notes io.Writer) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	curves, err := c.suggestions(r)
 	if err != nil {
@@ -93,6 +93,7 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out io.Wr
 		}
 	}
 	if c.JSON {
+		writeNotes(&r.Log, notes)
 		return report.WriteJSON(out, r, curves)
 	}
 	if _, err := fmt.Fprintf(out, "%s at %s\n\n", name, c.limitName(r)); err != nil {

@@ -93,6 +93,9 @@ func (f *file) parse() (*Entry, error) {
 		}
 		err = f.parser.parse(format, line)
 		f.parser.entry.line = f.lines.number
+		if err == nil && f.log.client != "" {
+			err = f.parser.entry.setForwarded(f.log.client)
+		}
 	} else if !errors.Is(err, ErrLineTooLong) {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 // the number of files that were open when they were read.
 type Log struct {
 	format *format // nil if it is to be detected
+	client string  // the header field that has the client; "" for that of the format
 	files  []*file
 
 	looked  bool

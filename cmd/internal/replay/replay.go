@@ -48,6 +48,7 @@ type run struct {
 	limiters []*engine.Limiter // all of them
 	trials   []*trial
 	clients  *clients
+	busy     busy
 	window   time.Duration // in which what each key gets through is counted; 0 for nowhere
 }
 
@@ -63,7 +64,7 @@ func newRun(f *config.File, room int, window time.Duration) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &run{clients: newClients(ip), room: room, window: window}, nil
+	return &run{clients: newClients(ip), busy: busy{}, room: room, window: window}, nil
 }
 
 // byAddress returns the file in which a client is an address.
@@ -104,6 +105,7 @@ func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time
 			return err
 		}
 		r.log.stamp(entry, behind)
+		r.busy.count(entry.Client)
 		if r.log.Requests%betweenLooks == 0 && r.isCramped() {
 			return errCramped
 		}
@@ -116,6 +118,7 @@ func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time
 		return r.log.noRequest()
 	}
 	r.log.Keys = uint64(len(r.clients.byName))
+	r.log.ProxyNote = r.busy.note(r.log.Requests)
 	return nil
 }
 

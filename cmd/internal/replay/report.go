@@ -31,6 +31,9 @@ type Log struct {
 	Late        uint64        // requests stamped earlier than one before them in their file
 	MostLate    time.Duration // how much earlier, at most
 	Unsorted    uint64        // of those, so late that they count at the time of one before them
+
+	// ProxyNote says that few clients have nearly all of the requests, which may be proxies; "" if it is not so.
+	ProxyNote string
 }
 
 // Outcome is what a limit would have done to the requests of a log.

@@ -94,6 +94,9 @@ func (t *table) totals(rows ...row) {
 	}
 	tw.Flush()
 	fmt.Fprintf(&t.out, "\nfrom %s to %s (%s)\n", instant(l.First), instant(l.Last), days(l.Last.Sub(l.First)))
+	if l.ProxyNote != "" {
+		fmt.Fprintf(&t.out, "\n%s\n", l.ProxyNote)
+	}
 }
 
 func (t *table) reasons() {

@@ -1,0 +1,53 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	// busyClients is of how many clients, the first ones of a log, the requests are counted whatever the key is.
+	busyClients = 1000
+	// fewClients have nearly all requests where the client that is logged is a proxy.
+	fewClients = 3
+	// mostOf is what share of the requests that is, of at least enough.
+	mostOf, enough = 0.99, 1000
+)
+
+// busy counts the requests of the first clients of a log.
+type busy map[string]*uint64
+
+func (b busy) count(client []byte) {
+	n := b[string(client)]
+	if n == nil {
+		if len(b) == busyClients {
+			return
+		}
+		n = new(uint64)
+		b[string(client)] = n
+	}
+	*n++
+}
+
+// note says that few clients have nearly all of the requests; "" if it is not so.
+func (b busy) note(requests uint64) string {
+	names := slices.SortedFunc(maps.Keys(b), func(a, c string) int {
+		if d := int64(*b[c]) - int64(*b[a]); d != 0 {
+			return int(min(max(d, -1), 1))
+		}
+		return strings.Compare(a, c)
+	})
+	names = names[:min(fewClients, len(names))]
+	var of uint64
+	for _, name := range names {
+		of += *b[name]
+	}
+	if requests < enough || float64(of) < mostOf*float64(requests) {
+		return ""
+	}
+	return fmt.Sprintf("%s of the requests are of %s. If that is your proxy, its limit is one for all clients: log the address\n"+
+		"that it forwards, or say --client X-Forwarded-For where the log has that header field.",
+		strings.TrimSpace(share(of, requests)), strings.Join(names, ", "))
+}
