@@ -86,7 +86,10 @@ func cutDate(line []byte) (who, date, rest []byte, err error) {
 	if end < 0 {
 		return nil, nil, nil, errors.New("no date in brackets followed by a request in quotes")
 	}
-	start := bytes.LastIndex(line[:end], dateStart)
+	start := bytes.LastIndexByte(line[:end], '[') - 1 // at once, if no bracket is in the date
+	if start < 0 || line[start] != ' ' {
+		start = bytes.LastIndex(line[:end], dateStart)
+	}
 	if start < 0 {
 		return nil, nil, nil, errors.New("the date has no opening bracket")
 	}

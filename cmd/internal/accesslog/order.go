@@ -121,9 +121,11 @@ func (o *order) insert(k *kept) {
 
 // keep copies an entry.
 func (o *order) keep(e *Entry) *kept {
-	k := &kept{}
+	var k *kept
 	if n := len(o.free); n > 0 {
 		k, o.free = o.free[n-1], o.free[:n-1]
+	} else {
+		k = new(kept)
 	}
 	n := len(e.Client) + len(e.Method) + len(e.Target) + len(e.Proto) + len(e.Host)
 	for i := range e.Headers {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testalloc"
 )
 
 // TestLinesAreSorted as far as the lines that are held reach: whoever stands before the other is said by the times, and
@@ -96,6 +98,32 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	}
 	assert.Equal(t, 500, n)
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
+}
+
+// endless is a log whose lines come again and again.
+type endless struct{ lines, rest string }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.rest == "" {
+		e.rest = e.lines
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+// TestSortingDoesNotAllocate once the lines that are held are there.
+func TestSortingDoesNotAllocate(t *testing.T) {
+	log := NewLog(&endless{lines: lineAt("a", 5) + lineAt("b", 3) + lineAt("c", 4)})
+	next := func() {
+		if _, err := log.Next(); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 3 * orderLines {
+		next()
+	}
+	assert.Zero(t, testalloc.PerCall(next))
 }
 
 // TestFilesShareWhatIsHeld: more of them that are open do not take more memory.

@@ -134,7 +134,10 @@ func hexByte(text []byte, mark byte) (b byte, ok bool) {
 // and leaves the fields empty.
 func (e *Entry) setRequest(line []byte) {
 	method, rest, ok := bytes.Cut(line, space)
-	end := bytes.LastIndex(rest, []byte(" HTTP/"))
+	end := bytes.LastIndexByte(rest, ' ') // at once, if no space is behind the target
+	if end < 0 || !bytes.HasPrefix(rest[end+1:], []byte("HTTP/")) {
+		end = bytes.LastIndex(rest, []byte(" HTTP/"))
+	}
 	if !ok || end <= 0 || len(method) == 0 {
 		return
 	}
