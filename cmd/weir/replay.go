@@ -38,8 +38,9 @@ func writeNotes(l *replay.Log, notes io.Writer) {
 // Help is what "weir replay --help" says beyond the flags.
 func (*replayCommand) Help() string {
 	return `The format of the log is detected: Apache's and nginx's common and combined, Apache's vhost_combined, JSON of nginx,
-Caddy, Traefik and Envoy, HAProxy's httplog, AWS ALB, ELB and S3, the default text of Envoy and Istio, the access log of
-weir serve, and any of these after a syslog header or from a container. A log that is in no known format, or in two, is an error: --format says which it is.
+Caddy, Traefik and Envoy, HAProxy's httplog, AWS ALB, ELB, S3 and CloudFront, Google Cloud's load balancers, IIS, the
+default text of Envoy and Istio, the access log of weir serve, and any of these after a syslog header or from a
+container. A log that is in no known format, or in two, is an error: --format says which it is.
 
 Its requests go through the limiter in the order of their time stamps: servers stamp a request when it comes and log it
 when it is over, so the lines of each file are sorted, as far as 16,384 of them reach. A line that is too late for that

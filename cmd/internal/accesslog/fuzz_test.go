@@ -82,6 +82,9 @@ func FuzzWeir(f *testing.F)          { fuzzFormat(f, "weir") }
 func FuzzWeirJSON(f *testing.F)      { fuzzFormat(f, "weir_json") }
 func FuzzELB(f *testing.F)           { fuzzFormat(f, "elb") }
 func FuzzS3(f *testing.F)            { fuzzFormat(f, "s3") }
+func FuzzCloudFront(f *testing.F)    { fuzzFormat(f, "cloudfront") }
+func FuzzGCP(f *testing.F)           { fuzzFormat(f, "gcp") }
+func FuzzIIS(f *testing.F)           { fuzzFormat(f, "iis") }
 func FuzzHAProxy(f *testing.F)       { fuzzFormat(f, "haproxy") }
 func FuzzEnvoy(f *testing.F)         { fuzzFormat(f, "envoy") }
 func FuzzIstio(f *testing.F)         { fuzzFormat(f, "istio") }

@@ -18,9 +18,10 @@ type member struct {
 type parent int
 
 const (
-	top     parent = iota
-	request        // Caddy's "request"
-	headers        // "headers" in it: an array of values is as many members
+	top         parent = iota
+	request            // Caddy's "request"
+	headers            // "headers" in it: an array of values is as many members
+	httpRequest        // Google Cloud's "httpRequest"
 	elsewhere
 )
 
@@ -128,6 +129,8 @@ func (in parent) inner(name []byte) parent {
 		return request
 	case in == request && string(name) == "headers":
 		return headers
+	case in == top && string(name) == "httpRequest":
+		return httpRequest
 	}
 	return elsewhere
 }
