@@ -109,6 +109,11 @@ func TestProgramReplays(t *testing.T) {
 		assert.Regexp(t, `^standard input \(combined\) at token bucket 10/m burst 10, by ip\n\nrequests +500\n`, table.stdout)
 		assert.Contains(t, table.stdout, "most refused")
 	})
+	t.Run("as logged", func(t *testing.T) {
+		got := run(t, program, "", "replay", "--as-logged", "--limit", "1/s", "--burst", "5", excerpt)
+		assert.Regexp(t, `(?m)^refused +150 +30\.00 %$`, got.stdout)
+		assert.Regexp(t, `(?m)^out of order +468  by at most 59s, 468 not sorted$`, got.stdout)
+	})
 	t.Run("doubts do not spoil the JSON", func(t *testing.T) {
 		doubtful := run(t, program, "nonsense\n"+string(log), "replay", "--json", "--limit", "1/d", "--max-keys", "1", "-")
 		assert.Equal(t, 0, doubtful.status)

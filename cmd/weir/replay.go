@@ -16,13 +16,14 @@ import (
 type replayCommand struct {
 	limit.Flags
 	rulesFlags
-	Compare bool     `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
-	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
-	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
-	JSON    bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
-	Client  string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For: its last address counts."`
-	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
-	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
+	Compare  bool     `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
+	Key      string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
+	Top      *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
+	JSON     bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
+	Client   string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For: its last address counts."`
+	AsLogged bool     `help:"Take the lines in the order of the log, each at the latest time before it, to see what the sorting changes."`
+	Format   string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
+	Files    []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
 // writeNotes writes doubts about a log.
@@ -48,8 +49,8 @@ counts at the time of those before it, or is skipped if it is late by more than 
 whatever order they are given.
 
 Lines that are not in the format, or longer than 1 MiB, are skipped and counted, and the first few are shown with
-the reason. So are lines whose date is more than a year later than those around them: all that follows would be late. A
-log without any request, and one that breaks off, is an error.
+the reason. So are lines whose date is more than a year later or earlier than those around them. A log without any
+request, and one that breaks off, is an error.
 
 Try it:
 
@@ -102,6 +103,9 @@ func (c *replayCommand) Run() error {
 		return err
 	}
 	defer log.Close()
+	if c.AsLogged {
+		log.AsLogged()
+	}
 	if c.Client != "" {
 		if err := log.ClientFrom(textproto.CanonicalMIMEHeaderKey(c.Client)); err != nil {
 			return fmt.Errorf("--client %s: %s: %w", c.Client, log.Name(), err)

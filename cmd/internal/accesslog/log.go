@@ -16,6 +16,7 @@ import (
 type Log struct {
 	format *format // nil if it is to be detected
 	client string  // the header field that has the client; "" for that of the format
+	lines  int     // that are held to be sorted, at most
 	files  []*file
 
 	looked  bool
@@ -29,10 +30,14 @@ type Log struct {
 
 // NewLog returns the log that is in one stream, which may be compressed. Its format is detected.
 func NewLog(r io.Reader) *Log {
-	l := &Log{}
+	l := &Log{lines: orderLines}
 	l.files = []*file{{log: l, stream: io.NopCloser(r)}}
 	return l
 }
+
+// AsLogged has the entries of each file come in the order of its lines, with Entry.Late as if they were sorted. It is
+// called before the first Next.
+func (l *Log) AsLogged() { l.lines = 1 }
 
 // LineError says what is wrong with a line that is no entry.
 type LineError struct {

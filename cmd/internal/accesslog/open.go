@@ -23,7 +23,7 @@ func Open(names []string, format string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{format: given}
+	l := &Log{format: given, lines: orderLines}
 	for _, name := range names {
 		paths, err := expand(name)
 		if err != nil {

@@ -100,6 +100,19 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
 }
 
+// TestAsLogged: the lines stay where they are, and say how late they are.
+func TestAsLogged(t *testing.T) {
+	text := lineAt("a", 100) + lineAt("b", 3) + lineAt("c", 200) + lineAt("d", 199)
+	log := NewLog(strings.NewReader(text))
+	log.AsLogged()
+	var got []string
+	for e, err := range entries(log) {
+		require.NoError(t, err)
+		got = append(got, fmt.Sprintf("%s %v", e.Client, e.Late))
+	}
+	assert.Equal(t, []string{"a 0s", "b 1m37s", "c 0s", "d 1s"}, got)
+}
+
 // endless is a log whose lines come again and again.
 type endless struct{ lines, rest string }
 
