@@ -147,6 +147,25 @@ func TestProgramReplaysBehindAProxy(t *testing.T) {
 	assert.Contains(t, wrong.stderr, "--client Forwarded: standard input: the log does not hold the header field Forwarded")
 }
 
+func TestProgramSuggestsByClients(t *testing.T) {
+	program := build(t)
+	got := run(t, program, "", "replay", "--refuse-clients", "1", excerpt)
+	assert.Equal(t, 0, got.status, got.stderr)
+	assert.Contains(t, got.stdout, "limit: at most 1 % of 109 keys refused any of their 500 requests\n")
+	assert.Regexp(t, `(?m)^ +\* .* 1 +0\.92 %`, got.stdout)
+	got = run(t, program, "", "replay", "--json", "--refuse-clients", "1", excerpt)
+	assert.Contains(t, got.stdout, `"percent":1,"of":"keys","requests":500,"keys":109,`)
+	for args, want := range map[string]string{
+		"--refuse-clients 1 --suggest 1": "--suggest 1 and --refuse-clients 1: one says a share of requests",
+		"--refuse-clients 100":           "--refuse-clients 100: want a share in percent, 0 up to, not including, 100",
+		"--refuse-clients 1 --compare":   "--compare: it goes with neither",
+	} {
+		got := run(t, program, "", append(strings.Fields("replay "+args), excerpt)...)
+		assert.Equal(t, 80, got.status, args)
+		assert.Contains(t, got.stderr, want)
+	}
+}
+
 func TestProgramReplaysByAnyAlgorithm(t *testing.T) {
 	program := build(t)
 	for args, want := range map[string]string{

@@ -18,28 +18,46 @@ import (
 // rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
 // file of one rule.
 type rulesFlags struct {
-	Rules   string   `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
-	Host    string   `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
-	Suggest *float64 `placeholder:"PERCENT" help:"Find for each rule the rate and burst that would refuse at most that share of its requests."`
-	HTML    string   `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
+	Rules         string   `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
+	Host          string   `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
+	Suggest       *float64 `placeholder:"PERCENT" help:"Find for each rule the rate and burst that would refuse at most that share of its requests."`
+	RefuseClients *float64 `placeholder:"PERCENT" help:"Find those that would refuse anything to at most that share of its clients (of its keys)."`
+	HTML          string   `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
 }
 
 // asked reports whether one of them was given.
 func (f *rulesFlags) asked() bool {
-	return f.Rules != "" || f.Host != "" || f.Suggest != nil || f.HTML != ""
+	return f.Rules != "" || f.Host != "" || f.goal() != nil || f.HTML != ""
+}
+
+// goal returns what is to be suggested; nil for nothing.
+func (f *rulesFlags) goal() *suggest.Goal {
+	switch {
+	case f.Suggest != nil:
+		return &suggest.Goal{Percent: *f.Suggest}
+	case f.RefuseClients != nil:
+		return &suggest.Goal{Percent: *f.RefuseClients, ByKeys: true}
+	}
+	return nil
 }
 
 // throughRules returns the replay through the rules of a file, or through the one of the flags.
 func (c *replayCommand) throughRules() (work, error) {
-	if c.Suggest != nil && !(*c.Suggest >= 0 && *c.Suggest < 100) {
-		return nil, limit.Misuse("--suggest %v: want a share in percent, 0 up to, not including, 100", *c.Suggest)
+	if c.Suggest != nil && c.RefuseClients != nil {
+		return nil, limit.Misuse("--suggest %v and --refuse-clients %v: one says a share of requests and one of clients: leave "+
+			"one of them out", *c.Suggest, *c.RefuseClients)
+	}
+	for name, share := range map[string]*float64{"--suggest": c.Suggest, "--refuse-clients": c.RefuseClients} {
+		if share != nil && !(*share >= 0 && *share < 100) {
+			return nil, limit.Misuse("%s %v: want a share in percent, 0 up to, not including, 100", name, *share)
+		}
 	}
 	file, err := c.ruleFile()
 	if err != nil {
 		return nil, err
 	}
 	return func(log *accesslog.Log) (replayed, error) {
-		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.Suggest != nil}, log)
+		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.goal() != nil}, log)
 		if err != nil {
 			return replayed{}, err
 		}
@@ -64,7 +82,7 @@ func (c *replayCommand) ruleFile() (*config.File, error) {
 // singleRule makes a file of the flags.
 func (c *replayCommand) singleRule() (*config.File, error) {
 	if c.Compare {
-		return nil, limit.Misuse("--compare: it goes with neither --suggest nor --html: leave one of the two out")
+		return nil, limit.Misuse("--compare: it goes with neither --suggest nor --refuse-clients nor --html: leave one of them out")
 	}
 	policy, err := c.Policy()
 	if err != nil {
@@ -123,7 +141,8 @@ func (c *replayCommand) limitName(r *replay.RulesReport) string {
 
 // suggestions finds the curve of every rule that was judged.
 func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, error) {
-	if c.Suggest == nil {
+	goal := c.goal()
+	if goal == nil {
 		return nil, nil
 	}
 	curves := make([]*suggest.Curve, len(r.Rules))
@@ -133,7 +152,7 @@ func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, er
 			continue
 		}
 		bar := newBar(os.Stderr, 1, "searching "+rule.Rule.Name)
-		curve, err := suggest.Find(rule.Rule, rule.Trace, *c.Suggest, bar.step)
+		curve, err := suggest.Find(rule.Rule, rule.Trace, *goal, bar.step)
 		bar.finish()
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Rule.Name, err)

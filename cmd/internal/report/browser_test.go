@@ -38,7 +38,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 		Curves: make([]*suggest.Curve, len(r.Rules))}
 	for i := range r.Rules {
 		if r.Rules[i].Blind == "" {
-			page.Curves[i], err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, 1, nil)
+			page.Curves[i], err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, suggest.Goal{Percent: 1}, nil)
 			require.NoError(t, err)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 // jsonCurve fixes names and order of the fields of a suggestion.
 type jsonCurve struct {
 	Percent  float64     `json:"percent"`
+	Of       string      `json:"of"` // what is refused: "requests" or "keys"
 	Requests uint64      `json:"requests"`
+	Keys     uint64      `json:"keys"`
 	Reason   string      `json:"reason"`
 	Best     *jsonPoint  `json:"best"` // null if there is none
 	Points   []jsonPoint `json:"points"`
@@ -36,7 +38,7 @@ func WriteJSON(w io.Writer, r *replay.RulesReport, curves []*suggest.Curve) erro
 }
 
 func curveJSON(c *suggest.Curve) jsonCurve {
-	out := jsonCurve{c.Percent, c.Requests, c.Reason, nil, make([]jsonPoint, len(c.Points))}
+	out := jsonCurve{c.Percent, c.What(), c.Requests, c.Keys, c.Reason, nil, make([]jsonPoint, len(c.Points))}
 	for i, p := range c.Points {
 		out.Points[i] = jsonPoint{p.Rate.String(), p.Burst, p.Window.Seconds(), p.Policy.String(), p.Refused}
 	}

@@ -174,7 +174,7 @@ func curve(c *suggest.Curve) template.HTML {
 	xs, ys := split(points)
 	x := chart.LogAround(xs, nil, chart.Short)
 	x.Label = label
-	return line(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent.", label, c.Percent),
+	return line(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent of the %s.", label, c.Percent, c.What()),
 		points, c.Best, x, chart.LogAround(ys, rateTicks, rate))
 }
 
@@ -184,7 +184,7 @@ func near(c *suggest.Curve) template.HTML {
 	chosen := -1
 	for i := range c.Near {
 		p := &c.Near[i]
-		points = append(points, chart.Point{X: p.PerSecond(), Y: p.Share(c.Requests)})
+		points = append(points, chart.Point{X: p.PerSecond(), Y: p.Share(c.Total())})
 		if p.Rate == c.Points[c.Best].Rate {
 			chosen = i
 		}
@@ -192,7 +192,7 @@ func near(c *suggest.Curve) template.HTML {
 	xs, ys := split(points)
 	x := chart.LogAround(xs, rateTicks, rate)
 	x.Label = "rate"
-	return line("The share of requests refused at rates about the suggested one.", points, chosen, x,
+	return line("The share of "+c.What()+" refused at rates about the suggested one.", points, chosen, x,
 		chart.FromZero(slices.Max(append(ys, 0)), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }))
 }
 

@@ -41,7 +41,7 @@ func made(t *testing.T) *Page {
 	for i := range r.Rules {
 		var c *suggest.Curve
 		if r.Rules[i].Blind == "" {
-			c, err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, 1, nil)
+			c, err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, suggest.Goal{Percent: 1}, nil)
 			require.NoError(t, err)
 		}
 		p.Curves = append(p.Curves, c)

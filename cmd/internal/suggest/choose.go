@@ -3,15 +3,20 @@ package suggest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/engine"
 )
 
-// choose picks the point to recommend.
-func (c *Curve) choose(period time.Duration) {
+// supports is how many times the log must hold the time that a limit is about, for the limit to be recommended: what a
+// client did once in a log may never come again.
+const supports = 10
+
+// choose picks the point to recommend for requests of that time.
+func (c *Curve) choose(period, span time.Duration) {
 	if len(c.Points) == 0 {
-		c.Reason = fmt.Sprintf("no limit of this kind refuses at most %v %% of the requests", c.Percent)
+		c.Reason = fmt.Sprintf("no limit of this kind refuses at most %v %% of the %s", c.Percent, c.What())
 		return
 	}
 	for i, p := range c.Points {
@@ -24,10 +29,13 @@ func (c *Curve) choose(period time.Duration) {
 	if last := len(points) - 1; last > 0 && points[last].Lower == (engine.Rate{}) {
 		points = points[:last] // there the burst is enough for the whole log, and the rate means nothing
 	}
+	if n := slices.IndexFunc(points, func(p Point) bool { return about(&p) > (span+time.Second)/supports }); n > 0 {
+		points = points[:n]
+	}
 	c.Best = knee(points)
 	if len(points) < 3 {
 		c.Reason = "the lowest rate that was found"
-		if len(points) < len(c.Points) {
+		if len(points) < len(c.Points) && !c.Points[len(points)].HasLower() {
 			c.Reason += fmt.Sprintf("; %s is enough by itself", c.Points[len(points)].across())
 		}
 		return
@@ -92,10 +100,12 @@ func (p *Point) across() string {
 // short says that a log is too short for a limit: of what clients do in the time that the limit is about, it has seen a
 // part only. "" if it is not. A log says whole seconds, so that its last one counts.
 func short(p *Point, span time.Duration) string {
-	about := max(p.Rate.Period(), p.Policy.Window())
-	if span += time.Second; span >= about {
+	if span += time.Second; span >= about(p) {
 		return ""
 	}
 	return fmt.Sprintf("; but the log is too short for it: these requests are of %v, and this is a limit for %v", span,
-		about)
+		about(p))
 }
+
+// about is the time that a limit is about: that of its rate, or in which its burst comes back.
+func about(p *Point) time.Duration { return max(p.Rate.Period(), p.Policy.Window()) }

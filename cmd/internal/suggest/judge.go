@@ -12,7 +12,7 @@ import (
 // A candidate is a limit on trial.
 type candidate struct {
 	enough  uint64 // refusals are counted up to one more than that
-	refused uint64
+	refused uint64 // requests, or keys
 
 	bound     bound
 	algorithm atomicbucket.Algorithm
@@ -66,8 +66,9 @@ const (
 // A record is what a candidate has of a key: a state, which lives, and when it was written. A record that was not
 // written for so long that it is idle counts as none.
 type record struct {
-	state atomicbucket.State
-	at    int64
+	state   atomicbucket.State
+	at      int64
+	refused bool // the key was
 }
 
 // A pass is some candidates that go through the requests together, each with a record of its own for each key that it
@@ -90,7 +91,7 @@ func (r *requests) try(all []*candidate) error {
 		p := &pass{requests: r, judges: make([]uint64, len(r.totals)), first: make([]uint32, len(r.totals))}
 		room := roomy
 		for len(all) > 0 && len(p.candidates) < together {
-			words := p.keysOf(all[0]) * int(2+4*all[0].algorithm.RingSize())
+			words := p.keysOf(all[0]) * int(3+4*all[0].algorithm.RingSize())
 			if len(p.candidates) > 0 && words > room {
 				break
 			}
@@ -149,7 +150,8 @@ func (p *pass) request(q *trace.Request) bool {
 		bit := judges & -judges
 		if p.alive&bit != 0 {
 			c := p.candidates[bits.TrailingZeros64(judges)]
-			if !p.take(c, at, q) {
+			if r := &p.records[at]; !p.take(c, at, q) && !(p.requests.byKeys && r.refused) {
+				r.refused = true
 				if c.refused++; c.refused > c.enough {
 					p.alive &^= bit
 				}

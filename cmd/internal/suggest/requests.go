@@ -10,7 +10,9 @@ import (
 // number of keys, and not with the requests.
 type requests struct {
 	trace   *trace.Trace
+	byKeys  bool     // what is refused are keys
 	count   uint64   // without those in a tier
+	keys    uint64   // of those
 	totals  []uint64 // costs of all requests of each key
 	most    uint64   // the largest of them
 	dearest uint64   // the largest cost of one request
@@ -18,15 +20,20 @@ type requests struct {
 	peaks   *peaks
 }
 
-func newRequests(t *trace.Trace) (*requests, error) {
-	r := &requests{trace: t, totals: make([]uint64, t.Keys)}
+func newRequests(t *trace.Trace, byKeys bool) (*requests, error) {
+	r := &requests{trace: t, byKeys: byKeys, totals: make([]uint64, t.Keys)}
 	var first, last int64
+	seen := make([]bool, t.Keys)
 	err := r.each(func(q *trace.Request) bool {
 		if r.count == 0 {
 			first = q.UnixNano
 		}
 		last = q.UnixNano
 		r.count++
+		if !seen[q.Key] {
+			seen[q.Key] = true
+			r.keys++
+		}
 		r.totals[q.Key] += q.Cost
 		r.most, r.dearest = max(r.most, r.totals[q.Key]), max(r.dearest, q.Cost)
 		return true

@@ -57,7 +57,7 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 		"rate: 9/m, algorithm: fixed-window, aligned: true", "rate: 9/m, algorithm: sliding-window",
 		"rate: 9/m, algorithm: sliding-log",
 	} {
-		r, err := newRequests(traceOf(t, requests...))
+		r, err := newRequests(traceOf(t, requests...), false)
 		require.NoError(t, err)
 		scales, _ := ladder(rule(t, settings), r)
 		var candidates []*candidate
@@ -98,7 +98,7 @@ func TestPeaks(t *testing.T) {
 		requests = append(requests, trace.Request{UnixNano: 1_700_000_000e9 + int64(i)*5e8, Cost: 1, Key: 0})
 	}
 	requests = append(requests, trace.Request{UnixNano: 1_800_000_000e9, Cost: 3, Key: 1})
-	r, err := newRequests(traceOf(t, requests...))
+	r, err := newRequests(traceOf(t, requests...), false)
 	require.NoError(t, err)
 	mayRefuse := func(p engine.Policy, key int) bool { return r.peaks.mayRefuse(boundOf(p), key) }
 	bucket := func(rate float64, burst uint64) engine.Policy {

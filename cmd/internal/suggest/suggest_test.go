@@ -1,8 +1,10 @@
 package suggest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +49,7 @@ func rule(t *testing.T, settings string) *config.Rule {
 
 func find(t *testing.T, settings string, percent float64, requests ...trace.Request) *Curve {
 	t.Helper()
-	c, err := Find(rule(t, settings), traceOf(t, requests...), percent, nil)
+	c, err := Find(rule(t, settings), traceOf(t, requests...), Goal{Percent: percent}, nil)
 	require.NoError(t, err)
 	return c
 }
@@ -100,7 +102,7 @@ func TestWhereThereIsNothingToSuggest(t *testing.T) {
 		"this log\n", out.String())
 
 	for _, percent := range []float64{-1, 100, 1e9} {
-		_, err := Find(rule(t, "rate: 1/s"), traceOf(t, at(0)...), percent, nil)
+		_, err := Find(rule(t, "rate: 1/s"), traceOf(t, at(0)...), Goal{Percent: percent}, nil)
 		assert.ErrorContains(t, err, "want 0 up to, not including, 100")
 	}
 	c = find(t, "rate: 1/s", 0, at(7)...)
@@ -196,7 +198,7 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 			require.NoError(t, err)
 			report := run(t, file, log)
 			for _, percent := range []float64{0.5, 5} {
-				c, err := Find(&file.Rules[0], report.Trace, percent, nil)
+				c, err := Find(&file.Rules[0], report.Trace, Goal{Percent: percent}, nil)
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, c.Best, 0, settings)
 				best := c.Points[c.Best]
@@ -226,9 +228,9 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 func TestNoLowerRateWouldDo(t *testing.T) {
 	file := config.Single(*rule(t, "rate: 1/s"))
 	report := run(t, file, "../replay/testdata/apache_access_excerpt.log")
-	c, err := Find(&file.Rules[0], report.Trace, 2, nil)
+	c, err := Find(&file.Rules[0], report.Trace, Goal{Percent: 2}, nil)
 	require.NoError(t, err)
-	r, err := newRequests(report.Trace)
+	r, err := newRequests(report.Trace, false)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(c.Points), 3)
 	var candidates []*candidate
@@ -253,8 +255,59 @@ func TestTheKneeIsTheFarthestBelowTheLine(t *testing.T) {
 		{Rate: engine.PerSecond(100), Burst: 1}, {Rate: engine.PerSecond(90), Burst: 2},
 		{Rate: engine.PerSecond(2), Burst: 5}, {Rate: engine.PerSecond(1), Burst: 100, Lower: engine.PerSecond(0.5)},
 	}}
-	c.choose(0)
+	c.choose(0, 1000*time.Hour)
 	assert.Equal(t, 2, c.Best)
 	assert.Equal(t, "the knee of the curve: a burst of 2 needs 45.0 times the rate, a burst of 100 still needs 0.50 "+
 		"of it", c.Reason)
+}
+
+// TestWhatTheLogDoesNotSupportIsNotRecommended: a limit is about a tenth of the time of the log at most, if there is
+// such a one.
+func TestWhatTheLogDoesNotSupportIsNotRecommended(t *testing.T) {
+	var points []Point
+	for burst, rate := range map[uint64]engine.Rate{1: engine.PerMinute(60), 3: engine.PerMinute(30), 100: engine.PerHour(60), 1000: engine.PerHour(50)} {
+		points = append(points, Point{Rate: rate, Burst: burst, Policy: engine.TokenBucket(rate, burst), Lower: engine.PerDay(1)})
+	}
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Burst, b.Burst) })
+	for span, want := range map[time.Duration]uint64{
+		365 * 24 * time.Hour: 100, // the knee
+		1000 * time.Minute:   100, // which come back in 100
+		999 * time.Minute:    3,
+		10 * time.Minute:     3,
+		9 * time.Minute:      100, // none is supported: the rates are of minutes
+	} {
+		c := &Curve{Points: slices.Clone(points)}
+		c.choose(0, span-time.Second)
+		assert.Equal(t, want, c.Points[c.Best].Burst, span)
+		assert.NotContains(t, c.Reason, "enough by itself")
+	}
+}
+
+// TestKeysInPlaceOfRequests: one client that asks a lot is one.
+func TestKeysInPlaceOfRequests(t *testing.T) {
+	var requests []trace.Request
+	for key := range uint32(10) {
+		for second := range 1 + 49*int(key/9) { // the last one asks 50 times
+			requests = append(requests, at(second)...)
+			requests[len(requests)-1].Key = key
+		}
+	}
+	requests = append(requests, at(100_000)...) // the first one again
+	tiered := at(100_000)[0]
+	tiered.Key, tiered.Tier = 10, 1
+	requests = append(requests, tiered)
+	for percent, want := range map[float64]string{10: "1/d/1 refuses 1", 9.9: "1/d/50 refuses 0"} {
+		c, err := Find(rule(t, "rate: 1/s"), traceOf(t, requests...), Goal{percent, true}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []uint64{60, 10}, []uint64{c.Requests, c.Keys})
+		assert.Contains(t, points(c), want)
+		assert.LessOrEqual(t, c.Points[0].Share(c.Total()), percent)
+		var out strings.Builder
+		require.NoError(t, c.WriteTable(&out, "a"))
+		assert.Contains(t, out.String(), fmt.Sprintf("a: at most %v %% of 10 keys refused any of their 60 requests\n", percent))
+	}
+	c, err := Find(rule(t, "rate: 1/s"), traceOf(t, requests...), Goal{10, false}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "1/d/50 refuses 0", points(c)[len(c.Points)-1])
+	assert.NotContains(t, points(c), "1/d/1 refuses 1")
 }

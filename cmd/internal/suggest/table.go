@@ -12,8 +12,12 @@ import (
 // WriteTable writes the curve of the rule of that name for people.
 func (c *Curve) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n%s: at most %v %% of %s requests of %s keys refused\n",
-		name, c.Percent, number.Comma(c.Requests), number.Comma(uint64(c.Keys)))
+	requests, keys := number.Comma(c.Requests), number.Comma(c.Keys)
+	if c.ByKeys {
+		fmt.Fprintf(&out, "\n%s: at most %v %% of %s keys refused any of their %s requests\n", name, c.Percent, keys, requests)
+	} else {
+		fmt.Fprintf(&out, "\n%s: at most %v %% of %s requests of %s keys refused\n", name, c.Percent, requests, keys)
+	}
 	if c.Best < 0 {
 		fmt.Fprintf(&out, "no suggestion: %s\n", c.Reason)
 	} else {
@@ -64,5 +68,5 @@ func (p *Point) Settings() string {
 }
 
 func (c *Curve) share(refused uint64) string {
-	return fmt.Sprintf("%.2f %%", 100*float64(refused)/float64(max(c.Requests, 1)))
+	return fmt.Sprintf("%.2f %%", 100*float64(refused)/float64(max(c.Total(), 1)))
 }
