@@ -294,7 +294,7 @@ func keptPort(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, unix.Close(fd)) })
 	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
-	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{})) // of all addresses: a test may listen on another
 	bound, err := unix.Getsockname(fd)
 	require.NoError(t, err)
 	return fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
