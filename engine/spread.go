@@ -186,6 +186,13 @@ func (s *Spread) Peek(n uint64) (d Decision) {
 	return d
 }
 
+// Owed returns how many tokens were taken and have not come back yet, rounded up: also those above the burst, as after
+// [Spread.Charge]. What processors hold is not among them.
+func (s *Spread) Owed() uint64 {
+	s.requireMade()
+	return s.bucket.Owed()
+}
+
 // A SpreadReceipt is for what one take took: see [Spread.TakeReceipt]. The zero receipt is for nothing. It is not safe
 // for concurrent use, and must not be copied once it is in use: a copy would give back the same tokens again.
 type SpreadReceipt struct {

@@ -49,6 +49,9 @@ func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 			_, lost := l.Charge("", n)
 			require.Equal(t, lost, s.Charge(n), "charge %d of %d", i, n)
 		case 3:
+			owed, _ := l.Owed(l.Key(""))
+			require.Equal(t, owed, s.Owed(), "look %d", i)
+		case 4:
 			l.Reset("")
 			s.Reset()
 		default:

@@ -44,7 +44,7 @@ func New(list []Limit, options ...Option) (*Middleware, error) {
 	}
 	list = slices.Clone(list)
 	for i := range list {
-		if list[i].Key == nil {
+		if list[i].Key == nil && list[i].Spread == nil {
 			list[i].Key = RemoteIP
 		}
 		m.texts = append(m.texts, newTexts(&list[i]))

@@ -100,21 +100,27 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	res.stored = res.stored || l.Source != nil
 	res.waits = res.waits || l.MaxWait > 0
 	res.holding = res.holding || l.Hold
+	res.spread = res.spread || l.Spread != nil
 }
 
 // carry charges the limiter what the key owes its predecessors.
 func (l *limit[R]) carry(r R, c *Check[R]) {
-	l.Formers.Move(l.Limiter, c.key, func(before *engine.Limiter) (engine.Key, bool) {
+	keyOf := func(before *engine.Limiter) (engine.Key, bool) {
 		key, ok := l.Key(Hasher{limiter: before}, r)
 		switch {
 		case !ok:
 		case l.Quota != nil:
 			key = live.Under(before, key, c.policy)
 		case before.Policy(0).Longest() != 0:
-			key = live.Under(before, key, l.Limiter.Policy(c.Tier))
+			key = live.Under(before, key, l.policy(c.Tier))
 		}
 		return key, ok
-	})
+	}
+	if l.Spread != nil {
+		l.Formers.MoveToSpread(l.Spread, keyOf)
+		return
+	}
+	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
 // under puts the check under the limit that the request brings.
@@ -151,7 +157,7 @@ func (c *Check[R]) under(p engine.Policy) (err error) {
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
-		if c.limit.Shadow || c.source != nil && !c.broken {
+		if c.limit.Shadow || c.limit.Spread != nil || c.source != nil && !c.broken {
 			continue
 		}
 		if c.broken {
@@ -166,6 +172,9 @@ func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 			return false
 		}
 	}
+	if res.spread && res.stored && !res.askSpreads(ctx, false) {
+		return false
+	}
 	if res.stored && !res.takeStores(ctx) {
 		return false
 	}
@@ -173,12 +182,16 @@ func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 		res.yield(ctx, w)
 		return false
 	}
-	return true
+	return !res.spread || res.askSpreads(ctx, true)
 }
 
 // takeMemory takes from the limiter of a check.
 func (c *Check[R]) takeMemory() {
 	l := c.limit
+	if l.Spread != nil {
+		c.takeSpread()
+		return
+	}
 	if l.Hold {
 		c.hold = new(engine.Hold)
 		*c.hold, c.Decision = l.Limiter.HoldKey(c.key, c.N)
@@ -241,6 +254,13 @@ func (res *Result[R]) undo(ctx context.Context, i int) {
 
 // peek returns what the limiter says without taking anything.
 func (c *Check[R]) peek() engine.Decision {
+	switch {
+	case c.limit.Spread == nil:
+	case c.Tier != 0:
+		return engine.Decision{RetryAfter: engine.Never}
+	default:
+		return c.limit.Spread.Peek(c.N)
+	}
 	d := c.limit.Limiter.PeekKey(c.key, c.N)
 	if c.limit.Hold && c.N > d.Limit && d.Limit > 0 {
 		return c.limit.Limiter.PeekKey(c.key, d.Limit)
@@ -287,6 +307,8 @@ func (c *Check[R]) giveBack() (given bool) {
 	case c.turn != nil:
 		c.turn.Leave()
 		c.turn = nil
+	case c.limit.Spread != nil:
+		c.spread.Refund(c.N)
 	default:
 		c.receipt.Refund(c.N)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A Limit is one of the limits of a [Set]. Name, Key, and either Limiter or Source must be set.
+// A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set, and Key without a
+// Spread.
 //
 // Its functions are called at most once a request, from any goroutine. They must not change the request.
 type Limit[R any] struct {
@@ -21,9 +22,13 @@ type Limit[R any] struct {
 	// Limiter decides, in this process or in a shared file ([engine.Shared]). Other limits may share it. Under
 	// [engine.Concurrency] the limit is one of requests in flight: what a request takes comes back when it is over.
 	Limiter *engine.Limiter
-	// Formers are the previous limiters of the limit: what a key still owes them is charged to Limiter when a request
-	// of the key comes. Package live keeps them over changes of a configuration. Key is then called for each of them,
-	// too. Not for requests in flight.
+	// Spread decides instead, for all requests that match together: Key is not set. It is the last that is asked, so
+	// that what another limit refuses takes nothing from it: at a high rate a Spread gives back less than it took. So
+	// it is not for Refund or Hold, and not for Quota or MaxWait. It has tier 0 only.
+	Spread *engine.Spread
+	// Formers are the previous limiters of the limit: what a key still owes them is charged to Limiter or Spread when a
+	// request of the key comes. Package live keeps them over changes of a configuration. Key is then called for each of
+	// them, too. Not for requests in flight.
 	Formers *live.Formers
 	// Source decides instead, for several processes together, in a store. Then Limiter is only what [Local] falls back
 	// to.
@@ -140,6 +145,9 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 			return nil, fmt.Errorf("limits %d and %d of %d have the same name, %q", first+1, i+1, len(list), l.Name)
 		}
 		names[l.Name] = i
+		if l.Spread != nil {
+			l.Key = Everyone[R]
+		}
 		checked[i] = &limit[R]{Limit: l, index: i, inFlight: l.inFlight()}
 		if err := checked[i].setTiers(); err != nil {
 			return nil, fmt.Errorf("limit %d of %d, %q: %w", i+1, len(list), l.Name, err)
@@ -160,7 +168,7 @@ func (l *Limit[R]) check() error {
 		return errors.New("the name goes into answers: want 1 to 1,024 printable ASCII characters")
 	case !isText(l.Unit):
 		return fmt.Errorf("unit %q goes into answers: want at most 1,024 printable ASCII characters", l.Unit)
-	case l.Key == nil:
+	case l.Key == nil && l.Spread == nil:
 		return errors.New("it has no Key")
 	case l.MaxWait < 0:
 		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
@@ -169,10 +177,13 @@ func (l *Limit[R]) check() error {
 	case l.Hold && l.MaxWait != 0:
 		return errors.New("an estimate is not waited for, but Hold and MaxWait are set")
 	}
-	if l.Formers != nil && (l.Limiter == nil || l.inFlight()) {
+	if l.Formers != nil && (l.Limiter == nil && l.Spread == nil || l.inFlight()) {
 		return errors.New("what keys owe its Formers is charged to its Limiter, and it has none, or one of requests in flight")
 	}
 	if err := l.checkSource(); err != nil {
+		return err
+	}
+	if err := l.checkSpread(); err != nil {
 		return err
 	}
 	return l.checkInFlight()
@@ -189,8 +200,8 @@ func (l *Limit[R]) checkSource() error {
 		}
 	}
 	switch {
-	case l.Limiter == nil && l.Source == nil:
-		return errors.New("it has neither a Limiter nor a Source")
+	case l.Limiter == nil && l.Source == nil && l.Spread == nil:
+		return errors.New("it has neither a Limiter nor a Source, and no Spread")
 	case l.OnFailure > Local:
 		return fmt.Errorf("an OnFailure of %d: want Open, Closed or Local", l.OnFailure)
 	case l.Source == nil && l.OnFailure != Open:

@@ -17,6 +17,7 @@ type Result[R any] struct {
 	stored     bool // a limit decides in a store
 	waits      bool // the request may wait for a limit
 	holding    bool // a limit has a hold, which what handles the request settles
+	spread     bool // a limit has a Spread
 	queued     bool // it has one of the places of requests that wait
 	n          int  // checks
 	shown      int  // the tightest check; -1 for none
@@ -57,13 +58,14 @@ type Check[R any] struct {
 	broken   bool  // the quota could not be applied
 	taken    place // where the tokens are from
 	limit    *limit[R]
-	key      engine.Key     // of the limiter
-	text     string         // of the key, where a source or a front needs it
-	receipt  engine.Receipt // of what was taken from the limiter
-	turn     *engine.Turn   // instead, of what was taken ahead of its time, until that has come
-	hold     *engine.Hold   // instead, of a limit with Hold
-	source   Source         // the limit's, under the quota of the request
-	policy   engine.Policy  // of the request, where the limit has a Quota
+	key      engine.Key           // of the limiter
+	text     string               // of the key, where a source or a front needs it
+	receipt  engine.Receipt       // of what was taken from the limiter
+	spread   engine.SpreadReceipt // instead, of a limit with a Spread
+	turn     *engine.Turn         // instead, of what was taken ahead of its time, until that has come
+	hold     *engine.Hold         // instead, of a limit with Hold
+	source   Source               // the limit's, under the quota of the request
+	policy   engine.Policy        // of the request, where the limit has a Quota
 }
 
 // place says where tokens were taken.
@@ -218,7 +220,7 @@ func (c *Check[R]) Policy() engine.Policy {
 	case c.source != nil:
 		return c.source.Policy()
 	}
-	return c.limit.Limiter.Policy(c.Tier)
+	return c.limit.policy(c.Tier)
 }
 
 // Never reports whether the limit refuses the request for ever.

@@ -19,6 +19,7 @@ func TestBadInput(t *testing.T) {
 	c := testclock.New()
 	_, good := inMemory(t, c, "good", 1)
 	_, remote := stored(t, c, &database{}, "remote", 1)
+	spread := limits.Limit[int]{Name: "spread", Spread: c.Spread(t, engine.TokenBucket(engine.PerSecond(1), 1))}
 	for want, change := range map[string]func(*limits.Limit[int]){
 		`limit 1 of 1, "": the name goes into answers`: func(l *limits.Limit[int]) { l.Name = "" },
 		"unit \"é\" goes into answers":                 func(l *limits.Limit[int]) { l.Unit = "é" },
@@ -33,6 +34,12 @@ func TestBadInput(t *testing.T) {
 		"has no tiers":                                 func(l *limits.Limit[int]) { *l = remote; l.Tier = func(int) int { return 0 } },
 		"no Limiter to fall back to":                   func(l *limits.Limit[int]) { *l = remote; l.OnFailure = limits.Local },
 		"only Local uses both":                         func(l *limits.Limit[int]) { l.Source, l.OnFailure = remote.Source, limits.Closed },
+		"a Spread, and a Limiter or a Source":          func(l *limits.Limit[int]) { l.Spread = spread.Spread },
+		"one bucket for all requests, but Key is set":  func(l *limits.Limit[int]) { l.Limiter, l.Spread = nil, spread.Spread },
+		"one limit for all requests, but Quota is set": func(l *limits.Limit[int]) { *l = spread; l.Quota = func(int) engine.Policy { return engine.Blocked() } },
+		"tokens of a Spread cannot be waited for":      func(l *limits.Limit[int]) { *l = spread; l.MaxWait = time.Second },
+		"come back by itself, but Hold is set":         func(l *limits.Limit[int]) { *l = spread; l.Hold = true },
+		"come back by itself, but Refund is set":       func(l *limits.Limit[int]) { *l = spread; l.Refund = func(int, int) bool { return true } },
 	} {
 		l := good
 		change(&l)

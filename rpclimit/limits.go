@@ -18,8 +18,8 @@ type Limits struct {
 	options  limits.Options[Call]
 }
 
-// A Limit is one of the limits of [Limits]: see [limits.Limit]. Name and either Limiter or Source must be set; a nil
-// Key is [Peer].
+// A Limit is one of the limits of [Limits]: see [limits.Limit]. Name and one of Limiter, Spread and Source must be set;
+// a nil Key is [Peer] without a Spread.
 //
 // The outcome that Refund gets is the status code of the call: see [RefundCodes]. Refund is not called, and nothing is
 // given back, if the call's context is done by then: a client could otherwise get its tokens back by going away. A
@@ -68,7 +68,7 @@ func New(calls []Limit, options ...Option) (*Limits, error) {
 func of(l Limit, counts phase) Limit {
 	match := l.Match
 	l.Match = func(c Call) bool { return c.phase&counts != 0 && (match == nil || match(c)) }
-	if l.Key == nil {
+	if l.Key == nil && l.Spread == nil {
 		l.Key = Peer
 	}
 	return l

@@ -28,6 +28,13 @@ func (b *Bucket) Peek(n uint64) Outcome {
 	}
 }
 
+// Owed returns how many tokens were taken and have not come back, rounded up. What cells hold is not among them.
+func (b *Bucket) Owed() uint64 {
+	o := b.Peek(1)
+	ticks := state(o.State.Payload()).debt(o.Terms.Bucket.Ticks(o.Nanos))
+	return (ticks + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
+}
+
 // Charge takes n tokens, whether they are there or not, up to the bound of the terms, and returns how many it took.
 func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {

@@ -47,6 +47,17 @@ func (c *Clock) Limiter(t testing.TB, policy engine.Policy, options ...engine.Op
 	return l
 }
 
+// Spread returns a limiter of one bucket on all processors by the clock, which is closed with the test.
+func (c *Clock) Spread(t testing.TB, policy engine.Policy) *engine.Spread {
+	t.Helper()
+	s, err := engine.NewSpread(policy, engine.ClockFunc(c.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // Burst returns a limiter that grants so many tokens, one of which comes back each second.
 func (c *Clock) Burst(t testing.TB, n uint64) *engine.Limiter {
 	t.Helper()

@@ -11,11 +11,12 @@ import (
 // counted is a limiter of one limit with the number of its owners: a [Limiter], and those of which it is a previous
 // one. Several limits may have one limiter, for different keys. The last owner of the last one closes it.
 type counted struct {
-	*engine.Limiter
-	limits *atomic.Int64 // with this limiter
-	forget forgetting
-	owners atomic.Int64
-	users  atomic.Int64 // configurations by which requests are decided
+	*engine.Limiter                // nil with a Spread
+	Spread          *engine.Spread // instead, of all requests: its one key is the zero Key
+	limits          *atomic.Int64  // with this limiter
+	forget          forgetting
+	owners          atomic.Int64
+	users           atomic.Int64 // configurations by which requests are decided
 	// of what the keys of one of several limits owe, when no configuration decides by it
 	ends atomic.Pointer[time.Time]
 	// most is how many tokens a key hands over at most. What it owes above is no debt: refused hits that were counted.
@@ -29,7 +30,11 @@ type counted struct {
 
 func (c *counted) release() {
 	if c.owners.Add(-1) == 0 && c.limits.Add(-1) == 0 {
-		_ = c.Limiter.Close() // always nil: it still decides
+		if c.Spread != nil {
+			_ = c.Spread.Close() // always nil: it still decides
+			return
+		}
+		_ = c.Limiter.Close() // the same
 	}
 }
 
@@ -41,12 +46,16 @@ func (c *counted) raiseMost(n uint64) {
 
 // owed returns how many tokens a key hands over, how many its record has, and the key under the tier of its record.
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
-	counted, under = c.Owed(k)
+	if c.Spread != nil {
+		counted, under = c.Spread.Owed(), k
+	} else {
+		counted, under = c.Owed(k)
+	}
 	return min(counted, c.most.Load()), counted, under
 }
 
-// move charges to, a key of the limiter l, what the key k owes and was not charged before.
-func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
+// move charges what the key k owes and was not charged before. charge returns what there was no room for.
+func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
 		return
@@ -63,8 +72,7 @@ func (c *counted) move(k engine.Key, l *engine.Limiter, to engine.Key) {
 		moved = min(before.(uint64), n)
 	}
 	if n > moved {
-		_, lost := l.ChargeKey(to, n-moved)
-		moved = n - lost
+		moved = n - charge(n-moved)
 	}
 	switch {
 	case inUse:
@@ -93,12 +101,27 @@ func (c *counted) settle() {
 func (c *counted) reset(k engine.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ResetKey(k)
+	c.forgive(k)
 	c.moved.Delete(k)
+}
+
+// forgive makes the record of a key owe nothing.
+func (c *counted) forgive(k engine.Key) {
+	if c.Spread == nil {
+		c.ResetKey(k)
+		return
+	}
+	_ = c.Spread.SetPolicy(c.Spread.Policy()) // it takes back what processors hold, and the policy is its own
+	c.Spread.Reset()
 }
 
 // takeBack takes back so many of the n tokens that a key owes. Nobody takes any.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
+	if c.Spread != nil {
+		c.forgive(k)
+		c.Spread.Charge(n - back)
+		return
+	}
 	if back < n { // the rest comes when there is room for it
 		c.RefundKey(k, back)
 		if left, _ := c.Owed(k); left < n {

@@ -38,7 +38,12 @@ type Limiter struct {
 
 // New returns the limiter of a limit that has counted nothing before, with one user.
 func New(l *engine.Limiter) *Limiter {
-	return newLimiter(l, new(atomic.Int64), forgetting{}, math.MaxUint64)
+	return newLimiter(l, nil, new(atomic.Int64), forgetting{}, math.MaxUint64)
+}
+
+// NewSpread is [New] for a limit that has one bucket on all processors. The embedded Limiter is nil then.
+func NewSpread(s *engine.Spread) *Limiter {
+	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
 // forgetting says when no key of one of several limits with one limiter owes anything: so long after its last request.
@@ -48,8 +53,8 @@ type forgetting struct {
 	now   func() time.Time
 }
 
-func newLimiter(l *engine.Limiter, limits *atomic.Int64, f forgetting, most uint64) *Limiter {
-	c := &counted{Limiter: l, limits: limits, forget: f}
+func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f forgetting, most uint64) *Limiter {
+	c := &counted{Limiter: l, Spread: s, limits: limits, forget: f}
 	c.most.Store(most)
 	limits.Add(1)
 	c.owners.Store(1)
@@ -61,7 +66,7 @@ func newLimiter(l *engine.Limiter, limits *atomic.Int64, f forgetting, most uint
 // key of that limit may owe something, by the clock now. most is how many tokens of that a key hands over at most, as
 // for a limit that counts refused requests, too: see [Limiter.RaiseMost].
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
-	return newLimiter(l.counted.Limiter, l.limits, forgetting{after, now}, most)
+	return newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 }
 
 // RaiseMost has a key hand over up to n tokens, if it handed over fewer: the limit has been raised.
@@ -114,12 +119,14 @@ func (l *Limiter) HandOver(to *Limiter) error {
 	all = slices.DeleteFunc(all, func(f *former) bool {
 		to.raiseMost(f.most.Load()) // it has what was handed over to it
 		switch {
-		case f.Limiter == to.counted.Limiter:
+		case f.Limiter == to.counted.Limiter && f.Spread == to.counted.Spread:
 			if f.users.Load() == 0 {
 				f.settle()
 			}
 		case f.counted == l.counted || !f.isEmpty():
-			bytes += f.Stats().Bytes
+			if f.Spread == nil {
+				bytes += f.Stats().Bytes
+			}
 			return false
 		}
 		f.release()
@@ -136,7 +143,9 @@ func (l *Limiter) HandOver(to *Limiter) error {
 		return nil
 	}
 	for _, f := range all {
-		f.sweeps = f.Stats().Sweeps
+		if f.Spread == nil {
+			f.sweeps = f.Stats().Sweeps
+		}
 	}
 	to.formers = &Formers{}
 	to.formers.list.Store(&all)
@@ -193,12 +202,24 @@ func (fs *Formers) keep(of *counted) []*former {
 // key has used. What they take is charged in the same way, but for what has come back since a request of the key looked
 // last.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
+	fs.move(keyOf, func(n uint64) uint64 {
+		_, lost := l.ChargeKey(to, n)
+		return lost
+	})
+}
+
+// MoveToSpread is [Formers.Move] to the bucket of a limit that has one for all requests.
+func (fs *Formers) MoveToSpread(s *engine.Spread, keyOf func(*engine.Limiter) (engine.Key, bool)) {
+	fs.move(keyOf, s.Charge)
+}
+
+func (fs *Formers) move(keyOf func(*engine.Limiter) (engine.Key, bool), charge func(n uint64) (lost uint64)) {
 	if !fs.Any() {
 		return
 	}
 	for _, f := range fs.all() {
-		if k, ok := keyOf(f.Limiter); ok {
-			f.move(k, l, to)
+		if k, ok := f.keyBy(keyOf); ok {
+			f.move(k, charge)
 		}
 	}
 	const between = 64 // requests
@@ -213,10 +234,18 @@ func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 		return
 	}
 	for _, f := range fs.all() {
-		if k, ok := keyOf(f.Limiter); ok {
+		if k, ok := f.keyBy(keyOf); ok {
 			f.reset(k)
 		}
 	}
+}
+
+// keyBy returns the key by keyOf, or the only one of a Spread.
+func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.Key, bool) {
+	if f.Spread != nil {
+		return engine.Key{}, true
+	}
+	return keyOf(f.Limiter)
 }
 
 // Under returns the key k of a previous limiter under the numbers p, which the request brings: by them it is counted
@@ -242,12 +271,18 @@ func Under(before *engine.Limiter, k engine.Key, p engine.Policy) engine.Key {
 // hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was
 // replaced does not count.
 func (f *former) hasForgotten() bool {
+	if f.Spread != nil {
+		return f.users.Load() == 0 && f.Spread.Owed() == 0
+	}
 	s := f.Stats()
 	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isOver()
 }
 
 // isEmpty is hasForgotten with a sweep.
 func (f *former) isEmpty() bool {
+	if f.Spread != nil {
+		return f.hasForgotten()
+	}
 	f.Sweep()
 	return f.Stats().Keys == 0 || f.isOver()
 }
@@ -258,11 +293,13 @@ func (f *former) isOver() bool {
 	return ends != nil && !f.forget.now().Before(*ends)
 }
 
-// Limiters returns the previous limiters.
+// Limiters returns the previous limiters that have tables.
 func (fs *Formers) Limiters() (limiters []*engine.Limiter) {
 	if fs.Any() {
 		for _, f := range fs.all() {
-			limiters = append(limiters, f.Limiter)
+			if f.Spread == nil {
+				limiters = append(limiters, f.Limiter)
+			}
 		}
 	}
 	return limiters

@@ -1,0 +1,72 @@
+package limits
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// checkSpread returns what is wrong with a limit whose bucket is on all processors.
+func (l *Limit[R]) checkSpread() error {
+	switch {
+	case l.Spread == nil:
+		return nil
+	case l.Limiter != nil || l.Source != nil:
+		return errors.New("it has a Spread, and a Limiter or a Source besides: want one of them")
+	case l.Key != nil:
+		return errors.New("a Spread is one bucket for all requests, but Key is set: leave it out, or use a Limiter")
+	case l.Quota != nil:
+		return errors.New("a Spread has one limit for all requests, but Quota is set")
+	case l.MaxWait != 0:
+		return errors.New("tokens of a Spread cannot be waited for, but MaxWait is set")
+	case l.Hold:
+		return errors.New("a Spread gives back only what has not come back by itself, but Hold is set")
+	case l.Refund != nil:
+		return errors.New("a Spread gives back only what has not come back by itself, but Refund is set")
+	}
+	return nil
+}
+
+// policy returns that of a tier in memory, the zero Policy for one that there is not.
+func (l *limit[R]) policy(tier int) engine.Policy {
+	switch {
+	case l.Spread == nil:
+		return l.Limiter.Policy(tier)
+	case tier == 0:
+		return l.Spread.Policy()
+	}
+	return engine.Policy{}
+}
+
+// askSpreads asks the limits with a Spread, and reports whether all admit the request. If one does not, everything goes
+// back. They take last. Before a store is asked they only look, so that a store is not asked for what they refuse.
+func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow || c.limit.Spread == nil {
+			continue
+		}
+		if takes {
+			c.takeSpread()
+		} else if c.Decision = c.peek(); !c.Decision.Allowed {
+			c.decided(nowhere)
+		}
+		if c.Outcome == Refused {
+			res.verdict = Limited
+			res.undo(ctx, i)
+			return false
+		}
+	}
+	return true
+}
+
+// takeSpread takes from the Spread of a check, which has no tiers.
+func (c *Check[R]) takeSpread() {
+	if c.Tier != 0 {
+		c.Decision = engine.Decision{RetryAfter: engine.Never}
+	} else {
+		c.Decision, c.spread = c.limit.Spread.TakeReceipt(c.N)
+	}
+	c.decided(memory)
+}

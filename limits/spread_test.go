@@ -1,0 +1,189 @@
+package limits_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/limits/live"
+)
+
+// million is the limit of a spread bucket at a rate at which processors hold tokens.
+var million = engine.TokenBucket(engine.PerSecond(1e6), 1000)
+
+// TestASpread: one bucket for all requests, as that of a limiter.
+func TestASpread(t *testing.T) {
+	c := testclock.New()
+	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: c.Spread(t, million), Cost: func(n int) uint64 { return uint64(n) }})
+	for range 10 {
+		res := s.Decide(t.Context(), 100)
+		require.True(t, res.Allowed())
+	}
+	res := s.Decide(t.Context(), 3)
+	assert.Equal(t, limits.Limited, res.Verdict())
+	assert.Equal(t, 3*time.Microsecond, res.RetryAfter())
+	tightest, ok := res.Tightest()
+	require.True(t, ok)
+	assert.Equal(t, million, tightest.Policy())
+	assert.Equal(t, "number:0", tightest.KeyText(0))
+	assert.Equal(t, engine.Decision{Limit: 1000, RetryAfter: 3 * time.Microsecond, ResetAfter: time.Millisecond}, tightest.Decision)
+	c.Advance(3 * time.Microsecond)
+	res = s.Decide(t.Context(), 3)
+	assert.True(t, res.Allowed())
+	res = s.Decide(t.Context(), 1001)
+	assert.Equal(t, engine.Never, res.RetryAfter())
+}
+
+// TestASpreadIsAskedLast: a Spread gives back less than it took if time has passed. What another limit refuses takes
+// nothing from it, whether that is in memory or in a store.
+func TestASpreadIsAskedLast(t *testing.T) {
+	c := testclock.New()
+	all, untouched := c.Spread(t, million), c.Spread(t, million)
+	_, none := inMemory(t, c, "none", 1)
+	none.Limiter = c.Limiter(t, engine.Blocked())
+	db := &database{}
+	table, far := stored(t, c, db, "far", 1)
+	require.True(t, table.limiter.Allow("number:0"))
+	for i, other := range []limits.Limit[int]{none, far} {
+		s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: all}, other)
+		for _, bucket := range []*engine.Spread{all, untouched} {
+			bucket.Reset()
+			bucket.Charge(900)
+		}
+		c.Hurry(100)
+		for range 100 {
+			res := s.Decide(t.Context(), 1)
+			require.False(t, res.Allowed())
+			require.Equal(t, []limits.Outcome{limits.NotTaken, limits.Refused}, outcomes(&res))
+		}
+		c.Hurry(0)
+		assert.Equal(t, untouched.Owed(), all.Owed(), i)
+	}
+	assert.Equal(t, 100, db.calls)
+
+	// A store is not asked for what a Spread refuses.
+	all.Charge(1000)
+	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: all}, far)
+	res := s.Decide(t.Context(), 1)
+	assert.Equal(t, []limits.Outcome{limits.Refused, limits.NotTaken}, outcomes(&res))
+	assert.Equal(t, 100, db.calls)
+}
+
+// TestTwoSpreads: if the second refuses, the first has what it had.
+func TestTwoSpreads(t *testing.T) {
+	c := testclock.New()
+	first, second := c.Spread(t, million), c.Spread(t, million)
+	second.Charge(1000)
+	s, _ := newSet(t, limits.Limit[int]{Name: "first", Spread: first}, limits.Limit[int]{Name: "second", Spread: second})
+	res := s.Decide(t.Context(), 1)
+	assert.Equal(t, []limits.Outcome{limits.NotTaken, limits.Refused}, outcomes(&res))
+	assert.Zero(t, first.Owed())
+}
+
+// TestTheTierOfASpread: it has one, and another is refused for ever, as of a Limiter without it.
+func TestTheTierOfASpread(t *testing.T) {
+	c := testclock.New()
+	all := c.Spread(t, million)
+	for _, l := range []limits.Limit[int]{
+		{Name: "all", Spread: all},
+		{Name: "all", Limiter: c.Limiter(t, million), Key: limits.Everyone[int]},
+	} {
+		l.Tier = func(n int) int { return n }
+		other := limits.Limit[int]{Name: "none", Limiter: c.Limiter(t, engine.Blocked()), Key: limits.Everyone[int]}
+		for _, list := range [][]limits.Limit[int]{{l}, {other, l}} { // asked, or looked at
+			s, _ := newSet(t, list...)
+			res := s.Decide(t.Context(), 7)
+			check := res.Check(len(list) - 1)
+			assert.Equal(t, engine.Decision{RetryAfter: engine.Never}, check.Decision)
+			assert.Equal(t, engine.Never, res.RetryAfter())
+			assert.Equal(t, engine.Policy{}, check.Policy())
+		}
+	}
+	assert.Zero(t, all.Owed())
+}
+
+// TestASpreadInShadowMode takes and never refuses.
+func TestASpreadInShadowMode(t *testing.T) {
+	c := testclock.New()
+	all := c.Spread(t, million)
+	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: all, Shadow: true})
+	for range 1000 {
+		res := s.Decide(t.Context(), 1)
+		require.Equal(t, []limits.Outcome{limits.Allowed}, outcomes(&res))
+	}
+	res := s.Decide(t.Context(), 1)
+	assert.True(t, res.Allowed())
+	assert.Equal(t, []limits.Outcome{limits.ShadowRefused}, outcomes(&res))
+}
+
+// TestASpreadDoesNotAllocate, admitted or refused.
+func TestASpreadDoesNotAllocate(t *testing.T) {
+	c := testclock.New()
+	_, own := inMemory(t, c, "own", 1<<32)
+	for _, burst := range []uint64{1, 1 << 30} {
+		s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: c.Spread(t, engine.TokenBucket(engine.PerSecond(5e8), burst))}, own)
+		assert.Zero(t, testalloc.PerCall(func() {
+			var res limits.Result[int]
+			s.DecideInto(&res, t.Context(), 0)
+		}))
+	}
+}
+
+// TestALimitThatIsSpread, and one that is no longer: the bucket keeps what it owes, also of requests by the limits
+// before, and of a debt above the burst.
+func TestALimitThatIsSpread(t *testing.T) {
+	c := testclock.New()
+	minutely := engine.TokenBucket(engine.Per(100, time.Minute), 100)
+	set := func(l *live.Limiter) *limits.Set[int] {
+		one := limits.Limit[int]{Name: "all", Spread: l.Spread, Formers: l.Formers()}
+		if l.Spread == nil {
+			one.Limiter, one.Key = l.Limiter, limits.Everyone[int]
+		}
+		s, _ := newSet(t, one)
+		return s
+	}
+	take := func(s *limits.Set[int], n int) (admitted int) {
+		for range n {
+			if res := s.Decide(t.Context(), 0); res.Allowed() {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	before := live.New(c.Limiter(t, minutely))
+	old := set(before)
+	require.Equal(t, 30, take(old, 30))
+	for i, next := range []*live.Limiter{
+		live.NewSpread(c.Spread(t, minutely)), live.New(c.Limiter(t, minutely)), live.NewSpread(c.Spread(t, minutely)),
+	} {
+		require.NoError(t, before.HandOver(next))
+		now := set(next)
+		require.Equal(t, 5, take(old, 5), i) // by the limits before, until all their requests are over
+		require.Equal(t, 5, take(now, 5), i)
+		before.Release()
+		require.Equal(t, 5, take(now, 5), i)
+		before, old = next, now
+	}
+	require.Equal(t, 25, take(old, 100), "of 100, 30 and three times 15 are used")
+	require.NoError(t, before.HandOver(before.Acquire()))
+	require.Equal(t, 0, take(old, 1))
+
+	spread := live.NewSpread(c.Spread(t, minutely))
+	spread.Spread.Charge(250)
+	small := live.New(c.Limiter(t, engine.FixedWindow(100, time.Minute))) // has no room for all of that
+	require.NoError(t, spread.HandOver(small))
+	spread.Release()
+	require.Equal(t, 0, take(set(small), 1))
+	require.EqualValues(t, 150, spread.Spread.Owed(), "the rest stays where it is")
+	c.Advance(time.Minute)
+	require.Equal(t, 50, take(set(small), 200))
+	c.Advance(2 * time.Minute)
+	require.Equal(t, 100, take(set(small), 200))
+	require.False(t, small.Formers().Any(), "it owes nothing and is dropped")
+}
