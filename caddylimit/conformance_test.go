@@ -89,7 +89,7 @@ func handler(c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{}
 	for _, l := range c.Limits {
 		switch {
-		case l.Hold || c.Dir != "":
+		case l.Hold || l.Spread || c.Dir != "":
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Limit is one of the limits of a [Middleware]: see [limits.Limit]. Name and one of Limiter, Spread and Source must be
-// set; a nil Key is [RemoteIP] without a Spread. Its functions must not change the request or read its body.
+// A Limit is one of the limits of a [Middleware]: see [limits.Limit]. Name and one of Limiter, Spread and Source must
+// be set; a nil Key is [RemoteIP] without a Spread. Its functions must not change the request or read its body.
 //
 // Name goes into headers, bodies and metrics, and Unit into RateLimit-Policy. The outcome that Refund gets is the
 // status of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See

@@ -42,7 +42,7 @@ func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err 
 		if err != nil {
 			return made, err
 		}
-		made.Limiter, made.Formers = of.Limiter, of.Formers()
+		made.Limiter, made.Spread, made.Formers = of.Limiter, of.Spread, of.Formers()
 		return made, nil
 	}
 	made.OnFailure = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
@@ -59,13 +59,9 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	if m := ls.made[l.Name]; m.takes(l, dir) {
 		next.Limiter, next.first = m.Limiter, m.first
 	} else {
-		limiter, err := ls.fresh(l, dir)
-		switch {
-		case err != nil:
-		case m.sameKeys(l, dir):
-			next.Limiter, err = m.Replace(limiter)
-		default:
-			next.Limiter = live.New(limiter)
+		var err error
+		if next.Limiter, err = ls.fresh(l, dir); err == nil && m.sameKeys(l, dir) {
+			err = m.HandOver(next.Limiter)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -80,7 +76,7 @@ func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.Quota {
 			if all := to.limit.Policies(); !slices.Equal(from.limit.Policies(), all) {
-				if err := to.SetPolicy(all[0], all[1:]...); err != nil {
+				if err := to.setPolicies(all); err != nil {
 					return err
 				}
 			}
@@ -94,7 +90,7 @@ func (ls *Limiters) Commit() error {
 // takes reports whether the limiter of a limit can take other numbers.
 func (m *made) takes(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
-		m.limit.Quota == l.Quota && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.Policies()) == nil)
+		m.limit.Quota == l.Quota && m.limit.Spread == l.Spread && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
 // sameKeys reports whether the keys of a limit, in memory and not of requests in flight, are those that it had.
@@ -102,8 +98,23 @@ func (m *made) sameKeys(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.dir == "" && dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
 
-func (ls *Limiters) fresh(l Limit, dir string) (*engine.Limiter, error) {
+func (m *made) setPolicies(all []engine.Policy) error {
+	if m.Spread != nil {
+		return m.Spread.SetPolicy(all[0])
+	}
+	return m.SetPolicy(all[0], all[1:]...)
+}
+
+func (ls *Limiters) fresh(l Limit, dir string) (*live.Limiter, error) {
 	all := l.Policies()
+	if l.Spread {
+		bucket, err := engine.NewSpread(all[0], engine.ClockFunc(ls.Env.Now))
+		if err != nil {
+			return nil, err
+		}
+		ls.Env.T.Cleanup(func() { _ = bucket.Close() })
+		return live.NewSpread(bucket), nil
+	}
 	if l.Quota {
 		all = []engine.Policy{engine.TokenBuckets(longestQuota)}
 	}
@@ -115,10 +126,11 @@ func (ls *Limiters) fresh(l Limit, dir string) (*engine.Limiter, error) {
 		options = append(options, engine.Shared(filepath.Join(dir, l.Name)))
 	}
 	limiter, err := engine.New(all[0], options...)
-	if err == nil {
-		ls.Env.T.Cleanup(func() { _ = limiter.Close() })
+	if err != nil {
+		return nil, err
 	}
-	return limiter, err
+	ls.Env.T.Cleanup(func() { _ = limiter.Close() })
+	return live.New(limiter), nil
 }
 
 // Policies returns the limit's own policy and those of its tiers.

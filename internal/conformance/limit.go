@@ -48,6 +48,8 @@ type Attribute string
 const (
 	Client Attribute = "client" // the client's address
 	User   Attribute = "user"   // a name that comes with the request
+	// Everyone is no part: all requests have one bucket.
+	Everyone Attribute = "everyone"
 )
 
 // A Tier is the limit of the requests that carry its name.
@@ -87,6 +89,7 @@ type Limit struct {
 	MaxKeys  int                   // 1,000 without it
 	Overflow engine.OverflowPolicy // Evict without it
 	Stored   bool                  // in the store of the Config
+	Spread   bool                  // the bucket of Everyone is on all processors
 }
 
 // algorithm returns the algorithm, the token bucket if the limit names none.

@@ -40,8 +40,8 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 		maxDebt = max(min(usualDebt, maxTicks/limit), 1)
 	}
 	if limit > maxTicks/maxDebt {
-		return nil, fmt.Errorf("burst of %d tokens, of which it may owe %d times as much: want at most %d, which come back within %v",
-			q.Tokens, maxDebt, maxTicks/maxDebt/q.Token, bucket.Wait(0, maxTicks/maxDebt))
+		return nil, fmt.Errorf("a burst of %d tokens, and a debt of %d times as many: want at most %d, which come back within %v",
+			q.Tokens, maxDebt, maxTicks/maxDebt/q.Token, bucket.Wait(0, maxTicks/maxDebt).Truncate(time.Microsecond))
 	}
 	share := bucket.Ticks(int64(Ahead)) / q.Token / uint64(cells)
 	return &Terms{bucket, q, min(share, tokenMask), uint64(cells), limit * maxDebt, int64(bucket.Wait(0, narrow/2)), source}, nil

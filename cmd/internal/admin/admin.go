@@ -158,7 +158,7 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == KeysOff { // no text is made
 		return
 	}
-	if c.Key() == (engine.Key{}) { // the limit has no Limiter
+	if c.Key() == (engine.Key{}) && c.Limit().Spread == nil { // the limit has no Limiter
 		if text := c.KeyText(r); text != "" {
 			a.Refused(c.Name(), Bucket{Text: text}, nil)
 		}

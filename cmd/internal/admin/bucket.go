@@ -44,6 +44,29 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
+// OneBucket returns the only bucket of a limiter that has one for all requests. carry charges it what limiters before
+// it are owed.
+func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
+
+type oneBucket struct {
+	limiter *engine.Spread
+	carry   func()
+}
+
+func (b oneBucket) Of([]string) (Bucket, error) {
+	b.carry()
+	return Bucket{}, nil
+}
+
+func (b oneBucket) Peek(context.Context, Bucket) (engine.Decision, error) {
+	return b.limiter.Peek(1), nil
+}
+
+func (b oneBucket) Reset(context.Context, Bucket) error {
+	b.limiter.Reset()
+	return nil
+}
+
 // Stored returns the buckets of a limiter in a store, of which text returns the key of what was typed.
 func Stored(l *redislimit.Limiter, text func(parts []string) string) Buckets { return inStore{l, text} }
 

@@ -151,6 +151,8 @@ func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
 		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
+	case r.Spread != before.Spread:
+		return "its bucket is " + map[bool]string{true: "on all processors now", false: "no longer on all processors"}[r.Spread]
 	case r.Policy.Algorithm() != before.Policy.Algorithm():
 		return fmt.Sprintf("the algorithm was %s and is %s",
 			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
@@ -269,7 +271,7 @@ func (c *Changes) Lines() (lines []string) {
 		case Adjust:
 			say("rule %s: %s, was %s; every key keeps the tokens it has used up, and what is above a lower limit has to come back first", r.Name, r.To, r.From)
 		case Carry:
-			say("rule %s: %s, was %s; it has a new table, because %s; every key keeps what it has used up", r.Name, r.To, r.From, r.Reason)
+			say("rule %s: %s, was %s; it has a new limiter, because %s; every key keeps what it has used up", r.Name, r.To, r.From, r.Reason)
 		case Replace:
 			say("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
 		case Add:

@@ -30,6 +30,7 @@ type Rule struct {
 	Shadow   bool     // count, never refuse
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
+	Spread   bool   // one bucket on all processors (engine.Spread)
 	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
 	State    string // file in which the limit is kept beyond the process; "" for none
 	Line     int    // in the file
@@ -98,8 +99,13 @@ func (r *Rule) limits() string {
 	return s
 }
 
-// Memory is how many bytes the rule's limiter takes.
-func (r *Rule) Memory() (uint64, error) { return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...) }
+// Memory is how many bytes the rule's limiter takes; 0 for one without a table.
+func (r *Rule) Memory() (uint64, error) {
+	if r.Spread {
+		return 0, nil
+	}
+	return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...)
+}
 
 func (d *decoder) rules(n *yaml.Node, f *File) {
 	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode && len(m.Content) > 1 &&
@@ -155,6 +161,7 @@ func (d *decoder) rule(n *yaml.Node) (_, beside *Rule, name *yaml.Node) {
 		field{"refund_status", func(n *yaml.Node) { r.Refund = d.statuses(n) }},
 		field{"response", func(n *yaml.Node) { r.Refusal = d.ruleRefusal(n) }},
 		d.yesField("shadow", &r.Shadow),
+		d.yesField("spread", &r.Spread),
 		d.integerField("max_keys", 1, 1<<31-1, &r.MaxKeys),
 		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
 		field{"store", func(n *yaml.Node) { wish.at = n; d.yes(n, "store", &wish.want) }},
@@ -170,6 +177,9 @@ func (d *decoder) rule(n *yaml.Node) (_, beside *Rule, name *yaml.Node) {
 	}
 	d.limits(&r, &l, tiers)
 	d.checkWait(seen["max_wait"], &r)
+	if r.Spread {
+		d.checkSpread(seen, &r)
+	}
 	if r.IsInFlight() && len(r.Refund) > 0 {
 		d.Fail(seen["refund_status"], "refund_status: every request leaves when it is over, whatever its status: leave this out")
 	}

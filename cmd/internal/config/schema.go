@@ -289,7 +289,7 @@ func ruleSchema() schema {
 		"refund_status": many(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599},
 			pattern("", "^([1-5]xx|[1-5][0-9][0-9])$"))),
 		"response": object("How a refusal of this rule looks", refusalSchema(properties{})),
-		"shadow":   yes(), "max_keys": whole(1, math.MaxInt32, 1_000_000), "overflow": oneOfWords(overflows, overflows[0]),
+		"shadow":   yes(), "spread": yes(), "max_keys": whole(1, math.MaxInt32, 1_000_000), "overflow": oneOfWords(overflows, overflows[0]),
 		"store": schema{"type": "boolean"},
 	}), "name")
 	s["anyOf"] = []schema{{"required": []string{"rate"}}, {"required": []string{"concurrency"}}}

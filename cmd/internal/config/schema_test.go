@@ -101,6 +101,7 @@ var allKeys = []string{
 	"redis: unix:/e",
 	"redis: {address: :6380, password_file: a, longest: 8760h, max_keys: 5, overflow: admit, idle_timeout: 1m}",
 	"redis: {address: \"[::]:6380\", tls: {cert: a, key: b}, password_env: A_1, allow_remote: true}\nrules: {name: a, rate: 1/s}",
+	"rules: [{name: a, rate: 1/s, key: global, spread: true}]",
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 
@@ -118,7 +119,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
-	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port",
+	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread",
 }, "|"))
 
 // A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.

@@ -41,6 +41,9 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		switch {
 		case r.Store != nil || r.IsInFlight() || !r.Counts():
 			continue // elsewhere, no longer than the process, or nowhere
+		case r.Spread:
+			d.Fail(at, "state: the rule %s has its bucket on all processors, which cannot be kept in a file: "+
+				"leave spread or state out", r.Name)
 		case r.Policy.Algorithm() == engine.AlgorithmSlidingLog:
 			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
 				"take the sliding window, or leave state out", r.Name)

@@ -282,6 +282,8 @@ func (r *Rule) local() string {
 	switch {
 	case r.MaxWait > 0:
 		return "tokens of a store cannot be waited for (max_wait)"
+	case r.Spread:
+		return "a bucket on all processors is on each machine (spread)"
 	case r.IsInFlight():
 		return "what is in flight is counted on each machine"
 	case r.Policy.Algorithm() == engine.AlgorithmBatchRefill:

@@ -126,6 +126,10 @@ func (r *Rule) describe(b *strings.Builder, memory uint64) {
 			humanize.Comma(int64(r.MaxKeys)))
 		return
 	}
+	if r.Spread {
+		line("bucket", "on all processors")
+		return
+	}
 	if !r.Counts() {
 		return // it has no keys
 	}

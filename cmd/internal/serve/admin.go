@@ -63,6 +63,14 @@ func (g *generation) shownRules() []admin.Rule {
 			continue
 		}
 		limiter := g.limiters[rule.Name]
+		if limiter.Spread != nil {
+			shown[i].Buckets = admin.OneBucket(limiter.Spread, func() {
+				limiter.Formers().MoveToSpread(limiter.Spread, func(l *engine.Limiter) (engine.Key, bool) {
+					return key(limits.HasherOf(l), rule.Typed(nil))
+				})
+			})
+			continue
+		}
 		shown[i].Limiter = limiter.Limiter
 		shown[i].Buckets = admin.Local(limiter.Limiter, func(parts []string) engine.Key {
 			request := rule.Typed(parts)

@@ -82,7 +82,7 @@ func (a *asking) write(c conformance.Config) (*config.File, error) {
 		switch {
 		case len(c.Limits) > 1 && l.Path == "":
 			return nil, fmt.Errorf("%w: several limits on a request", conformance.ErrUnsupported)
-		case l.Concurrency > 0 || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
+		case l.Key == conformance.Everyone || l.Concurrency > 0 || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
 			l.Algorithm != engine.NoAlgorithm && l.Algorithm != engine.AlgorithmTokenBucket:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}

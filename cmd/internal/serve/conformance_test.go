@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -162,17 +163,20 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 		if l.Quota || l.Hold {
 			return "", fmt.Errorf("%w: a rule file has no quotas and no holds", conformance.ErrUnsupported)
 		}
-		fmt.Fprintf(&b, "  - name: %s\n%s    max_keys: %d\n    overflow: %v\n", l.Name, numbers("    ", l.Algorithm, l.Numbers),
-			l.Room(), map[engine.OverflowPolicy]string{engine.Evict: "evict", engine.Refuse: "refuse"}[l.Overflow])
+		fmt.Fprintf(&b, "  - name: %s\n%s", l.Name, numbers("    ", l.Algorithm, l.Numbers))
 		line := func(is bool, format string, args ...any) {
 			if is {
 				fmt.Fprintf(&b, "    "+format+"\n", args...)
 			}
 		}
+		line(!l.Spread, "max_keys: %d\n    overflow: %v", l.Room(),
+			map[engine.OverflowPolicy]string{engine.Evict: "evict", engine.Refuse: "refuse"}[l.Overflow])
+		line(l.Spread, "spread: true")
+		line(l.Key == conformance.Everyone, "key: global")
 		line(l.Concurrency > 0, "concurrency: %d", l.Concurrency)
 		line(l.Path != "", "match: {path: %s}", l.Path)
 		line(l.Key == conformance.User, "key: header:%s or none", overhttp.User)
-		line(l.Cost, "cost: {header: %s, max: %d}", overhttp.Cost, max(l.Burst, l.N, l.Concurrency))
+		line(l.Cost, "cost: {header: %s, max: %d}", overhttp.Cost, cmp.Or(l.Burst, l.N, l.Concurrency))
 		line(l.Refund == conformance.Good, "refund_status: 2xx")
 		line(l.Refund == conformance.Bad, "refund_status: 5xx")
 		line(l.MaxWait > 0, "max_wait: %v", l.MaxWait)

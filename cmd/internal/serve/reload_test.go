@@ -49,7 +49,7 @@ func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	assert.Equal(t, "200 429", s.statuses(2))
 	s.change(fmt.Sprintf(log, 3))
 	assert.Equal(t, "200 200 429", s.statuses(3), "one of three is taken")
-	assert.Contains(t, s.log.String(), "reload: rule a: sliding log 3/1h0m0s, was sliding log 1/1h0m0s; it has a new table, because "+
+	assert.Contains(t, s.log.String(), "reload: rule a: sliding log 3/1h0m0s, was sliding log 1/1h0m0s; it has a new limiter, because "+
 		"the limiter does not take the new numbers")
 }
 

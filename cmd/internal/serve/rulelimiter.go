@@ -40,26 +40,24 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	if err != nil {
 		return nil, &LimiterError{rule.Name, err}
 	}
-	g.limiters[rule.Name] = live.New(limiter)
+	g.limiters[rule.Name] = limiter
 	if had != nil {
-		undo = []ruleLimits{{rule.Name, limiter, had}}
+		undo = []ruleLimits{{rule.Name, limiter.Limiter, had}}
 	}
 	if change.Limit == config.Carry {
-		next, err := old.Replace(limiter)
-		if err != nil {
+		if err := old.HandOver(limiter); err != nil {
 			return nil, &LimiterError{rule.Name, err}
 		}
-		g.limiters[rule.Name] = next
 	}
 	return undo, nil
 }
 
 // adjust gives the limiter of a rule the numbers that the rule has now.
 func adjust(l *live.Limiter, rule *config.Rule, change *config.RuleChange) ([]ruleLimits, error) {
-	limits := limitsOf(rule, l.Limiter)
+	limits := limitsOf(rule, l)
 	change.Correct(rule, limits.had)
 	if change.Limit == config.Keep {
 		return nil, nil
 	}
-	return []ruleLimits{limits}, l.SetPolicy(rule.Policy, rule.TierPolicies()...)
+	return []ruleLimits{limits}, limits.limiter.SetPolicy(rule.Policy, rule.TierPolicies()...)
 }

@@ -7,22 +7,45 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // ruleLimits are the policies that the limiter of a rule had at some time.
 type ruleLimits struct {
 	rule    string
-	limiter *engine.Limiter
+	limiter adjustable
 	had     []engine.Policy
 }
 
+// An adjustable has policies that can be changed: an [engine.Limiter], or a oneBucket.
+type adjustable interface {
+	Policy(tier int) engine.Policy
+	SetPolicy(p engine.Policy, tiers ...engine.Policy) error
+}
+
+// A oneBucket is an [engine.Spread], which has no tiers.
+type oneBucket struct{ *engine.Spread }
+
+func (b oneBucket) Policy(int) engine.Policy { return b.Spread.Policy() }
+
+func (b oneBucket) SetPolicy(p engine.Policy, _ ...engine.Policy) error { return b.Spread.SetPolicy(p) }
+
+// adjustableOf returns what has the policies of a limit.
+func adjustableOf(l *live.Limiter) adjustable {
+	if l.Spread != nil {
+		return oneBucket{l.Spread}
+	}
+	return l.Limiter
+}
+
 // limitsOf returns those that the limiter of a rule has now. Another process may have changed those in a file.
-func limitsOf(rule *config.Rule, l *engine.Limiter) ruleLimits {
-	return ruleLimits{rule.Name, l, policiesOf(l, len(rule.TierPolicies())+1)}
+func limitsOf(rule *config.Rule, l *live.Limiter) ruleLimits {
+	of := adjustableOf(l)
+	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }
 
 // policiesOf returns the first n policies of a limiter: its own, and those of tiers.
-func policiesOf(l *engine.Limiter, n int) (all []engine.Policy) {
+func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	for tier := range n {
 		all = append(all, l.Policy(tier))
 	}
@@ -58,7 +81,7 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	g := s.current.Load()
 	for i := range g.file.Rules {
 		if rule := &g.file.Rules[i]; rule.State != "" {
-			all = append(all, limitsOf(rule, g.limiters[rule.Name].Limiter))
+			all = append(all, limitsOf(rule, g.limiters[rule.Name]))
 		}
 	}
 	return all
@@ -67,7 +90,9 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 // putBack undoes what a process that was killed has changed of the limits in the files, or was about to change.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
-		l.limiter.Sweep() // completes what it had announced, which would overtake what is put back
+		if in, ok := l.limiter.(*engine.Limiter); ok {
+			in.Sweep() // completes what it had announced, which would overtake what is put back
+		}
 		err = errors.Join(err, l.putBack())
 	}
 	return err

@@ -17,7 +17,10 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	}
 	if rule.Store == nil {
 		limiter := g.limiters[rule.Name]
-		l.Limiter = limiter.Limiter
+		l.Limiter, l.Spread = limiter.Limiter, limiter.Spread
+		if l.Spread != nil {
+			l.Key = nil // it is global
+		}
 		if rule.Counts() {
 			l.Formers = limiter.Formers()
 		}

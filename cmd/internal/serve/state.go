@@ -9,17 +9,28 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
 )
 
 // newLimiter makes the limiter of a rule, and logs what its file has if it has one.
-func (s *Server) newLimiter(rule *config.Rule) (*engine.Limiter, error) {
+func (s *Server) newLimiter(rule *config.Rule) (*live.Limiter, error) {
+	if rule.Spread {
+		bucket, err := engine.NewSpread(rule.Policy, s.config.LimiterOptions...)
+		if err != nil {
+			return nil, err
+		}
+		return live.NewSpread(bucket), nil
+	}
 	_, err := os.Lstat(rule.State)
 	begun := errors.Is(err, fs.ErrNotExist)
 	limiter, err := rule.NewLimiter(append(rule.StateOptions(), s.config.LimiterOptions...)...)
 	if err == nil && rule.State != "" {
 		s.logState(rule.State, s.config.Log.With("rule", rule.Name, "file", rule.State), rule, begun)
 	}
-	return limiter, err
+	if err != nil {
+		return nil, err
+	}
+	return live.New(limiter), nil
 }
 
 // newRedisLimiter makes the limiter of clients of Redis, and logs what its file has if it has one.

@@ -78,7 +78,12 @@ func (s *server) limit(c conformance.Config, l conformance.Limit) (made httplimi
 		return made, err
 	}
 	made.Key = ip.Key
-	if l.Key == conformance.User {
+	switch {
+	case l.Spread:
+		made.Key = nil
+	case l.Key == conformance.Everyone:
+		made.Key = httplimit.Everyone
+	case l.Key == conformance.User:
 		if made.Key, err = httplimit.Header(overhttp.User, nil); err != nil {
 			return made, err
 		}

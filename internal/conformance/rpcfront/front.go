@@ -101,9 +101,13 @@ func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.L
 	if made, err = conformance.LimitOf[rpclimit.Call](limiters, c, l); err != nil {
 		return made, err
 	}
-	if l.Key == conformance.User {
+	switch {
+	case l.Spread:
+	case l.Key == conformance.Everyone:
+		made.Key = limits.Everyone[rpclimit.Call]
+	case l.Key == conformance.User:
 		made.Key, err = rpclimit.MetadataValue(user, nil)
-	} else {
+	default:
 		var ip *httplimit.ClientIP
 		if ip, err = httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket()); err != nil {
 			return made, err
