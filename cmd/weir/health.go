@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 type healthCommand struct {
@@ -31,7 +31,7 @@ func (c *healthCommand) Run() error {
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true} // no proxy: the question is to this machine
 	address := c.Admin
-	if path, is := config.SocketPath(address); is {
+	if path, is := unixsocket.Path(address); is {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/logs"
 	"github.com/weir-go/weir/cmd/internal/serve"
 	"github.com/weir-go/weir/internal/version"
@@ -50,7 +51,7 @@ and look at http://127.0.0.1:8081/ in a browser.`
 
 // Run implements the command.
 func (c *serveCommand) Run() (err error) {
-	inherited, err := serve.Inherit()
+	inherited, err := listen.Inherit()
 	if err != nil {
 		return err
 	}

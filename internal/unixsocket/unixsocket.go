@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -17,6 +18,9 @@ type Listener struct {
 	file   os.FileInfo
 	unlink bool
 }
+
+// Path returns the path of an address such as unix:/run/weir.sock; false for any other address.
+func Path(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
 
 // ErrInUse is the error of Listen where a program listens already.
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")

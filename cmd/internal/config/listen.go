@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 func (d *decoder) listeners(n *yaml.Node, f *File) {
@@ -86,7 +87,7 @@ func (d *decoder) address(n *yaml.Node, what string) string {
 	if !ok {
 		return ""
 	}
-	if path, isSocket := SocketPath(s); isSocket {
+	if path, isSocket := unixsocket.Path(s); isSocket {
 		d.socketPath(n, what, path)
 		return s
 	}

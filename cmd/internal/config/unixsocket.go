@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // DefaultMode is the mode of a Unix socket: for the user and the group of weir.
@@ -17,11 +18,8 @@ const DefaultMode fs.FileMode = 0o660
 // maxSocketPath is the longest path of a Unix socket. Systems have room for 104 bytes or 108.
 const maxSocketPath = 100
 
-// SocketPath returns the path of an address such as unix:/run/weir.sock; false for any other address.
-func SocketPath(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
-
 func isSocket(address string) bool {
-	_, ok := SocketPath(address)
+	_, ok := unixsocket.Path(address)
 	return ok
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // upstream reads a URL, a list of them, or a mapping with them.
@@ -62,7 +63,7 @@ func (d *decoder) targets(n *yaml.Node, what string, u *Upstream) {
 
 // target reads the base URL of a server, or unix:/path.
 func (d *decoder) target(n *yaml.Node, what string) (t Target, ok bool) {
-	if path, isSocket := SocketPath(yamlfile.Target(n).Value); isSocket {
+	if path, isSocket := unixsocket.Path(yamlfile.Target(n).Value); isSocket {
 		before := len(d.Errors)
 		d.socketPath(n, what, path)
 		return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}, len(d.Errors) == before

@@ -87,6 +87,9 @@ func (s *Server) remove(c *conn) {
 	s.running.Done()
 }
 
+// Scheme is that of a URL without TLS.
+func (s *Server) Scheme() string { return "redis" }
+
 // Open returns how many connections there are.
 func (s *Server) Open() int {
 	s.mutex.Lock()

@@ -39,7 +39,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 
 // ready returns the reason why the server should get no more requests; nil if it should.
 func (s *Server) ready() error {
-	if s.leaving.Load() {
+	if s.sockets.Leaving() {
 		return errors.New("the server is stopping")
 	}
 	return nil

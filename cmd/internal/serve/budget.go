@@ -79,6 +79,35 @@ func (b budget) warn(files uint64, log *slog.Logger) {
 	}
 }
 
+// A client may have a share of all connections where the rule file does not say how many, and minPerClient at the
+// least, or a browser could not load a page.
+const (
+	perClientShare = 8
+	minPerClient   = 16
+)
+
+// perClient returns how many connections one client may have, of so many; 0 for no bound.
+func perClient(said int, all int64) int64 {
+	if said != config.ByShare {
+		return int64(said)
+	}
+	if all <= minPerClient {
+		return 0 // the bound of all is the narrower one
+	}
+	return max(all/perClientShare, minPerClient)
+}
+
+// bound sets the bounds of connections to what a file says.
+func (s *Server) bound(f *config.File) {
+	b := newBudget(s.config.OpenFiles, f)
+	b.warn(s.config.OpenFiles, s.config.Log)
+	s.connections[clients].Bound(b.clients, perClient(f.Server.MaxConnectionsPerClient, b.clients))
+	s.connections[decisions].Bound(b.decisions, 0)
+	s.connections[redisClients].Bound(b.redis, 0)
+	s.connections[administrators].Bound(b.administrators, 0)
+	s.upstreams.most.Store(b.upstreams)
+}
+
 var errNoFile = errors.New("as many connections to upstreams are open as the limit of open files allows")
 
 // upstreamConns counts the connections to all upstreams.
@@ -127,7 +156,9 @@ type upstreamConn struct {
 func (c *upstreamConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
 
 // CloseWrite ends one direction, as either end of a WebSocket may.
-func (c *upstreamConn) CloseWrite() error { return c.Conn.(streamConn).CloseWrite() }
+func (c *upstreamConn) CloseWrite() error {
+	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}
 
 // Close implements [net.Conn].
 func (c *upstreamConn) Close() error {

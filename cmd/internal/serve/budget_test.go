@@ -73,5 +73,5 @@ func TestALimitOfOpenFilesThatIsTooLow(t *testing.T) {
 	assert.Contains(t, s.log.String(), "the limit of open files is too low for so many connections")
 	s = start(t, one)
 	assert.NotContains(t, s.log.String(), "the limit of open files is too low")
-	assert.Positive(t, s.connections[clients].most.Load())
+	assert.Positive(t, s.connections[clients].Most())
 }

@@ -2,14 +2,13 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
 // A trickle is the connection of a client that sends a few bytes each time after a while.
@@ -161,7 +162,7 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 					x.WriteHeader(http.StatusTooManyRequests)
 				})}
 				defer server.Close()
-				go server.Serve(&oneConn{conn: conn, closed: make(chan struct{})}) // ends with the server
+				go server.Serve(pipes.Listener(conn)) // ends with the server
 				begin := time.Now()
 				_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
 				assert.NoError(t, err)
@@ -192,7 +193,7 @@ func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 			_, _ = x.Write(body)
 		})}
 		defer server.Close()
-		go server.Serve(&oneConn{conn: conn, closed: make(chan struct{})}) // ends with the server
+		go server.Serve(pipes.Listener(conn)) // ends with the server
 		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
 		assert.NoError(t, err)
 		answer, err := io.ReadAll(client)
@@ -211,12 +212,15 @@ func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, conn := net.Pipe()
 					defer client.Close()
-					e := endpoint{role: clients, server: config.Server{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
-					h := newHTTPProtocol(e, s, nil, t.Context(), slog.New(slog.DiscardHandler))
-					defer h.server.Close()
-					limit := newConnLimit(clients, func(netip.Addr) bool { return false }, slog.New(slog.DiscardHandler))
-					l := &oneConn{conn: limit.admit(pipeConn{conn}, 0), closed: make(chan struct{})}
-					go h.server.Serve(l) // ends with the server
+					log := slog.New(slog.DiscardHandler)
+					e := listen.Endpoint{HTTP: listen.HTTP{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
+					h := listen.New(listen.Config{Base: t.Context(), Log: log}).HTTP(e, s, nil)
+					ended, end := context.WithCancel(t.Context())
+					end()
+					defer h.Shutdown(ended)
+					limit := listen.NewConnLimit(clients, listen.FullHTTP, s.clientOf, log)
+					l := pipes.Listener(limit.Admit(pipes.Conn{Conn: conn}, 0))
+					go h.Serve(l) // ends with the server
 					begin := time.Now()
 					_, err := io.WriteString(client, request+" HTTP/1.1\r\nHost: a\r\n"+length+"\r\n\r\n")
 					assert.NoError(t, err)
@@ -230,27 +234,3 @@ func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 		}
 	}
 }
-
-// A pipeConn is one end of a pipe, as a connection of which each half can be closed.
-type pipeConn struct{ net.Conn }
-
-func (c pipeConn) CloseWrite() error { return nil }
-
-// A oneConn is a listener to which one connection comes.
-type oneConn struct {
-	conn   net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	if conn := l.conn; conn != nil {
-		l.conn = nil
-		return conn, nil
-	}
-	<-l.closed
-	return nil, net.ErrClosed
-}
-
-func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *oneConn) Addr() net.Addr { return localAddr }

@@ -1,58 +1,91 @@
 package serve
 
 import (
+	"cmp"
+	"crypto/tls"
 	"net/http"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/respdoor"
 )
 
-// An endpoint is an address to serve on: its role, its listener of the rule file, and the settings of its server.
-type endpoint struct {
-	role     role
-	listener config.Listener
-	server   config.Server
-}
-
-// A role says what an endpoint serves.
-type role string
-
+// What endpoints serve.
 const (
-	clients        role = "clients"
-	decisions      role = "decisions"
-	redisClients   role = "redis"
-	administrators role = "administrators"
+	clients        listen.Role = "clients"
+	decisions      listen.Role = "decisions"
+	redisClients   listen.Role = "redis"
+	administrators listen.Role = "administrators"
 )
-
-// roles are all of them.
-var roles = []role{clients, decisions, redisClients, administrators}
 
 // endpoints returns all endpoints of a file.
-func endpoints(f *config.File) (all []endpoint) {
+func endpoints(f *config.File) (all []listen.Endpoint) {
+	untimed := httpSettings(&f.Server)
+	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles last
 	for _, l := range f.Listen {
-		all = append(all, endpoint{clients, l, f.Server})
+		all = append(all, endpoint(clients, l, httpSettings(&f.Server)))
 	}
 	if f.Decide != nil {
-		all = append(all, endpoint{decisions, f.Decide.Listener(), f.Server})
+		all = append(all, endpoint(decisions, f.Decide.Listener(), untimed))
 	}
 	if f.Redis != nil {
-		all = append(all, endpoint{role: redisClients, listener: f.Redis.Listener()}) // the settings are about HTTP
+		all = append(all, endpoint(redisClients, f.Redis.Listener(), listen.HTTP{}))
 	}
 	if f.Admin != nil {
-		all = append(all, endpoint{administrators, config.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, f.Server})
+		all = append(all, endpoint(administrators, config.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, untimed))
 	}
 	return all
 }
 
-// equal reports whether one server can serve both.
-func (e endpoint) equal(other endpoint) bool {
-	for _, s := range []*config.Server{&e.server, &other.server} { // these settings are not a server's
-		s.MaxConnections, s.MaxConnectionsPerClient, s.ShutdownTimeout, s.ShutdownDelay = 0, 0, 0, 0
+func endpoint(r listen.Role, l config.Listener, settings listen.HTTP) listen.Endpoint {
+	settings.H2C = l.H2C
+	e := listen.Endpoint{
+		Role: r, Address: l.Address, Mode: cmp.Or(l.Mode, config.DefaultMode), ProxyProtocol: l.ProxyProtocol,
+		ReusePort: l.ReusePort, HTTP: settings,
 	}
-	return e.role == other.role && e.listener.Equal(other.listener) && e.server == other.server
+	if l.TLS != nil {
+		e.Certificate = listen.Certificate(*l.TLS)
+	}
+	return e
+}
+
+func httpSettings(s *config.Server) listen.HTTP {
+	return listen.HTTP{
+		ReadHeaderTimeout: s.ReadHeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout,
+		SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, MaxHeaderBytes: s.MaxHeaderBytes,
+	}
+}
+
+// fullRedis is what Redis says.
+var fullRedis = listen.Full{Answer: "-ERR max number of clients reached\r\n", Outcome: "refused"}
+
+// newConnLimits returns the bounds of the connections of all roles.
+func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
+	all := map[listen.Role]*listen.ConnLimit{}
+	for r, full := range map[listen.Role]listen.Full{
+		clients: listen.FullHTTP, decisions: listen.FullHTTP, administrators: listen.FullHTTP, redisClients: fullRedis,
+	} {
+		all[r] = listen.NewConnLimit(r, full, s.clientOf, s.config.Log)
+	}
+	return all
+}
+
+// protocol returns what answers the connections of an endpoint; over is TLS, nil for none.
+func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
+	if e.Role == redisClients {
+		return &respdoor.Server{
+			Settings: s.redisSettings, TLS: over, Counters: &s.redis, Version: s.config.Version,
+		}
+	}
+	handler := s.handler(e.Role)
+	if e.ProxyProtocol {
+		handler = s.withoutForgedClient(handler)
+	}
+	return s.sockets.HTTP(e, handler, over)
 }
 
 // handler returns the handler of a role. It looks up the present generation at each request.
-func (s *Server) handler(r role) http.Handler {
+func (s *Server) handler(r listen.Role) http.Handler {
 	switch r {
 	case clients:
 		return s

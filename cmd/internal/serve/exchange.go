@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
@@ -119,7 +120,7 @@ type response struct {
 	http.ResponseWriter
 	status int // the final one; 0 if none has been written
 	bytes  int64
-	stream *streamSender // over HTTP/2 with a send_timeout; else nil
+	stream *listen.StreamSender // over HTTP/2 with a send_timeout; else nil
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -135,14 +136,14 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.stream.write(w.ResponseWriter, b)
+	n, err := w.stream.Write(w.ResponseWriter, b)
 	w.bytes += int64(n)
 	return n, err
 }
 
 // FlushError is for http.ResponseController.
 func (w *response) FlushError() error {
-	return w.stream.flush(http.NewResponseController(w.ResponseWriter))
+	return w.stream.Flush(http.NewResponseController(w.ResponseWriter))
 }
 
 // Unwrap is for http.ResponseController.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/respdoor"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
@@ -106,10 +107,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
 	}()
-	if x.stream = newStreamSender(x.ResponseWriter, r, &g.file.Server); x.stream != nil {
-		defer func() { x.stream.last(&x.response) }()
+	settings := &g.file.Server
+	if x.stream = listen.NewStreamSender(x.ResponseWriter, r, settings.SendTimeout, settings.WriteTimeout); x.stream != nil {
+		defer func() {
+			if x.bytes > 0 {
+				x.stream.Last()
+			}
+		}()
 	}
-	x.client.begin(w, r, &g.file.Server) // before any answer: a body that is not read must not take for ever either
+	x.client.begin(w, r, settings) // before any answer: a body that is not read must not take for ever either
 	if g.cors.answer(w, r) {
 		return
 	}

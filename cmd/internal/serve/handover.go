@@ -7,13 +7,8 @@ import (
 	"os"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/weir-go/weir/cmd/internal/listen"
 )
-
-// A successor is a process that is to take the place of this one.
-type successor struct {
-	*os.Process
-	outcome func() (string, error) // waits for what it tells, or for its end, which is an error
-}
 
 // HandOver starts the program anew, from the file that its name leads to now, with the listening sockets of this
 // process. When the new process serves, [Server.Run] accepts no more connections, waits for the requests under way, and
@@ -39,11 +34,7 @@ func (s *Server) yield() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.stopped = true // a reload would bind what is the other process's now
-	for _, socket := range s.sockets {
-		if local, is := socket.bound.(*localListener); is {
-			local.SetUnlinkOnClose(false)
-		}
-	}
+	s.sockets.Yield()
 	close(s.handedOver)
 }
 
@@ -56,26 +47,22 @@ func (s *Server) handOver(ctx context.Context) error {
 	}
 	s.turn <- struct{}{} // no reload changes the sockets or the limits meanwhile
 	defer func() { <-s.turn }()
-	sockets, files, err := s.handed()
-	defer func() {
-		for _, f := range files {
-			_ = f.Close() // the socket itself stays open
-		}
-	}()
+	handed, err := s.handed()
 	if err != nil {
 		return err
 	}
+	defer handed.Close()
 	limits := s.stateLimits()
-	next, err := startSuccessor(ctx, sockets, files)
+	next, err := handed.Start(ctx)
 	if err != nil {
 		return err
 	}
 	s.successor.Store(next.Process)
 	defer s.successor.Store(nil)
 	s.config.Log.Info("upgrade: another process starts", "pid", next.Pid)
-	outcome, err := next.outcome()
+	outcome, err := next.Outcome()
 	switch outcome {
-	case serving:
+	case listen.Serving:
 		s.config.Log.Info("upgraded: another process serves now", "pid", next.Pid)
 		tellSystemd(fmt.Sprintf("MAINPID=%d", next.Pid))
 		s.yield()
@@ -88,31 +75,14 @@ func (s *Server) handOver(ctx context.Context) error {
 	return fmt.Errorf("process %d did not start: %w", next.Pid, err)
 }
 
-// handed returns what the next process is told of the sockets, and descriptors of them, which the caller closes.
-func (s *Server) handed() (sockets []handedSocket, files []*os.File, err error) {
+// handed returns the sockets for the next process. The caller closes what it returns.
+func (s *Server) handed() (*listen.Handed, error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	if s.stopped {
-		return nil, nil, errStopped
+		return nil, errStopped
 	}
-	for _, socket := range s.sockets {
-		local, is := socket.bound.(*localListener)
-		if is && local.FileIsGone() {
-			s.config.Log.Warn("upgrade: the file of a Unix socket is gone, so nobody can connect: the next process makes the "+
-				"socket anew", "listen", socket.address)
-			continue
-		}
-		file, err := duplicate(socket.bound)
-		if err != nil {
-			return nil, files, err
-		}
-		sockets = append(sockets, handedSocket{
-			Role: socket.server.endpoint.role, Address: socket.address, Mode: socket.mode,
-			Unlink: is && local.UnlinkOnClose(),
-		})
-		files = append(files, file)
-	}
-	return sockets, files, nil
+	return s.sockets.HandOver()
 }
 
 // tellSystemd tells systemd what has become of the service, if it wants to know (Type=notify).

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,20 +20,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
 // succeed starts another server with the sockets of r, as the next process does, and lets r end.
 func succeed(t *testing.T, r *running) *running {
 	t.Helper()
-	sockets, files, err := r.handed()
-	require.NoError(t, err)
-	inherited, err := inheritFiles(sockets, files)
+	handed, err := r.handed()
 	require.NoError(t, err)
 	var told strings.Builder
-	inherited.predecessor = closer{&told}
+	inherited, err := handed.Inherit(closer{&told})
+	require.NoError(t, err)
 	next := startInheriting(t, r.path, inherited)
 	inherited.Tell(nil)
-	assert.Equal(t, serving, told.String())
+	assert.Equal(t, listen.Serving, told.String())
 	r.yield()
 	return next
 }
@@ -59,8 +60,8 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 	}
 	first := start(t, text("600"))
 	addresses := func(s *running) (all []string) {
-		for _, socket := range s.sockets {
-			all = append(all, socket.Addr().String())
+		for _, line := range regexp.MustCompile(`msg=listening url=(?:\w+://|unix:)([^/ ]*\S*?)/? for=`).FindAllStringSubmatch(s.log.String(), -1) {
+			all = append(all, line[1])
 		}
 		return all
 	}
@@ -90,7 +91,7 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 	secured, err := tls.Dial("tcp", before[1], &tls.Config{InsecureSkipVerify: true})
 	require.NoError(t, err)
 	require.NoError(t, secured.Close())
-	require.Eventually(t, func() bool { return next.connections[clients].open.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return next.connections[clients].Open() == 0 }, time.Minute, time.Millisecond)
 
 	held, err := net.Dial("unix", path)
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	assert.Equal(t, http.StatusOK, answer.StatusCode)
-	require.Eventually(t, func() bool { return next.idle() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return next.connections[clients].Idle() == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "200", ask("192.0.2.3"), "in the room of the connection that is idle, the one there may be")
 	_, err = held.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
@@ -113,11 +114,11 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 // dialled returns a connection that the server has accepted.
 func dialled(t *testing.T, s *running) net.Conn {
 	t.Helper()
-	before := s.connections[clients].open.Load()
+	before := s.connections[clients].Open()
 	conn, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(s.URL(), "http://"), "/"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.Eventually(t, func() bool { return s.connections[clients].open.Load() > before }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.connections[clients].Open() > before }, time.Minute, time.Millisecond)
 	return conn
 }
 
@@ -163,7 +164,7 @@ func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	conn := dialled(t, s)
 	assert.False(t, exchangeOn(t, conn).Close)
 	next := succeed(t, s)
-	require.Eventually(t, s.leaving.Load, time.Minute, time.Millisecond)
+	require.Eventually(t, s.sockets.Leaving, time.Minute, time.Millisecond)
 	answer := exchangeOn(t, conn)
 	assert.Equal(t, http.StatusOK, answer.StatusCode)
 	assert.True(t, answer.Close)
@@ -204,11 +205,11 @@ func TestSocketsThatCannotBeInherited(t *testing.T) {
 		copied(t, connected.(*net.TCPConn)), copied(t, udp.(*net.UDPConn)), copied(t, datagrams.(*net.UnixConn)),
 		copied(t, packets.(*net.UnixListener)),
 	} {
-		_, err := inheritFiles(nil, []*os.File{socket})
+		_, err := listen.Passed([]*os.File{socket})
 		assert.EqualError(t, err, "the inherited socket weir.socket: want one that listens for connections: ListenStream= and "+
 			"Accept=no in systemd's unit")
 	}
-	inherited, err := inheritFiles(nil, []*os.File{copied(t, tcp.(*net.TCPListener))})
+	inherited, err := listen.Passed([]*os.File{copied(t, tcp.(*net.TCPListener))})
 	require.NoError(t, err)
 	_, err = Start(Config{File: parsed(t, "listen: 127.0.0.1:0\n"+one), Log: slog.New(slog.DiscardHandler), Inherited: inherited})
 	assert.EqualError(t, err, "systemd has passed the socket weir.socket, "+tcp.Addr().String()+
@@ -228,37 +229,6 @@ func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	first.stop()
 	next.stop()
 	assert.FileExists(t, path)
-}
-
-// TestIsBoundTo: an address of the rule file is that of a socket however it is written.
-func TestIsBoundTo(t *testing.T) {
-	at := func(text string) net.Addr {
-		addr, err := net.ResolveTCPAddr("tcp", text)
-		require.NoError(t, err)
-		return addr
-	}
-	for _, c := range []struct {
-		bound   net.Addr
-		address string
-		want    bool
-	}{
-		{at("127.0.0.1:80"), "127.0.0.1:80", true},
-		{at("127.0.0.1:80"), "127.0.0.1:81", false},
-		{at("127.0.0.1:80"), "127.0.0.2:80", false},
-		{at("127.0.0.1:80"), ":80", false},
-		{at("[::]:80"), ":80", true},
-		{at("[::]:80"), "0.0.0.0:80", true},
-		{at("0.0.0.0:80"), "[::]:80", true},
-		{at("[::]:80"), "127.0.0.1:80", false},
-		{at("[::1]:80"), "[0:0::1]:80", true},
-		{at("127.0.0.1:80"), "no.such.host.invalid:80", false},
-		{at("127.0.0.1:80"), "unix:/run/a", false},
-		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "unix:/run/a", true},
-		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "unix:/run/b", false},
-		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "127.0.0.1:80", false},
-	} {
-		assert.Equal(t, c.want, isBoundTo(c.bound, c.address), "%s %s", c.bound, c.address)
-	}
 }
 
 // TestReusePort: several servers listen on one port if all of them say so, and a reload cannot change it.

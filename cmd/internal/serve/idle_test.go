@@ -53,7 +53,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	}
 	served := fmt.Sprintf("served %d\n", idle)
 	assert.Equal(t, served, report())
-	assert.Equal(t, int64(idle), s.connections[clients].open.Load())
+	assert.Equal(t, int64(idle), s.connections[clients].Open())
 	assert.Equal(t, "200", s.statuses(1))
 	each := (memory() - before) / idle
 	t.Logf("an idle connection takes %d bytes", each)
@@ -63,7 +63,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, served, report(), "over the same connections")
 	s.stop()
-	assert.Zero(t, s.connections[clients].open.Load())
+	assert.Zero(t, s.connections[clients].Open())
 	require.NoError(t, orders.Close())
 	assert.NoError(t, cmd.Wait())
 }

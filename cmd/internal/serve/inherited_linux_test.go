@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
 // copied returns a descriptor of a socket, as systemd would pass it.
@@ -43,7 +45,7 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, os.Remove(path))
-	_, err = inheritFiles(nil, []*os.File{copied(t, l)})
+	_, err = listen.Passed([]*os.File{copied(t, l)})
 	assert.ErrorContains(t, err, "the inherited socket weir.socket: its file is gone, so nobody can connect: start what has bound "+
 		"it again (of systemd: the socket unit)")
 }
@@ -55,56 +57,37 @@ func TestAnAddressThatWeirItselfHas(t *testing.T) {
 		"reload with another address in between"
 	const address = "127.0.0.1:0"
 	s := start(t, "listen: "+address+"\n"+one)
-	bound := s.sockets[0].Addr().String()
-	_, port, err := net.SplitHostPort(bound)
+	_, port, err := net.SplitHostPort(s.address())
 	require.NoError(t, err)
 	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
 	s.write("listen: \":" + port + "\"\n" + one)
 	assert.EqualError(t, s.Reload(), "cannot listen on :"+port+": weir has it already, at "+address+" for clients"+advice)
 
-	sockets, files, err := s.handed()
+	handed, err := s.handed()
 	require.NoError(t, err)
-	inherited, err := inheritFiles(sockets, files)
+	inherited, err := handed.Inherit(closer{io.Discard})
 	require.NoError(t, err)
 	every := parsed(t, "listen: \":"+port+"\"\n"+one)
 	_, err = Start(Config{File: every, Log: slog.New(slog.DiscardHandler), Inherited: inherited})
 	assert.EqualError(t, err, "cannot listen on :"+port+": the weir before has it, at "+address+" for clients"+advice)
 	assert.Equal(t, "200", s.statuses(1))
 
-	inherited, err = inheritFiles(nil, []*os.File{copied(t, s.sockets[0].bound)})
+	of, err := net.Listen("tcp", address)
 	require.NoError(t, err)
+	defer of.Close()
+	inherited, err = listen.Passed([]*os.File{copied(t, of.(*net.TCPListener))})
+	require.NoError(t, err)
+	_, port, err = net.SplitHostPort(of.Addr().String())
+	require.NoError(t, err)
+	every = parsed(t, "listen: \":"+port+"\"\n"+one)
 	_, err = Start(Config{File: every, Log: slog.New(slog.DiscardHandler), Inherited: inherited})
-	assert.EqualError(t, err, "cannot listen on :"+port+": systemd has it, and has passed the socket weir.socket, "+bound+
+	assert.EqualError(t, err, "cannot listen on :"+port+": systemd has it, and has passed the socket weir.socket, "+of.Addr().String()+
 		": write that address into the rule file, or change ListenStream= in systemd's unit")
 
 	path := filepath.Join(socketDir(t), "s")
 	local := start(t, "listen: unix:"+path+"\n"+one)
 	local.write("listen: 127.0.0.1:0\ndecide: unix:" + path + "\ntrusted_proxies: 127.0.0.1\n" + one)
 	assert.EqualError(t, local.Reload(), "cannot listen on unix:"+path+": weir has it already, at unix:"+path+" for clients"+advice)
-}
-
-// TestOverlaps: what is bound to a port at another host is in nobody's way.
-func TestOverlaps(t *testing.T) {
-	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 80} }
-	for _, c := range []struct {
-		bound   net.Addr
-		address string
-		want    bool
-	}{
-		{at("127.0.0.1"), "127.0.0.1:80", true},
-		{at("127.0.0.1"), "127.0.0.1:080", true},
-		{at("127.0.0.1"), ":80", true},
-		{at("127.0.0.1"), "0.0.0.0:80", true},
-		{at("::"), "127.0.0.1:80", true},
-		{at("127.0.0.1"), "127.0.0.2:80", false},
-		{at("127.0.0.1"), ":81", false},
-		{at("::"), "unix:/run/a", false},
-		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "unix:/run/a", true},
-		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, "unix:/run/b", false},
-		{&net.UnixAddr{Name: "/run/a", Net: "unix"}, ":80", false},
-	} {
-		assert.Equal(t, c.want, overlaps(c.bound, c.address), "%s %s", c.bound, c.address)
-	}
 }
 
 // TestAnotherHostWithReusePort: with reuse_port a port can be opened at all addresses while it is open at one.

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"crypto/tls"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,16 +9,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/respdoor"
 	"github.com/weir-go/weir/limits/live"
 )
-
-// newRedisProtocol returns what answers clients of Redis; over is TLS, nil for none.
-func (s *Server) newRedisProtocol(over *tls.Config) *respdoor.Server {
-	return &respdoor.Server{
-		Settings: s.redisSettings,
-		TLS:      over,
-		Counters: &s.redis,
-		Version:  s.config.Version,
-	}
-}
 
 // redisSettings returns those of the present generation, which is left by them; nil if there are none.
 func (s *Server) redisSettings() *respdoor.Settings {
@@ -129,9 +118,9 @@ func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
 	counter(redisErrors, n.Errors-n.Unknown-n.Broken-n.WrongPasswords, "other")
 	counter(redisSlow, n.Slow)
 	limit := c.server.connections[redisClients]
-	gauge(redisOpen, float64(limit.open.Load()))
-	gauge(redisMost, float64(limit.most.Load()))
-	counter(redisFull, uint64(limit.rejected.Load()))
+	gauge(redisOpen, float64(limit.Open()))
+	gauge(redisMost, float64(limit.Most()))
+	counter(redisFull, uint64(limit.Rejected()))
 	stats := settings.Limiter.Stats()
 	gauge(redisKeys, float64(stats.Keys))
 	gauge(redisSlots, float64(stats.Slots))

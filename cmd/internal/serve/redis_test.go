@@ -171,7 +171,7 @@ func TestTooManyClientsOfRedisAreToldSo(t *testing.T) {
 	assert.Equal(t, "-ERR max number of clients reached\r\n", string(answer))
 	assert.Contains(t, s.log.String(), "too many connections: new ones are refused")
 	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return s.connections[redisClients].open.Load() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.connections[redisClients].Open() == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "+PONG", says(t, dialRedis(t, s.redisAddress()), "PING"))
 }
 

@@ -61,18 +61,18 @@ func (s *Server) replace(file *config.File) (*config.Changes, error) {
 	}
 	before := s.current.Load()
 	changes := config.Diff(before.file, file)
-	sockets, err := s.prepareSockets(file)
+	sockets, err := s.sockets.Prepare(endpoints(file))
 	if err != nil {
 		return nil, err
 	}
 	observer, fresh, err := s.observer(file, before)
 	if err != nil {
-		sockets.abandon()
+		sockets.Abandon()
 		return nil, err
 	}
 	next, err := s.build(file, before, changes, observer)
 	if err != nil {
-		sockets.abandon()
+		sockets.Abandon()
 		if fresh {
 			_ = observer.Close() // always nil
 		}
@@ -85,7 +85,8 @@ func (s *Server) replace(file *config.File) (*config.Changes, error) {
 	if last := s.admin.Swap(observer); last != nil && last != observer {
 		_ = last.Close() // its event streams end, so that its connections do
 	}
-	s.applySockets(sockets, file)
+	s.bound(file)
+	sockets.Apply(file.Server.ShutdownTimeout)
 	if before.users.Load() > 0 { // 0 is where the first one came from: nothing
 		before.leave()
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/leakcheck"
 	"github.com/weir-go/weir/internal/testlog"
@@ -69,7 +70,7 @@ func startAt(t *testing.T, path string) *running {
 }
 
 // startInheriting starts one that has sockets already.
-func startInheriting(t *testing.T, path string, inherited *Inherited) *running {
+func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *running {
 	t.Helper()
 	r := &running{
 		t: t, path: path, clock: newClock(), log: &testlog.Log{},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/respdoor"
 	"github.com/weir-go/weir/engine"
 )
@@ -30,8 +31,8 @@ type Config struct {
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
-	// Inherited are the sockets that the process was started with: [Inherit].
-	Inherited *Inherited
+	// Inherited are the sockets that the process was started with: [listen.Inherit].
+	Inherited *listen.Inherited
 
 	// OpenFiles is for tests: how many files the process may have open. 0 means what the system says.
 	OpenFiles uint64
@@ -42,14 +43,14 @@ type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
 	traffic     *traffic
-	connections map[role]*connLimit
+	connections map[listen.Role]*listen.ConnLimit
+	sockets     *listen.Sockets
 	upstreams   upstreamConns
 	redis       respdoor.Counters
 	loaded      sum // of the first file
 
 	admin    atomic.Pointer[admin.Admin]
 	reloaded atomic.Pointer[admin.Reload] // the last one
-	leaving  atomic.Bool                  // the server is stopping
 	handing  atomic.Bool                  // an upgrade is under way, or has taken place
 
 	successor  atomic.Pointer[os.Process] // that of an upgrade, until it serves
@@ -57,11 +58,8 @@ type Server struct {
 	ending     chan struct{}              // closed when Run ends
 
 	turn        chan struct{} // of reloads and upgrades, so that the last one to read the file is the last to replace
-	reloading   sync.Mutex    // guards what follows
-	sockets     []*socket
-	retired     []*socketServer // with connections that have outlived a change of settings
+	reloading   sync.Mutex    // guards sockets and what follows
 	stopped     bool
-	draining    sync.WaitGroup // servers of sockets that a reload has closed
 	generations sync.WaitGroup // those with requests under way
 
 	base   context.Context // of all requests
@@ -77,13 +75,15 @@ func Start(c Config) (*Server, error) {
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, traffic: newTraffic(), connections: map[role]*connLimit{},
+	s := &Server{config: c, traffic: newTraffic(),
 		failed: make(chan error, 1), handedOver: make(chan struct{}), ending: make(chan struct{}),
 		turn: make(chan struct{}, 1)}
-	for _, r := range roles {
-		s.connections[r] = newConnLimit(r, s.trustsPeer, c.Log)
-	}
 	s.base, s.cut = context.WithCancel(context.Background())
+	s.connections = s.newConnLimits()
+	s.sockets = listen.New(listen.Config{
+		Base: s.base, Inherited: c.Inherited, Limits: s.connections, Trusts: s.trustsPeer, Protocol: s.protocol,
+		Failed: s.fail, Log: c.Log,
+	})
 	s.current.Store(&generation{file: &config.File{}})
 	s.reloaded.Store(&admin.Reload{})
 	if c.Load != nil {
@@ -107,15 +107,10 @@ const lastReload = time.Second
 // URL returns the URL of the first endpoint for clients as seen from this machine, with the port that the system chose.
 func (s *Server) URL() string { return s.urlOf(clients) }
 
-func (s *Server) urlOf(r role) string {
+func (s *Server) urlOf(r listen.Role) string {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	for _, socket := range s.sockets {
-		if socket.server.endpoint.role == r {
-			return socket.url()
-		}
-	}
-	return ""
+	return s.sockets.URL(r)
 }
 
 // fail ends [Server.Run] with the error of a listener. Only the first error counts.
@@ -136,7 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 		watch.Go(func() { s.watch(watching) })
 	}
 	watch.Go(func() { s.watchStates(watching) })
-	if !s.config.Inherited.handedOver() { // else the weir before says which process is the service's now
+	if !s.config.Inherited.HandedOver() { // else the weir before says which process is the service's now
 		tellSystemd(daemon.SdNotifyReady)
 	}
 	var err error
@@ -151,9 +146,15 @@ func (s *Server) Run(ctx context.Context) error {
 	s.stop()
 	// A reload that it has begun changes nothing any more. It may wait for a file for ever: a pipe, or a disk of
 	// another machine.
-	late, cancel := context.WithTimeout(context.Background(), lastReload)
-	defer cancel()
-	await(late, &watch)
+	ended := make(chan struct{})
+	go func() {
+		watch.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(lastReload):
+	}
 	if next := s.successor.Load(); next != nil {
 		_ = next.Kill() // it has not heeded that it should end, and has the sockets; or it has ended
 	}

@@ -3,16 +3,13 @@ package serve
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,36 +36,12 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-func TestListenErrorsSayWhatToDo(t *testing.T) {
-	// 192.0.2.1 is reserved for documentation: no machine has it.
-	_, err := new(Server).bind(endpoint{listener: config.Listener{Address: "192.0.2.1:0"}})
-	assert.ErrorContains(t, err, "cannot listen on 192.0.2.1:0: this machine has no such address")
-	wrap := func(e error) error { return &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", e)} }
-	assert.ErrorContains(t, explainListen("127.0.0.1:80", "", wrap(syscall.EACCES)),
-		"ports below 1024 are for the administrator")
-	assert.ErrorContains(t, explainListen("a:80", "", &net.DNSError{Err: "no such host"}), "this machine has no such address")
-	odd := errors.New("odd")
-	assert.ErrorIs(t, explainListen("a:80", "", odd), odd)
-	assert.ErrorIs(t, wrap(syscall.EACCES), fs.ErrPermission)
-}
-
-func TestURLIsOneThatCanBeTried(t *testing.T) {
-	for host, want := range map[string]string{
-		"127.0.0.1": "http://127.0.0.1:8080/",
-		"0.0.0.0":   "http://localhost:8080/",
-		"::":        "http://localhost:8080/",
-		"::1":       "http://[::1]:8080/",
-	} {
-		assert.Equal(t, want, urlOf("http", &net.TCPAddr{IP: net.ParseIP(host), Port: 8080}))
-	}
-}
-
 func TestAListenerThatBreaksEndsTheServer(t *testing.T) {
 	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+one))
 	require.NoError(t, err)
 	s, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	require.NoError(t, s.sockets[0].Close())
+	s.fail(net.ErrClosed)
 	assert.ErrorIs(t, s.Run(t.Context()), net.ErrClosed)
 }
 
@@ -194,7 +167,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 	s.client.CloseIdleConnections()
 	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return s.connections[clients].open.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.connections[clients].Open() == 1 }, 10*time.Second, time.Millisecond)
 	assert.Equal(t, "200", s.statuses(1))
 }
 

@@ -3,8 +3,8 @@ package serve
 import (
 	"context"
 	"sync"
-	"sync/atomic"
-	"time"
+
+	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
 // stop ends the server, in this order:
@@ -21,7 +21,7 @@ import (
 // connections may have one more answer, for half of shutdown_timeout: a client that sends a request while its
 // connection is closed cannot know whether it counts.
 func (s *Server) stop() {
-	s.leaving.Store(true)
+	s.sockets.Leave()
 	upgraded := false
 	select {
 	case <-s.handedOver:
@@ -39,26 +39,25 @@ func (s *Server) stop() {
 	s.config.Log.Info("stopping: waiting for requests under way", "at_most", atMost)
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
 	defer cancel()
-	ending := append(s.shut(false), s.retired...)
+	ending := s.sockets.Shut(func(r listen.Role) bool { return r != administrators })
 	if upgraded {
 		ending = append(ending, s.shutAdmin()...)
-		outlast(ctx, atMost/2, ending)
+		ending.Outlast(ctx, atMost/2)
 	}
-	if !drain(ctx, ending) {
+	if !ending.Drain(ctx) {
 		s.config.Log.Warn("requests were cut off: they did not finish in time")
 	}
 	s.cut()
 	if !upgraded {
-		drain(ctx, s.shutAdmin())
+		s.shutAdmin().Drain(ctx)
 	}
-	s.draining.Wait()
+	s.sockets.Wait()
 	s.settle(ctx)
 	s.current.Load().leave()
 	s.generations.Wait()
 	for _, limit := range s.connections {
-		limit.sending.Wait()
+		limit.Wait()
 	}
-	s.sockets, s.retired = nil, nil
 }
 
 // settle has the store charged with what it does not know yet, until ctx ends.
@@ -75,56 +74,10 @@ func (s *Server) settle(ctx context.Context) {
 	all.Wait()
 }
 
-// shut closes the sockets, those of the administrator or all others, and returns their servers.
-func (s *Server) shut(administrator bool) (servers []*socketServer) {
-	for _, socket := range s.sockets {
-		if (socket.server.endpoint.role == administrators) == administrator {
-			servers = append(servers, socket.shut())
-		}
-	}
-	return servers
-}
-
 // shutAdmin ends the event streams of the administrator's page, and closes its sockets.
-func (s *Server) shutAdmin() []*socketServer {
+func (s *Server) shutAdmin() listen.Servers {
 	if a := s.admin.Load(); a != nil {
 		_ = a.Close() // always nil
 	}
-	return s.shut(true)
-}
-
-// outlast waits until the servers have no connections left, for at most as long as it is told.
-func outlast(ctx context.Context, atMost time.Duration, servers []*socketServer) {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
-	defer cancel()
-	for _, f := range servers {
-		f.protocol.Outlast(ctx)
-	}
-}
-
-// drain drains all servers at the same time, and reports whether all requests have ended.
-func drain(ctx context.Context, servers []*socketServer) bool {
-	var all sync.WaitGroup
-	var late atomic.Bool
-	for _, f := range servers {
-		all.Go(func() {
-			if !f.drain(ctx) {
-				late.Store(true)
-			}
-		})
-	}
-	all.Wait()
-	return !late.Load()
-}
-
-// drainLater drains servers whose sockets a reload has closed. It does not wait.
-func (s *Server) drainLater(servers []*socketServer, atMost time.Duration) {
-	if len(servers) == 0 {
-		return
-	}
-	s.draining.Go(func() {
-		ctx, cancel := context.WithTimeout(s.base, atMost)
-		defer cancel()
-		drain(ctx, servers)
-	})
+	return s.sockets.Shut(func(r listen.Role) bool { return r == administrators })
 }

@@ -22,7 +22,7 @@ func (s *Server) openStore(g, before *generation) error {
 		return nil
 	}
 	options := append(want.Options(), redislimit.Logger(s.config.Log))
-	isStart := before.ended == nil && !s.config.Inherited.handedOver()
+	isStart := before.ended == nil && !s.config.Inherited.HandedOver()
 	if isStart && !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool {
 		return r.Store != nil && r.Store.OnLoss == redislimit.FailClosed
 	}) {

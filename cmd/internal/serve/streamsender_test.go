@@ -3,16 +3,12 @@ package serve
 import (
 	"io"
 	"net/http"
-	"os"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
 // TestAShutWindowEndsTheStream: an answer that the client of HTTP/2 does not take frees its place and the connection to
@@ -46,55 +42,7 @@ func TestAShutWindowEndsTheStream(t *testing.T) {
 				}
 			}
 			require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, time.Minute, time.Millisecond)
-			assert.EqualValues(t, 1, s.connections[clients].open.Load())
+			assert.EqualValues(t, 1, s.connections[clients].Open())
 		})
 	}
-}
-
-// slowStream takes a while for each write, and fails when its deadline is over.
-type slowStream struct {
-	http.ResponseWriter
-	takes []time.Duration // for one write after the other; the last one for all that follow
-	reset chan struct{}
-}
-
-func (w *slowStream) Write(p []byte) (int, error) {
-	takes := w.takes[0]
-	if len(w.takes) > 1 {
-		w.takes = w.takes[1:]
-	}
-	select {
-	case <-time.After(takes):
-		return len(p), nil
-	case <-w.reset:
-		return 0, os.ErrDeadlineExceeded
-	}
-}
-
-func (w *slowStream) SetWriteDeadline(t time.Time) error {
-	if t.Before(time.Now()) {
-		close(w.reset)
-	}
-	return nil
-}
-
-// TestASlowStream: a client that takes a frame in time has its whole answer, however long that and the pauses of the
-// upstream are.
-func TestASlowStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &slowStream{reset: make(chan struct{}), takes: []time.Duration{59 * time.Second}}
-		s := newStreamSender(w, &http.Request{ProtoMajor: 2}, &config.Server{SendTimeout: time.Minute})
-		for range 3 {
-			n, err := s.write(w, make([]byte, 3*piece+1))
-			require.NoError(t, err)
-			assert.Equal(t, 3*piece+1, n)
-			time.Sleep(time.Hour)
-		}
-		w.takes = []time.Duration{time.Second, time.Hour}
-		begin := time.Now()
-		n, err := s.write(w, make([]byte, 2*piece))
-		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		assert.Equal(t, piece, n)
-		assert.Equal(t, 61*time.Second, time.Since(begin))
-	})
 }

@@ -130,13 +130,13 @@ func (s *Server) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		t.duration, t.header, t.failures, t.retries, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{s},
 		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
-		gauge("weir_connections", "Open connections of clients.", s.connections[clients].open.Load),
-		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].most.Load),
+		gauge("weir_connections", "Open connections of clients.", s.connections[clients].Open),
+		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].Most),
 		gauge("weir_upstream_connections", "Open connections to upstreams.", s.upstreams.open.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_connections_rejected_total",
 			Help: "Connections of clients that were answered 503 because there were too many.",
-		}, func() float64 { return float64(s.connections[clients].rejected.Load()) }),
+		}, func() float64 { return float64(s.connections[clients].Rejected()) }),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
 // A halvesConn is a connection in memory of which either end can be closed for writing alone. What is written waits
@@ -44,9 +45,15 @@ func (c *halvesConn) SetDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
+// halves is a connection of which each half can be closed.
+type halves interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // A tunnelled is a WebSocket through a server, with both ends in the hand of a test that moves the time.
 type tunnelled struct {
-	client, upstream streamConn
+	client, upstream halves
 	ended            chan struct{} // closed when the request has ended
 	conns            upstreamConns
 	cut              context.CancelFunc // as the server does at its end
@@ -128,7 +135,7 @@ func (s *tunnelled) open(t *testing.T, server *Server, over *tls.Config) {
 		r.RemoteAddr = httptest.NewRequest(http.MethodGet, "/", nil).RemoteAddr
 		server.ServeHTTP(w, r)
 	})}
-	listener := &oneConn{conn: hijacked, closed: make(chan struct{})}
+	listener := pipes.Listener(hijacked)
 	go front.Serve(listener)
 	t.Cleanup(func() { _, _, _ = s.client.Close(), s.upstream.Close(), front.Close() })
 
@@ -161,7 +168,7 @@ func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 }
 
 // takeAll reads what comes at the ends. Without that they would not take even the alerts with which TLS ends.
-func (*tunnelled) takeAll(ends ...streamConn) {
+func (*tunnelled) takeAll(ends ...halves) {
 	for _, end := range ends {
 		go io.Copy(io.Discard, end)
 	}
@@ -170,9 +177,9 @@ func (*tunnelled) takeAll(ends ...streamConn) {
 // TestAnEndThatDoesNotReact: an upstream that goes on as if its client were there, or a client without its upstream,
 // kept the place of the request and two open files for ever.
 func TestAnEndThatDoesNotReact(t *testing.T) {
-	for name, end := range map[string]func(s *tunnelled) (ended, left streamConn){
-		"upstream": func(s *tunnelled) (streamConn, streamConn) { return s.client, s.upstream },
-		"client":   func(s *tunnelled) (streamConn, streamConn) { return s.upstream, s.client },
+	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
+		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
+		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTunnels(t, func(t *testing.T, s *tunnelled) {
@@ -209,9 +216,9 @@ func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 
 // TestAnEndThatTakesNothing: the bytes for it wait, and those behind them, of which the last one may be one.
 func TestAnEndThatTakesNothing(t *testing.T) {
-	for name, ends := range map[string]func(s *tunnelled) (from, to streamConn){
-		"client":   func(s *tunnelled) (streamConn, streamConn) { return s.upstream, s.client },
-		"upstream": func(s *tunnelled) (streamConn, streamConn) { return s.client, s.upstream },
+	for name, ends := range map[string]func(s *tunnelled) (from, to halves){
+		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },
+		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTunnels(t, func(t *testing.T, s *tunnelled) {

@@ -16,8 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
 // socketDir returns a folder whose path is short enough for sockets.
@@ -97,23 +96,14 @@ func TestListenOnUnixSockets(t *testing.T) {
 	}
 }
 
-func TestAUnixSocketThatIsThere(t *testing.T) {
-	path := filepath.Join(socketDir(t), "s")
-	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	_, err := new(Server).bind(endpoint{listener: config.Listener{Address: "unix:" + path, Mode: 0o600}})
-	require.EqualError(t, err,
-		"cannot listen on unix:"+path+": there is a file that is no socket: remove it, or choose another path")
-	assert.FileExists(t, path)
-}
-
 // TestEveryListenerHasABound: nobody takes all open files through the listener of the administrator, or the one for
 // decisions.
 func TestEveryListenerHasABound(t *testing.T) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
-	for role, path := range map[role]string{administrators: "/healthz", decisions: "/decide"} {
+	for role, path := range map[listen.Role]string{administrators: "/healthz", decisions: "/decide"} {
 		limit := s.connections[role]
-		require.Positive(t, limit.most.Load(), role)
-		limit.most.Store(2)
+		require.Positive(t, limit.Most(), role)
+		limit.Bound(2, 0)
 		address := strings.TrimSuffix(strings.TrimPrefix(s.urlOf(role), "http://"), "/")
 		var got []int
 		for range 3 {
@@ -128,7 +118,7 @@ func TestEveryListenerHasABound(t *testing.T) {
 			got = append(got, resp.StatusCode)
 		}
 		assert.Equal(t, []int{200, 200, 200}, got, role)
-		assert.LessOrEqual(t, limit.open.Load(), int64(2), "the third has taken the room of one that was idle")
+		assert.LessOrEqual(t, limit.Open(), int64(2), "the third has taken the room of one that was idle")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
 // quiet is the time without a change after which the files are read. Editors and tools change a file in several steps.
@@ -71,8 +72,8 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 func filesOf(f *config.File) []string {
 	files := []string{f.Name}
 	for _, e := range endpoints(f) {
-		if l := e.listener; l.TLS != nil {
-			files = append(files, l.TLS.CertFile, l.TLS.KeyFile)
+		if c := e.Certificate; c != (listen.Certificate{}) {
+			files = append(files, c.CertFile, c.KeyFile)
 		}
 	}
 	if f.Redis != nil && f.Redis.PasswordFile != "" {

@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 // A listener accepts the connections of one server. The socket under it stays open when the server is replaced.
 type listener struct {
 	bound
-	limit   *connLimit
+	limit   *ConnLimit
 	proxied *proxyProtocol // nil where connections begin with HTTP or TLS
 	retired atomic.Bool
 	send    time.Duration // that clients may take no byte of an answer; 0 for no bound
@@ -21,7 +21,7 @@ func (l *listener) retire() {
 	_ = l.SetDeadline(time.Unix(1, 0)) // fails on a closed socket only, where Accept has ended
 }
 
-// Close implements [net.Listener]. The socket stays open: [socketServer] calls it at its end, and others follow.
+// Close implements [net.Listener]. The socket stays open: a server calls it at its end, and others follow.
 func (l *listener) Close() error { return nil }
 
 // Accept implements [net.Listener].
@@ -34,7 +34,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		case err != nil:
 			return nil, err
 		}
-		counted := l.limit.admit(conn.(streamConn), l.send)
+		counted := l.limit.Admit(conn.(streamConn), l.send)
 		switch {
 		case counted == nil: // it has been rejected
 		case l.proxied != nil:

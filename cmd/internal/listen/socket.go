@@ -1,14 +1,13 @@
-package serve
+package listen
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // A socket is a bound address. It outlives the servers on it, so that no client finds the port closed while the
@@ -17,28 +16,28 @@ type socket struct {
 	bound
 	address string      // as it was asked for
 	mode    fs.FileMode // of a Unix socket
-	server  *socketServer
+	server  *server
 }
 
 // bind returns a socket without a server: an inherited one, or else a new one.
-func (s *Server) bind(e endpoint) (*socket, error) {
+func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	if inherited := s.config.Inherited.take(e); inherited != nil {
 		return inherited, nil
 	}
-	l, err := listen(e.listener)
+	l, err := bind(e)
 	if err != nil {
-		return nil, explainListen(e.listener.Address, s.holder(e.listener.Address), err)
+		return nil, explain(e.Address, s.holder(e.Address), err)
 	}
-	return &socket{bound: l, address: e.listener.Address, mode: e.listener.Mode}, nil
+	return &socket{bound: l, address: e.Address, mode: e.Mode}, nil
 }
 
-// holder says which socket, of this server or inherited, is in the way of an address, and what to do; "" if none is.
-func (s *Server) holder(address string) string {
+// holder says which socket, of this process or inherited, is in the way of an address, and what to do; "" if none is.
+func (s *Sockets) holder(address string) string {
 	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
 	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
 		"reload with another address in between"
-	if at := slices.IndexFunc(s.sockets, has); at >= 0 {
-		return fmt.Sprintf("weir has it already, at %s for %s, %s", s.sockets[at].address, s.sockets[at].server.endpoint.role,
+	if at := slices.IndexFunc(s.open, has); at >= 0 {
+		return fmt.Sprintf("weir has it already, at %s for %s, %s", s.open[at].address, s.open[at].server.endpoint.Role,
 			inOrder)
 	}
 	if found := s.config.Inherited.holder(address); found != nil && found.name == "" {
@@ -63,30 +62,29 @@ func (s *socket) checkReusePort(wanted bool) error {
 
 // setServer starts a server on the socket and returns the one before it, which accepts no more connections.
 // Connections that arrive in between wait in the system's queue.
-func (s *socket) setServer(next *socketServer, limit *connLimit, proxied *proxyProtocol, failed func(error),
-) (before *socketServer) {
+func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtocol, failed func(error)) (before *server) {
 	if before = s.server; before != nil {
 		before.listener.retire()
 		<-before.served
 		_ = s.SetDeadline(time.Time{}) // fails on a closed socket only, which start reports
 	}
 	s.server = next
-	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied, send: next.endpoint.server.SendTimeout}, failed)
+	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied, send: next.endpoint.HTTP.SendTimeout}, failed)
 	return before
 }
 
 // setMode changes the mode of a Unix socket.
 func (s *socket) setMode(mode fs.FileMode) error {
-	path, isSocket := config.SocketPath(s.address)
+	path, isSocket := unixsocket.Path(s.address)
 	if !isSocket || mode == s.mode {
 		return nil
 	}
 	s.mode = mode
-	return os.Chmod(path, cmp.Or(mode, config.DefaultMode))
+	return os.Chmod(path, mode)
 }
 
 // shut closes the address. It returns the server, whose connections stay open.
-func (s *socket) shut() *socketServer {
+func (s *socket) shut() *server {
 	s.server.listener.retire()
 	_ = s.Close() // is closed, whatever it says
 	<-s.server.served
@@ -95,11 +93,8 @@ func (s *socket) shut() *socketServer {
 
 // url is the URL at which a person can try it.
 func (s *socket) url() string {
-	scheme := "http"
-	if s.server.endpoint.role == redisClients {
-		scheme = "redis"
-	}
-	if s.server.endpoint.listener.TLS != nil {
+	scheme := s.server.protocol.Scheme()
+	if s.server.endpoint.Certificate != (Certificate{}) {
 		scheme += "s"
 	}
 	return urlOf(scheme, s.Addr())

@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"bytes"
@@ -25,21 +25,25 @@ type httpProtocol struct {
 // beginTime is how long a connection may take to send its first request when the server ends.
 const beginTime = 5 * time.Second
 
-// newHTTPProtocol returns what answers an endpoint; over is TLS, nil for none.
-func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base context.Context, to *slog.Logger) *httpProtocol {
+// HTTP returns what answers an endpoint by a handler; over is TLS, nil for none.
+func (s *Sockets) HTTP(e Endpoint, handler http.Handler, over *tls.Config) Protocol {
+	return newHTTPProtocol(e, s.withLastAnswers(handler), over, s.config.Base, s.config.Log)
+}
+
+func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base context.Context, to *slog.Logger) *httpProtocol {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(over != nil)
-	protocols.SetUnencryptedHTTP2(e.listener.H2C)
+	protocols.SetUnencryptedHTTP2(e.HTTP.H2C)
 	h := &httpProtocol{}
 	h.server = http.Server{
 		Protocols:         protocols,
 		TLSConfig:         over,
-		ReadHeaderTimeout: e.server.ReadHeaderTimeout, // of a TLS handshake, too
-		ReadTimeout:       e.server.ReadHeaderTimeout, // until the handler sets that of the body
-		WriteTimeout:      e.server.WriteTimeout,
-		IdleTimeout:       e.server.IdleTimeout,
-		MaxHeaderBytes:    e.server.MaxHeaderBytes,
+		ReadHeaderTimeout: e.HTTP.ReadHeaderTimeout,
+		ReadTimeout:       e.HTTP.ReadHeaderTimeout, // until the handler sets that of the body
+		WriteTimeout:      e.HTTP.WriteTimeout,
+		IdleTimeout:       e.HTTP.IdleTimeout,
+		MaxHeaderBytes:    e.HTTP.MaxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 250,
 			SendPingTimeout:      30 * time.Second, // finds a peer that is gone
@@ -51,17 +55,13 @@ func newHTTPProtocol(e endpoint, handler http.Handler, over *tls.Config, base co
 	}
 	// "OPTIONS *" is a request like others: net/http would answer it by itself, and wait for its body for ever.
 	h.server.DisableGeneralOptionsHandler = true
-	h.server.ConnContext = withCountedConn
-	if e.listener.ProxyProtocol {
+	h.server.ConnContext = withConn
+	if e.ProxyProtocol {
 		h.server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-			return withProxiedConn(withCountedConn(ctx, conn), conn)
+			return withProxiedConn(withConn(ctx, conn), conn)
 		}
 	}
-	readTimeout := e.server.ReadTimeout
-	if e.role != clients {
-		readTimeout, h.server.WriteTimeout = 0, 0 // event streams and profiles last
-	}
-	h.server.Handler = started(handler, readTimeout)
+	h.server.Handler = started(handler, e.HTTP.ReadTimeout)
 	return h
 }
 
@@ -107,10 +107,13 @@ func (h *httpProtocol) answered(conn net.Conn) {
 	}
 }
 
-// Open implements protocol.
+// Scheme implements [Protocol].
+func (h *httpProtocol) Scheme() string { return "http" }
+
+// Open implements [Protocol].
 func (h *httpProtocol) Open() int { return int(h.connections.Load()) }
 
-// Serve implements protocol.
+// Serve implements [Protocol].
 func (h *httpProtocol) Serve(l net.Listener) error {
 	if h.server.TLSConfig != nil {
 		return h.server.ServeTLS(l, "", "")
@@ -118,7 +121,7 @@ func (h *httpProtocol) Serve(l net.Listener) error {
 	return h.server.Serve(l)
 }
 
-// Outlast implements protocol. HTTP/1.1 has a field that announces the end, and HTTP/2 a frame.
+// Outlast implements [Protocol]. HTTP/1.1 has a field that announces the end, and HTTP/2 a frame.
 func (h *httpProtocol) Outlast(ctx context.Context) {
 	await(ctx, &h.open)
 }
@@ -136,9 +139,9 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// withLastAnswers announces the end of a connection with its next answer once the server is leaving. A WebSocket, whose
+// withLastAnswers announces the end of a connection with its next answer after [Sockets.Leave]. A WebSocket, whose
 // answer says something else of its connection, is cut later.
-func (s *Server) withLastAnswers(next http.Handler) http.Handler {
+func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
 			w.Header().Set("Connection", "close")
@@ -147,8 +150,8 @@ func (s *Server) withLastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// Shutdown implements protocol. From when it is told to end, an http.Server closes a connection whose request it reads,
-// without an answer. So those that have just been accepted may send theirs first.
+// Shutdown implements [Protocol]. From when it is told to end, an http.Server closes a connection whose request it
+// reads, without an answer. So those that have just been accepted may send theirs first.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()

@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -25,7 +23,7 @@ type proxyProtocol struct {
 // other peer is not read: it is no HTTP, so the connection ends with an error.
 //
 // The header is read at the first call of RemoteAddr or Read, which net/http makes in the connection's own goroutine.
-func (p *proxyProtocol) wrap(conn *countedConn) net.Conn {
+func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil || !p.trusts(peer.Addr().Unmap().WithZone("")) {
 		return conn
@@ -40,7 +38,7 @@ func (p *proxyProtocol) wrap(conn *countedConn) net.Conn {
 // A proxiedConn is a connection through a load balancer.
 type proxiedConn struct {
 	*proxyproto.Conn
-	counted *countedConn
+	counted *Conn
 	begun   bool // the client is counted; of the goroutine that reads
 }
 
@@ -52,7 +50,7 @@ func (c *proxiedConn) Read(p []byte) (int, error) {
 			limit := c.counted.limit
 			limit.warnOf(client)
 			if limit.mayAnswer(c.counted) {
-				limit.answer(c.counted, fullAnswer)
+				limit.answer(c.counted)
 			}
 			return 0, io.EOF
 		}
@@ -69,7 +67,7 @@ func (c *proxiedConn) namesNoClient() bool {
 
 type proxiedConnKey struct{}
 
-// withProxiedConn keeps the connection for [Server.withoutForgedClient]. It is an [http.Server]'s ConnContext, and must
+// withProxiedConn keeps the connection for [NamesNoClient]. It is an [http.Server]'s ConnContext, and must
 // not wait for the header.
 func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	if secured, is := conn.(*tls.Conn); is {
@@ -78,26 +76,12 @@ func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, proxiedConnKey{}, conn)
 }
 
-// withoutForgedClient removes what a request says about its client where the header named none. The request has the
-// address of the balancer, which is trusted, and has written none of these fields.
-func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn); is && conn.namesNoClient() {
-			told := s.current.Load().file.ClientIP.Header
-			for name := range r.Header {
-				if name == told || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
-					delete(r.Header, name)
-				}
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
+// NamesNoClient reports whether a request has come over a connection of a trusted peer whose header of the PROXY
+// protocol names no client.
+func NamesNoClient(r *http.Request) bool {
+	conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
+	return is && conn.namesNoClient()
 }
 
 // CloseWrite is for net/http, which closes one half of a connection so that a client reads the last answer.
 func (c *proxiedConn) CloseWrite() error { return c.counted.CloseWrite() }
-
-// trustsPeer reports whether an address is that of a trusted proxy in the present generation.
-func (s *Server) trustsPeer(addr netip.Addr) bool {
-	return slices.ContainsFunc(s.current.Load().file.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
-}

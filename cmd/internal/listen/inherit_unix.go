@@ -1,15 +1,16 @@
 //go:build unix
 
-package serve
+package listen
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // handoverVariable holds the sockets that a weir hands over, as JSON. Their descriptors follow firstHanded, in order.
@@ -23,32 +24,39 @@ const (
 
 // Inherit returns the listening sockets that the process was started with, and makes them nobody else's. Call it once.
 func Inherit() (*Inherited, error) {
-	text, handed := os.LookupEnv(handoverVariable)
-	if !handed {
+	text, is := os.LookupEnv(handoverVariable)
+	if !is {
 		files, err := passedFiles()
 		if err != nil || files == nil {
 			return nil, err
 		}
-		return inheritFiles(nil, files)
+		return Passed(files)
 	}
 	_ = os.Unsetenv(handoverVariable) // never fails for such a name
-	var sockets []handedSocket
-	if err := json.Unmarshal([]byte(text), &sockets); err != nil {
+	var handed Handed
+	if err := json.Unmarshal([]byte(text), &handed.sockets); err != nil {
 		return nil, fmt.Errorf("%s is for a weir that takes the place of another: %w", handoverVariable, err)
 	}
-	files := make([]*os.File, len(sockets))
-	for n := range files {
+	for n := range handed.sockets {
 		syscall.CloseOnExec(firstHanded + n)
-		files[n] = os.NewFile(uintptr(firstHanded+n), sockets[n].Address)
+		handed.files = append(handed.files, os.NewFile(uintptr(firstHanded+n), handed.sockets[n].Address))
 	}
 	syscall.CloseOnExec(outcomeDescriptor)
-	predecessor := os.NewFile(outcomeDescriptor, "outcome")
-	inherited, err := inheritFiles(sockets, files)
+	return handed.Inherit(os.NewFile(outcomeDescriptor, "outcome"))
+}
+
+// Passed returns the sockets whose descriptors systemd has passed, and closes those.
+func Passed(files []*os.File) (*Inherited, error) { return inheritFiles(nil, files) }
+
+// Inherit returns the sockets in the process that takes the place of another. [Inherited.Tell] writes to outcome and
+// closes it, and so does an error.
+func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
+	inherited, err := inheritFiles(h.sockets, h.files)
 	if err != nil {
-		(&Inherited{predecessor: predecessor}).Tell(err)
+		(&Inherited{predecessor: outcome}).Tell(err)
 		return nil, err
 	}
-	inherited.predecessor = predecessor
+	inherited.predecessor = outcome
 	return inherited, nil
 }
 
@@ -83,7 +91,7 @@ func inheritFile(file *os.File, address string) (bound, error) {
 	case *net.TCPListener:
 		return l, nil
 	case *net.UnixListener:
-		path, handed := config.SocketPath(address)
+		path, handed := unixsocket.Path(address)
 		if !handed {
 			path = l.Addr().String()
 		}

@@ -1,18 +1,16 @@
-package serve
+package listen
 
 import (
 	"io"
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
-// A streamSender is for a stream of HTTP/2 what a [sender] is for a connection: a client that keeps the window of the
+// A StreamSender is for a stream of HTTP/2 what a [sender] is for a connection: a client that keeps the window of the
 // stream, or of the connection, shut for the timeout loses the stream. Its connection shows no write that waits. A nil
-// streamSender has no timeout. One goroutine at a time writes.
-type streamSender struct {
+// StreamSender has no timeout. One goroutine at a time writes.
+type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration
 	longest time.Time // for the whole answer; zero for no bound
@@ -25,19 +23,21 @@ type streamSender struct {
 // piece is how much of an answer has to be taken within the timeout: a frame.
 const piece = 16 << 10
 
-func newStreamSender(w http.ResponseWriter, r *http.Request, server *config.Server) *streamSender {
-	if r.ProtoMajor < 2 || server.SendTimeout == 0 {
+// NewStreamSender returns that of an answer; nil over HTTP/1, or where send is 0. The whole answer may take as long as
+// write says, 0 for no bound.
+func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
+	if r.ProtoMajor < 2 || send == 0 {
 		return nil
 	}
-	s := &streamSender{control: http.NewResponseController(w), timeout: server.SendTimeout}
-	if server.WriteTimeout > 0 {
-		s.longest = time.Now().Add(server.WriteTimeout)
+	s := &StreamSender{control: http.NewResponseController(w), timeout: send}
+	if write > 0 {
+		s.longest = time.Now().Add(write)
 	}
 	return s
 }
 
-// write writes all of p, or returns an error.
-func (s *streamSender) write(to io.Writer, p []byte) (n int, err error) {
+// Write writes all of p, or returns an error.
+func (s *StreamSender) Write(to io.Writer, p []byte) (n int, err error) {
 	if s == nil {
 		return to.Write(p)
 	}
@@ -51,7 +51,8 @@ func (s *streamSender) write(to io.Writer, p []byte) (n int, err error) {
 	}
 }
 
-func (s *streamSender) flush(control *http.ResponseController) error {
+// Flush sends what has been written.
+func (s *StreamSender) Flush(control *http.ResponseController) error {
 	if s != nil {
 		s.begin()
 		defer s.end()
@@ -59,7 +60,7 @@ func (s *streamSender) flush(control *http.ResponseController) error {
 	return control.Flush()
 }
 
-func (s *streamSender) begin() {
+func (s *StreamSender) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until = time.Now().Add(s.timeout)
@@ -70,7 +71,7 @@ func (s *streamSender) begin() {
 	}
 }
 
-func (s *streamSender) end() {
+func (s *StreamSender) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until = time.Time{}
@@ -78,7 +79,7 @@ func (s *streamSender) end() {
 }
 
 // expire resets the stream. The lock keeps the handler from returning, after which the stream must not be touched.
-func (s *streamSender) expire() {
+func (s *StreamSender) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.until.IsZero() && !time.Now().Before(s.until) {
@@ -86,11 +87,8 @@ func (s *streamSender) expire() {
 	}
 }
 
-// last sets the deadline for what net/http still has of the answer when the handler returns.
-func (s *streamSender) last(w *response) {
-	if w.bytes == 0 {
-		return
-	}
+// Last sets the deadline for what net/http still has of an answer with a body when the handler returns.
+func (s *StreamSender) Last() {
 	deadline := time.Now().Add(s.timeout)
 	if !s.longest.IsZero() && s.longest.Before(deadline) {
 		deadline = s.longest

@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"context"
@@ -9,18 +9,20 @@ import (
 	"sync/atomic"
 )
 
-// A socketServer is a server on a socket. Its settings never change: a reload that wants others starts another server
+// A server is what serves a socket. Its settings never change: a reload that wants others starts another server
 // on the socket, and this one keeps its connections.
-type socketServer struct {
-	endpoint    endpoint
-	protocol    protocol
+type server struct {
+	endpoint    Endpoint
+	protocol    Protocol
 	certificate atomic.Pointer[tls.Certificate]
 	listener    *listener
 	served      chan struct{} // closed when it accepts no more connections
 }
 
-// A protocol answers the connections of a listener: an httpProtocol or a [respdoor.Server].
-type protocol interface {
+// A Protocol answers the connections of a listener.
+type Protocol interface {
+	// Scheme is that of a URL, without TLS.
+	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
 	// Outlast waits until there is no connection left whose end the protocol can announce, or ctx is done. No
@@ -33,30 +35,22 @@ type protocol interface {
 	Open() int
 }
 
-// newSocketServer returns a server of an endpoint that does not serve yet.
-func (s *Server) newSocketServer(e endpoint) *socketServer {
-	h := &socketServer{endpoint: e}
+// newServer returns a server of an endpoint that does not serve yet.
+func (s *Sockets) newServer(e Endpoint) *server {
+	h := &server{endpoint: e}
 	var over *tls.Config
-	if e.listener.TLS != nil {
+	if e.Certificate != (Certificate{}) {
 		over = &tls.Config{
 			MinVersion:     tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.certificate.Load(), nil },
 		}
 	}
-	if e.role == redisClients {
-		h.protocol = s.newRedisProtocol(over)
-		return h
-	}
-	handler := s.withLastAnswers(s.handler(e.role))
-	if e.listener.ProxyProtocol {
-		handler = s.withoutForgedClient(handler)
-	}
-	h.protocol = newHTTPProtocol(e, handler, over, s.base, s.config.Log)
+	h.protocol = s.config.Protocol(e, over)
 	return h
 }
 
 // start accepts connections until the listener is retired. Any other end is passed to failed.
-func (h *socketServer) start(l *listener, failed func(error)) {
+func (h *server) start(l *listener, failed func(error)) {
 	h.listener, h.served = l, make(chan struct{})
 	go func() {
 		defer close(h.served)
@@ -65,7 +59,3 @@ func (h *socketServer) start(l *listener, failed func(error)) {
 		}
 	}()
 }
-
-// drain waits until the requests under way have ended or ctx is done, and reports which: true if they have ended. The
-// listener must be retired.
-func (h *socketServer) drain(ctx context.Context) bool { return h.protocol.Shutdown(ctx) == nil }

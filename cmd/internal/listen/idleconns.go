@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"context"
@@ -19,26 +19,26 @@ type idleConns struct {
 
 type idleList struct {
 	mu          sync.Mutex
-	first, last *countedConn
+	first, last *Conn
 	_           [40]byte // the rest of a cache line
 }
 
 // An idlePlace is that of a connection in a list, whose mutex guards it.
 type idlePlace struct {
 	list          *idleList
-	before, after *countedConn
+	before, after *Conn
 	since         time.Time // zero while it is not in the list
 	dropped       bool      // closed to make room
 	closed        bool      // by anything else: it must not come into the list again
 }
 
 // assign chooses the list of a connection, once.
-func (i *idleConns) assign(c *countedConn) {
+func (i *idleConns) assign(c *Conn) {
 	c.idle.list = &i.lists[i.next.Add(1)%uint32(len(i.lists))]
 }
 
 // rest puts the connection at the end of the list.
-func (c *countedConn) rest() {
+func (c *Conn) rest() {
 	l := c.idle.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,14 +56,14 @@ func (c *countedConn) rest() {
 }
 
 // work takes the connection out of the list, since a request is under way.
-func (c *countedConn) work() {
+func (c *Conn) work() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	c.idle.list.remove(c)
 }
 
 // leave takes it out for ever.
-func (c *countedConn) leave() {
+func (c *Conn) leave() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	c.idle.closed = true
@@ -72,13 +72,13 @@ func (c *countedConn) leave() {
 
 // isDropped reports whether the connection has been closed to make room. A request that was read of it meanwhile must
 // not be executed: nobody would get its answer.
-func (c *countedConn) isDropped() bool {
+func (c *Conn) isDropped() bool {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	return c.idle.dropped
 }
 
-func (l *idleList) remove(c *countedConn) {
+func (l *idleList) remove(c *Conn) {
 	if c.idle.since.IsZero() {
 		return
 	}
@@ -123,11 +123,24 @@ func (i *idleConns) drop() bool {
 	return true
 }
 
-type countedConnKey struct{}
+// count returns how many connections are idle.
+func (i *idleConns) count() (n int) {
+	for at := range i.lists {
+		l := &i.lists[at]
+		l.mu.Lock()
+		for c := l.first; c != nil; c = c.idle.after {
+			n++
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
 
-// withCountedConn keeps the connection for [started]. It is an [http.Server]'s ConnContext.
-func withCountedConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, countedConnKey{}, countedOf(conn))
+type connKey struct{}
+
+// withConn keeps the connection for [started]. It is an [http.Server]'s ConnContext.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, countedOf(conn))
 }
 
 // started returns a handler that begins with what net/http cannot do. It ends a request whose connection was dropped,
@@ -135,7 +148,7 @@ func withCountedConn(ctx context.Context, conn net.Conn) context.Context {
 // without a handler, such as one with an unknown Expect, cannot wait for its body for ever.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, is := r.Context().Value(countedConnKey{}).(*countedConn); is && c.isDropped() {
+		if c, is := r.Context().Value(connKey{}).(*Conn); is && c.isDropped() {
 			panic(http.ErrAbortHandler)
 		}
 		hasBody := r.Body != http.NoBody

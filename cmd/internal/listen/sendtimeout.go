@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"errors"
@@ -65,12 +65,12 @@ func (s *sender) ask(to net.Conn, t time.Time) error {
 }
 
 // Write implements [net.Conn].
-func (c *countedConn) Write(p []byte) (int, error) { return c.sender.write(c.streamConn, p) }
+func (c *Conn) Write(p []byte) (int, error) { return c.sender.write(c.streamConn, p) }
 
 // SetWriteDeadline implements [net.Conn].
-func (c *countedConn) SetWriteDeadline(t time.Time) error { return c.sender.ask(c.streamConn, t) }
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.sender.ask(c.streamConn, t) }
 
 // SetDeadline implements [net.Conn].
-func (c *countedConn) SetDeadline(t time.Time) error {
+func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

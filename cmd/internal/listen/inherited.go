@@ -1,15 +1,14 @@
-package serve
+package listen
 
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"slices"
 	"strconv"
 	"sync"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // Inherited are the listening sockets that the process had when it began: from systemd, or from the weir that it takes
@@ -28,31 +27,23 @@ type inheritedSocket struct {
 	name string // by systemd
 }
 
-// A handedSocket is what a weir tells the next one of a socket.
-type handedSocket struct {
-	Role    role        `json:"role"`
-	Address string      `json:"address"` // as the rule file has it
-	Mode    fs.FileMode `json:"mode"`
-	Unlink  bool        `json:"unlink"` // the file of a Unix socket goes with it
-}
+// Serving is what the predecessor is told when all goes well; anything else is an error.
+const Serving = "serving\n"
 
-// serving is what the predecessor is told when all goes well; anything else is an error.
-const serving = "serving\n"
-
-// handedOver reports whether the sockets are from the weir before.
-func (i *Inherited) handedOver() bool { return i != nil && i.predecessor != nil }
+// HandedOver reports whether the sockets are from the weir before.
+func (i *Inherited) HandedOver() bool { return i != nil && i.predecessor != nil }
 
 // take returns the socket of an endpoint; nil if there is none. What a weir has handed over is found by what it was
 // there, so also on a port that the system chose.
-func (i *Inherited) take(e endpoint) *socket {
+func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
 	}
 	at := slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool {
-		return s.Role == e.role && s.Address == e.listener.Address
+		return s.Role == e.Role && s.Address == e.Address
 	})
 	if at < 0 {
-		at = slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool { return isBoundTo(s.Addr(), e.listener.Address) })
+		at = slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool { return isBoundTo(s.Addr(), e.Address) })
 	}
 	if at < 0 {
 		return nil
@@ -61,14 +52,14 @@ func (i *Inherited) take(e endpoint) *socket {
 	i.sockets = slices.Delete(i.sockets, at, at+1)
 	i.claims = append(i.claims, found.claim)
 	if found.name != "" {
-		found.Mode = e.listener.Mode // the file is systemd's, and keeps the mode that it has
+		found.Mode = e.Mode // the file is systemd's, and keeps the mode that it has
 	}
-	return &socket{bound: found.bound, address: e.listener.Address, mode: found.Mode}
+	return &socket{bound: found.bound, address: e.Address, mode: found.Mode}
 }
 
 // isBoundTo reports whether an address of the rule file is the one that a socket is bound to.
 func isBoundTo(bound net.Addr, address string) bool {
-	if path, isSocket := config.SocketPath(address); isSocket {
+	if path, isSocket := unixsocket.Path(address); isSocket {
 		return bound.Network() == "unix" && bound.String() == path
 	}
 	is, isTCP := bound.(*net.TCPAddr)
@@ -112,7 +103,7 @@ func overlaps(bound net.Addr, address string) bool {
 // unclaimed returns an error if systemd has passed a socket that is no listener's: nobody would answer there. A weir
 // may have had more listeners than the next one.
 func (i *Inherited) unclaimed() error {
-	if i == nil || i.handedOver() || len(i.sockets) == 0 {
+	if i == nil || i.HandedOver() || len(i.sockets) == 0 {
 		return nil
 	}
 	s := i.sockets[0]
@@ -128,7 +119,7 @@ func (i *Inherited) Tell(err error) {
 	}
 	i.told.Do(func() {
 		if i.predecessor != nil {
-			outcome := serving
+			outcome := Serving
 			if err != nil {
 				outcome = err.Error()
 			}

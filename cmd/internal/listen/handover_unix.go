@@ -1,6 +1,6 @@
 //go:build unix
 
-package serve
+package listen
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startSuccessor starts the program that the name of this one leads to now, with the same arguments. It is told to end
-// when ctx ends, until outcome has returned.
-func startSuccessor(ctx context.Context, sockets []handedSocket, files []*os.File) (*successor, error) {
+// Start starts the program that the name of this one leads to now, with the same arguments and the sockets. It is told
+// to end when ctx ends, until [Successor.Outcome] has returned.
+func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(sockets)
+	text, err := json.Marshal(h.sockets)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func startSuccessor(ctx context.Context, sockets []handedSocket, files []*os.Fil
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), handoverVariable+"="+string(text))
-	cmd.ExtraFiles = append([]*os.File{theirs}, files...)
+	cmd.ExtraFiles = append([]*os.File{theirs}, h.files...)
 	err = cmd.Start()
 	_ = theirs.Close()
 	if err != nil {
@@ -43,12 +43,12 @@ func startSuccessor(ctx context.Context, sockets []handedSocket, files []*os.Fil
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // fails if it has ended
-	return &successor{cmd.Process, func() (string, error) {
+	return &Successor{cmd.Process, func() (string, error) {
 		defer stop()
 		told, err := io.ReadAll(io.LimitReader(outcome, 1<<16))
 		_ = outcome.Close()
-		if string(told) == serving {
-			return serving, nil
+		if string(told) == Serving {
+			return Serving, nil
 		}
 		return string(told), errors.Join(err, errOfEnd(<-ended))
 	}}, nil

@@ -1,20 +1,18 @@
-package serve
+package listen
 
 import (
-	"cmp"
 	"io/fs"
 	"net"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
 // A localListener is a Unix socket whose peers count as 127.0.0.1.
 type localListener struct{ *unixsocket.Listener }
 
-// listenUnix binds a Unix socket whose file has the mode, [config.DefaultMode] for 0.
+// listenUnix binds a Unix socket whose file has the mode.
 func listenUnix(path string, mode fs.FileMode) (*localListener, error) {
-	l, err := unixsocket.Listen(path, cmp.Or(mode, config.DefaultMode))
+	l, err := unixsocket.Listen(path, mode)
 	if err != nil {
 		return nil, err
 	}

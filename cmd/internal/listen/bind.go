@@ -1,4 +1,4 @@
-package serve
+package listen
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
@@ -27,9 +26,9 @@ type streamConn interface {
 	CloseWrite() error
 }
 
-// listen binds an address. [explainListen] explains its error.
-func listen(at config.Listener) (bound, error) {
-	if path, isSocket := config.SocketPath(at.Address); isSocket {
+// bind binds an address. [explain] explains its error.
+func bind(at Endpoint) (bound, error) {
+	if path, isSocket := unixsocket.Path(at.Address); isSocket {
 		l, err := listenUnix(path, at.Mode)
 		if err != nil {
 			return nil, err // and no listener that is a nil one
@@ -47,11 +46,11 @@ func listen(at config.Listener) (bound, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// explainListen says why an address cannot be listened on, and what to do. holder says which socket of weir itself is
+// explain says why an address cannot be listened on, and what to do. holder says which socket of weir itself is
 // in the way; "" if none is.
-func explainListen(address, holder string, err error) error {
+func explain(address, holder string, err error) error {
 	var lookup *net.DNSError
-	_, isSocket := config.SocketPath(address)
+	_, isSocket := unixsocket.Path(address)
 	switch {
 	case holder != "" && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsocket.ErrInUse)):
 		return fmt.Errorf("cannot listen on %s: %s", address, holder)

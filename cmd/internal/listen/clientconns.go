@@ -1,0 +1,49 @@
+package listen
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+)
+
+// clientConns counts the open connections of each client, so that one cannot take the room of all. Unix sockets are not
+// counted: many clients come through them.
+type clientConns struct {
+	most   atomic.Int64                  // of one client; 0 for no bound
+	client func(netip.Addr) netip.Prefix // the zero Prefix for an address that is not counted
+
+	mu sync.Mutex
+	of map[netip.Prefix]int64
+}
+
+// add counts a connection. It returns the client, the zero Prefix for one that is not counted, and whether there is
+// room for it: if not, nothing is counted.
+func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
+	tcp, is := peer.(*net.TCPAddr)
+	if !is {
+		return client, true
+	}
+	if client = c.client(tcp.AddrPort().Addr().Unmap().WithZone("")); !client.IsValid() {
+		return client, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if most := c.most.Load(); most > 0 && c.of[client] >= most {
+		return netip.Prefix{}, false
+	}
+	c.of[client]++
+	return client, true
+}
+
+// remove ends the count of a connection.
+func (c *clientConns) remove(client netip.Prefix) {
+	if !client.IsValid() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[client]--; c.of[client] == 0 {
+		delete(c.of, client)
+	}
+}

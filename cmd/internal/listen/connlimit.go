@@ -1,0 +1,196 @@
+package listen
+
+import (
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound is told so
+// and closed at once. Left waiting in the system's queue, its client could not tell a busy
+// server from a dead one, and would stay there as long as idle connections fill the bound.
+type ConnLimit struct {
+	most atomic.Int64 // 0 for no bound
+	open atomic.Int64
+	role Role
+	full Full
+	log  *slog.Logger
+
+	clients clientConns
+	idle    idleConns
+
+	rejected   atomic.Int64
+	rejections chan struct{} // one element for each rejection that is being sent
+	sending    sync.WaitGroup
+}
+
+// A rejection is sent for rejectTime at most, and to maxRejections clients at once. Further connections are closed
+// without a word.
+const (
+	rejectTime    = time.Second
+	maxRejections = 64
+)
+
+// Full says what becomes of a connection for which there is no room.
+type Full struct {
+	Answer  string // what is sent to its client
+	Outcome string // how the log says that
+}
+
+// FullHTTP answers 503.
+var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
+	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n", "answered 503"}
+
+// NewConnLimit returns a limit without bounds. client returns the client that an address is, the zero Prefix for one
+// that is not bounded by itself.
+func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
+	return &ConnLimit{
+		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),
+		clients: clientConns{client: client, of: map[netip.Prefix]int64{}},
+	}
+}
+
+// Bound sets how many connections there may be, and how many of one client; 0 for no bound. Connections that are open
+// stay.
+func (l *ConnLimit) Bound(most, ofOneClient int64) {
+	l.most.Store(most)
+	l.clients.most.Store(ofOneClient)
+}
+
+// Open returns how many connections there are.
+func (l *ConnLimit) Open() int64 { return l.open.Load() }
+
+// Idle returns how many of them have no request under way.
+func (l *ConnLimit) Idle() int { return l.idle.count() }
+
+// Most returns how many there may be; 0 for no bound.
+func (l *ConnLimit) Most() int64 { return l.most.Load() }
+
+// Rejected returns how many connections there was no room for.
+func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
+
+// Wait waits until all rejections have been sent: for a second at most, where no connection comes any more.
+func (l *ConnLimit) Wait() { l.sending.Wait() }
+
+// Admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then. Of the
+// last sixteenth of the room each new connection first takes that of the one that has been idle for longest.
+func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
+	client, ok := l.clients.add(conn.RemoteAddr())
+	if !ok {
+		l.warnOf(conn.RemoteAddr())
+		l.reject(conn)
+		return nil
+	}
+	open, most := l.open.Add(1), l.most.Load()
+	if most > 0 && open > most-most/16 {
+		l.idle.drop()
+	}
+	if most > 0 && open > most && l.open.Load() > most {
+		l.open.Add(-1)
+		l.clients.remove(client)
+		l.log.Warn("too many connections: new ones are "+l.full.Outcome, "for", l.role, "max_connections", most)
+		l.reject(conn)
+		return nil
+	}
+	counted := &Conn{streamConn: conn, limit: l, client: client, sender: sender{timeout: sendTimeout}}
+	l.idle.assign(counted)
+	return counted
+}
+
+func (l *ConnLimit) warnOf(client net.Addr) {
+	l.log.Warn("too many connections of one client: its new ones are "+l.full.Outcome, "for", l.role,
+		"client", client.String(), "max_connections_per_client", l.clients.most.Load())
+}
+
+// reject answers and closes the connection. It does not wait for that.
+func (l *ConnLimit) reject(conn streamConn) {
+	if l.mayAnswer(conn) {
+		l.sending.Go(func() { l.answer(conn) })
+	}
+}
+
+// mayAnswer counts a rejection, and closes the connection if there are too many to be answered.
+func (l *ConnLimit) mayAnswer(conn streamConn) bool {
+	l.rejected.Add(1)
+	select {
+	case l.rejections <- struct{}{}:
+		return true
+	default:
+		_ = conn.Close()
+		return false
+	}
+}
+
+func (l *ConnLimit) answer(conn streamConn) {
+	defer func() { <-l.rejections }()
+	sendRejection(conn, l.full.Answer)
+}
+
+// sendRejection answers and closes the connection. A close with the request unread would send a reset, which can
+// overtake the answer; so the request is read first. A TLS client cannot read the answer and sees a failed handshake.
+func sendRejection(conn streamConn, answer string) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error here comes back from the calls below
+	if _, err := io.WriteString(conn, answer); err != nil {
+		return
+	}
+	if conn.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// A Conn is a connection of a client that counts for a [ConnLimit] until it is closed.
+type Conn struct {
+	streamConn
+	limit    *ConnLimit
+	closed   atomic.Bool
+	answered bool // a request, or it has ended; an [httpProtocol] has it
+	idle     idlePlace
+	sender   sender
+
+	mu     sync.Mutex
+	client netip.Prefix // that it counts for
+}
+
+// countFor counts the connection for a client, and reports whether there is room for it.
+func (c *Conn) countFor(client net.Addr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return true
+	}
+	added, ok := c.limit.clients.add(client)
+	if ok {
+		c.limit.clients.remove(c.client)
+		c.client = added
+	}
+	return ok
+}
+
+// countedOf returns the Conn of a connection that a listener has accepted, perhaps over TLS.
+func countedOf(conn net.Conn) *Conn {
+	if secured, is := conn.(*tls.Conn); is {
+		conn = secured.NetConn()
+	}
+	if proxied, is := conn.(*proxiedConn); is {
+		return proxied.counted
+	}
+	return conn.(*Conn)
+}
+
+// Close implements [net.Conn].
+func (c *Conn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.limit.open.Add(-1)
+		c.mu.Lock()
+		c.limit.clients.remove(c.client)
+		c.mu.Unlock()
+		c.leave()
+	}
+	return c.streamConn.Close()
+}

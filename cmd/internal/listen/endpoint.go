@@ -1,0 +1,37 @@
+package listen
+
+import (
+	"io/fs"
+	"time"
+)
+
+// A Role says what an endpoint serves. All endpoints of a role have one [ConnLimit]. A process that hands its sockets
+// over names them by it.
+type Role string
+
+// An Endpoint is an address and how it is served. One server can serve two endpoints that are equal.
+type Endpoint struct {
+	Role          Role
+	Address       string      // host:port, or unix:/path
+	Mode          fs.FileMode // of the file of a Unix socket
+	Certificate   Certificate // the zero value for no TLS
+	ProxyProtocol bool        // connections of trusted peers begin with a header of the PROXY protocol
+	ReusePort     bool        // other processes of the same user may listen on the port, too (SO_REUSEPORT)
+	HTTP          HTTP
+}
+
+// HTTP are the settings of an endpoint for HTTP. 0 is no bound.
+type HTTP struct {
+	H2C               bool          // HTTP/2 without TLS, beside HTTP/1.1
+	ReadHeaderTimeout time.Duration // for a TLS handshake and a header of the PROXY protocol, too
+	ReadTimeout       time.Duration // for the body of a request
+	WriteTimeout      time.Duration // for an answer
+	SendTimeout       time.Duration // that a client may take no byte of an answer
+	IdleTimeout       time.Duration
+	MaxHeaderBytes    int
+}
+
+// A Certificate is for TLS.
+type Certificate struct {
+	CertFile, KeyFile string // in PEM
+}

@@ -1,0 +1,68 @@
+package listen
+
+import (
+	"io/fs"
+	"os"
+)
+
+// Handed are descriptors of all sockets, for another process, and what it is told of them.
+type Handed struct {
+	sockets []handedSocket // nil where systemd has passed the descriptors
+	files   []*os.File
+}
+
+// A handedSocket is what a weir tells the next one of a socket.
+type handedSocket struct {
+	Role    Role        `json:"role"`
+	Address string      `json:"address"` // as the rule file has it
+	Mode    fs.FileMode `json:"mode"`
+	Unlink  bool        `json:"unlink"` // the file of a Unix socket goes with it
+}
+
+// A Successor is a process that is to take the place of this one.
+type Successor struct {
+	*os.Process
+	// Outcome waits for what the process tells, or for its end. It returns [Serving], or why it does not serve: as a
+	// text where the process has said so and has undone what it did, and else as an error.
+	Outcome func() (string, error)
+}
+
+// HandOver duplicates the sockets. The caller closes what it returns.
+func (s *Sockets) HandOver() (*Handed, error) {
+	h := &Handed{}
+	for _, socket := range s.open {
+		local, is := socket.bound.(*localListener)
+		if is && local.FileIsGone() {
+			s.config.Log.Warn("upgrade: the file of a Unix socket is gone, so nobody can connect: the next process makes the "+
+				"socket anew", "listen", socket.address)
+			continue
+		}
+		file, err := duplicate(socket.bound)
+		if err != nil {
+			h.Close()
+			return nil, err
+		}
+		h.sockets = append(h.sockets, handedSocket{
+			Role: socket.server.endpoint.Role, Address: socket.address, Mode: socket.mode,
+			Unlink: is && local.UnlinkOnClose(),
+		})
+		h.files = append(h.files, file)
+	}
+	return h, nil
+}
+
+// Close closes the descriptors. The sockets stay open.
+func (h *Handed) Close() {
+	for _, f := range h.files {
+		_ = f.Close() // the socket itself stays open
+	}
+}
+
+// Yield leaves the files of Unix sockets to another process.
+func (s *Sockets) Yield() {
+	for _, socket := range s.open {
+		if local, is := socket.bound.(*localListener); is {
+			local.SetUnlinkOnClose(false)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config holds the settings of [Sockets].
+type Config struct {
+	Base      context.Context     // of all requests; its end cuts off connections that are drained
+	Inherited *Inherited          // what the process was started with; nil for nothing
+	Limits    map[Role]*ConnLimit // of every role
+	// Trusts reports whether a peer is a proxy whose header of the PROXY protocol counts.
+	Trusts func(netip.Addr) bool
+	// Protocol returns what answers the connections of an endpoint; over is TLS, nil for none.
+	Protocol func(e Endpoint, over *tls.Config) Protocol
+	Failed   func(error) // is told of a listener that breaks
+	Log      *slog.Logger
+}
+
+// Sockets are the sockets of a server that are open. One goroutine at a time calls their methods, but for
+// [Sockets.Leave] and [Sockets.Leaving].
+type Sockets struct {
+	config   Config
+	open     []*socket
+	retired  []*server      // with connections that have outlived a change of settings
+	draining sync.WaitGroup // servers of sockets that a change has closed
+	leaving  atomic.Bool
+}
+
+// New returns none. [Sockets.Prepare] opens some.
+func New(c Config) *Sockets { return &Sockets{config: c} }
+
+// A change is a socket and the endpoint that it is to serve.
+type change struct {
+	socket      *socket
+	endpoint    Endpoint
+	bound       bool // by this change
+	certificate *tls.Certificate
+}
+
+// Changes are what new endpoints change. All that can fail is done by [Sockets.Prepare].
+type Changes struct {
+	sockets  *Sockets
+	wanted   []change
+	unwanted []*socket
+}
+
+// Prepare binds the addresses that are new and reads the certificates. A socket whose address is still wanted stays.
+// The caller calls one of the methods of the changes. After an error nothing has changed.
+func (s *Sockets) Prepare(endpoints []Endpoint) (_ *Changes, err error) {
+	changes := &Changes{sockets: s, unwanted: slices.Clone(s.open)}
+	defer func() {
+		if err != nil {
+			changes.Abandon()
+		}
+	}()
+	for _, want := range endpoints {
+		next := change{endpoint: want}
+		if c := want.Certificate; c != (Certificate{}) {
+			pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("listen %s: tls: %w", want.Address, err)
+			}
+			next.certificate = &pair
+		}
+		i := slices.IndexFunc(changes.unwanted, func(s *socket) bool {
+			return s.address == want.Address && s.server.endpoint.Role == want.Role
+		})
+		if i >= 0 {
+			next.socket = changes.unwanted[i]
+			changes.unwanted = slices.Delete(changes.unwanted, i, i+1)
+		} else if next.socket, err = s.bind(want); err != nil {
+			return nil, err
+		} else {
+			next.bound = true
+		}
+		changes.wanted = append(changes.wanted, next)
+		if err := next.socket.checkReusePort(want.ReusePort); err != nil {
+			return nil, err
+		}
+	}
+	return changes, s.config.Inherited.unclaimed()
+}
+
+// Abandon closes the sockets that the changes have bound.
+func (c *Changes) Abandon() {
+	for _, change := range c.wanted {
+		if change.bound {
+			_ = change.socket.Close()
+		}
+	}
+}
+
+// Apply makes the changes. It does not wait: the servers whose sockets it closes have as long as atMost for the
+// requests under way.
+func (c *Changes) Apply(atMost time.Duration) {
+	s := c.sockets
+	s.open = nil
+	for _, change := range c.wanted {
+		if err := change.socket.setMode(change.endpoint.Mode); err != nil {
+			s.config.Log.Error("the mode of a socket stays as it was", "listen", change.socket.address, "err", err)
+		}
+		if change.bound || change.socket.server.endpoint != change.endpoint {
+			s.serveOn(change)
+		} else if change.certificate != nil {
+			change.socket.server.certificate.Store(change.certificate)
+		}
+		s.open = append(s.open, change.socket)
+	}
+	s.retired = slices.DeleteFunc(s.retired, func(h *server) bool { return h.protocol.Open() == 0 })
+	var closed Servers
+	for _, socket := range c.unwanted {
+		closed = append(closed, socket.shut())
+	}
+	s.drainLater(closed, atMost)
+}
+
+// serveOn starts a server on a socket.
+func (s *Sockets) serveOn(change change) {
+	next := s.newServer(change.endpoint)
+	next.certificate.Store(change.certificate)
+	var proxied *proxyProtocol
+	if change.endpoint.ProxyProtocol {
+		proxied = &proxyProtocol{s.config.Trusts, change.endpoint.HTTP.ReadHeaderTimeout}
+	}
+	if before := change.socket.setServer(next, s.config.Limits[next.endpoint.Role], proxied, s.config.Failed); before != nil {
+		s.retired = append(s.retired, before)
+	}
+	if change.bound {
+		s.config.Log.Info("listening", "url", change.socket.url(), "for", change.endpoint.Role)
+	}
+}
+
+// URL returns the URL of the first endpoint of a role as seen from this machine, with the port that the system chose;
+// "" for none.
+func (s *Sockets) URL(r Role) string {
+	for _, socket := range s.open {
+		if socket.server.endpoint.Role == r {
+			return socket.url()
+		}
+	}
+	return ""
+}

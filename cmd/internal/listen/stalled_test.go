@@ -1,0 +1,160 @@
+package listen
+
+import (
+	"bufio"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/weir-go/weir/cmd/internal/pipes"
+)
+
+// pipeTo serves one connection by a handler, in a bubble of virtual time.
+func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
+	t.Helper()
+	client, conn := net.Pipe()
+	e := Endpoint{HTTP: HTTP{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
+	h := newHTTPProtocol(e, handler, nil, t.Context(), slog.New(slog.DiscardHandler))
+	limit := NewConnLimit("clients", FullHTTP, anyClient, slog.New(slog.DiscardHandler))
+	// ends with the server
+	go h.server.Serve(pipes.Listener(limit.Admit(pipes.Conn{Conn: conn}, 0)))
+	t.Cleanup(func() {
+		client.Close()
+		h.server.Close()
+	})
+	return client
+}
+
+// TestAnUnknownExpectIs417AndEnds: net/http answers by itself and reads the body, which may never come.
+func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := pipeTo(t, func(http.ResponseWriter, *http.Request) { t.Error("the handler is called") })
+		begin := time.Now()
+		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nExpect: x\r\nContent-Length: 5\r\n\r\n")
+		require.NoError(t, err)
+		require.NoError(t, client.SetReadDeadline(begin.Add(time.Hour)))
+		all, err := io.ReadAll(client)
+		require.NoError(t, err, "the server closes the connection")
+		assert.Contains(t, string(all), "HTTP/1.1 417 ")
+		assert.Contains(t, string(all), "Connection: close")
+		assert.Equal(t, time.Minute, time.Since(begin), "read_header_timeout")
+	})
+}
+
+// TestTheDeadlineOfTheHeaderEndsWithIt: an answer and a body may take longer than the header.
+func TestTheDeadlineOfTheHeaderEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := pipeTo(t, func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(io.Discard, r.Body)
+			assert.NoError(t, err)
+			time.Sleep(time.Hour)
+			assert.NoError(t, r.Context().Err(), "nobody takes the end of the deadline for that of the client")
+		})
+		in := bufio.NewReader(client)
+		for _, request := range []string{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"} {
+			_, err := io.WriteString(client, request)
+			require.NoError(t, err)
+			if request[0] == 'P' {
+				time.Sleep(time.Hour)
+				_, err = io.WriteString(client, "12345")
+				require.NoError(t, err)
+			}
+			resp, err := http.ReadResponse(in, nil)
+			require.NoError(t, err)
+			assert.Equal(t, 200, resp.StatusCode)
+		}
+	})
+}
+
+// TestADroppedConnectionExecutesNothing: a request that was read before the connection was closed ends unanswered.
+func TestADroppedConnectionExecutesNothing(t *testing.T) {
+	c := &Conn{}
+	new(idleConns).assign(c)
+	c.idle.dropped = true
+	executed := false
+	h := started(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { executed = true }), 0)
+	r, err := http.NewRequestWithContext(withConn(t.Context(), c), http.MethodGet, "/", nil)
+	require.NoError(t, err)
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { h.ServeHTTP(nil, r) })
+	assert.False(t, executed)
+}
+
+// TestOneClientHasABound: an address that is no client has none.
+func TestOneClientHasABound(t *testing.T) {
+	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
+		if a != netip.MustParseAddr("10.0.0.1") {
+			client, _ = a.Prefix(min(a.BitLen(), 64))
+		}
+		return client
+	}}
+	c.most.Store(1)
+	has := func(ip string) bool {
+		_, ok := c.add(&net.TCPAddr{IP: net.ParseIP(ip), Port: 1})
+		return ok
+	}
+	assert.True(t, has("192.0.2.1"))
+	assert.False(t, has("192.0.2.1"))
+	assert.False(t, has("::ffff:192.0.2.1"))
+	assert.True(t, has("2001:db8::1"))
+	assert.False(t, has("2001:db8::ffff:2"), "an IPv6 /64 is one client")
+	assert.True(t, has("2001:db8:0:1::1"))
+	assert.True(t, has("10.0.0.1"))
+	assert.True(t, has("10.0.0.1"))
+	c.remove(netip.MustParsePrefix("192.0.2.1/32"))
+	assert.True(t, has("192.0.2.1"))
+}
+
+// anyClient is that of an address for which nothing is bounded.
+func anyClient(netip.Addr) netip.Prefix { return netip.Prefix{} }
+
+// slowConn takes one byte for each deadline.
+type slowConn struct {
+	net.Conn
+	taken, silent int
+	deadlines     []time.Time
+}
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	if c.silent > 0 && c.taken == c.silent {
+		return 0, os.ErrDeadlineExceeded
+	}
+	c.taken++
+	if len(p) == 1 {
+		return 1, nil
+	}
+	return 1, os.ErrDeadlineExceeded
+}
+
+func (c *slowConn) SetWriteDeadline(t time.Time) error {
+	c.deadlines = append(c.deadlines, t)
+	return nil
+}
+
+// TestAnyProgressCounts: a client that reads slowly has its whole answer; one that stops, or whose write_timeout is
+// over, does not.
+func TestAnyProgressCounts(t *testing.T) {
+	slow := &slowConn{}
+	s := sender{timeout: time.Nanosecond} // each write is after the deadline of the one before
+	n, err := s.write(slow, make([]byte, 1000))
+	require.NoError(t, err)
+	assert.Equal(t, 1000, n)
+	assert.NotEmpty(t, slow.deadlines)
+	slow = &slowConn{silent: 3}
+	n, err = (&sender{timeout: time.Hour}).write(slow, make([]byte, 10))
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	assert.Equal(t, 3, n)
+	slow = &slowConn{}
+	s = sender{timeout: time.Hour}
+	require.NoError(t, s.ask(slow, time.Now().Add(-time.Second)))
+	n, err = s.write(slow, make([]byte, 10))
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	assert.Equal(t, 1, n)
+}

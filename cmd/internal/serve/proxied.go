@@ -1,0 +1,46 @@
+package serve
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/listen"
+)
+
+// withoutForgedClient removes what a request says about its client where the header of the PROXY protocol named none.
+// The request has the address of the balancer, which is trusted, and has written none of these fields.
+func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if listen.NamesNoClient(r) {
+			told := s.current.Load().file.ClientIP.Header
+			for name := range r.Header {
+				if name == told || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+					delete(r.Header, name)
+				}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// trustsPeer reports whether an address is that of a trusted proxy in the present generation.
+func (s *Server) trustsPeer(addr netip.Addr) bool {
+	return slices.ContainsFunc(s.current.Load().file.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// clientOf returns the client whose connections from an address are counted: an IPv6 /64 is one. Trusted proxies are
+// not counted, since many clients come through them.
+func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
+	if s.trustsPeer(addr) {
+		return client
+	}
+	bits := config.IPv6Prefix
+	if addr.Is4() {
+		bits = 32
+	}
+	client, _ = addr.Prefix(bits) // fails for other numbers of bits only
+	return client
+}
