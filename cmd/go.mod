@@ -28,6 +28,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/therootcompany/xz v1.0.1
 	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/limitertest v0.1.0
 	github.com/weir-go/weir/redislimit v0.1.0
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.64.0
 	go.opentelemetry.io/otel v1.43.0

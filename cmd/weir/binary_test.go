@@ -109,10 +109,10 @@ func TestProgramReplays(t *testing.T) {
 		assert.Regexp(t, `^standard input \(combined\) at token bucket 10/m burst 10, by ip\n\nrequests +500\n`, table.stdout)
 		assert.Contains(t, table.stdout, "most refused")
 	})
-	t.Run("as logged", func(t *testing.T) {
-		got := run(t, program, "", "replay", "--as-logged", "--limit", "1/s", "--burst", "5", excerpt)
-		assert.Regexp(t, `(?m)^refused +150 +30\.00 %$`, got.stdout)
-		assert.Regexp(t, `(?m)^out of order +468  by at most 59s, 468 not sorted$`, got.stdout)
+	t.Run("what sorting changes", func(t *testing.T) {
+		got := run(t, program, "", "replay", "--limit", "1/s", "--burst", "5", excerpt)
+		assert.Regexp(t, `(?m)^out of order +468  by at most 59s, sorted$`, got.stdout)
+		assert.Contains(t, got.stdout, "\nSorting changes what is refused from 30.00 % (150) to 0.00 % (0) of the requests.\n")
 	})
 	t.Run("doubts do not spoil the JSON", func(t *testing.T) {
 		doubtful := run(t, program, "nonsense\n"+string(log), "replay", "--json", "--limit", "1/d", "--max-keys", "1", "-")
@@ -169,11 +169,11 @@ func TestProgramSuggestsByClients(t *testing.T) {
 func TestProgramReplaysByAnyAlgorithm(t *testing.T) {
 	program := build(t)
 	for args, want := range map[string]string{
-		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":461,"refused":39,`,
-		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":460,"refused":40,`,
-		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":461,"refused":39,`,
-		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":456,"refused":44,`,
-		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"unsorted":0,"keys":109,"allowed":454,"refused":46,`,
+		"--algorithm batch-refill":           `{"policy":"batch refill 6/15s burst 6","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"far_dates":0,"keys":109,"allowed":461,"refused":39,`,
+		"--algorithm fixed-window":           `{"policy":"fixed window 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"far_dates":0,"keys":109,"allowed":460,"refused":40,`,
+		"--algorithm fixed-window --aligned": `{"policy":"fixed window 6/15s, aligned","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"far_dates":0,"keys":109,"allowed":461,"refused":39,`,
+		"--algorithm sliding-window":         `{"policy":"sliding window 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"far_dates":0,"keys":109,"allowed":456,"refused":44,`,
+		"--algorithm sliding-log":            `{"policy":"sliding log 6/15s","format":"combined","requests":500,"skipped":0,"out_of_order":468,"out_of_order_seconds":59,"far_dates":0,"keys":109,"allowed":454,"refused":46,`,
 	} {
 		got := run(t, program, "", append(strings.Fields("replay --json --limit 6/15s "+args), excerpt)...)
 		assert.Equal(t, 0, got.status, got.stderr)

@@ -21,7 +21,6 @@ type replayCommand struct {
 	Top      *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON     bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
 	Client   string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For: its last address counts."`
-	AsLogged bool     `help:"Take the lines in the order of the log, each at the latest time before it, to see what the sorting changes."`
 	Format   string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
 	Files    []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
@@ -44,13 +43,13 @@ default text of Envoy and Istio, the access log of weir serve, and any of these 
 container. A log that is in no known format, or in two, is an error: --format says which it is.
 
 Its requests go through the limiter in the order of their time stamps: servers stamp a request when it comes and log it
-when it is over, so the lines of each file are sorted, as far as 16,384 of them reach. A line that is too late for that
-counts at the time of those before it, or is skipped if it is late by more than a minute. Several files are merged, in
-whatever order they are given.
+when it is over, so the lines are sorted. Several files are merged, in whatever order they are given. If a line is more
+than 16,384 lines from its place the log is sorted on disk (in TMPDIR); so is a copy of standard input kept. The answer
+says how many lines were out of order and what sorting changes.
 
 Lines that are not in the format, or longer than 1 MiB, are skipped and counted, and the first few are shown with
-the reason. So are lines whose date is more than a year later or earlier than those around them. A log without any
-request, and one that breaks off, is an error.
+the reason. So are lines whose date is far from those of the 16 lines before and the 16 behind it: half an hour later, or
+a day earlier, than all of them. A log without any request, and one that breaks off, is an error.
 
 Try it:
 
@@ -103,9 +102,6 @@ func (c *replayCommand) Run() error {
 		return err
 	}
 	defer log.Close()
-	if c.AsLogged {
-		log.AsLogged()
-	}
 	if c.Client != "" {
 		if err := log.ClientFrom(textproto.CanonicalMIMEHeaderKey(c.Client)); err != nil {
 			return fmt.Errorf("--client %s: %s: %w", c.Client, log.Name(), err)
@@ -114,8 +110,15 @@ func (c *replayCommand) Run() error {
 
 	finish := func() {}
 	if !c.JSON {
-		bar := newByteBar(os.Stderr, log.Size(), "replaying")
-		log.Watch(func(read int64) { _ = bar.Set64(read) })
+		bar := newByteBar(os.Stderr, log.Size(), "reading")
+		doing := ""
+		log.Watch(func(now string, read int64) {
+			if now != doing {
+				doing = now
+				bar.Describe(doing)
+			}
+			_ = bar.Set64(read)
+		})
 		finish = bar.finish
 	}
 	got, err := run(log)

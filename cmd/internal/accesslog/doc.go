@@ -8,7 +8,11 @@
 //	detect.go      the format is found by trying all on the first lines, or refused with the reason
 //	syslog.go      a syslog header is taken off a line
 //	clf.go, ...    the format's parser makes an Entry of the line: one file for each format
+//	astray.go      lines whose date is far from those around them are found
+//	order.go       the entries of a file are sorted by their time, as far as the lines that are held reach
+//	sorter.go      where these are not enough they are sorted on disk
 //	log.go         the entries of several files are merged by their time
+//	spool.go       a stream is copied, so that it can be read again
 //
 // A bad line is never fatal. It comes back as a LineError that says what is wrong with it, so that a caller can skip
 // it, count it and show the reason; only a failing stream ends the reading. A line that could be read in two ways is a

@@ -21,8 +21,17 @@ type Entry struct {
 	Headers []Header
 	// Late is by how much an entry before it in its file has a later time: 0 for one that came in order.
 	Late time.Duration
+	// Memo is for who reads the log: what it has found out about the entry when it was shown it by [Log.Logged] or
+	// returned by Next, whichever came first.
+	Memo any
 
 	line int // of the file
+	file int // in the order given
+}
+
+// texts are those of the entry, but for the header fields.
+func (e *Entry) texts() [5]*[]byte {
+	return [...]*[]byte{&e.Client, &e.Method, &e.Target, &e.Proto, &e.Host}
 }
 
 // Header is one header field of a request.

@@ -18,7 +18,7 @@ type file struct {
 	stream io.ReadCloser // nil while it is not open
 	lines  *lines
 	parser parser
-	leaps  leaps
+	astray astray
 	order  order
 	entry  *Entry // the next one
 	ready  bool   // it is there
@@ -103,6 +103,25 @@ func (f *file) parse() (*Entry, error) {
 		return nil, &LineError{f.log.nameOf(f), f.lines.number, err}
 	}
 	return &f.parser.entry, nil
+}
+
+// rewind has the file begin again.
+func (f *file) rewind() error {
+	f.ready, f.astray, f.order = false, astray{}, order{}
+	if s, once := f.stream.(*spool); once {
+		f.lines = nil
+		return s.rewind()
+	}
+	return f.close()
+}
+
+// finish lets the file go at its end. A stream stays, since it cannot be opened again.
+func (f *file) finish() error {
+	if _, once := f.stream.(*spool); once {
+		f.lines = nil
+		return nil
+	}
+	return f.close()
 }
 
 func (f *file) close() (err error) {

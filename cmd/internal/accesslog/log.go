@@ -6,17 +6,18 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Log is the entries of one file or several. Not safe for concurrent use.
 //
 // Memory does not grow with the log: a file is open only while entries of its time are read, and holds then a buffer of
-// a little more than MaxLine bytes, what its compression needs, and up to 16,384 entries that are sorted, divided by
-// the number of files that were open when they were read.
+// a little more than MaxLine bytes, what its compression needs, and lines that are sorted: up to 16,384 of them and 4
+// MiB of their text, divided by the number of files that were open when they were read. A log that needs more to be
+// sorted takes some 30 MiB and the disk.
 type Log struct {
 	format *format // nil if it is to be detected
 	client string  // the header field that has the client; "" for that of the format
-	lines  int     // that are held to be sorted, at most
 	files  []*file
 
 	looked  bool
@@ -24,20 +25,30 @@ type Log struct {
 	waiting []*file // not open yet, by the times at which they begin
 	active  []*file
 
+	window int       // lines that are held to be sorted, at most
+	last   time.Time // of the entry that was handed on
+	sorter *sorter   // of a log that is sorted on disk
+	sorted *sorted   // its entries; nil as long as it has not all
+	logged func(*Entry)
+
 	bytes int64 // read so far, as stored
-	watch func(read int64)
+	watch func(doing string, read int64)
 }
 
 // NewLog returns the log that is in one stream, which may be compressed. Its format is detected.
 func NewLog(r io.Reader) *Log {
-	l := &Log{lines: orderLines}
-	l.files = []*file{{log: l, stream: io.NopCloser(r)}}
+	l := &Log{window: manyLines}
+	l.files = []*file{{log: l, stream: &spool{stream: io.NopCloser(r)}}}
 	return l
 }
 
-// AsLogged has the entries of each file come in the order of its lines, with Entry.Late as if they were sorted. It is
-// called before the first Next.
-func (l *Log) AsLogged() { l.lines = 1 }
+// ErrUnsorted says that an entry came too late to be sorted among the lines that are held.
+var ErrUnsorted = errors.New("an entry is too late for the lines that are held to be sorted")
+
+// Logged has a function see every entry in the order of the lines of its file. It sees one when Next returns one, of
+// the same file; if the log is sorted on disk it sees all before Next returns the first. It is called before the first
+// Next. nil is none.
+func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is no entry.
 type LineError struct {
@@ -68,22 +79,55 @@ func asLineError(err error) *LineError {
 }
 
 // Next returns the next entry, which is valid until the following call. The error is io.EOF at the end, a *LineError
-// for a line that is no entry, after which reading goes on, and anything else is final.
+// for a line that is no entry, after which reading goes on, and anything else is final: ErrUnsorted may be met by
+// [Log.Widen].
 //
-// The entries of several files are merged: the next is always the earliest of those that come next in their files. So
-// it does not matter in which order rotated logs are given, and the logs of several machines become one. Within a file
-// entries are sorted by their times ([Entry].Late), as far as 16,384 lines or 4 MiB of text reach, divided by the
-// number of files that are open. A line that is too late for that is handed on as it is, or is a *LineError if it is
-// late by more than a minute. Entries of the same time stay in the order of the file, and of the files.
+// The entries come in the order of their times, however the files are given and whatever the order of their lines: the
+// logs of several machines become one. Entries of the same time stay in the order of the files, and of the lines of a
+// file.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
 	}
+	for l.sorted == nil {
+		f, err := l.earliest()
+		if errors.Is(err, io.EOF) && l.sorter != nil {
+			l.sorted = l.sorter.sorted()
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.ready = false
+		if l.logged != nil {
+			f.order.nextLogged(l.logged)
+		}
+		if l.sorter == nil {
+			if f.entry.Time.Before(l.last) {
+				return nil, ErrUnsorted
+			}
+			l.last = f.entry.Time
+			return f.entry, nil
+		}
+		if err := l.sorter.add(f.entry); err != nil {
+			return nil, err
+		}
+	}
+	e, err := l.sorted.next()
+	if l.watch != nil {
+		l.watch("sorting", int64(float64(l.bytes)*l.sorted.done()))
+	}
+	return e, err
+}
+
+// earliest returns the active file whose next entry is the earliest, or else comes first in the order given; io.EOF if
+// there is none.
+func (l *Log) earliest() (*file, error) {
 	for {
 		if err := l.makeReady(); err != nil {
 			return nil, err
 		}
-		f := l.earliest()
+		f := l.earliestActive()
 		if len(l.waiting) > 0 && (f == nil || !l.waiting[0].begins.After(f.entry.Time)) {
 			if err := l.activate(l.waiting[0]); err != nil {
 				return nil, err
@@ -94,8 +138,7 @@ func (l *Log) Next() (*Entry, error) {
 		if f == nil {
 			return nil, io.EOF
 		}
-		f.ready = false
-		return f.entry, nil
+		return f, nil
 	}
 }
 
@@ -110,7 +153,7 @@ func (l *Log) makeReady() error {
 		if errors.Is(err, io.EOF) {
 			l.active = slices.Delete(l.active, i, i+1)
 			i--
-			err = f.close()
+			err = f.finish()
 		}
 		if err != nil {
 			return l.named(f, err)
@@ -119,8 +162,7 @@ func (l *Log) makeReady() error {
 	return nil
 }
 
-// earliest returns the active file whose next entry is the earliest; nil if there is none.
-func (l *Log) earliest() (first *file) {
+func (l *Log) earliestActive() (first *file) {
 	for _, f := range l.active {
 		if first == nil {
 			first = f
@@ -158,20 +200,31 @@ func (l *Log) look() error {
 	return nil
 }
 
-// Rewind makes Next begin again with the first entry, and reports whether that is possible: not for standard input and
-// what else can be read once only.
-func (l *Log) Rewind() bool {
+// Rewind makes Next begin again with the first entry. The error says why it cannot: there is no room for a copy of what
+// can be read once only, such as standard input.
+func (l *Log) Rewind() error {
 	for _, f := range l.files {
-		if !f.reopens() {
-			return false
+		if err := l.named(f, f.rewind()); err != nil {
+			return err
 		}
 	}
-	for _, f := range l.files {
-		_ = f.close() // it was only read
-		f.ready, f.leaps, f.order = false, leaps{}, order{}
+	if l.sorter != nil {
+		_ = l.sorter.Close() // its file is gone
+		l.sorter = newSorter()
 	}
-	l.looked, l.waiting, l.active, l.bytes = false, nil, nil, 0
-	return true
+	l.looked, l.waiting, l.active, l.bytes, l.last, l.sorted = false, nil, nil, 0, time.Time{}, nil
+	return nil
+}
+
+// Widen makes Next begin again after ErrUnsorted, with more lines that are held to be sorted, or else sorted on disk.
+// The error is that of Rewind.
+func (l *Log) Widen() error {
+	if l.window == fewLines {
+		l.window = manyLines
+	} else {
+		l.window, l.sorter = 1, newSorter()
+	}
+	return l.Rewind()
 }
 
 // nameOf is what a file is called in messages: nothing if there is no other.
@@ -243,13 +296,13 @@ func (l *Log) Size() (size int64) {
 	return size
 }
 
-// Watch lets a function know how many bytes, as stored, were read so far.
-func (l *Log) Watch(watch func(read int64)) { l.watch = watch }
+// Watch lets a function know what is being done, and how many bytes, as stored, were read so far.
+func (l *Log) Watch(watch func(doing string, read int64)) { l.watch = watch }
 
 func (l *Log) count(n int) {
 	l.bytes += int64(n)
 	if l.watch != nil {
-		l.watch(l.bytes)
+		l.watch("reading", l.bytes)
 	}
 }
 
@@ -257,6 +310,9 @@ func (l *Log) count(n int) {
 func (l *Log) Close() (err error) {
 	for _, f := range l.files {
 		err = errors.Join(err, f.close())
+	}
+	if l.sorter != nil {
+		err = errors.Join(err, l.sorter.Close())
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func Open(names []string, format string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{format: given, lines: orderLines}
+	l := &Log{format: given, window: fewLines}
 	for _, name := range names {
 		paths, err := expand(name)
 		if err != nil {
@@ -82,7 +82,7 @@ func (l *Log) addFile(path string) error {
 	if f.info.Mode().IsRegular() && path != Stdin {
 		return stream.Close() // opened again when its time has come
 	}
-	f.stream = stream
+	f.stream, l.window = &spool{stream: stream}, manyLines // to begin again takes room on the disk
 	return nil
 }
 

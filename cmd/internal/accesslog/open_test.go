@@ -29,7 +29,7 @@ func TestOpenKnowsNameAndSize(t *testing.T) {
 	assert.Equal(t, "2 files", both.Name())
 	assert.Equal(t, int64(len(combinedLine+vhostLine)), both.Size())
 	var read int64
-	both.Watch(func(n int64) {
+	both.Watch(func(_ string, n int64) {
 		assert.GreaterOrEqual(t, n, read)
 		read = n
 	})

@@ -1,34 +1,37 @@
 package accesslog
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
 
 const (
-	// orderLines and orderBytes are how many lines, and how much of their text, a file holds back to be sorted, divided
-	// by the number of files that are open.
-	orderLines = 16 << 10
+	// fewLines is how many lines the open files hold back together at first, to be sorted. A log that needs no more is
+	// read the faster the fewer they are. manyLines is how many they hold before a log is sorted on disk.
+	fewLines, manyLines = 1 << 10, 16 << 10
+	// orderBytes is how much text they hold back.
 	orderBytes = 4 << 20
-	// mostBehind is by how much a line may be earlier than what was handed on before it came.
-	mostBehind = time.Minute
 )
 
 // order sorts the entries of a file by their times: servers stamp a request with its start and log it at its end, and
 // some round. It holds back as many lines as it may, and hands on the earliest. So a line that is ahead of its time
 // waits until the others have come there, and one that is late takes its place as long as that is within the lines that
-// are held. One that comes later still is handed on as it is, or is wrong if it is late by more than mostBehind. So is
-// one whose date is more than a year earlier than that of a line before it; leaps finds those that are a year later.
+// are held. Log.Next sees when that was not enough.
 type order struct {
-	latest   time.Time // of the entries that were read
-	released time.Time // of the last one that was handed on in its place
-	queue    []*kept   // by time; equal times as they came
-	room     []*kept   // of the queue
-	bytes    int       // of their text
-	given    *kept     // the entry that the caller has
-	free     []*kept
-	end      error // what comes behind them
+	latest time.Time // of the entries that were read
+	queue  []place   // by time; equal times as they came
+	room   []place   // of the queue
+	logged []*kept   // those that wait for their turn in the order of the file; none unless that is asked for
+	bytes  int       // of the text of the queue
+	given  *kept     // the entry that the caller has
+	free   []*kept
+	end    error // what comes behind them
+}
+
+// A place is that of an entry in the queue. The time stands here, too, so that the search has it at hand.
+type place struct {
+	nanos int64
+	*kept
 }
 
 // kept is an entry with its text, or what is wrong with a line, which stays behind the latest entry before it.
@@ -36,75 +39,77 @@ type kept struct {
 	entry Entry
 	text  []byte
 	wrong *LineError
+	uses  int // that are still to come
 }
 
 // next returns the next entry of the file, which is valid until the following call, or what is wrong with a line.
 func (o *order) next(f *file) (*Entry, error) {
 	if o.given != nil {
-		o.free = append(o.free, o.given)
+		o.letGo(o.given)
 		o.given = nil
 	}
 	files := max(len(f.log.active), 1)
-	for o.end == nil && (len(o.queue) == 0 || len(o.queue) < f.log.lines/files && o.bytes < orderBytes/files) {
-		e, err := f.leaps.next(f)
-		if err == nil {
-			err = o.check(f, e)
-		}
-		switch wrong := asLineError(err); {
-		case wrong != nil:
-			o.insert(&kept{entry: Entry{Time: o.latest}, wrong: wrong})
-		case err != nil:
-			o.end = err
-		default:
-			k := o.keep(e)
-			if o.latest.IsZero() || !e.Time.Before(o.latest) {
-				o.latest = e.Time
-			} else {
-				k.entry.Late = o.latest.Sub(e.Time)
-			}
-			o.insert(k)
-		}
+	for o.end == nil && (len(o.queue) == 0 || len(o.queue) < f.log.window/files && o.bytes < orderBytes/files) {
+		o.read(f)
 	}
 	if len(o.queue) == 0 {
 		return nil, o.end
 	}
-	k := o.queue[0]
+	k := o.queue[0].kept
 	o.queue = o.queue[1:]
 	if k.wrong != nil {
 		return nil, k.wrong
 	}
 	o.given = k
 	o.bytes -= len(k.text)
-	if k.entry.Time.After(o.released) {
-		o.released = k.entry.Time
-	}
 	return &k.entry, nil
 }
 
-// check returns what is wrong with an entry that is too late.
-func (o *order) check(f *file, e *Entry) error {
-	if !e.Time.Before(o.latest) {
-		return nil
-	}
-	wrong := ""
-	switch behind := o.released.Sub(e.Time); {
-	case o.latest.Sub(e.Time) > longLeap:
-		wrong = "is more than a year earlier than that of a line before it"
-	case behind > mostBehind && !o.released.IsZero() && f.log.lines > 1:
-		wrong = fmt.Sprintf("is %v earlier than that of a line that is too far before it to be sorted", behind)
+// read puts the next line of the file into its place.
+func (o *order) read(f *file) {
+	e, err := f.astray.next(f)
+	switch wrong := asLineError(err); {
+	case wrong != nil:
+		o.insert(&kept{entry: Entry{Time: o.latest}, wrong: wrong})
+	case err != nil:
+		o.end = err
 	default:
-		return nil
+		k := o.keep(e)
+		if o.latest.IsZero() || !e.Time.Before(o.latest) {
+			o.latest = e.Time
+		} else {
+			k.entry.Late = o.latest.Sub(e.Time)
+		}
+		k.entry.file, k.uses = f.index, 1
+		if f.log.logged != nil {
+			k.uses, o.logged = 2, append(o.logged, k)
+		}
+		o.insert(k)
 	}
-	return &LineError{f.log.nameOf(f), e.line, fmt.Errorf("the date %s %s", e.Time.Format(time.RFC3339), wrong)}
+}
+
+// nextLogged shows the next entry in the order of the file. It is called once for each that next returned.
+func (o *order) nextLogged(show func(*Entry)) {
+	k := o.logged[0]
+	o.logged = o.logged[1:]
+	show(&k.entry)
+	o.letGo(k)
+}
+
+func (o *order) letGo(k *kept) {
+	if k.uses--; k.uses == 0 {
+		o.free = append(o.free, k)
+	}
 }
 
 // insert puts an entry into its place.
 func (o *order) insert(k *kept) {
 	o.bytes += len(k.text)
+	p := place{k.entry.Time.UnixNano(), k}
 	at := len(o.queue)
-	if at > 0 && o.queue[at-1].entry.Time.After(k.entry.Time) {
-		at, _ = slices.BinarySearchFunc(o.queue, k.entry.Time, func(k *kept, t time.Time) int {
-			if k.entry.Time.After(t) {
+	if at > 0 && o.queue[at-1].nanos > p.nanos {
+		at, _ = slices.BinarySearchFunc(o.queue, p.nanos, func(q place, nanos int64) int {
+			if q.nanos > nanos {
 				return 1
 			}
 			return -1 // behind those of the same time
@@ -112,11 +117,11 @@ func (o *order) insert(k *kept) {
 	}
 	if len(o.queue) == cap(o.queue) { // it has moved to the end of its room
 		if len(o.room) < 2*len(o.queue)+2 {
-			o.room = make([]*kept, 4*len(o.queue)+64)
+			o.room = make([]place, 4*len(o.queue)+64)
 		}
 		o.queue = o.room[:copy(o.room, o.queue)]
 	}
-	o.queue = slices.Insert(o.queue, at, k)
+	o.queue = slices.Insert(o.queue, at, p)
 }
 
 // keep copies an entry.
@@ -134,7 +139,7 @@ func (o *order) keep(e *Entry) *kept {
 	headers := append(k.entry.Headers[:0], e.Headers...)
 	k.entry, k.text = *e, slices.Grow(k.text[:0], n) // in one piece
 	k.entry.Headers = headers
-	for _, text := range []*[]byte{&k.entry.Client, &k.entry.Method, &k.entry.Target, &k.entry.Proto, &k.entry.Host} {
+	for _, text := range k.entry.texts() {
 		k.copy(text)
 	}
 	for i := range headers {

@@ -25,7 +25,7 @@ func TestLinesAreSorted(t *testing.T) {
 	var want []line
 	var text strings.Builder
 	latest := 0
-	for i := range 3 * orderLines {
+	for i := range 3 * manyLines {
 		second := max(i/8-r.IntN(1+r.IntN(1000)), 0) // up to 8,000 lines too late
 		latest = max(latest, second)
 		want = append(want, line{fmt.Sprint("c", i), second, latest - second})
@@ -34,7 +34,7 @@ func TestLinesAreSorted(t *testing.T) {
 	slices.SortStableFunc(want, func(a, b line) int { return a.second - b.second })
 	start := time.Time{}
 	i := 0
-	for e, err := range entries(NewLog(strings.NewReader(text.String()))) {
+	for e, err := range entries(wide(text.String())) {
 		require.NoError(t, err)
 		if i == 0 {
 			start = e.Time
@@ -48,7 +48,7 @@ func TestLinesAreSorted(t *testing.T) {
 
 // TestALineAheadOfItsTimeWaits until the others are there, and those behind it stay as they are.
 func TestALineAheadOfItsTimeWaits(t *testing.T) {
-	const lines, ahead = 4 * orderLines, 3600
+	const lines, ahead = 4 * manyLines, 1700
 	var text strings.Builder
 	for i := range lines {
 		second := i / 10
@@ -59,7 +59,7 @@ func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	}
 	var last time.Time
 	n := 0
-	for e, err := range entries(NewLog(strings.NewReader(text.String()))) {
+	for e, err := range entries(wide(text.String())) {
 		require.NoError(t, err)
 		require.False(t, e.Time.Before(last))
 		last = e.Time
@@ -68,21 +68,40 @@ func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	require.Equal(t, lines, n)
 }
 
-// TestALineTooLateToBeSorted is handed on if it is late by a minute, and wrong if by more.
-func TestALineTooLateToBeSorted(t *testing.T) {
-	const first = 100
-	var text strings.Builder
-	for range orderLines + 1 {
-		text.WriteString(lineAt("a", first))
+// wide is a log that holds as many lines as any does.
+func wide(text string) *Log {
+	log := NewLog(strings.NewReader(text))
+	log.window = manyLines
+	return log
+}
+
+// TestALineTooLateForTheWindow ends the reading. The log is read again with more lines, and then sorted on disk.
+func TestALineTooLateForTheWindow(t *testing.T) {
+	for lines, widened := range map[int]int{fewLines - 1: 0, fewLines: 1, manyLines - 1: 1, manyLines: 2} {
+		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]
+		log, err := Open([]string{name}, "")
+		require.NoError(t, err)
+		for range widened {
+			for range lines {
+				if _, err = log.Next(); err != nil {
+					break
+				}
+			}
+			if err == nil {
+				_, err = log.Next()
+			}
+			require.ErrorIs(t, err, ErrUnsorted)
+			require.NoError(t, log.Widen())
+		}
+		all := slices.DeleteFunc(clients(t, log), func(s string) bool { return s == "a" })
+		if widened == 2 { // the line that is none comes while the log is sorted
+			all[0], all[1] = all[1], all[0]
+		}
+		require.Equal(t, "late", all[0])
+		require.Contains(t, all[1], fmt.Sprintf("line %d: ", lines+2))
+		require.Equal(t, "b", all[2])
+		require.NoError(t, log.Close())
 	}
-	text.WriteString(lineAt("late", first-60) + lineAt("too-late", first-61) + lineAt("b", first+1))
-	all := clients(t, NewLog(strings.NewReader(text.String())))
-	all = slices.DeleteFunc(all, func(s string) bool { return s == "a" })
-	require.Len(t, all, 3)
-	assert.Equal(t, "late", all[0])
-	assert.Regexp(t, fmt.Sprintf(`^line %d: the date \S+ is 1m1s earlier than that of a line that is too far before it to be sorted$`,
-		orderLines+3), all[1])
-	assert.Equal(t, "b", all[2])
 }
 
 // TestWhatIsSortedIsBounded by the text, too, and kept memory is used again.
@@ -100,40 +119,38 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
 }
 
-// TestAsLogged: the lines stay where they are, and say how late they are.
-func TestAsLogged(t *testing.T) {
-	text := lineAt("a", 100) + lineAt("b", 3) + lineAt("c", 200) + lineAt("d", 199)
-	log := NewLog(strings.NewReader(text))
-	log.AsLogged()
-	var got []string
-	for e, err := range entries(log) {
+// TestTheOrderOfTheLog is seen beside that of the time, whether the log is sorted in memory or on disk.
+func TestTheOrderOfTheLog(t *testing.T) {
+	names := writeFiles(t, lineAt("a", 100)+lineAt("b", 3)+lineAt("c", 200)+lineAt("d", 199), lineAt("e", 150)+lineAt("f", 150))
+	for _, onDisk := range []bool{false, true} {
+		log, err := Open(names, "")
 		require.NoError(t, err)
-		got = append(got, fmt.Sprintf("%s %v", e.Client, e.Late))
+		if onDisk {
+			require.NoError(t, log.Widen())
+			require.NoError(t, log.Widen())
+		}
+		var logged []string
+		log.Logged(func(e *Entry) { logged = append(logged, fmt.Sprintf("%s %v", e.Client, e.Late)) })
+		assert.Equal(t, []string{"b", "a", "e", "f", "d", "c"}, clients(t, log))
+		assert.Equal(t, []string{"a 0s", "b 1m37s", "e 0s", "f 0s", "c 0s", "d 1s"}, logged)
+		require.NoError(t, log.Close())
 	}
-	assert.Equal(t, []string{"a 0s", "b 1m37s", "c 0s", "d 1s"}, got)
-}
-
-// endless is a log whose lines come again and again.
-type endless struct{ lines, rest string }
-
-func (e *endless) Read(p []byte) (int, error) {
-	if e.rest == "" {
-		e.rest = e.lines
-	}
-	n := copy(p, e.rest)
-	e.rest = e.rest[n:]
-	return n, nil
 }
 
 // TestSortingDoesNotAllocate once the lines that are held are there.
 func TestSortingDoesNotAllocate(t *testing.T) {
-	log := NewLog(&endless{lines: lineAt("a", 5) + lineAt("b", 3) + lineAt("c", 4)})
+	var text strings.Builder
+	for i := range 3 * manyLines {
+		text.WriteString(lineAt("a", i+5) + lineAt("b", i+3) + lineAt("c", i+4))
+	}
+	log := NewLog(strings.NewReader(text.String()))
+	log.Logged(func(*Entry) {})
 	next := func() {
 		if _, err := log.Next(); err != nil {
 			t.Error(err)
 		}
 	}
-	for range 3 * orderLines {
+	for range 3 * manyLines {
 		next()
 	}
 	assert.Zero(t, testalloc.PerCall(next))
@@ -145,7 +162,7 @@ func TestFilesShareWhatIsHeld(t *testing.T) {
 	const files = 4
 	for range files {
 		var text strings.Builder
-		for i := range 2 * orderLines {
+		for i := range 2 * manyLines {
 			text.WriteString(lineAt("a", i))
 		}
 		texts = append(texts, text.String())
@@ -158,13 +175,13 @@ func TestFilesShareWhatIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, e.Time.Before(last))
 		last = e.Time
-		if n++; n > 3*orderLines { // what a file held that was open alone is gone
+		if n++; n > 3*manyLines { // what a file held that was open alone is gone
 			held := 0
 			for _, f := range log.files {
 				held += len(f.order.queue)
 			}
-			require.LessOrEqual(t, held, orderLines)
+			require.LessOrEqual(t, held, manyLines)
 		}
 	}
-	require.Equal(t, files*2*orderLines, n)
+	require.Equal(t, files*2*manyLines, n)
 }

@@ -77,15 +77,17 @@ func (p *parser) setHost(host []byte) {
 	}
 }
 
+// mostNames is how many names of header fields are remembered: clients invent names.
+const mostNames = 1000
+
 // canonical returns the canonical form of the name of a header field, which a log has under another name and perhaps
 // with another separator than a dash.
 func (p *parser) canonical(logged, name []byte, separator string) string {
 	if known, ok := p.names[string(logged)]; ok {
 		return known
 	}
-	const most = 1000 // clients invent names
 	canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(string(name), separator, "-"))
-	if len(p.names) < most {
+	if len(p.names) < mostNames {
 		if p.names == nil {
 			p.names = map[string]string{}
 		}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 type client struct {
 	name     string
 	requests uint64
-	charges  []charge // one for each trial
+	charges  []charge // one for each trial, those in the order of the log last
 }
 
 // charge is what one limiter did to a client.
@@ -38,7 +39,7 @@ func newClients(ip *httplimit.ClientIP) *clients {
 }
 
 // of returns the client that the host field of a line stands for.
-func (cs *clients) of(host []byte, trials []*trial) *client {
+func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	if c, ok := cs.byText[string(host)]; ok {
 		return c
 	}
@@ -46,9 +47,9 @@ func (cs *clients) of(host []byte, trials []*trial) *client {
 	name := clientName(cs.ip, text)
 	c, ok := cs.byName[name]
 	if !ok {
-		c = &client{name: name, charges: make([]charge, len(trials))}
-		for i, t := range trials {
-			c.charges[i].key = t.limiter.Key(name)
+		c = &client{name: name}
+		for _, t := range slices.Concat(trials, logged) {
+			c.charges = append(c.charges, charge{key: t.limiter.Key(name)})
 		}
 		cs.byName[name] = c
 	}

@@ -15,13 +15,12 @@ type clock struct{ unixNanos atomic.Int64 }
 // now returns the latest stamp seen so far.
 func (c *clock) now() time.Time { return time.Unix(0, c.unixNanos.Load()) }
 
-// advance moves the clock forward to stamp and returns its time and how far
-// stamp lies behind it. Only the replay itself calls it.
-func (c *clock) advance(stamp time.Time) (now time.Time, behind time.Duration) {
-	now = c.now()
+// advance moves the clock forward to stamp and returns its time. Only the replay itself calls it.
+func (c *clock) advance(stamp time.Time) time.Time {
+	now := c.now()
 	if stamp.After(now) {
 		c.unixNanos.Store(stamp.UnixNano())
-		return stamp, 0
+		return stamp
 	}
-	return now, now.Sub(stamp)
+	return now
 }

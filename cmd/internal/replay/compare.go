@@ -41,8 +41,8 @@ type Compared struct {
 // each key got through in the last window. A policy for which there is no limiter is left
 // out, and the result says so; if there is none for any, the first error is returned.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
-	return withRoom(log, func(room int) (*Comparison, error) {
-		r, err := newRun(byAddress(), room, c.Window)
+	return repeat(log, func(a attempt) (*Comparison, error) {
+		r, err := newRun(byAddress(), a, c.Window)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*C
 		if len(r.trials) == 0 {
 			return nil, leftOut[0].Reason
 		}
-		if err := r.read(log, r.take); err != nil {
+		if err := r.read(log, r.take, r.takeAsLogged); err != nil {
 			return nil, err
 		}
 		result := r.compare(c)

@@ -13,13 +13,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limitertest/check"
 )
 
-// contestant is a policy with its model and what is known of it beforehand.
+// contestant is a policy with what it promises and what is known of it beforehand.
 type contestant struct {
-	policy engine.Policy
-	model  func(uint64, time.Duration) model
-	want   figures
+	policy  engine.Policy
+	promise check.Promise
+	want    figures
 }
 
 type figures struct {
@@ -31,17 +32,17 @@ type figures struct {
 func contestants(limit uint64, window time.Duration, want [6]figures) []contestant {
 	rate := engine.Per(float64(limit), window)
 	return []contestant{
-		{engine.TokenBucket(rate, limit), bucketModel, want[0]},
-		{engine.BatchRefill(limit, window, 2*limit), batchModel, want[1]},
-		{engine.FixedWindow(limit, window), fixedModel, want[2]},
-		{engine.FixedWindow(limit, window).Aligned(), alignedModel, want[3]},
-		{engine.SlidingWindow(limit, window), counterModel, want[4]},
-		{engine.SlidingLog(limit, window), logModel, want[5]},
+		{engine.TokenBucket(rate, limit), check.Bucket, want[0]},
+		{engine.BatchRefill(limit, window, 2*limit), check.BatchRefill, want[1]},
+		{engine.FixedWindow(limit, window), check.FixedWindow, want[2]},
+		{engine.FixedWindow(limit, window).Aligned(), check.AlignedWindow, want[3]},
+		{engine.SlidingWindow(limit, window), check.SlidingEstimate, want[4]},
+		{engine.SlidingLog(limit, window), check.SlidingExact, want[5]},
 	}
 }
 
-// TestEveryDecisionOnARealLog compares each decision of every algorithm with its model, and
-// the figures of the comparison with those of the models and with numbers known beforehand.
+// TestEveryDecisionOnARealLog has each decision of every algorithm checked by the exact model of what it promises, and
+// compares the figures of the comparison with those decisions and with numbers known beforehand.
 // The excerpt is always replayed; the whole log where WEIR_ACCESS_LOG names it.
 func TestEveryDecisionOnARealLog(t *testing.T) {
 	type golden struct {
@@ -75,34 +76,34 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 				file, err := os.Open(path)
 				require.NoError(t, err)
 				defer file.Close()
-				compareWithModels(t, accesslog.NewLog(file), g.limit, g.window,
+				checkDecisions(t, accesslog.NewLog(file), g.limit, g.window,
 					contestants(g.limit, g.window, g.want))
 			})
 		}
 	}
 }
 
-// known is what the models say of one policy.
+// known is what is seen of one policy.
 type known struct {
-	models  map[string]model
+	checker *check.Checker
 	times   map[string][]int64 // let through
 	stopped map[string]bool    // refused once
 	figures
 }
 
-func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window time.Duration, all []contestant) {
+func checkDecisions(t *testing.T, log *accesslog.Log, limitTo uint64, window time.Duration, all []contestant) {
 	t.Helper()
-	r, err := newRun(byAddress(), allRoom, window)
+	r, err := newRun(byAddress(), attempt{room: allRoom, asLogged: true}, window)
 	require.NoError(t, err)
 	defer r.close()
-	models := make([]known, len(all))
+	seen := make([]known, len(all))
 	for i, c := range all {
 		require.NoError(t, r.add(c.policy, newLimiter))
-		models[i] = known{models: map[string]model{}, times: map[string][]int64{}, stopped: map[string]bool{}}
+		checker, err := check.New(check.Limit{Tokens: limitTo, Per: window, Burst: c.policy.Limit()}, c.promise)
+		require.NoError(t, err)
+		seen[i] = known{checker: checker, times: map[string][]int64{}, stopped: map[string]bool{}}
 	}
-	request := 0
 	require.NoError(t, r.read(log, func(e *accesslog.Entry, now time.Time) error {
-		request++
 		before := make([]uint64, len(all))
 		for i := range all {
 			before[i] = r.trials[i].outcome.Allowed
@@ -110,33 +111,29 @@ func compareWithModels(t *testing.T, log *accesslog.Log, limitTo uint64, window 
 		require.NoError(t, r.take(e, now))
 		host := string(e.Client)
 		for i, c := range all {
-			k := &models[i]
-			if k.models[host] == nil {
-				k.models[host] = c.model(limitTo, window)
-			}
-			want := k.models[host](now.UnixNano())
-			if want {
+			k := &seen[i]
+			event := check.Event{At: time.Duration(now.UnixNano()), Key: host, N: 1,
+				Allowed: r.trials[i].outcome.Allowed > before[i]}
+			require.Equal(t, check.Verdict{}, k.checker.Add(event), "%v: %v", c.policy, event)
+			if event.Allowed {
 				k.allowed++
 				k.times[host] = append(k.times[host], now.UnixNano())
 			} else {
 				k.refused++
 				k.stopped[host] = true
 			}
-			if got := r.trials[i].outcome.Allowed > before[i]; got != want {
-				t.Fatalf("%v: request %d of %s at %v: allowed %v, want %v", c.policy, request, host, now, got, want)
-			}
 		}
 		return nil
-	}))
+	}, r.takeAsLogged))
 	got := r.compare(&limit.Comparison{Limit: limitTo, Window: window, MaxKeys: maxKeys})
 	for i, c := range all {
-		k, o := models[i], got.Outcomes[i]
+		k, o := seen[i], got.Outcomes[i]
 		for _, times := range k.times {
 			k.excess = max(k.excess, worst(times, limitTo, window))
 		}
 		k.keys = len(k.stopped)
 		figures := figures{o.Allowed, o.Refused, len(o.RefusedKeys), o.WorstExcess}
-		assert.Equal(t, k.figures, figures, "%v against its model", c.policy)
+		assert.Equal(t, k.figures, figures, "%v against the checked decisions", c.policy)
 		assert.Equal(t, c.want, figures, "%v against known numbers", c.policy)
 		assert.Empty(t, o.EvictionNote())
 		if c.policy == engine.SlidingLog(limitTo, window) {
@@ -231,4 +228,20 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 	}, accesslog.NewLog(strings.NewReader(log.String())))
 	require.NoError(t, err)
 	assert.Contains(t, got.EvictionNote(), "with a larger --max-keys")
+}
+
+// worst is the most that is in any window, less the limit, from all the times of a key: a
+// fullest window begins with a request.
+func worst(times []int64, limit uint64, window time.Duration) uint64 {
+	most := limit
+	for i := range times {
+		inside := uint64(0)
+		for _, at := range times[i:] {
+			if at-times[i] < int64(window) {
+				inside++
+			}
+		}
+		most = max(most, inside)
+	}
+	return most - limit
 }

@@ -15,17 +15,19 @@ type jsonReport struct {
 	Keys        uint64    `json:"keys"`
 	Allowed     uint64    `json:"allowed"`
 	Refused     uint64    `json:"refused"`
+	AsLogged    uint64    `json:"refused_as_logged"`
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
 
-// jsonOrder is how many requests were out of order, by how much at most, and how many of them could not be sorted.
+// jsonOrder is how many requests were out of order, by how much at most, and how many of the lines that were skipped
+// have a date far from those around them.
 type jsonOrder struct {
 	Late     uint64  `json:"out_of_order"`
 	MostLate float64 `json:"out_of_order_seconds"`
-	Unsorted uint64  `json:"unsorted"`
+	Astray   uint64  `json:"far_dates"`
 }
 
-func (l *Log) order() jsonOrder { return jsonOrder{l.Late, l.MostLate.Seconds(), l.Unsorted} }
+func (l *Log) order() jsonOrder { return jsonOrder{l.Late, l.MostLate.Seconds(), l.Astray} }
 
 type jsonKey struct {
 	Key      string `json:"key"`
@@ -38,7 +40,8 @@ type jsonKey struct {
 // none.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{
-		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Keys, r.Allowed, r.Refused, jsonKeys(r.RefusedKeys),
+		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Keys, r.Allowed, r.Refused, r.AsLogged,
+		jsonKeys(r.RefusedKeys),
 	}
 	return json.NewEncoder(w).Encode(out)
 }
@@ -73,6 +76,7 @@ type jsonOutcome struct {
 	Policy      string  `json:"policy"`
 	Allowed     uint64  `json:"allowed"`
 	Refused     uint64  `json:"refused"`
+	AsLogged    uint64  `json:"refused_as_logged"`
 	KeysRefused int     `json:"keys_refused"`
 	WorstExcess uint64  `json:"worst_excess"`
 	BytesPerKey float64 `json:"bytes_per_key"`
@@ -89,7 +93,7 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 		out.LeftOut[i] = jsonLeftOut{l.Policy.String(), l.Reason.Error()}
 	}
 	for i, o := range c.Outcomes {
-		out.Policies[i] = jsonOutcome{o.Policy.String(), o.Allowed, o.Refused, len(o.RefusedKeys), o.WorstExcess,
+		out.Policies[i] = jsonOutcome{o.Policy.String(), o.Allowed, o.Refused, o.AsLogged, len(o.RefusedKeys), o.WorstExcess,
 			o.BytesPerKey}
 	}
 	return json.NewEncoder(w).Encode(out)

@@ -24,8 +24,8 @@ type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (
 // no request at all: a wrong file must not look like a limit that refuses
 // nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
-	return withRoom(log, func(room int) (*Report, error) {
-		r, err := newRun(byAddress(), room, 0)
+	return repeat(log, func(a attempt) (*Report, error) {
+		r, err := newRun(byAddress(), a, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Repo
 		if err := r.add(policy, newLimiter); err != nil {
 			return nil, err
 		}
-		if err := r.read(log, r.take); err != nil {
+		if err := r.read(log, r.take, r.takeAsLogged); err != nil {
 			return nil, err
 		}
 		return &Report{Log: r.log, Outcome: r.outcome(0)}, nil
@@ -42,11 +42,13 @@ func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Repo
 
 // A run is a log on its way through one limiter or several, side by side.
 type run struct {
+	attempt
 	log      Log
-	clock    clock
-	room     int               // for so many keys there is room at most
+	clock    clock             // of the sorted requests
+	logClock clock             // of those in the order of the log
 	limiters []*engine.Limiter // all of them
 	trials   []*trial
+	logged   []*trial // the same policies in the order of the log; none unless that is asked for
 	clients  *clients
 	busy     busy
 	window   time.Duration // in which what each key gets through is counted; 0 for nowhere
@@ -59,12 +61,12 @@ type trial struct {
 }
 
 // newRun returns a run in which the clients are told apart as the file says.
-func newRun(f *config.File, room int, window time.Duration) (*run, error) {
+func newRun(f *config.File, a attempt, window time.Duration) (*run, error) {
 	ip, err := rules.PeerIP(f)
 	if err != nil {
 		return nil, err
 	}
-	return &run{clients: newClients(ip), busy: busy{}, room: room, window: window}, nil
+	return &run{attempt: a, clients: newClients(ip), busy: busy{}, window: window}, nil
 }
 
 // byAddress returns the file in which a client is an address.
@@ -77,6 +79,14 @@ func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
 	}
 	r.limiters = append(r.limiters, limiter)
 	r.trials = append(r.trials, &trial{limiter, Outcome{Policy: policy}})
+	if !r.asLogged {
+		return nil
+	}
+	if limiter, err = newLimiter(policy, r.room, engine.ClockFunc(r.logClock.now)); err != nil {
+		return err
+	}
+	r.limiters = append(r.limiters, limiter)
+	r.logged = append(r.logged, &trial{limiter, Outcome{Policy: policy}})
 	return nil
 }
 
@@ -86,8 +96,21 @@ func (r *run) close() {
 	}
 }
 
-// read passes every request of the log on.
-func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time.Time) error) error {
+// An action is what is done with a request.
+type action func(e *accesslog.Entry, now time.Time) error
+
+// read passes every request of the log on, in the order of time and, if that is asked for, in the order of the log: a
+// request that comes late there counts at the latest time before it.
+func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
+	var failed error
+	log.Logged(nil)
+	if r.asLogged {
+		log.Logged(func(e *accesslog.Entry) {
+			if failed == nil {
+				failed = asLogged(e, r.logClock.advance(e.Time))
+			}
+		})
+	}
 	for {
 		entry, err := log.Next()
 		if err != nil {
@@ -100,11 +123,13 @@ func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time
 			}
 			return err
 		}
-		now, behind := r.clock.advance(entry.Time)
-		if err := request(entry, now); err != nil {
+		if entry.Late > 0 && !r.asLogged {
+			return errLate
+		}
+		if err := errors.Join(failed, sorted(entry, r.clock.advance(entry.Time))); err != nil {
 			return err
 		}
-		r.log.stamp(entry, behind)
+		r.log.stamp(entry)
 		r.busy.count(entry.Client)
 		if r.log.Requests%betweenLooks == 0 && r.isCramped() {
 			return errCramped
@@ -124,7 +149,7 @@ func (r *run) read(log *accesslog.Log, request func(e *accesslog.Entry, now time
 
 // take asks every limiter for one token.
 func (r *run) take(e *accesslog.Entry, now time.Time) error {
-	client := r.clients.of(e.Client, r.trials)
+	client := r.client(e)
 	client.requests++
 	for i, t := range r.trials {
 		c := &client.charges[i]
@@ -139,6 +164,29 @@ func (r *run) take(e *accesslog.Entry, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// takeAsLogged asks for one token in the order of the log.
+func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
+	client := r.client(e)
+	for i, t := range r.logged {
+		if !t.limiter.TakeAt(client.charges[len(r.trials)+i].key, 1, now).Allowed {
+			t.outcome.Refused++
+		}
+	}
+	return nil
+}
+
+// client returns the client of an entry. It is looked for once, although an entry is seen twice.
+func (r *run) client(e *accesslog.Entry) *client {
+	if c, known := e.Memo.(*client); known {
+		return c
+	}
+	c := r.clients.of(e.Client, r.trials, r.logged)
+	if r.asLogged {
+		e.Memo = c
+	}
+	return c
 }
 
 // noRequest says why there was nothing to replay.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -87,16 +90,58 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, uint64(1), report.Late)
 	assert.Equal(t, 10*time.Second, report.MostLate)
 	assert.Equal(t, 10*time.Second, report.Last.Sub(report.First))
-	assert.Zero(t, report.Unsorted)
 
-	// The one behind these comes too late for its place. Were its stamp believed, the last would see ten seconds pass
-	// once more, and be allowed.
+	// The one behind these comes too late for any window: the log is sorted on disk.
 	log = line("a", 0) + strings.Repeat(line("a", 10), 1<<14) + line("a", 0) + line("a", 10)
 	report, err = replay(t, strings.NewReader(log), engine.Per(1, 10*time.Second), 1)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(2), report.Allowed)
 	assert.Equal(t, uint64(1), report.Late)
-	assert.Equal(t, uint64(1), report.Unsorted)
+}
+
+// TestWhatSortingChanges is said by every kind of replay, and is the same however far a line is from its place: the
+// requests of b come every second, and every third is logged behind some that came later.
+func TestWhatSortingChanges(t *testing.T) {
+	for _, behind := range []int{2, 2000, 20_000} {
+		var log, late strings.Builder
+		for i := range 3 * 20_000 {
+			if i%3 == 0 {
+				late.WriteString(line("b", i))
+			} else {
+				log.WriteString(line("b", i))
+			}
+			if i%(3*behind) == 3*behind-1 {
+				log.WriteString(late.String())
+				late.Reset()
+			}
+		}
+		path := filepath.Join(t.TempDir(), "access.log")
+		require.NoError(t, os.WriteFile(path, []byte(log.String()+late.String()), 0o600))
+		// Of those that are late, one is let through when its time has come, and none before that.
+		open := func() *accesslog.Log {
+			l, err := accesslog.Open([]string{path}, "")
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, l.Close()) })
+			return l
+		}
+		policy := engine.TokenBucket(engine.PerSecond(1), 1)
+		r, err := Run(policy, newLimiter, open())
+		require.NoError(t, err)
+		assert.Zero(t, r.Refused, "%d lines behind", behind)
+		assert.Equal(t, uint64(20_000), r.AsLogged, "%d lines behind", behind)
+
+		c, err := Compare(&limit.Comparison{Policies: []engine.Policy{policy}, Limit: 1, Window: time.Second, MaxKeys: 9},
+			newLimiter, open())
+		require.NoError(t, err)
+		assert.Equal(t, r.Outcome.AsLogged, c.Outcomes[0].AsLogged)
+
+		file, err := config.Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, burst: 1}]"))
+		require.NoError(t, err)
+		of, err := RunRules(file, RulesOptions{}, open())
+		require.NoError(t, err)
+		assert.Zero(t, of.Refused)
+		assert.Equal(t, []uint64{r.AsLogged, r.AsLogged}, []uint64{of.AsLogged, of.Rules[0].AsLogged})
+	}
 }
 
 func TestReplayForgetsNothingThatMattersOverYears(t *testing.T) {

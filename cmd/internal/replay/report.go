@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +31,7 @@ type Log struct {
 	First, Last time.Time     // earliest and latest stamp
 	Late        uint64        // requests stamped earlier than one before them in their file
 	MostLate    time.Duration // how much earlier, at most
-	Unsorted    uint64        // of those, so late that they count at the time of one before them
+	Astray      uint64        // lines skipped because their date is far from those around them
 
 	// ProxyNote says that few clients have nearly all of the requests, which may be proxies; "" if it is not so.
 	ProxyNote string
@@ -41,6 +42,9 @@ type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
 	RefusedKeys      []Key // those refused at least once: most refused first, then by name
+	// AsLogged is how many requests are refused if they are taken in the order of the log, each at the latest time
+	// before it. It is Refused if no request is late.
+	AsLogged uint64
 
 	// Evictions and ForgivenTokens count the buckets that the limiter had to
 	// forget for want of room, and what was then missing in them. If not zero the
@@ -67,13 +71,16 @@ func (o *Outcome) EvictionNote() string {
 
 func (l *Log) skip(bad *accesslog.LineError) {
 	l.Skipped++
+	if errors.Is(bad, accesslog.ErrAstray) {
+		l.Astray++
+	}
 	if len(l.Reasons) < maxReasons {
 		l.Reasons = append(l.Reasons, bad)
 	}
 }
 
-// stamp counts a request, which is so far behind those before it.
-func (l *Log) stamp(e *accesslog.Entry, behind time.Duration) {
+// stamp counts a request.
+func (l *Log) stamp(e *accesslog.Entry) {
 	at := e.Time
 	l.Requests++
 	if l.First.IsZero() || at.Before(l.First) {
@@ -86,14 +93,15 @@ func (l *Log) stamp(e *accesslog.Entry, behind time.Duration) {
 		l.Late++
 		l.MostLate = max(l.MostLate, e.Late)
 	}
-	if behind > 0 {
-		l.Unsorted++
-	}
 }
 
 // outcome returns what the limiter of a trial did, with what is known only at the end.
 func (r *run) outcome(trial int) Outcome {
 	o := r.trials[trial].outcome
+	o.AsLogged = o.Refused
+	if r.asLogged {
+		o.AsLogged = r.logged[trial].outcome.Refused
+	}
 	stats := r.trials[trial].limiter.Stats()
 	o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven
 	for _, c := range r.clients.byName {

@@ -17,19 +17,44 @@ const (
 	betweenLooks = 4096
 )
 
-// errCramped says that a limiter had no room for a key, and that there is more.
-var errCramped = errors.New("there is no room for all keys")
+var (
+	// errCramped says that a limiter had no room for a key, and that there is more.
+	errCramped = errors.New("there is no room for all keys")
+	// errLate says that a request is out of order, and that it is not seen what the log does as it stands.
+	errLate = errors.New("the log is out of order")
+)
 
-// withRoom replays a log with little room for keys. If that is not enough at some point, it does so again with all the
-// room there is. A log that can be read only once has that at once.
-func withRoom[R any](log *accesslog.Log, replay func(room int) (R, error)) (R, error) {
-	if log.Rewind() {
-		if result, err := replay(littleRoom); !errors.Is(err, errCramped) {
+// An attempt is how a log is replayed.
+type attempt struct {
+	room     int  // for so many keys there is room at most
+	asLogged bool // the requests are decided in the order of the log as well
+}
+
+// repeat replays a log at the least cost, and when that is not enough at some point begins again: with all the room for
+// keys, with the decisions as logged beside the sorted ones, with more lines to be sorted. A stream has all but the
+// last at once: to read it again takes a copy of it.
+func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
+	a := attempt{room: littleRoom}
+	if log.Size() < 0 {
+		a = attempt{room: allRoom, asLogged: true}
+	}
+	for {
+		result, err := replay(a)
+		again := log.Rewind
+		switch {
+		case errors.Is(err, errCramped):
+			a.room = allRoom
+		case errors.Is(err, errLate):
+			a.asLogged = true
+		case errors.Is(err, accesslog.ErrUnsorted):
+			again = log.Widen
+		default:
 			return result, err
 		}
-		log.Rewind()
+		if err := again(); err != nil {
+			return result, err
+		}
 	}
-	return replay(allRoom)
 }
 
 // isCramped reports whether a limiter had no room for a key although it might have more.

@@ -22,8 +22,10 @@ type RulesReport struct {
 	Log
 	NotHTTP uint64 // requests of the log that are none: a server answers them before any limit
 	Refused uint64 // requests that a rule refused
-	Series  Series // of all requests
-	Rules   []RuleReport
+	// AsLogged is how many a rule refuses in the order of the log: see [Outcome].
+	AsLogged uint64
+	Series   Series // of all requests
+	Rules    []RuleReport
 }
 
 // RuleReport is what one rule would have done.
@@ -66,11 +68,11 @@ type RulesOptions struct {
 // Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
 // that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
 func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
-	return withRoom(log, func(room int) (*RulesReport, error) { return replayRules(f, room, options, log) })
+	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }
 
-func replayRules(f *config.File, room int, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
-	run, err := newRun(f, room, 0)
+func replayRules(f *config.File, a attempt, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
+	run, err := newRun(f, a, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func replayRules(f *config.File, room int, options RulesOptions, log *accesslog.
 	if err := r.compile(f, &logged{fields, options.Host}); err != nil {
 		return nil, err
 	}
-	err = r.read(log, r.request)
+	err = r.read(log, r.request, r.requestAsLogged)
 	result := r.result()
 	if err != nil {
 		return nil, errors.Join(err, result.Close())
@@ -100,6 +102,7 @@ type rulesRun struct {
 	tallies  []*tally // of all rules, in their order
 	judged   map[string]*tally
 	limits   *httplimit.Middleware // of the judged ones; nil if there are none
+	inLog    *httplimit.Middleware // the same in the order of the log
 }
 
 // A tally is what became of the requests that a rule counts.
@@ -124,7 +127,6 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 		return err
 	}
 	r.requests.need(rules.ExemptReads(f)...)
-	var limits []httplimit.Limit
 	for _, rule := range all {
 		reads := rule.Reads()
 		r.requests.need(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Cost)...)
@@ -143,23 +145,43 @@ func (r *rulesRun) compile(f *config.File, l *logged) error {
 			t.report.Trace = &trace.Trace{}
 		}
 		t.report.Notes = append(l.notes(rule), l.exemptNotes(f)...)
-		if t.limit.Limiter, err = rule.NewLimiter(engine.ClockFunc(r.clock.now),
-			engine.MaxKeys(min(rule.MaxKeys, r.room))); err != nil {
-			return err
-		}
-		r.limiters = append(r.limiters, t.limit.Limiter)
 		r.judged[rule.Name] = t
-		limits = append(limits, t.limit)
 	}
-	if len(limits) > 0 {
-		// The tokens of requests that wait are taken; the time of the log does not stop for them.
-		options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
-		if exempt := rules.Exempt(f, client); exempt != nil {
-			options = append(options, httplimit.Skip(exempt))
-		}
-		r.limits, err = httplimit.New(limits, options...)
+	if len(r.judged) == 0 {
+		return nil
+	}
+	exempt := rules.Exempt(f, client)
+	if r.limits, err = r.middleware(&r.clock, exempt); err == nil && r.asLogged {
+		r.inLog, err = r.middleware(&r.logClock, exempt)
 	}
 	return err
+}
+
+// middleware makes that of the rules that are judged, at the time of a clock.
+func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httplimit.Middleware, error) {
+	var all []httplimit.Limit
+	for _, t := range r.tallies {
+		if t.report.Blind != "" {
+			continue
+		}
+		l, err := t.rule.NewLimiter(engine.ClockFunc(c.now), engine.MaxKeys(min(t.rule.MaxKeys, r.room)))
+		if err != nil {
+			return nil, err
+		}
+		r.limiters = append(r.limiters, l)
+		limit := t.limit
+		limit.Limiter = l
+		if c == &r.clock {
+			t.limit = limit
+		}
+		all = append(all, limit)
+	}
+	// The tokens of requests that wait are taken; the time of the log does not stop for them.
+	options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
+	if exempt != nil {
+		options = append(options, httplimit.Skip(exempt))
+	}
+	return httplimit.New(all, options...)
 }
 
 // request takes one request through the rules that match it.
@@ -187,13 +209,35 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
+// requestAsLogged takes one request through the rules in the order of the log.
+func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
+	request, ok := r.requests.of(e)
+	if !ok || r.inLog == nil {
+		return nil
+	}
+	result := r.inLog.Decide(request)
+	for i := range result.Len() {
+		if check := result.Check(i); isRefused(check.Outcome) {
+			r.judged[check.Name()].report.AsLogged++
+		}
+	}
+	result.Finish(request, e.Status)
+	if !result.Allowed() {
+		r.report.AsLogged++
+	}
+	return nil
+}
+
+// isRefused reports whether a rule refused a request, or would have if it were not in shadow.
+func isRefused(o limits.Outcome) bool { return o == limits.Refused || o == limits.ShadowRefused }
+
 // count notes what a rule did to a request, and whether the request was allowed by all.
 func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) error {
 	t := r.judged[check.Name()]
 	c := t.client(request, check, r.clients.ip)
 	t.report.Matched++
 	c.requests++
-	refused := check.Outcome == limits.Refused || check.Outcome == limits.ShadowRefused
+	refused := isRefused(check.Outcome)
 	switch {
 	case refused:
 		t.report.Refused++
@@ -227,8 +271,14 @@ func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplim
 // result fills in what is known only at the end.
 func (r *rulesRun) result() *RulesReport {
 	r.report.Log = r.log
+	if !r.asLogged {
+		r.report.AsLogged = r.report.Refused
+	}
 	for _, t := range r.tallies {
 		o := &t.report
+		if !r.asLogged {
+			o.AsLogged = o.Refused
+		}
 		if t.limit.Limiter != nil {
 			stats := t.limit.Limiter.Stats()
 			o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven

@@ -11,9 +11,10 @@ type jsonRules struct {
 	Requests uint64 `json:"requests"`
 	Skipped  uint64 `json:"skipped"`
 	jsonOrder
-	NotHTTP uint64     `json:"not_http"`
-	Refused uint64     `json:"refused"`
-	Rules   []jsonRule `json:"rules"`
+	NotHTTP  uint64     `json:"not_http"`
+	Refused  uint64     `json:"refused"`
+	AsLogged uint64     `json:"refused_as_logged"`
+	Rules    []jsonRule `json:"rules"`
 }
 
 type jsonRule struct {
@@ -24,6 +25,7 @@ type jsonRule struct {
 	Remarks         []string  `json:"remarks"`
 	Matched         uint64    `json:"matched"`
 	Refused         uint64    `json:"refused"`
+	AsLogged        uint64    `json:"refused_as_logged"`
 	RefusedByOthers uint64    `json:"refused_by_others"`
 	Keys            uint64    `json:"keys"`
 	RefusedKeys     []jsonKey `json:"refused_keys"`
@@ -33,12 +35,13 @@ type jsonRule struct {
 // WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null.
 // suggestions, one for each rule or none, are written as they are.
 func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
-	out := jsonRules{r.Format, r.Requests, r.Skipped, r.order(), r.NotHTTP, r.Refused, make([]jsonRule, len(r.Rules))}
+	out := jsonRules{r.Format, r.Requests, r.Skipped, r.order(), r.NotHTTP, r.Refused, r.AsLogged,
+		make([]jsonRule, len(r.Rules))}
 	for i := range r.Rules {
 		o := &r.Rules[i]
 		out.Rules[i] = jsonRule{
 			o.Rule.Name, o.Rule.OwnLimit(), o.Rule.Shadow, o.Blind == "", o.Remarks(),
-			o.Matched, o.Refused, o.Elsewhere, o.Keys, jsonKeys(o.RefusedKeys), nil,
+			o.Matched, o.Refused, o.AsLogged, o.Elsewhere, o.Keys, jsonKeys(o.RefusedKeys), nil,
 		}
 		if i < len(suggestions) {
 			out.Rules[i].Suggestion = suggestions[i]

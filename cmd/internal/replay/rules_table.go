@@ -15,6 +15,7 @@ func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 		row{"requests", r.Requests, ""},
 		row{"refused", r.Refused, share(r.Refused, r.Requests)},
 		row{"not HTTP", r.NotHTTP, ""})
+	t.asLogged(r.Refused, r.AsLogged)
 	t.reasons()
 	t.rules(r)
 	for i := range r.Rules {

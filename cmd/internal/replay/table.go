@@ -24,6 +24,7 @@ func (r *Report) WriteTable(w io.Writer, top int) error {
 		row{"refused", r.Refused, share(r.Refused, r.Requests)},
 		row{"keys", r.Keys, ""},
 		row{"keys refused", refusedKeys, share(refusedKeys, r.Keys)})
+	t.asLogged(r.Refused, r.AsLogged)
 	t.reasons()
 	t.mostRefused(r.RefusedKeys[:min(top, len(r.RefusedKeys))])
 	return t.write(w, r.EvictionNote())
@@ -37,7 +38,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		row{"keys", c.Keys, ""})
 	t.reasons()
 	t.outcomes(c.Outcomes)
-	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n",
+	fmt.Fprintf(&t.out, "\nworst excess: the most that one key got through within any %v, less the limit of %s\n"+
+		"unsorted: what is refused if the log is taken as it stands, each request at the latest time before it\n",
 		c.Window, number.Comma(c.Limit))
 	t.leftOut(c.LeftOut)
 	return t.write(w, c.EvictionNote())
@@ -76,14 +78,14 @@ type row struct {
 // totals writes rows, and then those that every log has.
 func (t *table) totals(rows ...row) {
 	l := t.log
-	late := ""
+	late, astray := "", ""
 	if l.Late > 0 {
 		late = "by at most " + days(l.MostLate) + ", sorted"
 	}
-	if l.Unsorted > 0 {
-		late = fmt.Sprintf("by at most %s, %s not sorted", days(l.MostLate), number.Comma(l.Unsorted))
+	if l.Astray > 0 {
+		astray = number.Comma(l.Astray) + " for a date far from those around it"
 	}
-	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, ""})
+	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, astray})
 	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		fmt.Fprintf(tw, "%s\t%s", r.name, t.number(number.Comma(r.n)))
@@ -97,6 +99,20 @@ func (t *table) totals(rows ...row) {
 	if l.ProxyNote != "" {
 		fmt.Fprintf(&t.out, "\n%s\n", l.ProxyNote)
 	}
+}
+
+// asLogged says what sorting changes.
+func (t *table) asLogged(refused, asLogged uint64) {
+	if t.log.Late > 0 {
+		fmt.Fprintf(&t.out, "\n%s\n", sorting(t.log, refused, asLogged))
+	}
+}
+
+// sorting says what it changes.
+func sorting(l *Log, refused, asLogged uint64) string {
+	part := func(n uint64) string { return strings.TrimSpace(share(n, l.Requests)) }
+	return fmt.Sprintf("Sorting changes what is refused from %s (%s) to %s (%s) of the requests.",
+		part(asLogged), number.Comma(asLogged), part(refused), number.Comma(refused))
 }
 
 func (t *table) reasons() {
@@ -130,11 +146,12 @@ func (t *table) keys(heading string, keys []Key) {
 
 // outcomes writes a line for each policy.
 func (t *table) outcomes(all []Compared) {
-	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "keys refused", "worst excess",
-		"bytes a key")
+	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "unsorted", "keys refused",
+		"worst excess", "bytes a key")
 	for _, o := range all {
 		g.line(o.Policy.String(),
 			number.Comma(o.Allowed), number.Comma(o.Refused), share(o.Refused, t.log.Requests),
+			number.Comma(o.AsLogged),
 			number.Comma(uint64(len(o.RefusedKeys))), number.Comma(o.WorstExcess),
 			number.Comma(uint64(math.Round(o.BytesPerKey))))
 	}

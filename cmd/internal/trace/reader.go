@@ -2,9 +2,10 @@ package trace
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"time"
+
+	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
 // A Reader gives the requests of a trace back, in order.
@@ -68,7 +69,7 @@ func (r *Reader) fill() bool {
 		r.offset += int64(n)
 		r.rest = r.buffer[:kept+n]
 		if err != nil && (err != io.EOF || int64(n) < want) {
-			r.err = fmt.Errorf("the temporary file of the requests: %w", err)
+			r.err = tempfile.Explain(what, err)
 			return false
 		}
 	}

@@ -2,10 +2,9 @@ package trace
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"os"
 	"time"
+
+	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
 // A Request is one of a rule's.
@@ -28,7 +27,7 @@ type Trace struct {
 
 	last    int64  // time of the last request
 	pending []byte // what is not in the file
-	file    *os.File
+	file    *tempfile.File
 	written int64 // bytes in the file
 }
 
@@ -88,26 +87,21 @@ const maxRequest = 2 + 3*binary.MaxVarintLen64
 // spill moves what is pending to the file.
 func (t *Trace) spill() (err error) {
 	if t.file == nil {
-		if t.file, err = os.CreateTemp("", "weir-replay-"); err != nil {
-			return spillError(err)
+		if t.file, err = tempfile.New(what); err != nil {
+			return err
 		}
-		// Where the system allows it the file has no name from now on, and is gone with the process. Else Close
-		// removes it.
-		_ = os.Remove(t.file.Name())
 	}
 	n, err := t.file.Write(t.pending)
 	t.written += int64(n)
 	t.pending = t.pending[:0]
 	if err != nil {
-		return spillError(err)
+		return tempfile.Explain(what, err)
 	}
 	return nil
 }
 
-func spillError(err error) error {
-	return fmt.Errorf("the requests do not fit into memory, and the temporary file for them failed (set TMPDIR to a "+
-		"directory with room for five bytes a request and rule): %w", err)
-}
+// what is in the file.
+const what = "the requests of each rule"
 
 // Close removes the temporary file. The trace is empty then.
 func (t *Trace) Close() error {
@@ -116,9 +110,5 @@ func (t *Trace) Close() error {
 	if file == nil {
 		return nil
 	}
-	err := file.Close()
-	if removed := os.Remove(file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
-		err = errors.Join(err, removed)
-	}
-	return err
+	return file.Close()
 }

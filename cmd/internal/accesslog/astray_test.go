@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func TestADateThatLeaps(t *testing.T) {
 		"in the middle":            {[]int{2015, 2015, 2261, 2015}, []int{3}},
 		"first":                    {[]int{2261, 2015, 2015, 2015}, []int{1}},
 		"first two":                {[]int{2261, 2261, 2015, 2015, 2015}, []int{1, 2}},
-		"last":                     {append(slices.Repeat([]int{2015}, leapLines), 2261), []int{leapLines + 1}},
+		"last":                     {append(slices.Repeat([]int{2015}, around), 2261), []int{around + 1}},
 		"last of few":              {[]int{2015, 2016, 2018}, nil},
 		"alone":                    {[]int{2261}, nil},
 		"several":                  {[]int{2015, 2261, 2260, 2015, 2015, 2259, 2015}, []int{2, 3, 6}},
@@ -63,8 +64,8 @@ func TestADateThatLeaps(t *testing.T) {
 		"a long silence":           {[]int{2015, 2018, 2018}, nil},
 		"a date of long ago":       {[]int{2015, 2015, 1970, 2015}, []int{3}},
 		"most of long ago":         {[]int{2015, 2015, 2015, 1970, 2015}, []int{4}},
-		"many agree":               {append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), nil},
-		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, leapLines)...), 2015), []int{leapLines + 2}},
+		"many agree":               {append([]int{2015}, slices.Repeat([]int{2018}, around)...), nil},
+		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, around)...), 2015), []int{around + 2}},
 		"years that go up":         {[]int{2010, 2012, 2014, 2016, 2018}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +84,67 @@ func TestADateThatLeaps(t *testing.T) {
 	_, err := log.Next()
 	require.NoError(t, err)
 	_, err = log.Next()
-	assert.EqualError(t, err, "line 2: the date 2261-05-17T10:05:03Z is more than a year later than those of the lines "+
-		"around it")
+	assert.EqualError(t, err, "line 2: the date 2261-05-17T10:05:03Z is far from the dates of the lines around it: later "+
+		"by more than 8784h0m0s")
+	assert.ErrorIs(t, err, ErrAstray)
+}
+
+// A date that is far from all around it is left out, and so are a few together. A silence, a request that lasted long,
+// files that were put together and lines of any time are believed.
+func TestADateFarFromThoseAroundIt(t *testing.T) {
+	const hour, day = 3600, 24 * 3600
+	steady := func(from, n int) (all []int) {
+		for i := range n {
+			all = append(all, from+i)
+		}
+		return all
+	}
+	among := func(odd ...int) []int { return slices.Concat(steady(10*day, 20), odd, steady(10*day+20, 20)) }
+	mixed := make([]int, 5000)
+	r := rand.New(rand.NewPCG(3, 9))
+	for i := range mixed {
+		mixed[i] = r.IntN(30 * day)
+	}
+	for name, c := range map[string]struct {
+		seconds []int
+		wrong   int
+	}{
+		"an hour ahead":              {among(10*day + hour), 1},
+		"half an hour ahead":         {among(10*day + hour/2), 0},
+		"four ahead":                 {among(10*day+hour, 10*day+hour+1, 12*day, 11*day), 4},
+		"a request of a day":         {among(9*day + hour), 0},
+		"two days early":             {among(8 * day), 1},
+		"a silence":                  {slices.Concat(steady(0, 20), steady(9*day, 20)), 0},
+		"a silence, and a last line": {append(steady(0, 40), 9*day), 0},
+		"files in the wrong order":   {slices.Concat(steady(30*day, 20), steady(0, 20), steady(15*day, 20)), 0},
+		"a file of one line":         {slices.Concat(steady(30*day, 20), []int{20 * day}, steady(0, 20)), 0},
+		"the clock goes back":        {slices.Concat(steady(hour, 20), steady(20, 20)), 0},
+		"of any time":                {mixed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			for _, second := range c.seconds {
+				text.WriteString(lineAt("a", second))
+			}
+			log := NewLog(strings.NewReader(text.String()))
+			require.NoError(t, log.Widen()) // to the disk
+			entries, wrong := 0, 0
+			for {
+				_, err := log.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if errors.Is(err, ErrAstray) {
+					wrong++
+					continue
+				}
+				require.NoError(t, err)
+				entries++
+			}
+			assert.Equal(t, c.wrong, wrong)
+			assert.Equal(t, len(c.seconds), entries+wrong)
+		})
+	}
 }
 
 // Of several files, one that has such a date first is not put behind all others.
@@ -135,15 +195,14 @@ func TestRewind(t *testing.T) {
 	log, err := Open([]string{path}, "")
 	require.NoError(t, err)
 	defer log.Close()
-	require.True(t, log.Rewind(), "before the first")
+	require.NoError(t, log.Rewind(), "before the first")
 	for range 3 {
 		_, err := log.Next()
 		require.NoError(t, err)
 		_, err = log.Next()
 		require.Error(t, err)
-		require.True(t, log.Rewind(), "in the middle")
+		require.NoError(t, log.Rewind(), "in the middle")
 		assert.Equal(t, []int{1, ^2, 3, 4, ^5}, outcomes(t, log))
-		require.True(t, log.Rewind(), "at the end")
+		require.NoError(t, log.Rewind(), "at the end")
 	}
-	assert.False(t, NewLog(strings.NewReader(dated(2015))).Rewind())
 }

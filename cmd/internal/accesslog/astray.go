@@ -1,0 +1,183 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// around is how many lines before and behind a line its date is held against.
+	around = 16
+	// farAhead is by how much a date may be later than those of all the lines around it, and farBehind by how much it
+	// may be earlier. No request is logged before it comes; but one may last long, and be stamped with its start.
+	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
+	// farOff is the same in both directions where there are fewer lines around it.
+	farOff = 366 * 24 * time.Hour
+)
+
+// ErrAstray stands for a line whose date is far from those of the lines around it.
+var ErrAstray = errors.New("far from the dates of the lines around it")
+
+// astray finds the lines of a file whose date is far from all around it: were such a date believed, its request would
+// count at a time that it was not of. A line is in doubt if its date is not near to one of the lines before it. Then it
+// is held back until those behind it have come. It is wrong if they, too, are far from it in the same direction, and
+// near to each other; if not, the log goes on at another time, as files do that were put together in any order.
+type astray struct {
+	recent [around]time.Time // of the entries that were handed on last
+	passed int
+	held   []held // lines that come next
+	end    error  // what comes behind them
+}
+
+// held is an entry, or what is wrong with its line.
+type held struct {
+	entry Entry
+	line  int
+	wrong *LineError
+}
+
+// next returns the next entry of the file, which is valid until the following call, or what is wrong with its line.
+func (a *astray) next(f *file) (*Entry, error) {
+	for {
+		if len(a.held) == 0 {
+			if a.end != nil {
+				return nil, a.end
+			}
+			e, err := f.parse()
+			if err != nil && asLineError(err) == nil {
+				a.end = err
+			}
+			if err != nil {
+				return nil, err
+			}
+			if a.isNear(e.Time) {
+				a.pass(e.Time)
+				return e, nil
+			}
+			a.hold(f, e)
+		}
+		h := &a.held[0]
+		if h.wrong == nil && !a.isNear(h.entry.Time) && a.end == nil && a.behind() < around {
+			a.readOn(f)
+			continue
+		}
+		if h.wrong == nil {
+			h.wrong = a.judge(f, h)
+		}
+		a.held = a.held[1:]
+		if h.wrong != nil {
+			return nil, h.wrong
+		}
+		a.pass(h.entry.Time)
+		return &h.entry, nil
+	}
+}
+
+// readOn holds one more line.
+func (a *astray) readOn(f *file) {
+	e, err := f.parse()
+	switch wrong := asLineError(err); {
+	case wrong != nil:
+		a.held = append(a.held, held{wrong: wrong})
+	case err != nil:
+		a.end = err
+	default:
+		a.hold(f, e)
+	}
+}
+
+func (a *astray) hold(f *file, e *Entry) {
+	a.held = append(a.held, held{entry: e.clone(), line: f.lines.number})
+}
+
+// pass notes that an entry is handed on.
+func (a *astray) pass(at time.Time) {
+	a.recent[a.passed%around] = at
+	a.passed++
+}
+
+// isNear reports whether a date is near to that of one of the entries before it.
+func (a *astray) isNear(at time.Time) bool {
+	for i := range min(a.passed, around) {
+		if off := at.Sub(a.recent[(a.passed-1-i)%around]); off <= farAhead && off >= -farBehind {
+			return true
+		}
+	}
+	return false
+}
+
+// behind returns how many entries are held behind the first.
+func (a *astray) behind() (n int) {
+	for i := range a.held[1:] {
+		if a.held[1+i].wrong == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// judge returns what is wrong with the first line that is held, nil for nothing.
+func (a *astray) judge(f *file, h *held) *LineError {
+	var before, behind []time.Duration // by how much it is later than others
+	for i := range min(a.passed, around) {
+		before = append(before, h.entry.Time.Sub(a.recent[i]))
+	}
+	for i := range a.held[1:] {
+		if x := &a.held[1+i]; x.wrong == nil {
+			behind = append(behind, h.entry.Time.Sub(x.entry.Time))
+		}
+	}
+	later, earlier := farAhead, farBehind
+	if len(before) < around || len(behind) < around {
+		later, earlier = farOff, farOff
+	}
+	where := ""
+	switch {
+	case len(before) < around && len(behind) == 0: // too few to tell
+		return nil
+	case isFar(before, behind, 1, later):
+		where = fmt.Sprintf("later by more than %v", later)
+	case len(before) > 0 && isFar(before, behind, -1, earlier):
+		where = fmt.Sprintf("earlier by more than %v", earlier)
+	default:
+		return nil
+	}
+	return &LineError{f.log.nameOf(f), h.line, fmt.Errorf("the date %s is %w: %s", h.entry.Time.Format(time.RFC3339),
+		ErrAstray, where)}
+}
+
+// isFar reports whether something is in one direction from all that is before it and most of what is behind it, by more
+// than least and by more than these are apart: a few of those behind it may be as far as it is.
+func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
+	off := slices.Clone(behind)
+	for i := range off {
+		off[i] *= direction
+	}
+	slices.Sort(off)
+	few := len(off) / 4
+	if len(off) < around {
+		few = len(off) / 2 // least is long then
+	}
+	off = off[few:]
+	for _, d := range before {
+		off = append(off, d*direction)
+	}
+	nearest := slices.Min(off)
+	return nearest > least && nearest > slices.Max(off)-nearest
+}
+
+// clone returns an entry that stays valid.
+func (e *Entry) clone() Entry {
+	c := *e
+	for _, text := range c.texts() {
+		*text = bytes.Clone(*text)
+	}
+	c.Headers = slices.Clone(c.Headers)
+	for i := range c.Headers {
+		c.Headers[i].Value = bytes.Clone(c.Headers[i].Value)
+	}
+	return c
+}

@@ -1,0 +1,71 @@
+package accesslog
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+)
+
+// An entry as a record of bytes: its time, and numbers and texts with their lengths.
+
+// appendEntry appends the record of an entry, without its Memo.
+func appendEntry(b []byte, e *Entry) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Time.UnixNano()))
+	for _, n := range []int64{int64(e.file), int64(e.line), int64(e.Late), int64(e.Status), e.Size} {
+		b = binary.AppendVarint(b, n)
+	}
+	for _, text := range e.texts() {
+		b = appendText(b, *text)
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.Headers)))
+	for i := range e.Headers {
+		b = appendText(appendText(b, e.Headers[i].Name), e.Headers[i].Value)
+	}
+	return b
+}
+
+func appendText[T string | []byte](b []byte, text T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+const timeBytes = 8
+
+// recordOf reads what a record is sorted by.
+func recordOf(b []byte) record {
+	file, _ := binary.Varint(b[timeBytes:])
+	return record{int64(binary.BigEndian.Uint64(b)), int(file), b}
+}
+
+// parse makes the entry that of a record, whose bytes it uses. names has the names of header fields.
+func (e *Entry) parse(r record, names map[string]string) {
+	b := r.text[timeBytes:]
+	number := func() int64 {
+		n, size := binary.Varint(b)
+		b = b[size:]
+		return n
+	}
+	text := func() []byte {
+		n, size := binary.Uvarint(b)
+		t := b[size : size+int(n) : size+int(n)]
+		b = b[size+int(n):]
+		return t
+	}
+	*e = Entry{Time: time.Unix(0, r.nanos).UTC(), Headers: e.Headers[:0]}
+	e.file, e.line, e.Late, e.Status, e.Size = int(number()), int(number()), time.Duration(number()), int(number()), number()
+	for _, part := range e.texts() {
+		*part = text()
+	}
+	headers, size := binary.Uvarint(b)
+	b = b[size:]
+	e.Headers = slices.Grow(e.Headers, int(headers))
+	for range headers {
+		logged := text()
+		name, known := names[string(logged)]
+		if !known {
+			if name = string(logged); len(names) < mostNames {
+				names[name] = name
+			}
+		}
+		e.Headers = append(e.Headers, Header{name, text()})
+	}
+}

@@ -1,0 +1,259 @@
+package accesslog
+
+import (
+	"bufio"
+	"cmp"
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/weir-go/weir/cmd/internal/tempfile"
+)
+
+const (
+	// sortBytes is how much of the entries is sorted in memory at once: a run, which then goes to the disk.
+	sortBytes = 8 << 20
+	// mostRuns is how many runs of a level there are before they are merged to one of the next level. While a run is
+	// read it takes a buffer.
+	mostRuns  = 64
+	runBuffer = 64 << 10
+)
+
+// A sorter sorts entries by time, and those of one time by their files and then as they came. Its memory does not grow
+// with them: it sorts as much as sortBytes at once and merges the rest from a temporary file, of which it takes the
+// size of the entries twice at most, as long as there are fewer than four thousand runs (32 GiB of entries).
+//
+// It is our own because the libraries that were found bound the number of records in memory, and not their size: a line
+// may have a mebibyte.
+type sorter struct {
+	room     int // bytes in memory
+	mostRuns int // of a level
+
+	text  []byte   // of what is not on the disk yet: records
+	index []record // of it
+	file  *tempfile.File
+	size  int64 // of the file
+	runs  []run
+	added int64 // bytes of all records
+}
+
+func newSorter() *sorter { return &sorter{room: sortBytes, mostRuns: mostRuns} }
+
+// A record is an entry as the sorter keeps it.
+type record struct {
+	nanos int64
+	file  int
+	text  []byte
+}
+
+// A run is sorted records in the file.
+type run struct {
+	from, to int64
+	level    int
+}
+
+// order says which record comes first.
+func (r record) order(s record) int { return cmp.Or(cmp.Compare(r.nanos, s.nanos), r.file-s.file) }
+
+// add adds an entry.
+func (s *sorter) add(e *Entry) error {
+	from := len(s.text)
+	s.text = appendEntry(s.text, e)
+	s.added += int64(len(s.text) - from)
+	s.index = append(s.index, record{e.Time.UnixNano(), e.file, s.text[from:]})
+	const perRecord = 48
+	if len(s.text)+perRecord*len(s.index) < s.room {
+		return nil
+	}
+	return s.spill()
+}
+
+// sort sorts what is in memory.
+func (s *sorter) sort() { slices.SortStableFunc(s.index, record.order) }
+
+// spill writes what is in memory to the file, as a run, and merges the runs of a level that are many.
+func (s *sorter) spill() (err error) {
+	if s.file == nil {
+		if s.file, err = tempfile.New(sorting); err != nil {
+			return err
+		}
+	}
+	s.sort()
+	next := 0
+	err = s.write(0, func() ([]byte, error) {
+		if next == len(s.index) {
+			return nil, io.EOF
+		}
+		next++
+		return s.index[next-1].text, nil
+	})
+	s.text, s.index = s.text[:0], s.index[:0]
+	for level := 0; err == nil; level++ {
+		first := len(s.runs) - s.mostRuns
+		if first < 0 || s.runs[first].level != level {
+			return nil
+		}
+		m := s.merge(s.runs[first:])
+		s.runs = s.runs[:first]
+		err = s.write(level+1, func() ([]byte, error) {
+			r, err := m.next()
+			return r.text, err
+		})
+	}
+	return err
+}
+
+const sorting = "the lines that are sorted"
+
+// write writes a run of the records that come, up to io.EOF.
+func (s *sorter) write(level int, next func() ([]byte, error)) error {
+	r := run{s.size, s.size, level}
+	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), runBuffer)
+	for {
+		text, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		head := binary.AppendUvarint(w.AvailableBuffer(), uint64(len(text)))
+		_, _ = w.Write(head) // Flush has its error
+		_, _ = w.Write(text)
+		r.to += int64(len(head) + len(text))
+	}
+	if err := w.Flush(); err != nil {
+		return tempfile.Explain(sorting, err)
+	}
+	s.size, s.runs = r.to, append(s.runs, r)
+	return nil
+}
+
+// A sorted is the entries of a sorter, in order.
+type sorted struct {
+	merge
+	entry     Entry
+	names     map[string]string // of header fields
+	all, read int64             // bytes of the records
+}
+
+// sorted returns the entries that were added. Nothing is added any more.
+func (s *sorter) sorted() *sorted {
+	s.sort()
+	all := &sorted{merge: s.merge(s.runs), names: map[string]string{}, all: s.added}
+	if len(s.index) > 0 {
+		all.sources = append(all.sources, &source{memory: s.index, order: len(s.runs)})
+	}
+	return all
+}
+
+// next returns the next entry, which is valid until the following call; io.EOF behind the last.
+func (s *sorted) next() (*Entry, error) {
+	r, err := s.merge.next()
+	if err != nil {
+		return nil, err
+	}
+	s.read += int64(len(r.text))
+	s.entry.parse(r, s.names)
+	return &s.entry, nil
+}
+
+// done is how much of the entries next has returned, from 0 to 1.
+func (s *sorted) done() float64 { return float64(s.read) / float64(max(s.all, 1)) }
+
+// Close lets the file go.
+func (s *sorter) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// A source is where records come from, in order: a run, or what is in memory.
+type source struct {
+	order  int
+	memory []record
+	run    *bufio.Reader
+	head   record // the next one
+	buffer []byte // of its text, if it comes from a run
+}
+
+// advance makes the next record the head. The error is io.EOF behind the last.
+func (s *source) advance() error {
+	if s.run == nil {
+		if len(s.memory) == 0 {
+			return io.EOF
+		}
+		s.head, s.memory = s.memory[0], s.memory[1:]
+		return nil
+	}
+	n, err := binary.ReadUvarint(s.run)
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	if err == nil {
+		s.buffer = slices.Grow(s.buffer[:0], int(n))[:n]
+		_, err = io.ReadFull(s.run, s.buffer)
+	}
+	if err != nil {
+		return tempfile.Explain(sorting, err)
+	}
+	s.head = recordOf(s.buffer)
+	return nil
+}
+
+// A merge makes one order of sources. It is the heap of them, the next record on top.
+type merge struct {
+	sources []*source
+	begun   bool
+}
+
+func (s *sorter) merge(runs []run) (m merge) {
+	for i, r := range runs {
+		section := io.NewSectionReader(s.file, r.from, r.to-r.from)
+		m.sources = append(m.sources, &source{order: i, run: bufio.NewReaderSize(section, runBuffer)})
+	}
+	return m
+}
+
+// next returns the next record, which is valid until the following call.
+func (m *merge) next() (record, error) {
+	if !m.begun {
+		m.begun = true
+		for _, s := range m.sources {
+			if err := s.advance(); err != nil {
+				return record{}, err // a source has one at least
+			}
+		}
+		heap.Init(m)
+	} else if len(m.sources) > 0 {
+		switch err := m.sources[0].advance(); {
+		case errors.Is(err, io.EOF):
+			heap.Pop(m)
+		case err != nil:
+			return record{}, err
+		default:
+			heap.Fix(m, 0)
+		}
+	}
+	if len(m.sources) == 0 {
+		return record{}, io.EOF
+	}
+	return m.sources[0].head, nil
+}
+
+// Len, Less, Swap, Push and Pop implement [heap.Interface].
+func (m *merge) Len() int { return len(m.sources) }
+func (m *merge) Less(i, j int) bool {
+	a, b := m.sources[i], m.sources[j]
+	return cmp.Or(a.head.order(b.head), a.order-b.order) < 0
+}
+func (m *merge) Swap(i, j int) { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
+func (m *merge) Push(s any)    { m.sources = append(m.sources, s.(*source)) }
+func (m *merge) Pop() any {
+	last := m.sources[len(m.sources)-1]
+	m.sources = m.sources[:len(m.sources)-1]
+	return last
+}

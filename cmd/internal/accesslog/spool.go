@@ -1,0 +1,66 @@
+package accesslog
+
+import (
+	"errors"
+	"io"
+
+	"github.com/weir-go/weir/cmd/internal/tempfile"
+)
+
+// A spool is a stream that can be read once only, and a copy of what was read of it, so that it can be read again. If
+// there is no room for the copy the stream is read all the same.
+type spool struct {
+	stream  io.ReadCloser
+	copy    *tempfile.File // nil before the first byte, and after a failure
+	at      int64          // what is read next
+	written int64          // of the copy
+	failed  error          // why there is no copy
+}
+
+// Read reads from the copy what is in it, and then from the stream.
+func (s *spool) Read(p []byte) (n int, err error) {
+	if s.at < s.written {
+		if n, err = s.copy.ReadAt(p[:min(int64(len(p)), s.written-s.at)], s.at); err != nil {
+			err = tempfile.Explain(s.what(), err)
+		}
+	} else if n, err = s.stream.Read(p); n > 0 {
+		s.keep(p[:n])
+	}
+	s.at += int64(n)
+	return n, err
+}
+
+func (*spool) what() string { return "what was read of a stream" }
+
+func (s *spool) keep(p []byte) {
+	if s.failed == nil && s.copy == nil {
+		s.copy, s.failed = tempfile.New(s.what())
+	}
+	if s.failed != nil {
+		return
+	}
+	n, err := s.copy.Write(p)
+	s.written += int64(n)
+	if err != nil {
+		s.failed = errors.Join(tempfile.Explain(s.what(), err), s.copy.Close())
+		s.copy, s.written = nil, 0
+	}
+}
+
+// rewind has the stream begin again. The error says why it cannot.
+func (s *spool) rewind() error {
+	if s.failed == nil {
+		s.at = 0
+	}
+	return s.failed
+}
+
+// Close lets the stream and the copy go.
+func (s *spool) Close() error {
+	err := s.stream.Close()
+	if s.copy != nil {
+		err = errors.Join(err, s.copy.Close())
+		s.copy, s.written = nil, 0
+	}
+	return err
+}
