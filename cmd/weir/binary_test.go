@@ -188,10 +188,10 @@ func TestProgramCompares(t *testing.T) {
 	assert.Empty(t, table.stderr)
 	assert.True(t, strings.HasPrefix(table.stdout, excerpt+" (combined) at 6/15s, by ip\n"), table.stdout)
 	for _, row := range []string{
-		`token bucket 6/15s burst 6 +480 +20 +4\.00 % +3 +5 +27`,
-		`fixed window 6/15s +460 +40 +8\.00 % +7 +3 +27`,
-		`sliding window 6/15s +456 +44 +8\.80 % +6 +2 +27`,
-		`sliding log 6/15s +454 +46 +9\.20 % +7 +0 +1\d\d`,
+		`token bucket 6/15s burst 6 +480 +20 +4\.00 % +135 +3 +5 +27`,
+		`fixed window 6/15s +460 +40 +8\.00 % +137 +7 +3 +27`,
+		`sliding window 6/15s +456 +44 +8\.80 % +144 +6 +2 +27`,
+		`sliding log 6/15s +454 +46 +9\.20 % +144 +7 +0 +1\d\d`,
 	} {
 		assert.Regexp(t, "(?m)^"+row+"$", table.stdout)
 	}
