@@ -417,13 +417,12 @@ func TestHealth(t *testing.T) {
 
 func TestVariables(t *testing.T) {
 	assert.NoError(t, refusedVariables([]string{
-		"PATH=/bin", "MEMCACHE_SRV=", "MEMCACHE_TLS=false", "GRPC_PORT=1", "BACKEND_TYPE=Redis", "REDIS_POOL_ON_EMPTY_BEHAVIOR=wait",
+		"PATH=/bin", "MEMCACHE_SRV=x", "USE_DOG_STATSD=false", "GRPC_PORT=1", "BACKEND_TYPE=Redis", "REDIS_POOL_ON_EMPTY_BEHAVIOR=wait",
 	}))
 	assert.EqualError(t, refusedVariables([]string{
-		"USE_DOG_STATSD=true", "MEMCACHE_SRV=x", "BACKEND_TYPE=memcache", "REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR",
+		"USE_DOG_STATSD=true", "BACKEND_TYPE=memcache", "REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR",
 	}),
 		"BACKEND_TYPE=memcache: want redis, with REDIS_URL: counters are in memory without it, and there is no memcache\n"+
-			"MEMCACHE_SRV is set, but it cannot be honored: there is no memcache\n"+
 			"REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR: want WAIT: one connection carries all calls\n"+
 			"USE_DOG_STATSD is set, but it cannot be honored: set USE_STATSD or USE_PROMETHEUS")
 	assert.Equal(t, []variable{{"REDIS_POOL_SIZE", "no effect", "one connection carries all calls"}},

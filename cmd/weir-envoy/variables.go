@@ -15,6 +15,15 @@ import (
 var noEffect = map[string]string{
 	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",
+	"MEMCACHE_HOST_PORT":                            "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_MAX_IDLE_CONNS":                       "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_SRV":                                  "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_SRV_REFRESH":                          "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_TLS":                                  "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_TLS_CACERT":                           "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_TLS_CLIENT_CERT":                      "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_TLS_CLIENT_KEY":                       "for BACKEND_TYPE=memcache only, which is refused",
+	"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION":       "for BACKEND_TYPE=memcache only, which is refused",
 	"REDIS_CLUSTER_PIPELINE_PARALLELISM":            "calls to a cluster are always in parallel",
 	"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION":          "each answer reports a store that is lost",
 	"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM":  "calls to a cluster are always in parallel",
@@ -40,19 +49,10 @@ var accepted = map[string]struct {
 
 // refused are variables of the reference whose meaning would be lost.
 var refused = map[string]string{
-	"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED":   "only the headers of the nearest limit are written",
-	"MEMCACHE_HOST_PORT":                      "there is no memcache",
-	"MEMCACHE_MAX_IDLE_CONNS":                 "there is no memcache",
-	"MEMCACHE_SRV":                            "there is no memcache",
-	"MEMCACHE_SRV_REFRESH":                    "there is no memcache",
-	"MEMCACHE_TLS":                            "there is no memcache",
-	"MEMCACHE_TLS_CACERT":                     "there is no memcache",
-	"MEMCACHE_TLS_CLIENT_CERT":                "there is no memcache",
-	"MEMCACHE_TLS_CLIENT_KEY":                 "there is no memcache",
-	"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION": "there is no memcache",
-	"USE_CALENDAR_MONTH_RATE_LIMIT":           "a month has 30 days",
-	"USE_DOG_STATSD":                          "set USE_STATSD or USE_PROMETHEUS",
-	"USE_DOG_STATSD_MOGRIFIERS":               "set USE_STATSD or USE_PROMETHEUS",
+	"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED": "only the headers of the nearest limit are written",
+	"USE_CALENDAR_MONTH_RATE_LIMIT":         "a month has 30 days",
+	"USE_DOG_STATSD":                        "set USE_STATSD or USE_PROMETHEUS",
+	"USE_DOG_STATSD_MOGRIFIERS":             "set USE_STATSD or USE_PROMETHEUS",
 }
 
 // refusedVariables is an error that names every variable whose value cannot be honored. A variable that is switched off
