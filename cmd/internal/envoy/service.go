@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
@@ -358,119 +356,4 @@ func replace(asks []ask) {
 			}
 		}
 	}
-}
-
-// currentLimit is a limit as an answer tells it.
-func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
-	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
-	if told := l.Told(); told != nil {
-		current.ProtoReflect().SetUnknown(told)
-	}
-	return current
-}
-
-// answer makes the statuses, and of them the overall code, the headers and the metadata.
-func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
-	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, len(asks))}
-	statuses := make([]wholeStatus, len(asks))
-	for i := range asks {
-		response.Statuses[i] = asks[i].status(&statuses[i])
-	}
-	groups := s.quotaGroups(request, asks)
-	response.OverallCode = rlsv3.RateLimitResponse_OK
-	if groups.allOver() || s.anyOver(asks) {
-		if response.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT; s.options.ShadowMode {
-			response.OverallCode = rlsv3.RateLimitResponse_OK
-			s.stats.GlobalShadowMode.Add(1)
-		}
-	}
-	if nearest := s.nearest(asks); nearest >= 0 {
-		response.ResponseHeadersToAdd = s.options.ResponseHeaders.of(response.Statuses[nearest])
-		response.RequestHeadersToAdd = s.options.RequestHeaders.of(response.Statuses[nearest])
-	}
-	if s.options.DynamicMetadata {
-		response.DynamicMetadata = metadata(request, asks, groups)
-	}
-	return response
-}
-
-// A wholeStatus is a status and what it points to, in one piece of memory.
-type wholeStatus struct {
-	status rlsv3.RateLimitResponse_DescriptorStatus
-	reset  durationpb.Duration
-}
-
-// status writes what is known of an ask into a status.
-func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus {
-	to := &in.status
-	to.Code = rlsv3.RateLimitResponse_OK
-	switch {
-	case !a.applies:
-	case a.limit.Unlimited:
-		to.LimitRemaining = math.MaxUint32
-	default:
-		if a.refused() {
-			to.Code = rlsv3.RateLimitResponse_OVER_LIMIT
-		}
-		to.CurrentLimit = a.current
-		to.LimitRemaining = uint32(min(a.left(), math.MaxUint32))
-		in.reset.Seconds = wholeSeconds(a.reset)
-		to.DurationUntilReset = &in.reset
-	}
-	return to
-}
-
-// left is how many hits remain: none for one that is over, also where a smaller one would pass, as in the reference.
-func (a *ask) left() uint64 {
-	if a.over {
-		return 0
-	}
-	return a.remaining
-}
-
-// refused reports whether the status is that of a refusal: a rule in shadow mode has none.
-func (a *ask) refused() bool { return a.over && !a.shadow() }
-
-func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
-
-// quota reports whether the ask is in quota mode: one that is over refuses only together with all others.
-func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
-
-func (s *Service) anyOver(asks []ask) bool {
-	for i := range asks {
-		if asks[i].refused() && !s.quota(&asks[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// nearest is the ask that headers tell about: the last one that refuses, else the first with the least left; -1 if no
-// header is wanted or no limit applies.
-func (s *Service) nearest(asks []ask) int {
-	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
-		return -1
-	}
-	nearest, least := -1, uint64(math.MaxUint32)
-	for i := range asks {
-		a := &asks[i]
-		if !a.applies || a.limit.Unlimited {
-			continue
-		}
-		if a.refused() && !s.quota(a) {
-			nearest, least = i, 0
-		} else if left := a.left(); left < least {
-			nearest, least = i, left
-		}
-	}
-	return nearest
-}
-
-// wholeSeconds rounds up to whole seconds, in which the reference tells times.
-func wholeSeconds(d time.Duration) int64 {
-	seconds := int64(d / time.Second)
-	if d%time.Second > 0 {
-		seconds++
-	}
-	return seconds
 }
