@@ -3,6 +3,7 @@
 package redislimit
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -179,4 +180,32 @@ func TestSharesHaveQuotas(t *testing.T) {
 	} else { // what an answer that was lost has charged is charged again
 		assert.LessOrEqual(t, d.Remaining, uint64(68))
 	}
+}
+
+// A caller that has asked the store in another way decides by the node's share without a second question.
+func TestFallbackAsksNoStore(t *testing.T) {
+	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
+	require.NoError(t, err)
+	defer client.Close()
+	l, err := New(client, "fallback", engine.FixedWindow(1<<32, time.Hour).Aligned(), Nodes(2), InMode(Strict))
+	require.NoError(t, err)
+	defer l.Close()
+	quota, err := l.Quota(engine.FixedWindow(10, time.Hour).Aligned())
+	require.NoError(t, err)
+	calls := client.Health().Calls
+	for _, step := range []struct {
+		n         uint64
+		allowed   bool
+		remaining uint64
+	}{{0, true, 5}, {3, true, 2}, {3, false, 2}, {0, true, 2}, {2, true, 0}, {0, false, 0}, {1, false, 0}, {11, false, 0}} {
+		d, err := quota.Fallback("k", step.n, ErrStore)
+		require.NoError(t, err)
+		assert.Equal(t, []any{step.allowed, step.remaining, uint64(10)}, []any{d.Allowed, d.Remaining, d.Limit}, "%+v", step)
+	}
+	_, err = quota.Fallback("k", 1, context.Canceled)
+	assert.ErrorIs(t, err, context.Canceled)
+	_, err = Quota{}.Fallback("k", 1, ErrStore)
+	assert.ErrorContains(t, err, "zero Quota")
+	assert.Equal(t, calls, client.Health().Calls)
+	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
 }

@@ -57,6 +57,20 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error) (engine.De
 	return engine.Decision{Limit: q.policy.Limit(), RetryAfter: breaker.ProbeEvery}, err
 }
 
+// Fallback decides about n tokens as [OnFailure] says, without asking the store: for a caller whose own question to the
+// store has failed, with the error of that. n = 0 takes nothing, and says what the node's share has left.
+func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
+	if d, fixed, err := q.fixed(); fixed {
+		return d, err
+	}
+	if l := q.limiter; n == 0 && l.share != nil && errors.Is(cause, ErrStore) {
+		d := l.share.PeekKey(l.share.Key(key).With(q.share), 1)
+		d.Limit = q.policy.Limit()
+		return d, nil
+	}
+	return q.limiter.fallback(&q, key, n, cause)
+}
+
 // answered is the store's answer as a decision.
 func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
 	return engine.Decision{
