@@ -93,7 +93,7 @@ type serveCommand struct {
 	PrometheusMilliseconds bool `name:"prometheus-milliseconds" env:"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS" help:"Response times are milliseconds under the same default name, which says seconds."`
 
 	MaxKeys        int           `env:"MAX_KEYS" default:"1000000" help:"Counters for each length of window. (Weir's own, as what follows.)"`
-	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases. 0: every decision asks it."`
+	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases, and a share is that part of a limit. 0: every decision asks it."`
 	Overflow       string        `name:"max-keys-overflow" env:"MAX_KEYS_OVERFLOW" default:"evict" enum:"evict,refuse" help:"What a new counter does in a full table: evict the one with the fewest hits, or be refused."`
 	MaxStats       int           `env:"MAX_STATS" default:"10000" help:"Names of statistics that stem from requests."`
 	GRPCMaxStreams uint32        `name:"grpc-max-streams" env:"GRPC_MAX_STREAMS" default:"1000" help:"Calls at once on a connection."`
@@ -156,11 +156,16 @@ func (c *serveCommand) Validate() error {
 	if math.IsNaN(c.XDSBackoffFactor) || c.XDSBackoffFactor < 0 {
 		return fmt.Errorf("XDS_CLIENT_BACKOFF_RANDOM_FACTOR=%g: want 0 or more", c.XDSBackoffFactor)
 	}
+	if c.OnLoss == "share" && c.Replicas < 1 {
+		return fmt.Errorf("REDIS_ON_LOSS=share with REPLICAS=%d: want how many replicas share the limits", c.Replicas)
+	}
 	if !strings.HasPrefix(c.PrometheusPath, "/") {
 		return fmt.Errorf("PROMETHEUS_PATH=%s: want a path that begins with a slash", c.PrometheusPath)
 	}
 	return nil
 }
+
+var losses = map[string]envoy.Loss{"closed": envoy.Closed, "share": envoy.Share, "open": envoy.Open}
 
 var overflows = map[string]engine.OverflowPolicy{"evict": engine.Evict, "refuse": engine.Refuse}
 
@@ -169,7 +174,7 @@ func (c *serveCommand) options() envoy.Options {
 	o := envoy.Options{
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
 		Replicas: c.Replicas, Overflow: overflows[c.Overflow], StopWhenOver: c.StopWhenOver, DynamicMetadata: c.Metadata, MaxStats: c.MaxStats,
-		MemoBytes: c.LocalCache,
+		MemoBytes: c.LocalCache, OnLoss: losses[c.OnLoss],
 	}
 	if c.Headers {
 		o.ResponseHeaders = envoy.Headers{Limit: c.HeaderLimit, Remaining: c.HeaderRemaining, Reset: c.HeaderReset}

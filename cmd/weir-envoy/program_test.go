@@ -366,6 +366,7 @@ func TestNumbersWithoutAMeaning(t *testing.T) {
 		"--grpc-max-connection-age=0s": "GRPC_MAX_CONNECTION_AGE=0s: want a millisecond or more",
 		"--grpc-max-streams=0":         "GRPC_MAX_STREAMS=0: want 1 or more",
 		"--grpc-max-message=0":         "GRPC_MAX_MESSAGE=0: want 1 or more bytes",
+		"--redis-on-loss=share":        "REDIS_ON_LOSS=share with REPLICAS=0: want how many replicas share the limits",
 		"--prometheus-path=metrics":    "PROMETHEUS_PATH=metrics: want a path that begins with a slash",
 	} {
 		parser, err := kong.New(&commands{})

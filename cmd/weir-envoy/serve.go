@@ -74,7 +74,7 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	if p.service, err = envoy.New(options); err != nil {
 		return err
 	}
-	defer p.service.Close()
+	defer p.close()
 	if p.mapping, err = c.readMapping(log); err != nil {
 		return err
 	}
@@ -100,6 +100,16 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 		}
 	}
 	return p.listen(ctx, failed)
+}
+
+// close has the stores charged with what was admitted without them, and closes the service.
+func (p *program) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
+	defer cancel()
+	if err := p.service.Settle(ctx); err != nil {
+		p.log.Warn("what was admitted without the store is not charged in it", "error", err)
+	}
+	_ = p.service.Close() // what is left to be charged was reported
 }
 
 // readMapping reads how metrics are called. A file that is not there is no error: Envoy Gateway names one that may be

@@ -28,6 +28,7 @@ type storeFlags struct {
 	RedisTLSCert    string        `name:"redis-tls-cert" env:"REDIS_TLS_CLIENT_CERT" help:"File of the client's certificate."`
 	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of its key."`
 	RedisTLSCA      string        `name:"redis-tls-ca" env:"REDIS_TLS_CACERT" help:"File of the server's CA."`
+	OnLoss          string        `name:"redis-on-loss" env:"REDIS_ON_LOSS" default:"closed" enum:"closed,share,open" help:"What answers while REDIS_URL does not, also at the start. closed: an error, as in the reference; share: each of REPLICAS admits its share; open: all is admitted. (Weir's own.)"`
 	CacheKeyPrefix  string        `env:"CACHE_KEY_PREFIX" help:"What the names of keys in it begin with; envoy if it is empty."`
 	LocalCache      int           `name:"local-cache-size-in-bytes" env:"LOCAL_CACHE_SIZE_IN_BYTES" help:"With a Redis: bytes in which exceeded fixed windows are remembered, which then refuse without it until they end. 0: none."`
 	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: 50ms."`
@@ -117,13 +118,17 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens one of them. It tries again, after growing waits, while the store does not answer.
+// connect opens one of them. It tries again, after growing waits, while the store does not answer, unless the program
+// answers without it.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
 		return nil, err
 	}
 	options := []redislimit.ClientOption{redislimit.Prefix(cmp.Or(f.CacheKeyPrefix, "envoy")), redislimit.Logger(log)}
+	if f.OnLoss != "closed" {
+		options = append(options, redislimit.JoinLater())
+	}
 	if s.timeout != 0 {
 		options = append(options, redislimit.Timeout(s.timeout))
 	}

@@ -217,6 +217,38 @@ func TestStoreComesLate(t *testing.T) {
 	assert.NoError(t, <-opened)
 }
 
+// TestStartsWithoutItsStore: with REDIS_ON_LOSS of open or share a program answers before its store does, reports it,
+// and joins it; what shares admitted is charged then.
+func TestStartsWithoutItsStore(t *testing.T) {
+	for _, loss := range []string{"share", "open"} {
+		port := freePorts(t, "redis")["redis"]
+		root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
+		r := start(t, nil, "--runtime-root="+root, fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-on-loss="+loss, "--replicas=2")
+		passed := 0
+		for range 20 {
+			response, err := r.rls.ShouldRateLimit(t.Context(), request("d", "day", "x", 1))
+			require.NoError(t, err)
+			if response.GetOverallCode() == rlsv3.RateLimitResponse_OK {
+				passed++
+			}
+		}
+		assert.Equal(t, map[string]int{"share": 5, "open": 20}[loss], passed)
+		_, body := r.get("debug-port", "/stats")
+		assert.Contains(t, body, "ratelimit.service.without_store: 20\n")
+		_, body = r.get("debug-port", "/metrics")
+		assert.Contains(t, body, "weir_store_lost_parts 1\n")
+
+		runRedis(t, port, "--port", fmt.Sprint(port), "--save", "")
+		left := uint32(10 - map[string]int{"share": 5}[loss])
+		look := request("d", "day", "x", 0)
+		look.Descriptors[0].HitsAddend = wrapperspb.UInt64(0)
+		until(t, "the store is joined", func() bool {
+			response, err := r.rls.ShouldRateLimit(t.Context(), look)
+			return err == nil && response.GetStatuses()[0].GetLimitRemaining() == left
+		})
+	}
+}
+
 // lines is what a log has written.
 type lines struct {
 	mu   sync.Mutex

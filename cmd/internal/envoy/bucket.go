@@ -109,7 +109,9 @@ func (s *Service) Stored(r *config.Rule) *redislimit.Limiter {
 	if now == nil || r.Index >= len(now.rules) || now.rules[r.Index].Rule != r {
 		return nil
 	}
-	if t, ok := now.rules[r.Index].table.(storeTable); ok {
+	if t, ok := now.rules[r.Index].table.(storeTable); ok && t.shares != nil {
+		return t.shares
+	} else if ok {
 		return t.limiter
 	}
 	return nil

@@ -52,7 +52,12 @@ func startFilter(env *conformance.Env, c conformance.Config) (conformance.Server
 	stop := func() {}
 	if c.Store != nil {
 		o.Clock = nil
-		if o.Store, err = redislimit.Open(env.T.Context(), "redis://"+c.Store.Address(), redislimit.Timeout(500*time.Millisecond)); err != nil {
+		o.OnLoss, o.Replicas = losses[c.OnLoss], c.Nodes
+		options := []redislimit.ClientOption{redislimit.Timeout(500 * time.Millisecond)}
+		if o.OnLoss != Closed {
+			options = append(options, redislimit.JoinLater())
+		}
+		if o.Store, err = redislimit.Open(env.T.Context(), "redis://"+c.Store.Address(), options...); err != nil {
 			return nil, err
 		}
 		stop = func() { _ = o.Store.Close() }
@@ -67,6 +72,8 @@ func startFilter(env *conformance.Env, c conformance.Config) (conformance.Server
 	f.serve(stop)
 	return f, nil
 }
+
+var losses = map[conformance.Loss]Loss{conformance.Closed: Closed, conformance.Share: Share, conformance.Open: Open}
 
 // serve has the service answer over loopback.
 func (f *filter) serve(stop func()) {
@@ -120,7 +127,7 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
 	for _, l := range c.Limits {
-		if l.Hold || l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && (!l.Stored || c.OnLoss == conformance.Share) {
+		if l.Hold || l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		fmt.Fprintf(&b, "  - key: %s\n    shadow_mode: %v\n    rate_limit: %s\n", l.Name, l.Shadow, rateLimit(l.Algorithm, l.Numbers))

@@ -6,19 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weir-go/weir/engine"
 )
 
 // count takes the hits of all asks, tells which are over, and counts that.
 func (s *Service) count(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
-		return s.countEach(asks, func(a *ask) error { return s.take(ctx, a) })
+		s.recall(asks)
+		return s.countStored(ctx, asks, (*ask).pending)
 	}
-	for i := range asks { // without a function, which would be allocated
+	for i := range asks {
 		if a := &asks[i]; a.counts() {
-			if err := s.take(ctx, a); err != nil {
+			if err := a.take(ctx, s.now()); err != nil {
 				return err
 			}
 			a.tell(*s.options.NearLimitRatio)
@@ -32,6 +31,9 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 // requests for different keys; a request of Envoy may have any number of descriptors, two of them for one counter, and
 // rules in shadow mode, which are charged whatever they say.)
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
+	if s.tables.shared {
+		return s.countAllOrNothingStored(ctx, asks)
+	}
 	refused := false
 	for i := range asks {
 		a := &asks[i]
@@ -47,9 +49,6 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 		if err != nil {
 			return err
 		}
-		if a.back {
-			s.memo.forget(a)
-		}
 		a.tell(*s.options.NearLimitRatio)
 		if !refused && a.refused() {
 			refused = true
@@ -57,7 +56,6 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 				if err := asks[j].undo(ctx, s.now()); err != nil {
 					return err
 				}
-				s.memo.forget(&asks[j])
 			}
 		}
 	}
@@ -68,89 +66,47 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 // counters first. If the hits of some asks do not fit, only these asks are charged, and the others are answered by what
 // is left then. Requests at the same time can come in between, as in the reference.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
-	err := s.each(asks, func(a *ask) error {
-		if a.back {
-			return nil
-		}
-		return a.wouldPass(ctx, s.now())
-	})
-	if err != nil {
-		return err
-	}
-	over := slices.ContainsFunc(asks, func(a ask) bool { return a.counts() && a.over })
-	return s.countEach(asks, func(a *ask) error {
-		if over && !a.over && !a.back {
-			err := a.look(ctx, s.now()) // another ask of the request may have been charged there
-			// for the statistics: the hits are the last ones that were counted
-			a.before = a.after - min(a.after, a.hits)
+	over := s.recall(asks)
+	if !over {
+		err := s.each(asks, func(a *ask) bool { return a.counts() && !a.back }, func(a *ask) error {
+			return a.wouldPass(ctx, s.now())
+		})
+		if err != nil {
 			return err
 		}
-		return s.take(ctx, a)
-	})
-}
-
-// take is that of an ask, or the answer of the memo.
-func (s *Service) take(ctx context.Context, a *ask) error {
-	now := s.now()
-	if s.memo.answers(a, now) {
-		return nil
+		over = slices.ContainsFunc(asks, func(a ask) bool { return a.counts() && a.over })
 	}
-	err := a.take(ctx, now)
-	if err == nil {
-		s.memo.note(a, now)
-	}
-	return err
-}
-
-// countEach calls a function for each ask that counts, and then adds it to the statistics.
-func (s *Service) countEach(asks []ask, take func(*ask) error) error {
-	if err := s.each(asks, take); err != nil {
-		return err
+	stays := func(a *ask) bool { return over && !a.over && !a.back }
+	if s.tables.shared {
+		err := s.each(asks, func(a *ask) bool { return a.counts() && stays(a) }, func(a *ask) error { return a.stay(ctx, s.now()) })
+		if err != nil {
+			return err
+		}
+		return s.countStored(ctx, asks, func(a *ask) bool { return a.pending() && !a.stayed })
 	}
 	for i := range asks {
-		if asks[i].counts() {
-			asks[i].tell(*s.options.NearLimitRatio)
+		a := &asks[i]
+		if !a.counts() {
+			continue
 		}
+		take := a.take
+		if stays(a) {
+			take = a.stay
+		}
+		if err := take(ctx, s.now()); err != nil {
+			return err
+		}
+		a.tell(*s.options.NearLimitRatio)
 	}
 	return nil
 }
 
-// each calls a function for each ask that counts: in their order, or for a store at the same time, where only those for
-// one counter are in the order of the request.
-func (s *Service) each(asks []ask, do func(*ask) error) error {
-	if !s.tables.shared {
-		for i := range asks {
-			if a := &asks[i]; a.counts() {
-				if err := do(a); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	type place struct {
-		table table
-		key   string
-	}
-	queues := make(map[place][]*ask, len(asks))
-	for i := range asks {
-		if a := &asks[i]; a.counts() {
-			at := place{a.table, a.counter.text}
-			queues[at] = append(queues[at], a)
-		}
-	}
-	var all errgroup.Group
-	for _, queue := range queues {
-		all.Go(func() error {
-			for _, a := range queue {
-				if err := do(a); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return all.Wait()
+// stay is take of an ask that is not charged because another one is over, which may have charged the counter.
+func (a *ask) stay(ctx context.Context, now time.Time) error {
+	a.stayed = true
+	err := a.look(ctx, now)
+	a.before = a.after - min(a.after, a.hits) // for the statistics: the hits are the last ones that were counted
+	return err
 }
 
 // counts reports whether the ask has hits to count.
@@ -161,13 +117,19 @@ func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
 	if err := a.look(ctx, now); err != nil || a.table == nil {
 		return err
 	}
-	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
+	switch {
+	case a.alone:
+		a.over = a.hits > a.remaining
+	case a.limit.Algorithm == engine.AlgorithmFixedWindow:
 		a.over = a.before+a.hits > a.most()
-		return nil
+	default:
+		d, err := a.table.peek(ctx, a.counter, a.hits)
+		a.over = !d.Allowed
+		if err != nil {
+			return a.lost(ctx, now, 0, err)
+		}
 	}
-	d, err := a.table.peek(ctx, a.counter, a.hits)
-	a.over = !d.Allowed
-	return err
+	return nil
 }
 
 // undo gives back what has been charged. Whether the ask is over remains as it was.
@@ -197,23 +159,51 @@ func (a *ask) take(ctx context.Context, now time.Time) error {
 		return nil
 	case a.back:
 		if err := a.table.refund(ctx, a.counter, a.hits); err != nil {
-			return err
+			return a.lost(ctx, now, 0, err)
 		}
 		return a.look(ctx, now)
 	case a.limit.Algorithm == engine.AlgorithmFixedWindow:
 		d, err := a.charge(ctx)
-		a.after = mostHits - d.Remaining
-		a.before = a.after - min(a.charged, a.after)
-		a.judge(a.after)
-		a.reset = untilNext(now, a.limit.Window)
-		return err
+		if err != nil {
+			return a.lost(ctx, now, a.hits, err)
+		}
+		a.counted(d, now)
+		return nil
 	}
-	if a.rule != nil && a.rule.Overdraw {
-		return a.overdraw(ctx)
+	take := a.takeLimited
+	switch {
+	case a.overdraws():
+		take = a.overdraw
+	case a.hits == 0: // a store would not look for that
+		return a.look(ctx, now)
 	}
+	if err := take(ctx); err != nil {
+		return a.lost(ctx, now, a.hits, err)
+	}
+	return nil
+}
+
+// takeLimited takes the hits if the limit has them.
+func (a *ask) takeLimited(ctx context.Context) error {
 	d, err := a.table.take(ctx, a.counter, a.hits)
 	a.decided(d)
 	return err
+}
+
+// counted judges the count of a fixed window after a charge.
+func (a *ask) counted(d engine.Decision, now time.Time) {
+	a.after = mostHits - d.Remaining
+	a.before = a.after - min(a.charged, a.after)
+	a.judge(a.after)
+	a.reset = a.untilNext(d, now)
+}
+
+// untilNext is how long the window goes on: in a store, by the store's clock, as far as it tells.
+func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
+	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
+		return d.ResetAfter
+	}
+	return untilNext(now, a.limit.Window)
 }
 
 // overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. They
@@ -224,11 +214,11 @@ func (a *ask) overdraw(ctx context.Context) error {
 		a.decided(d)
 		return err
 	}
-	d, err := a.table.take(ctx, a.counter, a.hits)
-	if a.decided(d); d.Allowed || err != nil {
+	if err := a.takeLimited(ctx); err != nil || !a.over {
 		return err
 	}
-	if d, err = a.table.charge(ctx, a.counter, a.hits); err != nil {
+	d, err := a.table.charge(ctx, a.counter, a.hits)
+	if err != nil {
 		return err
 	}
 	a.remaining, a.reset, a.charged = d.Remaining, min(d.RetryAfter, d.ResetAfter), a.hits
@@ -236,8 +226,8 @@ func (a *ask) overdraw(ctx context.Context) error {
 }
 
 // takeOrLeave is take where hits beyond the limit are not counted, not even for a moment in which another request
-// would see them. It keeps a receipt, by which undo leaves the counter as if they had never been. In a store, which has
-// neither quotas nor receipts, it is take.
+// would see them. It keeps a receipt, by which undo leaves the counter as if they had never been. It is for counters in
+// memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -300,16 +290,19 @@ func (a *ask) look(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	d, err := a.table.peek(ctx, a.counter, 1)
+	if err != nil {
+		return a.lost(ctx, now, 0, err)
+	}
 	if a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		a.before, a.remaining, a.reset = d.Limit-d.Remaining, d.Remaining, d.ResetAfter
 		a.after = a.before
-		return err
+		return nil
 	}
 	a.before = mostHits - d.Remaining
 	a.after = a.before
-	a.reset = untilNext(now, a.limit.Window)
+	a.reset = a.untilNext(d, now)
 	a.judge(a.after)
-	return err
+	return nil
 }
 
 // most is how many hits pass at once.

@@ -12,35 +12,38 @@ import (
 type Counter struct {
 	Name  string // such as "ratelimit.service.rate_limit.domain.key.total_hits"
 	Value uint64
+	Gauge bool // it may fall; others only grow
 }
 
-// Counters returns all counters, sorted by name. They only grow.
+// Counters returns all counters, sorted by name.
 func (s *Service) Counters() []Counter {
 	const service = "ratelimit.service."
 	all := []Counter{
-		{service + "config_load_success", s.stats.ConfigLoadSuccess.Load()},
-		{service + "config_load_error", s.stats.ConfigLoadError.Load()},
-		{service + "call.should_rate_limit.redis_error", s.stats.StoreErrors.Load()},
-		{service + "call.should_rate_limit.service_error", s.stats.ServiceErrors.Load()},
-		{service + "global_shadow_mode", s.stats.GlobalShadowMode.Load()},
-		{service + "stats_dropped", s.stats.Dropped.Load()},
+		{Name: service + "config_load_success", Value: s.stats.ConfigLoadSuccess.Load()},
+		{Name: service + "config_load_error", Value: s.stats.ConfigLoadError.Load()},
+		{Name: service + "call.should_rate_limit.redis_error", Value: s.stats.StoreErrors.Load()},
+		{Name: service + "call.should_rate_limit.service_error", Value: s.stats.ServiceErrors.Load()},
+		{Name: service + "without_store", Value: s.stats.Alone.Load()},
+		{Name: service + "global_shadow_mode", Value: s.stats.GlobalShadowMode.Load()},
+		{Name: service + "stats_dropped", Value: s.stats.Dropped.Load()},
 	}
 	s.stats.names.Range(func(name, found any) bool {
 		counts, prefix := found.(*ruleStats), service+"rate_limit."+name.(statName).text
 		if name.(statName).domain {
-			all = append(all, Counter{prefix + domainNotFound, counts.totalHits.Load()})
+			all = append(all, Counter{Name: prefix + domainNotFound, Value: counts.totalHits.Load()})
 			return true
 		}
 		all = append(all,
-			Counter{prefix + ".total_hits", counts.totalHits.Load()},
-			Counter{prefix + ".over_limit", counts.overLimit.Load()},
-			Counter{prefix + ".near_limit", counts.nearLimit.Load()},
-			Counter{prefix + ".within_limit", counts.withinLimit.Load()},
-			Counter{prefix + ".over_limit_with_local_cache", counts.remembered.Load()},
-			Counter{prefix + ".shadow_mode", counts.shadowMode.Load()},
+			Counter{Name: prefix + ".total_hits", Value: counts.totalHits.Load()},
+			Counter{Name: prefix + ".over_limit", Value: counts.overLimit.Load()},
+			Counter{Name: prefix + ".near_limit", Value: counts.nearLimit.Load()},
+			Counter{Name: prefix + ".within_limit", Value: counts.withinLimit.Load()},
+			Counter{Name: prefix + ".over_limit_with_local_cache", Value: counts.remembered.Load()},
+			Counter{Name: prefix + ".shadow_mode", Value: counts.shadowMode.Load()},
 		)
 		return true
 	})
+	all = append(all, s.memo.counters(s.now())...)
 	slices.SortFunc(all, func(a, b Counter) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -15,6 +15,8 @@ import (
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
+
+	hits, misses, overwritten atomic.Uint64 // lookups, and counters that others took the places of
 }
 
 // exceeded is a counter that held so many hits, and holds no fewer until a time unless some are given back.
@@ -22,7 +24,7 @@ type exceeded struct {
 	table table
 	key   string
 	hits  uint64
-	until int64 // nanoseconds since 1970
+	until time.Time // the end of the window
 }
 
 // memoBytes is what a place takes with its counter, whose key has some fifty bytes.
@@ -34,7 +36,7 @@ func newMemo(size int) *memo {
 		return nil
 	}
 	places := 1 << (bits.Len(uint(size/memoBytes)) - 1)
-	return &memo{make([]atomic.Pointer[exceeded], places), maphash.MakeSeed()}
+	return &memo{places: make([]atomic.Pointer[exceeded], places), seed: maphash.MakeSeed()}
 }
 
 func (m *memo) place(key string) *atomic.Pointer[exceeded] {
@@ -47,12 +49,14 @@ func (m *memo) answers(a *ask, now time.Time) bool {
 		return false
 	}
 	known := m.place(a.counter.text).Load()
-	if known == nil || known.key != a.counter.text || known.table != a.table || known.until <= now.UnixNano() ||
+	if known == nil || known.key != a.counter.text || known.table != a.table || !now.Before(known.until) ||
 		known.hits+a.hits <= a.most() {
+		m.misses.Add(1)
 		return false
 	}
+	m.hits.Add(1)
 	a.over, a.remembered, a.before, a.after = true, true, known.hits, known.hits+a.hits
-	a.reset = untilNext(now, a.limit.Window)
+	a.reset = known.until.Sub(now)
 	return true
 }
 
@@ -63,9 +67,32 @@ func (m *memo) note(a *ask, now time.Time) {
 	case a.back:
 		m.forget(a)
 	case a.over && a.charged > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow:
-		m.place(a.counter.text).Store(&exceeded{
-			a.table, a.counter.text, a.after, now.Add(untilNext(now, a.limit.Window)).UnixNano(),
+		before := m.place(a.counter.text).Swap(&exceeded{
+			a.table, a.counter.text, a.after, now.Add(a.reset),
 		})
+		if before != nil {
+			m.overwritten.Add(1)
+		}
+	}
+}
+
+// counters are what the reference reports of its cache. Its other numbers have no meaning here: nothing expires or is
+// moved.
+func (m *memo) counters(now time.Time) []Counter {
+	if m == nil {
+		return nil
+	}
+	var entries uint64
+	for i := range m.places {
+		if known := m.places[i].Load(); known != nil && now.Before(known.until) {
+			entries++
+		}
+	}
+	const cache = "ratelimit.localcache."
+	hits, misses := m.hits.Load(), m.misses.Load()
+	return []Counter{
+		{cache + "hitCount", hits, true}, {cache + "missCount", misses, true}, {cache + "lookupCount", hits + misses, true},
+		{cache + "overwriteCount", m.overwritten.Load(), true}, {cache + "entryCount", entries, true},
 	}
 }
 

@@ -21,7 +21,7 @@ func TestMemo(t *testing.T) {
 	}
 	exceeds := func(key string, after uint64) *ask {
 		a := asking(key, 1)
-		a.over, a.after, a.charged = true, after, 1
+		a.over, a.after, a.charged, a.reset = true, after, 1, 20*time.Second
 		return a
 	}
 	m := newMemo(1 << 20)
@@ -64,7 +64,14 @@ func TestMemo(t *testing.T) {
 	small.note(exceeds("b", 6), now)
 	assert.False(t, small.answers(asking("a", 1), now), "one place")
 	assert.True(t, small.answers(asking("b", 1), now))
+	assert.Equal(t, []Counter{
+		{"ratelimit.localcache.hitCount", 1, true}, {"ratelimit.localcache.missCount", 1, true},
+		{"ratelimit.localcache.lookupCount", 2, true}, {"ratelimit.localcache.overwriteCount", 1, true},
+		{"ratelimit.localcache.entryCount", 1, true},
+	}, small.counters(now))
+	assert.EqualValues(t, 0, small.counters(now.Add(20 * time.Second))[4].Value, "the window is over")
 	none := newMemo(memoBytes - 1)
+	assert.Empty(t, none.counters(now))
 	assert.Nil(t, none)
 	none.note(exceeds("a", 6), now)
 	none.forget(asking("a", 1))

@@ -34,6 +34,8 @@ type Options struct {
 	Store *redislimit.Client
 	// PerSecondStore keeps the counters of limits whose window is a second. nil: Store does.
 	PerSecondStore *redislimit.Client
+	// OnLoss says what answers while a Store is lost. Share needs Replicas.
+	OnLoss Loss
 	// MemoBytes bounds what is remembered of fixed windows in the Store that are exceeded: such a limit refuses without
 	// the Store until its window ends, and does not count the hits. 0, the default, and less than 128 remember none.
 	MemoBytes int
@@ -82,6 +84,15 @@ func (o Options) check() (Options, error) {
 	}
 	if o.Replicas > 0 && o.Store == nil {
 		return o, fmt.Errorf("envoy: Replicas of %d without a Store: replicas share nothing without one", o.Replicas)
+	}
+	if o.OnLoss > Open {
+		return o, fmt.Errorf("envoy: OnLoss of %d: want Closed, Share or Open", o.OnLoss)
+	}
+	if o.OnLoss != Closed && o.Store == nil {
+		return o, fmt.Errorf("envoy: OnLoss of %d without a Store: counters in memory are never lost", o.OnLoss)
+	}
+	if o.OnLoss == Share && o.Replicas == 0 {
+		return o, fmt.Errorf("envoy: OnLoss of Share with Replicas of 0: want how many share the limits, 1 to %d", maxReplicas)
 	}
 	if o.MemoBytes < 0 {
 		return o, fmt.Errorf("envoy: MemoBytes of %d: want 0 or more", o.MemoBytes)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,10 @@ func (s *Service) rules() []*config.Rule {
 // ConfigFailed counts a configuration that could not be read.
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
+// Settle has the stores charged with what was admitted without them, until the context ends. Its error says of how many
+// counters something is left, which is then admitted once more. Call it after the last request, before Close.
+func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
+
 // Close stops the tables' sweepers. Requests must have ended.
 func (s *Service) Close() error {
 	if now := s.active.Load(); now != nil {
@@ -200,6 +205,8 @@ type ask struct {
 	receipt       engine.Receipt // for them; zero where there is none
 	over          bool
 	remembered    bool   // the memo has decided
+	stayed        bool   // not charged, because another ask is over
+	alone         bool   // decided without the store, which did not answer
 	before, after uint64 // hits in the window
 	remaining     uint64
 	reset         time.Duration
@@ -255,6 +262,10 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 		err = s.count(ctx, asks)
 	}
 	s.observe(request, asks, err != nil)
+	if err == nil && slices.ContainsFunc(asks, func(a ask) bool { return a.alone }) {
+		s.stats.StoreErrors.Add(1)
+		s.stats.Alone.Add(1)
+	}
 	if err != nil {
 		s.stats.StoreErrors.Add(1)
 		return nil, status.Error(codes.Unknown, err.Error())

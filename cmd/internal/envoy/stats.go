@@ -11,6 +11,7 @@ type statistics struct {
 	ConfigLoadError   atomic.Uint64
 	ServiceErrors     atomic.Uint64
 	StoreErrors       atomic.Uint64
+	Alone             atomic.Uint64 // questions of which the store did not answer all, and that were answered
 	GlobalShadowMode  atomic.Uint64
 	Dropped           atomic.Uint64 // hits under names beyond the most
 

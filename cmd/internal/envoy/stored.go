@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +12,24 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-type storeTable struct{ limiter *redislimit.Limiter }
+// A Loss says what answers a question while the store is lost.
+type Loss uint8
+
+const (
+	// Closed has the question fail, as in the reference: Envoy's failure_mode_deny says what follows.
+	Closed Loss = iota
+	// Share has each replica admit its share of the limits. The store is charged when it is back.
+	Share
+	// Open has every limit admit all.
+	Open
+)
+
+// A storeTable is a limiter in a store.
+type storeTable struct {
+	limiter *redislimit.Limiter // fails with the store
+	shares  *redislimit.Limiter // decides by a share where the store fails; nil without Share
+	onLoss  Loss
+}
 
 func (t storeTable) key(text []byte) counter { return counter{text: string(text)} }
 
@@ -31,10 +49,52 @@ func (t storeTable) refund(ctx context.Context, c counter, n uint64) error {
 	return t.limiter.Refund(ctx, c.text, n)
 }
 
-func (t storeTable) reset(ctx context.Context, c counter) error { return t.limiter.Reset(ctx, c.text) }
+func (t storeTable) reset(ctx context.Context, c counter) error {
+	err := t.limiter.Reset(ctx, c.text)
+	if t.shares != nil && t.shares != t.limiter {
+		err = errors.Join(err, t.shares.Reset(ctx, c.text))
+	}
+	return err
+}
 
 func (t storeTable) stats() engine.Stats { return engine.Stats{} } // the store's business
-func (t storeTable) close() error        { return t.limiter.Close() }
+
+// settle has the store charged with what the replica has admitted without it.
+func (t storeTable) settle(ctx context.Context) error {
+	if t.shares != nil && t.shares != t.limiter {
+		return errors.Join(t.limiter.Settle(ctx), t.shares.Settle(ctx))
+	}
+	return t.limiter.Settle(ctx)
+}
+
+func (t storeTable) close() error {
+	err := t.limiter.Close()
+	if t.shares != nil && t.shares != t.limiter {
+		err = errors.Join(err, t.shares.Close())
+	}
+	return err
+}
+
+// under returns what decides under a limit, and that, where the table counts beyond limits.
+func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy, error) {
+	limiter := t.limiter
+	if t.shares != nil {
+		limiter = t.shares
+	}
+	policy, err := limitPolicy(l)
+	return limiter, policy, err
+}
+
+// limitPolicy is a limit as the engine has it.
+func limitPolicy(l config.Limit) (engine.Policy, error) {
+	switch {
+	case l.Algorithm != engine.AlgorithmFixedWindow:
+		return policyOf(l)
+	case l.Requests == 0:
+		return engine.Blocked(), nil
+	}
+	return engine.FixedWindow(uint64(l.Requests), l.Window).Aligned(), nil
+}
 
 // inStore has every decision ask the store: counts that are compared with a limit here must be those of all replicas.
 // A token bucket is held against its limit by the store, which may so lend tokens of it.
@@ -45,15 +105,86 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
 		}
-		options := []redislimit.Option{redislimit.SharedName(), redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed)}
-		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
-			options = append(options, redislimit.InMode(redislimit.Auto), redislimit.Nodes(o.Replicas))
-		}
 		store := o.Store
 		if kind.Window == time.Second && o.PerSecondStore != nil {
 			store = o.PerSecondStore
 		}
-		limiter, err := redislimit.New(store, name, policy, options...)
-		return storeTable{limiter}, err
+		options := []redislimit.Option{redislimit.SharedName(), redislimit.InMode(redislimit.Strict)}
+		if o.Replicas > 0 {
+			options = append(options, redislimit.Nodes(o.Replicas))
+		}
+		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
+			options = append(options, redislimit.InMode(redislimit.Auto))
+		}
+		onFailure := func(p redislimit.FailurePolicy) []redislimit.Option {
+			return append(options[:len(options):len(options)], redislimit.OnFailure(p))
+		}
+		t := storeTable{onLoss: o.OnLoss}
+		var err error
+		if o.OnLoss == Share {
+			if t.shares, err = redislimit.New(store, name, policy, onFailure(redislimit.FailShare)...); err != nil {
+				return nil, err
+			}
+			if t.shares.Mode() == redislimit.Leased { // two would each have leases of a key
+				t.limiter = t.shares
+				return t, nil
+			}
+		}
+		if t.limiter, err = redislimit.New(store, name, policy, onFailure(redislimit.FailClosed)...); err != nil {
+			if t.shares != nil {
+				err = errors.Join(err, t.shares.Close())
+			}
+			return nil, err
+		}
+		return t, nil
 	}
 }
+
+// lost decides an ask whose question the store did not answer, as OnLoss says, or returns the error. n are the hits to
+// take; 0 looks.
+func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
+	t, ok := a.table.(storeTable)
+	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {
+		return cause
+	}
+	d := engine.Decision{Allowed: n <= a.most(), Limit: a.most(), Remaining: a.most()}
+	if t.onLoss == Share {
+		var err error
+		if d, err = a.byShare(ctx, t, n, cause); err != nil {
+			return err
+		}
+	}
+	a.alone = true
+	a.over = !d.Allowed && (n > 0 || a.overdraws())
+	if a.remaining, a.reset, a.charged = d.Remaining, d.ResetAfter, 0; a.reset == 0 && d.RetryAfter != engine.Never {
+		a.reset = d.RetryAfter
+	}
+	a.after = d.Limit - d.Remaining
+	a.before = a.after - min(n, a.after)
+	if a.over {
+		a.before, a.after = a.after, a.after+n
+	}
+	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
+		a.reset = untilNext(now, a.limit.Window)
+	}
+	return nil
+}
+
+// byShare decides by the replica's share of the limit.
+func (a *ask) byShare(ctx context.Context, t storeTable, n uint64, cause error) (d engine.Decision, err error) {
+	limiter, policy, err := t.under(a.limit)
+	if err != nil {
+		return d, err
+	}
+	quota, err := limiter.Quota(policy)
+	if err != nil {
+		return d, err
+	}
+	d, err = quota.Fallback(a.counter.text, n, cause)
+	if err == nil && n > 0 && !d.Allowed && a.overdraws() {
+		_, err = quota.Charge(ctx, a.counter.text, n)
+	}
+	return d, err
+}
+
+func (a *ask) overdraws() bool { return a.rule != nil && a.rule.Overdraw }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
+	"github.com/weir-go/weir/redislimit"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
@@ -29,6 +31,7 @@ const (
 // compared with the limit here. There is one for each limit of another algorithm.
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
+	stores []*redislimit.Client
 	shared bool // they are in a store
 	now    func() time.Time
 
@@ -133,10 +136,17 @@ func mostOwed(r *config.Rule) uint64 {
 
 func newTables(o Options) *tables {
 	t := &tables{open: inMemory(o), shared: o.Store != nil, now: o.now, byKind: map[config.Limit]*entry{}}
-	if t.shared {
-		t.open = inStore(o)
+	for _, store := range []*redislimit.Client{o.Store, o.PerSecondStore} {
+		if store != nil {
+			t.open, t.stores = inStore(o), append(t.stores, store)
+		}
 	}
 	return t
+}
+
+// haveOnePart reports whether no store is a cluster, as far as is known.
+func (t *tables) haveOnePart() bool {
+	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
 
 func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
@@ -334,6 +344,25 @@ func (t *tables) stats() []tableStats {
 		all = append(all, tableStats{k, table.stats()})
 	}
 	return all
+}
+
+// settle has the stores charged with what the replica has admitted without them, until ctx ends.
+func (t *tables) settle(ctx context.Context) error {
+	t.mu.RLock()
+	var stored []storeTable
+	for _, e := range t.byKind {
+		if s, ok := e.table.(storeTable); ok {
+			stored = append(stored, s)
+		}
+	}
+	t.mu.RUnlock()
+	errs := make([]error, len(stored))
+	var all sync.WaitGroup
+	for i, s := range stored {
+		all.Go(func() { errs[i] = s.settle(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 func (t *tables) close() error {

@@ -33,6 +33,8 @@ var modes = []struct {
 	{"stop", "`STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`", []string{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true"}, false, 0},
 	{"quota", "`QUOTA_MODE`", []string{"QUOTA_MODE=true"}, false, 0},
 	{"negative", "`is_negative_hits` in 5 % of the descriptors", nil, false, 5},
+	{"stopped store", "`STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`, and weir-envoy counts in a Redis", []string{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true"}, true, 0},
+	{"cache", "`LOCAL_CACHE_SIZE_IN_BYTES`, and weir-envoy counts in a Redis", []string{"LOCAL_CACHE_SIZE_IN_BYTES=1000000"}, true, 0},
 }
 
 // TestDifferential asks both services the same random questions, one after the other. docs/envoy.md has how many

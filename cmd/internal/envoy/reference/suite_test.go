@@ -24,8 +24,7 @@ var needs = map[string]string{
 }
 
 // TestSuite runs the reference's integration suite against weir-envoy, if it was compiled with testdata/runner.go
-// instead of its own package src/service_cmd/runner, as bin/integration.test. The tests of the local cache are left
-// out: they look at the statistics of a cache that weir-envoy does not have.
+// instead of its own package src/service_cmd/runner, as bin/integration.test.
 func TestSuite(t *testing.T) {
 	folder := checkout(t)
 	suite := filepath.Join(folder, "bin", "integration.test")
@@ -36,13 +35,16 @@ func TestSuite(t *testing.T) {
 	require.NoError(t, err)
 	names, err := exec.Command(suite, "-test.list", ".*").Output()
 	require.NoError(t, err)
-	environment := append(os.Environ(), "WEIR_ENVOY="+weirEnvoy(t))
+	root, err := filepath.Abs(folder)
+	require.NoError(t, err)
+	environment := append(os.Environ(), "WEIR_ENVOY="+weirEnvoy(t), "PROJECT_DIR="+root+"/")
 	for name := range strings.FieldsSeq(string(names)) {
 		t.Run(name, func(t *testing.T) {
 			if port, there := needs[name]; there && !listens(port) {
 				t.Skip("weir-envoy has no memcache, or the servers of this test do not run: port ", port)
 			}
-			command := exec.Command(suite, "-test.run", "^"+name+"$", "-test.skip", "/LocalCache", "-test.v")
+			command := exec.Command(suite, "-test.run", "^"+name+"$", "-test.v")
+			// The tests run in the folder of their package, and read certificates from the checkout's own.
 			command.Dir, command.Env = filepath.Join(folder, "test", "integration"), environment
 			out, err := command.CombinedOutput()
 			assert.NoError(t, err, string(out))

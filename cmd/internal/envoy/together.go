@@ -1,0 +1,253 @@
+package envoy
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+)
+
+// pending reports whether the ask has hits to count that the memo has not decided.
+func (a *ask) pending() bool { return a.counts() && !a.remembered }
+
+// recall has the memo decide what it knows, and reports whether it knew any.
+func (s *Service) recall(asks []ask) (any bool) {
+	now := s.now()
+	for i := range asks {
+		any = asks[i].counts() && s.memo.answers(&asks[i], now) || any
+	}
+	return any
+}
+
+// each calls a function for some asks: in memory in their order, and for a store at the same time, where only those for
+// one counter are in the order of the request.
+func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
+	if !s.tables.shared {
+		for i := range asks {
+			if a := &asks[i]; which(a) {
+				if err := do(a); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	var all errgroup.Group
+	for _, queue := range queues(asks, which) {
+		all.Go(func() error { return inOrder(queue, do) })
+	}
+	return all.Wait()
+}
+
+func inOrder(queue []*ask, do func(*ask) error) error {
+	for _, a := range queue {
+		if err := do(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queues are asks in lists, one for each counter, in the order of the request.
+func queues(asks []ask, which func(*ask) bool) [][]*ask {
+	type place struct {
+		table table
+		key   string
+	}
+	at := make(map[place]int, len(asks))
+	var all [][]*ask
+	for i := range asks {
+		a := &asks[i]
+		if !which(a) {
+			continue
+		}
+		here := place{a.table, a.counter.text}
+		n, known := at[here]
+		if !known {
+			n, at[here] = len(all), len(all)
+			all = append(all, nil)
+		}
+		all[n] = append(all[n], a)
+	}
+	return all
+}
+
+// countStored takes the hits of asks in stores, each by itself, and then adds all asks that count to the statistics.
+// The fixed windows of a store are one script, as what is counted there never refuses. So is not what is asked of a
+// cluster, in whose parts keys are at the same time, nor a counter that the request names twice.
+func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
+	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
+	var all errgroup.Group
+	for _, queue := range queues(asks, which) {
+		if t, ok := queue[0].groups(); ok && inGroups && len(queue) == 1 {
+			store := t.limiter.Source().Store()
+			groups[store] = append(groups[store], queue[0])
+			continue
+		}
+		all.Go(func() error { return inOrder(queue, func(a *ask) error { return s.take(ctx, a) }) })
+	}
+	for store, group := range groups {
+		all.Go(func() error { return s.takeGroup(ctx, store, group) })
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	for i := range asks {
+		if asks[i].counts() {
+			asks[i].tell(*s.options.NearLimitRatio)
+		}
+	}
+	return nil
+}
+
+// groups reports whether the ask charges hits to a fixed window.
+func (a *ask) groups() (storeTable, bool) {
+	t, ok := a.table.(storeTable)
+	return t, ok && !a.back && a.hits > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow
+}
+
+// take charges an ask in a store by itself.
+func (s *Service) take(ctx context.Context, a *ask) error {
+	now := s.now()
+	err := a.take(ctx, now)
+	if err == nil {
+		s.memo.note(a, now)
+	}
+	return err
+}
+
+// takeGroup charges asks for which groups is true, each for another counter of the store.
+func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*ask) error {
+	now := s.now()
+	parts := make([]limits.Ask, len(group))
+	for i, a := range group {
+		parts[i] = limits.Ask{Source: a.table.(storeTable).limiter.Source(), Key: a.counter.text, N: min(a.hits, mostHits)}
+	}
+	if err := store.TakeAll(ctx, parts); err != nil {
+		return err
+	}
+	full := slices.ContainsFunc(parts, func(p limits.Ask) bool { return p.Err == nil && !p.Decision.Allowed })
+	for i, a := range group {
+		switch p := parts[i]; {
+		case full: // a counter, by itself up to what it holds
+			if err := s.take(ctx, a); err != nil {
+				return err
+			}
+		case p.Err != nil:
+			if err := a.lost(ctx, now, a.hits, p.Err); err != nil {
+				return err
+			}
+		default:
+			a.charged = p.N
+			a.counted(p.Decision, now)
+			s.memo.note(a, now)
+		}
+	}
+	return nil
+}
+
+// countAllOrNothingStored is countAllOrNothing in stores. What a limit may refuse is one script for each store. What
+// can refuse nothing is asked after it, and what needs no hits or gives them back, before.
+func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
+	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
+	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
+	shadows := func(a *ask) bool { return a.counts() && !first(a) && a.shadow() }
+	now := s.now()
+	err := s.each(asks, first, func(a *ask) error { return s.take(ctx, a) })
+	refused := err == nil && slices.ContainsFunc(asks, func(a ask) bool { return first(&a) && a.refused() })
+	if err == nil && !refused {
+		refused, err = s.takeTogether(ctx, asks, together, now)
+	}
+	rest := func(a *ask) error { return s.take(ctx, a) }
+	if refused {
+		rest = func(a *ask) error { return a.wouldPass(ctx, s.now()) }
+	}
+	if err == nil {
+		err = s.each(asks, shadows, rest)
+	}
+	if err == nil && refused {
+		left := func(a *ask) bool { return together(a) && !a.over }
+		err = s.each(asks, left, func(a *ask) error { return a.wouldPass(ctx, s.now()) })
+	}
+	for i := range asks {
+		if a := &asks[i]; err == nil && a.counts() {
+			a.tell(*s.options.NearLimitRatio)
+		}
+	}
+	return err
+}
+
+// takeTogether takes the hits of asks, all or nothing, and reports whether a limit refuses. If one does, or the store
+// of one fails, what others have taken is given back.
+func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
+	var back []func(context.Context) error
+	for store, group := range byStore(asks, which) {
+		parts, err := partsOf(group)
+		if err == nil {
+			err = store.TakeAll(ctx, parts)
+		}
+		var kept []limits.Ask // unless one of them refuses: then the store has given them back
+		for i, a := range group {
+			switch p := parts[i]; {
+			case err != nil:
+			case p.Err != nil:
+				err = a.lost(ctx, now, a.hits, p.Err)
+			case p.Decision.Limit > 0 || p.Decision.RetryAfter > 0: // it was decided
+				a.underLimit(p.Decision, now)
+				kept = append(kept, p)
+			}
+			refused = refused || a.refused()
+		}
+		if !refused {
+			back = append(back, func(ctx context.Context) error { return store.RefundAll(ctx, kept) })
+		}
+		if refused || err != nil {
+			for _, give := range back { // hits that are not given back refuse too much
+				_ = give(context.WithoutCancel(ctx))
+			}
+			return refused, err
+		}
+	}
+	return false, nil
+}
+
+// byStore are the asks of each store.
+func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
+	all := map[limits.Store][]*ask{}
+	for i := range asks {
+		if a := &asks[i]; which(a) {
+			store := a.table.(storeTable).limiter.Source().Store()
+			all[store] = append(all[store], a)
+		}
+	}
+	return all
+}
+
+// partsOf are what asks want of their store, under their limits.
+func partsOf(group []*ask) ([]limits.Ask, error) {
+	parts := make([]limits.Ask, len(group))
+	for i, a := range group {
+		limiter, policy, err := a.table.(storeTable).under(a.limit)
+		if err != nil {
+			return parts, err
+		}
+		source, err := limiter.Source().Quota(policy)
+		if err != nil {
+			return parts, err
+		}
+		parts[i] = limits.Ask{Source: source, Key: a.counter.text, N: a.hits}
+	}
+	return parts, nil
+}
+
+// underLimit notes what a store says of the hits under the limit.
+func (a *ask) underLimit(d engine.Decision, now time.Time) {
+	a.decided(d)
+	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
+		a.reset = a.untilNext(d, now)
+	}
+}
