@@ -138,7 +138,7 @@ type SharedStats struct {
 
 // A SharedProcess is an attachment: a process that has made a limiter with [Shared] and has not ended.
 type SharedProcess struct {
-	Seat int           // 0 to 255
+	Seat int           // 0 to 1023
 	PID  uint64        // as the process saw itself: from another container the number may mean nothing
 	For  time.Duration // since it has attached
 }

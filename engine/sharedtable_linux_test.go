@@ -59,7 +59,7 @@ func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 			defer l.Close()
 			h := look(t, path).Header()
 			assert.Equal(t, c.policies, h.Policies)
-			assert.Equal(t, 3, h.Version)
+			assert.Equal(t, 4, h.Version)
 			info, err := os.Stat(path)
 			require.NoError(t, err)
 			assert.EqualValues(t, info.Size(), h.Bytes)

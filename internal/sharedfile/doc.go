@@ -8,8 +8,8 @@
 //	          version of this layout, the file's length, the secret of the hash, and the fields by which processes
 //	          must agree, as text
 //	page 1    the boot that the clock belongs to, where the timeline begins, and a checksum of both
-//	page 2-3  256 seats: how often each was taken, by which process, and when
-//	page 4-   the table
+//	page 2-9  1,024 seats: how often each was taken, by which process, and when
+//	page 10-  the table
 //
 // A file is made without a name, allocated as a whole, filled, and given its name. So no process maps half of one, no
 // page is missing when it is written to, and nothing is left of a file whose maker is killed. (A file system without

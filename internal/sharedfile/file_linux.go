@@ -26,12 +26,7 @@ type File struct {
 }
 
 const (
-	seats       = 256
-	seatBytes   = 32
-	seatBits    = 8
 	maxTaken    = 1<<(54-seatBits) - 1
-	clockAt     = pageBytes
-	seatsAt     = 2 * pageBytes
 	attachingAt = 1 << 50 // the byte that is locked while a process begins a timeline; seats are behind it
 	attachTime  = 5 * time.Second
 	collectTime = 500 * time.Millisecond // for seats of files that are not used any more

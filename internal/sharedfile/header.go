@@ -11,12 +11,17 @@ import (
 )
 
 const (
-	layoutVersion = 3
+	layoutVersion = 4
 	magic         = "weirtabl"
 	orderMark     = 0x0102_0304_0506_0708
 	pageBytes     = 4096
-	headerBytes   = 4 * pageBytes
+	headerBytes   = seatsAt + seats*seatBytes
 	textAt        = 128
+	clockAt       = pageBytes
+	seatsAt       = 2 * pageBytes
+	seats         = 1 << seatBits
+	seatBits      = 10
+	seatBytes     = 32
 
 	// MaxBytes is the longest file: as long as no offset overflows.
 	MaxBytes = 1 << 46

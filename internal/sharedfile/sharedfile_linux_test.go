@@ -223,7 +223,7 @@ func TestSeats(t *testing.T) {
 		open(t, path, 0)
 	}
 	_, err = Open(path, spec(0))
-	assert.ErrorContains(t, err, "256 limiters have the file")
+	assert.ErrorContains(t, err, "1024 limiters have the file")
 }
 
 // TestWhatIsNotThereWhileAttaching: an error for which something else is missing than the file, such as a /proc that
@@ -254,7 +254,7 @@ func TestAFileOfOthers(t *testing.T) {
 	less = spec(0)
 	less.Bytes *= 2
 	_, err = Open(path, less)
-	assert.ErrorContains(t, err, "length: the file has 20480 bytes, this process wants 24576")
+	assert.ErrorContains(t, err, "length: the file has 45056 bytes, this process wants 49152")
 	long.Fields = append(long.Fields, Field{"policy", string(make([]byte, pageBytes))})
 	_, err = Open(path+"2", long)
 	assert.ErrorContains(t, err, "bytes as text: want at most 3968")

@@ -19,7 +19,7 @@
 
 typedef uint64_t u64;
 typedef _Atomic u64 word;
-enum { PAGE = 4096, HEADER = 4 * PAGE, LIVE = 4, WINDOW = 32 };
+enum { PAGE = 4096, HEADER = 10 * PAGE, LIVE = 4, WINDOW = 32 };
 static const u64 MASK54 = (1ull << 54) - 1, SKEW = 1ull << 50, LOCKS = 1ull << 50, TIER = 15ull << 20;
 
 static void die(const char *why) { fprintf(stderr, "take: %s\n", why); exit(1); }
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
 	unsigned char *file = mmap(0, info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (file == MAP_FAILED) die("map");
 	// Page 0: what the file is. (Its checksum is not looked at here.)
-	if (memcmp(file, "weirtabl", 8) || get(file + 8, 8) != 0x0102030405060708 || get(file + 16, 8) != 3 ||
+	if (memcmp(file, "weirtabl", 8) || get(file + 8, 8) != 0x0102030405060708 || get(file + 16, 8) != 4 ||
 		get(file + 24, 8) != (u64)info.st_size) die("another kind of file");
 	char text[PAGE] = {0};
 	memcpy(text, file + 128, get(file + 32, 8));
@@ -64,13 +64,13 @@ int main(int argc, char **argv) {
 	int seat = 0;
 	for (; ; seat++) {
 		struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCKS + 1 + seat, .l_len = 1};
-		if (seat == 256) die("no seat");
+		if (seat == 1024) die("no seat");
 		if (!fcntl(fd, F_OFD_SETLK, &l)) break;
 		if (errno != EAGAIN && errno != EACCES) die("lock");
 	}
 	word *own = (word *)(file + 2 * PAGE + 32 * seat);
 	atomic_store(&own[1], getpid());
-	atomic_store(&own[0], atomic_load(&own[0]) % ((1ull << 46) - 1) + 1);
+	atomic_store(&own[0], atomic_load(&own[0]) % ((1ull << 44) - 1) + 1);
 
 	// Where the parts are.
 	u64 wanted = keys + keys / 3 * 2 + (keys % 3 * 2 + 2) / 3;
