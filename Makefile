@@ -154,7 +154,7 @@ programs-model: begin
 	@.ci/install gcc "the model of the protocol" gcc libc6-dev
 
 explore: programs-model ## every interleaving, also of larger scenarios, mutants, the model (an hour)
-	$(call explored,-count 1 ./internal/interleave ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease -large)
+	$(call explored,-count 1 ./internal/interleave ./internal/spread ./shard ./fuzz/explore ./fuzz/model ./redislimit/internal/lease -large)
 
 # Other changes each day. test-all tries more of them.
 CHANGES := 8
@@ -284,7 +284,7 @@ soak: ## stress tests for SOAKTIME, goroutines suspended between any two atomic 
 	WEIR_STRESS=$(SOAKTIME) go test -tags stress -run Stress -count 1 -timeout 0 -v ./fuzz
 
 kills: ## kill processes of a shared table KILLS times, at any instruction
-	WEIR_TEST_KILLS=$(KILLS) go test -run 'TestShared(Processes|Setters)Killed' -count 1 -timeout 0 -v ./engine
+	WEIR_TEST_KILLS=$(KILLS) go test -run 'TestShared((Processes|Setters|InFlight)Killed|BesideC)$$' -count 1 -timeout 0 -v ./engine
 
 clean: ## remove what was built
 	rm -rf $(BIN)

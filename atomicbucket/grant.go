@@ -27,6 +27,9 @@ func SameUnits(before, after Algorithm) bool {
 	case *Concurrency:
 		b, ok := before.(*Concurrency)
 		return ok && a.longest == b.longest
+	case *Entries:
+		b, ok := before.(*Entries)
+		return ok && a.longest == b.longest
 	}
 	return false
 }
@@ -44,6 +47,8 @@ func Most(algorithm Algorithm) uint64 {
 		return a.size
 	case *Concurrency:
 		return a.room()
+	case *Entries:
+		return MaxInFlight
 	}
 	panic(fmt.Sprintf("atomicbucket: no case for a %T", algorithm))
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -61,10 +62,19 @@ func CheckChange(from, to []Policy) error {
 	return err
 }
 
+// How many requests may be in flight in a shared table, of all keys: so many, and one for so many slots.
+const (
+	spareEntries = atomicbucket.MaxInFlight + 1
+	slotsToEntry = 4
+)
+
 // table returns the configuration of the table of a limiter.
 func (c *config) table(plan *shard.Plan) shard.Config {
-	return shard.Config{
-		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow),
-		Prefault: c.prefault,
+	layout := shard.Config{
+		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow), Prefault: c.prefault,
 	}
+	if c.shared != "" && (c.inFlight || plan.InFlight()) {
+		layout.Entries = min(spareEntries+c.slots()/slotsToEntry, atomicbucket.MaxEntries)
+	}
+	return layout
 }

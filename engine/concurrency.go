@@ -35,6 +35,14 @@ import (
 // error of [New]. [Limiter.SetPolicy] may change the limit: what is in flight stays so, and is released as before.
 // lifetime stays what it was at New. [Tiers] and a [Quota] may have other limits.
 //
+// In a table of several processes ([Shared]) an entry says whose it is. What a process has in flight is free with the
+// first sweep of another one, or when another one attaches, after the process has ended in any way. An entry is
+// forgotten by the first sweep after its lifetime. No key with something in flight is evicted: new keys without room
+// are refused. A receipt that is refunded in parts gives all of it back with the last part. Of all keys together 65,536
+// requests may be in flight, and one more for each 2.4 of [MaxKeys]; more are refused as keys without room are. A
+// refund without a receipt, and a reset, look at each of these. In such a table RetryAfter and ResetAfter are the whole
+// lifetime. Each of those requests takes 24 bytes of the file, also if there are none.
+//
 // limit is 1 to 65,535, and lifetime 1µs to 365 days. Where lifetime is less than eight seconds the highest limit is
 // lower, and the error of New names it. A key takes 27 bytes ([MaxKeys]), however many tokens are in flight.
 func Concurrency(limit uint64, lifetime time.Duration) Policy {

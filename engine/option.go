@@ -29,6 +29,7 @@ type config struct {
 	terms    terms
 	observer *observer
 	shared   string // path of the file, or none
+	inFlight bool   // it is one of what is in flight
 	replaces bool   // the policy of that file
 }
 

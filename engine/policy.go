@@ -273,6 +273,15 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 	return algorithm, nil
 }
 
+// buildEntries is build of a limit in flight for a table of several processes.
+func (p Policy) buildEntries(most uint64) (atomicbucket.Algorithm, error) {
+	algorithm, err := boxed(atomicbucket.NewEntries(p.limit, most, p.window))
+	if err != nil {
+		return nil, fmt.Errorf("engine: %v: %w", p, err)
+	}
+	return algorithm, nil
+}
+
 func boxed[T any, P interface {
 	*T
 	atomicbucket.Algorithm
@@ -292,7 +301,11 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 			most *= limits
 		}
 	}
-	algorithm, err := ps.base.build(most)
+	build := ps.base.build
+	if terms.shared && ps.base.algorithm == AlgorithmConcurrency {
+		build = ps.base.buildEntries
+	}
+	algorithm, err := build(most)
 	if err != nil && most > ps.base.limit && terms.maxDebt > 1 {
 		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, most)
 	} else if err != nil && ps.most() > ps.limit() {
@@ -365,6 +378,7 @@ type terms struct {
 	maxQuota uint64        // of a window or log, 0 for no more than its policies have
 	maxDebt  uint64        // in limits, 0 for what is usual
 	refusals RefusalCharge
+	shared   bool // with other processes
 }
 
 // tier returns what a tier grants under the algorithm of p.

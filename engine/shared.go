@@ -21,7 +21,7 @@ import (
 // another file with [CopyShared], which carries over what the keys owe. New of a [SlidingLog] returns an error.
 //
 // A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what
-// it was at. What it had in flight ([Concurrency], [Limiter.Hold]) is not given back but by time.
+// it was at, and what it had in flight ([Concurrency]). What it held ([Limiter.Hold]) is not given back but by time.
 //
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
 // at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 30ms, one early and
@@ -42,7 +42,7 @@ func Shared(path string) Option {
 		if path == "" {
 			return errors.New("engine: Shared(\"\"): want the path of a file, such as /dev/shm/api.weir")
 		}
-		c.shared = path
+		c.shared, c.terms.shared = path, true
 		return nil
 	}
 }
@@ -114,6 +114,9 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	}
 	if err == nil {
 		err = c.agree(table, layout.Plan, clock)
+	}
+	if err == nil {
+		table.Reap(clock.nanos())
 	}
 	if err != nil {
 		return fail(errors.Join(err, file.Close()))

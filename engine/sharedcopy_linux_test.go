@@ -22,7 +22,7 @@ const aDay = 24 * time.Hour
 func TestCopySharedCarriesDebts(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(1, aDay), 40), TokenBucket(Per(97.3, 365*aDay), 40), BatchRefill(1, aDay, 40), FixedWindow(40, aDay),
-		FixedWindow(40, 365*aDay).Aligned(), SlidingWindow(40, 365*aDay), Concurrency(40, aDay),
+		FixedWindow(40, 365*aDay).Aligned(), SlidingWindow(40, 365*aDay),
 	} {
 		t.Run(policy.String(), func(t *testing.T) {
 			folder := t.TempDir()

@@ -17,7 +17,7 @@ const (
 // configOf returns the configuration of which a file has these fields, whatever its policies. What it says is not
 // checked beyond that: shard.Config.SharedBytes does so.
 func configOf(fields []sharedfile.Field) (c config, err error) {
-	c.shared = "a file" // which one plays no part
+	c.shared, c.terms.shared = "a file", true // which one plays no part
 	for _, f := range fields {
 		if err := c.parseField(f); err != nil {
 			return config{}, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
@@ -62,6 +62,8 @@ func (c *config) parseField(f sharedfile.Field) error {
 		return of(n)(c)
 	}
 	switch f.Name {
+	case fieldAlgorithm:
+		c.inFlight = strings.HasPrefix(f.Value, AlgorithmConcurrency.String())
 	case "MaxKeys":
 		return count(MaxKeys)
 	case "Shards":

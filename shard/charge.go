@@ -162,6 +162,8 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 	r.charged = &charged
 	if o = t.hit(p, &r); o.Verdict == Undecided {
 		o = t.miss(p, r)
+	} else {
+		r.spare()
 	}
 	return o, charged
 }
@@ -177,6 +179,9 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 		bound := plan.bound(quota, r.mode)
 		n := min(r.n, plan.room(record, r.now, quota, bound))
 		if after, verdict := t.moveBy(p, record, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
+			if verdict == NoRoom {
+				return t.noEntry(p, after, plan, r.now)
+			}
 			*r.charged = n // 0 if it is refused
 			return Outcome{State: after, Plan: plan, At: r.now, Verdict: verdict}
 		}
@@ -205,9 +210,14 @@ func (t *Table) moveBy(
 	if r.status != nil { // before the move, as in hit
 		*r.status = plan.status(record.After(payload), r.now, asks)
 	}
+	payload, ok := t.enter(r, sl, record.State, payload, d.Cost)
+	if !ok {
+		return record.State, NoRoom
+	}
 	t.lead(r.now, r.clock)
 	t.relabel(p, sl, r.quota)
 	if after, ok := sl.state.Move(record.State, payload); ok {
+		r.entered()
 		plan.forget(t.shards[0].counters, record.State, r.now)
 		return after, Admitted
 	}

@@ -32,7 +32,7 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt uint64)) (all 
 				}
 				s = atomicbucket.NewState(plan.live, s.Version(), t.converted(plan, s, key, t.Watermark()))
 			}
-			if plan.idle(s, t.Watermark()) {
+			if plan.idle(s, t.Watermark()) || t.entries != nil { // what is in flight stays where its holders are
 				continue
 			}
 			units := plan.algorithm

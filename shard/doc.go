@@ -27,6 +27,7 @@
 //	bucket         what a payload holds, whatever the algorithm
 //	debt           what a bucket lacks to be full
 //	idle           a key is idle when its bucket is full
+//	entry          three words that say who has what in flight, in a shared table (R26)
 //	window         a stretch of time, of an algorithm
 //	watermark      a time that has certainly been reached; it only grows (R7)
 //	skew           how far apart two times may be that meet in one call: a sixteenth of the payload's circle
@@ -406,6 +407,46 @@
 //
 // A watermark that is beyond the machine's clock nonetheless holds a value that no process wrote (R20). A process that
 // attaches refuses it.
+//
+// R26. What a process has in flight is free when the process is dead. A record cannot say whose its tokens are: they
+// may be those of any number of processes. So each take has an entry: whose it is (holder), of which slot and how many
+// tokens (what), and since when. An entry is free, pending or counted. The record and the entry are two words, and a
+// process may die between any two writes. These are the steps:
+//
+//	(1) The process takes a free entry by a compare-and-swap, which makes it pending, and writes what and since.
+//	(2) It marks the entry of the record's last change (see below).
+//	(3) The compare-and-swap of the take adds the tokens to the record, and names the entry as entering.
+//	(4) The holder becomes counted.
+//	(5) To give back: the entry of the last change is marked. Then the holder is read, and is the one that leaves.
+//	(6) The compare-and-swap from that state takes the tokens off the record, and names the entry as leaving.
+//	(7) The holder becomes free.
+//
+//	        (1)              (4), or the next change         (7), or the next change
+//	free --------> pending -------------------------> counted ------------------------> free
+//	  ^               |
+//	  '---------------' not taken; or its process is dead, and the record does not name it
+//
+// A record names the entry of its last change only. So whoever changes a record, or ends its tenure, first marks that
+// entry: counted if it entered, free if it left. Whether a take was made can therefore be told at any time: its entry
+// is counted, or the record names it. To mark an entry is a compare-and-swap from a holder that was read before the
+// state was read once more, and only if the entry is of this slot: an entry that has left may be another slot's by now.
+// The state counts its changes modulo 2^11, so that a record which comes back to the same tokens and the same entry is
+// not what it was. (As with versions, a call that is held up for exactly 2,048 changes that end in the same state might
+// miss one mark, and the tokens of a process that dies just then would stay until the record is reset.)
+//
+// Steps 5 to 7 may be made by anyone, for an entry of the dead or one that is older than the plan remembers, and by
+// several at once. The entry leaves once, because its holder is read after the state: had it left before, the record
+// would name it, or the next change would have freed it, and the compare-and-swap fails if it leaves in between. A
+// pending entry of the dead whose slot does not name it was never counted, since nobody else makes step 3.
+//
+// The holder has a generation, which step 1 counts, and which a receipt has. So a receipt of an entry that was
+// forgotten gives back nothing of who has the entry by then. While something is in flight the record stays: it is not
+// idle, and it is not evicted. (A new key is refused then.) A reset lets every entry of the record leave. So a slot is
+// not another key's while an entry names it.
+//
+// Were the last entry not marked before the next change, nobody could tell whether its take was made. A dead process's
+// tokens would then stay, or be taken off a second time. Were an entry counted before its take, the tokens of another
+// process would be taken off. Were the holder read before the state, two calls could give back one entry.
 //
 // # Why it is right
 //

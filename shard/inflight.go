@@ -3,7 +3,7 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // InFlight reports whether it is the plan of a limit in flight.
-func (p *Plan) InFlight() bool { return p.inFlight != nil }
+func (p *Plan) InFlight() bool { return p.inFlight != nil || p.entries != nil }
 
 // born numbers the tenure of the key at p that a payload begins, if it is of a limit in flight: by how many tenures
 // near by have been ended by force. It is called after the search for other records of the key (R16).

@@ -66,6 +66,9 @@ func (t *Table) insert(p Place, r *request) Outcome {
 	if room.state == 0 {
 		t.claimsFirst(room.slot) // before it is claimed: R12
 	}
+	if !t.flushed(room.slot, room.state) { // R26
+		return undecided
+	}
 	claimed, ok := room.slot.state.Claim(room.state, t.claimant)
 	if !ok {
 		return undecided
@@ -138,10 +141,16 @@ search:
 	demand, charged := r.first(plan, quota)
 	t.lead(r.now, r.clock)
 	t.relabel(p, mine, r.quota)
-	s, ok := mine.state.Commit(tentative, plan.live, t.born(p, plan, plan.first(now, demand)))
+	payload, ok := t.enter(r, mine, tentative, plan.first(now, demand), demand.Cost)
+	if !ok {
+		mine.state.Abort(tentative)
+		return t.noEntry(p, plan.full(now).State, plan, now)
+	}
+	s, ok := mine.state.Commit(tentative, plan.live, t.born(p, plan, payload))
 	if !ok {
 		return undecided
 	}
+	r.entered()
 	if r.mode >= charging {
 		*r.charged = charged
 	}

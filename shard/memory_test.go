@@ -58,7 +58,7 @@ func TestHowATableLiesInMemory(t *testing.T) {
 		if window == 0 {
 			window = DefaultProbeWindow
 		}
-		assert.Equal(t, layout{uint64(c.shards), c.homes, c.perShard, window, c.ringSize, c.ringWords}, l, "%+v", c)
+		assert.Equal(t, layout{uint64(c.shards), c.homes, c.perShard, window, c.ringSize, c.ringWords, 0}, l, "%+v", c)
 		assert.Equal(t, []uint64{c.all, c.ringSlots, c.bounded}, []uint64{l.slots(), l.ringSlots(), l.boundWords()}, "%+v", c)
 
 		bytes, err := cfg.Bytes()

@@ -9,7 +9,7 @@ import (
 )
 
 // mutants are the code with a rule broken that no scenario of fuzz/explore could show: what follows would take several
-// replacements of the plan, beside each other.
+// replacements of the plan, beside each other, or is about entries.
 var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan does not look whether that is present by then", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if false { // after"},
@@ -18,7 +18,64 @@ var mutants = []interleave.Mutant{
 		{"shard/sharedplan.go", "\twatermark, step := t.watermark.Load(), uint64(1)\n", "\tplanned := t.planned.Load()\n\twatermark, step := t.watermark.Load(), uint64(1)\n"},
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if planned != n { // after"},
 	}},
+	{"R26", "a take changes a record before the entry of the last change is marked", "an entry comes back to the record", "R26", []interleave.Edit{
+		{entriesGo, "	t.flushed(sl, s)\n", ""},
+	}},
+	{"R26", "an entry that leaves changes a record before that of the last change is marked", "one dies beside two that reap", "I2", []interleave.Edit{
+		{entriesGo, "		if !t.flushed(sl, s) {\n			continue\n		}\n		if atomicbucket", "		if atomicbucket"},
+	}},
+	{"R26", "a claim takes an idle record before the entry of its last change is marked", "an idle record is claimed", "R26", []interleave.Edit{
+		{"shard/insert.go", "if !t.flushed(room.slot, room.state) { // R26", "if false {"},
+	}},
+	{"R26", "a sweep frees an idle record before the entry of its last change is marked", "a record is swept as its last one leaves", "R26", []interleave.Edit{
+		{"shard/sweep.go", "case t.flushed(sl, s) && sl.state.Free(s): // R26", "case sl.state.Free(s):"},
+	}},
+	{"R26", "an entry is marked that is another slot's by now", "an entry of another slot by now", "I2", []interleave.Edit{
+		{entriesGo, "|| e.what.Load()&slotMask != t.number(sl) {", "{"},
+	}},
+	{"R26", "a tentative record names an entry", "a slot is tentative again as one leaves late", "I2", []interleave.Edit{
+		{entriesGo, "if t.entries == nil || !s.IsLive() {", "if t.entries == nil {"},
+	}},
+	{"R26", "an entry is marked for a state that is past", "an entry comes back to the record", "R26", []interleave.Edit{
+		{entriesGo, "		if sl.state.Load() != s {\n			return false\n		}\n", ""},
+	}},
+	{"R26", "changes are not counted", "an entry comes back to the record", "R26", []interleave.Edit{
+		{"atomicbucket/entries.go", "s.Payload()&^(changeUnit-1) + changeUnit", "s.Payload()&^(changeUnit-1)"},
+	}},
+	{"R26", "an entry leaves twice", "one dies beside two that reap", "I2", []interleave.Edit{
+		{entriesGo, "if atomicbucket.Entry(e.holder.Load()) != h { // after the state", "if false {"},
+	}},
+	{"R26", "an entry is looked at before its record", "one dies beside two that reap", "I2", []interleave.Edit{
+		{entriesGo, "		s := sl.state.Load()\n		if !t.flushed(sl, s) {\n			continue", "		now := e.holder.Load()\n		s := sl.state.Load()\n		if !t.flushed(sl, s) {\n			continue"},
+		{entriesGo, "if atomicbucket.Entry(e.holder.Load()) != h { // after the state", "if atomicbucket.Entry(now) != h {"},
+	}},
+	{"R26", "an entry stays when it has left", "two leave", "R26", []interleave.Edit{
+		{entriesGo, "			e.become(h, atomicbucket.NoEntry)\n			return n, after", "			return n, after"},
+	}},
+	{"R26", "an entry counts before its take", "two enter, limit 1", "I2", []interleave.Edit{
+		{"atomicbucket/entries.go", "| Pending | Entry", "| Counted | Entry"},
+	}},
+	{"R26", "a pending entry of the dead is freed without a look at the record", "one enters and dies beside one that reaps", "R26", []interleave.Edit{
+		{entriesGo, "if !t.flushed(sl, sl.state.Load()) {", "if false && !t.flushed(sl, sl.state.Load()) {"},
+	}},
+	{"R26", "what a dead process has in flight stays", "one enters and dies beside one that reaps", "R26", []interleave.Edit{
+		{entriesGo, "gone = t.deserted(h.Claimant())", "gone = false"},
+	}},
+	{"R26", "what the living have in flight is freed", "one dies beside two that reap", "R26", []interleave.Edit{
+		{entriesGo, "gone = t.deserted(h.Claimant())", "gone = true"},
+	}},
+	{"R26", "a receipt is for whoever has the entry by now", "one is forgotten, and its entry taken again, as it leaves", "I2", []interleave.Edit{
+		{entriesGo, " && h.Generation() == of.ends {", " {"},
+	}},
+	{"R26", "what is in flight is evicted", "two keys, one slot", "I7", []interleave.Edit{
+		{"shard/overflow.go", "|| sl == nil || t.entries != nil {", "|| sl == nil {"},
+	}},
+	{"R26", "a refused request keeps its entry", "two enter, limit 1", "R26", []interleave.Edit{
+		{"shard/take.go", "if r.spare(); r.own.entry", "if r.own.entry"},
+	}},
 }
+
+const entriesGo = "shard/entries.go"
 
 // TestMutants requires that each of them is caught.
 func TestMutants(t *testing.T) { interleave.Catch(t, "..", mutants) }

@@ -16,7 +16,7 @@ func (t *Table) overflowed(p Place, r *request) Outcome {
 		plan.tell(state, r.now, r)
 		return Outcome{State: state, Plan: plan, At: r.now, Verdict: Unrecorded}
 	}
-	if t.overflow == Refuse || sl == nil {
+	if t.overflow == Refuse || sl == nil || t.entries != nil { // what is in flight is not forgotten: R26
 		// Evict without a live record: other goroutines are inserting in every
 		// slot of the probe window. Waiting for them would not be lock-free, admitting
 		// would break I1.

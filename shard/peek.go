@@ -43,6 +43,10 @@ func (t *Table) Reset(p Place) bool {
 		if sl == nil {
 			return false
 		}
+		if t.entries != nil {
+			t.dismiss(sl, slotMask)
+			return true
+		}
 		if t.end(p, func() bool { return sl.state.Free(record.State) }) {
 			return true
 		}

@@ -36,7 +36,8 @@ type Plan struct {
 	unit      uint32           // tells plans whose units differ apart, of all tables
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
-	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight
+	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight of one process
+	entries   *atomicbucket.Entries     // or of several
 }
 
 // NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers. One that [Plan.SetTier]
@@ -53,6 +54,7 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 		p.bucket, p.isBucket, p.maxDebt = *bucket, true, DefaultMaxDebt
 	}
 	p.inFlight, _ = algorithm.(*atomicbucket.Concurrency)
+	p.entries, _ = algorithm.(*atomicbucket.Entries)
 	if lateness > 0 {
 		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
 		if p.isBucket {

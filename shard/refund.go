@@ -34,6 +34,10 @@ func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of R
 // RefundOf is RefundBy under the quota that the receipt names, and the parts of the outcome. The caller keeps the table
 // alive.
 func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (atomicbucket.State, *Plan, int64, Verdict) {
+	if t.entries != nil {
+		s, plan, v := t.returned(p, n, of)
+		return s, plan, clock(), v
+	}
 	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl := t.record(p)
 		s := record.State
@@ -76,6 +80,10 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 	if t.rings != nil {
 		now = min(now, clock)
+	}
+	if t.entries != nil {
+		s, plan, v := t.returned(p, n, &of)
+		return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 	}
 	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl, at := t.recordAt(p, now, clock)

@@ -39,7 +39,7 @@ const (
 )
 
 // stretches are where the parts of a shared table begin in its memory, and where the last one ends.
-type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, slots, end uint64 }
+type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, end uint64 }
 
 // stretches returns how the parts of a shared table lie: each from a page on.
 func (l layout) stretches() (s stretches) {
@@ -54,6 +54,7 @@ func (l layout) stretches() (s stretches) {
 		{&s.bounds, l.boundWords() * uint64(unsafe.Sizeof(word.Word{}))},
 		{&s.neighbourhoods, l.neighbourhoods() * uint64(unsafe.Sizeof(neighbourhood{}))},
 		{&s.marks, markWords(l.slots()) * uint64(unsafe.Sizeof(word.Word{}))},
+		{&s.entries, l.entries * entryBytes},
 		{&s.slots, l.slots() * slotBytes},
 	} {
 		*part.begin = at
@@ -74,8 +75,18 @@ func (cfg Config) SharedBytes() (uint64, error) {
 // of logs may not.
 func (cfg Config) sharedLayout() (layout, error) {
 	l, err := cfg.layout()
-	if err == nil && l.ringSize > 0 {
+	switch {
+	case err != nil:
+	case l.ringSize > 0:
 		err = fmt.Errorf("shard: a table of logs cannot be shared")
+	case cfg.Plan.inFlight != nil:
+		err = fmt.Errorf("shard: a shared table of what is in flight has entries: want the algorithm of those")
+	case cfg.Plan.entries == nil && cfg.Entries == 0:
+	case cfg.Entries < 1 || cfg.Entries > atomicbucket.MaxEntries || l.slots() > slotMask:
+		err = fmt.Errorf("shard: %d entries of what is in flight, and %d slots: want 1 to %d, and at most %d",
+			cfg.Entries, l.slots(), uint64(atomicbucket.MaxEntries), uint64(slotMask))
+	default:
+		l.entries = cfg.Entries
 	}
 	return l, err
 }
@@ -151,6 +162,9 @@ func Map(cfg Config, s Shared) (*Table, error) {
 		neighbourhoods: l.neighbourhoodsOf(first),
 	})
 	t.clock = s.Clock
+	if cfg.Plan.entries != nil {
+		t.entries = newEntries(stretch[entry](first, at.entries, l.entries))
+	}
 	t.owner, t.claimant, t.sharedPlans = s.Owner, claimant, sharedPlans{l.areasOf(first), s.Build, nil}
 	if s.Now != nil {
 		t.now = func() int64 { return t.reached(s.Now()) }

@@ -40,7 +40,7 @@ func (o ownerOf) Dead(claimant uint64) bool {
 
 // sharedConfig is a small table, of which everything is met soon.
 func sharedConfig(plan *Plan, overflow Overflow) Config {
-	return Config{Plan: plan, Slots: 24, Shards: 1, ProbeWindow: 8, Overflow: overflow, Start: start}
+	return Config{Plan: plan, Slots: 24, Shards: 1, ProbeWindow: 8, Overflow: overflow, Start: start, Entries: 40}
 }
 
 // sharedMemory returns the memory of a table that has begun. Neither what is before it nor what is behind can be
@@ -315,7 +315,7 @@ var kinds = []kind{
 		return &w, err
 	},
 	func(n [3]uint64) (atomicbucket.Algorithm, error) {
-		c, err := atomicbucket.NewConcurrency(n[2], n[2], time.Duration(n[1]))
+		c, err := atomicbucket.NewEntries(n[2], n[2], time.Duration(n[1]))
 		return &c, err
 	},
 }

@@ -48,7 +48,11 @@ func TestSurvey(t *testing.T) {
 			if later < start {
 				break // April 2262
 			}
-			assert.Zero(t, table.Survey(later).Indebted, "%v after %v", plan.algorithm, time.Duration(later-start))
+			inFlight := uint64(0) // that is forgotten by its entries, which a sweep looks at
+			if plan.InFlight() {
+				inFlight = 20
+			}
+			assert.Equal(t, inFlight, table.Survey(later).Indebted, "%v after %v", plan.algorithm, time.Duration(later-start))
 		}
 		assert.EqualValues(t, start, table.Watermark(), "looking moves nothing")
 	}

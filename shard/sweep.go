@@ -52,6 +52,7 @@ func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
 		t.settled(func() int64 { return now }) // what a process that died had begun: R22
 	}
+	t.Reap(now)
 	return t.sweepAll(now, since, rest)
 }
 
@@ -126,7 +127,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 				live++
 			case !plan.idle(s, since): // the record stays, so that its key finds it again
 				idle++
-			case sl.state.Free(s):
+			case t.flushed(sl, s) && sl.state.Free(s): // R26
 				plan.forget(t.shards[0].counters, s, t.Watermark())
 				reclaimed++
 				continue

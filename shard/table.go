@@ -62,6 +62,7 @@ type Config struct {
 	Overflow    Overflow // what to do when a probe window is full
 	Start       int64    // the time at which the table is made, in nanoseconds
 	Prefault    bool     // touch every page now, not at first use
+	Entries     uint64   // of a shared table of what is in flight: how many takes may be so at a time
 }
 
 // A Table is the whole table: its shards, and the watermark that orders forgetting
@@ -91,6 +92,7 @@ type Table struct {
 	claimant  uint64       // what a claim of this table says; 0 of a table that is not shared
 	clock     func() int64 // the machine's, of a shared table, or nil: R23
 	sharedPlans
+	entries *entries // of a shared table of what is in flight, else nil
 
 	probeBounds
 	neighbourhoods []neighbourhood
@@ -123,6 +125,9 @@ type shard struct {
 // All memory it will ever hold is allocated here.
 func New(cfg Config) (*Table, error) {
 	layout, err := cfg.layout()
+	if err == nil && cfg.Plan.entries != nil {
+		err = fmt.Errorf("shard: entries of what is in flight are for a shared table")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ var mutants = []mutant{
 	}},
 	{"R16", "a tenure is numbered before the search", "in flight: one leaves after a reset, and two slots", "I2", []edit{
 		{insertGo, "search:\n", "early := t.Ends(p).word / endBegun\nsearch:\n"},
-		{insertGo, "t.born(p, plan, plan.first(now, demand))", "plan.inFlight.Born(plan.first(now, demand), early)"},
+		{insertGo, "t.born(p, plan, payload)", "plan.inFlight.Born(payload, early)"},
 	}},
 	{"R16", "a release lowers the present count whatever it is of", "in flight: one leaves in the next period", "I2", []edit{
 		{countGo, "period == index {", "period <= index {"},
@@ -260,10 +260,10 @@ var mutants = []mutant{
 		{refundGo, "at := clock()", "at := now"},
 	}},
 	{"R8", "the commit is full, and charged by another compare-and-swap", "two keys, one slot, evict", "I5", []edit{
-		{insertGo, "plan.first(now, demand)))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now))))\n\t_ = demand\n\tif true || !ok {"},
+		{insertGo, "t.born(p, plan, payload))\n\tif !ok {", "plan.algorithm.Full(plan.algorithm.Ticks(now)))\n\tif true || !ok {"},
 	}},
 	{"R8", "the claimer counts a commit of another as its own", "two takers, one slot", "I2", []edit{
-		{insertGo, "demand)))\n\tif !ok {\n\t\treturn undecided", "demand)))\n\tif !ok {\n\t\treturn Outcome{State: tentative, Plan: plan, At: now, Verdict: Admitted}"},
+		{insertGo, "t.born(p, plan, payload))\n\tif !ok {\n\t\treturn undecided", "t.born(p, plan, payload))\n\tif !ok {\n\t\treturn Outcome{State: tentative, Plan: plan, At: now, Verdict: Admitted}"},
 	}},
 	{"R9", "hit reads the plan before the state", "the limit grows twice beside a taker", "I9", []edit{
 		{takeGo, "\tsl, label := p.home, ", "\tplan := t.plan.Load()\n\tsl, label := p.home, "},

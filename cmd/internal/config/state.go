@@ -39,8 +39,8 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		switch {
-		case r.Store != nil || r.IsInFlight() || !r.Counts():
-			continue // elsewhere, no longer than the process, or nowhere
+		case r.Store != nil || !r.Counts():
+			continue // elsewhere, or nowhere
 		case r.Spread:
 			d.Fail(at, "state: the rule %s has its bucket on all processors, which cannot be kept in a file: "+
 				"leave spread or state out", r.Name)

@@ -17,11 +17,11 @@ import (
 func TestStatesAreShown(t *testing.T) {
 	f := parsed(t, "state: "+filepath.ToSlash(t.TempDir())+"\nrules: [{name: api, rate: 1/s}, {name: flights, concurrency: 5}]")
 	require.NotEmpty(t, f.Rules[0].State)
-	require.Empty(t, f.Rules[1].State)
+	require.NotEmpty(t, f.Rules[1].State)
 	var out strings.Builder
 	require.NoError(t, f.Describe(&out))
 	assert.Contains(t, out.String(), "for 1,000,000 keys, then evict\n  state   "+f.Rules[0].State+"\n")
-	assert.Equal(t, 1, strings.Count(out.String(), "\n  state "))
+	assert.Equal(t, 2, strings.Count(out.String(), "\n  state "))
 }
 
 // TestStateNames: the name says the layout. Files of other layouts are those that have the rest of the name, and files

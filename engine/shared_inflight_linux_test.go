@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// inFlightKeys are how many keys the tests with processes enter.
+const inFlightKeys = 4
+
+// inFlightLimiter is the limiter of what several processes have in flight: one of each key.
+func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
+	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
+}
+
+// TestSharedInFlightWorker is the work of one process: it enters and leaves, and notes in the tally who is inside of a
+// key. If that is another process, the tally's word for the key behind says which.
+func TestSharedInFlightWorker(t *testing.T) {
+	path := os.Getenv("WEIR_TEST_SHARED")
+	if path == "" {
+		t.Skip("a process of the tests below runs this")
+	}
+	counts, own := tally(t, path+".tally"), uint64(os.Getpid())
+	l, err := inFlightLimiter(path)
+	require.NoError(t, err)
+	defer l.Close()
+	fmt.Println("ready")
+	for counts[stopped].Load() == 0 {
+		i := rand.IntN(inFlightKeys)
+		entry, d := l.Enter("key " + strconv.Itoa(i))
+		counts[decisions].Add(1)
+		if !d.Allowed {
+			continue
+		}
+		if who := counts[i].Swap(own); who != 0 {
+			counts[i+inFlightKeys].Store(who)
+		}
+		counts[i].CompareAndSwap(own, 0)
+		entry.Release()
+	}
+}
+
+// TestSharedInFlightKilled: processes that enter and leave are killed at any instruction. Nobody enters beside another
+// process that is alive, and after a sweep nothing is in flight of those that were killed, and no entry is lost.
+func TestSharedInFlightKilled(t *testing.T) {
+	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
+	counts := tally(t, path+".tally")
+	start := func() *exec.Cmd { return processOf(t, "TestSharedInFlightWorker", path) }
+	workers, killed := []*exec.Cmd{start(), start()}, map[uint64]bool{}
+	survivor, err := inFlightLimiter(path)
+	require.NoError(t, err)
+	defer survivor.Close()
+	for i := range kills {
+		for until := counts[decisions].Load() + rand.Uint64N(20_000); counts[decisions].Load() < until; {
+			runtime.Gosched()
+		}
+		w := i % len(workers)
+		require.NoError(t, workers[w].Process.Kill())
+		assert.ErrorContains(t, workers[w].Wait(), "killed")
+		killed[uint64(workers[w].Process.Pid)] = true
+		workers[w] = start()
+	}
+	for _, w := range workers {
+		require.NoError(t, w.Process.Kill())
+		assert.ErrorContains(t, w.Wait(), "killed")
+	}
+	for i := range inFlightKeys {
+		if who := counts[i+inFlightKeys].Load(); who != 0 {
+			assert.True(t, killed[who], "process %d was inside of key %d, and alive", who, i)
+		}
+	}
+	survivor.Sweep()
+	assert.Zero(t, survivor.Stats().Keys)
+	for i := range inFlightKeys {
+		_, d := survivor.Enter("key " + strconv.Itoa(i))
+		assert.True(t, d.Allowed, "key %d", i)
+		_, d = survivor.Enter("key " + strconv.Itoa(i))
+		assert.False(t, d.Allowed, "key %d", i)
+	}
+}
+
+// TestSharedInFlightOfTheDead: what a process has in flight counts for others for as long as it lives, also if it is
+// stopped, and is free with the first sweep when it was killed, or when another process attaches.
+func TestSharedInFlightOfTheDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
+	require.NoError(t, err)
+	defer l.Close()
+	hold := func() *exec.Cmd { return processOf(t, "TestSharedInFlightHolder", path) }
+	enters := func() bool {
+		e, d := l.Enter("key")
+		e.Release()
+		return d.Allowed
+	}
+	for _, then := range []func(){l.Sweep, func() {
+		other, err := inFlightLimiter(path)
+		require.NoError(t, err)
+		require.NoError(t, other.Close())
+	}} {
+		require.True(t, enters())
+		holder := hold()
+		assert.False(t, enters())
+		require.NoError(t, syscall.Kill(holder.Process.Pid, syscall.SIGSTOP))
+		l.Sweep()
+		assert.False(t, enters(), "it is stopped, and lives")
+		require.NoError(t, holder.Process.Kill())
+		require.ErrorContains(t, holder.Wait(), "killed")
+		then()
+		assert.True(t, enters(), "it is dead")
+	}
+	assert.EqualValues(t, 2, l.Stats().Forgotten)
+}
+
+// TestSharedInFlightHolder enters, and stays.
+func TestSharedInFlightHolder(t *testing.T) {
+	path := os.Getenv("WEIR_TEST_SHARED")
+	if path == "" {
+		t.Skip("a process of TestSharedInFlightOfTheDead runs this")
+	}
+	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
+	require.NoError(t, err)
+	_, d := l.Enter("key")
+	require.True(t, d.Allowed)
+	fmt.Println("ready")
+	select {}
+}
+
+// TestSharedInFlight: entries leave once, also in parts, after a reset, a change of the limit, or the end of their
+// lifetime; and a copy has none.
+func TestSharedInFlight(t *testing.T) {
+	now, folder := frozen(), t.TempDir()
+	path := filepath.Join(folder, "table")
+	l, err := New(Concurrency(5, time.Minute), Shared(path), MaxKeys(100), ClockFunc(func() time.Time { return now }), Tiers(Concurrency(8, time.Minute)))
+	require.NoError(t, err)
+	defer l.Close()
+	left := func() uint64 { return l.Peek("key", 1).Remaining }
+	two, d := l.EnterN("key", 2)
+	assert.Equal(t, Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: time.Minute}, d)
+	_, d = l.EnterN("key", 4)
+	assert.Equal(t, Decision{Limit: 5, Remaining: 3, RetryAfter: time.Minute, ResetAfter: time.Minute}, d)
+	two.Release()
+	two.Release()
+	assert.EqualValues(t, 5, left())
+
+	_, part := l.TakeReceipt(l.Key("key"), 3)
+	part.Refund(1)
+	assert.EqualValues(t, 2, left(), "of a part nothing comes back")
+	part.Refund(2)
+	assert.EqualValues(t, 5, left(), "until all of it does")
+
+	reset, _ := l.Enter("key")
+	l.Reset("key")
+	again, _ := l.EnterN("key", 4)
+	reset.Release()
+	assert.EqualValues(t, 1, left())
+	require.NoError(t, l.SetPolicy(Concurrency(3, time.Minute), Concurrency(8, time.Minute)))
+	assert.EqualValues(t, 0, left())
+	assert.True(t, l.TakeKey(l.Key("key").Tier(1), 4).Allowed, "4 of another tier's 8 are taken")
+	again.Release()
+	assert.EqualValues(t, 0, left(), "4 of 3")
+	l.Refund("key", 4)
+	assert.EqualValues(t, 3, left())
+
+	late, _ := l.Enter("key")
+	now = now.Add(time.Minute + time.Microsecond) // changes of the policy have taken some nanoseconds
+	l.Sweep()
+	assert.EqualValues(t, 3, left())
+	next, _ := l.EnterN("key", 2)
+	late.Release()
+	assert.EqualValues(t, 1, left())
+	assert.EqualValues(t, 1, l.Stats().Forgotten)
+	copied := filepath.Join(folder, "copy")
+	require.NoError(t, CopyShared(path, copied))
+	other, err := New(Concurrency(3, time.Minute), Shared(copied), MaxKeys(100), ClockFunc(func() time.Time { return now }), Tiers(Concurrency(8, time.Minute)))
+	require.NoError(t, err)
+	defer other.Close()
+	assert.EqualValues(t, 3, other.Peek("key", 1).Remaining, "who holds it holds it in the other file")
+	next.Release()
+	l.Sweep()
+	assert.Zero(t, l.Stats().Keys)
+	allocations := testing.AllocsPerRun(100, func() {
+		e, _ := l.Enter("key")
+		e.Release()
+	})
+	assert.Zero(t, allocations)
+}
+
+// TestSharedInFlightWithoutRoom: when no entry is free, or no slot, new requests are refused, and none is forgotten.
+func TestSharedInFlightWithoutRoom(t *testing.T) {
+	l, err := New(Concurrency(atomicbucket.MaxInFlight, time.Hour), Shared(filepath.Join(t.TempDir(), "table")), MaxKeys(1), Shards(1))
+	require.NoError(t, err)
+	defer l.Close()
+	var held []Entry
+	for i := range spareEntries { // one key has no slots to speak of
+		e, d := l.Enter("key " + strconv.Itoa(i%2))
+		require.True(t, d.Allowed, i)
+		held = append(held, e)
+	}
+	_, d := l.Enter("key 0")
+	assert.False(t, d.Allowed)
+	assert.EqualValues(t, 1, l.Stats().NoRoom)
+	held[7].Release()
+	_, d = l.Enter("key 0")
+	assert.True(t, d.Allowed)
+	for i := range held {
+		held[i].Release()
+	}
+	for i := range 100 {
+		l.Enter("other " + strconv.Itoa(i))
+	}
+	assert.Zero(t, l.Stats().Evictions)
+	assert.Positive(t, l.Stats().NoRoom)
+}

@@ -1,0 +1,268 @@
+package shard
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+)
+
+// What is in flight in a shared table has entries, so that it is known whose it is (R26).
+
+// An entry is what one take has in flight. All but the holder is written by its process alone, and while it is pending.
+type entry struct {
+	holder word.Word // an atomicbucket.Entry
+	what   word.Word // the number of its slot, and above tokensShift how many tokens
+	since  word.Word // when it was taken
+}
+
+const (
+	entryBytes  = uint64(unsafe.Sizeof(entry{}))
+	tokensShift = 48
+	slotMask    = 1<<tokensShift - 1
+)
+
+// entries are those of a table, and where this process looks for a free one next.
+type entries struct {
+	all  []entry
+	next atomic.Uint64
+}
+
+// An own entry is that of a request, from when it is pending on.
+type own struct {
+	*entry
+	number  uint64
+	holder  atomicbucket.Entry
+	counted bool
+}
+
+// newEntries returns the entries that lie in memory. Processes begin to look at different ones.
+func newEntries(all []entry) *entries {
+	e := &entries{all: all}
+	e.next.Store(rand.Uint64N(uint64(len(all))))
+	return e
+}
+
+// take takes a free entry for a request; none if there is none.
+func (e *entries) take(claimant uint64, now int64) (o own) {
+	for range e.all {
+		number := e.next.Add(1) % uint64(len(e.all))
+		free := &e.all[number]
+		h := atomicbucket.Entry(free.holder.Load())
+		if h.What() != atomicbucket.NoEntry {
+			continue
+		}
+		if taken := h.Taken(claimant); free.holder.CompareAndSwap(uint64(h), uint64(taken)) {
+			free.since.Store(uint64(now))
+			return own{entry: free, number: number, holder: taken}
+		}
+	}
+	return own{}
+}
+
+// become makes an entry something else, if it is what it was.
+func (e *entry) become(was, what atomicbucket.Entry) bool {
+	return e.holder.CompareAndSwap(uint64(was), uint64(was.As(what)))
+}
+
+// enter returns the payload by which a request takes so many tokens from a slot's record in a state, given that without
+// an entry. The request's entry says so before, and that of the last change is marked (R26). If the state is past, the
+// compare-and-swap from it will fail. It is not ok if no entry is free.
+func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
+	if t.entries == nil {
+		return payload, true
+	}
+	t.flushed(sl, s)
+	if r.own.entry == nil {
+		if r.own = t.entries.take(t.claimant, r.now); r.own.entry == nil {
+			return 0, false
+		}
+	}
+	r.own.what.Store(t.number(sl) | n<<tokensShift)
+	return t.current().entries.Entered(payload, r.own.number), true
+}
+
+// entered marks the entry of a request whose compare-and-swap has succeeded.
+func (r *request) entered() {
+	if r.own.entry != nil {
+		r.own.become(r.own.holder, atomicbucket.Counted)
+		r.own.counted = true
+	}
+}
+
+// spare frees the entry of a request that was not admitted.
+func (r *request) spare() {
+	if r.own.entry != nil && !r.own.counted {
+		r.own.become(r.own.holder, atomicbucket.NoEntry)
+		r.own = own{}
+	}
+}
+
+// noEntry is the outcome of a request for which no entry is free.
+func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Outcome {
+	o := Outcome{State: s, Plan: plan, At: at, Verdict: NoRoom}
+	if t.overflow == Admit {
+		t.shard(p).unrecorded.Add(1)
+		o.Verdict = Unrecorded
+	} else {
+		t.shard(p).noRoom.Add(1)
+	}
+	return o
+}
+
+// flushed marks the entry of the last change of a slot's record as what that change made it, so that the state may be
+// changed (R26). It reports false if the slot holds another state by now.
+func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
+	if t.entries == nil || !s.IsLive() { // a tentative record names no entry
+		return true
+	}
+	number, leaves := t.current().entries.Last(s)
+	if number >= uint64(len(t.entries.all)) {
+		return true // R20
+	}
+	e, from, to := &t.entries.all[number], atomicbucket.Pending, atomicbucket.Counted
+	if leaves {
+		from, to = atomicbucket.Counted, atomicbucket.NoEntry
+	}
+	for {
+		h := atomicbucket.Entry(e.holder.Load())
+		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // or it has left, and is another slot's by now
+			return true
+		}
+		if sl.state.Load() != s {
+			return false
+		}
+		if e.become(h, to) {
+			return true
+		}
+	}
+}
+
+// leave gives back what a counted entry has taken, unless it has left already, and returns how many tokens.
+func (t *Table) leave(number uint64, h atomicbucket.Entry) (n uint64, after atomicbucket.State) {
+	e := &t.entries.all[number]
+	for {
+		what := e.what.Load()
+		if what&slotMask >= t.slots {
+			e.become(h, atomicbucket.NoEntry) // R20
+			return 0, 0
+		}
+		sl := t.slotOf(what & slotMask)
+		s := sl.state.Load()
+		if !t.flushed(sl, s) {
+			continue
+		}
+		if atomicbucket.Entry(e.holder.Load()) != h { // after the state
+			return 0, 0
+		}
+		if !s.IsLive() { // R20
+			e.become(h, atomicbucket.NoEntry)
+			return 0, 0
+		}
+		n = what >> tokensShift
+		if after, ok := sl.state.Move(s, t.current().entries.Left(s, number, n)); ok {
+			e.become(h, atomicbucket.NoEntry)
+			return n, after
+		}
+	}
+}
+
+// forsaken frees what an entry of a dead process has in flight (R26).
+func (t *Table) forsaken(number uint64, h atomicbucket.Entry) (n uint64) {
+	e := &t.entries.all[number]
+	for h.What() == atomicbucket.Pending {
+		at := e.what.Load() & slotMask
+		if at < t.slots {
+			sl := t.slotOf(at)
+			if !t.flushed(sl, sl.state.Load()) {
+				continue
+			}
+		}
+		if e.become(h, atomicbucket.NoEntry) { // nothing was taken, or the state would have said so
+			return 0
+		}
+		now := atomicbucket.Entry(e.holder.Load())
+		if now != h.As(atomicbucket.Counted) {
+			return 0
+		}
+		h = now
+	}
+	n, _ = t.leave(number, h)
+	return n
+}
+
+// slotOf returns the slot with a number.
+func (t *Table) slotOf(number uint64) *slot {
+	return (*slot)(unsafe.Add(unsafe.Pointer(t.first), number*slotBytes))
+}
+
+// Reap frees what processes that are dead have in flight, and what is in flight for longer than the plan remembers. A
+// sweep does so, too. Only a shared table of what is in flight has such entries.
+func (t *Table) Reap(now int64) {
+	defer runtime.KeepAlive(t)
+	if t.entries == nil {
+		return
+	}
+	longest, dead, forgotten := int64(t.current().entries.Longest()), map[uint64]bool{}, uint64(0)
+	for number := range t.entries.all {
+		e := &t.entries.all[number]
+		h := atomicbucket.Entry(e.holder.Load())
+		if h.What() == atomicbucket.NoEntry {
+			continue
+		}
+		gone, known := dead[h.Claimant()]
+		if !known {
+			gone = t.deserted(h.Claimant())
+			dead[h.Claimant()] = gone
+		}
+		if gone {
+			forgotten += t.forsaken(uint64(number), h)
+		} else if h.What() == atomicbucket.Counted && now-int64(e.since.Load()) >= longest {
+			n, _ := t.leave(uint64(number), h)
+			forgotten += n
+		}
+	}
+	if forgotten > 0 {
+		t.shards[0].forgotten.Add(forgotten)
+	}
+}
+
+// dismiss makes entries of a record leave, whoever has them, as long as they have no more tokens than so many together.
+func (t *Table) dismiss(sl *slot, most uint64) {
+	for number := range t.entries.all {
+		e := &t.entries.all[number]
+		h := atomicbucket.Entry(e.holder.Load())
+		if what := e.what.Load(); h.What() == atomicbucket.Counted && what&slotMask == t.number(sl) && what>>tokensShift <= most {
+			n, _ := t.leave(uint64(number), h)
+			most -= n
+		}
+	}
+}
+
+// returned gives back n tokens of what is in flight: the entry of a receipt when nothing of it is left, or without one
+// entries of the key. A receipt that has been given back in part gives the rest back with it.
+func (t *Table) returned(p Place, n uint64, of *Receipt) (s atomicbucket.State, plan *Plan, v Verdict) {
+	record, plan, sl := t.record(p)
+	switch {
+	case !of.IsKnown():
+		if sl != nil {
+			t.dismiss(sl, n)
+		}
+		return record.State, plan, Admitted
+	case n < of.n:
+		return record.State, plan, Refused
+	}
+	number, _ := plan.entries.Last(of.after)
+	if number < uint64(len(t.entries.all)) {
+		h := atomicbucket.Entry(t.entries.all[number].holder.Load())
+		if h.What() == atomicbucket.Counted && h.Claimant() == t.claimant && h.Generation() == of.ends {
+			if n, after := t.leave(number, h); n > 0 {
+				return after, plan, Admitted
+			}
+		}
+	}
+	return record.State, plan, Refused
+}
