@@ -61,21 +61,25 @@ type view struct {
 	owed  uint64
 }
 
-// look returns the shared word, whose exchange is settled, and the time.
+// look returns the shared word, whose exchange is settled, and the time. It wakes a bucket that has rested (S9).
 func (b *Bucket) look() (v view) {
 	for {
 		v.state = state(b.shared.Load())
-		if b.settle(v.state) {
-			break
+		if !b.settle(v.state) {
+			continue
+		}
+		v.terms = b.terms[v.state.plan()].Load() // S7
+		v.nanos = b.clock()
+		v.now = v.terms.Bucket.Ticks(v.nanos)
+		at := int64(b.at.Load())
+		if v.nanos-at <= v.terms.quarter {
+			v.owed = v.state.debt(v.now)
+			return v
+		}
+		if b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now))) { // S9
+			b.at.CompareAndSwap(uint64(at), uint64(v.nanos))
 		}
 	}
-	v.terms = b.terms[v.state.plan()].Load() // S7
-	v.nanos = b.clock()
-	v.now = v.terms.Bucket.Ticks(v.nanos)
-	if v.nanos-int64(b.at.Load()) <= v.terms.quarter { // S9
-		v.owed = v.state.debt(v.now)
-	}
-	return v
 }
 
 // change makes the shared word one of a bucket that owes so much, if it is still what the view saw.

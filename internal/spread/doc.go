@@ -103,8 +103,8 @@
 //
 // S7. The terms are read after the shared word, which says which they are. Those of a plan stay in their place until
 // the third change after it. A draw is made from a shared word (S3), so under the terms by which it was measured. A
-// change of the terms first makes room in the cells, then changes the shared word, and then takes back what every cell
-// holds: what it finds there may be more than the new share. Nothing else is drawn by the old terms.
+// change of the terms changes the shared word, and then takes back what every cell holds: that may be more than the new
+// share. Nothing else is drawn by the old terms.
 //
 // S8. What was taken out of the bucket for a cell is counted from a time that is τ ago at most, and a draw is for no
 // more than that count. The cell is empty when it draws, so all of it was used. A call that takes tokens from
@@ -112,7 +112,9 @@
 //
 // S9. The circle of full is shorter than a process may run. The word at says when the shared word was changed, to an
 // eighth of a half circle, and is written before it. A bucket of which at is more than a quarter of the circle ago
-// owes nothing. Without it an idle bucket would seem to owe again.
+// owes nothing, and is woken before anything else: a call makes the shared word one that owes nothing now, and then
+// writes at. Without at an idle bucket would seem to owe again. If at were written first, the bucket would seem to owe
+// again until the call has changed the shared word, which it may never do if it is stopped.
 //
 // S10. A refund gives back of the n tokens of a request what has not come back since: their cost less the time that
 // has passed. Let C be the sum of all that may still be given back so, H what is held, D what the bucket owes. A

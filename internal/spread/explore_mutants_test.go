@@ -39,7 +39,7 @@ var mutants = []mutant{
 	}},
 
 	{"S2", "the next change does not settle the exchange before it", "two draws of two cells", "U2", []edit{
-		{bucketGo, "if b.settle(v.state) {", "if true {"},
+		{bucketGo, "if !b.settle(v.state) {", "if false {"},
 	}},
 	{"S2", "a draw does not say whose it is", "a draw beside a taker of the same cell", "U2", []edit{
 		{exchangeGo, "v.state.next(v.after(tokens, v.limit())).by(who, x)\n\tif", "v.state.next(v.after(tokens, v.limit()))\n\tif"},
@@ -79,6 +79,9 @@ var mutants = []mutant{
 	{"S4", "a request passes what is being given back", "a large taker beside a large one", "U3", []edit{
 		{takeGo, "\t\tcase c.kind() == returning:\n\t\t\tb.finish(v, other, c)\n\t\t\treturn o, false\n", ""},
 	}},
+	{"S4", "a look passes what is being given back", "a look for all beside a large taker", "U3", []edit{
+		{verbsGo, "\t\t\tcase returning:\n\t\t\t\tsettled = false\n\t\t\t\tb.finish(v, k+1, c)\n", ""},
+	}},
 
 	{"S5", "a cell draws more than its share", "a draw of a share", "U1", []edit{
 		{takeGo, "min(h.usage(v.nanos), v.terms.share)", "h.usage(v.nanos)"},
@@ -112,6 +115,17 @@ var mutants = []mutant{
 
 	{"S8", "a cell draws what nobody has used", "two takers of a full bucket", "U4", []edit{
 		{takeGo, "\tif u := h.used.Load(); since(u, nanos) {\n\t\treturn u & tokenMask\n\t}\n\treturn 0", "\treturn 2"},
+	}},
+
+	{"S9", "a bucket that has rested is not woken", "two takers after a long rest", "U3", []edit{
+		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now))) { // S9", "\t\tif true {\n\t\t\treturn v\n\t\t} else {"},
+	}},
+	{"S9", "a bucket that has rested seems to be awake before it is", "two takers after a long rest", "U3", []edit{
+		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now))) { // S9\n\t\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t\t}", "\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t\tb.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now)))"},
+	}},
+	{"S9", "a bucket is changed before at says so", "a change that at does not say beside a rest", "U1", []edit{
+		{bucketGo, "\tif at := int64(b.at.Load()); v.nanos-at > v.terms.quarter/4 {\n\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos)) // S9\n\t}\n\treturn b.shared.CompareAndSwap(uint64(v.state), uint64(to))",
+			"\tchanged := b.shared.CompareAndSwap(uint64(v.state), uint64(to))\n\tif at := int64(b.at.Load()); changed && v.nanos-at > v.terms.quarter/4 {\n\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t}\n\treturn changed"},
 	}},
 
 	{"S10", "a refund gives back what has come back", "time passes beside a refund", "U2", []edit{

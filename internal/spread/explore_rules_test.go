@@ -59,7 +59,9 @@ func (w *world) measure() (m measure) {
 	s := state(w.bucket.shared.Peek())
 	t := w.bucket.terms[s.plan()].At(w.bucket.terms[s.plan()].Peek())
 	m.cost, m.plan, m.full = t.Quota.Token, s.plan(), uint64(s)&timeMask
-	m.owed = int64(s.debt(t.Bucket.Ticks(w.now)))
+	if w.now-int64(w.bucket.at.Peek()) <= t.quarter || !w.scenario.rests {
+		m.owed = int64(s.debt(t.Bucket.Ticks(w.now)))
+	}
 	for i := range w.bucket.cells {
 		c := cell(w.bucket.cells[i].word.Peek())
 		made := s.who() == i+1 && s.parity() == c.parity()
@@ -129,7 +131,7 @@ func (w *world) account(th *thread, c call, p *progress, before, after measure) 
 		case before.full == after.full && spent > 0:
 			moved = spent * cost
 			p.clock = w.now
-		case before.full != after.full && s.who() == 0:
+		case before.full != after.full && s.who() == 0 && after.full != uint64(p.clock)&timeMask: // not woken
 			moved = int64(c.n) * cost
 		}
 	}

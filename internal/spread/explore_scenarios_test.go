@@ -42,6 +42,8 @@ type scenario struct {
 	before  []call
 	threads [][]call
 	large   bool
+	rests   bool // before, for long: then the word at is explored, too
+	slow    bool // a token takes a sixteenth of the circle of times, and cells hold nothing
 }
 
 func (s scenario) limit() uint64    { return cmp.Or(s.burst, 8) }
@@ -80,6 +82,9 @@ var (
 
 // settles is the end of a take that is made before, of one token, and cost n.
 func settles(n uint64) call { return call{verb: settle, n: n} }
+
+// rests lets three quarters of the circle of times pass: what was owed before would seem to be owed again.
+var rests = waits(3 << (timeBits - 2) / (uint64(Ahead) / 8))
 
 // waits lets n tokens come back.
 func waits(n uint64) call { return call{verb: pass, n: n} }
@@ -129,6 +134,7 @@ var scenarios = []scenario{
 	{name: "a reset beside a large taker", burst: 10, before: bothHold, threads: together(resets, takes(1, 4))},
 	{name: "a look beside a draw", burst: 6, before: draws, threads: [][]call{{peeks}, {here}, times(3, there)}},
 	{name: "a look beside a large taker", burst: 10, before: bothHold, threads: together(peeks, takes(1, 4))},
+	{name: "a look for all beside a large taker", burst: 10, before: bothHold, threads: together(call{verb: peek, n: 4}, takes(1, 4))},
 
 	{name: "a change beside a draw", burst: 16, before: times(4, here), threads: together(replaces, here)},
 	{name: "a change beside a draw and a taker", before: draws, threads: together(replaces, here, there), large: true},
@@ -137,6 +143,16 @@ var scenarios = []scenario{
 	{name: "a change beside a large taker", burst: 10, before: bothHold, threads: together(replaces, takes(1, 4))},
 	{name: "two changes beside a taker", before: draws, threads: [][]call{{replaces, replaces}, {here}}},
 	{name: "a change beside draws of two cells", burst: 16, before: bothDraw, threads: together(replaces, here, there), large: true},
+
+	{name: "two takers after a long rest", burst: 1, before: []call{here, rests}, threads: together(here, there), rests: true},
+	{name: "three takers after a long rest", burst: 2, before: []call{here, rests}, threads: together(here, there, here), rests: true},
+	{name: "a large taker of what cells hold after a long rest", burst: 10, before: slices.Concat(bothHold, []call{rests}),
+		threads: together(takes(1, 10), here), rests: true},
+	{name: "a look after a long rest", burst: 1, before: []call{here, rests}, threads: together(peeks, there, here), rests: true},
+	{name: "a change that at does not say beside a rest", burst: 2, before: []call{here, waits(4)},
+		threads: [][]call{{takes(0, 2)}, {takes(1, 2)}, {waits(1)}}, rests: true, slow: true},
+	{name: "a change after a long rest", before: slices.Concat(drained, []call{rests}), burst: 6,
+		threads: together(replaces, there), rests: true},
 
 	{name: "time passes beside a draw", burst: 6, before: draws, threads: [][]call{{here}, {there, there}, {waits(1), waits(2)}}},
 	{name: "time passes beside what is held", burst: 6, before: drained, threads: [][]call{{here, here}, {there}, {waits(1)}}},

@@ -55,10 +55,14 @@ func newWorld(t *testing.T, s scenario) *world {
 	w := &world{scenario: s, now: start}
 	for _, tokens := range []uint64{s.most(), 1, s.most() * 2} {
 		rate := float64(tokens) * float64(s.processors())
-		bucket, err := atomicbucket.NewTokenBucket(rate, Ahead, s.limit())
+		period, debt := Ahead, uint64(2)
+		if s.slow {
+			rate, period, debt, tokens = 1, 1<<(timeBits-4), 1, 0
+		}
+		bucket, err := atomicbucket.NewTokenBucket(rate, period, s.limit())
 		require.NoError(t, err)
 		require.True(t, bucket.Exact())
-		terms, err := NewTerms(&bucket, s.processors(), 2, nil)
+		terms, err := NewTerms(&bucket, s.processors(), debt, nil)
 		require.NoError(t, err)
 		require.Equal(t, tokens, terms.Share())
 		w.terms = append(w.terms, terms)
@@ -97,7 +101,7 @@ func (w *world) clock() int64 {
 // thread knows.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
-		return true
+		return !w.scenario.rests
 	}
 	for i := range w.bucket.terms {
 		if a.Word == &w.bucket.terms[i].Word {

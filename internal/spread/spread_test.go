@@ -80,6 +80,43 @@ func TestTheLawOverTime(t *testing.T) {
 	}
 }
 
+// Of requests for one token it admits from any moment to any later one at least as many as an exact bucket that decides
+// by itself, less one. What it has admitted more before does not count against it.
+func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
+	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
+	for seed := range uint64(15) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		now := newTold()
+		b := New(terms(t, 100, burst, cells), now.nanos.Load)
+		full := now.nanos.Load() // of the exact bucket
+		load := 0.5 + r.Float64()*r.Float64()*5
+		lead, most, ahead := 0, 0, 0 // requests that it has admitted more
+		for i := range 30_000 {
+			if r.IntN(2000) == 0 {
+				now.nanos.Add(int64(time.Duration(r.IntN(20)) * time.Millisecond))
+			}
+			if i/1000%2 == 0 { // long enough for the bucket to fill while cells hold tokens
+				now.nanos.Add(int64(r.ExpFloat64() * tick / load))
+			} else {
+				now.nanos.Add(int64(r.ExpFloat64() * tick * 1.5))
+			}
+			at := now.nanos.Load()
+			if b.takes(min(r.IntN(cells), r.IntN(cells)), 1) {
+				lead++
+			}
+			if max(full-at, 0)+tick <= burst*tick {
+				full = max(full, at) + tick
+				lead--
+			}
+			most, ahead = max(most, lead), max(ahead, lead)
+			require.GreaterOrEqual(t, lead, most-1, "seed %d", seed)
+		}
+		if load > 2 {
+			assert.Greater(t, ahead, 10, "seed %d", seed)
+		}
+	}
+}
+
 // While the clock stands still goroutines get the burst, and not one token more or less, and no request is admitted
 // that began after one was refused: U2 and U3.
 func TestStressRefusalsAreLinearizable(t *testing.T) {
@@ -184,6 +221,25 @@ func TestAnIdleBucketStaysFull(t *testing.T) {
 	}
 }
 
+// S9: what an admission says of a bucket that nobody asked for any time, and of which a cell holds tokens.
+func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
+	for i := range int64(64) {
+		now := newTold()
+		b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
+		for range 6 {
+			require.True(t, b.takes(0, 1))
+		}
+		now.nanos.Add(b.Terms().quarter/4*i + 1_000_000)
+		for range 2 { // by the shared word, and by what is kept of it
+			o := b.SpendAt(0, 1, now.nanos.Load())
+			require.True(t, o.Admitted, "after %d sixteenths of the circle", i)
+			s := o.Terms.Bucket.Status(o.State.Record(), o.Nanos, o.Terms.Quota.Demand(0))
+			require.EqualValues(t, 1000, s.Remaining, "after %d sixteenths of the circle", i)
+		}
+		require.EqualValues(t, 0, b.Owed())
+	}
+}
+
 // S8: what was used counts for τ, and not longer; another call that takes from the cell sets it back.
 func TestUsage(t *testing.T) {
 	now := newTold()
@@ -199,6 +255,37 @@ func TestUsage(t *testing.T) {
 	assert.EqualValues(t, 8, h.usage(now.nanos.Load()))
 	require.True(t, b.takes(1, 4), "three in the bucket, and one in the cell")
 	assert.Zero(t, h.usage(now.nanos.Load()))
+
+	b = New(terms(t, 1000, 1000, 2), now.nanos.Load)
+	for range 7 {
+		require.True(t, b.takes(0, 1))
+	}
+	require.True(t, b.Take(1, 992).Admitted)
+	require.NotZero(t, b.cells[0].usage(now.nanos.Load()))
+	require.True(t, b.takes(1, 1), "spent in the other cell")
+	assert.Zero(t, b.cells[0].usage(now.nanos.Load()))
+
+	b = New(terms(t, 1000, 1<<26, 2), now.nanos.Load)
+	for range 3 {
+		require.True(t, b.Take(0, 1<<24).Admitted)
+	}
+	assert.EqualValues(t, tokenMask, b.cells[0].usage(now.nanos.Load()), "no more than there is room for")
+}
+
+// A look for more than the limit is refused as a take is, also where cells hold tokens that the bucket has got back.
+func TestMoreThanTheLimit(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 100, 2), now.nanos.Load)
+	for range 6 {
+		require.True(t, b.takes(0, 1))
+	}
+	now.nanos.Add(int64(Ahead))
+	require.True(t, b.Peek(100).Admitted)
+	for _, n := range []uint64{101, 1 << 40, 1 << 63} {
+		assert.False(t, b.Peek(n).Admitted)
+		assert.False(t, b.Take(0, n).Admitted)
+	}
+	require.NotZero(t, cell(b.cells[0].word.Load()).tokens())
 }
 
 // What an admission says of the bucket is never older than τ.
@@ -219,6 +306,62 @@ func TestWhatAnOutcomeSays(t *testing.T) {
 	now.nanos.Add(int64(Ahead) + 1)
 	assert.EqualValues(t, 1000, left(b.SpendAt(0, 1, now.nanos.Load())), "all has come back")
 	assert.False(t, b.SpendAt(1, 1, now.nanos.Load()).Admitted)
+
+	b = New(terms(t, 1000, 10_000, 2), now.nanos.Load)
+	for range 5 {
+		b.takes(0, 1)
+	}
+	b.Charge(9000)
+	now.nanos.Add(int64(Ahead) + 1000)
+	assert.EqualValues(t, 10_000-9007+1001+1, left(b.SpendAt(0, 1, now.nanos.Load())), "seven were drawn, of which one is there")
+}
+
+// S3, S4: what a call has begun that never goes on, the next request of the cell ends.
+func TestACallThatStopped(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
+	w := &b.cells[0].word
+	w.Store(uint64(cell(0).begun(drawing, 100)))
+	require.True(t, b.takes(0, 1))
+	assert.Equal(t, cell(0).begun(drawing, 100).emptied(), cell(w.Load()), "it was never charged")
+	assert.EqualValues(t, 1, b.Owed())
+
+	b.Charge(100)
+	w.Store(uint64(cell(0).begun(returning, 100)))
+	require.True(t, b.takes(0, 1))
+	assert.Equal(t, cell(0).begun(returning, 100).emptied(), cell(w.Load()), "it was charged and is given back")
+	assert.EqualValues(t, 2, b.Owed())
+}
+
+// S10: a refund by a clock that is behind that of the request gives back what the request has cost, and a late one
+// nothing.
+func TestRefundsByTheTime(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
+	b.Charge(100)
+	o := b.Take(0, 10)
+	b.Refund(10, o.Terms, o.Nanos+5000)
+	assert.EqualValues(t, 100, b.Owed())
+	for passed := range int64(25) {
+		b = New(terms(t, 1000, 1000, 2), now.nanos.Load)
+		b.Charge(100)
+		o = b.Take(0, 10)
+		now.nanos.Add(passed * 1000)
+		b.Refund(10, o.Terms, o.Nanos)
+		assert.EqualValues(t, 110-max(10, passed), b.Owed(), "%d tokens' time later", passed)
+	}
+}
+
+// What a bucket owes under new terms is as many tokens as before, and no more than the bound of these.
+func TestReplaceBoundsTheDebt(t *testing.T) {
+	now := newTold()
+	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
+	charged, _ := b.Charge(1 << 20)
+	require.EqualValues(t, 10_000, charged)
+	b.Replace(terms(t, 1000, 2000, 2))
+	assert.EqualValues(t, 10_000, b.Owed())
+	b.Replace(terms(t, 1000, 300, 2))
+	assert.EqualValues(t, 3000, b.Owed())
 }
 
 func TestTermsOutOfRange(t *testing.T) {

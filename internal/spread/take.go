@@ -34,7 +34,11 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	s := state(h.seen.Load())
 	if uint64(nanos-h.met.Load()) > uint64(Ahead) {
+		at := int64(b.at.Load())
 		s = state(b.shared.Load())
+		if t := b.terms[s.plan()].Load(); nanos-at > t.quarter { // S9
+			s = s.next(t.Bucket.Ticks(nanos))
+		}
 		h.seen.Store(uint64(s))
 		h.met.Store(nanos)
 	}

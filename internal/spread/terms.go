@@ -53,8 +53,7 @@ func (t *Terms) Share() uint64 { return t.share }
 // Source returns what NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns the whole tokens in a bucket that owes so much.
+// spare returns the whole tokens in a bucket that owes so much, the limit at most.
 func (t *Terms) spare(owed uint64) uint64 {
-	limit := t.Quota.Tokens * t.Quota.Token
-	return (limit - min(owed, limit)) / t.Quota.Token
+	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

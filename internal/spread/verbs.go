@@ -83,7 +83,6 @@ func (b *Bucket) Reset() {
 // bound of the new terms. When Replace returns all calls follow these, and no cell holds more than they allow. One
 // goroutine calls it at a time.
 func (b *Bucket) Replace(t *Terms) {
-	b.drain()
 	plan := state(b.shared.Load()).plan() + 1
 	b.terms[plan&planMask].Store(t)
 	for {
