@@ -132,7 +132,7 @@ func TestProgramReplaysBehindAProxy(t *testing.T) {
 			`"http_x_forwarded_for":"192.0.2.%d"}`+"\n", i%100)
 	}
 	const note = "100.00 % of the requests are of 10.0.0.1. If that is your proxy"
-	for _, args := range []string{"", "--compare", "--suggest 1"} {
+	for _, args := range []string{"", "--compare", "--suggest"} {
 		table := run(t, program, log.String(), strings.Fields("replay --limit 20/m "+args+" -")...)
 		assert.Contains(t, table.stdout, "\n\n"+note, args)
 		doubts := run(t, program, log.String(), strings.Fields("replay --json --limit 20/m "+args+" -")...)
@@ -151,14 +151,19 @@ func TestProgramSuggestsByClients(t *testing.T) {
 	program := build(t)
 	got := run(t, program, "", "replay", "--refuse-clients", "1", excerpt)
 	assert.Equal(t, 0, got.status, got.stderr)
-	assert.Contains(t, got.stdout, "limit: at most 1 % of 109 keys refused any of their 500 requests\n")
-	assert.Regexp(t, `(?m)^ +\* .* 1 +0\.92 %`, got.stdout)
-	got = run(t, program, "", "replay", "--json", "--refuse-clients", "1", excerpt)
-	assert.Contains(t, got.stdout, `"percent":1,"of":"keys","requests":500,"keys":109,`)
+	assert.Contains(t, got.stdout, "\nlimit: limits that refuse at most 1 % of the keys of a day\n500 requests of 109 keys; 109 if")
+	for _, share := range []string{"1", "1%"} {
+		got = run(t, program, "", "replay", "--json", "--refuse-clients", share, excerpt)
+		assert.Contains(t, got.stdout, `{"abusive":false,"percent":1,"requests":500,"keys":109,"key_days":109,`)
+	}
+	got = run(t, program, "", "replay", "--json", "--suggest", excerpt)
+	assert.Contains(t, got.stdout, `{"abusive":true,"percent":0,"requests":500,`)
 	for args, want := range map[string]string{
-		"--refuse-clients 1 --suggest 1": "--suggest 1 and --refuse-clients 1: one says a share of requests",
-		"--refuse-clients 100":           "--refuse-clients 100: want a share in percent, 0 up to, not including, 100",
-		"--refuse-clients 1 --compare":   "--compare: it goes with neither",
+		"--refuse-clients NaN":         "--refuse-clients NaN: want a share in percent",
+		"--refuse-clients 1%%":         "--refuse-clients 1%%: want a share in percent",
+		"--refuse-clients many":        "--refuse-clients many: want a share in percent",
+		"--refuse-clients 100":         "--refuse-clients 100: want a share in percent, 0 up to, not including, 100",
+		"--refuse-clients 1 --compare": "--compare: it goes with neither",
 	} {
 		got := run(t, program, "", append(strings.Fields("replay "+args), excerpt)...)
 		assert.Equal(t, 80, got.status, args)

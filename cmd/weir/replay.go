@@ -60,13 +60,14 @@ Try it:
 
 With --rules each request goes through all rules of the file that match it, all or nothing, as weir serve does it. Rules
 that match or count by something that the log does not hold are reported as such and take no part: every format has the
-client, method, path and status of a request, some have the host, and some header fields. --suggest looks for the
-lowest rate for each burst that refuses at most so many percent of a rule's requests, and recommends one; each rule by
-itself, as if there were no others. It keeps some five bytes for each request and rule in a temporary file (in TMPDIR).
+client, method, path and status of a request, some have the host, and some header fields. --suggest finds the limit that
+refuses only clients that ask for far more than others: twice the lowest that refuses anything to at most one in a
+hundred. --refuse-clients says how many may be refused anything instead. Each rule is taken by itself, as if there were
+no others. Some five bytes for each request and rule are kept in a temporary file (in TMPDIR).
 
     weir replay --rules weir.yaml --html report.html /var/log/nginx/access.log
-    weir replay --rules weir.yaml --suggest 0.1 /var/log/nginx/access.log
-    weir replay --suggest 1 /var/log/nginx/access.log`
+    weir replay --rules weir.yaml --refuse-clients 0.1% /var/log/nginx/access.log
+    weir replay --suggest /var/log/nginx/access.log`
 }
 
 // defaultTop is how many refused keys are shown where nothing is said.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/config"
@@ -18,46 +20,45 @@ import (
 // rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
 // file of one rule.
 type rulesFlags struct {
-	Rules         string   `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
-	Host          string   `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
-	Suggest       *float64 `placeholder:"PERCENT" help:"Find for each rule the rate and burst that would refuse at most that share of its requests."`
-	RefuseClients *float64 `placeholder:"PERCENT" help:"Find those that would refuse anything to at most that share of its clients (of its keys)."`
-	HTML          string   `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
+	Rules         string `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
+	Host          string `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
+	Suggest       bool   `help:"Find for each rule the limit that would refuse only clients that ask for far more than others."`
+	RefuseClients string `placeholder:"SHARE" help:"Find the one that would refuse anything to at most that share of its clients (of its keys) instead, such as 0.1%."`
+	HTML          string `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
 }
 
 // asked reports whether one of them was given.
 func (f *rulesFlags) asked() bool {
-	return f.Rules != "" || f.Host != "" || f.goal() != nil || f.HTML != ""
+	return f.Rules != "" || f.Host != "" || f.suggests() || f.HTML != ""
 }
 
-// goal returns what is to be suggested; nil for nothing.
-func (f *rulesFlags) goal() *suggest.Goal {
-	switch {
-	case f.Suggest != nil:
-		return &suggest.Goal{Percent: *f.Suggest}
-	case f.RefuseClients != nil:
-		return &suggest.Goal{Percent: *f.RefuseClients, ByKeys: true}
+// suggests reports whether a limit is to be suggested.
+func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != "" }
+
+// goal returns whom the limit that is suggested may refuse.
+func (f *rulesFlags) goal() (suggest.Goal, error) {
+	if f.RefuseClients == "" {
+		return suggest.Goal{Abusive: true}, nil
 	}
-	return nil
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.RefuseClients, "%"), 64)
+	if err != nil || !(percent >= 0 && percent < 100) {
+		return suggest.Goal{}, limit.Misuse("--refuse-clients %s: want a share in percent, 0 up to, not including, 100, such as 0.1%%",
+			f.RefuseClients)
+	}
+	return suggest.Goal{Percent: percent}, nil
 }
 
 // throughRules returns the replay through the rules of a file, or through the one of the flags.
 func (c *replayCommand) throughRules() (work, error) {
-	if c.Suggest != nil && c.RefuseClients != nil {
-		return nil, limit.Misuse("--suggest %v and --refuse-clients %v: one says a share of requests and one of clients: leave "+
-			"one of them out", *c.Suggest, *c.RefuseClients)
-	}
-	for name, share := range map[string]*float64{"--suggest": c.Suggest, "--refuse-clients": c.RefuseClients} {
-		if share != nil && !(*share >= 0 && *share < 100) {
-			return nil, limit.Misuse("%s %v: want a share in percent, 0 up to, not including, 100", name, *share)
-		}
+	if _, err := c.goal(); err != nil {
+		return nil, err
 	}
 	file, err := c.ruleFile()
 	if err != nil {
 		return nil, err
 	}
 	return func(log *accesslog.Log) (replayed, error) {
-		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.goal() != nil}, log)
+		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.suggests()}, log)
 		if err != nil {
 			return replayed{}, err
 		}
@@ -96,7 +97,7 @@ func (c *replayCommand) singleRule() (*config.File, error) {
 // writeRules prints what the rules did, and the suggestions, and writes the page.
 func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, notes io.Writer) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
-	curves, err := c.suggestions(r)
+	suggestions, err := c.suggestions(r)
 	if err != nil {
 		return err
 	}
@@ -105,14 +106,14 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, note
 		top = int(min(*c.Top, 1<<31-1))
 	}
 	if c.HTML != "" {
-		page := &report.Page{Source: name, Rules: c.Rules, Top: top, Report: r, Curves: curves}
+		page := &report.Page{Source: name, Rules: c.Rules, Top: top, Report: r, Suggestions: suggestions}
 		if err := atomicfile.Write(c.HTML, page.Write); err != nil {
 			return err
 		}
 	}
 	if c.JSON {
 		writeNotes(&r.Log, notes)
-		return report.WriteJSON(out, r, curves)
+		return report.WriteJSON(out, r, suggestions)
 	}
 	if _, err := fmt.Fprintf(out, "%s at %s\n\n", name, c.limitName(r)); err != nil {
 		return err
@@ -120,11 +121,11 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, note
 	if err := r.WriteTable(out, top); err != nil {
 		return err
 	}
-	for i, curve := range curves {
-		if curve == nil {
+	for i, s := range suggestions {
+		if s == nil {
 			continue
 		}
-		if err := curve.WriteTable(out, r.Rules[i].Rule.Name); err != nil {
+		if err := s.WriteTable(out, r.Rules[i].Rule.Name); err != nil {
 			return err
 		}
 	}
@@ -139,25 +140,24 @@ func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	return fmt.Sprintf("%v, by %s", r.Rules[0].Policy, c.Key)
 }
 
-// suggestions finds the curve of every rule that was judged.
-func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Curve, error) {
-	goal := c.goal()
-	if goal == nil {
-		return nil, nil
+// suggestions finds the limit of every rule that was judged.
+func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Suggestion, error) {
+	goal, err := c.goal()
+	if err != nil || !c.suggests() {
+		return nil, err
 	}
-	curves := make([]*suggest.Curve, len(r.Rules))
+	all := make([]*suggest.Suggestion, len(r.Rules))
 	for i := range r.Rules {
 		rule := &r.Rules[i]
 		if rule.Blind != "" {
 			continue
 		}
 		bar := newBar(os.Stderr, 1, "searching "+rule.Rule.Name)
-		curve, err := suggest.Find(rule.Rule, rule.Trace, *goal, bar.step)
+		all[i], err = suggest.Find(rule.Rule, rule.Trace, rule.Names, goal, bar.step)
 		bar.finish()
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Rule.Name, err)
 		}
-		curves[i] = curve
 	}
-	return curves, nil
+	return all, nil
 }

@@ -43,6 +43,7 @@ type RuleReport struct {
 	Keys      uint64
 	Series    Series
 	Trace     *trace.Trace // of the requests that it counts; nil if it was not asked for
+	Names     []string     // of the keys of the trace
 }
 
 // Close lets go of what is kept of the requests.
@@ -264,6 +265,9 @@ func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplim
 	if c == nil {
 		c = &ruleClient{name: keyName(ip, t.rule.KeyTexts(request)), number: uint32(len(t.clients))}
 		t.clients[key] = c
+		if t.report.Trace != nil {
+			t.report.Names = append(t.report.Names, c.name)
+		}
 	}
 	return c
 }

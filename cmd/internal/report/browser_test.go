@@ -35,10 +35,11 @@ func TestThePageFitsAPhone(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Close()
 	page := &Page{Source: "apache_access_excerpt.log (combined)", Rules: "weir.yaml", Top: 10, Report: r,
-		Curves: make([]*suggest.Curve, len(r.Rules))}
+		Suggestions: make([]*suggest.Suggestion, len(r.Rules))}
 	for i := range r.Rules {
 		if r.Rules[i].Blind == "" {
-			page.Curves[i], err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, suggest.Goal{Percent: 1}, nil)
+			page.Suggestions[i], err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, r.Rules[i].Names,
+				suggest.Goal{Percent: 5}, nil)
 			require.NoError(t, err)
 		}
 	}

@@ -2,48 +2,74 @@ package report
 
 import (
 	"io"
+	"time"
 
 	"github.com/weir-go/weir/cmd/internal/replay"
 	"github.com/weir-go/weir/cmd/internal/suggest"
 )
 
-// jsonCurve fixes names and order of the fields of a suggestion.
-type jsonCurve struct {
-	Percent  float64     `json:"percent"`
-	Of       string      `json:"of"` // what is refused: "requests" or "keys"
-	Requests uint64      `json:"requests"`
-	Keys     uint64      `json:"keys"`
-	Reason   string      `json:"reason"`
-	Best     *jsonPoint  `json:"best"` // null if there is none
-	Points   []jsonPoint `json:"points"`
+// jsonSuggestion fixes names and order of the fields of a suggestion.
+type jsonSuggestion struct {
+	Abusive  bool           `json:"abusive"` // whom the limits refuse, or else
+	Percent  float64        `json:"percent"` // of the key-days at most
+	Requests uint64         `json:"requests"`
+	Keys     uint64         `json:"keys"`
+	KeyDays  uint64         `json:"key_days"`
+	Reason   string         `json:"reason"`
+	Best     *jsonPoint     `json:"best"` // null if there is none
+	Refused  uint64         `json:"requests_refused"`
+	Periods  []jsonPoint    `json:"periods"`   // the limit of each
+	Others   []jsonPoint    `json:"trade_off"` // all limits of the period of the best
+	Affected []jsonAffected `json:"most_affected"`
 }
 
 type jsonPoint struct {
-	Rate          string  `json:"rate"`
-	Burst         uint64  `json:"burst,omitempty"`
-	WindowSeconds float64 `json:"window_seconds,omitempty"`
-	Policy        string  `json:"policy"`
-	Refused       uint64  `json:"refused"`
+	Rate    string `json:"rate"`
+	Burst   uint64 `json:"burst,omitempty"`
+	Policy  string `json:"policy"`
+	Refused uint64 `json:"key_days_refused"`
 }
 
-// WriteJSON writes the report, with the curves, as one line of JSON.
-func WriteJSON(w io.Writer, r *replay.RulesReport, curves []*suggest.Curve) error {
-	all := make([]any, len(curves))
-	for i, c := range curves {
-		if c != nil {
-			all[i] = curveJSON(c)
+type jsonAffected struct {
+	Key         string    `json:"key"`
+	Requests    uint64    `json:"requests"`
+	Refused     uint64    `json:"refused"`
+	LongestWait float64   `json:"longest_wait_seconds"`
+	First       time.Time `json:"first_refusal"`
+}
+
+// WriteJSON writes the report, with the suggestions, as one line of JSON.
+func WriteJSON(w io.Writer, r *replay.RulesReport, suggestions []*suggest.Suggestion) error {
+	all := make([]any, len(suggestions))
+	for i, s := range suggestions {
+		if s != nil {
+			all[i] = suggestionJSON(s)
 		}
 	}
 	return r.WriteJSON(w, all)
 }
 
-func curveJSON(c *suggest.Curve) jsonCurve {
-	out := jsonCurve{c.Percent, c.What(), c.Requests, c.Keys, c.Reason, nil, make([]jsonPoint, len(c.Points))}
-	for i, p := range c.Points {
-		out.Points[i] = jsonPoint{p.Rate.String(), p.Burst, p.Window.Seconds(), p.Policy.String(), p.Refused}
+func suggestionJSON(s *suggest.Suggestion) jsonSuggestion {
+	out := jsonSuggestion{Abusive: s.Abusive, Percent: s.Percent, Requests: s.Requests, Keys: s.Keys, KeyDays: s.KeyDays,
+		Reason:  s.Reason,
+		Refused: s.Refused, Periods: []jsonPoint{}, Others: []jsonPoint{}, Affected: []jsonAffected{}}
+	for i := range s.Curves {
+		out.Periods = append(out.Periods, pointJSON(s.Curves[i].Point()))
 	}
-	if c.Best >= 0 {
-		out.Best = &out.Points[c.Best]
+	if p := s.Point(); p != nil {
+		best := pointJSON(p)
+		out.Best = &best
+		all := s.Curves[s.Best].Points
+		for i := range all {
+			out.Others = append(out.Others, pointJSON(&all[i]))
+		}
+	}
+	for _, a := range s.Affected {
+		out.Affected = append(out.Affected, jsonAffected{a.Key, a.Requests, a.Refused, a.LongestWait.Seconds(), a.First})
 	}
 	return out
+}
+
+func pointJSON(p *suggest.Point) jsonPoint {
+	return jsonPoint{p.Rate.String(), p.Burst, p.Policy.String(), p.Refused}
 }

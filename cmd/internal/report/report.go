@@ -29,9 +29,7 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"series": series,
 	"rows":   rows,
 	"plain":  plain,
-	"curve":  curve,
-	"across": func(c *suggest.Curve) string { return "lowest rate, by " + across(c) },
-	"near":   near,
+	"trade":  tradeOff,
 	"bar":    func(part, whole uint64) float64 { return 100 * float64(part) / float64(max(whole, 1)) },
 }).Parse(page))
 
@@ -41,14 +39,15 @@ type Page struct {
 	Rules  string // the name of the rule file; "" for none
 	Top    int    // most refused keys to show for each rule
 	Report *replay.RulesReport
-	Curves []*suggest.Curve // of the rules, in order; nil for one without, or for none at all
+	// Suggestions are those of the rules, in order; nil for one without, or for none at all.
+	Suggestions []*suggest.Suggestion
 }
 
 // A section is a rule on the page.
 type section struct {
 	*replay.RuleReport
-	Top   []replay.Key
-	Curve *suggest.Curve
+	Top        []replay.Key
+	Suggestion *suggest.Suggestion
 }
 
 // Sections returns the rules.
@@ -57,8 +56,8 @@ func (p *Page) Sections() []section {
 	for i := range p.Report.Rules {
 		r := &p.Report.Rules[i]
 		all[i] = section{RuleReport: r, Top: r.RefusedKeys[:min(p.Top, len(r.RefusedKeys))]}
-		if i < len(p.Curves) {
-			all[i].Curve = p.Curves[i]
+		if i < len(p.Suggestions) {
+			all[i].Suggestion = p.Suggestions[i]
 		}
 	}
 	return all
@@ -151,87 +150,31 @@ func rows(s replay.Series) (all []binRow) {
 	return all
 }
 
-// across returns what the points of a curve differ in, besides their rate.
-func across(c *suggest.Curve) string {
-	if c.Points[0].Window > 0 {
-		return "window"
-	}
-	return "burst"
-}
-
-// curve draws the suggested pairs.
-func curve(c *suggest.Curve) template.HTML {
+// tradeOff draws the share of keys that limits of one period refuse.
+func tradeOff(s *suggest.Suggestion) template.HTML {
+	c := &s.Curves[s.Best]
 	var points []chart.Point
-	label := across(c)
+	var xs, ys []float64
 	for i := range c.Points {
 		p := &c.Points[i]
-		x := float64(p.Burst)
-		if p.Window > 0 {
-			x, label = p.Window.Seconds(), "window in seconds"
-		}
-		points = append(points, chart.Point{X: x, Y: p.PerSecond()})
+		x, y := p.Rate.Tokens(), 100*float64(p.Refused)/float64(max(s.KeyDays, 1))
+		points, xs, ys = append(points, chart.Point{X: x, Y: y}), append(xs, x), append(ys, y)
 	}
-	xs, ys := split(points)
-	x := chart.LogAround(xs, nil, chart.Short)
-	x.Label = label
-	return line(fmt.Sprintf("The lowest rate for each %s that refuses at most %v percent of the %s.", label, c.Percent, c.What()),
-		points, c.Best, x, chart.LogAround(ys, rateTicks, rate))
-}
-
-// near draws what is refused at rates about the suggested one.
-func near(c *suggest.Curve) template.HTML {
-	var points []chart.Point
-	chosen := -1
-	for i := range c.Near {
-		p := &c.Near[i]
-		points = append(points, chart.Point{X: p.PerSecond(), Y: p.Share(c.Total())})
-		if p.Rate == c.Points[c.Best].Rate {
-			chosen = i
-		}
+	var marks []float64
+	for ten := 1.0; ten <= 10*xs[len(xs)-1]; ten *= 10 {
+		marks = append(marks, ten, 2*ten, 5*ten)
 	}
-	xs, ys := split(points)
-	x := chart.LogAround(xs, rateTicks, rate)
-	x.Label = "rate"
-	return line("The share of "+c.What()+" refused at rates about the suggested one.", points, chosen, x,
-		chart.FromZero(slices.Max(append(ys, 0)), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }))
-}
-
-func split(points []chart.Point) (xs, ys []float64) {
-	for _, p := range points {
-		xs, ys = append(xs, p.X), append(ys, p.Y)
-	}
-	return xs, ys
-}
-
-// line draws a line through the points, with a mark at each and a larger one at the chosen; -1 is none.
-func line(label string, points []chart.Point, chosen int, x, y chart.Axis) template.HTML {
-	p := chart.Plot{X: x, Y: y, Height: chartHeight}
+	x := chart.LogAround(xs, marks, chart.Short)
+	x.Label = "limit, in requests in " + plain(c.Period)
+	p := chart.Plot{X: x, Y: chart.FromZero(slices.Max(ys), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }),
+		Height: chartHeight}
 	p.Line(chart.Line{Colour: chart.Blue, Points: points})
 	for i, at := range points {
-		if i != chosen {
+		if i != c.Best {
 			p.Mark(chart.Blue, at, 2.5)
 		}
 	}
-	if chosen >= 0 {
-		p.Mark(chart.Green, points[chosen], 6)
-	}
-	return p.Chart(label).HTML()
-}
-
-// rateTicks are the rates that an axis is marked with, in tokens a second.
-var rateTicks = []float64{
-	1. / 86400, 10. / 86400, 1. / 3600, 10. / 3600, 1. / 60, 10. / 60, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000,
-}
-
-// rate writes so many a second in a unit in which it is at least 1.
-func rate(perSecond float64) string {
-	for _, u := range []struct {
-		name    string
-		seconds float64
-	}{{"s", 1}, {"m", 60}, {"h", 3600}} {
-		if n := perSecond * u.seconds; n >= 0.9995 {
-			return fmt.Sprintf("%.3g/%s", n, u.name)
-		}
-	}
-	return fmt.Sprintf("%.3g/d", perSecond*86400)
+	p.Mark(chart.Green, points[c.Best], 6)
+	return p.Chart(fmt.Sprintf("The share of the keys of a day that limits for %v refuse anything: the suggested one %s.", c.Period,
+		share(c.Point().Refused, s.KeyDays))).HTML()
 }

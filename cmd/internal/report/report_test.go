@@ -39,12 +39,12 @@ func made(t *testing.T) *Page {
 	require.NoError(t, err)
 	p := &Page{Source: "access.log", Rules: "weir.yaml", Top: 50, Report: r}
 	for i := range r.Rules {
-		var c *suggest.Curve
+		var s *suggest.Suggestion
 		if r.Rules[i].Blind == "" {
-			c, err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, suggest.Goal{Percent: 1}, nil)
+			s, err = suggest.Find(r.Rules[i].Rule, r.Rules[i].Trace, r.Rules[i].Names, suggest.Goal{Percent: 5}, nil)
 			require.NoError(t, err)
 		}
-		p.Curves = append(p.Curves, c)
+		p.Suggestions = append(p.Suggestions, s)
 	}
 	return p
 }
@@ -61,7 +61,7 @@ func TestThePage(t *testing.T) {
 		"What weir.yaml would have refused in access.log", `<meta name="viewport"`, "prefers-color-scheme: dark", `lang="en"`,
 		"cannot be judged from this log: the log does not say for which host a request was",
 		"No request of this log matches.", "No suggestion: the rule counts no request of this log.",
-		"<code>" + p.Curves[0].Points[p.Curves[0].Best].Settings() + "</code>",
+		"<code>" + p.Suggestions[0].Point().Settings() + "</code>",
 	} {
 		assert.True(t, strings.Contains(page, want), want)
 	}
@@ -75,7 +75,7 @@ func TestCharts(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, made(t).Write(&out))
 	charts := regexp.MustCompile(`(?m)^<svg class="chart".*</svg>$`).FindAllString(out.String(), -1)
-	assert.Len(t, charts, 1+2+2*2, "all requests; two rules that count some, with two curves each")
+	assert.Len(t, charts, 1+2+1, "all requests; two rules that count some, one with a suggestion")
 	for _, chart := range charts {
 		assert.Regexp(t, `^<svg [^>]*role="img" aria-label="[^"]{20,}\."`, chart)
 		decoder := xml.NewDecoder(strings.NewReader(chart))
@@ -107,28 +107,25 @@ func TestTheTableSaysWhatTheBarsSay(t *testing.T) {
 func TestJSON(t *testing.T) {
 	p := made(t)
 	var out strings.Builder
-	require.NoError(t, WriteJSON(&out, p.Report, p.Curves))
+	require.NoError(t, WriteJSON(&out, p.Report, p.Suggestions))
 	var got struct {
 		Rules []struct {
 			Name       string
 			Suggestion *struct {
-				Best   *jsonPoint
-				Points []jsonPoint
+				Best     *jsonPoint
+				Others   []jsonPoint    `json:"trade_off"`
+				Affected []jsonAffected `json:"most_affected"`
 			}
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
-	best := p.Curves[0].Points[p.Curves[0].Best]
+	best := p.Suggestions[0].Point()
 	assert.Equal(t, best.Rate.String(), got.Rules[0].Suggestion.Best.Rate)
 	assert.Equal(t, best.Burst, got.Rules[0].Suggestion.Best.Burst)
-	assert.Len(t, got.Rules[0].Suggestion.Points, len(p.Curves[0].Points))
+	assert.Len(t, got.Rules[0].Suggestion.Others, len(p.Suggestions[0].Curves[p.Suggestions[0].Best].Points))
+	require.NotEmpty(t, got.Rules[0].Suggestion.Affected)
+	assert.Equal(t, p.Suggestions[0].Affected[0].Refused, got.Rules[0].Suggestion.Affected[0].Refused)
+	assert.Equal(t, p.Suggestions[0].Affected[0].First, got.Rules[0].Suggestion.Affected[0].First)
 	assert.Nil(t, got.Rules[2].Suggestion.Best)
 	assert.Nil(t, got.Rules[3].Suggestion)
-}
-
-func TestRatesOnAnAxis(t *testing.T) {
-	for perSecond, want := range map[float64]string{1: "1/s", 0.5: "30/m", 1. / 60: "1/m", 1. / 7200: "12/d",
-		1. / 86400: "1/d", 1e6: "1e+06/s"} {
-		assert.Equal(t, want, rate(perSecond))
-	}
 }

@@ -11,9 +11,7 @@ import (
 
 // A candidate is a limit on trial.
 type candidate struct {
-	enough  uint64 // refusals are counted up to one more than that
-	refused uint64 // requests, or keys
-
+	point     *Point
 	bound     bound
 	algorithm atomicbucket.Algorithm
 	bucket    *atomicbucket.TokenBucket // the algorithm, if it is one
@@ -21,12 +19,12 @@ type candidate struct {
 	forget    int64 // nanoseconds after which any record is idle: see [atomicbucket.Algorithm]
 }
 
-func newCandidate(p engine.Policy, enough uint64) (*candidate, error) {
-	algorithm, err := algorithmOf(p)
+func newCandidate(p *Point) (*candidate, error) {
+	algorithm, err := algorithmOf(p.Policy)
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{enough: enough, bound: boundOf(p), algorithm: algorithm, quota: algorithm.Quota(),
+	c := &candidate{point: p, bound: boundOf(p.Policy), algorithm: algorithm, quota: algorithm.Quota(),
 		forget: 3 * int64(algorithm.MaxSkew())}
 	c.bucket, _ = algorithm.(*atomicbucket.TokenBucket)
 	return c, nil
@@ -68,7 +66,7 @@ const (
 type record struct {
 	state   atomicbucket.State
 	at      int64
-	refused bool // the key was
+	refused int64 // the last day on which the key was
 }
 
 // A pass is some candidates that go through the requests together, each with a record of its own for each key that it
@@ -77,7 +75,6 @@ type record struct {
 type pass struct {
 	requests   *requests
 	candidates []*candidate
-	alive      uint64   // a bit for each candidate that has not refused enough yet
 	judges     []uint64 // for each key, a bit for each candidate that may refuse it something
 	first      []uint32 // for each key, its first record; those of its candidates follow
 	records    []record
@@ -85,8 +82,17 @@ type pass struct {
 	word       atomicbucket.Word   // for what an algorithm does in place
 }
 
-// try counts what each candidate refuses, in as few passes as there is room for.
-func (r *requests) try(all []*candidate) error {
+// try counts the keys that each limit refuses anything, each once for each day on which it does, in as few passes as
+// there is room for.
+func (r *requests) try(points []Point) error {
+	var all []*candidate
+	for i := range points {
+		c, err := newCandidate(&points[i])
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
 	for len(all) > 0 {
 		p := &pass{requests: r, judges: make([]uint64, len(r.totals)), first: make([]uint32, len(r.totals))}
 		room := roomy
@@ -119,7 +125,6 @@ func (p *pass) keysOf(c *candidate) (n int) {
 func (p *pass) add(c *candidate) {
 	bit := uint64(1) << len(p.candidates)
 	p.candidates = append(p.candidates, c)
-	p.alive |= bit
 	for key := range p.judges {
 		if p.requests.peaks.mayRefuse(c.bound, key) {
 			p.judges[key] |= bit
@@ -142,24 +147,18 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// request shows a request to the candidates that may refuse its key something, and reports whether it is worth while to
-// go on.
+// request shows a request to the candidates that may refuse its key something.
 func (p *pass) request(q *trace.Request) bool {
-	at := p.first[q.Key]
+	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
-		bit := judges & -judges
-		if p.alive&bit != 0 {
-			c := p.candidates[bits.TrailingZeros64(judges)]
-			if r := &p.records[at]; !p.take(c, at, q) && !(p.requests.byKeys && r.refused) {
-				r.refused = true
-				if c.refused++; c.refused > c.enough {
-					p.alive &^= bit
-				}
-			}
+		c := p.candidates[bits.TrailingZeros64(judges)]
+		if r := &p.records[at]; !p.take(c, at, q) && r.refused != day {
+			r.refused = day
+			c.point.Refused++
 		}
 		at++
 	}
-	return p.alive != 0
+	return true
 }
 
 // take asks a candidate for what a request costs, and gives it back where the answer does.

@@ -10,9 +10,9 @@ import (
 // number of keys, and not with the requests.
 type requests struct {
 	trace   *trace.Trace
-	byKeys  bool     // what is refused are keys
 	count   uint64   // without those in a tier
 	keys    uint64   // of those
+	keyDays uint64   // of each key the days on which it came
 	totals  []uint64 // costs of all requests of each key
 	most    uint64   // the largest of them
 	dearest uint64   // the largest cost of one request
@@ -20,19 +20,22 @@ type requests struct {
 	peaks   *peaks
 }
 
-func newRequests(t *trace.Trace, byKeys bool) (*requests, error) {
-	r := &requests{trace: t, byKeys: byKeys, totals: make([]uint64, t.Keys)}
+func newRequests(t *trace.Trace) (*requests, error) {
+	r := &requests{trace: t, totals: make([]uint64, t.Keys)}
 	var first, last int64
-	seen := make([]bool, t.Keys)
+	came := make([]int64, t.Keys) // the day after the last one on which a key came
 	err := r.each(func(q *trace.Request) bool {
 		if r.count == 0 {
 			first = q.UnixNano
 		}
 		last = q.UnixNano
 		r.count++
-		if !seen[q.Key] {
-			seen[q.Key] = true
+		if came[q.Key] == 0 {
 			r.keys++
+		}
+		if next := dayOf(q) + 1; came[q.Key] != next {
+			came[q.Key] = next
+			r.keyDays++
 		}
 		r.totals[q.Key] += q.Cost
 		r.most, r.dearest = max(r.most, r.totals[q.Key]), max(r.dearest, q.Cost)
@@ -44,6 +47,9 @@ func newRequests(t *trace.Trace, byKeys bool) (*requests, error) {
 	}
 	return r, err
 }
+
+// dayOf returns the day of a request, UTC, from 1970 on.
+func dayOf(q *trace.Request) int64 { return q.UnixNano / int64(24*time.Hour) }
 
 // each calls a function for each request that is not in a tier, until it returns false.
 func (r *requests) each(call func(*trace.Request) bool) error {

@@ -11,124 +11,203 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Goal is how much a limit may refuse.
+const (
+	// ordinary is the percentage of keys that may ask for more than the others without being abusive: a limit that
+	// refuses no more of them is what the others need.
+	ordinary = 1
+	// abusiveTimes is how many times that a key has to ask for to be abusive.
+	abusiveTimes = 2
+	// supports is how many times a log must hold the period of a limit: what a key did once in a log may never come
+	// again.
+	supports = 10
+)
+
+// A Goal is whom a limit may refuse anything on a day: at most a share of its keys, or only those that are abusive.
 type Goal struct {
-	Percent float64 // at most, 0 up to, not including, 100
-	// ByKeys counts the keys of which any request is refused, and not requests. One client that asks a lot changes
-	// nothing of that, and so the suggestion is about as many clients in a longer log of the same traffic.
-	ByKeys bool
+	Abusive bool
+	Percent float64 // of the keys, 0 up to, not including, 100; ignored for Abusive
 }
 
-// What is what is counted: "requests" or "keys".
-func (g Goal) What() string {
-	if g.ByKeys {
-		return "keys"
+// percent is the share of keys by which the limit is found.
+func (g Goal) percent() float64 {
+	if g.Abusive {
+		return ordinary
 	}
-	return "requests"
+	return g.Percent
 }
 
-// A Curve is the pairs of numbers that reach a goal.
-type Curve struct {
+// String says whom.
+func (g Goal) String() string {
+	if g.Abusive {
+		return "abusive keys only"
+	}
+	return fmt.Sprintf("at most %v %% of the keys of a day", g.Percent)
+}
+
+// A Suggestion is a limit that reaches a goal.
+type Suggestion struct {
 	Goal
-	Requests uint64 // of the rule
-	Keys     uint64 // of those
-	// Points are in the order of their bursts, or windows; none if nothing would do.
-	Points []Point
-	Best   int     // of the points, the one to choose
-	Reason string  // why, or why there is none
-	Near   []Point // rates below and above that of the best one, in order
+	Requests, Keys uint64 // of the rule
+	// KeyDays counts each key once for each day, UTC, on which it came: the longer a log, the more keys came once, and
+	// the more each did. Shares are of these.
+	KeyDays uint64
+	// Curves are those of several periods, which rise: for each whom its limits refuse.
+	Curves []Curve
+	Best   int    // of the curves, the one to choose; -1 for none
+	Reason string // why, or why there is none
+	// Refused is how many requests the suggested limit refuses, and Affected the keys of most of them: ten at most.
+	Refused  uint64
+	Affected []Affected
 }
 
-// A Point is numbers that were tried.
+// A Curve is limits of one period.
+type Curve struct {
+	Period time.Duration
+	Points []Point // the lowest limit first; the last refuses nothing
+	Best   int     // of the points, the lowest that reaches the goal
+}
+
+// A Point is a limit that was tried.
 type Point struct {
 	Rate    engine.Rate
-	Burst   uint64        // 0 for a window, which has none
-	Window  time.Duration // 0 for a bucket
+	Burst   uint64 // 0 for a window, which has none
 	Policy  engine.Policy
-	Refused uint64 // requests, or keys
-	// Lower is the next lower rate, which refuses LowerRefused: too many. It is the zero Rate if
-	// there is no lower one.
-	Lower        engine.Rate
-	LowerRefused uint64
+	Refused uint64 // keys, each once for each day on which it is refused anything
 }
 
-// Total is how many requests, or keys, there are.
-func (c *Curve) Total() uint64 {
-	if c.ByKeys {
-		return c.Keys
+// Point is the suggested limit; nil if there is none.
+func (s *Suggestion) Point() *Point {
+	if s.Best < 0 {
+		return nil
 	}
-	return c.Requests
+	return s.Curves[s.Best].Point()
 }
 
-// Share returns the part of n requests, or keys, that is refused, in percent.
-func (p *Point) Share(n uint64) float64 { return 100 * float64(p.Refused) / float64(max(n, 1)) }
+// Point is the lowest limit of the period that reaches the goal.
+func (c *Curve) Point() *Point { return &c.Points[c.Best] }
 
-// PerSecond is the rate as a number.
-func (p *Point) PerSecond() float64 { return p.Rate.PerSecond() }
+// Settings is the point as a rule file has it.
+func (p *Point) Settings() string {
+	if p.Burst == 0 {
+		return fmt.Sprintf("rate: %v", p.Rate)
+	}
+	return fmt.Sprintf("rate: %v, burst: %d", p.Rate, p.Burst)
+}
 
-// Find looks for the limits by the rule's algorithm which refuse at most what the goal allows of
-// its requests. A batch refill keeps the rule's period, a window prefers it. progress, if not nil,
-// is told how many of all steps are done.
+// Find looks for the limits by the rule's algorithm which reach the goal. A window and a batch refill keep the rule's
+// period; a bucket gets that of a minute, or a shorter one if the log supports no more. names are those of the keys.
+// progress, if not nil, is told how many of all steps are done.
 //
 // The requests are taken as they are in the log, those that another rule would have refused
 // included. Requests in a tier are left out: the limit is that of the others.
-func Find(rule *config.Rule, trace *trace.Trace, goal Goal, progress func(done, all int)) (*Curve, error) {
+func Find(rule *config.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
 	}
-	requests, err := newRequests(trace, goal.ByKeys)
+	requests, err := newRequests(trace)
 	if err != nil {
 		return nil, err
 	}
-	c := &Curve{Goal: goal, Requests: requests.count, Keys: requests.keys, Best: -1}
+	s := &Suggestion{Goal: goal, Requests: requests.count, Keys: requests.keys, KeyDays: requests.keyDays, Best: -1}
 	if rule.Constant != config.Counted {
-		c.Reason = fmt.Sprintf("its rate is %v, and there is nothing to find", rule.Constant)
-		return c, nil
+		s.Reason = fmt.Sprintf("its rate is %v, and there is nothing to find", rule.Constant)
+		return s, nil
 	}
-	if c.Requests == 0 {
-		c.Reason = "the rule counts no request of this log"
-		return c, nil
+	if s.Reason = s.tooFew(); s.Reason != "" {
+		return s, nil
 	}
-	allowed := uint64(math.Floor(goal.Percent*float64(c.Total())/100 + 1e-9))
-	scales, period := ladder(rule, requests)
-	points, err := requests.lowest(scales, allowed, progress)
-	if err != nil {
+	own := ownPeriod(rule.Policy)
+	if s.Curves, err = requests.curves(rule, periods(own, requests.span), progress); err != nil {
 		return nil, err
 	}
-	var of []scale // the points are
-	for i, p := range points {
-		if p != nil {
-			c.Points, of = append(c.Points, *p), append(of, scales[i])
+	s.Curves = slices.DeleteFunc(s.Curves, func(c Curve) bool { return s.limit(&c) < 0 })
+	for i := range s.Curves {
+		s.Curves[i].Best = s.limit(&s.Curves[i])
+	}
+	s.choose(own, requests.span)
+	if p := s.Point(); p != nil {
+		s.Refused, s.Affected, err = requests.affected(p, names)
+	}
+	return s, err
+}
+
+// ownPeriod is that of a window or a batch, which is a choice of the rule; 0 for a bucket, which has none.
+func ownPeriod(p engine.Policy) time.Duration {
+	switch p.Algorithm() {
+	case engine.AlgorithmTokenBucket:
+		return 0
+	case engine.AlgorithmBatchRefill:
+		return p.Rate().Period()
+	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
+		engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	}
+	return p.Window()
+}
+
+// tooFew says why there are not enough requests or keys; "" if there are.
+func (s *Suggestion) tooFew() string {
+	percent := s.percent()
+	switch {
+	case s.Requests == 0:
+		return "the rule counts no request of this log"
+	case percent > 0 && s.allowed() == 0:
+		return fmt.Sprintf("%v %% of the %d keys of a day are less than one: a log of %.0f or more is needed", percent, s.KeyDays,
+			math.Ceil(100/percent))
+	}
+	return ""
+}
+
+// allowed is how many keys may be refused anything by the limit by which others are found.
+func (s *Suggestion) allowed() uint64 {
+	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
+}
+
+// lowest returns the lowest limit that refuses at most what is allowed.
+func (s *Suggestion) lowest(c *Curve) int {
+	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
+}
+
+// limit returns the lowest limit of a period that reaches the goal; -1 if the engine makes none.
+func (s *Suggestion) limit(c *Curve) int {
+	at := s.lowest(c)
+	if !s.Abusive {
+		return at
+	}
+	need := abusiveTimes * c.Points[at].Rate.Tokens()
+	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens() >= need })
+}
+
+// choose picks the curve whose limit is suggested.
+func (s *Suggestion) choose(own, span time.Duration) {
+	switch {
+	case len(s.Curves) == 0 && own == 0:
+		s.Reason = fmt.Sprintf("the requests are of %v: no period is a tenth of that", span)
+		return
+	case own > 0 && !supported(own, span):
+		s.Reason = fmt.Sprintf("the requests are of %v: a limit for %v needs ten times its period", span, own)
+		return
+	}
+	s.Best = slices.IndexFunc(s.Curves, func(c Curve) bool { return c.Period == own })
+	if own == 0 {
+		for i, c := range s.Curves {
+			if c.Period <= time.Minute {
+				s.Best = i
+			}
 		}
 	}
-	c.choose(period, requests.span)
-	if c.Best >= 0 {
-		c.Reason += short(&c.Points[c.Best], requests.span)
-		c.Near, err = requests.near(of[c.Best], c.Points[c.Best].Rate)
+	if s.Best < 0 {
+		s.Reason = fmt.Sprintf("the engine has no limit of this kind for %v that reaches the goal", own)
+		return
 	}
-	return c, err
+	c := &s.Curves[s.Best]
+	if !s.Abusive {
+		s.Reason = fmt.Sprintf("the lowest limit that refuses anything to at most %v %% of the keys of a day", s.Percent)
+		return
+	}
+	p := &c.Points[s.lowest(c)]
+	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// near tries the rates around the chosen one, which show how steep it is there.
-func (r *requests) near(s scale, chosen engine.Rate) (points []Point, err error) {
-	s = s.made()
-	q := newSearch(s, all)
-	at := max(0, slices.IndexFunc(s, func(i step) bool { return i.Rate == chosen }))
-	wide := max(1, at/8)
-	var trials []trial
-	for i := max(0, at-6*wide); i < len(s) && i <= at+4*wide; i += wide {
-		trials = append(trials, trial{q, i, all})
-	}
-	if err := r.tryAll(trials); err != nil {
-		return nil, err
-	}
-	for _, t := range trials {
-		p := s[t.step].point()
-		p.Refused = q.refused[t.step]
-		points = append(points, p)
-	}
-	return points, nil
-}
-
-// HasLower reports whether a lower rate was tried.
-func (p *Point) HasLower() bool { return p.Lower != engine.Rate{} }
+// supported reports whether a log that is so long says enough about a period. A log says whole seconds, so that its
+// last one counts.
+func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }

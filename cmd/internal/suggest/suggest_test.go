@@ -1,10 +1,9 @@
 package suggest
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +13,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/config"
-	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/cmd/internal/replay"
 	"github.com/weir-go/weir/cmd/internal/trace"
-	"github.com/weir-go/weir/engine"
 )
 
 // traceOf returns the trace of requests.
@@ -47,117 +44,164 @@ func rule(t *testing.T, settings string) *config.Rule {
 	return &f.Rules[0]
 }
 
-func find(t *testing.T, settings string, percent float64, requests ...trace.Request) *Curve {
+func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *Suggestion {
 	t.Helper()
-	c, err := Find(rule(t, settings), traceOf(t, requests...), Goal{Percent: percent}, nil)
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprint("key", i)
+	}
+	s, err := Find(rule(t, settings), traceOf(t, requests...), names, goal, nil)
 	require.NoError(t, err)
-	return c
+	return s
 }
 
-func points(c *Curve) (all []string) {
-	for i := range c.Points {
-		p := &c.Points[i]
-		text := fmt.Sprintf("%v/%s refuses %d", p.Rate, p.Across(), p.Refused)
-		if p.HasLower() {
-			text += fmt.Sprintf(", %v refuses %d", p.Lower, p.LowerRefused)
+// crowd is requests of so many keys over 20 minutes: each asks for three in a second, and the last one for so many in a
+// row, a second apart.
+func crowd(keys, last int) (all []trace.Request) {
+	for i := range 1200 {
+		if i%10 == 0 && i/10 < keys-1 {
+			for range 3 {
+				all = append(all, at(i)...)
+				all[len(all)-1].Key = uint32(i / 10)
+			}
 		}
-		all = append(all, text)
+		if i < last {
+			all = append(all, at(i)...)
+			all[len(all)-1].Key = uint32(keys - 1)
+		}
+	}
+	return append(all, at(1199)...)
+}
+
+// TestAbusiveKeys: twice what 99 of 100 keys need. They need three at once, and so do 100 of 101.
+func TestAbusiveKeys(t *testing.T) {
+	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
+	require.NotNil(t, s.Point())
+	assert.Equal(t, "rate: 6/m, burst: 6", s.Point().Settings())
+	assert.Equal(t, "2 times 3/m, which is enough for 99 of 100 keys of a day", s.Reason)
+	// Six at once, and then one every ten seconds, of 100 seconds: 15 pass.
+	assert.Equal(t, uint64(85), s.Refused)
+	start := time.Unix(1_700_000_000, 0).UTC()
+	assert.Equal(t, []Affected{{"key100", 100, 85, 9 * time.Second, start.Add(6 * time.Second)}}, round(s.Affected))
+
+	s = find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 5)...)
+	assert.Equal(t, "rate: 6/m, burst: 6", s.Point().Settings(), "whether anyone is abusive or not")
+	assert.Empty(t, s.Affected)
+}
+
+func round(all []Affected) []Affected {
+	for i := range all {
+		all[i].LongestWait = all[i].LongestWait.Round(time.Second)
 	}
 	return all
 }
 
-// Two requests at once and then one a minute: with one token at a time half of the first pair is
-// refused at any rate, with two tokens the third request needs one back within a minute.
-func TestASuggestionWorkedOutByHand(t *testing.T) {
-	minutely := at(0, 0, 60, 120, 180)
-	assert.Equal(t, []string{
-		"60/h/2 refuses 0, 59/h refuses 1",
-		"40/h/3 refuses 0, 39/h refuses 1",
-		"20/h/4 refuses 0, 19/h refuses 1",
-		"1/d/5 refuses 0",
-	}, points(find(t, "rate: 1/s", 0, minutely...)))
-	one := find(t, "rate: 1/s", 20, minutely...)
-	assert.Equal(t, "60/h/1 refuses 1, 59/h refuses 3", points(one)[0], "one of five may be refused")
+// TestAShareOfKeys: the lowest limit that refuses anything to no more. One key that asks a lot is one.
+func TestAShareOfKeys(t *testing.T) {
+	for percent, want := range map[float64]string{0: "rate: 40/m, burst: 40", 1: "rate: 3/m, burst: 3", 50: "rate: 3/m, burst: 3"} {
+		s := find(t, "rate: 1/s", Goal{Percent: percent}, crowd(101, 100)...)
+		require.NotNil(t, s.Point())
+		assert.Equal(t, want, s.Point().Settings(), percent)
+		assert.LessOrEqual(t, float64(s.Point().Refused), percent/100*101)
+		if best := s.Curves[s.Best].Best; best > 0 {
+			assert.Greater(t, float64(s.Curves[s.Best].Points[best-1].Refused), percent/100*101)
+		}
+	}
+	all := find(t, "rate: 1/s", Goal{Percent: 99.5}, crowd(101, 100)...)
+	assert.Equal(t, "rate: 3/m, burst: 3", all.Point().Settings(), "100 may be refused, and less would refuse all")
+	tiered := crowd(101, 100)
+	for i := range tiered {
+		if tiered[i].Key == 100 {
+			tiered[i].Tier = 1
+		}
+	}
+	s := find(t, "rate: 1/s", Goal{}, tiered...)
+	assert.Equal(t, "rate: 3/m, burst: 3", s.Point().Settings(), "tier 1 has a limit of its own")
+	assert.Equal(t, uint64(100), s.Keys)
+}
 
-	windows := find(t, "rate: 9/m, algorithm: sliding-log", 0, minutely...)
-	assert.Equal(t, []string{
-		"2/s/1s refuses 0, 1/s refuses 1",
-		"2/10s/10s refuses 0, 1/10s refuses 1",
-		"2/m/1m0s refuses 0, 1/m refuses 1",
-	}, points(windows))
-	assert.Equal(t, 2, windows.Best)
-	assert.Equal(t, "rate: 2/m", windows.Points[2].Settings())
+// TestAKeyCountsOnceADay, so that more days of the same change nothing.
+func TestAKeyCountsOnceADay(t *testing.T) {
+	var requests []trace.Request
+	for day := range 9 {
+		for _, q := range crowd(50, 100) {
+			q.UnixNano += int64(day) * 86_400e9
+			requests = append(requests, q)
+		}
+	}
+	s := find(t, "rate: 1/s", Goal{Percent: 2}, requests...)
+	assert.Equal(t, []uint64{50, 9 * 50}, []uint64{s.Keys, s.KeyDays})
+	assert.Equal(t, "rate: 3/m, burst: 3", s.Point().Settings())
+	assert.Equal(t, uint64(9), s.Point().Refused, "one key on each day")
+	assert.Len(t, s.Affected, 1)
+}
 
-	batches := find(t, "rate: 9/m, algorithm: batch-refill", 0, minutely...)
-	assert.Equal(t, "1/m/2 refuses 0", points(batches)[0])
+// TestPeriods: those of ten times the log at most, and that of the rule where it has one.
+func TestPeriods(t *testing.T) {
+	of := func(settings string, span int) (all []string, s *Suggestion) {
+		s = find(t, settings, Goal{}, append(at(0, 0), at(span)...)...)
+		for i := range s.Curves {
+			all = append(all, s.Curves[i].Point().Settings())
+		}
+		return all, s
+	}
+	all, s := of("rate: 1/s", 24*3600*10)
+	assert.Equal(t, []string{"rate: 2/10s, burst: 2", "rate: 2/m, burst: 2", "rate: 2/10m0s, burst: 2", "rate: 2/h, burst: 2",
+		"rate: 2/d, burst: 2"}, all)
+	assert.Equal(t, time.Minute, s.Curves[s.Best].Period)
+	all, s = of("rate: 1/s", 598)
+	assert.Equal(t, []string{"rate: 2/10s, burst: 2"}, all, "a minute is not a tenth of that")
+	assert.Equal(t, 10*time.Second, s.Curves[s.Best].Period)
+	_, s = of("rate: 1/s", 98)
+	assert.Nil(t, s.Point())
+	assert.Equal(t, "the requests are of 1m38s: no period is a tenth of that", s.Reason)
+	_, s = of("rate: 9/h, algorithm: fixed-window", 599)
+	assert.Nil(t, s.Point())
+	assert.Equal(t, "the requests are of 9m59s: a limit for 1h0m0s needs ten times its period", s.Reason)
+	all, s = of("rate: 9/2m, algorithm: sliding-log", 5999)
+	assert.Equal(t, []string{"rate: 2/10s", "rate: 2/m", "rate: 2/2m0s", "rate: 2/10m0s"}[:len(all)], all)
+	assert.Equal(t, "rate: 2/2m0s", s.Point().Settings())
+	_, s = of("rate: 9/2m, algorithm: batch-refill", 5999)
+	assert.Equal(t, "rate: 2/2m0s, burst: 2", s.Point().Settings())
 }
 
 func TestWhereThereIsNothingToSuggest(t *testing.T) {
-	c := find(t, "rate: 1/s", 1)
-	assert.Equal(t, "the rule counts no request of this log", c.Reason)
-	assert.Equal(t, -1, c.Best)
+	s := find(t, "rate: 1/s", Goal{Abusive: true})
+	assert.Equal(t, "the rule counts no request of this log", s.Reason)
+	assert.Nil(t, s.Point())
 	var out strings.Builder
-	require.NoError(t, c.WriteTable(&out, "a"))
-	assert.Equal(t, "\na: at most 1 % of 0 requests of 0 keys refused\nno suggestion: the rule counts no request of "+
-		"this log\n", out.String())
+	require.NoError(t, s.WriteTable(&out, "a"))
+	assert.Equal(t, "\na: limits that refuse abusive keys only\n0 requests of 0 keys; 0 if each counts once for each day (UTC) on "+
+		"which it came\n\nno suggestion for a: the rule counts no request of this log\n", out.String())
 
+	s = find(t, "rate: 1/s", Goal{Abusive: true}, crowd(99, 3)...)
+	assert.Equal(t, "1 % of the 99 keys of a day are less than one: a log of 100 or more is needed", s.Reason)
 	for _, percent := range []float64{-1, 100, 1e9} {
-		_, err := Find(rule(t, "rate: 1/s"), traceOf(t, at(0)...), Goal{Percent: percent}, nil)
+		_, err := Find(rule(t, "rate: 1/s"), traceOf(t, at(0)...), nil, Goal{Percent: percent}, nil)
 		assert.ErrorContains(t, err, "want 0 up to, not including, 100")
 	}
-	c = find(t, "rate: 1/s", 0, at(7)...)
-	assert.Equal(t, []string{"1/d/1 refuses 0"}, points(c))
-	assert.Equal(t, "the lowest rate that was found; but the log is too short for it: these requests are of 1s, and this "+
-		"is a limit for 24h0m0s", c.Reason)
+	s = find(t, "rate: 1/d, algorithm: sliding-log", Goal{}, append(at(make([]int, 5000)...), at(864_000)...)...)
+	assert.Equal(t, "the engine has no limit of this kind for 24h0m0s that reaches the goal", s.Reason, "it ends at 4,096")
+	assert.Empty(t, s.Curves)
 }
 
-// A burst that is enough for the whole log says nothing about a rate, so it is not recommended where
-// there is anything else.
-func TestABurstThatIsEnoughIsNotRecommended(t *testing.T) {
-	c := find(t, "rate: 1/s", 0, at(0, 0, 0, 0, 100, 100, 100, 100)...)
-	last := len(c.Points) - 1
-	require.Positive(t, last)
-	require.Zero(t, c.Points[last].Lower)
-	assert.Less(t, c.Best, last)
-	assert.NotZero(t, c.Points[c.Best].Lower)
-	assert.Contains(t, c.Reason, "is enough by itself")
-}
-
-func TestCostsAndTiersAndRefunds(t *testing.T) {
-	requests := at(0, 0, 0, 0)
+func TestCostsAndRefunds(t *testing.T) {
+	requests := at(0, 0, 0, 600)
 	for i := range requests {
 		requests[i].Cost = 3
 	}
-	requests[3].Tier = 1
-	c := find(t, "rate: 1/s, burst: 3, cost: 3", 0, requests...)
-	assert.Equal(t, uint64(3), c.Requests, "tier 1 has a limit of its own")
-	assert.Equal(t, []string{"1/d/9 refuses 0"}, points(c))
+	assert.Equal(t, "rate: 9/m, burst: 9", find(t, "rate: 1/s, burst: 3, cost: 3", Goal{}, requests...).Point().Settings())
 	for i := range requests {
 		requests[i].Refund = true
 	}
-	assert.Equal(t, uint64(3), find(t, "rate: 1/s", 0, requests...).Points[0].Burst)
+	assert.Equal(t, "rate: 3/m, burst: 3", find(t, "rate: 1/s, burst: 3, cost: 3", Goal{}, requests...).Point().Settings())
 }
 
-func TestALimitThatTheEngineDoesNotMake(t *testing.T) {
-	c := find(t, "rate: 1/d, algorithm: sliding-log", 50, at(make([]int, 5000)...)...)
-	assert.Equal(t, []string{"2500/d/24h0m0s refuses 2500, 2499/d refuses 2501"}, points(c))
-	c = find(t, "rate: 1/d, algorithm: sliding-log", 1, at(make([]int, 5000)...)...)
-	assert.Equal(t, "no limit of this kind refuses at most 1 % of the requests", c.Reason, "it ends at 4,096")
-}
-
-func TestScales(t *testing.T) {
-	for i := 1; i < len(rates); i++ {
-		assert.Greater(t, rates[i].PerSecond(), rates[i-1].PerSecond(), "%v after %v", rates[i], rates[i-1])
-		if rates[i-1].PerSecond() > engine.PerHour(1).PerSecond() {
-			assert.LessOrEqual(t, rates[i].PerSecond(), 1.25*rates[i-1].PerSecond(), "%v after %v", rates[i], rates[i-1])
-		}
-	}
-	assert.Equal(t, []uint64{4, 5, 6, 7, 8, 9, 10, 12, 15}, bursts(4, 14))
-	assert.Equal(t, []uint64{100, 120}, bursts(100, 101))
-	s := whole(time.Minute, 100_000,
-		func(r engine.Rate) step { return step{Numbers: limit.Numbers{Rate: r}} })
-	assert.Equal(t, 100_000., s[len(s)-1].Rate.Tokens())
-	assert.Equal(t, 1., s[0].Rate.Tokens())
+func TestAmounts(t *testing.T) {
+	assert.Equal(t, []uint64{4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30}, amounts(4, 14))
+	assert.Equal(t, []uint64{100, 120, 150, 200, 250}, amounts(100, 101))
+	assert.Equal(t, []uint64{1, 2}, amounts(1, 1))
+	assert.NotPanics(t, func() { amounts(1, math.MaxUint64) })
 }
 
 // logs are the excerpt, and the whole log where WEIR_ACCESS_LOG names it.
@@ -185,129 +229,69 @@ func run(t *testing.T, f *config.File, log string) *replay.RuleReport {
 	return &r.Rules[0]
 }
 
-// What is suggested for a log refuses at most the share of it, replayed through the whole program,
-// and the next lower rate more; and every other algorithm keeps to that as well.
+// What is suggested for a log refuses what it says when the log is replayed through the whole program, by every
+// algorithm.
 func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		for _, settings := range []string{
-			"rate: 1/s", "rate: 1/s, algorithm: batch-refill", "rate: 1/m, algorithm: fixed-window", "rate: 1/m, " +
+			"rate: 1/s", "rate: 1/m, algorithm: batch-refill", "rate: 1/m, algorithm: fixed-window", "rate: 1/m, " +
 				"algorithm: fixed-window, aligned: true",
 			"rate: 1/m, algorithm: sliding-window", "rate: 1/m, algorithm: sliding-log",
 		} {
 			file, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+settings+"}]"))
 			require.NoError(t, err)
 			report := run(t, file, log)
-			for _, percent := range []float64{0.5, 5} {
-				c, err := Find(&file.Rules[0], report.Trace, Goal{Percent: percent}, nil)
+			for _, goal := range []Goal{{Percent: 1}, {Percent: 5}, {Abusive: true}} {
+				s, err := Find(&file.Rules[0], report.Trace, report.Names, goal, nil)
 				require.NoError(t, err)
-				require.GreaterOrEqual(t, c.Best, 0, settings)
-				best := c.Points[c.Best]
-				refused := func(rate engine.Rate) uint64 {
-					base, _, _ := strings.Cut(strings.TrimPrefix(settings, "rate: "), ",")
-					text := strings.Replace(settings, base, rate.String(), 1)
-					if best.Burst > 0 {
-						text += fmt.Sprintf(", burst: %d", best.Burst)
-					}
-					again, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+text+"}]"))
-					require.NoError(t, err)
-					return run(t, again, log).Refused
-				}
-				allowed := percent / 100 * float64(c.Requests)
-				assert.LessOrEqual(t, float64(best.Refused), allowed, "%s: %s", settings, best.Settings())
-				assert.Equal(t, best.Refused, refused(best.Rate), "%s: %s", settings, best.Settings())
-				if best.HasLower() {
-					assert.Greater(t, float64(best.LowerRefused), allowed)
-					assert.Equal(t, best.LowerRefused, refused(best.Lower))
+				best := s.Point()
+				require.NotNil(t, best, settings)
+				_, rest, _ := strings.Cut(settings, ",")
+				again, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+best.Settings()+","+rest+"}]"))
+				require.NoError(t, err)
+				r := run(t, again, log)
+				assert.Equal(t, s.Refused, r.Refused, "%s: %s", settings, best.Settings())
+				assert.GreaterOrEqual(t, best.Refused, uint64(len(r.RefusedKeys)), "a key counts for each day")
+				assert.Len(t, s.Affected, min(mostAffected, len(r.RefusedKeys)))
+				for i, a := range s.Affected {
+					assert.Equal(t, r.RefusedKeys[i], replay.Key{Name: a.Key, Requests: a.Requests, Refused: a.Refused})
 				}
 			}
 		}
 	})
 }
 
-// The lowest rate of a burst is the lowest of all: every lower one is tried.
-func TestNoLowerRateWouldDo(t *testing.T) {
-	file := config.Single(*rule(t, "rate: 1/s"))
-	report := run(t, file, "../replay/testdata/apache_access_excerpt.log")
-	c, err := Find(&file.Rules[0], report.Trace, Goal{Percent: 2}, nil)
-	require.NoError(t, err)
-	r, err := newRequests(report.Trace, false)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(c.Points), 3)
-	var candidates []*candidate
-	for _, p := range c.Points {
-		for _, rate := range rates {
-			if rate.PerSecond() >= p.Rate.PerSecond() {
-				break
-			}
-			q, err := newCandidate(engine.TokenBucket(rate, p.Burst), all)
-			require.NoError(t, err)
-			candidates = append(candidates, q)
+// TestASuggestionIsThatOfHalfOfTheLog, and of a quarter: of the whole log only, since the excerpt is too short.
+func TestASuggestionIsThatOfHalfOfTheLog(t *testing.T) {
+	logs(t, func(t *testing.T, log string) {
+		if log != os.Getenv("WEIR_ACCESS_LOG") {
+			t.Skip("an excerpt")
 		}
-	}
-	require.NoError(t, r.try(candidates))
-	for _, q := range candidates {
-		assert.Greater(t, float64(q.refused), 0.02*float64(c.Requests), "%+v", q.quota)
-	}
-}
-
-func TestTheKneeIsTheFarthestBelowTheLine(t *testing.T) {
-	c := &Curve{Points: []Point{
-		{Rate: engine.PerSecond(100), Burst: 1}, {Rate: engine.PerSecond(90), Burst: 2},
-		{Rate: engine.PerSecond(2), Burst: 5}, {Rate: engine.PerSecond(1), Burst: 100, Lower: engine.PerSecond(0.5)},
-	}}
-	c.choose(0, 1000*time.Hour)
-	assert.Equal(t, 2, c.Best)
-	assert.Equal(t, "the knee of the curve: a burst of 2 needs 45.0 times the rate, a burst of 100 still needs 0.50 "+
-		"of it", c.Reason)
-}
-
-// TestWhatTheLogDoesNotSupportIsNotRecommended: a limit is about a tenth of the time of the log at most, if there is
-// such a one.
-func TestWhatTheLogDoesNotSupportIsNotRecommended(t *testing.T) {
-	var points []Point
-	for burst, rate := range map[uint64]engine.Rate{1: engine.PerMinute(60), 3: engine.PerMinute(30), 100: engine.PerHour(60), 1000: engine.PerHour(50)} {
-		points = append(points, Point{Rate: rate, Burst: burst, Policy: engine.TokenBucket(rate, burst), Lower: engine.PerDay(1)})
-	}
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Burst, b.Burst) })
-	for span, want := range map[time.Duration]uint64{
-		365 * 24 * time.Hour: 100, // the knee
-		1000 * time.Minute:   100, // which come back in 100
-		999 * time.Minute:    3,
-		10 * time.Minute:     3,
-		9 * time.Minute:      100, // none is supported: the rates are of minutes
-	} {
-		c := &Curve{Points: slices.Clone(points)}
-		c.choose(0, span-time.Second)
-		assert.Equal(t, want, c.Points[c.Best].Burst, span)
-		assert.NotContains(t, c.Reason, "enough by itself")
-	}
-}
-
-// TestKeysInPlaceOfRequests: one client that asks a lot is one.
-func TestKeysInPlaceOfRequests(t *testing.T) {
-	var requests []trace.Request
-	for key := range uint32(10) {
-		for second := range 1 + 49*int(key/9) { // the last one asks 50 times
-			requests = append(requests, at(second)...)
-			requests[len(requests)-1].Key = key
-		}
-	}
-	requests = append(requests, at(100_000)...) // the first one again
-	tiered := at(100_000)[0]
-	tiered.Key, tiered.Tier = 10, 1
-	requests = append(requests, tiered)
-	for percent, want := range map[float64]string{10: "1/d/1 refuses 1", 9.9: "1/d/50 refuses 0"} {
-		c, err := Find(rule(t, "rate: 1/s"), traceOf(t, requests...), Goal{percent, true}, nil)
+		source, err := accesslog.Open([]string{log}, "")
 		require.NoError(t, err)
-		assert.Equal(t, []uint64{60, 10}, []uint64{c.Requests, c.Keys})
-		assert.Contains(t, points(c), want)
-		assert.LessOrEqual(t, c.Points[0].Share(c.Total()), percent)
-		var out strings.Builder
-		require.NoError(t, c.WriteTable(&out, "a"))
-		assert.Contains(t, out.String(), fmt.Sprintf("a: at most %v %% of 10 keys refused any of their 60 requests\n", percent))
-	}
-	c, err := Find(rule(t, "rate: 1/s"), traceOf(t, requests...), Goal{10, false}, nil)
-	require.NoError(t, err)
-	assert.Equal(t, "1/d/50 refuses 0", points(c)[len(c.Points)-1])
-	assert.NotContains(t, points(c), "1/d/1 refuses 1")
+		defer source.Close()
+		file := config.Single(*rule(t, "rate: 1/s"))
+		r, err := replay.RunRules(file, replay.RulesOptions{Trace: true}, source)
+		require.NoError(t, err)
+		defer r.Close()
+		all := r.Rules[0].Trace
+		for _, goal := range []Goal{{Abusive: true}, {Percent: 1}} {
+			want, err := Find(&file.Rules[0], all, r.Rules[0].Names, goal, nil)
+			require.NoError(t, err)
+			for parts := uint64(2); parts <= 4; parts++ {
+				for i := range parts {
+					part := &trace.Trace{}
+					reader, q := all.Read(), trace.Request{}
+					for n := uint64(0); reader.Next(&q); n++ {
+						if n*parts/all.Requests == i {
+							require.NoError(t, part.Add(q))
+						}
+					}
+					got, err := Find(&file.Rules[0], part, r.Rules[0].Names, goal, nil)
+					require.NoError(t, err)
+					assert.Equal(t, want.Point().Settings(), got.Point().Settings(), "%v: %d of %d", goal, i+1, parts)
+				}
+			}
+		}
+	})
 }

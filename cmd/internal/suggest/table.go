@@ -5,68 +5,95 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/weir-go/weir/cmd/internal/number"
+	"github.com/weir-go/weir/engine"
 )
 
-// WriteTable writes the curve of the rule of that name for people.
-func (c *Curve) WriteTable(w io.Writer, name string) error {
+// WriteTable writes the suggestion for the rule of that name for people.
+func (s *Suggestion) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
-	requests, keys := number.Comma(c.Requests), number.Comma(c.Keys)
-	if c.ByKeys {
-		fmt.Fprintf(&out, "\n%s: at most %v %% of %s keys refused any of their %s requests\n", name, c.Percent, keys, requests)
-	} else {
-		fmt.Fprintf(&out, "\n%s: at most %v %% of %s requests of %s keys refused\n", name, c.Percent, requests, keys)
+	fmt.Fprintf(&out, "\n%s: limits that refuse %v\n%s requests of %s keys; %s if each counts once for each day (UTC) on "+
+		"which it came\n", name, s.Goal, number.Comma(s.Requests), number.Comma(s.Keys), number.Comma(s.KeyDays))
+	if len(s.Curves) > 0 {
+		s.periods(&out)
 	}
-	if c.Best < 0 {
-		fmt.Fprintf(&out, "no suggestion: %s\n", c.Reason)
+	p := s.Point()
+	if p == nil {
+		fmt.Fprintf(&out, "\nno suggestion for %s: %s\n", name, s.Reason)
 	} else {
-		c.table(&out)
-		best := &c.Points[c.Best]
-		fmt.Fprintf(&out, "\nsuggested for %s: %s\nbecause it is %s\n", name, best.Settings(), c.Reason)
+		s.around(&out)
+		fmt.Fprintf(&out, "\nsuggested for %s: %s\nbecause it is %s\n", name, p.Settings(), s.Reason)
+		fmt.Fprintf(&out, "it refuses %s requests (%s)\n", number.Comma(s.Refused), share(s.Refused, s.Requests))
+		s.affected(&out)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func (c *Curve) table(out io.Writer) {
-	across := "burst"
-	if c.Points[0].Window > 0 {
-		across = "window"
-	}
+// periods writes the limits of every period.
+func (s *Suggestion) periods(out io.Writer) {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "\n\t%s\tlowest rate\trefused\tshare\tnext lower rate\trefused\tshare\t\n", across)
-	for i := range c.Points {
-		p, mark := &c.Points[i], ""
-		if i == c.Best {
-			mark = "*"
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%v\t%s\t%s\t", mark, p.Across(), p.Rate, number.Comma(p.Refused), c.share(p.Refused))
-		if p.HasLower() {
-			fmt.Fprintf(tw, "%v\t%s\t%s\t\n", p.Lower, number.Comma(p.LowerRefused), c.share(p.LowerRefused))
-		} else {
-			fmt.Fprint(tw, "-\t-\t-\t\n")
-		}
+	fmt.Fprint(tw, "\n\tlimit\tkeys refused\tshare\t\n")
+	for i := range s.Curves {
+		row(tw, s.Curves[i].Point(), i == s.Best, s.KeyDays)
 	}
 	tw.Flush()
 }
 
-// Across is the burst, or the window, as a text.
-func (p *Point) Across() string {
-	if p.Window > 0 {
-		return p.Window.String()
-	}
-	return number.Comma(p.Burst)
+// Around is the limits about the suggested one, which show what others would refuse.
+func (c *Curve) Around() []Point {
+	const below, above = 6, 3
+	return c.Points[max(0, c.Best-below):min(len(c.Points), c.Best+above+1)]
 }
 
-// Settings is the point as a rule file has it.
-func (p *Point) Settings() string {
-	if p.Burst == 0 {
-		return fmt.Sprintf("rate: %v", p.Rate)
+func (s *Suggestion) around(out io.Writer) {
+	c := &s.Curves[s.Best]
+	fmt.Fprintf(out, "\nothers for %v:\n", c.Period)
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "\n\tlimit\tkeys refused\tshare\t\n")
+	all := c.Around()
+	for i := range all {
+		row(tw, &all[i], all[i].Rate == c.Point().Rate, s.KeyDays)
 	}
-	return fmt.Sprintf("rate: %v, burst: %d", p.Rate, p.Burst)
+	tw.Flush()
 }
 
-func (c *Curve) share(refused uint64) string {
-	return fmt.Sprintf("%.2f %%", 100*float64(refused)/float64(max(c.Total(), 1)))
+func row(tw io.Writer, p *Point, best bool, keys uint64) {
+	mark := ""
+	if best {
+		mark = "*"
+	}
+	fmt.Fprintf(tw, "%s\t%v\t%s\t%s\t\n", mark, p.Rate, number.Comma(p.Refused), share(p.Refused, keys))
+}
+
+// affected writes what the keys that are refused most would have seen.
+func (s *Suggestion) affected(out io.Writer) {
+	if len(s.Affected) == 0 {
+		return
+	}
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "\nmost affected\trequests\trefused\tlongest wait\tfirst refusal\n")
+	for _, a := range s.Affected {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", a.Key, right("requests", number.Comma(a.Requests)),
+			right("refused", number.Comma(a.Refused)), right("longest wait", a.Wait()),
+			a.First.Format("2006-01-02 15:04:05 UTC"))
+	}
+	tw.Flush()
+}
+
+// right puts a text under the end of its heading.
+func right(heading, text string) string { return fmt.Sprintf("%*s", len(heading), text) }
+
+// Wait is the longest wait as a text.
+func (a *Affected) Wait() string {
+	if a.LongestWait == engine.Never {
+		return "for ever"
+	}
+	return a.LongestWait.Round(time.Millisecond).String()
+}
+
+func share(part, whole uint64) string {
+	return fmt.Sprintf("%.2f %%", 100*float64(part)/float64(max(whole, 1)))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// byEngine counts what a limiter of the engine refuses of requests.
-func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (refused uint64) {
+// byEngine counts what a limiter of the engine refuses: keys, keys once for each day, and requests.
+func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, keyDays, refused uint64) {
 	t.Helper()
 	var now atomic.Int64
 	now.Store(requests[0].UnixNano)
@@ -22,20 +22,22 @@ func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (refused 
 		engine.ClockFunc(func() time.Time { return time.Unix(0, now.Load()) }))
 	require.NoError(t, err)
 	defer limiter.Close()
+	seen, days := map[uint32]bool{}, map[[2]int64]bool{}
 	for _, q := range requests {
 		now.Store(q.UnixNano)
 		key := limiter.KeyUint64(uint64(q.Key))
 		if !limiter.TakeKey(key, q.Cost).Allowed {
 			refused++
+			seen[q.Key], days[[2]int64{int64(q.Key), dayOf(&q)}] = true, true
 		} else if q.Refund {
 			limiter.RefundKey(key, q.Cost)
 		}
 	}
 	require.Zero(t, limiter.Stats().Evictions)
-	return refused
+	return uint64(len(seen)), uint64(len(days)), refused
 }
 
-// Candidates that are tried together refuse what a limiter of the engine does: of each algorithm, with pauses of
+// Limits that are tried together refuse the keys that a limiter of the engine does: of each algorithm, with pauses of
 // seconds and of months, costs and refunds, and with many keys that they cannot refuse anything and that are left out.
 func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -57,34 +59,30 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 		"rate: 9/m, algorithm: fixed-window, aligned: true", "rate: 9/m, algorithm: sliding-window",
 		"rate: 9/m, algorithm: sliding-log",
 	} {
-		r, err := newRequests(traceOf(t, requests...), false)
+		r, err := newRequests(traceOf(t, requests...))
 		require.NoError(t, err)
-		scales, _ := ladder(rule(t, settings), r)
-		var candidates []*candidate
-		var want []uint64
-		for _, s := range scales {
-			s = s.made()
-			for range 4 {
-				p, enough := s[random.IntN(len(s))].Policy(), uint64(all)
-				refused := byEngine(t, p, requests)
-				if random.IntN(2) == 0 {
-					enough = uint64(random.IntN(1500))
-					refused = min(refused, enough+1) // it stops at one too many
-				}
-				c, err := newCandidate(p, enough)
-				require.NoError(t, err)
-				candidates, want = append(candidates, c), append(want, refused)
-				for key := range r.totals {
-					tried++
-					if !r.peaks.mayRefuse(c.bound, key) {
-						leftOut++
-					}
+		var all []Point
+		for _, period := range []time.Duration{time.Second, time.Minute, time.Hour} {
+			all = append(all, points(rule(t, settings), period, amounts(r.dearest, r.most))...)
+		}
+		require.NoError(t, r.try(all))
+		for i := range all {
+			p := &all[i]
+			for key := range r.totals {
+				tried++
+				if !r.peaks.mayRefuse(boundOf(p.Policy), key) {
+					leftOut++
 				}
 			}
-		}
-		require.NoError(t, r.try(candidates))
-		for i, c := range candidates {
-			assert.Equal(t, want[i], c.refused, "%s: %+v", settings, c.quota)
+			if random.IntN(4) > 0 {
+				continue
+			}
+			keys, keyDays, refused := byEngine(t, p.Policy, requests)
+			assert.Equal(t, keyDays, p.Refused, "%v", p.Policy)
+			got, affected, err := r.affected(p, make([]string, len(r.totals)))
+			require.NoError(t, err)
+			assert.Equal(t, refused, got, "%v", p.Policy)
+			assert.Len(t, affected, int(min(keys, mostAffected)))
 		}
 	}
 	assert.Greater(t, leftOut, tried/10, "the test is of nothing")
@@ -98,7 +96,7 @@ func TestPeaks(t *testing.T) {
 		requests = append(requests, trace.Request{UnixNano: 1_700_000_000e9 + int64(i)*5e8, Cost: 1, Key: 0})
 	}
 	requests = append(requests, trace.Request{UnixNano: 1_800_000_000e9, Cost: 3, Key: 1})
-	r, err := newRequests(traceOf(t, requests...), false)
+	r, err := newRequests(traceOf(t, requests...))
 	require.NoError(t, err)
 	mayRefuse := func(p engine.Policy, key int) bool { return r.peaks.mayRefuse(boundOf(p), key) }
 	bucket := func(rate float64, burst uint64) engine.Policy {
@@ -114,21 +112,4 @@ func TestPeaks(t *testing.T) {
 	assert.True(t, mayRefuse(engine.BatchRefill(60, time.Minute, 20), 0))
 	assert.True(t, mayRefuse(engine.FixedWindow(2, time.Hour), 1), "its one request is for more")
 	assert.False(t, mayRefuse(engine.FixedWindow(5, time.Hour), 1))
-}
-
-// A limit for an hour from a minute of requests is doubtful, and the suggestion says so.
-func TestALogThatIsTooShort(t *testing.T) {
-	seconds := make([]int, 99)
-	for i := range seconds {
-		seconds[i] = i
-	}
-	c := find(t, "rate: 500/h, algorithm: fixed-window", 0, at(seconds...)...)
-	assert.Equal(t, "rate: 99/h", c.Points[c.Best].Settings())
-	assert.Contains(t, c.Reason, "; but the log is too short for it: these requests are of 1m39s, and this is a limit for "+
-		"1h0m0s")
-	c = find(t, "rate: 500/m, algorithm: fixed-window", 0, at(seconds...)...)
-	assert.NotContains(t, c.Reason, "too short")
-	p := Point{Rate: engine.PerSecond(1), Policy: engine.TokenBucket(engine.PerSecond(1), 100)}
-	assert.Empty(t, short(&p, 99*time.Second))
-	assert.NotEmpty(t, short(&p, 98*time.Second), "a bucket takes as long to fill")
 }

@@ -1,0 +1,79 @@
+package suggest
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/trace"
+	"github.com/weir-go/weir/engine"
+)
+
+// mostAffected is how many keys are shown.
+const mostAffected = 10
+
+// Affected is what a limit would have done to a key.
+type Affected struct {
+	Key               string
+	Requests, Refused uint64
+	// LongestWait is the most that the key would have been told to wait: [engine.Never] for a request that costs more
+	// than the limit.
+	LongestWait time.Duration
+	First       time.Time // when it was refused first
+}
+
+// affected replays the requests of the keys that the limit may refuse something through a limiter of the engine. It
+// returns how many requests that refuses, and the keys of most of them.
+func (r *requests) affected(p *Point, names []string) (refused uint64, all []Affected, err error) {
+	of, keys := boundOf(p.Policy), 0
+	judged := make([]bool, len(r.totals))
+	for key := range judged {
+		if judged[key] = r.peaks.mayRefuse(of, key); judged[key] {
+			keys++
+		}
+	}
+	if keys == 0 {
+		return 0, nil, nil
+	}
+	var now atomic.Int64
+	limiter, err := engine.New(p.Policy, engine.MaxKeys(2*keys+64), // so that none is forgotten
+		engine.ClockFunc(func() time.Time { return time.Unix(0, now.Load()) }))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer limiter.Close()
+	seen := map[uint32]*Affected{}
+	requests := make([]uint64, len(r.totals))
+	err = r.each(func(q *trace.Request) bool {
+		if !judged[q.Key] {
+			return true
+		}
+		now.Store(q.UnixNano)
+		requests[q.Key]++
+		key := limiter.KeyUint64(uint64(q.Key))
+		d := limiter.TakeKey(key, q.Cost)
+		switch {
+		case !d.Allowed:
+			a := seen[q.Key]
+			if a == nil {
+				a = &Affected{Key: names[q.Key], First: time.Unix(0, q.UnixNano).UTC()}
+				seen[q.Key] = a
+			}
+			refused++
+			a.Refused++
+			a.LongestWait = max(a.LongestWait, d.RetryAfter)
+		case q.Refund:
+			limiter.RefundKey(key, q.Cost)
+		}
+		return true
+	})
+	for key, a := range seen {
+		a.Requests = requests[key]
+		all = append(all, *a)
+	}
+	slices.SortFunc(all, func(a, b Affected) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Key, b.Key))
+	})
+	return refused, all[:min(mostAffected, len(all))], err
+}
