@@ -36,6 +36,9 @@ var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmSlidingWindow: {
 		2, "sliding", 1<<24 - 1, 3, (*Limit).windowNumbers, slidingWindowLua, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).sliding,
 	},
+	engine.AlgorithmConcurrency: {
+		3, "flight", 4096, 1, (*Limit).windowNumbers, inFlightLua, rueidis.NewLuaScript(compose(inFlightLua)), (*Model).inFlight,
+	},
 	engine.AlgorithmSlidingLog: {
 		4, "log", 4096, 2, (*Limit).windowNumbers, slidingLogLua, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).logged,
 	},
@@ -60,6 +63,8 @@ var (
 	fixedWindowLua string
 	//go:embed slidingwindow.lua
 	slidingWindowLua string
+	//go:embed inflight.lua
+	inFlightLua string
 	//go:embed slidinglog.lua
 	slidingLogLua string
 )
@@ -72,7 +77,8 @@ func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 func composeTogether() string {
 	var kinds []string
 	for _, algorithm := range []engine.Algorithm{
-		engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
+		engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmConcurrency,
+		engine.AlgorithmSlidingLog,
 	} {
 		a := algorithms[algorithm]
 		kinds = append(kinds, fill(kindLua, a.number, a.source))

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -31,12 +32,15 @@ type Terms struct {
 	MaxDebt  uint64               // how many limits a key may owe; 0 for three, or two of a sliding log
 	MaxQuota uint64               // the largest limit of a quota of a window; 0 for that of the policy
 	Refusals engine.RefusalCharge // what a refused request costs
+	// Life is how long a place in flight is kept that nobody renews; 0 for 10 seconds, or the lifetime of the policy if
+	// that is less.
+	Life time.Duration
 }
 
 // NewLimit returns the limit of a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
-// sliding window or a sliding log. A batch refill is an error. So are numbers out of the ranges that [engine.Policy]
-// states for them, a bucket that takes more than 10 years to fill, and terms that leave no room for all that a key may
-// owe. A window is rounded up to whole microseconds.
+// sliding window, a sliding log, or requests in flight. A batch refill is an error. So are numbers out of the ranges
+// that [engine.Policy] states for them, a bucket that takes more than 10 years to fill, and terms that leave no room
+// for all that a key may owe. A window is rounded up to whole microseconds.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -56,8 +60,6 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 		return nil, errors.New("the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	case p.Algorithm() == engine.AlgorithmBatchRefill:
 		return nil, errors.New("batches are not kept in a store: want a token bucket or a window")
-	case p.Algorithm() == engine.AlgorithmConcurrency:
-		return nil, errors.New("what is in flight is not counted in a store: want a token bucket or a window")
 	default:
 		return nil, fmt.Errorf("the algorithm %q is not kept in a store", p.Algorithm())
 	}
@@ -78,6 +80,8 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 		err = limit.makeTicks(p.Longest())
 	case p.Algorithm() == engine.AlgorithmTokenBucket:
 		err = limit.makeBucket(p.Rate(), p.Window())
+	case p.Algorithm() == engine.AlgorithmConcurrency:
+		err = limit.makeInFlight(p.Window())
 	default:
 		err = limit.makeWindow(p.Window())
 	}
@@ -114,6 +118,25 @@ func (l *Limit) makeWindow(window time.Duration) error {
 	return l.checkTerms(window)
 }
 
+// PlaceLife is how long a place in flight is kept without a renewal, unless [Terms] say otherwise.
+const PlaceLife = 10 * time.Second
+
+// makeInFlight makes the numbers of a limit of requests in flight.
+func (l *Limit) makeInFlight(lifetime time.Duration) error {
+	if l.terms.MaxQuota > 0 || l.terms.Refusals != engine.ChargeNothing || l.terms.MaxDebt != l.debts {
+		return errors.New("requests in flight have no quotas, no debt and no charge of refusals: want no MaxQuota, MaxDebt or ChargeRefusals")
+	}
+	l.window = whole(min(cmp.Or(l.terms.Life, PlaceLife), lifetime))
+	l.widest = l.tokens
+	return nil
+}
+
+// IsInFlight reports whether the limit is one of requests in flight.
+func (l *Limit) IsInFlight() bool { return l.algorithm == algorithms[engine.AlgorithmConcurrency] }
+
+// Life returns how long a place in flight is kept that nobody renews.
+func (l *Limit) Life() time.Duration { return time.Duration(l.window) * time.Microsecond }
+
 // checkTerms returns an error for terms that the numbers of a limit leave no room for, of which one comes back within a
 // time.
 func (l *Limit) checkTerms(fill time.Duration) error {
@@ -143,7 +166,7 @@ func (l *Limit) arrange() {
 		strconv.Itoa(int(l.terms.Refusals)), strconv.FormatUint(l.terms.MaxDebt, 10), strconv.FormatUint(l.widest, 10),
 	}, l.numbers(l)...)
 	l.weight = Full / MaxKeys
-	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] {
+	if l.algorithm == algorithms[engine.AlgorithmSlidingLog] || l.IsInFlight() {
 		l.weight = max(l.weight, int(l.widest))
 	}
 }
@@ -158,8 +181,8 @@ func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens 
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
 // Weight returns how much of a call one key takes: a call carries keys of a weight of [Full] together, which are
-// [MaxKeys] at most, or one key. A request of a sliding log adds seven bytes to the store for each token, and while a
-// script runs the server answers no other client.
+// [MaxKeys] at most, or one key. A request of a sliding log or of requests in flight adds something to the store for
+// each token, and while a script runs the server answers no other client.
 func (l *Limit) Weight() int { return l.weight }
 
 // Full is how many tokens the logs of one call may have together, which a server adds within a millisecond.
@@ -172,7 +195,7 @@ func (l *Limit) Kind() string {
 	switch {
 	case l.window == 0 && l.tokens == 0:
 		return "quotas"
-	case l.window == 0:
+	case l.window == 0 || l.IsInFlight():
 		return l.kind
 	case l.aligned:
 		return "aligned" + strconv.FormatInt(l.window, 10)

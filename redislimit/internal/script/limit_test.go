@@ -119,7 +119,7 @@ func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 			continue
 		}
 		limit, err := NewLimit(policy, Terms{})
-		if algorithm == engine.AlgorithmBatchRefill || algorithm == engine.AlgorithmConcurrency {
+		if algorithm == engine.AlgorithmBatchRefill {
 			assert.ErrorContains(t, err, "in a store")
 			continue
 		}

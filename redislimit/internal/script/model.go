@@ -21,6 +21,7 @@ type Model struct {
 	wide              uint64 // what the window holds, if more is charged to it; else 0
 	current, previous uint64
 	log               []int64 // the oldest first
+	places            []place // in flight, those first that are forgotten first
 }
 
 // Ask answers as [Limit.Run] would at a time of the server, in microseconds since 1970, which may go back.
@@ -56,8 +57,11 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if m.known && !back {
 		level = max(0, level-float64(now-at)*num)
 	}
-	before := level
-	level = max(0, level-float64(a.Returned)*den)
+	before, less := level, float64(a.Returned)*den
+	if a.Window > AnyWindow { // what was owed when it was taken has come back by then
+		less = min(less, float64(max(0, a.Window-now))*num)
+	}
+	level = max(0, level-less)
 	level += min(float64(a.Debt), math.Floor(max(0, float64(l.terms.MaxDebt)*full-level)/den)) * den
 	answer := decide(q, a, uint64((full-min(level, full))/den))
 	if answer.RetryAfter == unknown {
@@ -65,6 +69,9 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	}
 	level += float64(answer.Granted) * den
 	answer.ResetAfter = micros(uint64(math.Ceil(level / num)))
+	if answer.Granted > 0 && a.Window > 0 {
+		answer.Window = now + answer.ResetAfter.Microseconds()
+	}
 	if level != before || back { // else it stays as it was written, and pays back from then
 		m.known, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, l.den
 	}
@@ -207,9 +214,15 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 		m.log[i] = min(at, now)
 	}
 	gone, _ := slices.BinarySearch(m.log, now-l.window+1)
-	inside := max(gone, len(m.log)-int(a.Returned))
-	isLess := inside < len(m.log)
-	m.log = m.log[:inside]
+	first, last := max(gone, len(m.log)-int(a.Returned)), len(m.log) // of what is given back
+	if a.Window > AnyWindow {
+		at, _ := slices.BinarySearch(m.log, a.Window)
+		last, _ = slices.BinarySearch(m.log, a.Window+1)
+		last = max(last, gone)
+		first = max(gone, at, last-int(a.Returned))
+	}
+	isLess := first < last
+	m.log = slices.Delete(m.log, first, last)
 	count := uint64(len(m.log) - gone)
 	debt := charged(count, a.Debt, l.terms.MaxDebt*q.Tokens) - count
 	answer := decide(q, a, q.Tokens-min(count+debt, q.Tokens))
@@ -226,7 +239,10 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 	if isLess || added > 0 && (count == 0 || uint64(gone) > 16+count/4) {
 		m.log = slices.Delete(m.log, 0, gone) // what has left is forgotten
 	}
-	answer.Window = now
+	answer.Window = AnyWindow
+	if answer.Granted > 0 {
+		answer.Window = now
+	}
 	return answer
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,6 +55,8 @@ var models = []engine.Policy{
 	engine.SlidingWindow(1000, time.Minute),
 	engine.SlidingLog(10, time.Second),
 	engine.SlidingLog(300, 100*time.Microsecond),
+	engine.Concurrency(10, time.Second),
+	engine.Concurrency(1000, 100*time.Microsecond),
 }
 
 // A form is a limit with terms, and quotas that keys are held against beside it.
@@ -139,7 +142,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 				return random.Uint64N(tokens()/4 + 2)
 			}
 			var m Model
-			window, granted, refused := int64(0), 0, 0
+			var windows [3]int64 // of the last answers
+			granted, refused := 0, 0
 			period := policy.Window().Microseconds() + 1
 			if len(form.quotas) > 0 {
 				period = form.quotas[0].Window().Microseconds() + 1
@@ -175,15 +179,18 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if random.IntN(8) > 0 { // else it only looks
 					a.Want = a.Need + amount()
 				}
-				if random.IntN(4) == 0 {
-					a.Returned, a.Window = amount(), window
+				switch random.IntN(4) {
+				case 0:
+					a.Returned, a.Window = amount(), windows[random.IntN(len(windows))]
+				case 1:
+					a.Window = AnyWindow
 				}
 				if random.IntN(6) == 0 {
 					a.Debt = amount()
 				}
 				got, want := one(t, p, c, "key", a), m.Ask(p, w.now, a)
 				require.Equal(t, want, got, "ask %d at %d: %+v", i, w.now, a)
-				if window = got.Window; got.Granted > 0 {
+				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never {
@@ -207,7 +214,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 
 func (m *Model) copy() *Model {
 	c := *m
-	c.log = append([]int64(nil), m.log...)
+	c.log, c.places = slices.Clone(m.log), slices.Clone(m.places)
 	return &c
 }
 

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -44,6 +45,9 @@ const slowestQuota = 365 * 24 * time.Hour
 // and [Terms].MaxQuota. A token of a bucket is rounded up to whole units: its rate is never faster, and slower by a
 // thousandth at most.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
+	if l.IsInFlight() {
+		return Quota{}, errors.New("requests in flight have no quotas in a store")
+	}
 	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 || l.window > 0 && l.window != whole(p.Window()) {
 		return Quota{}, fmt.Errorf("the limiter's policy is %v: want that with other numbers, engine.Unlimited() or engine.Blocked()", own)
 	}

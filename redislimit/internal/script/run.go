@@ -30,9 +30,11 @@ type Ask struct {
 	// Debt tokens are charged next, whatever is left. What a key may owe is bounded ([Terms]); of a sliding log it is
 	// owed for no longer than a window.
 	Debt uint64
-	// Window is that of the Answer that Returned tokens came from. Of a fixed window they count only
-	// in the same one; of a sliding window only in the present one and the one before. A token bucket has none, and
-	// of a sliding log the latest go first, whatever it is.
+	// Window is that of the Answer that Returned tokens came from, or [AnyWindow]. Of a fixed window they count only
+	// in the same one; of a sliding window only in the present one and the one before; of a sliding log only those
+	// that were taken then; of a token bucket no more than was owed then and has not come back since. With AnyWindow
+	// the latest of a log go first, and of a bucket all of them. A bucket has a Window in its Answer only if the Ask
+	// has one.
 	Window int64
 	// Quota is the limit that the key is held against, and by which Returned and Debt are counted; the zero Quota is
 	// the limit's own.

@@ -44,8 +44,18 @@ elseif n > 0 and taken(key, n - 1) > now then
   call('SET', key, log .. string.rep(stamp, n - place), 'PX', lifetime(length))
 end
 local gone, oldest = later(key, n, now - length)
-local inside = math.max(gone, n - returned) -- the latest are given back first
-local count = inside - gone
+local back, last = math.min(returned, n - gone), n -- so many are given back, which are before the last place
+if back > 0 and of > 1 then -- of those that were taken then
+  last = later(key, n, of)
+  back = math.max(0, math.min(back, last - gone))
+  if back > 0 and taken(key, last - back) < of then
+    back = last - later(key, last, of - 1)
+  end
+end
+local first, count = last - back, n - back - gone
+if first == gone and back > 0 and last < n then
+  oldest = taken(key, last)
+end
 local charged = math.max(0, math.min(debt, times * limit - count))
 if count + charged < limit then
   room = limit - count - charged
@@ -54,9 +64,12 @@ granted = grant(need, want, room)
 if need > limit then
   retry = -1
 elseif room < need then
-  local place = inside + charged + need - limit - 1 -- the token that has to leave
+  local place = gone + count + charged + need - limit - 1 -- the token that has to leave
   retry = length
-  if place < inside then
+  if place < gone + count then
+    if place >= first then
+      place = place + back
+    end
     retry = math.max(1, taken(key, place) + length - now)
   end
 end
@@ -67,21 +80,31 @@ if count > 0 then
 elseif added > 0 then
   reset = length
 end
-window = now
+window = 1
+if granted > 0 then
+  window = now
+end
 
-if added > 0 and count > 0 and inside == n and gone <= 16 + count / 4 then
+if added > 0 and count > 0 and back == 0 and gone <= 16 + count / 4 then
   held[key] = call('APPEND', key, string.rep(stamp, added))
   call('PEXPIRE', key, lifetime(length))
-elseif count + added == 0 and inside < n then
+elseif count + added == 0 and back > 0 then
   call('DEL', key)
   held[key] = 0
-elseif added > 0 or inside < n then
+elseif added > 0 or back > 0 then
   local log, life = string.rep(stamp, added), length
-  if count > 0 then
-    log = call('GETRANGE', key, gone * 7, inside * 7 - 1) .. log
+  if last < n then
+    log = call('GETRANGE', key, last * 7, -1) .. log
+  end
+  if first > gone then
+    log = call('GETRANGE', key, gone * 7, first * 7 - 1) .. log
   end
   if added == 0 then
-    life = taken(key, inside - 1) + length - now
+    local newest = n - 1
+    if last == n then
+      newest = first - 1
+    end
+    life = taken(key, newest) + length - now
   end
   call('SET', key, log, 'PX', lifetime(life))
   held[key] = #log

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,7 +50,7 @@ func TestGroupsAreTheModels(t *testing.T) {
 	t.Cleanup(c.Close)
 	random := rand.New(rand.NewPCG(1, 7))
 	var members []*member
-	for _, f := range forms {
+	for _, f := range append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...) {
 		l, err := NewLimit(f.policy, f.terms)
 		require.NoError(t, err)
 		m := &member{limit: l}

@@ -49,7 +49,11 @@ end
 
 local before = level
 if returned > 0 or debt > 0 then
-  level = math.max(0, level - returned * den)
+  local less = returned * den
+  if of > 1 then -- what was owed when it was taken has come back by then
+    less = math.min(less, math.max(0, of - now) * num)
+  end
+  level = math.max(0, level - less)
   local fits = (times * full - level) / den -- whole tokens
   level = level + math.max(0, math.min(debt, fits - fits % 1)) * den
 end
@@ -68,6 +72,9 @@ room = room - granted
 level = level + granted * den
 reset = level / num
 reset = reset + -reset % 1
+if granted > 0 and of > 0 then
+  window = now + reset
+end
 
 if level > 0 and (level ~= before or back) then
   local low = level % 1e7
