@@ -236,7 +236,7 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 			l.Refund = httplimit.RefundStatus(200, 299)
 		},
 		"when a request in flight ends is not known, so it cannot be waited for, but MaxWait is set": func(l *httplimit.Limit) { l.MaxWait = time.Second },
-		"a Source has no limits of requests in flight, but the Limiter is one": func(l *httplimit.Limit) {
+		"either its Limiter or its Source is one of requests in flight, and the other is not": func(l *httplimit.Limit) {
 			l.Source, l.OnFailure = source(t, noBackend{}), limits.Local
 		},
 	} {

@@ -193,8 +193,9 @@ func (c *Check[R]) takeMemory() {
 		return
 	}
 	if l.Hold {
-		c.hold = new(engine.Hold)
-		*c.hold, c.Decision = l.Limiter.HoldKey(c.key, c.N)
+		hold := new(engine.Hold)
+		*hold, c.Decision = l.Limiter.HoldKey(c.key, c.N)
+		c.hold = hold
 	} else {
 		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
 	}
@@ -278,17 +279,18 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 		}
 		if c.taken == store {
 			asks = append(asks, c.ask(i))
+			c.taken = nowhere
 		}
 		c.giveBack()
 	}
 	res.refund(ctx, asks)
 }
 
-// abandon gives up a decision that a panic has ended: what was taken in memory goes back, and the place in the line.
-// Stores keep what they have.
+// abandon gives up a decision that a panic has ended: what was taken in memory goes back, what is held in a store, and
+// the place in the line. Stores keep the rest of what they have.
 func (res *Result[R]) abandon() {
 	for i := range res.n {
-		if c := res.at(i); c.taken == memory {
+		if c := res.at(i); c.taken == memory || c.hold != nil {
 			c.giveBack()
 		}
 	}
@@ -301,9 +303,9 @@ func (res *Result[R]) abandon() {
 func (c *Check[R]) giveBack() (given bool) {
 	given = c.taken != nowhere
 	switch {
-	case c.taken != memory:
-	case c.hold != nil:
+	case c.taken != nowhere && c.hold != nil:
 		given = c.hold.Cancel()
+	case c.taken != memory:
 	case c.turn != nil:
 		c.turn.Leave()
 		c.turn = nil

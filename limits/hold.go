@@ -6,10 +6,20 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
+// A Held is what a limit has taken for a request until it is settled: an [engine.Hold], or that of a [Holder]. Its
+// methods may be called from any goroutine, do not wait for a store, and do nothing but the first time.
+type Held interface {
+	// Settle says what the request has cost: the difference is given back or charged. lost is how much was not charged,
+	// as far as that is known at once.
+	Settle(actual uint64) (lost uint64)
+	// Cancel gives back all that was taken, and reports whether it was this call that settled.
+	Cancel() bool
+}
+
 // holds are what the limits with Hold have taken for a request.
 type holds struct {
 	names []string
-	of    []*engine.Hold
+	of    []Held
 	outer *holds // of sets before
 }
 
@@ -28,7 +38,7 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 	h := &holds{}
 	h.outer, _ = ctx.Value(holdsKey{}).(*holds)
 	for i := range res.n {
-		if c := res.at(i); c.hold != nil {
+		if c := res.at(i); c.hold != nil && c.limit.Hold {
 			h.names, h.of = append(h.names, c.limit.Name), append(h.of, c.hold)
 		}
 	}
@@ -36,7 +46,7 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 }
 
 // HoldFrom returns what a limit with Hold has taken for the request whose handler has the context. The handler settles
-// it when it knows the cost ([engine.Hold.Settle]), also after it has returned:
+// it when it knows the cost ([Held].Settle), also after it has returned:
 //
 //	hold := limits.HoldFrom(ctx, "tokens")
 //	answer := complete(ctx, prompt)
@@ -44,7 +54,7 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 //
 // It is never nil. Where the limit is not for this request, or there is no such limit, it is a hold of nothing, and to
 // settle it does nothing.
-func HoldFrom(ctx context.Context, limit string) *engine.Hold {
+func HoldFrom(ctx context.Context, limit string) Held {
 	h, _ := ctx.Value(holdsKey{}).(*holds)
 	for ; h != nil; h = h.outer {
 		for i, name := range h.names {

@@ -30,8 +30,8 @@ type Limit[R any] struct {
 	// request of the key comes. Package live keeps them over changes of a configuration. Key is then called for each of
 	// them, too. Not for requests in flight.
 	Formers *live.Formers
-	// Source decides instead, for several processes together, in a store. Then Limiter is only what [Local] falls back
-	// to.
+	// Source decides instead, for several processes together, in a store; under [engine.Concurrency] it has to be a
+	// [Holder]. Then Limiter is only what [Local] falls back to.
 	Source Source
 	// OnFailure says what happens to a request when the source fails.
 	OnFailure FailurePolicy
@@ -45,8 +45,8 @@ type Limit[R any] struct {
 	Cost func(R) uint64
 	// Hold says that Cost is an estimate, of which the limit at most is taken ([engine.Limiter.Hold]). What handles the
 	// request finds the hold by [HoldFrom] and settles it when the cost is known: tokens of a language model, bytes of
-	// an answer. A hold that is not settled costs the estimate. It takes some allocations. Not for a Source, for
-	// requests in flight, or with MaxWait.
+	// an answer. A hold that is not settled costs the estimate. It takes some allocations. A Source must be a [Holder].
+	// Not for requests in flight, or with MaxWait.
 	Hold bool
 	// Tier returns which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0. A tier that the
 	// limiter does not have is always refused. A Source must be [Tiered], and accept the quota [engine.Blocked].
@@ -158,7 +158,7 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 
 // inFlight reports whether it is a limit of requests in flight.
 func (l *Limit[R]) inFlight() bool {
-	return l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency
+	return l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency || l.Source != nil && isInFlight(l.Source)
 }
 
 // check returns what is wrong with the limit.
@@ -208,18 +208,27 @@ func (l *Limit[R]) checkSource() error {
 		return fmt.Errorf("OnFailure is %d but there is no Source that could fail", l.OnFailure)
 	case l.Source == nil:
 		return nil
-	case l.inFlight():
-		return errors.New("a Source has no limits of requests in flight, but the Limiter is one")
+	case l.Limiter != nil && isInFlight(l.Source) != (l.Limiter.Algorithm() == engine.AlgorithmConcurrency):
+		return errors.New("either its Limiter or its Source is one of requests in flight, and the other is not")
+	case l.inFlight() && !canHold(l.Source):
+		return fmt.Errorf("its Source, a %T, has no limits of requests in flight", l.Source)
 	case l.MaxWait > 0:
 		return errors.New("tokens of a Source cannot be waited for, but MaxWait is set")
-	case l.Hold:
-		return errors.New("a Source has no holds, but Hold is set")
+	case l.Hold && !canHold(l.Source):
+		return fmt.Errorf("its Source, a %T, has no holds, but Hold is set", l.Source)
 	case l.OnFailure == Local && l.Limiter == nil:
 		return errors.New("OnFailure is Local but there is no Limiter to fall back to")
 	case l.OnFailure != Local && l.Limiter != nil:
 		return errors.New("it has a Limiter and a Source, and only Local uses both")
 	}
 	return nil
+}
+
+func isInFlight(s Source) bool { return s.Policy().Algorithm() == engine.AlgorithmConcurrency }
+
+func canHold(s Source) bool {
+	h, ok := s.(Holder)
+	return ok && h.Holds()
 }
 
 // checkInFlight returns what is wrong with a limit of requests in flight.

@@ -63,7 +63,7 @@ type Check[R any] struct {
 	receipt  engine.Receipt       // of what was taken from the limiter
 	spread   engine.SpreadReceipt // instead, of a limit with a Spread
 	turn     *engine.Turn         // instead, of what was taken ahead of its time, until that has come
-	hold     *engine.Hold         // instead, of a limit with Hold
+	hold     Held                 // instead, of a limit with Hold, and of one of requests in flight in a store
 	source   Source               // the limit's, under the quota of the request
 	policy   engine.Policy        // of the request, where the limit has a Quota
 }
@@ -161,7 +161,7 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, outcome) {
 			continue
 		}
-		if c.taken == store {
+		if c.taken == store && c.hold == nil {
 			asks = append(asks, c.ask(i))
 		}
 		if !c.giveBack() {
@@ -227,4 +227,10 @@ func (c *Check[R]) Policy() engine.Policy {
 func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 
 // ask returns what the check, the i-th of the result, asks of its source.
-func (c *Check[R]) ask(i int) Ask { return Ask{Source: c.source, Key: c.text, N: c.N, check: i} }
+func (c *Check[R]) ask(i int) Ask {
+	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
+	if c.taken == store {
+		a.Held = c.hold
+	}
+	return a
+}

@@ -30,7 +30,7 @@ func TestBadInput(t *testing.T) {
 		"an OnFailure of 3: want Open, Closed or Loca": func(l *limits.Limit[int]) { l.OnFailure = 3 },
 		"an estimate is not waited for":                func(l *limits.Limit[int]) { l.Hold, l.MaxWait = true, time.Second },
 		"tokens of a Source cannot be waited for":      func(l *limits.Limit[int]) { *l = remote; l.MaxWait = time.Second },
-		"a Source has no holds":                        func(l *limits.Limit[int]) { *l = remote; l.Hold = true },
+		"has no holds, but Hold is set":                func(l *limits.Limit[int]) { *l = remote; l.Hold = true },
 		"has no tiers":                                 func(l *limits.Limit[int]) { *l = remote; l.Tier = func(int) int { return 0 } },
 		"no Limiter to fall back to":                   func(l *limits.Limit[int]) { *l = remote; l.OnFailure = limits.Local },
 		"only Local uses both":                         func(l *limits.Limit[int]) { l.Source, l.OnFailure = remote.Source, limits.Closed },

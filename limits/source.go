@@ -32,6 +32,14 @@ type Tiered interface {
 	Tier(tier int) Source
 }
 
+// A Holder is a source that sets the Held of asks: it may be of a limit with Hold, or, under [engine.Concurrency], of
+// requests in flight.
+type Holder interface {
+	Source
+	// Holds reports whether it does.
+	Holds() bool
+}
+
 // A Store decides limits of one request together. Its methods are called from many goroutines. They return soon after
 // the context is done; the store sets its own timeout, too.
 type Store interface {
@@ -40,7 +48,8 @@ type Store interface {
 	// decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, and it may have taken.
 	// If an ask is refused, an error says that tokens of others could not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
-	// RefundAll gives back what TakeAll took. Its context is not done when that of the request is.
+	// RefundAll gives back what TakeAll took, of an ask with a Held all of that if it is not settled, and waits until
+	// the store has it. Its context is not done when that of the request is.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
@@ -49,8 +58,11 @@ type Ask struct {
 	Source   Source
 	Key      string // the text of the key
 	N        uint64 // tokens
+	Hold     bool   // N is an estimate, of which the limit at most is taken
 	Decision engine.Decision
 	Err      error // why this source alone has no decision
+	// Held is what was taken, of an ask with Hold and of a source under [engine.Concurrency], if it is allowed.
+	Held Held
 
 	check int // of the result
 }

@@ -77,7 +77,8 @@ func of(l Limit, counts phase) Limit {
 // checkMessages returns what a limit of messages cannot have.
 func checkMessages(l *Limit) error {
 	switch {
-	case l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency:
+	case l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency,
+		l.Source != nil && l.Source.Policy().Algorithm() == engine.AlgorithmConcurrency:
 		return errors.New("nothing tells when a message is over, but it is on messages and a limit of what is in flight")
 	case l.Hold:
 		return errors.New("a message has no handler that settles, but Hold is set")
