@@ -44,6 +44,9 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 	if limit.MaxDebt > 0 {
 		text += fmt.Sprintf(" maxdebt=%d", limit.MaxDebt)
 	}
+	if limit.Life > 0 {
+		text += fmt.Sprintf(" placelife=%v", limit.Life)
+	}
 	if limit.MaxQuota > 0 {
 		text += fmt.Sprintf(" maxquota=%d", limit.MaxQuota)
 	}

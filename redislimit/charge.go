@@ -65,25 +65,23 @@ func ChargeRefusals(charge engine.RefusalCharge) Option {
 	}
 }
 
-// owing names what the shares of a node admitted of a key, under a quota.
+// owing names what the store has to be charged with of a key, under a quota: what the share of the node admitted, and
+// what requests cost beyond their holds.
 type owing struct {
 	key     string
 	numbers script.Quota
 }
 
-// settle has the store charged with what the share admitted of the key under a quota, if it is anything. It is called
-// when the store has answered. If the answer to this is lost it is charged again: maybe twice, never not at all.
+// settle has the store charged with what is owed of the key under a quota, if it is anything. It is called when the
+// store has answered. If the answer to this is lost it is charged again: maybe twice, never not at all.
 func (l *Limiter) settle(of owing) {
-	if l.share == nil {
-		return
-	}
-	owed := l.share.owed.Begin(of)
+	owed := l.owed.Begin(of)
 	if owed == 0 {
 		return
 	}
 	queue, item := l.place(of.key, script.Ask{Debt: owed, Quota: of.numbers})
-	err := queue.putOne(item, nil, func(_ script.Answer, err error) { l.share.owed.End(of, err == nil) })
+	err := queue.putOne(item, nil, func(_ script.Answer, err error) { l.owed.End(of, err == nil) })
 	if err != nil {
-		l.share.owed.End(of, false)
+		l.owed.End(of, false)
 	}
 }

@@ -72,7 +72,9 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 	if err := d.chooseMode(); err != nil {
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	if d.config.onFailure == FailShare {
+	if d.limit.IsInFlight() {
+		d.config.believe = 0 // another node may free a place at any time
+	} else if d.config.onFailure == FailShare {
 		if d.ofShare, err = shares.Of(policy, d.divisor()); err == nil {
 			err = d.ofShare.Check()
 		}
@@ -107,6 +109,9 @@ func (d *design) chooseMode() (err error) {
 			return errors.New("quotas and charges of refusals are decided by the store: want InMode(Strict) or Auto, not Leased")
 		}
 		return nil
+	}
+	if d.limit.IsInFlight() && d.config.mode == Leased {
+		return errors.New("requests in flight are counted by the store: want InMode(Strict) or Auto, not Leased")
 	}
 	if d.config.mode == Strict || d.config.mode == Auto && !lease.Suits(d.policy, d.config.nodes) {
 		return nil

@@ -24,6 +24,8 @@
 //	lease       tokens that a node has in hand of a key: the store has charged them already
 //	renewal     a question by which a lease asks for more tokens; it may carry a request
 //	settlement  a question by which a lease gives tokens back and has its debt charged, before it is forgotten
+//	hold        an estimate that was taken, and is settled when the cost is known ([Limiter.Hold])
+//	place       of a request in flight: the store keeps it while its node renews it ([Limiter.Enter])
 //	overdraft   tokens that a node may admit before the store has charged them, because it has plenty
 //	share       the fraction of a limit that a node admits by itself while the store is lost ([LocalShare])
 //	debt        tokens that a node has admitted and the store has not charged yet: on overdraft, or by its share
@@ -50,6 +52,12 @@
 // [Limiter.Quota] makes a limit that comes with a request a value, and [Limiter.Charge] takes what has
 // been spent already, whether it is there or not. What a key owes is the key's, whatever quota it is held against. Both
 // are decided by the store: a limiter with quotas is strict. The words are those of package engine.
+//
+// # Holds and requests in flight
+//
+// [Limiter.Hold] takes an estimate and [Hold.Settle] says what the request has cost, strict and leased. [Limiter.Enter]
+// takes places that [Entry.Release] gives back, under an [engine.Concurrency]: those of a node that dies are free after
+// [PlaceLife]. docs/distributed.md states what both add to the bound.
 //
 // # The bound
 //

@@ -9,8 +9,8 @@ import (
 )
 
 // keep does what no request does: it asks a part of the store that is lost whether it is back, has the store charged
-// with what the shares admitted, gives back what leases did not use, forgets idle leases and old refusals, and compares
-// settings with other nodes. It also watches whether the store drops keys.
+// with what the shares admitted and holds lacked, renews places in flight, gives back what leases did not use, forgets
+// idle leases and old refusals, and compares settings with other nodes. It also watches whether the store drops keys.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -33,11 +33,14 @@ func (l *Limiter) keep() {
 		l.known.sweep(l.now())
 		if l.share != nil {
 			l.share.slow.Drop(func(key string) bool { return !l.isLost(key) })
-			for of := range l.share.owed.Keys {
-				if l.canWait(of.key) {
-					l.settle(of)
-				}
+		}
+		for of := range l.owed.Keys {
+			if l.canWait(of.key) {
+				l.settle(of)
 			}
+		}
+		if l.flight != nil {
+			l.renewPlaces()
 		}
 		if l.leases != nil {
 			l.leases.Range(func(key string, held *lease.Lease) bool {

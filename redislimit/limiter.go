@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
 // A Limiter holds each of any number of keys against one limit, together with all limiters of the same store,
@@ -25,8 +26,10 @@ type Limiter struct {
 	namer  namer
 	ways   atomic.Pointer[ways]
 	known  *refusals
-	share  *share // decides while the store is lost; nil without that policy
-	own    Quota  // the policy
+	owed   *shares.Debts[owing] // what the store has to be charged with
+	share  *share               // decides while the store is lost; nil without that policy
+	flight *flight              // of requests in flight; nil for other policies
+	own    Quota                // the policy
 
 	leases *xsync.Map[string, *lease.Lease]
 	cold   *engine.Limiter // the first requests of keys; nil without overdraft
@@ -83,6 +86,10 @@ func newLimiter(client *Client, name string, d design, a *agreement) (*Limiter, 
 	l := &Limiter{design: d, client: client, agreement: a, now: now, stop: make(chan struct{}), hurry: make(chan struct{})}
 	l.own = Quota{limiter: l, policy: d.policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
+	l.owed = shares.NewDebts[owing](l.config.maxKeys)
+	if l.limit.IsInFlight() {
+		l.flight = newFlight()
+	}
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
@@ -110,7 +117,7 @@ func (l *Limiter) makeLocal() (err error) {
 		}
 	}
 	if l.ofShare != (engine.Policy{}) {
-		if l.share, err = newShare(l.ofShare, l.config.maxKeys, l.shareOptions()); err != nil {
+		if l.share, err = newShare(l.ofShare, l.config.maxKeys, l.owed, l.shareOptions()); err != nil {
 			return fmt.Errorf("a node's share: %w", err)
 		}
 	}
@@ -217,7 +224,7 @@ func (l *Limiter) Allow(key string) bool {
 			case v == lease.Admitted:
 				return true
 			case renew: // with the request
-				d, _ := l.strict(context.Background(), &l.own, key, 1, held)
+				d, _ := l.strict(context.Background(), &l.own, key, 1, held, nil)
 				return d.Allowed
 			}
 		}
@@ -237,21 +244,24 @@ func (l *Limiter) Allow(key string) bool {
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
 func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	return l.take(ctx, &l.own, key, n)
+	return l.take(ctx, &l.own, key, n, nil)
 }
 
-func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64) (engine.Decision, error) {
+// take is Take under a quota. It says where the tokens are from if there is a receipt.
+func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, known := l.fixed(q, n); known {
+		r.are(fromStore)
 		return d, nil
 	}
 	if l.terms == nil {
-		return l.strict(ctx, q, key, n, nil)
+		return l.strict(ctx, q, key, n, nil, r)
 	}
 	d, known, carrier := l.local(key, n)
 	if known {
+		r.are(fromLease)
 		return d, nil
 	}
-	return l.strict(ctx, q, key, n, carrier)
+	return l.strict(ctx, q, key, n, carrier, r)
 }
 
 // fixed returns what is decided of every key in the same way: requests of no tokens, and of more than the limit.

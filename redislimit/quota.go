@@ -64,7 +64,7 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
 	}
-	return q.limiter.take(ctx, &q, key, n)
+	return q.limiter.take(ctx, &q, key, n, nil)
 }
 
 // Refund is [Limiter.Refund] under the quota: give back under the quota under which was taken, because a token of a

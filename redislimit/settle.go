@@ -13,9 +13,9 @@ import (
 const settleEvery = 5 * time.Millisecond
 
 // Settle waits until the store has been charged with all that the node has admitted: by its share, while the store was
-// lost, and beyond a lease. A program calls it at its end, after the last request, with the time that it has left: what
-// is not charged when the process ends is admitted once more. If the store is lost, Settle waits for it. The error says
-// of how many keys something is left to be charged. After Close nothing is charged any more.
+// lost, beyond a lease, and beyond holds. A program calls it at its end, after the last request, with the time that it
+// has left: what is not charged when the process ends is admitted once more. If the store is lost, Settle waits for it.
+// The error says of how many keys something is left to be charged. After Close nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
 // settleAll is Settle; without patience it does not wait for a store that is lost.
@@ -55,10 +55,8 @@ func (l *Limiter) owes() (owing, lost int) {
 			lost++
 		}
 	}
-	if l.share != nil {
-		for of := range l.share.owed.Keys {
-			count(of.key)
-		}
+	for of := range l.owed.Keys {
+		count(of.key)
 	}
 	if l.leases != nil {
 		l.leases.Range(func(key string, held *lease.Lease) bool {

@@ -16,12 +16,12 @@ type share struct {
 	slow *shares.Slow[string] // keys whose share is less than a token
 }
 
-func newShare(policy engine.Policy, maxKeys int, options []engine.Option) (*share, error) {
+func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], options []engine.Option) (*share, error) {
 	l, err := engine.New(policy, options...)
 	if err != nil {
 		return nil, err
 	}
-	return &share{l, shares.NewDebts[owing](maxKeys), shares.NewSlow[string](maxKeys)}, nil
+	return &share{l, owed, shares.NewSlow[string](maxKeys)}, nil
 }
 
 // takeShare decides about n tokens where the store did not. A share of less than a token has nothing unless the store

@@ -57,6 +57,7 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	bound := float64(l.policy.Limit())
 	periods := float64(t) / float64(l.policy.Rate().Period())
 	switch l.policy.Algorithm() {
+	case engine.AlgorithmConcurrency: // at a time
 	case engine.AlgorithmTokenBucket:
 		bound += l.policy.Rate().Tokens() * periods
 	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:

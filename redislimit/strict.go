@@ -13,8 +13,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store under a quota: with the renewal of the lease that carries the request, or by itself.
-func (l *Limiter) strict(ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease) (engine.Decision, error) {
+// strict asks the store under a quota: with the renewal of the lease that carries the request, or by itself. It says
+// what the tokens are if there is a receipt.
+func (l *Limiter) strict(
+	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
+) (engine.Decision, error) {
 	var a script.Answer
 	var paid bool
 	var err error
@@ -25,27 +28,42 @@ func (l *Limiter) strict(ctx context.Context, q *Quota, key string, n uint64, ca
 		if d, known := l.known.of(key, q.numbers, n, sent); known {
 			return d, nil
 		}
-		a, err = l.ask(ctx, key, script.Ask{Need: n, Want: n, Quota: q.numbers})
+		ask := script.Ask{Need: n, Want: n, Quota: q.numbers}
+		if r != nil {
+			ask.Window = script.AnyWindow // so that a bucket has one, too
+		}
+		a, err = l.ask(ctx, key, ask)
 		paid = a.Granted == n
 	}
 	if err == nil {
 		l.settle(owing{key, q.numbers})
 		d := q.answered(a, paid)
 		l.known.remember(key, q.numbers, n, sent, d)
+		if r != nil && carrier == nil {
+			r.from, r.window = fromStore, a.Window
+		} else {
+			r.are(fromLease)
+		}
 		return d, nil
 	}
-	return l.fallback(q, key, n, err)
+	return l.fallback(q, key, n, err, r)
 }
 
 // fallback decides where the store did not, because of an error, or returns the error.
-func (l *Limiter) fallback(q *Quota, key string, n uint64, err error) (engine.Decision, error) {
+func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !errors.Is(err, ErrStore) {
 		return engine.Decision{}, err // the context's
 	}
 	l.fallbacks.Add(1)
 	switch l.config.onFailure {
 	case FailShare:
-		d := l.takeShare(key, q, n)
+		r.are(fromShare)
+		var d engine.Decision
+		if l.flight != nil {
+			d = l.takePlaces(key, q, n, r != nil)
+		} else {
+			d = l.takeShare(key, q, n)
+		}
 		d.Limit = q.policy.Limit()
 		return d, nil
 	case FailOpen:
@@ -68,7 +86,7 @@ func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, err
 		d.Limit = q.policy.Limit()
 		return d, nil
 	}
-	return q.limiter.fallback(&q, key, n, cause)
+	return q.limiter.fallback(&q, key, n, cause, nil)
 }
 
 // answered is the store's answer as a decision.

@@ -30,6 +30,9 @@ func (s source) Quota(p engine.Policy) (limits.Source, error) {
 	return source{q}, err
 }
 
+// Holds implements [limits.Holder].
+func (s source) Holds() bool { return true }
+
 // Tier implements [limits.Tiered].
 func (s source) Tier(tier int) limits.Source {
 	switch l := s.quota.limiter; {
@@ -51,6 +54,7 @@ type part struct {
 	*limits.Ask
 	quota   Quota
 	carrier *lease.Lease // which is to be renewed; nil if none is
+	receipt receipt      // of what was taken
 	decided bool         // or given back
 	taken   bool
 }
@@ -63,6 +67,9 @@ func (s store) parts(asks []limits.Ask) ([]part, error) {
 			return nil, fmt.Errorf("redislimit: a Source of type %T is not one of this store: want that of Limiter.Source", asks[i].Source)
 		}
 		parts[i] = part{Ask: &asks[i], quota: of.quota}
+		if asks[i].Hold {
+			asks[i].N = min(asks[i].N, of.quota.policy.Limit())
+		}
 	}
 	return parts, nil
 }
@@ -74,7 +81,10 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	case err != nil:
 		return err
 	case len(parts) == 1:
-		return parts[0].decide(parts[0].quota.Take(ctx, asks[0].Key, asks[0].N))
+		p := &parts[0]
+		err := p.decide(p.quota.take(ctx, p.Key, p.N, &p.receipt))
+		p.keep()
+		return err
 	}
 	err = s.takeAll(ctx, parts)
 	for _, p := range parts {
@@ -83,9 +93,27 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 		}
 	}
 	if err != nil || !admitted(parts) {
-		err = errors.Join(err, s.giveBack(context.WithoutCancel(ctx), parts))
+		return errors.Join(err, s.giveBack(context.WithoutCancel(ctx), parts))
 	}
-	return err
+	for i := range parts {
+		parts[i].keep()
+	}
+	return nil
+}
+
+// keep sets what a request holds that was admitted.
+func (p *part) keep() {
+	switch l := p.quota.limiter; {
+	case !p.decided || !p.Decision.Allowed:
+	case l.flight != nil:
+		if e := l.entered(p.Key, p.N, p.Decision, p.receipt); e != nil {
+			p.Held = e
+		}
+	case p.Hold:
+		if h := p.quota.held(p.Key, p.N, p.Decision, p.receipt); h != nil {
+			p.Held = h
+		}
+	}
 }
 
 // admitted reports whether no part is refused.
@@ -107,6 +135,7 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 		if p := &parts[i]; !p.decided && p.quota.limiter.terms != nil && admitted(parts) {
 			p.Decision, p.decided, p.carrier = p.quota.limiter.local(p.Key, p.N)
 			p.taken = p.decided && p.Decision.Allowed
+			p.receipt.are(fromLease)
 		}
 	}
 	for admitted(parts) {
@@ -132,6 +161,9 @@ func (p *part) remember() {
 		d, known = l.known.of(p.Key, p.quota.numbers, p.N, l.now())
 	}
 	p.Decision, p.decided = d, known
+	if known && d.Allowed { // of no tokens
+		p.receipt.are(fromStore)
+	}
 }
 
 // next returns the parts of the next call: those of one part of the store, each key once.
@@ -196,6 +228,7 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 		default:
 			l.settle(owing{p.Key, p.quota.numbers})
 			p.Decision, p.decided, p.taken = p.quota.answered(answers[i], answers[i].Fits()), true, all
+			p.receipt = receipt{fromStore, answers[i].Window}
 			l.known.remember(p.Key, p.quota.numbers, p.N, sent, p.Decision)
 		}
 	}
@@ -205,7 +238,7 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 // takeEach takes from the parts of a group one after the other, until one refuses.
 func takeEach(ctx context.Context, group []*part) error {
 	for _, p := range group {
-		d, err := p.quota.limiter.strict(ctx, &p.quota, p.Key, p.N, p.carrier)
+		d, err := p.quota.limiter.strict(ctx, &p.quota, p.Key, p.N, p.carrier, &p.receipt)
 		p.carrier = nil
 		if err := p.decide(d, err); err != nil || p.decided && !d.Allowed {
 			return err
@@ -216,7 +249,7 @@ func takeEach(ctx context.Context, group []*part) error {
 
 // fallback decides where the store did not.
 func (p *part) fallback(cause error) error {
-	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause))
+	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
 // decide notes a decision of a limiter, or its error. It returns an error that is not of the limiter alone.
@@ -263,11 +296,21 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	switch {
 	case err != nil:
 		return err
-	case len(parts) == 1:
+	case len(parts) == 1 && asks[0].Held == nil:
 		return parts[0].quota.Refund(ctx, asks[0].Key, asks[0].N)
 	}
 	for i := range parts {
-		parts[i].taken = true
+		p := &parts[i]
+		switch held := p.Held.(type) {
+		case *Hold:
+			p.taken, _ = held.claim.Settle()
+			p.receipt = receipt{held.from, held.window}
+		case *Entry:
+			_, p.taken = held.settle() // else a renewal that is under way gives it back
+			p.receipt = receipt{fromStore, held.number}
+		default:
+			p.taken = true
+		}
 	}
 	return s.giveBack(ctx, parts)
 }
@@ -278,6 +321,11 @@ func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]
 		_, fixed, _ := p.quota.fixed()
+		if l := p.quota.limiter; p.taken && !fixed && l.flight != nil {
+			p.decided = true
+			err = errors.Join(err, l.giveUp(ctx, p.Key, p.N, p.receipt))
+			continue
+		}
 		p.decided = !p.taken || fixed || p.quota.limiter.refundHere(&p.quota, p.Key, p.N)
 	}
 	for group := s.next(parts); len(group) > 0; group = s.next(parts) {

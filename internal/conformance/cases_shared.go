@@ -87,6 +87,44 @@ var stores = []*Case{
 			l.Overflow = engine.Refuse
 			c.sharedOrRefused(l, Request{}, 4)
 		}},
+	{Name: "store/hold", Stored: true, Expects: "an estimate counts over all nodes, and so does what a request cost less or more", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(estimated(10))))
+		call := a.Begin(Request{Cost: 8, Actual: 3})
+		c.Equal(true, call.Arrived(), "the server has the request")
+		b.Refuses(Request{Cost: 3, Actual: 3})
+		call.End()
+		c.gets(b, Request{Cost: 2, Actual: 6})
+		c.Soon("the rest is not charged", func() bool { return !a.Send(Request{Cost: 2}).Admitted })
+		c.gets(b, Request{Actual: 1})
+		a.Refuses(Request{Actual: 1})
+	}},
+	{Name: "store/hold or nothing", Stored: true, Expects: "where another limit refuses, no estimate is taken from the store", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(estimated(10)), stored(byUser("user", 1))))
+		a.Admits(1, Request{User: "ann", Cost: 1, Actual: 1})
+		b.Refuses(Request{User: "ann", Cost: 9, Actual: 9})
+		a.Admits(1, Request{User: "bob", Cost: 9, Actual: 9})
+		b.Refuses(Request{User: "cid", Cost: 1, Actual: 1})
+	}},
+	{Name: "store/in flight", Stored: true, Expects: "N requests are in flight at a time over all nodes, and one that ends makes room", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(busy(2))))
+		first := c.under(a, Request{})
+		c.under(b, Request{})
+		c.Equal(time.Duration(0), a.Refuses(Request{}).RetryAfter, "Retry-After")
+		c.under(b, other)
+		first.End()
+		c.gets(b, Request{})
+	}},
+	{Name: "store/in flight or nothing", Stored: true, Expects: "of limits in a store a request without a place takes no token, and one without token no place",
+		Run: func(c *C) {
+			a, b := c.together(c.stored(c.newStore(), Closed, stored(each("rate", 2)), stored(busy(1))))
+			call := c.under(a, Request{})
+			for range 3 {
+				b.Refuses(Request{})
+			}
+			call.End()
+			c.gets(b, Request{})
+			a.Refuses(Request{})
+		}},
 	lost(Open, "with the store lost, and \"open\", requests pass", func(n *Node) { n.Admits(9, Request{}) }),
 	lost(Closed, "with the store lost, and \"closed\", requests fail, and not as refused by a limit", func(n *Node) {
 		for range 3 {

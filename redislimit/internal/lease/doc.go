@@ -19,10 +19,10 @@
 // # Rules
 //
 // Each is checked in every interleaving of small scenarios (TestScenarios, with -tags explore), and is broken by
-// mutants that these must catch (TestMutants). The checks are in explore_rules_test.go: L1 in counted and
-// spent, for a request in checkTake and for all together in check and CheckEnd; L2 in counted, spent and serve; L3 in
-// counted and serve; L4 in flagged, serve and check; L5 in changed, flagged and check. On real
-// cores TestNothingIsSpentTwice shows L1 to L3.
+// mutants that these must catch (TestMutants). The checks are in explore_rules_test.go: L1 in counted and spent, for a
+// request in checkTake and for all together in check and CheckEnd; L2 in counted, spent and serve; L3 in counted and
+// serve; L4 in flagged, serve and check; L5 in changed, flagged and check; L6 and L7, of claims, in
+// explore_claim_test.go. On real cores TestNothingIsSpentTwice shows L1 to L3.
 //
 // L1. A token is in hand only after the store's answer said that it was charged. Spending is one CAS that takes it
 // away, so no two requests spend it. A request that went with a renewal is paid from what that granted, and what it
@@ -40,6 +40,13 @@
 // L5. Retiring is a CAS on a word with nothing in it: no tokens, no debt, no renewal; and that was the same at the
 // last look. Nothing is put into a retired lease. One that is not healthy stays until the store has everything back:
 // the key's next lease begins with a new overdraft.
+//
+// L6. A claim, which is a hold or the places of a request in flight, is settled by one CAS: of several calls one asks
+// the store, once. What it gives back is not sent again: a lost answer gives back at most once.
+//
+// L7. A claim is renewed only while it is open. While a renewal is under way a settlement waits for its end, and is
+// sent then by whoever made it. So the store never hears of a renewal after the settlement, which would keep a place
+// that is free.
 //
 // From L1 to L3: over any time T all nodes together admit of one key at most
 //

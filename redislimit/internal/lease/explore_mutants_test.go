@@ -9,7 +9,10 @@ type (
 	edit   = interleave.Edit
 )
 
-const leaseGo = "lease.go"
+const (
+	leaseGo = "lease.go"
+	claimGo = "claim.go"
+)
 
 // cas is how a spending ends.
 const cas = "if next == w || l.word.CompareAndSwap(uint64(w), uint64(next)) {\n\t\t\treturn v, renew"
@@ -198,5 +201,27 @@ var mutants = []mutant{
 	}},
 	{"L5", "a refund does not change the generation", "refund between looks", "L5", []edit{
 		{leaseGo, "uint64(w.with(w.tokens()+n, w.debt())+generation)) {\n\t\t\treturn true", "uint64(w.with(w.tokens()+n, w.debt()))) {\n\t\t\treturn true"},
+	}},
+
+	{"L6", "two calls settle", "two settle a claim", "L6", []edit{
+		{claimGo, "\t\tif w&claimSettled != 0 {\n\t\t\treturn false, false\n\t\t}\n\t\tif c", "\t\tif c"},
+	}},
+	{"L6", "a settlement does not compare", "two settle a claim", "L6", []edit{
+		{claimGo, "if c.word.CompareAndSwap(w, w|claimSettled) {", "if c.word.Store(w | claimSettled); true {"},
+	}},
+	{"L6", "a settlement is lost to the end of a renewal", "a claim is settled beside a renewal", "L6", []edit{
+		{claimGo, "if c.word.CompareAndSwap(w, w&^claimRenewing) {\n\t\t\treturn w&claimSettled != 0", "if c.word.CompareAndSwap(w, w&^claimRenewing) {\n\t\t\treturn false"},
+	}},
+	{"L6", "the end of a renewal opens a claim that was settled", "a claim is settled twice beside renewals", "L7", []edit{
+		{claimGo, "if c.word.CompareAndSwap(w, w&^claimRenewing) {", "if c.word.CompareAndSwap(w, 0) {"},
+	}},
+	{"L7", "a settlement does not wait for a renewal", "a claim is settled beside a renewal", "L7", []edit{
+		{claimGo, "return true, w&claimRenewing == 0", "return true, true"},
+	}},
+	{"L7", "a claim is renewed that was settled", "a claim is settled beside a renewal", "L7", []edit{
+		{claimGo, "{ return c.word.CompareAndSwap(0, claimRenewing) }", "{\n\tc.word.Store(c.word.Load() | claimRenewing)\n\treturn true\n}"},
+	}},
+	{"L7", "a renewal is made beside another", "two renew a claim", "L7", []edit{
+		{claimGo, "return c.word.CompareAndSwap(0, claimRenewing)", "return c.word.Load()&claimSettled == 0"},
 	}},
 }

@@ -17,12 +17,13 @@ import (
 //	explore_store_test.go       the store, and what may be lost on the way
 //	explore_world_test.go       all of it, and one step of a thread
 //	explore_rules_test.go       what is checked: L1 to L5
+//	explore_claim_test.go       claims: their scenarios, their world, and what is checked (L6, L7)
 //	explore_mutants_test.go     the lease with a rule broken
 //
 //	GOWORK=off go test -tags explore -v ./internal/lease          the quick scenarios
 //	GOWORK=off go test -tags explore -v ./internal/lease -large   all of them (make explore)
 
-// TestScenarios (L1, L2, L3, L4, L5) explores every scenario and prints what was explored.
+// TestScenarios (L1, L2, L3, L4, L5, L6, L7) explores every scenario and prints what was explored.
 func TestScenarios(t *testing.T) {
 	for _, s := range scenarios {
 		interleave.Test(t, s.name, s.large, func() (interleave.Report, error) {
@@ -32,6 +33,9 @@ func TestScenarios(t *testing.T) {
 			}
 			return interleave.Explore(w)
 		})
+	}
+	for _, s := range claimScenarios {
+		interleave.Test(t, s.name, false, func() (interleave.Report, error) { return interleave.Explore(newClaimWorld(s)) })
 	}
 }
 

@@ -24,8 +24,8 @@ func NewDebts[K comparable](most int) *Debts[K] {
 	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most)}
 }
 
-// Add enters that n tokens of a key were admitted.
-func (d *Debts[K]) Add(key K, n uint64) {
+// Add enters that n tokens of a key were admitted, and reports whether there was room for the key.
+func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
 		switch {
 		case known:
@@ -35,8 +35,10 @@ func (d *Debts[K]) Add(key K, n uint64) {
 			d.count.Add(1)
 		}
 		old.tokens += n
+		added = true
 		return old, xsync.UpdateOp
 	})
+	return added
 }
 
 // Forgive takes n tokens of a key off that were given back, but for those that are being charged.

@@ -1,0 +1,223 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// renewals is how often a place is renewed in its life: two may be lost before it is free.
+const renewals = 3
+
+// PlaceLife sets how long the store keeps a place of a request in flight that its node does not renew: 10 seconds
+// without it, 1 second to 1 hour. A node renews the places that it has three times as often. So a node that dies frees
+// its places after that time at most, and one that is stopped for two thirds of it, and then goes on, may lose them
+// while its requests are still in flight. All nodes should have the same. Only for [engine.Concurrency].
+func PlaceLife(d time.Duration) Option {
+	return func(c *config) error {
+		if d < time.Second || d > time.Hour {
+			return fmt.Errorf("redislimit: PlaceLife(%v): want 1s to 1h", d)
+		}
+		c.limit.Life = d
+		return nil
+	}
+}
+
+// flight is what a node has in flight under a limiter of [engine.Concurrency].
+type flight struct {
+	entries *xsync.Map[*Entry, struct{}]
+	counts  *xsync.Map[string, uint64] // places, by key
+}
+
+func newFlight() *flight {
+	return &flight{xsync.NewMap[*Entry, struct{}](), xsync.NewMap[string, uint64]()}
+}
+
+// add counts n places of a key, unless they are more than most with those that there are.
+func (f *flight) add(key string, n, most uint64) (added bool) {
+	f.counts.Compute(key, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
+		if added = n <= most && count <= most-n; !added {
+			return count, xsync.CancelOp
+		}
+		return count + n, xsync.UpdateOp
+	})
+	return added
+}
+
+// remove counts n places of a key less.
+func (f *flight) remove(key string, n uint64) {
+	f.counts.Compute(key, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
+		if count <= n {
+			return 0, xsync.DeleteOp
+		}
+		return count - n, xsync.UpdateOp
+	})
+}
+
+// An Entry is the places that one request has in flight, until Release: see [Limiter.Enter]. Its methods may be called
+// from any goroutine, do not wait, and do nothing but the first time. The zero Entry is of nothing.
+type Entry struct {
+	claim   lease.Claim
+	limiter *Limiter // nil for an entry of nothing
+	key     string
+	n       uint64
+	number  int64 // of the places, in the store; AnyWindow before it knows them. Changed by renewals
+	due     int64 // when they are to be renewed; as number
+	end     int64 // when they are forgotten
+}
+
+var _ limits.Held = (*Entry)(nil)
+
+// Enter takes n places of the key until the entry is released, all or none. The limiter is of an
+// [engine.Concurrency]: of any other it is an error. The decision and the error are those of [Limiter.Take]. The entry
+// is never nil, and of nothing if the decision is not Allowed.
+//
+// The node renews its places ([PlaceLife]) for as long as it lives, for the policy's lifetime at most, and until
+// [Limiter.Close]. While the store is lost and the policy is [FailShare], a node has limit/[Nodes] of a key in flight,
+// rounded down, with those that it had before; the store is told of them when it is back. With [FailOpen] they are not
+// counted.
+func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
+	if l.flight == nil {
+		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter is not of requests in flight: want one of engine.Concurrency")
+	}
+	var r receipt
+	d, err := l.own.take(ctx, key, n, &r)
+	if e := l.entered(key, n, d, r); e != nil {
+		return e, d, err
+	}
+	return new(Entry), d, err
+}
+
+// entered returns the entry of a request that was decided, nil if it has none.
+func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *Entry {
+	if !d.Allowed || n == 0 || r.from == fromNowhere {
+		return nil
+	}
+	now := l.now()
+	e := &Entry{limiter: l, key: key, n: n, number: script.AnyWindow, due: now, end: now + int64(l.policy.Window())}
+	if r.from == fromStore {
+		e.number, e.due = r.window, now+l.renewEvery()
+		l.flight.add(key, n, 1<<63)
+	}
+	l.flight.entries.Store(e, struct{}{})
+	return e
+}
+
+func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
+
+// takePlaces decides where the store did not: with a reservation, what is admitted counts until it is released.
+func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
+	most := uint64(float64(q.policy.Limit()) / l.divisor())
+	if !l.flight.add(key, n, most) {
+		return engine.Decision{RetryAfter: breaker.ProbeEvery}
+	}
+	if !reserve {
+		l.flight.remove(key, n)
+	}
+	count, _ := l.flight.counts.Load(key)
+	return engine.Decision{Allowed: true, Remaining: most - min(count, most), ResetAfter: l.limit.Life()}
+}
+
+// Release gives the places back.
+func (e *Entry) Release() { e.Cancel() }
+
+// Settle is Release: what a request costs is no matter of places.
+func (e *Entry) Settle(uint64) (lost uint64) {
+	e.Cancel()
+	return 0
+}
+
+// Cancel is Release, and reports whether it was this call that released the entry.
+func (e *Entry) Cancel() bool {
+	first, send := e.settle()
+	if send {
+		e.leave()
+	}
+	return first
+}
+
+// settle ends the entry on the node.
+func (e *Entry) settle() (first, send bool) {
+	if e.limiter == nil {
+		return false, false
+	}
+	if first, send = e.claim.Settle(); first {
+		e.limiter.flight.entries.Delete(e)
+		e.limiter.flight.remove(e.key, e.n)
+	}
+	return first, send
+}
+
+// leave tells the store that the places are free. If it does not hear that, they are when nobody renews them.
+func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
+
+func (l *Limiter) leave(key string, n uint64, number int64) {
+	if number <= script.AnyWindow {
+		return // it has not heard of them
+	}
+	queue, item := l.place(key, script.Ask{Returned: n, Window: number})
+	_ = queue.putOne(item, nil, func(script.Answer, error) {})
+}
+
+// giveUp gives back what a request took that is refused elsewhere, and waits until the store has it.
+func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
+	if r.from == fromShare {
+		l.flight.remove(key, n)
+	}
+	if r.from != fromStore || r.window <= script.AnyWindow || l.isLost(key) {
+		return nil
+	}
+	_, err := l.ask(ctx, key, script.Ask{Returned: n, Window: r.window})
+	return err
+}
+
+// renewPlaces renews the places that are due, and forgets those whose lifetime is over.
+func (l *Limiter) renewPlaces() {
+	now := l.now()
+	for e := range l.flight.entries.All() {
+		switch {
+		case l.isLost(e.key):
+		case now >= e.end:
+			e.Cancel()
+		case e.claim.Renew():
+			if now < e.due {
+				e.renewed(e.number, e.due)
+				continue
+			}
+			e.renew(now)
+		}
+	}
+}
+
+// renew renews the places. The caller has the claim.
+func (e *Entry) renew(now int64) {
+	l := e.limiter
+	queue, item := l.place(e.key, script.Ask{Debt: e.n, Window: e.number})
+	err := queue.putOne(item, nil, func(a script.Answer, err error) {
+		if err != nil {
+			e.renewed(e.number, e.due) // at once
+			return
+		}
+		e.renewed(a.Window, now+l.renewEvery())
+	})
+	if err != nil {
+		e.renewed(e.number, e.due)
+	}
+}
+
+// renewed ends a renewal.
+func (e *Entry) renewed(number, due int64) {
+	e.number, e.due = number, due
+	if e.claim.Renewed() {
+		e.leave()
+	}
+}

@@ -1,0 +1,196 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// A Hold is what was taken of a key for a request whose cost is known only when it is over: see [Limiter.Hold]. Its
+// methods may be called from any goroutine, do not wait, and do nothing but the first time. The zero Hold is of
+// nothing, as is that of a refused request.
+type Hold struct {
+	claim  lease.Claim
+	quota  Quota
+	key    string
+	taken  uint64
+	from   origin
+	window int64 // of the store's answer
+	end    int64 // of the tokens of a lease: until when anything is owed because of them, by this node's clock
+}
+
+var _ limits.Held = (*Hold)(nil)
+
+// An origin says where tokens were taken.
+type origin uint8
+
+const (
+	fromNowhere origin = iota // nothing counts them
+	fromStore
+	fromLease
+	fromShare
+)
+
+// A receipt says what the tokens of a request are.
+type receipt struct {
+	from   origin
+	window int64 // of the store's answer
+}
+
+// are notes where the tokens are from, if there is a receipt.
+func (r *receipt) are(from origin) {
+	if r != nil {
+		r.from = from
+	}
+}
+
+// Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: see
+// [engine.Limiter.Hold]. An estimate above the limit is taken as the limit. The decision and the error are those of
+// [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference.
+//
+// A hold that is never settled costs its estimate: nothing remembers it but the hold itself, so a node that dies has
+// paid. It is never nil, and of a refused request it is of nothing. Of a limiter of requests in flight there are no
+// holds: see [Limiter.Enter].
+func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
+	return l.own.Hold(ctx, key, estimate)
+}
+
+// Hold is [Limiter.Hold] under the quota.
+func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
+	if q.limiter != nil && q.limiter.flight != nil {
+		return new(Hold), engine.Decision{}, errors.New("redislimit: Hold: the limiter is of requests in flight: want Enter")
+	}
+	n := min(estimate, q.policy.Limit())
+	var r receipt
+	d, err := q.take(ctx, key, n, &r)
+	h := q.held(key, n, d, r)
+	if h == nil {
+		h = new(Hold)
+	}
+	return h, d, err
+}
+
+// take is Take, and says where the tokens are from.
+func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (engine.Decision, error) {
+	if d, fixed, err := q.fixed(); fixed {
+		return d, err
+	}
+	return q.limiter.take(ctx, q, key, n, r)
+}
+
+// held returns the hold of a request that was decided, nil if nothing counts it.
+func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
+	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
+		return nil
+	}
+	h := &Hold{quota: *q, key: key, taken: n, from: r.from, window: r.window}
+	if r.from == fromLease {
+		reset := d.ResetAfter
+		if reset <= 0 { // the store has not said
+			reset = q.policy.Window()
+		}
+		h.end = q.limiter.now() + int64(reset)
+	}
+	return h
+}
+
+// Settle says what the request has cost. If that is less than was taken the difference is given back: never more than
+// is owed because of this hold by the store's clock, so a window that is over gets nothing, and a bucket what has not
+// come back by itself. If it is more the difference is charged, whether it is there or not, up to [MaxDebt].
+//
+// Settle does not wait for the store. What is given back is sent once: if that fails, or the store is lost, it stays
+// taken until it comes back by itself. What is charged is sent until the store has answered, so it is charged once at
+// least, and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node remembers the
+// debts of [MaxKeys] keys already.
+func (h *Hold) Settle(actual uint64) (lost uint64) {
+	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
+		return 0
+	}
+	switch {
+	case actual < h.taken:
+		h.giveBack(h.taken - actual)
+	case actual > h.taken:
+		return h.quota.limiter.owe(&h.quota, h.key, actual-h.taken)
+	}
+	return 0
+}
+
+// Cancel gives back all that was taken, as Settle(0) does, and reports whether it was this call that settled the hold.
+func (h *Hold) Cancel() bool {
+	first, _ := h.claim.Settle()
+	if first && h.quota.limiter != nil {
+		h.giveBack(h.taken)
+	}
+	return first
+}
+
+// giveBack gives n tokens back to where they are from.
+func (h *Hold) giveBack(n uint64) {
+	l, window := h.quota.limiter, h.window
+	switch h.from {
+	case fromShare:
+		l.share.refund(h.key, &h.quota, n)
+		return
+	case fromLease:
+		if n = h.stillOwed(n); n == 0 || l.refundHere(&h.quota, h.key, n) {
+			return
+		}
+		window = script.AnyWindow
+	}
+	if n == 0 {
+		return
+	}
+	queue, item := l.place(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
+	_ = queue.putOne(item, nil, func(_ script.Answer, err error) { // once: it may have arrived
+		if err == nil {
+			l.known.drop(h.key)
+		}
+	})
+}
+
+// stillOwed returns how many of n tokens of a lease are still owed. Those of a window are until it ends. When that is,
+// the node knows but for the time that an answer takes.
+func (h *Hold) stillOwed(n uint64) uint64 {
+	l := h.quota.limiter
+	left := h.end - l.now()
+	if l.policy.Algorithm() != engine.AlgorithmTokenBucket {
+		if left <= 2*int64(l.client.timeout) {
+			return 0
+		}
+		return n
+	}
+	return min(n, tokensIn(l.policy.Rate(), left))
+}
+
+// tokensIn returns how many whole tokens come at a rate in a time of so many nanoseconds.
+func tokensIn(r engine.Rate, nanos int64) uint64 {
+	if nanos <= 0 {
+		return 0
+	}
+	return uint64(min(r.Tokens()*float64(nanos)/float64(r.Period()), math.MaxInt64))
+}
+
+// owe has the store charged with n tokens, once at least, and returns how many are not.
+func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
+	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
+	of := owing{key, q.numbers}
+	if l.share != nil && l.isLost(key) {
+		_, _ = l.share.ChargeKey(l.share.Key(key).With(q.share), n)
+	}
+	if !l.owed.Add(of, n) {
+		return n
+	}
+	l.known.drop(key) // its RetryAfter is longer now
+	if !l.isLost(key) {
+		l.settle(of)
+	}
+	return 0
+}
+
+// Taken returns how many tokens were taken: the estimate, or the limit if that is less.
+func (h *Hold) Taken() uint64 { return h.taken }
