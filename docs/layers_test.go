@@ -67,7 +67,7 @@ func TestLayers(t *testing.T) {
 		}
 		return nil
 	}))
-	for _, p := range []string{"atomicbucket", "shard", "engine", "httplimit", "httplimit/reading", "redislimit", "cmd/weir", "cmd/weir-envoy", "cmd/internal", "cmd/internal/envoy", "cmd/internal/listen", "bench", "fuzz", "docs", "internal"} {
+	for _, p := range []string{"atomicbucket", "shard", "engine", "httplimit", "httplimit/reading", "redislimit", "cmd/weir", "cmd/weir-envoy", "cmd/internal", "cmd/internal/envoy", "cmd/internal/listen", "cmd/internal/proxy", "bench", "fuzz", "docs", "internal"} {
 		assert.True(t, seen[p], "%s: nothing was looked at", p)
 	}
 }

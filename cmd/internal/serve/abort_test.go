@@ -47,15 +47,14 @@ func TestAClientThatHangsUp(t *testing.T) {
 				"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: %v}\n"+
 				"rules: [{name: a, concurrency: 1, max_keys: 100}]\n", ignored))
 			require.NoError(t, err)
-			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+			var transports replaced
+			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 			require.NoError(t, err)
 			defer server.stop()
 			server.base.Done() // makes the channel, which must not belong to the bubble
 			synctest.Test(t, func(t *testing.T) {
 				let := make(chan struct{})
-				for _, p := range server.current.Load().pools {
-					p.value.members[0].transport = unheeding(let)
-				}
+				transports.by(unheeding(let))
 				ask := func() (hangUp func()) {
 					ctx, cancel := context.WithCancel(t.Context())
 					go func() {
@@ -81,7 +80,7 @@ func TestAClientThatHangsUp(t *testing.T) {
 				assert.Equal(t, http.StatusTooManyRequests, statusOfAnother(server), "the answer has begun")
 				hangUp()
 				assert.Zero(t, server.traffic.inFlight.Load())
-				assert.Zero(t, server.traffic.upstreamFailures.Load())
+				assert.Zero(t, server.upstreams.Failures())
 
 				hangUp = ask()
 				let <- struct{}{}
@@ -101,30 +100,29 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+
 		"rules: [{name: a, concurrency: 1, max_keys: 100}]\n"))
 	require.NoError(t, err)
-	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	var transports replaced
+	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 	require.NoError(t, err)
 	defer server.stop()
 	server.base.Done() // makes the channel, which must not belong to the bubble
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
-		for _, p := range server.current.Load().pools {
-			p.value.members[0].transport = roundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Body == nil {
-					return nil, errors.New("this is another one")
-				}
-				sent := make(chan error, 1)
-				go func() {
-					_, err := io.Copy(io.Discard, r.Body)
-					sent <- err
-				}()
-				select {
-				case err := <-sent: // as a transport does, which closes the connection
-					return nil, err
-				case <-let:
-					return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: http.NoBody}, nil
-				}
-			})
-		}
+		transports.by(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Body == nil {
+				return nil, errors.New("this is another one")
+			}
+			sent := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, r.Body)
+				sent <- err
+			}()
+			select {
+			case err := <-sent: // as a transport does, which closes the connection
+				return nil, err
+			case <-let:
+				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: http.NoBody}, nil
+			}
+		}))
 		hangUp := func() {
 			body, client := io.Pipe()
 			go server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
@@ -146,7 +144,7 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		assert.Zero(t, server.traffic.inFlight.Load())
-		assert.Zero(t, server.traffic.upstreamFailures.Load())
+		assert.Zero(t, server.upstreams.Failures())
 	})
 }
 

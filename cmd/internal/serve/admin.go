@@ -30,7 +30,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 		Version: s.config.Version,
 		Reloads: func() admin.Reload { return *s.reloaded.Load() },
 
-		Requests:   s.traffic.forPage,
+		Requests:   s.requestsForPage,
 		Upstreams:  s.shownUpstreams,
 		Collectors: s.collectors(),
 	})
@@ -55,7 +55,7 @@ func (g *generation) shownRules() []admin.Rule {
 			For: rule.Match.String(), By: rule.Key.String(),
 		}
 		if rule.Store != nil {
-			shown[i].Stored = g.stored[rule.Name].value
+			shown[i].Stored = g.stored[rule.Name].Value
 			shown[i].Buckets = admin.Stored(shown[i].Stored, func(parts []string) string {
 				text, _ := key.Text(rule.Typed(parts))
 				return text

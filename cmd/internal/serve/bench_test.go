@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
@@ -40,16 +41,16 @@ func bareProxy(t testing.TB, upstream string, transport http.RoundTripper) http.
 			r.SetURL(target)
 			r.SetXForwarded()
 		},
-		Transport: transport, BufferPool: answerBuffers,
+		Transport: transport, BufferPool: proxy.Buffers,
 	}
 }
 
 // startWeir returns weir with a rule for all requests.
-func startWeir(t testing.TB, upstream string) *Server {
+func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTripper) http.RoundTripper) *Server {
 	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstream: \""+upstream+"\"\n"+
 		"rules: [{name: clients, key: \"header:X-Client\", rate: 1000000/s, burst: 1000000, max_keys: 1000}]\n"))
 	require.NoError(t, err)
-	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: by})
 	require.NoError(t, err)
 	t.Cleanup(server.stop)
 	return server
@@ -59,10 +60,7 @@ func startWeir(t testing.TB, upstream string) *Server {
 func proxies(t testing.TB) map[string]http.Handler {
 	t.Helper()
 	const upstream = "http://127.0.0.1:9"
-	server := startWeir(t, upstream)
-	for _, p := range server.current.Load().pools {
-		p.value.members[0].transport = canned{}
-	}
+	server := startWeir(t, upstream, func(proxy.Target, http.RoundTripper) http.RoundTripper { return canned{} })
 	return map[string]http.Handler{"bare": bareProxy(t, upstream, canned{}), "weir": server}
 }
 
@@ -129,7 +127,7 @@ func BenchmarkProxyOverLoopback(b *testing.B) {
 	bare.Config.ReadHeaderTimeout, bare.Config.IdleTimeout = 10*time.Second, time.Minute
 	bare.Start()
 	b.Cleanup(func() { bare.Close(); transport.CloseIdleConnections() })
-	for name, address := range map[string]string{"bare": bare.URL, "weir": startWeir(b, upstream).URL()} {
+	for name, address := range map[string]string{"bare": bare.URL, "weir": startWeir(b, upstream, nil).URL()} {
 		b.Run(name, func(b *testing.B) {
 			conn, err := net.Dial("tcp", strings.Trim(address, "htp:/"))
 			require.NoError(b, err)

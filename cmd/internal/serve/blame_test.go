@@ -38,7 +38,7 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 		assert.Equal(t, 431, s.get("/", "X-Large: "+strings.Repeat("x", 8<<10)).status)
 	}
 	assert.NotContains(t, s.log.String(), "upstream failed")
-	assert.Zero(t, s.traffic.upstreamFailures.Load())
+	assert.Zero(t, s.upstreams.Failures())
 	assert.Equal(t, "aaaa", s.bodies(4))
 }
 
@@ -49,7 +49,7 @@ func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
 		s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], "+setting+"}"+many)
 		assert.Equal(t, "!!", s.bodies(2), setting)
-		assert.EqualValues(t, 2, s.traffic.upstreamFailures.Load(), setting)
+		assert.EqualValues(t, 2, s.upstreams.Failures(), setting)
 		assert.NotContains(t, s.log.String(), "upstream down", "connections can be made")
 	}
 }
@@ -113,10 +113,8 @@ func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	s := start(t, "upstream: {url: [\""+server.URL+"\", \""+server.URL+"/b\"]}"+many)
-	for _, p := range s.current.Load().pools {
-		for _, m := range p.value.members {
-			m.transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-		}
+	for _, t := range s.transports.own {
+		t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	}
 	assert.Equal(t, "aa", s.bodies(2))
 	wish := func() int { return s.get("/", "Connection: Upgrade", "Upgrade: websocket").status }
@@ -131,9 +129,5 @@ func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 
 // failWith has every request to an upstream fail.
 func (r *running) failWith(err error) {
-	for _, p := range r.current.Load().pools {
-		for _, m := range p.value.members {
-			m.transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })
-		}
-	}
+	r.transports.by(roundTripper(func(*http.Request) (*http.Response, error) { return nil, err }))
 }

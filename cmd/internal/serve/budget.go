@@ -1,12 +1,7 @@
 package serve
 
 import (
-	"context"
-	"errors"
-	"io"
 	"log/slog"
-	"net"
-	"sync/atomic"
 
 	"github.com/weir-go/weir/cmd/internal/config"
 )
@@ -105,65 +100,5 @@ func (s *Server) bound(f *config.File) {
 	s.connections[decisions].Bound(b.decisions, 0)
 	s.connections[redisClients].Bound(b.redis, 0)
 	s.connections[administrators].Bound(b.administrators, 0)
-	s.upstreams.most.Store(b.upstreams)
-}
-
-var errNoFile = errors.New("as many connections to upstreams are open as the limit of open files allows")
-
-// upstreamConns counts the connections to all upstreams.
-type upstreamConns struct {
-	most atomic.Int64 // 0 for no bound
-	open atomic.Int64
-}
-
-// dialer returns a function that dials and counts the connection until it is closed. When there are too many, it closes
-// idle connections and tries once more.
-func (u *upstreamConns) dialer(dial func(context.Context, string, string) (net.Conn, error), closeIdle func(),
-) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if !u.add() {
-			closeIdle()
-			if !u.add() {
-				return nil, errNoFile
-			}
-		}
-		conn, err := dial(ctx, network, address)
-		if err != nil {
-			u.open.Add(-1)
-			return nil, err
-		}
-		return &upstreamConn{Conn: conn, conns: u}, nil
-	}
-}
-
-func (u *upstreamConns) add() bool {
-	open := u.open.Add(1)
-	if most := u.most.Load(); most > 0 && open > most {
-		u.open.Add(-1)
-		return false
-	}
-	return true
-}
-
-// An upstreamConn is a connection that counts until it is closed.
-type upstreamConn struct {
-	net.Conn
-	conns  *upstreamConns
-	closed atomic.Bool
-}
-
-// ReadFrom is for io.Copy, and as quick as that of the connection.
-func (c *upstreamConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
-
-// CloseWrite ends one direction, as either end of a WebSocket may.
-func (c *upstreamConn) CloseWrite() error {
-	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
-}
-
-// Close implements [net.Conn].
-func (c *upstreamConn) Close() error {
-	if c.closed.CompareAndSwap(false, true) {
-		c.conns.open.Add(-1)
-	}
-	return c.Conn.Close()
+	s.upstreams.Bound(b.upstreams)
 }

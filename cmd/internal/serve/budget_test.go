@@ -49,14 +49,14 @@ func TestUpstreamConnectionsAreBounded(t *testing.T) {
 		}
 	})
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 1/h, burst: 1000}]")
-	s.upstreams.most.Store(2)
+	s.upstreams.Bound(2)
 	slow.Store(true)
 	answers := make(chan int, 2)
 	for range 2 {
 		go func() { answers <- s.get("/").status }()
 		<-entered
 	}
-	assert.EqualValues(t, 2, s.upstreams.open.Load())
+	assert.EqualValues(t, 2, s.upstreams.Connections())
 	assert.Equal(t, 502, s.get("/").status)
 	s.waitFor("as many connections to upstreams are open as the limit of open files allows")
 	close(finish)
@@ -64,7 +64,7 @@ func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	slow.Store(false)
 	s.change("upstream: " + newUpstream(t, func(http.ResponseWriter, *http.Request) {}) +
 		"\nrules: [{name: a, rate: 1/h, burst: 1000}]")
-	s.upstreams.most.Store(2)
+	s.upstreams.Bound(2)
 	assert.Equal(t, 200, s.get("/").status)
 }
 

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/proxy"
+	"github.com/weir-go/weir/cmd/internal/refcount"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits/live"
@@ -20,12 +21,10 @@ import (
 func (s *Server) build(file *config.File, before *generation, changes *config.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{
-		file:       file,
-		limiters:   map[string]*live.Limiter{},
-		counted:    map[string]*config.Rule{},
-		stored:     map[string]*refcounted[*redislimit.Limiter]{},
-		transports: map[transportKey]*refcounted[*http.Transport]{},
-		pools:      map[poolKey]*refcounted[*pool]{},
+		file:     file,
+		limiters: map[string]*live.Limiter{},
+		counted:  map[string]*config.Rule{},
+		stored:   map[string]*refcount.Value[*redislimit.Limiter]{},
 	}
 	if before.handler != nil {
 		g.number = before.number + 1
@@ -131,64 +130,30 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 		}
 		x.by = byUpstream
 		next.ServeHTTP(w, r)
+		x.whole = true // an answer that breaks off ends with a panic
 	})
 }
 
 // routes makes the proxies. Connections to upstreams that stay the same stay open.
 func (s *Server) routes(g, before *generation) *routes {
-	rs := &routes{file: g.file}
+	var all []*proxy.Upstream
 	for i := range g.file.Routes {
-		rs.routed = append(rs.routed, s.proxy(g, before, &g.file.Routes[i].Upstream))
+		all = append(all, g.upstream(&g.file.Routes[i].Upstream))
 	}
-	switch {
+	if g.file.Upstream != nil {
+		all = append(all, g.upstream(g.file.Upstream))
+	}
+	set, proxies := s.upstreams.Open(before.upstreams, all)
+	g.upstreams = set
+	rs := &routes{file: g.file}
+	for _, p := range proxies {
+		rs.routed = append(rs.routed, passedOn{p})
+	}
+	switch routed := len(g.file.Routes); {
 	case g.file.Upstream != nil:
-		rs.fallback = s.proxy(g, before, g.file.Upstream)
+		rs.routed, rs.fallback = rs.routed[:routed], rs.routed[routed]
 	case g.file.Echo():
 		rs.fallback = echo(g.ip)
 	}
 	return rs
-}
-
-func (s *Server) proxy(g, before *generation, u *config.Upstream) http.Handler {
-	key := poolOf(u)
-	members := make([]*member, len(u.Targets))
-	for i, t := range u.Targets { // also for a pool that there is: the generation holds its connections
-		name := t.String()
-		members[i] = &member{
-			Target: t, name: name, transport: s.transport(g, before, transportOf(u, t)),
-			seconds: s.traffic.header.WithLabelValues(name),
-		}
-	}
-	if g.pools[key] == nil {
-		if p := before.pools[key]; p != nil {
-			g.pools[key] = p.acquire()
-		} else {
-			g.pools[key] = newRefcounted(newPool(u, members, s.now, s.config.Log), (*pool).close)
-		}
-	}
-	p := newProxy(u, g.pools[key].value, g.file, g.ip, s.traffic, s.config.Log)
-	if u.IgnoreAbort {
-		p.server, p.longest = s.base, u.ResponseTimeout
-	}
-	return p
-}
-
-// transport returns the connections to a server: the present ones, or new ones.
-func (s *Server) transport(g, before *generation, key transportKey) *http.Transport {
-	if g.transports[key] == nil {
-		if t := before.transports[key]; t != nil {
-			g.transports[key] = t.acquire()
-		} else {
-			g.transports[key] = newRefcounted(key.newTransport(&s.upstreams), (*http.Transport).CloseIdleConnections)
-		}
-	}
-	return g.transports[key].value
-}
-
-// now is the time by which servers of upstreams are left out.
-func (s *Server) now() time.Time {
-	if s.config.Clock != nil {
-		return s.config.Clock()
-	}
-	return time.Now()
 }

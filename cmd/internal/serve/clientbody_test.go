@@ -1,207 +1,19 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
-
-// A trickle is the connection of a client that sends a few bytes each time after a while.
-type trickle struct {
-	http.ResponseWriter
-	deadline time.Time
-	every    time.Duration
-	bytes    int // each time
-	times    int
-	last     time.Duration // before the end
-}
-
-func (c *trickle) SetReadDeadline(deadline time.Time) error { c.deadline = deadline; return nil }
-func (c *trickle) Close() error                             { return nil }
-func (c *trickle) Read(into []byte) (int, error) {
-	wait := c.every
-	if c.times == 0 {
-		wait = c.last
-	}
-	if !c.deadline.IsZero() && time.Until(c.deadline) < wait {
-		time.Sleep(max(time.Until(c.deadline), 0))
-		return 0, os.ErrDeadlineExceeded
-	}
-	time.Sleep(wait)
-	if c.times == 0 {
-		return 0, io.EOF
-	}
-	c.times--
-	return copy(into, bytes.Repeat([]byte{'x'}, c.bytes)), nil
-}
-
-// TestSlowBodies: a body may be slow for ten seconds, and then must have come at the least rate.
-// TestABodyEndsOnce: the transport reads once more behind the end of a body of known length. When the answer has begun,
-// net/http has closed the body; the error would end the connection to the upstream, and break its answer off.
-func TestABodyEndsOnce(t *testing.T) {
-	body := &closedBehind{text: "abc"}
-	r := httptest.NewRequest(http.MethodPost, "/", body)
-	r.ContentLength = 3
-	var b clientBody
-	b.begin(httptest.NewRecorder(), r, &config.Server{})
-	got, err := io.ReadAll(r.Body)
-	assert.NoError(t, err)
-	assert.Equal(t, "abc", string(got))
-	n, err := r.Body.Read(make([]byte, 1))
-	assert.Zero(t, n)
-	assert.ErrorIs(t, err, io.EOF)
-	assert.NoError(t, b.err())
-}
-
-// closedBehind is a body that has been closed when it is read behind its end.
-type closedBehind struct{ text string }
-
-func (b *closedBehind) Close() error { return nil }
-
-func (b *closedBehind) Read(into []byte) (int, error) {
-	if b.text == "" {
-		return 0, http.ErrBodyReadAfterClose
-	}
-	n := copy(into, b.text)
-	b.text = b.text[n:]
-	return n, io.EOF
-}
-
-func TestSlowBodies(t *testing.T) {
-	for name, c := range map[string]struct {
-		client  trickle
-		slow    time.Duration // of the upstream, after each read
-		timeout time.Duration
-		took    time.Duration
-		broken  bool
-	}{
-		"a byte a second": {client: trickle{every: time.Second, bytes: 1, times: 100}, took: 10 * time.Second,
-			broken: true},
-		"nothing at all": {client: trickle{every: time.Hour, bytes: 1, times: 1}, took: 10 * time.Second,
-			broken: true},
-		"fast enough": {client: trickle{every: time.Second, bytes: 240, times: 100}, took: 100 * time.Second},
-		"half of it": {client: trickle{every: time.Second, bytes: 120, times: 100}, took: 20 * time.Second,
-			broken: true},
-		"short": {client: trickle{every: time.Second, bytes: 1, times: 8}, took: 8 * time.Second},
-		"in one go, then nothing": {client: trickle{every: 50 * time.Second, bytes: 12000, times: 1}, took: 10 * time.Second,
-			broken: true},
-		"fast, then nothing for two minutes": {client: trickle{every: 9 * time.Second, bytes: 100_000, times: 1,
-			last: 2 * time.Minute}, took: 69 * time.Second, broken: true},
-		"fast, then nothing for half a minute": {client: trickle{every: 9 * time.Second, bytes: 100_000, times: 1,
-			last: 30 * time.Second}, took: 39 * time.Second},
-		"a slow upstream": {client: trickle{bytes: 1, times: 100}, slow: time.Minute, took: 100 * time.Minute},
-		"read_timeout is shorter": {client: trickle{every: time.Second, bytes: 240, times: 100}, timeout: 5 * time.Second,
-			took: 5 * time.Second, broken: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				begin := time.Now()
-				p := &pace{control: http.NewResponseController(&c.client), rate: 240}
-				if c.timeout > 0 {
-					p.timeout = begin.Add(c.timeout)
-				}
-				body := &clientBody{ReadCloser: &c.client, pace: p}
-				var err error
-				for into := make([]byte, 32<<10); err == nil; time.Sleep(c.slow) {
-					_, err = body.Read(into)
-				}
-				assert.InDelta(t, (c.took + c.slow).Seconds(), time.Since(begin).Seconds(), paceStep.Seconds())
-				if c.broken {
-					assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-					assert.ErrorIs(t, body.err(), os.ErrDeadlineExceeded)
-					assert.False(t, c.client.deadline.After(time.Now()), "nothing waits for the rest")
-				} else {
-					assert.ErrorIs(t, err, io.EOF)
-					assert.NoError(t, body.err())
-					assert.Zero(t, c.client.deadline, "what follows the body is not cut off")
-				}
-			})
-		})
-	}
-}
-
-// TestOnlyAnUpstreamWithHTTP2HasGRPC: to one without it the content type is no excuse for a slow body.
-func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
-	for _, grpc := range []bool{false, true} {
-		p := &proxy{grpc: grpc}
-		r := httptest.NewRequest(http.MethodPost, "/", nil)
-		r.ProtoMajor, r.Header = 2, http.Header{"Content-Type": {"application/grpc"}}
-		assert.Equal(t, grpc, p.mayBeSilent(r))
-	}
-}
-
-// TestABodyThatIsNotReadHoldsNoConnection: net/http reads some of it before it sends the answer, and after an answer to
-// a body that was too slow.
-func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
-	for name, read := range map[string]bool{"refused": false, "too slow": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client, conn := net.Pipe()
-				defer client.Close()
-				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					x := newExchange(w, r)
-					x.client.begin(x, r, &config.Server{MinBodyRate: 240})
-					if read {
-						_, err := io.ReadAll(r.Body)
-						assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-					}
-					x.WriteHeader(http.StatusTooManyRequests)
-				})}
-				defer server.Close()
-				go server.Serve(pipes.Listener(conn)) // ends with the server
-				begin := time.Now()
-				_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
-				assert.NoError(t, err)
-				_ = client.SetReadDeadline(begin.Add(time.Hour))
-				answer, err := io.ReadAll(client)
-				assert.NoError(t, err, "the server closes the connection")
-				assert.Contains(t, string(answer), "HTTP/1.1 429 ")
-				assert.InDelta(t, paceGrace.Seconds(), time.Since(begin).Seconds(), 1)
-			})
-		})
-	}
-}
-
-// TestReadTimeoutEndsWithTheBody: an answer that takes longer is none of its business. net/http took the end of the
-// deadline for that of the connection, and the client got no answer.
-func TestReadTimeoutEndsWithTheBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, conn := net.Pipe()
-		defer client.Close()
-		settings := &config.Server{MinBodyRate: 240, ReadTimeout: 5 * time.Second}
-		server := &http.Server{ReadTimeout: settings.ReadTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			x := newExchange(w, r)
-			x.client.begin(x, r, settings)
-			body, err := io.ReadAll(r.Body)
-			assert.NoError(t, err)
-			time.Sleep(time.Minute)
-			assert.NoError(t, r.Context().Err(), "the client is there")
-			_, _ = x.Write(body)
-		})}
-		defer server.Close()
-		go server.Serve(pipes.Listener(conn)) // ends with the server
-		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
-		assert.NoError(t, err)
-		answer, err := io.ReadAll(client)
-		assert.NoError(t, err)
-		assert.Contains(t, string(answer), "HTTP/1.1 200 OK")
-		assert.Contains(t, string(answer), "\r\n\r\nhello")
-	})
-}
 
 // TestABodyOfARequestThatIsNoneHoldsNoConnection: what is answered before any rule is asked is waited for no longer.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
@@ -228,7 +40,7 @@ func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 					answer, err := io.ReadAll(client)
 					assert.NoError(t, err, "the server closes the connection")
 					assert.Contains(t, string(answer), "HTTP/1.1 "+want+" ")
-					assert.InDelta(t, paceGrace.Seconds(), time.Since(begin).Seconds(), 1)
+					assert.InDelta(t, 10.0, time.Since(begin).Seconds(), 1)
 				})
 			})
 		}

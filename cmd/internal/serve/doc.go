@@ -5,9 +5,9 @@
 // (redis.go).
 //
 // A request goes to the present generation (generation.go), which is everything that was made of one rule file: the
-// limits (rules.go), the routes behind them (route.go), and the upstreams (proxy.go) or the echo. A reload
-// (reload.go) builds the next generation and then replaces the present one. Limiters and connections that both use
-// are counted (refcounted.go).
+// limits (rules.go), the routes behind them (route.go), and the upstreams (upstreams.go, package proxy) or the echo. A
+// reload (reload.go) builds the next generation and then replaces the present one. Limiters and connections that both
+// use are counted (packages live and refcount).
 //
 // Other proxies ask for decisions only (decide.go). The administrator's endpoint is in admin.go.
 package serve

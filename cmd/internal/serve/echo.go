@@ -12,7 +12,6 @@ import (
 // echo answers where there is no upstream. It shows a newcomer with curl what was limited, and what is left.
 func echo(ip *httplimit.ClientIP) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		exchangeOf(r).whole = true
 		var limits []string
 		for name, values := range w.Header() { // so far the limits' own
 			limits = append(limits, name+": "+strings.Join(values, ", ")+"\n")

@@ -1,35 +1,28 @@
 package serve
 
 import (
+	"bufio"
 	"context"
-	"maps"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// An exchange is a request of a client and its answer. It is the context of the request, and holds what else the proxy
-// needs for it: one allocation instead of several.
+// An exchange is a request of a client and its answer. It is the context of the request, and holds what else is needed
+// for it: one allocation instead of several.
 type exchange struct {
 	context.Context
 	response
-	begin    time.Time
-	by       answerer
-	waiting  bool        // for the upstream's answer
-	interim  http.Header // of informational answers meanwhile; nil before the first
-	own      []string    // the names of weir's fields in the answer, where it may have a trailer
-	client   clientBody
-	body     watchedBody // of the upstream's answer
-	tunnel   *tunnel     // that the request has become; nil for none
-	server   *member     // of the upstream, that the request was last sent to; nil for none
-	abort    clientAbort
-	resend   resend
-	deadline time.Time     // of a gRPC call; zero for none
-	passed   time.Duration // from begin until it was passed on to the upstream
-	parsed   reading.Parsed
-	whole    bool // the answer is the upstream's, to its end
+	begin   time.Time
+	by      answerer
+	whole   bool         // the handler behind the limits has answered to the end
+	body    *listen.Body // that must come at a least rate; nil for none
+	proxied proxy.Exchange
+	parsed  reading.Parsed
 }
 
 // An answerer says where an answer comes from.
@@ -52,6 +45,8 @@ func (x *exchange) Value(key any) any {
 	switch key.(type) {
 	case exchangeKey:
 		return x
+	case proxy.ExchangeKey:
+		return &x.proxied
 	case reading.ParsedKey:
 		return &x.parsed
 	}
@@ -79,40 +74,6 @@ func exchangeOf(r *http.Request) *exchange {
 // is still there. Otherwise a client could have its tokens back by leaving, or by provoking an answer of weir's own.
 func (x *exchange) refundable() bool {
 	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
-}
-
-// expired reports whether the client of a gRPC call has given up, or is about to.
-func (x *exchange) expired() bool { return !x.deadline.IsZero() && !time.Now().Before(x.deadline) }
-
-// answered ends the wait.
-func (x *exchange) answered() { x.waiting, x.interim = false, nil }
-
-// Header implements [http.ResponseWriter]. While the exchange waits it is that of informational answers (1xx), which
-// ReverseProxy empties after each. So weir's own fields of the answer, which are in its header by then, stay there.
-func (x *exchange) Header() http.Header {
-	if !x.waiting {
-		return x.ResponseWriter.Header()
-	}
-	if x.interim == nil {
-		x.interim = http.Header{}
-	}
-	return x.interim
-}
-
-// WriteHeader implements [http.ResponseWriter]. What it writes while the exchange waits is an informational answer,
-// without weir's own fields.
-func (x *exchange) WriteHeader(status int) {
-	if !x.waiting {
-		x.response.WriteHeader(status)
-		return
-	}
-	header := x.ResponseWriter.Header()
-	own := maps.Clone(header)
-	clear(header)
-	maps.Copy(header, x.interim)
-	x.response.WriteHeader(status)
-	clear(header)
-	maps.Copy(header, own)
 }
 
 // A response notes the status and the length of an answer.
@@ -144,6 +105,15 @@ func (w *response) Write(b []byte) (int, error) {
 // FlushError is for http.ResponseController.
 func (w *response) FlushError() error {
 	return w.stream.Flush(http.NewResponseController(w.ResponseWriter))
+}
+
+// Hijack is for http.ResponseController. What is hijacked has become another protocol.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil && w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	return conn, buffer, err
 }
 
 // Unwrap is for http.ResponseController.

@@ -8,6 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/proxy"
+	"github.com/weir-go/weir/cmd/internal/refcount"
 	"github.com/weir-go/weir/cmd/internal/respdoor"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
@@ -22,14 +24,13 @@ type generation struct {
 	number     uint64 // from 0
 	ip         *httplimit.ClientIP
 	rules      []*rules.Rule
-	limiters   map[string]*live.Limiter                    // by the name of the rule
-	counted    map[string]*config.Rule                     // of limiters: the rule when it last counted requests
-	store      *refcounted[*redislimit.Client]             // nil where no rule is kept in one
-	stored     map[string]*refcounted[*redislimit.Limiter] // those that are, by the name of the rule
-	redisTable *live.Limiter                               // nil where no client of Redis is served
-	redis      *respdoor.Settings                          // the same
-	transports map[transportKey]*refcounted[*http.Transport]
-	pools      map[poolKey]*refcounted[*pool]
+	limiters   map[string]*live.Limiter                        // by the name of the rule
+	counted    map[string]*config.Rule                         // of limiters: the rule when it last counted requests
+	store      *refcount.Value[*redislimit.Client]             // nil where no rule is kept in one
+	stored     map[string]*refcount.Value[*redislimit.Limiter] // those that are, by the name of the rule
+	redisTable *live.Limiter                                   // nil where no client of Redis is served
+	redis      *respdoor.Settings                              // the same
+	upstreams  *proxy.Set
 	read       fieldsRead
 	limits     *httplimit.Middleware
 	requests   *requestLog
@@ -72,19 +73,16 @@ func (g *generation) close() {
 		l.Release()
 	}
 	for _, l := range g.stored {
-		l.release()
+		l.Release()
 	}
 	if g.redisTable != nil {
 		g.redisTable.Release()
 	}
 	if g.store != nil { // after its limiters
-		g.store.release()
+		g.store.Release()
 	}
-	for _, p := range g.pools { // before its connections, which checks use
-		p.release()
-	}
-	for _, t := range g.transports {
-		t.release()
+	if g.upstreams != nil {
+		g.upstreams.Close()
 	}
 	if g.ended != nil {
 		g.ended()
@@ -115,7 +113,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
-	x.client.begin(w, r, settings) // before any answer: a body that is not read must not take for ever either
+	// Before any answer: a body that is not read must not take for ever either.
+	x.body = listen.NewBody(w, r, settings.MinBodyRate, settings.ReadTimeout)
 	if g.cors.answer(w, r) {
 		return
 	}

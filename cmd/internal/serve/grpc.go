@@ -4,9 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
-
-	"github.com/weir-go/weir/httplimit"
 )
 
 // The gRPC status codes of answers that are weir's own.
@@ -38,44 +35,4 @@ func grpcCode(status int) int {
 		return grpcUnavailable
 	}
 	return grpcInternal
-}
-
-// grpcDeadline returns when the client of a gRPC call gives up; the zero time if it does not say.
-//
-// The upstream gets the same timeout and ends the call by itself when it is over, perhaps before the client has. So an
-// error after the deadline is not a failure of the upstream.
-func grpcDeadline(r *http.Request) time.Time {
-	told := r.Header["Grpc-Timeout"]
-	if len(told) == 0 {
-		return time.Time{}
-	}
-	text := told[0]
-	if len(text) < 2 || len(text) > 9 || !httplimit.IsGRPC(r) {
-		return time.Time{}
-	}
-	n, err := strconv.ParseUint(text[:len(text)-1], 10, 63)
-	if err != nil {
-		return time.Time{}
-	}
-	var unit time.Duration
-	switch text[len(text)-1] {
-	case 'H':
-		unit = time.Hour
-	case 'M':
-		unit = time.Minute
-	case 'S':
-		unit = time.Second
-	case 'm':
-		unit = time.Millisecond
-	case 'u':
-		unit = time.Microsecond
-	case 'n':
-		unit = time.Nanosecond
-	default:
-		return time.Time{}
-	}
-	if n > uint64(24*365*time.Hour/unit) { // also bounds what Add computes with
-		return time.Time{}
-	}
-	return time.Now().Add(time.Duration(n) * unit)
 }

@@ -3,8 +3,6 @@ package serve
 import (
 	"context"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -83,25 +81,6 @@ func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s.stop()
 	assert.Contains(t, s.log.String(), "upstream_failures=0\n")
 	assert.NotContains(t, s.log.String(), "upstream failed")
-}
-
-func TestGRPCDeadlines(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"1H": time.Hour, "2M": 2 * time.Minute, "3S": 3 * time.Second, "40m": 40 * time.Millisecond,
-		"5000u": 5 * time.Millisecond, "99999999n": 99999999, "99999999u": 99999999 * time.Microsecond,
-		"": -1, "S": -1, "1": -1, "-1S": -1, "1x": -1, "99999999H": -1, "999999999S": -1, "1.5S": -1,
-	} {
-		r := httptest.NewRequest(http.MethodPost, "/", nil)
-		r.ProtoMajor, r.Header = 2, http.Header{"Content-Type": {"application/grpc"}, "Grpc-Timeout": {text}}
-		before := time.Now()
-		got := grpcDeadline(r)
-		assert.Equal(t, want < 0, got.IsZero(), text)
-		if want >= 0 {
-			assert.WithinRange(t, got, before.Add(want), time.Now().Add(want), text)
-		}
-		r.ProtoMajor = 1
-		assert.Zero(t, grpcDeadline(r), "not gRPC")
-	}
 }
 
 // TestGRPCWithoutAnUpstream: the client is told what is wrong.

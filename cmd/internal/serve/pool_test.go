@@ -1,16 +1,10 @@
 package serve
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -19,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
 // many is a rule that refuses none of the requests of a test.
@@ -139,7 +131,7 @@ func TestASingleServerThatIsDown(t *testing.T) {
 	assert.Equal(t, "1", s.metric(up))
 	assert.Equal(t, "!!", s.bodies(2))
 	assert.Equal(t, "0", s.metric(up))
-	assert.EqualValues(t, 2, s.traffic.upstreamFailures.Load())
+	assert.EqualValues(t, 2, s.upstreams.Failures())
 	serveAt(t, dead, "a")
 	assert.Equal(t, "a", s.bodies(1), "without a wait")
 	assert.Equal(t, "1", s.metric(up))
@@ -213,13 +205,6 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	s.change("upstream: [\"" + breaks + "\", \"" + breaks + "/b\"]" + many)
 	assert.Equal(t, "!!!!", s.bodies(4))
 	assert.EqualValues(t, 4, asked.Load(), "the connection was made")
-
-	for err, want := range map[error]bool{
-		&net.OpError{Op: "dial", Err: errors.New("x")}: true, &net.OpError{Op: "read", Err: errors.New("x")}: false,
-		&tls.CertificateVerificationError{Err: errors.New("x")}: true, errNoFile: false,
-	} {
-		assert.Equal(t, want, isUnconnected(err), err)
-	}
 }
 
 // TestAllServersAreDown: then all are tried, and the answer is 502.
@@ -263,23 +248,6 @@ func TestHealthChecks(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// TestACheckWithoutAConnection: where all connections to upstreams are in use, no check says that a server is sick.
-func TestACheckWithoutAConnection(t *testing.T) {
-	for err, sick := range map[error]bool{errNoFile: false, io.ErrUnexpectedEOF: true} {
-		ctx, cancel := context.WithCancel(t.Context())
-		checks := 0
-		m := &member{Target: config.Target{URL: &url.URL{Scheme: "http", Host: "a"}}, log: slog.New(slog.DiscardHandler)}
-		m.transport = roundTripper(func(*http.Request) (*http.Response, error) {
-			if checks++; checks > 3 {
-				cancel()
-			}
-			return nil, fmt.Errorf("dial: %w", err)
-		})
-		m.watch(ctx, &config.Health{Path: "/", Interval: time.Millisecond, Timeout: time.Minute, Passes: 1, Fails: 2})
-		assert.Equal(t, sick, m.sick.Load(), err)
-	}
-}
 
 // Each server has its own base path, also the one that a request goes to in the end.
 func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {

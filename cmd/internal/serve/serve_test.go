@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/leakcheck"
 	"github.com/weir-go/weir/internal/testlog"
@@ -49,6 +50,7 @@ type running struct {
 	client *http.Client
 	stop   func() // ends Run and waits; may be called twice
 
+	transports   replaced
 	asleep, wake chan time.Duration // of a Sleep of the server: it sends to asleep and receives from wake
 }
 
@@ -82,7 +84,7 @@ func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *ru
 	r.Server, err = Start(Config{
 		File: file, Load: load, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		LimiterOptions: []engine.Option{engine.ClockFunc(r.clock.now)}, Clock: r.clock.now,
-		Sleep: func(d time.Duration) { r.asleep <- d; <-r.wake }, Inherited: inherited,
+		Sleep: func(d time.Duration) { r.asleep <- d; <-r.wake }, Inherited: inherited, Transport: r.transports.of,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,6 +100,25 @@ func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *ru
 	t.Cleanup(r.stop)
 	return r
 }
+
+// replaced are the connections to upstreams, which a test may replace.
+type replaced struct {
+	own  []*http.Transport
+	with atomic.Pointer[http.RoundTripper] // what all servers are asked by; nil for their connections
+}
+
+// of is for [Config].
+func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
+	x.own = append(x.own, own.(*http.Transport))
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if with := x.with.Load(); with != nil {
+			return (*with).RoundTrip(r)
+		}
+		return own.RoundTrip(r)
+	})
+}
+
+func (x *replaced) by(with http.RoundTripper) { x.with.Store(&with) }
 
 // write writes the rule file as editors do: a new file in place of the old.
 func (r *running) write(text string) {

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/cmd/internal/respdoor"
 	"github.com/weir-go/weir/engine"
 )
@@ -31,6 +33,8 @@ type Config struct {
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
+	// Transport is for tests: [proxy.Config].
+	Transport func(proxy.Target, http.RoundTripper) http.RoundTripper
 	// Inherited are the sockets that the process was started with: [listen.Inherit].
 	Inherited *listen.Inherited
 
@@ -45,7 +49,7 @@ type Server struct {
 	traffic     *traffic
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
-	upstreams   upstreamConns
+	upstreams   *proxy.Upstreams
 	redis       respdoor.Counters
 	loaded      sum // of the first file
 
@@ -80,6 +84,9 @@ func Start(c Config) (*Server, error) {
 		turn: make(chan struct{}, 1)}
 	s.base, s.cut = context.WithCancel(context.Background())
 	s.connections = s.newConnLimits()
+	s.upstreams = proxy.New(proxy.Config{
+		Base: s.base, Now: c.Clock, Buckets: durations, Log: c.Log, Transport: c.Transport,
+	})
 	s.sockets = listen.New(listen.Config{
 		Base: s.base, Inherited: c.Inherited, Limits: s.connections, Trusts: s.trustsPeer, Protocol: s.protocol,
 		Failed: s.fail, Log: c.Log,
@@ -158,6 +165,6 @@ func (s *Server) Run(ctx context.Context) error {
 	if next := s.successor.Load(); next != nil {
 		_ = next.Kill() // it has not heeded that it should end, and has the sockets; or it has ended
 	}
-	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.traffic.summary()...)
+	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.summary()...)
 	return err
 }

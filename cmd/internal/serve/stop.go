@@ -66,7 +66,7 @@ func (s *Server) settle(ctx context.Context) {
 	// Not those of previous configurations, whose limiters were closed.
 	for name, stored := range s.current.Load().stored {
 		all.Go(func() {
-			if err := stored.value.Settle(ctx); err != nil {
+			if err := stored.Value.Settle(ctx); err != nil {
 				s.config.Log.Warn("stopping: what was admitted is not charged in the store", "rule", name, "err", err)
 			}
 		})

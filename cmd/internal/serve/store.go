@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/refcount"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -18,7 +19,7 @@ func (s *Server) openStore(g, before *generation) error {
 		return nil
 	}
 	if before.store != nil && want.Same(had) && want.SameConnection(had) {
-		g.store = before.store.acquire()
+		g.store = before.store.Acquire()
 		return nil
 	}
 	options := append(want.Options(), redislimit.Logger(s.config.Log))
@@ -32,7 +33,7 @@ func (s *Server) openStore(g, before *generation) error {
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}
-	g.store = newRefcounted(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
+	g.store = refcount.New(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
 	return nil
 }
 
@@ -40,14 +41,14 @@ func (s *Server) openStore(g, before *generation) error {
 // changes, because it holds leases, else a new one.
 func storedLimiter(g, before *generation, rule *config.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
-		g.stored[rule.Name] = old.acquire()
+		g.stored[rule.Name] = old.Acquire()
 		return nil
 	}
-	limiter, err := redislimit.New(g.store.value, rule.Name, rule.Policy, rule.StoreOptions()...)
+	limiter, err := redislimit.New(g.store.Value, rule.Name, rule.Policy, rule.StoreOptions()...)
 	if err != nil {
 		return &LimiterError{rule.Name, err}
 	}
-	g.stored[rule.Name] = newRefcounted(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // always nil
+	g.stored[rule.Name] = refcount.New(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // always nil
 	return nil
 }
 

@@ -181,7 +181,7 @@ func TestAStartWithoutTheStore(t *testing.T) {
 			}, 20*time.Second, 10*time.Millisecond)
 			assert.Contains(t, s.log.String(), "the store is back")
 			require.Eventually(t, func() bool { // the limiter follows within 100 ms
-				_, err := s.current.Load().stored["default"].value.Peek(t.Context(), "another", 1)
+				_, err := s.current.Load().stored["default"].Value.Peek(t.Context(), "another", 1)
 				return err == nil
 			}, 20*time.Second, 10*time.Millisecond)
 			assert.Equal(t, c.later, s.statuses(strings.Count(c.later, " ")+1))

@@ -18,41 +18,26 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without one
 	inFlight atomic.Int64
-	// requests are all, decisions for other proxies included; allowed are those that no rule refused. An upstream
-	// failure is an admitted request that the upstream did not serve.
-	requests, allowed, upstreamFailures atomic.Uint64
+	// requests are all, decisions for other proxies included; allowed are those that no rule refused.
+	requests, allowed atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer
 	duration *prometheus.HistogramVec
-	header   *prometheus.HistogramVec
-	failures *prometheus.CounterVec
-	retries  prometheus.Counter
 	reloads  *prometheus.CounterVec
 }
 
 const maxStatus = 599
 
+// durations are the bounds of histograms, in seconds: from a millisecond, which a local server needs, to a minute,
+// which is the default response_timeout.
+var durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+
 func newTraffic() *traffic {
-	// From a millisecond, which a local server needs, to a minute, which is the default response_timeout.
-	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	t := &traffic{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "weir_http_request_duration_seconds", Buckets: buckets,
+			Name: "weir_http_request_duration_seconds", Buckets: durations,
 			Help: "Time from the header of a request to the end of its answer, by what answered.",
 		}, []string{"by"}),
-		header: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "weir_upstream_header_seconds", Buckets: buckets,
-			Help: "Time from passing a request on to the header of the upstream's answer.",
-		}, []string{"upstream"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_upstream_failures_total",
-			Help: "Admitted requests that the upstream did not serve.",
-		}, []string{"upstream", "reason"}),
-		retries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_upstream_retries_total",
-			Help: "Requests that were sent again: no connection to a server could be made, it refused them unread, or it " +
-				"closed a kept connection without an answer.",
-		}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_reloads_total", Help: "Reloads of the rule file, by their result.",
 		}, []string{"result"}),
@@ -79,9 +64,10 @@ func (t *traffic) ended(x *exchange) {
 	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
 }
 
-// forPage returns the requests as the live page shows them.
-func (t *traffic) forPage() admin.Requests {
-	r := admin.Requests{Failures: t.upstreamFailures.Load(), Times: timesOf(t.seconds[byUpstream])}
+// requestsForPage returns the requests as the live page shows them.
+func (s *Server) requestsForPage() admin.Requests {
+	t := s.traffic
+	r := admin.Requests{Failures: s.upstreams.Failures(), Times: timesOf(t.seconds[byUpstream])}
 	for by := range answerers {
 		for status := range t.answers[by] {
 			r.Answered += t.answers[by][status].Load()
@@ -109,14 +95,15 @@ func timesOf(observer prometheus.Observer) (times admin.Times) {
 }
 
 // summary returns the numbers for the log.
-func (t *traffic) summary() []slog.Attr {
+func (s *Server) summary() []slog.Attr {
+	t := s.traffic
 	allowed := t.allowed.Load() // first: a request is counted before it is allowed
 	requests := t.requests.Load()
 	return []slog.Attr{
 		slog.Uint64("requests", requests),
 		slog.Uint64("allowed", allowed),
 		slog.Uint64("refused", requests-allowed),
-		slog.Uint64("upstream_failures", t.upstreamFailures.Load()),
+		slog.Uint64("upstream_failures", s.upstreams.Failures()),
 	}
 }
 
@@ -127,17 +114,16 @@ func (s *Server) collectors() []prometheus.Collector {
 			func() float64 { return float64(read()) })
 	}
 	t := s.traffic
-	return []prometheus.Collector{
-		t.duration, t.header, t.failures, t.retries, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{s},
+	return append(s.upstreams.Collectors(),
+		t.duration, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{s},
 		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
 		gauge("weir_connections", "Open connections of clients.", s.connections[clients].Open),
 		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].Most),
-		gauge("weir_upstream_connections", "Open connections to upstreams.", s.upstreams.open.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_connections_rejected_total",
 			Help: "Connections of clients that were answered 503 because there were too many.",
 		}, func() float64 { return float64(s.connections[clients].Rejected()) }),
-	}
+	)
 }
 
 // An answerCollector reads the answers when Prometheus asks. There are as many series as there are statuses that

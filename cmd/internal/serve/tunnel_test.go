@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,24 @@ func (c *halvesConn) SetDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
+// A countedHalves counts until it is closed.
+type countedHalves struct {
+	*halvesConn
+	count *atomic.Int64
+	once  sync.Once
+}
+
+func (c *countedHalves) Close() error {
+	c.once.Do(func() { c.count.Add(-1) })
+	return c.halvesConn.Close()
+}
+
+// How long an end of a tunnel may be silent when the other has ended, and take nothing, as package proxy has it.
+const (
+	tunnelSilence = 10 * time.Second
+	tunnelStall   = time.Minute
+)
+
 // halves is a connection of which each half can be closed.
 type halves interface {
 	net.Conn
@@ -54,8 +74,8 @@ type halves interface {
 // A tunnelled is a WebSocket through a server, with both ends in the hand of a test that moves the time.
 type tunnelled struct {
 	client, upstream halves
-	ended            chan struct{} // closed when the request has ended
-	conns            upstreamConns
+	ended            chan struct{}      // closed when the request has ended
+	conns            atomic.Int64       // to the upstream
 	cut              context.CancelFunc // as the server does at its end
 }
 
@@ -77,7 +97,8 @@ func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 			file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nupstream: "+scheme+"://upstream.invalid\n"+
 				"rules: [{name: a, concurrency: 1, max_keys: 100}]\n"))
 			require.NoError(t, err)
-			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+			var transports replaced
+			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 			require.NoError(t, err)
 			t.Cleanup(server.stop)
 			dir := t.TempDir()
@@ -86,14 +107,14 @@ func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 			require.NoError(t, err)
 			synctest.Test(t, func(t *testing.T) {
 				s := &tunnelled{ended: make(chan struct{})}
-				s.open(t, server, &tls.Config{Certificates: []tls.Certificate{certificate}})
+				s.open(t, server, &transports, scheme, &tls.Config{Certificates: []tls.Certificate{certificate}})
 				assert.Equal(t, http.StatusTooManyRequests, statusOfAnother(server), "it has the place of its client")
 				test(t, s)
 				_, _ = s.client.Close(), s.upstream.Close()
 				<-s.ended
 				synctest.Wait()
-				assert.Zero(t, s.conns.open.Load(), "connections to the upstream")
-				assert.Zero(t, server.traffic.upstreamFailures.Load(), "the upstream has done its part")
+				assert.Zero(t, s.conns.Load(), "connections to the upstream")
+				assert.Zero(t, server.upstreams.Failures(), "the upstream has done its part")
 				assert.NotEqual(t, http.StatusTooManyRequests, statusOfAnother(server), "the place is free")
 			})
 		})
@@ -108,22 +129,19 @@ func statusOfAnother(server *Server) int {
 }
 
 // open opens the WebSocket.
-func (s *tunnelled) open(t *testing.T, server *Server, over *tls.Config) {
+func (s *tunnelled) open(t *testing.T, server *Server, transports *replaced, scheme string, over *tls.Config) {
 	conn, upstream := newHalves()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	dials := 0
-	transport.DialContext = s.conns.dialer(func(context.Context, string, string) (net.Conn, error) {
+	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		if dials++; dials > 1 {
 			return nil, errors.New("this upstream takes one connection")
 		}
-		return conn, nil
-	}, func() {})
-	var isTLS bool
-	for _, p := range server.current.Load().pools {
-		p.value.members[0].transport = transport
-		isTLS = p.value.members[0].URL.Scheme == "https"
+		s.conns.Add(1)
+		return &countedHalves{halvesConn: conn, count: &s.conns}, nil
 	}
-	if s.upstream = upstream; isTLS {
+	transports.by(transport)
+	if s.upstream = upstream; scheme == "https" {
 		s.upstream = tls.Server(upstream, over)
 	}
 	hijacked, client := newHalves()
@@ -313,7 +331,7 @@ func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 		conn.Close()
 		require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
 	}
-	require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // TestAnUpstreamThatChangesToSomethingElse keeps no connection, and fails as one that does not answer: ReverseProxy
@@ -328,7 +346,7 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 		for range 6 {
 			assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: websocket").status, answer)
 		}
-		require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond, answer)
+		require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond, answer)
 		assert.NotContains(t, s.log.String(), "upstream down", "connections can be made")
 	}
 }
@@ -343,5 +361,5 @@ func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
 		assert.Equal(t, 504, s.get("/", "Connection: Upgrade", "Upgrade: websocket").status)
 		require.Eventually(t, func() bool { return s.traffic.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
 	}
-	require.Eventually(t, func() bool { return s.upstreams.open.Load() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond)
 }

@@ -1,35 +1,61 @@
 package serve
 
 import (
-	"cmp"
-	"slices"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 )
 
-// shownUpstreams returns the servers of the present generation's upstreams, by name. One that several upstreams have is
-// up if it is for all of them.
+// upstream returns what a proxy needs of an upstream of the file.
+func (g *generation) upstream(u *config.Upstream) *proxy.Upstream {
+	targets := make([]proxy.Target, len(u.Targets))
+	for i, t := range u.Targets {
+		targets[i] = proxy.Target{Name: t.String(), URL: t.URL, Socket: t.Socket}
+	}
+	return &proxy.Upstream{
+		Targets: targets, ConnectTimeout: u.ConnectTimeout, ResponseTimeout: u.ResponseTimeout,
+		KeepHost: u.KeepHost, H2C: u.H2C, IgnoreAbort: u.IgnoreAbort, Health: (*proxy.Health)(u.Health),
+		Forwarding: proxy.Forwarding{
+			Trusted: g.file.TrustedProxies, Header: g.file.ClientIP.Header, Client: g.ip.Addr, Pass: u.PassHeaders,
+		},
+		Fail: func(w http.ResponseWriter, r *http.Request, f proxy.Failure) {
+			if f.Expired {
+				exchangeOf(r).by = byWeir
+				failGRPC(w, grpcDeadlineExceeded, f.Detail)
+				return
+			}
+			fail(w, r, g.file.Response.Body, f.Status, f.Detail)
+		},
+	}
+}
+
+// passedOn passes requests to an upstream.
+type passedOn struct{ *proxy.Proxy }
+
+// ServeHTTP implements [http.Handler].
+func (p passedOn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.MayBeSilent(r) {
+		exchangeOf(r).body.Unbound()
+	}
+	p.Proxy.ServeHTTP(w, r)
+}
+
+// shownUpstreams returns the servers of the present generation's upstreams, by name.
 func (s *Server) shownUpstreams() (all []admin.Upstream) {
 	g := s.enter()
 	if g == nil {
 		return nil
 	}
 	defer g.leave()
-	for _, p := range g.pools {
-		for _, m := range p.value.members {
-			shown := admin.Upstream{Name: m.name, Up: m.isUp(), InFlight: m.inFlight.Load()}
-			i := slices.IndexFunc(all, func(u admin.Upstream) bool { return u.Name == m.name })
-			if i < 0 {
-				all = append(all, shown)
-				continue
-			}
-			all[i].Up = all[i].Up && shown.Up
-			all[i].InFlight += shown.InFlight
+	if g.upstreams != nil {
+		for _, u := range g.upstreams.Servers() {
+			all = append(all, admin.Upstream(u))
 		}
 	}
-	slices.SortFunc(all, func(a, b admin.Upstream) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"log/slog"
@@ -7,14 +7,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
 // A member is a server of a pool.
 type member struct {
-	config.Target
-	name      string // in the log and in metrics
+	Target
 	transport http.RoundTripper
 	seconds   prometheus.Observer // until the header of an answer
 	pool      *pool
@@ -60,7 +57,7 @@ func (m *member) mayTry(now time.Time) bool {
 
 // unreached notes that no connection to the server could be made.
 func (m *member) unreached(err error) {
-	if m.retryAt.Swap(m.pool.now().Add(retryAfter).UnixNano()) == 0 {
+	if m.retryAt.Swap(m.pool.of.config.Now().Add(retryAfter).UnixNano()) == 0 {
 		m.log.Warn("upstream down: no connection can be made", "err", err)
 	}
 }

@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"context"
@@ -20,12 +20,12 @@ type clientAbort struct {
 // delayAbort returns the request as the upstream gets it. The end of the server is not delayed. A body that breaks off
 // may be a client that has gone: the upstream has the header and may be at work, so that is delayed, too; by longest at
 // most, since the transport does not bound it. The caller calls the function when the request has ended.
-func (x *exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
+func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel
-	x.client.delay, x.abort.resume = context.WithCancel(ctx)
-	x.client.longest = longest
-	forget := context.AfterFunc(x.Context, func() {
+	x.body.delay, x.abort.resume = context.WithCancel(ctx)
+	x.body.longest = longest
+	forget := context.AfterFunc(x.client, func() {
 		if x.abort.answered.Load() {
 			cancel()
 		}
@@ -35,13 +35,13 @@ func (x *exchange) delayAbort(r *http.Request, server context.Context, longest t
 }
 
 // begun ends the delay.
-func (x *exchange) begun() {
+func (x *Exchange) begun() {
 	if x.abort.cancel == nil {
 		return
 	}
 	x.abort.answered.Store(true)
 	x.abort.resume()
-	if x.Context.Err() != nil {
+	if x.client.Err() != nil {
 		x.abort.cancel()
 	}
 }

@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"net"
@@ -8,21 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
-	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/cmd/internal/fieldname"
 )
 
-// A forwarder sets the fields that tell an upstream which client a request is from, and removes those with which a
-// client could tell it something else.
-type forwarder struct {
-	trusted []netip.Prefix
-	header  string // in which trusted proxies write the client's address, beside X-Forwarded-For; "" for none
-	ip      *httplimit.ClientIP
-	pass    []string // canonical names of fields that are passed on although they would be removed
-}
-
-func newForwarder(u *config.Upstream, f *config.File, ip *httplimit.ClientIP) *forwarder {
-	return &forwarder{trusted: f.TrustedProxies, header: f.ClientIP.Header, ip: ip, pass: u.PassHeaders}
+// Forwarding says which client a request is from. It sets the fields that tell an upstream so, and removes those with
+// which a client could tell it something else.
+type Forwarding struct {
+	Trusted []netip.Prefix // proxies
+	Header  string         // in which they write the client's address, beside X-Forwarded-For; "" for none
+	Client  func(*http.Request) netip.Addr
+	Pass    []string // canonical names of fields that are passed on although they would be removed
 }
 
 // set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. The X-Forwarded fields of a trusted proxy are kept, and
@@ -30,11 +25,13 @@ func newForwarder(u *config.Upstream, f *config.File, ip *httplimit.ClientIP) *f
 // X-Forwarded-For, and Forwarded, in which this proxy would be missing.
 //
 // It writes what [httputil.ProxyRequest.SetXForwarded] does, with one allocation for three values.
-func (f *forwarder) set(r *httputil.ProxyRequest) {
+func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In.RemoteAddr)
 	out := r.Out.Header
 	f.remove(out, trusted)
-	f.remove(r.Out.Trailer, trusted)
+	if r.Out.Trailer != nil {
+		f.remove(r.Out.Trailer, trusted)
+	}
 	values := &[3]string{2: "http"}
 	if peer, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
 		if before := r.In.Header["X-Forwarded-For"]; trusted && len(before) > 0 {
@@ -55,7 +52,7 @@ func (f *forwarder) set(r *httputil.ProxyRequest) {
 			}
 		}
 	}
-	if client := f.ip.Addr(r.In); client.IsValid() && !slices.Contains(f.pass, "X-Real-Ip") {
+	if client := f.Client(r.In); client.IsValid() && !slices.Contains(f.Pass, "X-Real-Ip") {
 		out["X-Real-Ip"] = asField(client, out["X-Forwarded-For"])
 	}
 }
@@ -71,13 +68,13 @@ func asField(addr netip.Addr, same []string) []string {
 }
 
 // remove removes the fields that must not come from a client.
-func (f *forwarder) remove(header http.Header, trusted bool) {
+func (f *Forwarding) remove(header http.Header, trusted bool) {
 	for name := range header {
 		switch {
-		case slices.Contains(f.pass, name):
-		case trusted && name == f.header:
-		case config.IsPlainName(name) && !config.Misleads(name) &&
-			(trusted || name != f.header && !strings.HasPrefix(name, "X-Forwarded-")):
+		case slices.Contains(f.Pass, name):
+		case trusted && name == f.Header:
+		case fieldname.IsPlain(name) && !fieldname.Misleads(name) &&
+			(trusted || name != f.Header && !strings.HasPrefix(name, "X-Forwarded-")):
 		default:
 			delete(header, name)
 		}
@@ -85,8 +82,8 @@ func (f *forwarder) remove(header http.Header, trusted bool) {
 }
 
 // trusts reports whether the peer is a trusted proxy.
-func (f *forwarder) trusts(remote string) bool {
-	if len(f.trusted) == 0 {
+func (f *Forwarding) trusts(remote string) bool {
+	if len(f.Trusted) == 0 {
 		return false
 	}
 	peer, err := netip.ParseAddrPort(remote)
@@ -94,5 +91,5 @@ func (f *forwarder) trusts(remote string) bool {
 		return false
 	}
 	addr := peer.Addr().Unmap().WithZone("")
-	return slices.ContainsFunc(f.trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(f.Trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"context"
@@ -8,12 +8,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"time"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
 // watch checks a server until ctx is done, the first time at once.
-func (m *member) watch(ctx context.Context, h *config.Health) {
+func (m *member) watch(ctx context.Context, h *Health) {
 	tick := time.NewTicker(h.Interval)
 	defer tick.Stop()
 	passes, fails := 0, 0
@@ -43,7 +41,7 @@ func (m *member) watch(ctx context.Context, h *config.Health) {
 }
 
 // check asks for the page that says whether the server is well. A status of 200 to 399 says so.
-func (m *member) check(ctx context.Context, h *config.Health) error {
+func (m *member) check(ctx context.Context, h *Health) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	page, err := url.ParseRequestURI(h.Path)

@@ -1,12 +1,10 @@
-package serve
+package proxy
 
 import (
 	"context"
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
 // A transportKey says which upstreams use the same connections: those with the same key.
@@ -16,7 +14,7 @@ type transportKey struct {
 	h2c                      bool
 }
 
-func transportOf(u *config.Upstream, t config.Target) transportKey {
+func transportOf(u *Upstream, t Target) transportKey {
 	key := transportKey{socket: t.Socket, connectTime: u.ConnectTimeout, respondTime: u.ResponseTimeout, h2c: u.H2C}
 	if t.URL != nil {
 		key.scheme, key.host = t.URL.Scheme, t.URL.Host
@@ -26,7 +24,7 @@ func transportOf(u *config.Upstream, t config.Target) transportKey {
 
 // newTransport returns the connections to an upstream. With its bounds an upstream that hangs cannot hold a client
 // forever. An answer that has begun may take as long as the upstream wants.
-func (k transportKey) newTransport(conns *upstreamConns) *http.Transport {
+func (k transportKey) newTransport(conns *connCount) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)
 	protocols.SetHTTP2(!k.h2c)

@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // One admitted request is executed once. net/http sends a request without a body again by itself: over every kept
@@ -17,7 +15,7 @@ import (
 
 // A resend bounds how often one request is sent.
 type resend struct {
-	retries prometheus.Counter
+	of      *Upstreams
 	body    bytes.Reader // empty: net/http asks GetBody before it sends a request with a body again
 	used    bool         // a request that may have been executed was sent again
 	refused bool         // a request that was not executed was sent again
@@ -32,7 +30,7 @@ func (s *resend) again() (io.ReadCloser, error) {
 		return nil, errSentTwice
 	}
 	s.used = true
-	s.retries.Inc()
+	s.of.retries.Inc()
 	return io.NopCloser(&s.body), nil
 }
 

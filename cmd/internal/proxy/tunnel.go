@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"bufio"
@@ -50,7 +50,7 @@ var errUnasked = errors.New("the upstream changes to a protocol for which it was
 
 // openTunnel makes the connection of an answer that changes the protocol an end of a tunnel. It returns an error if the
 // client did not ask for what the upstream changes to: ReverseProxy looks, too, and leaves the connection open then.
-func (x *exchange) openTunnel(answer *http.Response) error {
+func (x *Exchange) openTunnel(answer *http.Response) error {
 	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
 	if asked == "" || !strings.EqualFold(asked, got) {
 		return fmt.Errorf("%w: %q", errUnasked, got)
@@ -156,24 +156,18 @@ type hijackedEnd struct {
 type hijackedConn struct{ net.Conn }
 
 // Hijack is for http.ResponseController. What is hijacked has become another protocol.
-func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(x.ResponseWriter).Hijack()
-	if err != nil {
+	if err != nil || x.tunnel == nil {
 		return conn, buffer, err
 	}
-	if x.status == 0 {
-		x.status = http.StatusSwitchingProtocols
-	}
-	if x.tunnel != nil {
-		x.tunnel.client.ReadWriteCloser = conn
-		conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
-		// The answer is written by it, before anything is copied, and may wait for the client, too.
-		buffer = bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn))
-	}
-	return conn, buffer, nil
+	x.tunnel.client.ReadWriteCloser = conn
+	conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
+	// The answer is written by it, before anything is copied, and may wait for the client, too.
+	return conn, bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn)), nil
 }
 
 // isHijacked reports whether the upstream has changed the protocol and the client is to get the answer.
-func (x *exchange) isHijacked() bool {
+func (x *Exchange) isHijacked() bool {
 	return x.tunnel != nil && x.tunnel.client.ReadWriteCloser != nil
 }

@@ -1,26 +1,23 @@
-package serve
+package proxy
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/weir-go/weir/cmd/internal/config"
 )
 
 // A pool is the servers of an upstream. Each request gets the one with the fewest requests under way, of those that are
 // up: a server is down after checks that failed (healthcheck.go), and after a connection that failed (member.go). Where
 // all are down, all are tried: a check may be wrong, and no answer is no better than a bad one.
 //
-// A pool lives as long as a generation has an upstream with the same servers and settings, so that a reload forgets
+// A pool lives as long as a configuration has an upstream with the same servers and settings, so that a reload forgets
 // nothing about them.
 type pool struct {
 	members []*member
-	now     func() time.Time
+	of      *Upstreams
 	turn    atomic.Uint32 // of the server that an equal choice begins with
 	end     context.CancelFunc
 	checks  sync.WaitGroup
@@ -30,15 +27,15 @@ type pool struct {
 type poolKey struct {
 	transport transportKey // without the server
 	targets   string
-	health    config.Health
+	health    Health
 }
 
-func poolOf(u *config.Upstream) poolKey {
+func poolOf(u *Upstream) poolKey {
 	names := make([]string, len(u.Targets))
 	for i, t := range u.Targets {
-		names[i] = t.String()
+		names[i] = t.Name
 	}
-	key := poolKey{transport: transportOf(u, config.Target{}), targets: strings.Join(names, "\n")}
+	key := poolKey{transport: transportOf(u, Target{}), targets: strings.Join(names, "\n")}
 	if u.Health != nil {
 		key.health = *u.Health
 	}
@@ -46,13 +43,13 @@ func poolOf(u *config.Upstream) poolKey {
 }
 
 // newPool returns the pool of the servers and begins to check them.
-func newPool(u *config.Upstream, members []*member, now func() time.Time, log *slog.Logger) *pool {
+func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
-	p := &pool{members: members, now: now, end: end}
+	p := &pool{members: members, of: u, end: end}
 	for _, m := range members {
-		m.pool, m.log = p, log.With("upstream", m.name)
-		if u.Health != nil {
-			p.checks.Go(func() { m.watch(ctx, u.Health) })
+		m.pool, m.log = p, u.config.Log.With("upstream", m.Name)
+		if up.Health != nil {
+			p.checks.Go(func() { m.watch(ctx, up.Health) })
 		}
 	}
 	return p
@@ -70,7 +67,7 @@ func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()
 	}
-	now := p.now()
+	now := p.of.config.Now()
 	for {
 		m := p.least(tried, now)
 		if m == nil || m.mayTry(now) {

@@ -1,4 +1,4 @@
-package serve
+package proxy
 
 import (
 	"crypto/tls"
@@ -9,23 +9,20 @@ import (
 	"net/http/httputil"
 	"slices"
 	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request, and another one if no
 // connection to that can be made: nothing has been sent then, so that no server does anything twice.
 type balancer struct {
 	*pool
-	h2c     bool // the servers have HTTP/2 only
-	retries prometheus.Counter
+	h2c bool // the servers have HTTP/2 only
 }
 
 // RoundTrip implements [http.RoundTripper]. The request is one of a client ([exchangeOf]), and as the client sent it
 // but for its header.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
-	x.resend = resend{retries: b.retries, empty: r.Body == nil || r.Body == http.NoBody}
+	x.resend = resend{of: b.of, empty: r.Body == nil || r.Body == http.NoBody}
 	if !x.resend.empty && len(b.members) > 1 {
 		r.Body = &unreadBody{ReadCloser: r.Body}
 	}
@@ -47,7 +44,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		m.release()
-		b.retries.Inc()
+		b.of.retries.Inc()
 		m.log.Warn(again, "err", err)
 		m, r = next, r.Clone(r.Context()) // the transport may still hold the one before
 		*r.URL = target

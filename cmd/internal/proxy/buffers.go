@@ -1,6 +1,9 @@
-package serve
+package proxy
 
-import "sync"
+import (
+	"net/http/httputil"
+	"sync"
+)
 
 // buffers are those in which answers are copied. Without them every answer allocates one, however short it is, and the
 // collector has most of its work from that.
@@ -8,7 +11,8 @@ type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10 // as httputil.ReverseProxy has by itself
 
-var answerBuffers = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
+// Buffers are for all answers.
+var Buffers httputil.BufferPool = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
 
 // Get implements [httputil.BufferPool].
 func (b *buffers) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }

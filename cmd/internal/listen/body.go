@@ -1,0 +1,102 @@
+package listen
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// A Body is the body of a request, which must come at a least rate.
+type Body struct {
+	io.ReadCloser
+	pace    pace
+	unbound bool
+}
+
+// NewBody puts a Body in the place of a request's, at a rate in bytes a second, 0 for no bound, and for at most
+// timeout, 0 for any time. It returns nil where there is no body or no bound. The bound is also for what no handler
+// reads: net/http takes up to 256 KiB of that before it sends an answer, and would wait for ever.
+func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
+	if r.Body == http.NoBody || rate == 0 {
+		return nil
+	}
+	b := &Body{ReadCloser: r.Body, pace: pace{control: http.NewResponseController(w), rate: rate}}
+	r.Body = b
+	if timeout > 0 {
+		b.pace.timeout = time.Now().Add(timeout)
+	}
+	if r.ProtoMajor == 1 { // over HTTP/2 a body that is not read holds nothing up
+		b.pace.begin()
+	}
+	return b
+}
+
+// Unbound lets the body be silent. A nil Body is so already.
+func (b *Body) Unbound() {
+	if b != nil {
+		b.unbound = true
+	}
+}
+
+// Read implements [io.Reader].
+func (b *Body) Read(into []byte) (int, error) {
+	if b.unbound {
+		return b.ReadCloser.Read(into)
+	}
+	b.pace.begin()
+	n, err := b.ReadCloser.Read(into)
+	b.pace.end(n, err)
+	return n, err
+}
+
+const (
+	// paceGrace is how long a body may take beyond what its bytes allow.
+	paceGrace = 10 * time.Second
+	// paceSilence is how long a body may stop, however fast it was before.
+	paceSilence = time.Minute
+	// paceStep is how far a deadline is from the right one at most. To set one for every read would cost more.
+	paceStep = time.Second
+)
+
+// A pace is the least rate at which a body must come. It counts the time in which weir waits for the client, and not
+// that in which the upstream does not take what has come. It is used by one goroutine at a time.
+type pace struct {
+	control *http.ResponseController
+	rate    int       // bytes a second
+	timeout time.Time // the end of read_timeout; zero for none
+
+	bytes    int64
+	waited   time.Duration
+	began    time.Time // of the present read
+	deadline time.Time // that is set
+}
+
+// begin is called before a read, and sets its deadline.
+func (p *pace) begin() {
+	p.began = time.Now()
+	allowed := paceGrace + time.Duration(float64(p.bytes)/float64(p.rate)*float64(time.Second))
+	deadline := p.began.Add(min(max(allowed-p.waited, 0), paceSilence))
+	if !p.timeout.IsZero() && deadline.After(p.timeout) {
+		deadline = p.timeout
+	}
+	if late := deadline.Sub(p.deadline); late >= paceStep || late < 0 {
+		p.set(deadline)
+	}
+}
+
+// end is called after a read. The deadline, also that of read_timeout, must not last longer than the body: net/http
+// goes on reading to notice a client that leaves, and would take the end of the deadline for that. The deadline of a
+// body that breaks off stays, or net/http would wait for the rest of it.
+func (p *pace) end(n int, err error) {
+	p.bytes += int64(n)
+	p.waited += time.Since(p.began)
+	if errors.Is(err, io.EOF) {
+		p.set(time.Time{})
+	}
+}
+
+func (p *pace) set(deadline time.Time) {
+	p.deadline = deadline
+	_ = p.control.SetReadDeadline(deadline) // of a writer that has none the body has no bound
+}

@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+)
+
+var errNoFile = errors.New("as many connections to upstreams are open as the limit of open files allows")
+
+// A connCount counts the connections to all upstreams.
+type connCount struct {
+	most atomic.Int64 // 0 for no bound
+	open atomic.Int64
+}
+
+// dialer returns a function that dials and counts the connection until it is closed. When there are too many, it closes
+// idle connections and tries once more.
+func (u *connCount) dialer(dial func(context.Context, string, string) (net.Conn, error), closeIdle func(),
+) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !u.add() {
+			closeIdle()
+			if !u.add() {
+				return nil, errNoFile
+			}
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			u.open.Add(-1)
+			return nil, err
+		}
+		return &countedConn{Conn: conn, count: u}, nil
+	}
+}
+
+func (u *connCount) add() bool {
+	open := u.open.Add(1)
+	if most := u.most.Load(); most > 0 && open > most {
+		u.open.Add(-1)
+		return false
+	}
+	return true
+}
+
+// A countedConn is a connection that counts until it is closed.
+type countedConn struct {
+	net.Conn
+	count  *connCount
+	closed atomic.Bool
+}
+
+// ReadFrom is for io.Copy, and as quick as that of the connection.
+func (c *countedConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
+
+// CloseWrite ends one direction, as either end of a WebSocket may.
+func (c *countedConn) CloseWrite() error {
+	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}
+
+// Close implements [net.Conn].
+func (c *countedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.count.open.Add(-1)
+	}
+	return c.Conn.Close()
+}

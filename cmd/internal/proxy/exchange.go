@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"time"
+)
+
+// An Exchange is a request on its way to an upstream, and its answer. A caller that keeps something for each request of
+// its own may hold the Exchange there, for one allocation less: a zero Exchange, which the context of the request has
+// under [ExchangeKey].
+type Exchange struct {
+	http.ResponseWriter                 // of the client
+	client              context.Context // that ends when the client goes
+	body                clientBody
+	answer              answer
+	tunnel              *tunnel // that the request has become; nil for none
+	server              *member // that the request was last sent to; nil for none
+	abort               clientAbort
+	resend              resend
+	sent                time.Duration // from epoch until the proxy got it
+	deadline            time.Duration // from epoch until that of a gRPC call; 0 for none
+}
+
+// An answer is what an upstream answers, beside the caller's own fields.
+type answer struct {
+	waiting bool        // for its header
+	interim http.Header // of informational answers meanwhile; nil before the first
+	own     []string    // the names of the caller's fields, where it may have a trailer
+	body    watchedBody
+}
+
+// epoch is what short times are counted from, which take less room than a time.Time.
+var epoch = time.Now()
+
+// ExchangeKey is the key of the Exchange in the context of a request.
+type ExchangeKey struct{}
+
+// exchangeOf returns the exchange of a request; nil if it has none.
+func exchangeOf(r *http.Request) *Exchange {
+	x, _ := r.Context().Value(ExchangeKey{}).(*Exchange)
+	return x
+}
+
+// expired reports whether the client of a gRPC call has given up, or is about to.
+func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) >= x.deadline }
+
+// answered ends the wait.
+func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
+
+// Header implements [http.ResponseWriter]. While the exchange waits it is that of informational answers (1xx), which
+// ReverseProxy empties after each. So the caller's own fields of the answer, which are in its header by then, stay
+// there.
+func (x *Exchange) Header() http.Header {
+	if !x.answer.waiting {
+		return x.ResponseWriter.Header()
+	}
+	if x.answer.interim == nil {
+		x.answer.interim = http.Header{}
+	}
+	return x.answer.interim
+}
+
+// WriteHeader implements [http.ResponseWriter]. What it writes while the exchange waits is an informational answer,
+// without the caller's own fields.
+func (x *Exchange) WriteHeader(status int) {
+	if !x.answer.waiting {
+		x.ResponseWriter.WriteHeader(status)
+		return
+	}
+	header := x.ResponseWriter.Header()
+	own := maps.Clone(header)
+	clear(header)
+	maps.Copy(header, x.answer.interim)
+	x.ResponseWriter.WriteHeader(status)
+	clear(header)
+	maps.Copy(header, own)
+}
+
+// Unwrap is for http.ResponseController.
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
+// inner network.
+func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
+	x := exchangeOf(r)
+	x.answered()
+	if broken := x.body.err(); broken != nil {
+		// The client may be gone; then the answer is lost.
+		x.Header().Set("Connection", "close")
+		if isTimeout(broken) {
+			p.fail(x, r, http.StatusRequestTimeout, "The body of the request did not come in time")
+			return
+		}
+		p.fail(x, r, http.StatusBadRequest, "The body of the request breaks off")
+		return
+	}
+	if x.client.Err() != nil || x.isHijacked() {
+		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
+	}
+	if x.expired() {
+		p.upstream.Fail(x.ResponseWriter, r, Failure{
+			Status: http.StatusGatewayTimeout, Detail: "The deadline of the call is over", Expired: true,
+		})
+		return
+	}
+	if isTooLarge(err) {
+		p.fail(x, r, http.StatusRequestHeaderFieldsTooLarge, "The header of the request is larger than the upstream server takes")
+		return
+	}
+	if isTimeout(err) {
+		x.failed(r, "timeout", err)
+		p.fail(x, r, http.StatusGatewayTimeout, "The upstream server did not answer in time")
+		return
+	}
+	x.failed(r, "unanswered", err)
+	p.fail(x, r, http.StatusBadGateway, "The upstream server did not answer")
+}
+
+func (p *Proxy) fail(x *Exchange, r *http.Request, status int, detail string) {
+	p.upstream.Fail(x.ResponseWriter, r, Failure{Status: status, Detail: detail})
+}
+
+func isTimeout(err error) bool {
+	var slow net.Error
+	return errors.As(err, &slow) && slow.Timeout()
+}
+
+// isTooLarge reports whether an error says that the header of a request is larger than the upstream has said it takes,
+// over HTTP/2. The upstream has not been asked and is not to blame. net/http does not export the error.
+func isTooLarge(err error) bool {
+	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
+}
+
+// failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not
+// one.
+func (x *Exchange) failed(r *http.Request, reason string, err error) {
+	if r.Context().Err() != nil || x.expired() {
+		return
+	}
+	of := x.server.pool.of
+	of.failed.Add(1)
+	of.failures.WithLabelValues(x.server.Name, reason).Inc()
+	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	if isUnconnected(err) {
+		x.server.unreached(err)
+	}
+}
+
+// A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
+// then, because the status has been sent. At its end it removes from the trailer what the caller has set in the header.
+type watchedBody struct {
+	io.ReadCloser
+	exchange *Exchange
+	response *http.Response
+}
+
+func (b *watchedBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if errors.Is(err, io.EOF) {
+		for _, name := range b.exchange.answer.own {
+			delete(b.response.Trailer, name) // which has come with the end
+		}
+	} else if err != nil && b.exchange.body.err() == nil {
+		b.exchange.failed(b.response.Request, "broken", err)
+	}
+	return n, err
+}

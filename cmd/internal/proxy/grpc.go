@@ -1,0 +1,49 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/httplimit"
+)
+
+// grpcTimeout returns how long the client of a gRPC call waits; false if it does not say.
+//
+// The upstream gets the same timeout and ends the call by itself when it is over, perhaps before the client has. So an
+// error after the deadline is not a failure of the upstream.
+func grpcTimeout(r *http.Request) (timeout time.Duration, said bool) {
+	told := r.Header["Grpc-Timeout"]
+	if len(told) == 0 {
+		return 0, false
+	}
+	text := told[0]
+	if len(text) < 2 || len(text) > 9 || !httplimit.IsGRPC(r) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text[:len(text)-1], 10, 63)
+	if err != nil {
+		return 0, false
+	}
+	var unit time.Duration
+	switch text[len(text)-1] {
+	case 'H':
+		unit = time.Hour
+	case 'M':
+		unit = time.Minute
+	case 'S':
+		unit = time.Second
+	case 'm':
+		unit = time.Millisecond
+	case 'u':
+		unit = time.Microsecond
+	case 'n':
+		unit = time.Nanosecond
+	default:
+		return 0, false
+	}
+	if n > uint64(24*365*time.Hour/unit) { // also bounds what is computed with it
+		return 0, false
+	}
+	return time.Duration(n) * unit, true
+}

@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/httplimit"
+)
+
+// noAgent is the User-Agent with which net/http sends none.
+var noAgent = []string{""}
+
+// A Proxy passes requests to an upstream. It is an [http.Handler].
+type Proxy struct {
+	reverse  httputil.ReverseProxy
+	upstream *Upstream
+	http2    bool            // the servers may have HTTP/2, and so gRPC
+	base     context.Context // that ends requests whose clients have gone
+}
+
+func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
+	p := &Proxy{upstream: up, http2: up.mayHaveHTTP2(), base: u.config.Base}
+	p.reverse = httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			// As the rules saw it: ReverseProxy has left out what it cannot read, such as all pairs with a semicolon.
+			r.Out.URL.RawQuery = r.In.URL.RawQuery
+			r.Out.URL.Opaque = "" // it would be sent in place of the path that the rules saw
+			if !up.KeepHost {
+				r.Out.Host = "" // that of the URL
+			}
+			up.Forwarding.set(r)
+			if r.Out.Header["User-Agent"] == nil {
+				r.Out.Header["User-Agent"] = noAgent // ReverseProxy would allocate one
+			}
+		},
+		Transport:      &balancer{servers, up.H2C},
+		BufferPool:     Buffers,
+		ModifyResponse: p.answered,
+		ErrorHandler:   p.unanswered,
+		ErrorLog:       slog.NewLogLogger(u.config.Log.Handler(), slog.LevelDebug), // watchedBody logs it better
+	}
+	return p
+}
+
+// ServeHTTP implements [http.Handler]. An answer that breaks off ends with a panic.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := exchangeOf(r)
+	if x == nil {
+		x = &Exchange{}
+		r = r.WithContext(context.WithValue(r.Context(), ExchangeKey{}, x))
+	}
+	x.ResponseWriter, x.client = w, r.Context()
+	x.sent = time.Since(epoch)
+	if timeout, said := grpcTimeout(r); said {
+		x.deadline = x.sent + timeout
+	}
+	stripUpgrade(r, p.upstream.H2C)
+	x.body.begin(r)
+	defer func() {
+		if x.server != nil {
+			x.server.release()
+		}
+	}()
+	if p.upstream.IgnoreAbort {
+		var end func()
+		r, end = x.delayAbort(r, p.base, p.upstream.ResponseTimeout)
+		defer end()
+	}
+	x.answer.waiting = true
+	p.reverse.ServeHTTP(x, r)
+}
+
+// MayBeSilent reports whether the body of a request may stop for long: the stream of a gRPC call may be silent for
+// hours, where the upstream can have any.
+func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
+
+// answered looks at the head of an answer.
+func (p *Proxy) answered(response *http.Response) error {
+	x := exchangeOf(response.Request)
+	x.answered()
+	x.begun()
+	x.server.seconds.Observe((time.Since(epoch) - x.sent).Seconds())
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		if err := x.openTunnel(response); err != nil {
+			return err
+		}
+	}
+	x.server.reached()
+	// The caller's fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
+	// which limits are the caller's.
+	header := x.ResponseWriter.Header()
+	if vary, own := response.Header["Vary"], header["Vary"]; vary != nil && own != nil {
+		header["Vary"] = slices.Concat(own, vary)
+	}
+	for name := range header {
+		delete(response.Header, name)
+		delete(response.Trailer, name) // what is announced
+	}
+	if response.ContentLength < 0 || response.ProtoMajor > 1 { // a trailer may come that is not
+		x.answer.own = slices.Collect(maps.Keys(header))
+	}
+	if x.tunnel != nil { // whose header ReverseProxy writes
+		return nil
+	}
+	moveHeader(response.Header, header)
+	x.answer.body = watchedBody{ReadCloser: response.Body, exchange: x, response: response}
+	response.Body = &x.answer.body
+	return nil
+}
+
+// moveHeader moves the header of an upstream's answer to that of the client's, which has no field of the same name.
+// ReverseProxy would copy field by field, with an allocation for each. It reads the media type, to pass events on at
+// once, so that of events stays.
+func moveHeader(from, to http.Header) {
+	mediaType := from["Content-Type"]
+	maps.Copy(to, from)
+	clear(from)
+	if isEvents(mediaType) {
+		delete(to, "Content-Type")
+		from["Content-Type"] = mediaType
+	}
+}
+
+// isEvents reports whether a media type is that of a stream of events.
+func isEvents(mediaType []string) bool {
+	const events = "text/event-stream"
+	return len(mediaType) > 0 && len(mediaType[0]) >= len(events) && strings.EqualFold(mediaType[0][:len(events)], events)
+}

@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// An Upstream is servers that are equal, and how they are asked.
+type Upstream struct {
+	Targets         []Target // at least one, no two the same
+	ConnectTimeout  time.Duration
+	ResponseTimeout time.Duration // until the header of the answer; 0 for none
+	KeepHost        bool          // pass the client's Host on instead of the URL's
+	H2C             bool          // HTTP/2 without TLS
+	IgnoreAbort     bool          // a request goes on until the header of the answer, its client gone or not
+	Health          *Health       // nil for no checks
+	Forwarding      Forwarding
+	Fail            func(http.ResponseWriter, *http.Request, Failure) // answers a request that is not served
+}
+
+// A Target is a server of an upstream.
+type Target struct {
+	Name   string   // in the log and in metrics
+	URL    *url.URL // with a path to be put before the request's
+	Socket string   // the path of a Unix socket to connect to; "" for none
+}
+
+// Health says how the servers of an upstream are checked.
+type Health struct {
+	Path          string // with a query perhaps
+	Interval      time.Duration
+	Timeout       time.Duration
+	Passes, Fails int // in a row, that bring a server back and take it out
+}
+
+// A Failure is why a request is not served.
+type Failure struct {
+	Status  int
+	Detail  string // for the client: it names no machine
+	Expired bool   // the deadline of a gRPC call is over
+}
+
+// mayHaveHTTP2 reports whether a server may be asked over HTTP/2.
+func (u *Upstream) mayHaveHTTP2() bool {
+	return u.H2C || slices.ContainsFunc(u.Targets, func(t Target) bool { return t.URL.Scheme == "https" })
+}

@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/internal/refcount"
+)
+
+// Config holds the settings of [Upstreams].
+type Config struct {
+	Base    context.Context  // whose end ends requests that go on without their clients
+	Now     func() time.Time // by which servers are left out; nil for the system's time
+	Buckets []float64        // of the time until the header of an answer, in seconds
+	Log     *slog.Logger
+	// Transport is for tests: what a server is asked by in place of its connections. nil for those.
+	Transport func(Target, http.RoundTripper) http.RoundTripper
+}
+
+// Upstreams are what the proxies of all configurations share.
+type Upstreams struct {
+	config   Config
+	conns    connCount
+	failed   atomic.Uint64
+	header   *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	retries  prometheus.Counter
+}
+
+// New returns no upstreams. [Upstreams.Open] opens some.
+func New(c Config) *Upstreams {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Upstreams{
+		config: c,
+		header: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "weir_upstream_header_seconds", Buckets: c.Buckets,
+			Help: "Time from passing a request on to the header of the upstream's answer.",
+		}, []string{"upstream"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_upstream_failures_total",
+			Help: "Admitted requests that the upstream did not serve.",
+		}, []string{"upstream", "reason"}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_upstream_retries_total",
+			Help: "Requests that were sent again: no connection to a server could be made, it refused them unread, or it " +
+				"closed a kept connection without an answer.",
+		}),
+	}
+}
+
+// Bound sets how many connections to upstreams there may be; 0 for no bound.
+func (u *Upstreams) Bound(most int64) { u.conns.most.Store(most) }
+
+// Connections returns how many there are.
+func (u *Upstreams) Connections() int64 { return u.conns.open.Load() }
+
+// Failures returns how many requests upstreams did not serve.
+func (u *Upstreams) Failures() uint64 { return u.failed.Load() }
+
+// Collectors returns the metrics of upstreams.
+func (u *Upstreams) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{u.header, u.failures, u.retries, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_upstream_connections", Help: "Open connections to upstreams.",
+	}, func() float64 { return float64(u.Connections()) })}
+}
+
+// A Set is the upstreams of one configuration.
+type Set struct {
+	transports map[transportKey]*refcount.Value[*http.Transport]
+	pools      map[poolKey]*refcount.Value[*pool]
+}
+
+// Open returns a Set and its proxies, in the order of the upstreams. It shares with the set before, nil for none, the
+// connections to servers of both, and what is known of them. The caller closes it.
+func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
+	if before == nil {
+		before = &Set{}
+	}
+	s := &Set{
+		transports: map[transportKey]*refcount.Value[*http.Transport]{}, pools: map[poolKey]*refcount.Value[*pool]{},
+	}
+	proxies := make([]*Proxy, len(all))
+	for i, up := range all {
+		proxies[i] = u.newProxy(up, u.pool(s, before, up))
+	}
+	return s, proxies
+}
+
+// pool returns the servers of an upstream: those that there are, or new ones.
+func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
+	members := make([]*member, len(up.Targets))
+	for i, t := range up.Targets { // also for a pool that there is: the set holds its connections
+		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.Name)}
+	}
+	key := poolOf(up)
+	if s.pools[key] == nil {
+		if p := before.pools[key]; p != nil {
+			s.pools[key] = p.Acquire()
+		} else {
+			s.pools[key] = refcount.New(u.newPool(up, members), (*pool).close)
+		}
+	}
+	return s.pools[key].Value
+}
+
+// transport returns the connections to a server: those that there are, or new ones.
+func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.RoundTripper {
+	key := transportOf(up, t)
+	if s.transports[key] == nil {
+		if t := before.transports[key]; t != nil {
+			s.transports[key] = t.Acquire()
+		} else {
+			s.transports[key] = refcount.New(key.newTransport(&u.conns), (*http.Transport).CloseIdleConnections)
+		}
+	}
+	if u.config.Transport != nil {
+		return u.config.Transport(t, s.transports[key].Value)
+	}
+	return s.transports[key].Value
+}
+
+// Close ends what no other set has. Nothing is passed on any more.
+func (s *Set) Close() {
+	for _, p := range s.pools { // before its connections, which checks use
+		p.Release()
+	}
+	for _, t := range s.transports {
+		t.Release()
+	}
+}
+
+// A Server is how one server of the upstreams does.
+type Server struct {
+	Name     string
+	Up       bool
+	InFlight int64 // requests
+}
+
+// Servers returns the servers of all upstreams, by name. One that several upstreams have is up if it is for all of
+// them.
+func (s *Set) Servers() (all []Server) {
+	for _, p := range s.pools {
+		for _, m := range p.Value.members {
+			shown := Server{Name: m.Name, Up: m.isUp(), InFlight: m.inFlight.Load()}
+			i := slices.IndexFunc(all, func(u Server) bool { return u.Name == m.Name })
+			if i < 0 {
+				all = append(all, shown)
+				continue
+			}
+			all[i].Up = all[i].Up && shown.Up
+			all[i].InFlight += shown.InFlight
+		}
+	}
+	slices.SortFunc(all, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
