@@ -199,6 +199,11 @@ func (c *config) shardCount() int {
 	if c.shards > 0 {
 		return c.shards
 	}
+	return c.usualShards()
+}
+
+// usualShards returns the number of shards where none was asked for.
+func (c *config) usualShards() int {
 	processors := runtime.GOMAXPROCS(0)
 	if c.shared != "" {
 		processors = sharedProcessors

@@ -13,7 +13,8 @@ import (
 
 // CopyShared makes a file with what the keys of another shared table owe, while that is in use. The options change
 // what the copy is: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers], whose numbers
-// become those of the copy as by [Limiter.SetPolicy]; what no option says is as it was. So it is a copy to be kept, or
+// become those of the copy as by [Limiter.SetPolicy]; what no option says is as it was, but for
+// Shards where that is what [New] takes for the number of keys: then it is so in the copy, too. So it is a copy to be kept, or
 // the way of a table to another size or other options. The policy, the hash with its secret and the kind of clock stay.
 // What is taken while it runs may be in the copy or not.
 //
@@ -28,6 +29,9 @@ func CopyShared(from, to string, options ...Option) error {
 	defer source.Close()
 	fail := func(err error) error { return fmt.Errorf("engine: CopyShared to %q: %w", to, err) }
 	c := source.config
+	if c.usualShards() == c.shards {
+		c.shards = 0 // as many as a table of the new size has
+	}
 	for i, option := range options {
 		if option == nil {
 			return fail(fmt.Errorf("option %d of %d is nil", i+1, len(options)))
