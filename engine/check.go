@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/sharedfile"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -37,6 +38,27 @@ func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
 		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", maxKeys, err)
 	}
 	return bytes, nil
+}
+
+// SharedBytes is Bytes of a limiter with [Shared]: how long its file is, on any machine. A [SlidingLog] has none, which
+// is an error.
+func (p Policy) SharedBytes(maxKeys int, tiers ...Policy) (uint64, error) {
+	c := config{shared: "a file", terms: terms{shared: true}}
+	if err := MaxKeys(maxKeys)(&c); err != nil {
+		return 0, err
+	}
+	if err := checkTiers(tiers); err != nil {
+		return 0, err
+	}
+	plan, err := policiesOf(p, tiers).plan(nil, c.terms)
+	if err != nil {
+		return 0, err
+	}
+	bytes, err := c.table(plan).SharedBytes()
+	if err != nil {
+		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", maxKeys, err)
+	}
+	return sharedfile.HeaderBytes + bytes, nil
 }
 
 // CheckChange returns the error that [Limiter.SetPolicy] of a limiter made with the policies from would return for

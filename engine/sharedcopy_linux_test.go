@@ -48,6 +48,47 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 	}
 }
 
+// TestCopySharedOfAnotherSize is for a limiter of that size without any other option, also where the number of shards
+// follows from it; a number that was asked for stays.
+func TestCopySharedOfAnotherSize(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	make := func(name string, options ...Option) error {
+		l, err := New(TokenBucket(Per(1, aDay), 10), append(options, Shared(path(name)))...)
+		if err == nil {
+			err = l.Close()
+		}
+		return err
+	}
+	require.NoError(t, make("small", MaxKeys(100)))
+	require.NoError(t, CopyShared(path("small"), path("large"), MaxKeys(100_000)))
+	require.NoError(t, make("large", MaxKeys(100_000)))
+	require.NoError(t, CopyShared(path("large"), path("small again"), MaxKeys(100)))
+	require.NoError(t, make("small again", MaxKeys(100)))
+	require.NoError(t, make("four", MaxKeys(100), Shards(4)))
+	require.NoError(t, CopyShared(path("four"), path("large of four"), MaxKeys(100_000)))
+	require.NoError(t, make("large of four", MaxKeys(100_000), Shards(4)))
+}
+
+// TestSharedBytes are as many as the file has.
+func TestSharedBytes(t *testing.T) {
+	for _, policy := range []Policy{TokenBucket(PerSecond(1), 5), Concurrency(5, time.Hour)} {
+		path := filepath.Join(t.TempDir(), "table")
+		l, err := New(policy, Shared(path), MaxKeys(20_000), Tiers(policy))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		bytes, err := policy.SharedBytes(20_000, policy)
+		require.NoError(t, err)
+		assert.EqualValues(t, info.Size(), bytes)
+	}
+	_, err := SlidingLog(5, time.Hour).SharedBytes(100)
+	assert.ErrorContains(t, err, "a table of logs cannot be shared")
+	_, err = TokenBucket(PerSecond(1), 5).SharedBytes(0)
+	assert.ErrorContains(t, err, "MaxKeys(0)")
+}
+
 // TestRestoreShared: what keys owe in a copy and have been given since is taken from them again, also if the table is
 // in use and if it is done twice; what they owe beyond that stays.
 func TestRestoreShared(t *testing.T) {

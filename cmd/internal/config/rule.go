@@ -104,6 +104,9 @@ func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil
 	}
+	if r.State != "" {
+		return r.Policy.SharedBytes(r.MaxKeys, r.TierPolicies()...)
+	}
 	return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...)
 }
 
