@@ -45,6 +45,7 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //		share      <percent>
 //		timeout    <duration>
 //		log_key
+//		state      <folder>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Read(d, append([]directive.Option{
@@ -52,6 +53,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		directive.Once("headers", directive.Texts(&h.Headers)),
 		directive.Once("jitter", directive.Duration(&h.Jitter)),
 		directive.Once("log_key", directive.Flag(&h.LogKey)),
+		directive.Once("state", directive.Text(&h.State)),
 	}, sharing.Options(&h.Sharing)...)...)
 }
 

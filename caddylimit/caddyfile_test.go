@@ -68,6 +68,7 @@ func TestDirectivesAsJSON(t *testing.T) {
 			share 20%
 			timeout 2s
 			log_key
+			state /dev/shm/weir
 		}
 		rate_limit {
 			zone z {
@@ -96,7 +97,7 @@ func TestDirectivesAsJSON(t *testing.T) {
 		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"local":true,"name":"flights"},` +
 		`{"local":true,"max_wait":2000000000,"name":"plans","rate":"10/s","refund_status":["404","5xx"],` +
 		`"tiers":{"by":"{http.request.header.X-Plan}","values":{"":{"rate":"0"},"gold":{"rate":"unlimited"},"paid":{"burst":300,"rate":"100/s"}}}}],` +
-		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","store":"redis://localhost","timeout":2000000000`
+		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","state":"/dev/shm/weir","store":"redis://localhost","timeout":2000000000`
 	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"nodes":100,"on_failure":"closed","rate_limits":{"z":{` +
 		`"ipv4_prefix":24,"ipv6_prefix":64,"key":"{http.request.remote.host}","match":[{"method":["POST"]}],"max_events":7,"max_keys":5,"window":86400000000000}},` +
 		`"store":"{env.STORE}","sweep_interval":10000000000`
@@ -144,7 +145,7 @@ func TestBadDirectives(t *testing.T) {
 		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a number from 0 to 1000`,
 		"rate_limit {\nzone a {\nwindow 1s\nevents 1\n}\nzone a {\nwindow 1s\nevents 1\n}\n}": `zone "a" is given twice`,
 		"weir {\nstore redis://a\nnodes 0\n}":                                                 `nodes "0": want a whole number from 1 to 100000`,
-		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, jitter, log_key, store, on_failure, nodes, share or timeout`,
+		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, jitter, log_key, state, store, on_failure, nodes, share or timeout`,
 		"rate_limit 5":                                                                        "wrong argument count",
 	} {
 		_, err := adapt(directives)

@@ -86,10 +86,10 @@ func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // handler is the directive for a configuration.
 func handler(c conformance.Config) (*caddylimit.Handler, error) {
-	h := &caddylimit.Handler{}
+	h := &caddylimit.Handler{State: c.Dir}
 	for _, l := range c.Limits {
 		switch {
-		case l.Hold || l.Spread || c.Dir != "":
+		case l.Hold || l.Spread:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,6 +34,10 @@ type Handler struct {
 	Jitter caddy.Duration `json:"jitter,omitempty"`
 	// LogKey has the key of a refused request logged. It may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
+	// State is a folder of this machine, as a full path. The limits that are not in a store have files there, in which
+	// all processes count together, and which outlive the process. It must belong to the user of Caddy, or to root. A
+	// sliding-log cannot be kept there.
+	State string `json:"state,omitempty"`
 
 	sharing.Sharing
 
@@ -59,6 +64,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	spec, err := sharing.Spec(&h.Sharing)
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
+	}
+	if spec.State = h.State; h.State != "" && !filepath.IsAbs(h.State) {
+		return fmt.Errorf("weir: state %q: want the full path of a folder, such as /dev/shm/weir", h.State)
 	}
 	h.by = map[string]*limit{}
 	var limits []httplimit.Limit

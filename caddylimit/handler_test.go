@@ -194,6 +194,8 @@ func TestBadLimits(t *testing.T) {
 		`{"limits":[{"name":"bad","rate":"1/s"},{"name":"bad","rate":"1/s"}]}`:      "the same name",
 		`{"headers":["off","ietf"],` + one + `}`:                                    "want off alone",
 		`{"headers":["x"],` + one + `}`:                                             `headers "x": want ietf`,
+		`{"state":"weir",` + one + `}`:                                              `state "weir": want the full path of a folder`,
+		`{"state":"/nowhere/at/all",` + one + `}`:                                   "there is no folder /nowhere/at/all",
 		`{"jitter":"1ms",` + one + `}`:                                              "want whole seconds, 1s to 1h",
 		`{"on_failure":"open",` + one + `}`:                                         "on_failure open: there is no store that could fail",
 		`{"nodes":2,` + one + `}`:                                                   "nodes 2: there is no store",

@@ -168,11 +168,25 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 		}
 		made.warnings = append(made.warnings, warnings...)
 	}
+	if folder := spec.State; folder != "" {
+		if spec.State = ""; spec.Store == "" && !isConstant {
+			spec = spec.InFolder(folder, l.Name, l.counts()...)
+		}
+	}
 	if made.use, err = app.Use(module, l.Name, spec); err != nil {
 		return nil, err
 	}
 	made.limit = made.use.Limit(described)
 	return made, nil
+}
+
+// counts returns what says which requests have a bucket in common, and which numbers.
+func (l *Limit) counts() (texts []string) {
+	texts = append(texts, fmt.Sprintf("%q %d %d %q", l.Key, l.IPv4Prefix, l.IPv6Prefix, l.Quota))
+	if l.Tiers != nil {
+		texts = append(append(texts, l.Tiers.By), slices.Sorted(maps.Keys(l.Tiers.Values))...)
+	}
+	return texts
 }
 
 func (l *Limit) key() (*key.Key, []string, error) {

@@ -45,11 +45,11 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the limiter that a spec made counts tokens in this process: not requests in flight, and not
-// nothing.
+// hasTokens reports whether the limiter that a spec made counts tokens in this process alone: not requests in flight,
+// and not nothing.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
-	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
+	return made.Store == "" && made.State == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
 // close ends what the generation does in the background. Its limiter still decides.

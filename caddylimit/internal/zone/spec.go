@@ -21,6 +21,8 @@ type Spec struct {
 	Overflow engine.OverflowPolicy
 	// Sweep is the time between two sweeps of the limiter; 0 for that of package engine.
 	Sweep time.Duration
+	// State is the file in which all processes of this machine count together; "" for a limit of this process.
+	State string
 	// Store is the address of a store of package redislimit; "" for a limit of this process.
 	Store string
 	// OnFailure is what happens while the store is lost.
@@ -145,6 +147,9 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	if s.Sweep != 0 {
 		options = append(options, engine.SweepInterval(s.Sweep))
 	}
+	if s.State != "" {
+		return s.shared(options)
+	}
 	return engine.New(s.Policy, options...)
 }
 
@@ -169,6 +174,9 @@ func (s Spec) String() string {
 	}
 	if s.Overflow != engine.Evict {
 		text += fmt.Sprintf(", overflow %v", s.Overflow)
+	}
+	if s.State != "" {
+		text += ", in the file " + s.State
 	}
 	if s.Store != "" {
 		text += fmt.Sprintf(", in a store, on_failure %v", s.OnFailure)

@@ -1,0 +1,42 @@
+package zone
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/sharedfile"
+)
+
+// InFolder returns the spec with its file in a folder: of a limit with a name, whose keys and tiers are what counts
+// says. The name of the file says also what of the spec cannot be changed in a file, and the layout. So another limit
+// begins another file, while a process with the old one still has the old file.
+func (s Spec) InFolder(folder, name string, counts ...string) Spec {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, "%q %q %v %v %d %d %v", name, counts, // never an error
+		s.Policy.Algorithm(), s.Policy.IsAligned(), len(s.tiers()), s.MaxKeys, s.Overflow)
+	plain := strings.Map(func(c rune) rune {
+		if strings.ContainsRune("/\\. ", c) {
+			return '_'
+		}
+		return c
+	}, name)
+	s.State = filepath.Join(folder, fmt.Sprintf("%.64s-%016x.v%d.weir", plain, said.Sum64(), sharedfile.LayoutVersion))
+	return s
+}
+
+// shared makes the limiter with the file of the spec. As far as that can be, it has the numbers of the file until the
+// use starts: a configuration that never does changes nothing for other processes.
+func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
+	options = append(options, engine.Shared(s.State))
+	if table, err := engine.OpenSharedTable(s.State); err == nil {
+		policies := table.Header().Policies
+		_ = table.Close() // nothing was written
+		if l, err := engine.New(policies[0], append(options, engine.Tiers(policies[1:]...))...); err == nil {
+			return l, nil
+		}
+	}
+	return engine.New(s.Policy, append(options, engine.ReplacePolicy())...)
+}
