@@ -13,10 +13,10 @@ import (
 
 // CopyShared makes a file with what the keys of another shared table owe, while that is in use. The options change
 // what the copy is: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers], whose numbers
-// become those of the copy as by [Limiter.SetPolicy]; what no option says is as it was, but for
-// Shards where that is what [New] takes for the number of keys: then it is so in the copy, too. So it is a copy to be kept, or
-// the way of a table to another size or other options. The policy, the hash with its secret and the kind of clock stay.
-// What is taken while it runs may be in the copy or not.
+// become those of the copy as by [Limiter.SetPolicy]. What no option says is as it was. But where Shards is what [New]
+// takes for the number of keys, it is so in the copy, too. So it is a copy to be kept, or the way of a table to another
+// size or other options. The policy, the hash with its secret and the kind of clock stay. What is taken while it runs
+// may be in the copy or not.
 //
 // The copy is complete before it has its name, and is an error if there is a file of that name. Where the copy has
 // less room, what its [Overflow] says becomes of keys. CopyShared takes some hundred nanoseconds a key. It is for

@@ -46,8 +46,8 @@ func TestAStateIsSharedAndStays(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, again, 9), "2 of 5 are taken by the first use")
 }
 
-// TestAStateChangesWithTheStart: a configuration with other numbers changes them for other processes when it starts, and
-// not before.
+// TestAStateChangesWithTheStart: a configuration with other numbers changes them for other processes when it starts,
+// and not before.
 func TestAStateChangesWithTheStart(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	other, err := spec.limiter()
