@@ -203,11 +203,20 @@ func (t *Table) slotOf(number uint64) *slot {
 // sweep does so, too. Only a shared table of what is in flight has such entries.
 func (t *Table) Reap(now int64) {
 	defer runtime.KeepAlive(t)
+	t.reap(now, nil)
+}
+
+// reap is Reap for a sweep, which rests now and then, and reports whether it is to go on.
+func (t *Table) reap(now int64, rest func() bool) bool {
 	if t.entries == nil {
-		return
+		return true
 	}
 	longest, dead, forgotten := int64(t.current().entries.Longest()), map[uint64]bool{}, uint64(0)
+	defer func() { t.shards[0].forgotten.Add(forgotten) }()
 	for number := range t.entries.all {
+		if number%t.chunk == t.chunk-1 && rest != nil && !rest() {
+			return false
+		}
 		e := &t.entries.all[number]
 		h := atomicbucket.Entry(e.holder.Load())
 		if h.What() == atomicbucket.NoEntry {
@@ -225,9 +234,7 @@ func (t *Table) Reap(now int64) {
 			forgotten += n
 		}
 	}
-	if forgotten > 0 {
-		t.shards[0].forgotten.Add(forgotten)
-	}
+	return true
 }
 
 // dismiss makes entries of a record leave, whoever has them, as long as they have no more tokens than so many together.

@@ -52,8 +52,7 @@ func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
 		t.settled(func() int64 { return now }) // what a process that died had begun: R22
 	}
-	t.Reap(now)
-	return t.sweepAll(now, since, rest)
+	return t.reap(now, rest) && t.sweepAll(now, since, rest)
 }
 
 // sweepAll is pass while a replacement may be under way that is announced and not complete.
