@@ -163,7 +163,7 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 	if o = t.hit(p, &r); o.Verdict == Undecided {
 		o = t.miss(p, r)
 	} else {
-		r.spare()
+		t.concludes(&r, &o)
 	}
 	return o, charged
 }
@@ -210,14 +210,16 @@ func (t *Table) moveBy(
 	if r.status != nil { // before the move, as in hit
 		*r.status = plan.status(record.After(payload), r.now, asks)
 	}
-	payload, ok := t.enter(r, sl, record.State, payload, d.Cost)
-	if !ok {
-		return record.State, NoRoom
+	if t.entries != nil {
+		ok := false
+		if payload, ok = t.enter(r, sl, record.State, payload, d.Cost); !ok {
+			return record.State, NoRoom
+		}
 	}
 	t.lead(r.now, r.clock)
 	t.relabel(p, sl, r.quota)
 	if after, ok := sl.state.Move(record.State, payload); ok {
-		r.entered()
+		t.entered(r)
 		plan.forget(t.shards[0].counters, record.State, r.now)
 		return after, Admitted
 	}

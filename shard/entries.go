@@ -31,12 +31,11 @@ type entries struct {
 	next atomic.Uint64
 }
 
-// An own entry is that of a request, from when it is pending on.
+// An own entry is that of a request, from when it is pending on. It is small, since every request has room for one.
 type own struct {
-	*entry
-	number  uint64
-	holder  atomicbucket.Entry
-	counted bool
+	isCounted bool
+	number    uint32             // behind it: 0 for none
+	holder    atomicbucket.Entry // as it was when it was taken
 }
 
 // newEntries returns the entries that lie in memory. Processes begin to look at different ones.
@@ -57,7 +56,7 @@ func (e *entries) take(claimant uint64, now int64) (o own) {
 		}
 		if taken := h.Taken(claimant); free.holder.CompareAndSwap(uint64(h), uint64(taken)) {
 			free.since.Store(uint64(now))
-			return own{entry: free, number: number, holder: taken}
+			return own{number: uint32(number) + 1, holder: taken}
 		}
 	}
 	return own{}
@@ -72,32 +71,32 @@ func (e *entry) become(was, what atomicbucket.Entry) bool {
 // an entry. The request's entry says so before, and that of the last change is marked (R26). If the state is past, the
 // compare-and-swap from it will fail. It is not ok if no entry is free.
 func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
-	if t.entries == nil {
-		return payload, true
-	}
 	t.flushed(sl, s)
-	if r.own.entry == nil {
-		if r.own = t.entries.take(t.claimant, r.now); r.own.entry == nil {
+	if r.number == 0 {
+		if r.own = t.entries.take(t.claimant, r.now); r.number == 0 {
 			return 0, false
 		}
 	}
-	r.own.what.Store(t.number(sl) | n<<tokensShift)
-	return t.current().entries.Entered(payload, r.own.number), true
+	t.entries.all[r.number-1].what.Store(t.number(sl) | n<<tokensShift)
+	return t.current().entries.Entered(payload, uint64(r.number-1)), true
 }
 
 // entered marks the entry of a request whose compare-and-swap has succeeded.
-func (r *request) entered() {
-	if r.own.entry != nil {
-		r.own.become(r.own.holder, atomicbucket.Counted)
-		r.own.counted = true
+func (t *Table) entered(r *request) {
+	if r.number != 0 {
+		t.entries.all[r.number-1].become(r.holder, atomicbucket.Counted)
+		r.isCounted = true
 	}
 }
 
-// spare frees the entry of a request that was not admitted.
-func (r *request) spare() {
-	if r.own.entry != nil && !r.own.counted {
-		r.own.become(r.own.holder, atomicbucket.NoEntry)
-		r.own = own{}
+// concludes frees the entry of a request that was not admitted, and tells the receipt of one that was.
+func (t *Table) concludes(r *request, o *Outcome) {
+	switch {
+	case r.number == 0:
+	case r.isCounted:
+		o.ended = r.holder.Generation()
+	default:
+		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)
 	}
 }
 

@@ -66,7 +66,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 	if room.state == 0 {
 		t.claimsFirst(room.slot) // before it is claimed: R12
 	}
-	if !t.flushed(room.slot, room.state) { // R26
+	if t.entries != nil && !t.flushed(room.slot, room.state) { // R26
 		return undecided
 	}
 	claimed, ok := room.slot.state.Claim(room.state, t.claimant)
@@ -141,7 +141,10 @@ search:
 	demand, charged := r.first(plan, quota)
 	t.lead(r.now, r.clock)
 	t.relabel(p, mine, r.quota)
-	payload, ok := t.enter(r, mine, tentative, plan.first(now, demand), demand.Cost)
+	payload, ok := plan.first(now, demand), true
+	if t.entries != nil {
+		payload, ok = t.enter(r, mine, tentative, payload, demand.Cost)
+	}
 	if !ok {
 		mine.state.Abort(tentative)
 		return t.noEntry(p, plan.full(now).State, plan, now)
@@ -150,7 +153,7 @@ search:
 	if !ok {
 		return undecided
 	}
-	r.entered()
+	t.entered(r)
 	if r.mode >= charging {
 		*r.charged = charged
 	}

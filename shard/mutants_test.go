@@ -25,10 +25,10 @@ var mutants = []interleave.Mutant{
 		{entriesGo, "		if !t.flushed(sl, s) {\n			continue\n		}\n		if atomicbucket", "		if atomicbucket"},
 	}},
 	{"R26", "a claim takes an idle record before the entry of its last change is marked", "an idle record is claimed", "R26", []interleave.Edit{
-		{"shard/insert.go", "if !t.flushed(room.slot, room.state) { // R26", "if false {"},
+		{"shard/insert.go", "if t.entries != nil && !t.flushed(room.slot, room.state) { // R26", "if false {"},
 	}},
 	{"R26", "a sweep frees an idle record before the entry of its last change is marked", "a record is swept as its last one leaves", "R26", []interleave.Edit{
-		{"shard/sweep.go", "case t.flushed(sl, s) && sl.state.Free(s): // R26", "case sl.state.Free(s):"},
+		{"shard/sweep.go", "case (t.entries == nil || t.flushed(sl, s)) && sl.state.Free(s): // R26", "case sl.state.Free(s):"},
 	}},
 	{"R26", "an entry is marked that is another slot's by now", "an entry of another slot by now", "I2", []interleave.Edit{
 		{entriesGo, "|| e.what.Load()&slotMask != t.number(sl) {", "{"},
@@ -71,7 +71,7 @@ var mutants = []interleave.Mutant{
 		{"shard/overflow.go", "|| sl == nil || t.entries != nil {", "|| sl == nil {"},
 	}},
 	{"R26", "a refused request keeps its entry", "two enter, limit 1", "R26", []interleave.Edit{
-		{"shard/take.go", "if r.spare(); r.own.entry", "if r.own.entry"},
+		{entriesGo, "		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)\n", ""},
 	}},
 }
 

@@ -126,7 +126,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 				live++
 			case !plan.idle(s, since): // the record stays, so that its key finds it again
 				idle++
-			case t.flushed(sl, s) && sl.state.Free(s): // R26
+			case (t.entries == nil || t.flushed(sl, s)) && sl.state.Free(s): // R26
 				plan.forget(t.shards[0].counters, s, t.Watermark())
 				reclaimed++
 				continue

@@ -60,7 +60,7 @@ type request struct {
 
 	followed bool // the watermark has followed the clock
 	beyond   bool // the clock turned out to be ahead of the machine's: R23
-	own      own  // what it has in flight, in a shared table: R26
+	own           // what it has in flight, in a shared table: R26
 }
 
 var undecided = Outcome{Verdict: Undecided}
@@ -176,16 +176,9 @@ func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State
 }
 
 func (t *Table) miss(p Place, r request) Outcome {
-	o := t.missOf(p, &r)
-	if r.spare(); r.own.entry != nil { // for the receipt
-		o.ended = r.own.holder.Generation()
-	}
-	return o
-}
-
-func (t *Table) missOf(p Place, r *request) Outcome {
 	if !t.buckets { // then Hit has not looked
-		if o := t.hit(p, r); o.Verdict != Undecided {
+		if o := t.hit(p, &r); o.Verdict != Undecided {
+			t.concludes(&r, &o)
 			return o
 		}
 	}
@@ -193,19 +186,20 @@ func (t *Table) missOf(p Place, r *request) Outcome {
 	for now, clock := r.now, r.clock; ; {
 		r.now, r.clock = t.follow(now, clock)
 		r.followed, r.beyond = true, false
-		o := t.insert(p, r)
+		o := t.insert(p, &r)
 		if r.beyond {
 			now, clock = t.believed(now, clock)
 		}
 		ended += o.ended
 		if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
-			t.penalizeTooMuch(p, *r)
+			t.penalizeTooMuch(p, r)
 		}
 		if o.Verdict == Undecided {
-			o = t.hit(p, r)
+			o = t.hit(p, &r)
 		}
 		if o.Verdict != Undecided {
 			o.ended = ended
+			t.concludes(&r, &o)
 			return o
 		}
 		t.shard(p).retries.Add(1)
@@ -242,14 +236,17 @@ func (t *Table) hit(p Place, r *request) Outcome {
 			if r.status != nil { // before the move: afterwards the ring may have gone on
 				*r.status = plan.status(record.After(payload), r.now, quota.Demand(0))
 			}
-			if payload, ok = t.enter(r, sl, record.State, payload, demand.Cost); !ok {
+			if ok = t.entries == nil; !ok {
+				payload, ok = t.enter(r, sl, record.State, payload, demand.Cost)
+			}
+			if !ok {
 				return t.noEntry(p, record.State, plan, r.now)
 			}
 			t.lead(r.now, r.clock)
 			t.relabel(p, sl, r.quota)
 			if after, ok := sl.state.Move(record.State, payload); ok {
 				plan.forget(t.shard(p).counters, record.State, r.now)
-				r.entered()
+				t.entered(r)
 				return Outcome{State: after, Plan: plan, At: r.now, Verdict: Admitted}
 			}
 		}
