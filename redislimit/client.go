@@ -282,6 +282,10 @@ type Health struct {
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
 
+	// Connections that Open's client has opened so far, to sentinels, too, and closed of these. Both are 0 of a client of
+	// NewClient.
+	Opened, Closed int64
+
 	// LostTime is for how long any part has been lost so far, all outages together, that which lasts included.
 	LostTime time.Duration
 
@@ -302,6 +306,10 @@ func (c *Client) Health() Health {
 	h := Health{
 		Parts: len(breakers), Calls: c.calls.Load(), Keys: c.keys.Load(),
 		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(), LostTime: c.condition.lost.time(time.Now),
+	}
+	if c.dialer != nil {
+		h.Closed = c.dialer.closed.Load() // first, so that no more are closed than opened
+		h.Opened = c.dialer.opened.Load()
 	}
 	for i := range breakers {
 		if breakers[i].IsOpen() {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,20 @@ type dialer struct {
 	good  atomic.Pointer[material] // what was read last
 	cause atomic.Pointer[dialFailure]
 	told  atomic.Pointer[string] // the error of files that was logged last
+
+	opened, closed atomic.Int64 // connections
+}
+
+// A connection is one that a dialer has opened.
+type connection struct {
+	net.Conn
+	once   sync.Once
+	closed *atomic.Int64
+}
+
+func (c *connection) Close() error {
+	c.once.Do(func() { c.closed.Add(1) })
+	return c.Conn.Close()
 }
 
 // A dialFailure is why the last connection to an address was not made.
@@ -142,10 +157,13 @@ func (d *dialer) dial(ctx context.Context, address string, tcp *net.Dialer, conf
 	}
 	if err != nil {
 		d.cause.Store(&dialFailure{address, err})
-	} else if last := d.cause.Load(); last != nil && last.address == address {
+		return nil, err
+	}
+	d.opened.Add(1)
+	if last := d.cause.Load(); last != nil && last.address == address {
 		d.cause.CompareAndSwap(last, nil)
 	}
-	return conn, err
+	return &connection{Conn: conn, closed: &d.closed}, nil
 }
 
 // secure returns how to shake hands, by what is in the files now.

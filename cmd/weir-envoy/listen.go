@@ -209,5 +209,5 @@ func (p *program) statsd(ctx context.Context) {
 		Every: p.StatsFlushInterval, Tags: p.ExtraTags,
 		Failed: func(err error) { p.log.Warn("statistics are not sent", "error", err) },
 	}
-	go s.Run(ctx, metrics.Counters(p.service, p.calls))
+	go s.Run(ctx, metrics.Counters(p.service, p.calls), p.calls.Times)
 }

@@ -78,7 +78,9 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	if p.mapping, err = c.readMapping(log); err != nil {
 		return err
 	}
-	p.calls = metrics.NewCalls(p.mapping)
+	if p.calls = metrics.NewCalls(p.mapping); c.UseStatsd && !c.DisableStats {
+		p.calls.ForStatsd()
+	}
 	if err := p.page.Show(p.service, metrics.Collector(p.service, p.mapping, p.calls)); err != nil {
 		return err
 	}

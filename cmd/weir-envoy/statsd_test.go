@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatsd: what the counters have grown by arrives as packets, with the number of calls.
+// TestStatsd: what the counters have grown by arrives as packets, with the number of calls and how long they took.
 func TestStatsd(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -30,7 +31,8 @@ func TestStatsd(t *testing.T) {
 		}
 		return sums["ratelimit.service.rate_limit.d.day.total_hits.__zone=a"] == 4 &&
 			sums["ratelimit.service.rate_limit.d.day.over_limit.__zone=a"] == 1 &&
-			sums["ratelimit_server.ShouldRateLimit.total_requests.__zone=a"] == 4
+			sums["ratelimit_server.ShouldRateLimit.total_requests.__zone=a"] == 4 &&
+			sums["ratelimit_server.ShouldRateLimit.response_time.__zone=a"] == 4
 	})
 	require.NoError(t, r.end())
 }
@@ -79,6 +81,13 @@ func startStatsd(t *testing.T, protocol string, port int) *running {
 func addLine(t *testing.T, sums map[string]int, line string) {
 	t.Helper()
 	name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+	if took, isTime := strings.CutSuffix(rest, "|ms"); isTime {
+		milliseconds, err := strconv.ParseFloat(took, 64)
+		require.NoError(t, err, "%s", line)
+		require.Positive(t, milliseconds)
+		sums[name]++
+		return
+	}
 	var grown int
 	_, err := fmt.Sscanf(rest, "%d|c", &grown)
 	require.NoError(t, err, "%s", line)

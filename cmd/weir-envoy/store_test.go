@@ -92,12 +92,20 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 
+	_, body := replicas[0].get("prometheus-port", "/metrics")
+	assert.Regexp(t, `(?m)^# TYPE ratelimit_redis_pool_cx_active gauge\nratelimit_redis_pool_cx_active [1-9]`, body)
+	assert.Contains(t, body, "# TYPE ratelimit_redis_pool_cx_total counter\n")
+	assert.Contains(t, body, "weir_envoy_store_lost_parts{pool=\"redis_pool\"} 0\n")
 	stop()
+	until(t, "the connections are closed", func() bool {
+		_, body := replicas[0].get("prometheus-port", "/metrics")
+		return strings.Contains(body, "ratelimit_redis_pool_cx_active 0\n") && !strings.Contains(body, "ratelimit_redis_pool_cx_local_close 0\n")
+	})
 	until(t, "the loss is an error", func() bool {
 		_, err := replicas[0].rls.ShouldRateLimit(context.Background(), request("d", "day", "y", 1))
 		return status.Code(err) == codes.Unknown
 	})
-	_, body := replicas[0].get("debug-port", "/stats")
+	_, body = replicas[0].get("debug-port", "/stats")
 	assert.NotContains(t, body, "redis_error: 0\n")
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/weir-go/weir/redislimit"
 )
 
 // A Counter is a number of the service under its name in the reference.
@@ -44,7 +46,30 @@ func (s *Service) Counters() []Counter {
 		return true
 	})
 	all = append(all, s.memo.counters(s.now())...)
+	for _, store := range s.Stores() {
+		pool, health := "ratelimit."+store.Pool, store.Health
+		all = append(all, Counter{Name: pool + ".cx_active", Value: uint64(health.Opened - health.Closed), Gauge: true},
+			Counter{Name: pool + ".cx_total", Value: uint64(health.Opened)},
+			Counter{Name: pool + ".cx_local_close", Value: uint64(health.Closed)})
+	}
 	slices.SortFunc(all, func(a, b Counter) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// A Store is where counters are, as the service sees it.
+type Store struct {
+	Pool   string // the reference's name for the connections: redis_pool or redis_per_second_pool
+	Health redislimit.Health
+}
+
+// Stores returns the Store, and that of the limits per second; none where counters are in memory.
+func (s *Service) Stores() (all []Store) {
+	if o := s.options; o.Store != nil {
+		all = append(all, Store{"redis_pool", o.Store.Health()})
+	}
+	if o := s.options; o.PerSecondStore != nil {
+		all = append(all, Store{"redis_per_second_pool", o.PerSecondStore.Health()})
+	}
 	return all
 }
 

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"math/rand/v2"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 // Calls counts the calls of a gRPC server by method, and how long they took.
 type Calls struct {
 	mapping *Mapping
+	samples bool     // times are kept for statsd
 	methods sync.Map // name -> *method; the server's own, so that there are few
 }
 
@@ -24,10 +26,71 @@ type method struct {
 	calls atomic.Uint64
 	time  observer // nil: not wanted
 	scale float64
+	kept  *sample // nil: not wanted
 }
 
 // NewCalls makes Calls whose metrics are called as the mapping says.
 func NewCalls(m *Mapping) *Calls { return &Calls{mapping: m} }
+
+// ForStatsd has times kept that Times returns.
+func (c *Calls) ForStatsd() *Calls {
+	c.samples = true
+	return c
+}
+
+// A Timing is how long some calls took, in milliseconds, and which share of all calls these are.
+type Timing struct {
+	Name   string // such as "ratelimit_server.ShouldRateLimit.response_time"
+	Values []float64
+	Rate   float64 // above 0, at most 1
+}
+
+// Times returns how long calls took since it was called last.
+func (c *Calls) Times() (all []Timing) {
+	c.all(func(m *method) {
+		if values, of := m.kept.take(); len(values) > 0 {
+			all = append(all, Timing{m.name + ".response_time", values, float64(len(values)) / float64(of)})
+		}
+	})
+	return all
+}
+
+// maxSample bounds what is kept of the times between two flushes.
+const maxSample = 500
+
+// A sample has some of the times that it was told, each with the same chance. All methods may be called concurrently,
+// and on nil, which has none.
+type sample struct {
+	mu     sync.Mutex
+	values []float64
+	told   uint64
+}
+
+func (s *sample) add(value float64) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told++
+	if len(s.values) < maxSample {
+		s.values = append(s.values, value)
+	} else if at := rand.Uint64N(s.told); at < maxSample {
+		s.values[at] = value
+	}
+}
+
+// take returns the sample, and how many times it was told since it was taken last.
+func (s *sample) take() (values []float64, of uint64) {
+	if s == nil {
+		return nil, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values, of = s.values, s.told
+	s.values, s.told = nil, 0
+	return values, of
+}
 
 // Intercept is an interceptor of the server.
 func (c *Calls) Intercept(
@@ -37,9 +100,11 @@ func (c *Calls) Intercept(
 	m := c.method(info.FullMethod)
 	m.calls.Add(1)
 	response, err := handle(ctx, request)
+	took := float64(time.Since(begun)) / float64(time.Millisecond)
 	if m.time != nil {
-		m.time.Observe(float64(time.Since(begun)) / float64(time.Millisecond) * m.scale)
+		m.time.Observe(took * m.scale)
 	}
+	m.kept.add(took)
 	return response, err
 }
 
@@ -49,6 +114,9 @@ func (c *Calls) method(full string) *method {
 	}
 	made := &method{name: "ratelimit_server." + path.Base(full)}
 	made.time, made.scale = c.mapping.observer(made.name + ".response_time")
+	if c.samples {
+		made.kept = &sample{}
+	}
 	found, _ := c.methods.LoadOrStore(full, made)
 	return found.(*method)
 }

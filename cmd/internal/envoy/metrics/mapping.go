@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/statsd_exporter/pkg/mapper"
+
+	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
 // A Mapping makes names of statistics names and labels of Prometheus, as a file of statsd_exporter says. What it does
@@ -94,21 +96,25 @@ var ruleHelp = map[string]string{
 	"shadow_mode":                 "Hits beyond the limit of a rule in shadow mode.",
 }
 
-// counter returns what a counter is called.
-func (m *Mapping) counter(name string) *mapped {
+// counter returns what a counter or a gauge is called.
+func (m *Mapping) counter(c envoy.Counter) *mapped {
+	name, kind, noun := c.Name, mapper.MetricTypeCounter, "Counter "
+	if c.Gauge {
+		kind, noun = mapper.MetricTypeGauge, "Gauge "
+	}
 	if found, ok := m.known.Load(name); ok {
 		return found.(*mapped)
 	}
 	made := &mapped{name: mapper.EscapeMetricName(strings.ToValidUTF8(name, "_"))}
 	help := ""
-	rule, labels, ok := m.mapper.GetMapping(strings.ToValidUTF8(name, "_"), mapper.MetricTypeCounter)
+	rule, labels, ok := m.mapper.GetMapping(strings.ToValidUTF8(name, "_"), kind)
 	if ok {
 		made.name, made.labels = mapper.EscapeMetricName(rule.Name), labels
 		maps.DeleteFunc(labels, func(_, value string) bool { return value == "" }) // as good as absent
 		help = rule.HelpText
 	}
 	if help == "" {
-		help = "Counter " + made.name + "."
+		help = noun + made.name + "."
 	}
 	if !ok || rule.Action != mapper.ActionTypeDrop {
 		made.desc = prometheus.NewDesc(made.name, help, nil, made.labels)

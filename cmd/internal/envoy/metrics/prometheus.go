@@ -15,6 +15,7 @@ type collector struct {
 	mapping *Mapping
 	calls   *Calls // nil: not counted
 	tables  []*prometheus.Desc
+	lost    *prometheus.Desc
 }
 
 // Collector returns a collector of the service's counters, and of those of calls, if they are not nil.
@@ -27,7 +28,8 @@ func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheu
 		describe("weir_envoy_table_bytes", "Memory of the table."),
 		describe("weir_envoy_table_evictions_total", "Counters that made room for others while they still counted."),
 		describe("weir_envoy_table_no_room_total", "Requests refused because there was no room for their counter."),
-	}}
+	}, prometheus.NewDesc("weir_envoy_store_lost_parts", "Parts of the store that do not answer: partitions of a cluster, or the whole.",
+		[]string{"pool"}, nil)}
 }
 
 // Describe sends nothing: the mapping decides what the metrics are called.
@@ -40,16 +42,21 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		c.calls.collect(to)
 	}
 	// Several names may be mapped to one metric.
-	sums, of := map[string]uint64{}, map[string]*mapped{}
+	sums, of, kinds := map[string]uint64{}, map[string]*mapped{}, map[string]prometheus.ValueType{}
 	for _, counter := range counters {
-		if m := c.mapping.counter(counter.Name); m.desc != nil {
+		if m := c.mapping.counter(counter); m.desc != nil {
 			key := m.key()
 			sums[key] += counter.Value
-			of[key] = m
+			if of[key], kinds[key] = m, prometheus.CounterValue; counter.Gauge {
+				kinds[key] = prometheus.GaugeValue
+			}
 		}
 	}
 	for key, sum := range sums {
-		to <- prometheus.MustNewConstMetric(of[key].desc, prometheus.CounterValue, float64(sum))
+		to <- prometheus.MustNewConstMetric(of[key].desc, kinds[key], float64(sum))
+	}
+	for _, store := range c.service.Stores() {
+		to <- prometheus.MustNewConstMetric(c.lost, prometheus.GaugeValue, float64(store.Health.Lost), store.Pool)
 	}
 	c.limits(to)
 	for _, t := range c.service.Tables() {
@@ -69,7 +76,7 @@ func (c *collector) limits(to chan<- prometheus.Metric) {
 	}
 	least, of := map[string]uint32{}, map[string]*mapped{}
 	for _, r := range now.Rules() {
-		hits := c.mapping.counter("ratelimit.service.rate_limit." + r.Stat + ".total_hits")
+		hits := c.mapping.counter(envoy.Counter{Name: "ratelimit.service.rate_limit." + r.Stat + ".total_hits"})
 		if r.Limit.Unlimited || hits.desc == nil {
 			continue
 		}

@@ -3,11 +3,11 @@ package metrics
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +20,7 @@ const maxPacket = 1400
 // patience is how long statsd may take to connect, or to read what it is sent.
 const patience = 5 * time.Second
 
-// A Statsd sends what the counters have grown by.
+// A Statsd sends what the counters have grown by, gauges that have changed, and times.
 type Statsd struct {
 	Network, Address string
 	Every            time.Duration     // between two flushes
@@ -33,7 +33,7 @@ type Statsd struct {
 
 // Run sends until the context ends, and then once more. What was not sent is sent with the next flush, as far as that
 // is known: a packet by UDP may be lost.
-func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter) {
+func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
 	failing := false
@@ -42,7 +42,7 @@ func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter) {
 		case <-ctx.Done():
 		case <-ticker.C:
 		}
-		err := s.flush(counters())
+		err := s.flush(counters(), times())
 		if err != nil && !failing {
 			s.Failed(err)
 		}
@@ -53,40 +53,67 @@ func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter) {
 	}
 }
 
-func (s *Statsd) flush(counters []envoy.Counter) error {
+func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	if s.last == nil {
 		s.last = map[string]uint64{}
 	}
 	tags := s.tags()
-	var packet bytes.Buffer
-	pending := map[string]uint64{} // what the packet brings
-	send := func() error {
-		if err := s.write(packet.Bytes()); err != nil {
-			return err
-		}
-		packet.Reset()
-		maps.Copy(s.last, pending)
-		clear(pending)
-		return nil
-	}
+	p := &packet{statsd: s, brings: map[string]uint64{}}
 	for _, c := range counters {
-		grown := c.Value - s.last[c.Name]
-		if grown == 0 {
+		last, known := s.last[c.Name]
+		name := unreserved.Replace(c.Name) + tags
+		switch {
+		case c.Gauge && (c.Value != last || !known):
+			p.add(fmt.Sprintf("%s:%d|g\n", name, c.Value))
+		case !c.Gauge && c.Value != last:
+			p.add(fmt.Sprintf("%s:%d|c\n", name, c.Value-last))
+		default:
 			continue
 		}
-		line := unreserved.Replace(c.Name) + tags + ":" + strconv.FormatUint(grown, 10) + "|c\n"
-		if packet.Len() > 0 && packet.Len()+len(line) > maxPacket {
-			if err := send(); err != nil {
-				return err
-			}
+		p.brings[c.Name] = c.Value
+	}
+	for _, t := range times {
+		end := "|ms\n"
+		if t.Rate < 1 {
+			end = fmt.Sprintf("|ms|@%g\n", t.Rate)
 		}
-		packet.WriteString(line)
-		pending[c.Name] = c.Value
+		for _, value := range t.Values {
+			p.add(fmt.Sprintf("%s:%.3f%s", unreserved.Replace(t.Name)+tags, value, end))
+		}
 	}
-	if packet.Len() == 0 {
-		return nil
+	p.send()
+	return p.err
+}
+
+// A packet is lines on their way. After an error no more are sent: what the counters have grown by is sent with the next
+// flush, and times are lost.
+type packet struct {
+	statsd *Statsd
+	text   bytes.Buffer
+	brings map[string]uint64 // the counters in it
+	err    error
+}
+
+// add adds a line, and sends those before it if they have no room for it.
+func (p *packet) add(line string) {
+	if p.text.Len() > 0 && p.text.Len()+len(line) > maxPacket {
+		p.send()
 	}
-	return send()
+	p.text.WriteString(line)
+}
+
+func (p *packet) send() {
+	if p.text.Len() == 0 {
+		return
+	}
+	if p.err == nil {
+		p.err = p.statsd.write(p.text.Bytes())
+	}
+	if p.err == nil {
+		maps.Copy(p.statsd.last, p.brings)
+	}
+	p.text.Reset()
+	clear(p.brings)
 }
 
 // write sends a packet. A connection that fails is opened anew, once: statsd may have closed it since the last flush.
