@@ -70,6 +70,7 @@ type serveCommand struct {
 	Metadata       bool    `env:"RESPONSE_DYNAMIC_METADATA" help:"Tell the request and the rules' metadata in the answer."`
 
 	Headers          bool   `env:"LIMIT_RESPONSE_HEADERS_ENABLED" help:"Tell the client about its limit."`
+	AllHeaders       bool   `env:"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED" help:"Tell the client about all its limits: RateLimit-Policy and RateLimit list them."`
 	HeaderLimit      string `env:"LIMIT_LIMIT_HEADER" default:"RateLimit-Limit" help:"Header of the limit."`
 	HeaderRemaining  string `env:"LIMIT_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of what is left."`
 	HeaderReset      string `env:"LIMIT_RESET_HEADER" default:"RateLimit-Reset" help:"Header of the seconds until the window ends."`
@@ -174,7 +175,7 @@ func (c *serveCommand) options() envoy.Options {
 	o := envoy.Options{
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
 		Replicas: c.Replicas, Overflow: overflows[c.Overflow], StopWhenOver: c.StopWhenOver, DynamicMetadata: c.Metadata, MaxStats: c.MaxStats,
-		MemoBytes: c.LocalCache, OnLoss: losses[c.OnLoss],
+		MemoBytes: c.LocalCache, AllHeaders: c.AllHeaders, OnLoss: losses[c.OnLoss],
 	}
 	if c.Headers {
 		o.ResponseHeaders = envoy.Headers{Limit: c.HeaderLimit, Remaining: c.HeaderRemaining, Reset: c.HeaderReset}

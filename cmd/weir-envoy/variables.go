@@ -49,10 +49,9 @@ var accepted = map[string]struct {
 
 // refused are variables of the reference whose meaning would be lost.
 var refused = map[string]string{
-	"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED": "only the headers of the nearest limit are written",
-	"USE_CALENDAR_MONTH_RATE_LIMIT":         "a month has 30 days",
-	"USE_DOG_STATSD":                        "set USE_STATSD or USE_PROMETHEUS",
-	"USE_DOG_STATSD_MOGRIFIERS":             "set USE_STATSD or USE_PROMETHEUS",
+	"USE_CALENDAR_MONTH_RATE_LIMIT": "a month has 30 days",
+	"USE_DOG_STATSD":                "set USE_STATSD or USE_PROMETHEUS",
+	"USE_DOG_STATSD_MOGRIFIERS":     "set USE_STATSD or USE_PROMETHEUS",
 }
 
 // refusedVariables is an error that names every variable whose value cannot be honored. A variable that is switched off

@@ -21,10 +21,18 @@ func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimi
 
 // answer makes the statuses, and of them the overall code, the headers and the metadata.
 func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
-	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, len(asks))}
-	statuses := make([]wholeStatus, len(asks))
-	for i := range asks {
-		response.Statuses[i] = asks[i].status(&statuses[i])
+	n := len(request.GetDescriptors())
+	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}
+	statuses := make([]wholeStatus, n)
+	for i := 0; i < len(asks); {
+		tightest := i
+		for i++; i < len(asks) && asks[i].of == asks[tightest].of; i++ {
+			if asks[i].isTighter(&asks[tightest]) {
+				tightest = i
+			}
+		}
+		a := &asks[tightest]
+		response.Statuses[a.of] = a.status(&statuses[a.of])
 	}
 	groups := s.quotaGroups(request, asks)
 	response.OverallCode = rlsv3.RateLimitResponse_OK
@@ -35,13 +43,31 @@ func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.Rat
 		}
 	}
 	if nearest := s.nearest(asks); nearest >= 0 {
-		response.ResponseHeadersToAdd = s.options.ResponseHeaders.of(response.Statuses[nearest])
-		response.RequestHeadersToAdd = s.options.RequestHeaders.of(response.Statuses[nearest])
+		near := asks[nearest].status(new(wholeStatus))
+		response.ResponseHeadersToAdd = s.options.ResponseHeaders.of(near)
+		response.RequestHeadersToAdd = s.options.RequestHeaders.of(near)
+	}
+	if s.options.AllHeaders {
+		response.ResponseHeadersToAdd = append(response.ResponseHeadersToAdd, allHeaders(asks)...)
 	}
 	if s.options.DynamicMetadata {
 		response.DynamicMetadata = metadata(request, asks, groups)
 	}
 	return response
+}
+
+// isTighter reports whether the status of a descriptor is that of a instead of that of b, another one of its limits:
+// one that refuses, for longer; else one that applies, with less left.
+func (a *ask) isTighter(b *ask) bool {
+	switch {
+	case a.applies != b.applies:
+		return a.applies
+	case a.refused() != b.refused():
+		return a.refused()
+	case a.refused():
+		return a.reset > b.reset
+	}
+	return a.left() < b.left()
 }
 
 // A wholeStatus is a status and what it points to, in one piece of memory.

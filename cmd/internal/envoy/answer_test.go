@@ -146,33 +146,6 @@ func countsOf(s *Service, name string) string {
 	return strings.Join(words, " ")
 }
 
-// TestHeaders: of the descriptor with the least left, or the last that refuses.
-func TestHeaders(t *testing.T) {
-	s, _ := newService(t, rules, Options{
-		ResponseHeaders: Headers{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"},
-		RequestHeaders:  Headers{"l", "m", "r"},
-	})
-	for _, test := range []struct{ asks, want string }{
-		{"d: none=a", ""},
-		{"d: free=a", ""},
-		{"d: five=a", "5 4 40"},
-		{"d: five=a | hour=a | free=x", "2 1 1780"},
-		{"d: hour=a | five=b", "2 0 1780"},
-		{"d: two=a +3 | hour=a | five=b", "2 0 1780"},
-		{"d: hour=a | two=a +3 | five=b", "2 0 1"},
-	} {
-		response := ask1(t, s, test.asks)
-		var response1, request1 []string
-		for i, h := range response.GetResponseHeadersToAdd() {
-			assert.Equal(t, []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}[i], h.GetKey())
-			response1 = append(response1, h.GetValue())
-			request1 = append(request1, response.GetRequestHeadersToAdd()[i].GetValue())
-		}
-		assert.Equal(t, test.want, strings.Join(response1, " "), test.asks)
-		assert.Equal(t, response1, request1)
-	}
-}
-
 // TestDynamicMetadata: the request, and what the rules that passed say; the first value of a key wins.
 func TestDynamicMetadata(t *testing.T) {
 	const file = `

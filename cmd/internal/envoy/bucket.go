@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 
@@ -20,21 +21,24 @@ type Bucket struct {
 	text    []byte // of the key; nil where only its hash is known
 }
 
-// Bucket returns the counter of a descriptor in a domain. The error says why it has none: no rule matches it, or the
-// rule counts nothing.
-func (s *Service) Bucket(domain string, descriptor *commonv3.RateLimitDescriptor) (Bucket, error) {
+// Bucket returns the counter of a descriptor under a rule. The error says why it has none: the rule is not for the
+// descriptor, or counts nothing.
+func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescriptor) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil {
 		return Bucket{}, errNoConfig
 	}
-	matched := now.config.Match(domain, descriptor)
-	if matched == nil {
-		return Bucket{}, fmt.Errorf("no rule of domain %q matches these entries", domain)
+	matched := now.config.Match(rule.Domain(), descriptor)
+	if len(matched) == 0 {
+		return Bucket{}, fmt.Errorf("no rule of domain %q matches these entries", rule.Domain())
 	}
-	b, err := s.bucket(now, matched)
+	if !slices.Contains(matched, rule) {
+		return Bucket{}, fmt.Errorf("the rule for these entries is %s", matched[0].Stat)
+	}
+	b, err := s.bucket(now, rule)
 	if err == nil {
 		work := new(scratch)
-		b.ask.setKey(matched, domain, descriptor, work)
+		b.ask.setKey(rule, rule.Domain(), descriptor, work)
 		b.text = work.key
 	}
 	return b, err
@@ -61,9 +65,6 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 	}
 	return Bucket{service: s, ask: ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
 }
-
-// Rule is the rule that counts there.
-func (b Bucket) Rule() *config.Rule { return b.ask.rule.Rule }
 
 // Peek says whether one hit would pass now, and what is left; it counts nothing. Only a store can fail.
 func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {

@@ -2,9 +2,13 @@ package envoy
 
 import (
 	"strconv"
+	"strings"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // of returns the three headers of a status, none for the zero Headers.
@@ -17,4 +21,59 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 		{Key: h.Remaining, Value: strconv.FormatUint(uint64(s.GetLimitRemaining()), 10)},
 		{Key: h.Reset, Value: strconv.FormatInt(s.GetDurationUntilReset().GetSeconds(), 10)},
 	}
+}
+
+// mostListed bounds how many limits the headers of all limits have, so that they fit where headers go.
+const mostListed = 64
+
+// allHeaders are two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10, with an item for each limit
+// that applies and is no shadow, in the order of the request: what each admits, and what it has left.
+func allHeaders(asks []ask) []*corev3.HeaderValue {
+	var policies, rest []string
+	for i := range asks {
+		a := &asks[i]
+		if !a.counts() || a.shadow() || len(rest) == mostListed {
+			continue
+		}
+		name := a.headerName()
+		policies = append(policies, name+";q="+strconv.FormatUint(a.most(), 10)+";w="+strconv.FormatInt(wholeSeconds(a.comesBackIn()), 10))
+		rest = append(rest, name+";r="+strconv.FormatUint(a.left(), 10)+";t="+strconv.FormatInt(wholeSeconds(a.reset), 10))
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	return []*corev3.HeaderValue{
+		{Key: "RateLimit-Policy", Value: strings.Join(policies, ", ")}, {Key: "RateLimit", Value: strings.Join(rest, ", ")},
+	}
+}
+
+// comesBackIn is the time in which a limit that is used up is whole again.
+func (a *ask) comesBackIn() time.Duration {
+	if a.limit.Algorithm == engine.AlgorithmTokenBucket && a.limit.Requests > 0 {
+		return engine.TokenBucket(engine.Per(float64(a.limit.Requests), a.limit.Window), a.limit.Burst).Window()
+	}
+	return a.limit.Window
+}
+
+// headerName is the name of a limit, or of its rule in statistics, as a string of structured fields (RFC 9651).
+func (a *ask) headerName() string {
+	name := "request" // which has a limit of its own
+	if a.rule != nil {
+		if name = a.rule.Name; name == "" {
+			name = a.rule.Stat
+		}
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range name {
+		switch {
+		case c < ' ' || c > '~':
+			c = '_'
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	b.WriteByte('"')
+	return b.String()
 }

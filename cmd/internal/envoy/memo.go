@@ -39,8 +39,10 @@ func newMemo(size int) *memo {
 	return &memo{places: make([]atomic.Pointer[exceeded], places), seed: maphash.MakeSeed()}
 }
 
-func (m *memo) place(key string) *atomic.Pointer[exceeded] {
-	return &m.places[maphash.String(m.seed, key)&uint64(len(m.places)-1)]
+// place is that of a counter, which is its key and the length of its window.
+func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
+	hash := maphash.String(m.seed, a.counter.text) ^ maphash.Comparable(m.seed, a.limit.Window)
+	return &m.places[hash&uint64(len(m.places)-1)]
 }
 
 // answers decides the ask if the memo knows that its hits exceed the limit.
@@ -48,7 +50,7 @@ func (m *memo) answers(a *ask, now time.Time) bool {
 	if m == nil || a.back || a.hits == 0 || a.table == nil || a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		return false
 	}
-	known := m.place(a.counter.text).Load()
+	known := m.place(a).Load()
 	if known == nil || known.key != a.counter.text || known.table != a.table || !now.Before(known.until) ||
 		known.hits+a.hits <= a.most() {
 		m.misses.Add(1)
@@ -67,7 +69,7 @@ func (m *memo) note(a *ask, now time.Time) {
 	case a.back:
 		m.forget(a)
 	case a.over && a.charged > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow:
-		before := m.place(a.counter.text).Swap(&exceeded{
+		before := m.place(a).Swap(&exceeded{
 			a.table, a.counter.text, a.after, now.Add(a.reset),
 		})
 		if before != nil {
@@ -101,7 +103,7 @@ func (m *memo) forget(a *ask) {
 	if m == nil {
 		return
 	}
-	place := m.place(a.counter.text)
+	place := m.place(a)
 	if known := place.Load(); known != nil && known.key == a.counter.text && known.table == a.table {
 		place.CompareAndSwap(known, nil)
 	}

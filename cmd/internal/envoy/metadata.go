@@ -25,7 +25,7 @@ func (s *Service) quotaGroups(request *rlsv3.RateLimitRequest, asks []ask) *quot
 		if groups == nil {
 			groups = &quotaGroups{make([]string, len(asks)), map[string]bool{}}
 		}
-		name := quotaGroup(request.GetDescriptors()[i])
+		name := quotaGroup(request.GetDescriptors()[a.of])
 		groups.of[i] = name
 		groups.over[name] = groups.over[name] || a.refused()
 	}
@@ -79,9 +79,15 @@ func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) 
 		fields["hitsAddend"] = structpb.NewNumberValue(float64(hits))
 	}
 	passed := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	refused := map[int]bool{} // descriptors, by any of their limits
+	for i := range asks {
+		if asks[i].refused() {
+			refused[asks[i].of] = true
+		}
+	}
 	for i := range asks {
 		a := &asks[i]
-		if !a.applies || a.rule == nil || a.refused() || groups != nil && groups.over[groups.of[i]] {
+		if !a.applies || a.rule == nil || refused[a.of] || groups != nil && groups.over[groups.of[i]] {
 			continue
 		}
 		merge(passed, a.rule.Metadata)

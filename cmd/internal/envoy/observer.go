@@ -13,7 +13,7 @@ import (
 // An Observer is told what a Service decides, on the goroutine of the request: its methods are called concurrently and
 // must not block. What they are given they must not keep or change.
 type Observer interface {
-	// Decided is told of each descriptor that a limit applies to, but an unlimited one, and that asks for hits.
+	// Decided is told of each limit of each descriptor that asks for hits, but of unlimited ones.
 	Decided(d Decision)
 	// Answered is told of each request after that. response is nil if err is not.
 	Answered(response *rlsv3.RateLimitResponse, err error)
@@ -42,7 +42,7 @@ func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bo
 			continue
 		}
 		d := Decision{
-			Domain: request.GetDomain(), Descriptor: request.GetDescriptors()[i], Key: a.counter.hash,
+			Domain: request.GetDomain(), Descriptor: request.GetDescriptors()[a.of], Key: a.counter.hash,
 			Outcome: a.outcome(s.options.ShadowMode),
 		}
 		if failed {

@@ -26,6 +26,8 @@ type Options struct {
 	StopWhenOver bool
 	// ResponseHeaders and RequestHeaders tell the client, or the upstream, about the limit that is nearest.
 	ResponseHeaders, RequestHeaders Headers
+	// AllHeaders tells the client about all limits, by the headers RateLimit-Policy and RateLimit.
+	AllHeaders bool
 	// DynamicMetadata puts the request and the metadata of the rules that passed into the answer.
 	DynamicMetadata bool
 	// MaxStats bounds the names in statistics that stem from requests: 10,000 if it is 0.

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/limits/live"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
@@ -38,21 +37,6 @@ func (s *Service) Config() *config.Config {
 		return now.config
 	}
 	return nil
-}
-
-// active is a configuration with what its rules need.
-type active struct {
-	config *config.Config
-	rules  []rule // by config.Rule.Index
-	uses   uses
-}
-
-type rule struct {
-	*config.Rule
-	table   table
-	limiter *live.Limiter // of the table in memory; also of a rule that needs none now
-	current *rlsv3.RateLimitResponse_RateLimit
-	stats   *ruleStats // nil where the name depends on the request
 }
 
 // New returns a service without rules: it answers "no rate limit configuration loaded" until SetConfig. The error
@@ -95,66 +79,6 @@ func (s *Service) SetConfig(c *config.Config) error {
 	return s.tables.keep(c.Rules())
 }
 
-// fill gives the rules of a configuration their tables.
-func (s *Service) fill(next *active) error {
-	var errs []error
-	had := s.active.Load().limiters()
-	wanted := map[config.Limit]bool{}
-	for i, r := range next.config.Rules() {
-		next.rules[i].Rule = r
-		table, err := s.tables.getFor(r.Limit, wanted)
-		if err == nil {
-			table, next.rules[i].limiter, err = s.tables.follow(r, table, had[r.ID()])
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
-			continue
-		}
-		next.rules[i].table, next.rules[i].current = table, currentLimit(r.Limit, r.Name)
-		if !r.StatDepends() {
-			next.rules[i].stats = s.stats.rule(r.Stat)
-		}
-	}
-	if n := next.previous(); n > maxTables {
-		errs = append(errs, fmt.Errorf("counters of %d previous tables still count: want at most %d: undo changes of limits, "+
-			"or try again later", n, maxTables))
-	}
-	return errors.Join(errs...)
-}
-
-// limiters are those of the rules in memory, by the IDs of the rules.
-func (a *active) limiters() map[string]*live.Limiter {
-	all := map[string]*live.Limiter{}
-	if a != nil {
-		for _, r := range a.rules {
-			all[r.ID()] = r.limiter
-		}
-	}
-	return all
-}
-
-// previous returns how many previous tables the rules have together.
-func (a *active) previous() int {
-	tables := map[*engine.Limiter]bool{}
-	for _, r := range a.rules {
-		if r.limiter != nil {
-			for _, l := range r.limiter.Formers().Limiters() {
-				tables[l] = true
-			}
-		}
-	}
-	return len(tables)
-}
-
-// release gives up the limiters. No request uses them any more.
-func (a *active) release() {
-	for _, r := range a.rules {
-		if r.limiter != nil {
-			r.limiter.Release()
-		}
-	}
-}
-
 // rules are those of the configuration that answers; none before the first.
 func (s *Service) rules() []*config.Rule {
 	if now := s.active.Load(); now != nil {
@@ -189,8 +113,9 @@ var (
 	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
 )
 
-// An ask is a descriptor of a request on its way to its status.
+// An ask is a descriptor of a request and one of its limits, on the way to a status.
 type ask struct {
+	of      int   // the place of its descriptor in the request
 	rule    *rule // nil: none matches, or the request has a limit of its own
 	limit   config.Limit
 	current *rlsv3.RateLimitResponse_RateLimit
@@ -240,12 +165,10 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 	defer s.release(now)
 	work := scratches.Get().(*scratch)
 	defer work.free()
-	for _, descriptor := range request.GetDescriptors() {
-		a, err := s.ask(now, request, descriptor, work)
-		if err != nil {
+	for i := range request.GetDescriptors() {
+		if err := s.ask(now, request, i, work); err != nil {
 			return nil, s.refuse(err)
 		}
-		work.asks = append(work.asks, a)
 	}
 	asks := work.asks
 	if !now.config.Has(request.GetDomain()) {
@@ -278,35 +201,43 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// ask finds the limit of a descriptor and where its hits are counted.
-func (s *Service) ask(
-	now *active, request *rlsv3.RateLimitRequest, descriptor *commonv3.RateLimitDescriptor, work *scratch,
-) (ask, error) {
-	a := ask{hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
+// ask adds the limits of a descriptor to the work, with where its hits are counted; one without a limit if it has none.
+func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
+	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
+	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
 	if addend := descriptor.GetHitsAddend(); addend != nil {
 		a.hits = min(addend.GetValue(), mostHits+1)
 	}
-	domain := request.GetDomain()
-	if !now.config.Has(domain) {
-		return a, nil
-	}
-	if override := descriptor.GetLimit(); override != nil {
-		return s.override(a, domain, descriptor, override, work)
+	if override := descriptor.GetLimit(); override != nil && now.config.Has(domain) {
+		a, err := s.override(a, domain, descriptor, override, work)
+		work.asks = append(work.asks, a)
+		return err
 	}
 	matched := now.config.Match(domain, descriptor)
-	if matched == nil {
-		return a, nil
+	if len(work.asks)+len(matched) > maxDescriptors {
+		return status.Errorf(codes.InvalidArgument, "more than %d limits of descriptors: want fewer descriptors", maxDescriptors)
 	}
-	a.rule = &now.rules[matched.Index]
-	a.applies, a.limit, a.table, a.current = true, matched.Limit, a.rule.table, a.rule.current
+	for _, rule := range matched {
+		work.asks = append(work.asks, s.under(a, &now.rules[rule.Index], domain, descriptor, work))
+	}
+	if len(matched) == 0 {
+		work.asks = append(work.asks, a)
+	}
+	return nil
+}
+
+// under makes an ask one under a rule.
+func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
+	a.rule = r
+	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current
 	if a.limit.Unlimited {
-		return a, nil
+		return a
 	}
-	if a.stats = a.rule.stats; a.stats == nil {
-		a.stats = s.stats.of(statName{text: matched.StatOf(descriptor)})
+	if a.stats = r.stats; a.stats == nil {
+		a.stats = s.stats.of(statName{text: r.StatOf(descriptor)})
 	}
-	a.setKey(matched, domain, descriptor, work)
-	return a, nil
+	a.setKey(r.Rule, domain, descriptor, work)
+	return a
 }
 
 // override makes an ask of a request that carries its own limit.
@@ -331,6 +262,9 @@ func (s *Service) override(
 func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) {
 	if a.table != nil {
 		work.key = config.AppendKey(work.key[:0], matched, domain, descriptor)
+		if _, stored := a.table.(storeTable); stored && matched != nil && matched.IsOneOfSeveral() {
+			work.key = a.limit.AppendKind(work.key)
+		}
 		a.counter = a.table.key(work.key)
 	}
 }

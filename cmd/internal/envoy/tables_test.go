@@ -121,7 +121,7 @@ func TestAResetIsOneInPreviousTables(t *testing.T) {
 	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
 	require.NoError(t, s.SetConfig(compile(t, file("a: unit: hour, requests_per_unit: 2, algorithm: token-bucket"))))
 	require.Equal(t, 0, admitted(t, s, 1, "a=x"))
-	b, err := s.Bucket("d", asking(t, "d: a=x").GetDescriptors()[0])
+	b, err := s.Bucket(s.Config().Rules()[0], asking(t, "d: a=x").GetDescriptors()[0])
 	require.NoError(t, err)
 	require.NoError(t, b.Reset(context.Background()))
 	assert.Equal(t, 2, admitted(t, s, 5, "a=x"))

@@ -46,7 +46,7 @@ descriptors:
 		"path=/api/v12/users,user=a": 6, "path=/me,user=a": 6, "path=/api/v12/users/x,user=a": 0, "path=x/me,user=a": 0,
 		"path=/me\n,user=a": 0, "path=/me": 0, "path=/Login": 7,
 	} {
-		rule := config.Match("d", asked(entries))
+		rule := only(config.Match("d", asked(entries)))
 		if want == 0 {
 			assert.Nil(t, rule, entries)
 			continue
@@ -55,17 +55,17 @@ descriptors:
 		assert.Equal(t, want, rule.Limit.Requests, entries)
 	}
 	key := func(entries string) string {
-		return string(AppendKey(nil, config.Match("d", asked(entries)), "d", asked(entries)))
+		return string(AppendKey(nil, only(config.Match("d", asked(entries))), "d", asked(entries)))
 	}
 	assert.Equal(t, key("addr=10.2.0.1"), key("addr=10.3.0.1"), "they share a counter")
 	assert.NotEqual(t, key("addr=10.1.0.1"), key("addr=10.1.0.2"))
 
-	rule := config.Match("d", asked("addr=10.2.0.1"))
+	rule := only(config.Match("d", asked("addr=10.2.0.1")))
 	assert.Equal(t, "d.addr_cidr_10_0_0_0/8", rule.StatOf(asked("addr=10.2.0.1")))
 	assert.Equal(t, []Entry{{"addr", "cidr:10.0.0.0/8"}}, rule.Entries())
-	rule = config.Match("d", asked("path=/me,user=a"))
+	rule = only(config.Match("d", asked("path=/me,user=a")))
 	assert.Equal(t, "d.path_regex_/api/v[0-9]+/users_/me.user", rule.StatOf(asked("path=/me,user=a")))
-	assert.Equal(t, "d.path_/Login", config.Match("d", asked("path=/Login")).StatOf(asked("path=/Login")))
+	assert.Equal(t, "d.path_/Login", only(config.Match("d", asked("path=/Login"))).StatOf(asked("path=/Login")))
 	assert.Contains(t, config.Differences(), "d.addr_cidr_10_1_0_0/16: cidr and regex are weir's own: the reference refuses the file")
 	one, other := asked("addr=10.1.2.3"), asked("path=/api/v12/users,user=a")
 	assert.Zero(t, testalloc.PerCall(func() {

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -31,7 +32,7 @@ type node struct {
 	wildcards []*node          // those that stand for several values, in the order of the file
 	pattern   [][]byte         // of a wildcard: key_value, cut at each '*'; nil for a class
 	class     class            // of values
-	rule      *Rule            // nil: only deeper descriptors have limits
+	rules     []*Rule          // empty: only deeper descriptors have limits
 }
 
 // A Rule is a descriptor with a limit.
@@ -47,6 +48,7 @@ type Rule struct {
 	Overdraw       bool // hits count even if they exceed what is left
 	Metadata       *structpb.Struct
 
+	per    string // of one of several limits of a descriptor: what ends its name in statistics
 	domain string
 	levels []level // from the first descriptor to the one with the limit
 }
@@ -65,7 +67,14 @@ type level struct {
 // with '*'. A key with '*' is a pattern for key_value.
 type Entry struct{ Key, Value string }
 
-// ID is what a rule keeps when its limit changes: its domain and the descriptors that it stands for.
+// MaxLimits is how many limits a descriptor may have.
+const MaxLimits = 8
+
+// IsOneOfSeveral reports whether the rule's descriptor has further limits.
+func (r *Rule) IsOneOfSeveral() bool { return r.per != "" }
+
+// ID is what a rule keeps when its limit changes: its domain and the descriptors that it stands for. All limits of a
+// descriptor have it.
 func (r *Rule) ID() string {
 	id := appendText(nil, r.domain)
 	for _, l := range r.levels {
@@ -197,16 +206,36 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 		if wild && values.text == "" {
 			child.pattern = bytes.Split([]byte(name), []byte("*"))
 		}
-		if d.RateLimit != nil {
-			child.rule = &Rule{
-				Index: len(c.config.rules),
-				Limit: c.limit(d.RateLimit), Stat: stat, Name: d.RateLimit.Name, Replaces: d.RateLimit.Replaces,
-				ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
-				Overdraw: d.RateLimit.Overdraw, Metadata: d.Metadata, domain: c.domain, levels: levels,
-			}
-			c.config.rules = append(c.config.rules, child.rule)
-		}
+		c.rules(child, d, stat, levels)
 		c.descriptors(child, d.Descriptors, path+name+".", levels)
+	}
+}
+
+// rules adds the rules of a descriptor to its node.
+func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
+	kinds := map[Limit]bool{}
+	for _, l := range d.RateLimits {
+		r := &Rule{
+			Index: len(c.config.rules), Limit: c.limit(l), Stat: stat, Name: l.Name, Replaces: l.Replaces,
+			ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
+			Overdraw: l.Overdraw, Metadata: d.Metadata, domain: c.domain, levels: levels,
+		}
+		if len(d.RateLimits) > 1 {
+			if r.per = "_per_" + r.Limit.Per(); slices.ContainsFunc(to.rules, func(other *Rule) bool { return other.per == r.per }) {
+				r.per += "_" + strings.ReplaceAll(r.Limit.Algorithm.String(), " ", "_")
+			}
+			r.Stat += r.per
+			if r.Limit.Unlimited {
+				c.fail(l.at, "unlimited next to other limits of the descriptor: leave one of them out")
+			}
+			kind := Limit{Algorithm: r.Limit.Algorithm, Window: r.Limit.Window}
+			if kinds[kind] {
+				c.fail(l.at, "two limits of the descriptor are of the same algorithm and time: leave one of them out")
+			}
+			kinds[kind] = true
+		}
+		to.rules = append(to.rules, r)
+		c.config.rules = append(c.config.rules, r)
 	}
 }
 

@@ -20,6 +20,8 @@ func (c *Config) Differences() []string {
 		switch {
 		case slices.ContainsFunc(r.levels, func(l level) bool { return l.class }):
 			all = append(all, fmt.Sprintf("%s: cidr and regex are weir's own: the reference refuses the file", r.Stat))
+		case r.IsOneOfSeveral():
+			all = append(all, fmt.Sprintf("%s: rate_limits is weir's own: the reference refuses the file", r.Stat))
 		case l.Unlimited:
 		case l.Algorithm != engine.AlgorithmFixedWindow:
 			all = append(all, fmt.Sprintf("%s: algorithm is weir's own: the reference refuses the file", r.Stat))

@@ -27,7 +27,7 @@ type Descriptor struct {
 	Key, Value     string
 	CIDR           netip.Prefix   // weir's own: addresses that the value may be; the zero Prefix for none
 	Regex          *regexp.Regexp // weir's own: what the whole value may be; nil for none
-	RateLimit      *RateLimit     // nil: only its children have limits
+	RateLimits     []*RateLimit   // empty: only its children have limits; several are weir's own
 	ShadowMode     bool
 	QuotaMode      bool
 	DetailedMetric bool

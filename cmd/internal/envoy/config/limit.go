@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -67,3 +68,26 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 
 // IsUnit reports whether a window is as long as a unit: a request's own limit may have it.
 func IsUnit(length time.Duration) bool { return length > 0 && slices.Contains(lengths[:], length) }
+
+// Per is the time of a limit in names: second, 2_minutes or, without a unit, 1m30s.
+func (l Limit) Per() string {
+	unit := strings.ToLower(l.Unit.String())
+	switch {
+	case l.Unlimited:
+		return "unlimited"
+	case l.Unit == unknown:
+		return strings.ReplaceAll(l.Window.String(), ".", "_")
+	case l.Multiplier > 1:
+		return fmt.Sprintf("%d_%ss", l.Multiplier, unit)
+	}
+	return unit
+}
+
+// AppendKind appends to the key of a counter what tells several token buckets of a descriptor apart, which a store
+// keeps in one place. Windows have a place for each length.
+func (l Limit) AppendKind(to []byte) []byte {
+	if l.Algorithm != engine.AlgorithmTokenBucket {
+		return to
+	}
+	return appendText(to, l.Window.String())
+}

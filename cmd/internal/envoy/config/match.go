@@ -25,10 +25,11 @@ func (c *Config) AllOrNothing(domain string) bool {
 	return d != nil && d.allOrNothing
 }
 
-// Match returns the rule of a descriptor, nil if there is none. At each level it takes the child named key_value, else
-// the first in the file's order whose cidr or regex has the value, or with a '*' in its name that fits key_value, else
-// the one named by the key alone. A rule counts only at the depth of the descriptor. Match does not allocate.
-func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) *Rule {
+// Match returns the rules of a descriptor, one for each of its limits; none if no limit applies. They must not be
+// changed. At each level it takes the child named key_value, else the first in the file's order whose cidr or regex has
+// the value, or with a '*' in its name that fits key_value, else the one named by the key alone. A rule counts only at
+// the depth of the descriptor. Match does not allocate.
+func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) []*Rule {
 	d := c.domains[domain]
 	if d == nil {
 		return nil
@@ -39,7 +40,7 @@ func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) 
 			return nil
 		}
 	}
-	return at.rule
+	return at.rules
 }
 
 func (n *node) child(key, value string) *node {
@@ -117,6 +118,7 @@ func (r *Rule) StatOf(descriptor *commonv3.RateLimitDescriptor) string {
 			writeEntry(&b, entry.GetKey(), entry.GetValue())
 		}
 	}
+	b.WriteString(r.per)
 	return b.String()
 }
 

@@ -90,6 +90,14 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 16}
 `
 
+// only is the one rule of a descriptor, nil if there is none.
+func only(rules []*Rule) *Rule {
+	if len(rules) == 0 {
+		return nil
+	}
+	return rules[0]
+}
+
 // TestMatch: which rule, told by its number of requests, each descriptor finds; -1 is none.
 func TestMatch(t *testing.T) {
 	config, warnings, err := load(t, tree, Options{})
@@ -151,14 +159,14 @@ func TestMatch(t *testing.T) {
 		"foot=print,a=b": 13,
 	} {
 		got := -1
-		if rule := config.Match("shop", asked(asks)); rule != nil {
+		if rule := only(config.Match("shop", asked(asks))); rule != nil {
 			got = int(rule.Limit.Requests)
 		}
 		assert.Equal(t, want, got, asks)
 	}
-	assert.Nil(t, config.Match("shop", &commonv3.RateLimitDescriptor{}), "no entries")
-	assert.Nil(t, config.Match("other", asked("user=alice")), "another domain")
-	assert.True(t, config.Match("shop", asked("free=x")).Limit.Unlimited)
+	assert.Nil(t, only(config.Match("shop", &commonv3.RateLimitDescriptor{})), "no entries")
+	assert.Nil(t, only(config.Match("other", asked("user=alice"))), "another domain")
+	assert.True(t, only(config.Match("shop", asked("free=x"))).Limit.Unlimited)
 }
 
 func TestWindows(t *testing.T) {
@@ -168,7 +176,7 @@ func TestWindows(t *testing.T) {
 		"user=": time.Second, "path=/login,addr=1": time.Minute, "path=/x": time.Hour, "path=x": 24 * time.Hour,
 		"path=x,addr=1": 7 * 24 * time.Hour, "a_b=": 30 * 24 * time.Hour, "shut=": 365 * 24 * time.Hour,
 	} {
-		rule := config.Match("shop", asked(asks))
+		rule := only(config.Match("shop", asked(asks)))
 		assert.Equal(t, want, rule.Limit.Window, asks)
 		assert.Equal(t, engine.AlgorithmFixedWindow, rule.Limit.Algorithm)
 	}
@@ -184,7 +192,7 @@ func TestWindows(t *testing.T) {
 	} {
 		config, _, err := load(t, "domain: d\ndescriptors: [{key: k, rate_limit: "+lines+"}]", Options{})
 		require.NoError(t, err, lines)
-		assert.Equal(t, want, config.Match("d", asked("k=v")).Limit, lines)
+		assert.Equal(t, want, only(config.Match("d", asked("k=v"))).Limit, lines)
 	}
 }
 
@@ -193,8 +201,8 @@ func TestMergedDomains(t *testing.T) {
 		"-- b.yaml --\ndomain: d\ndescriptors: [{key: b, rate_limit: {unit: second}}]\n"
 	config, _, err := load(t, files, Options{MergeDomains: true})
 	require.NoError(t, err)
-	assert.NotNil(t, config.Match("d", asked("a=1")))
-	assert.NotNil(t, config.Match("d", asked("b=1")))
+	assert.NotNil(t, only(config.Match("d", asked("a=1"))))
+	assert.NotNil(t, only(config.Match("d", asked("b=1"))))
 
 	_, _, err = load(t, files+"-- c.yaml --\ndomain: d\ndescriptors: [{key: a}]\n", Options{MergeDomains: true})
 	assert.EqualError(t, err, "c.yaml:2:15: duplicate descriptor composite key 'd.a'")
@@ -220,7 +228,7 @@ descriptors:
 	require.NoError(t, err)
 	assert.Empty(t, warnings)
 	for key, want := range map[string]uint32{"a": 5, "b": 5, "c": 7, "e": 8} {
-		rule := config.Match("d", asked(key+"=x"))
+		rule := only(config.Match("d", asked(key+"=x")))
 		assert.Equal(t, want, rule.Limit.Requests, key)
 		assert.Equal(t, time.Second, rule.Limit.Window, key)
 		assert.Equal(t, "n", rule.Name, key)
@@ -238,7 +246,7 @@ descriptors:
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{
 		"tier": "gold", "share": 0.5, "list": []any{1.0, "x", nil}, "deep": map[string]any{"on": true},
-	}, config.Match("d", asked("a=1")).Metadata.AsMap())
+	}, only(config.Match("d", asked("a=1"))).Metadata.AsMap())
 }
 
 // TestXDS: a resource means what the file with the same content means.
@@ -334,7 +342,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	for _, asks := range []string{"user=alice", "user=bxxcyyd", "path=/login,addr=10.1", "nobody=x"} {
 		d := asked(asks)
 		assert.Zero(t, testalloc.PerCall(func() {
-			rule := config.Match("shop", d)
+			rule := only(config.Match("shop", d))
 			key = AppendKey(key[:0], rule, "shop", d)
 		}), asks)
 	}
@@ -367,9 +375,9 @@ func walk(t *testing.T, config *Config, domain string, n *node, entries []string
 			continue
 		}
 		path := append(entries[:len(entries):len(entries)], name)
-		if len(n.wildcards) == 0 && len(entries) == 0 && child.rule != nil {
+		if len(n.wildcards) == 0 && len(entries) == 0 && child.rules != nil {
 			d := asked(strings.Join(path, ","))
-			if config.Match(domain, d) != child.rule {
+			if only(config.Match(domain, d)) != child.rules[0] {
 				t.Errorf("%q does not find its rule", path)
 			}
 		}

@@ -49,7 +49,7 @@ descriptors:
 		"b=1,c=w":        "d.b.c",
 	} {
 		d := asked(asks)
-		assert.Equal(t, want, config.Match("d", d).StatOf(d), asks)
+		assert.Equal(t, want, only(config.Match("d", d)).StatOf(d), asks)
 	}
 	assert.Equal(t, "d.a_1.b", OverrideStat("d", asked("a=1,b=")))
 }
@@ -60,7 +60,7 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 	key := func(domain, asks string) string {
 		d := asked(asks)
-		return string(AppendKey(nil, config.Match(domain, d), domain, d))
+		return string(AppendKey(nil, only(config.Match(domain, d)), domain, d))
 	}
 	same := []string{"path=/login,addr=10.1", "path=/login,addr=10.2"}
 	assert.Equal(t, key("shop", same[0]), key("shop", same[1]), "share_threshold")

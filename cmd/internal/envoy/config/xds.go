@@ -19,14 +19,15 @@ func fromXDS(descriptors []*configv3.RateLimitDescriptor) []Descriptor {
 			DetailedMetric: d.GetDetailedMetric(), Metadata: d.GetMetadata(), Descriptors: fromXDS(d.GetDescriptors()),
 		}
 		if limit := d.GetRateLimit(); limit != nil {
-			one.RateLimit = &RateLimit{
+			read := &RateLimit{
 				Name: limit.GetName(), RequestsPerUnit: limit.GetRequestsPerUnit(), Unlimited: limit.GetUnlimited(),
 			}
+			one.RateLimits = []*RateLimit{read}
 			if limit.GetUnit() != configv3.RateLimitUnit_UNKNOWN {
-				one.RateLimit.Unit = limit.GetUnit().String()
+				read.Unit = limit.GetUnit().String()
 			}
 			for _, replaced := range limit.GetReplaces() {
-				one.RateLimit.Replaces = append(one.RateLimit.Replaces, replaced.GetName())
+				read.Replaces = append(read.Replaces, replaced.GetName())
 			}
 		}
 		all = append(all, one)

@@ -183,11 +183,19 @@ func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
 	d.list(n, func(n *yaml.Node) {
 		one := Descriptor{at: at(n)}
 		d.fields(n, map[string]field{
-			"key":             func(n *yaml.Node) { d.text(n, &one.Key) },
-			"value":           func(n *yaml.Node) { d.text(n, &one.Value) },
-			"cidr":            func(n *yaml.Node) { d.cidr(n, &one.CIDR) },
-			"regex":           func(n *yaml.Node) { d.regex(n, &one.Regex) },
-			"rate_limit":      func(n *yaml.Node) { one.RateLimit = d.rateLimit(n) },
+			"key":        func(n *yaml.Node) { d.text(n, &one.Key) },
+			"value":      func(n *yaml.Node) { d.text(n, &one.Value) },
+			"cidr":       func(n *yaml.Node) { d.cidr(n, &one.CIDR) },
+			"regex":      func(n *yaml.Node) { d.regex(n, &one.Regex) },
+			"rate_limit": func(n *yaml.Node) { d.rateLimits(n, &one, d.rateLimit(n)) },
+			"rate_limits": func(n *yaml.Node) {
+				var all []*RateLimit
+				d.list(n, func(n *yaml.Node) { all = append(all, d.rateLimit(n)) })
+				if len(all) == 0 || len(all) > MaxLimits {
+					d.Fail(n, "rate_limits: want 1 to %d limits, not %d", MaxLimits, len(all))
+				}
+				d.rateLimits(n, &one, all...)
+			},
 			"shadow_mode":     func(n *yaml.Node) { d.flag(n, &one.ShadowMode) },
 			"quota_mode":      func(n *yaml.Node) { d.flag(n, &one.QuotaMode) },
 			"detailed_metric": func(n *yaml.Node) { d.flag(n, &one.DetailedMetric) },
@@ -198,6 +206,14 @@ func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
 		})
 		*to = append(*to, one)
 	})
+}
+
+// rateLimits notes the limits of a descriptor.
+func (d *decoder) rateLimits(n *yaml.Node, of *Descriptor, all ...*RateLimit) {
+	if of.RateLimits != nil {
+		d.Fail(n, "rate_limit and rate_limits of one descriptor: leave one of them out")
+	}
+	of.RateLimits = all
 }
 
 func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {

@@ -217,6 +217,21 @@ func TestPeekOfAKeyPattern(t *testing.T) {
 	assert.Contains(t, other, `"limit":9,"remaining":9`)
 }
 
+// TestPeekOfOneOfSeveralLimits: each limit of a descriptor is a rule of the page, with a counter of its own.
+func TestPeekOfOneOfSeveralLimits(t *testing.T) {
+	s := newShop(t, Options{Reset: true})
+	s.load("domain: shop\ndescriptors: [{key: user, rate_limits: [{unit: day, requests_per_unit: 9}, {unit: week, requests_per_unit: 20}]}]")
+	s.ask(2, "user=7")
+	for rule, left := range map[string]string{"shop.user_per_day": `"limit":9,"remaining":7`, "shop.user_per_week": `"limit":20,"remaining":18`} {
+		_, typed := s.send("POST", "/key/peek", `{"rule":"`+rule+`","parts":["7"]}`)
+		assert.Contains(t, typed, left)
+	}
+	_, reset := s.send("POST", "/key/reset", `{"rule":"shop.user_per_day","parts":["7"]}`)
+	assert.Contains(t, reset, `"limit":9,"remaining":9`)
+	_, typed := s.send("POST", "/key/peek", `{"rule":"shop.user_per_week","parts":["7"]}`)
+	assert.Contains(t, typed, `"limit":20,"remaining":18`)
+}
+
 // TestReloadsAreTold: the generation and the last error; counts go on.
 func TestReloadsAreTold(t *testing.T) {
 	s := newShop(t, Options{})

@@ -128,12 +128,9 @@ type buckets struct {
 // Of implements [admin.Buckets].
 func (b buckets) Of(parts []string) (admin.Bucket, error) {
 	d := descriptor(b.rule, parts)
-	found, err := b.service.Bucket(b.rule.Domain(), d)
+	found, err := b.service.Bucket(b.rule, d)
 	if err != nil {
 		return admin.Bucket{}, err
-	}
-	if found.Rule() != b.rule {
-		return admin.Bucket{}, fmt.Errorf("the rule for %s is %s", text(d), found.Rule().Stat)
 	}
 	if found.Key() == (engine.Key{}) {
 		return admin.Bucket{Text: text(d)}, nil
@@ -150,7 +147,7 @@ func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
 	if err != nil {
 		return envoy.Bucket{}, err
 	}
-	return b.service.Bucket(b.rule.Domain(), d)
+	return b.service.Bucket(b.rule, d)
 }
 
 // Peek implements [admin.Buckets].

@@ -85,8 +85,8 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	return p.err
 }
 
-// A packet is lines on their way. After an error no more are sent: what the counters have grown by is sent with the next
-// flush, and times are lost.
+// A packet is lines on their way. After an error no more are sent: what the counters have grown by is sent with the
+// next flush, and times are lost.
 type packet struct {
 	statsd *Statsd
 	text   bytes.Buffer

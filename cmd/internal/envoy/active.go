@@ -1,0 +1,113 @@
+package envoy
+
+import (
+	"errors"
+	"fmt"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/config"
+)
+
+// active is a configuration with what its rules need.
+type active struct {
+	config *config.Config
+	rules  []rule // by config.Rule.Index
+	uses   uses
+}
+
+type rule struct {
+	*config.Rule
+	table   table
+	limiter *live.Limiter // of the table in memory; also of a rule that needs none now
+	current *rlsv3.RateLimitResponse_RateLimit
+	stats   *ruleStats // nil where the name depends on the request
+}
+
+// fill gives the rules of a configuration their tables.
+func (s *Service) fill(next *active) error {
+	var errs []error
+	had := s.active.Load().limiters().of(next.config.Rules())
+	wanted := map[config.Limit]bool{}
+	for i, r := range next.config.Rules() {
+		next.rules[i].Rule = r
+		table, err := s.tables.getFor(r.Limit, wanted)
+		if err == nil {
+			table, next.rules[i].limiter, err = s.tables.follow(r, table, had[i])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
+			continue
+		}
+		next.rules[i].table, next.rules[i].current = table, currentLimit(r.Limit, r.Name)
+		if !r.StatDepends() {
+			next.rules[i].stats = s.stats.rule(r.Stat)
+		}
+	}
+	if n := next.previous(); n > maxTables {
+		errs = append(errs, fmt.Errorf("counters of %d previous tables still count: want at most %d: undo changes of limits, "+
+			"or try again later", n, maxTables))
+	}
+	return errors.Join(errs...)
+}
+
+// before are the limiters of the rules in memory that a configuration had, by the descriptors of the rules.
+type before map[string][]*had
+
+// had is the limiter of a limit, which no other limit follows twice.
+type had struct {
+	limit   config.Limit
+	limiter *live.Limiter // nil: none, or it has been followed
+}
+
+func (a *active) limiters() before {
+	all := before{}
+	if a != nil {
+		for _, r := range a.rules {
+			all[r.ID()] = append(all[r.ID()], &had{r.Limit, r.limiter})
+		}
+	}
+	return all
+}
+
+// of returns for each rule the limiter that it follows; nil for a new one. Of several limits of a descriptor that is the
+// limit of the same algorithm and time, and else the first one that no other follows.
+func (b before) of(rules []*config.Rule) []*live.Limiter {
+	all := make([]*live.Limiter, len(rules))
+	for _, exactly := range []bool{true, false} {
+		for i, r := range rules {
+			for _, h := range b[r.ID()] {
+				same := h.limit.Algorithm == r.Limit.Algorithm && h.limit.Window == r.Limit.Window
+				if all[i] == nil && h.limiter != nil && (same || !exactly) {
+					all[i], h.limiter = h.limiter, nil
+				}
+			}
+		}
+	}
+	return all
+}
+
+// previous returns how many previous tables the rules have together.
+func (a *active) previous() int {
+	tables := map[*engine.Limiter]bool{}
+	for _, r := range a.rules {
+		if r.limiter != nil {
+			for _, l := range r.limiter.Formers().Limiters() {
+				tables[l] = true
+			}
+		}
+	}
+	return len(tables)
+}
+
+// release gives up the limiters. No request uses them any more.
+func (a *active) release() {
+	for _, r := range a.rules {
+		if r.limiter != nil {
+			r.limiter.Release()
+		}
+	}
+}
