@@ -262,8 +262,8 @@ func (s *Service) override(
 func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) {
 	if a.table != nil {
 		work.key = config.AppendKey(work.key[:0], matched, domain, descriptor)
-		if _, stored := a.table.(storeTable); stored && matched != nil && matched.IsOneOfSeveral() {
-			work.key = a.limit.AppendKind(work.key)
+		if _, stored := a.table.(storeTable); stored && matched != nil {
+			work.key = matched.AppendStored(work.key)
 		}
 		a.counter = a.table.key(work.key)
 	}

@@ -75,13 +75,21 @@ func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 		return "all_or_nothing: true\ndomain: d\ndescriptors: [{key: k, rate_limits: [" + strings.Join(limits, ", ") + "]}]"
 	}
 	ten, twelve := fmt.Sprintf(day, 10), fmt.Sprintf(day, 12)
-	s, clock := newService(t, of(ten), Options{})
-	require.Equal(t, 3, admitted(t, s, 3, "k=x"))
-	for _, limits := range [][]string{{ten, hour}, {hour, ten}, {ten, hour}, {twelve, hour}, {hour, twelve}, {hour, ten}} {
-		require.NoError(t, s.SetConfig(compile(t, of(limits...))))
+	change := func(s *Service) {
+		require.Equal(t, 3, admitted(t, s, 3, "k=x"))
+		for _, limits := range [][]string{{ten, hour}, {hour, ten}, {ten, hour}, {twelve, hour}, {hour, twelve}, {hour, ten}} {
+			require.NoError(t, s.SetConfig(compile(t, of(limits...))))
+		}
+		assert.Equal(t, 4, admitted(t, s, 9, "k=x"), "an hour")
 	}
-	assert.Equal(t, 4, admitted(t, s, 9, "k=x"), "an hour")
+	s, clock := newService(t, of(ten), Options{})
+	change(s)
 	clock.set(clock.read().Add(time.Hour))
+	assert.Equal(t, 3, admitted(t, s, 9, "k=x"), "what the day has left")
+
+	s = storedService(t, of(ten), Options{Store: startRedis(t).connect(t, 10*time.Second)})
+	change(s)
+	require.NoError(t, s.SetConfig(compile(t, of(ten))))
 	assert.Equal(t, 3, admitted(t, s, 9, "k=x"), "what the day has left")
 }
 

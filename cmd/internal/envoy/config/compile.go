@@ -48,6 +48,8 @@ type Rule struct {
 	Overdraw       bool // hits count even if they exceed what is left
 	Metadata       *structpb.Struct
 
+	shorter bool // another token bucket of the descriptor is for a longer time
+
 	per    string // of one of several limits of a descriptor: what ends its name in statistics
 	domain string
 	levels []level // from the first descriptor to the one with the limit
@@ -237,6 +239,21 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 		to.rules = append(to.rules, r)
 		c.config.rules = append(c.config.rules, r)
 	}
+	for _, r := range to.rules {
+		r.shorter = r.Limit.Algorithm == engine.AlgorithmTokenBucket && slices.ContainsFunc(to.rules, func(other *Rule) bool {
+			return other.Limit.Algorithm == r.Limit.Algorithm && other.Limit.Window > r.Limit.Window
+		})
+	}
+}
+
+// AppendStored appends to the key of a counter what tells token buckets of a descriptor apart in a store, which keeps
+// those of all times in one place. The one for the longest time has its key also without the others, and in any order,
+// so that it keeps its count when they come and go. Windows have a place for each length.
+func (r *Rule) AppendStored(to []byte) []byte {
+	if !r.shorter {
+		return to
+	}
+	return appendText(to, r.Limit.Window.String())
 }
 
 // level is what rules know of a descriptor. name is its key, or key_value; wild says that it has a '*'.

@@ -82,12 +82,3 @@ func (l Limit) Per() string {
 	}
 	return unit
 }
-
-// AppendKind appends to the key of a counter what tells several token buckets of a descriptor apart, which a store
-// keeps in one place. Windows have a place for each length.
-func (l Limit) AppendKind(to []byte) []byte {
-	if l.Algorithm != engine.AlgorithmTokenBucket {
-		return to
-	}
-	return appendText(to, l.Window.String())
-}
