@@ -282,8 +282,8 @@ type Health struct {
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
 
-	// Connections that a client of Open has opened so far, to sentinels, too, and closed of these. Both are 0 of a client
-	// of NewClient.
+	// Connections that a client of Open has opened so far, to sentinels, too, and closed of these. Both are 0 of a
+	// client of NewClient.
 	Opened, Closed int64
 
 	// LostTime is for how long any part has been lost so far, all outages together, that which lasts included.
