@@ -14,7 +14,7 @@ import (
 // Memory does not grow with the log: a file is open only while entries of its time are read, and holds then a buffer of
 // a little more than MaxLine bytes, what its compression needs, and lines that are sorted: up to 16,384 of them and 4
 // MiB of their text, divided by the number of files that were open when they were read. A log that needs more to be
-// sorted takes some 30 MiB and the disk.
+// sorted takes the disk, and some ten times sortBytes of memory at most.
 type Log struct {
 	format *format // nil if it is to be detected
 	client string  // the header field that has the client; "" for that of the format
@@ -42,12 +42,16 @@ func NewLog(r io.Reader) *Log {
 	return l
 }
 
+// HoldNone has no lines held to be sorted, until Widen is called. A log that is in order is read the fastest so. It is
+// called before the first Next.
+func (l *Log) HoldNone() { l.window = noLines }
+
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held to be sorted")
 
 // Logged has a function see every entry in the order of the lines of its file. It sees one when Next returns one, of
 // the same file; if the log is sorted on disk it sees all before Next returns the first. It is called before the first
-// Next. nil is none.
+// Next. nil is none, and there has to be none with [Log.HoldNone].
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is no entry.
@@ -216,12 +220,20 @@ func (l *Log) Rewind() error {
 	return nil
 }
 
+// Reopens reports whether it takes no copy to begin again: no file is standard input or another stream.
+func (l *Log) Reopens() bool {
+	return !slices.ContainsFunc(l.files, func(f *file) bool { return !f.reopens() })
+}
+
 // Widen makes Next begin again after ErrUnsorted, with more lines that are held to be sorted, or else sorted on disk.
 // The error is that of Rewind.
 func (l *Log) Widen() error {
-	if l.window == fewLines {
+	switch l.window {
+	case noLines:
+		l.window = fewLines
+	case fewLines:
 		l.window = manyLines
-	} else {
+	default:
 		l.window, l.sorter = 1, newSorter()
 	}
 	return l.Rewind()

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// fewLines is how many lines the open files hold back together at first, to be sorted. A log that needs no more is
-	// read the faster the fewer they are. manyLines is how many they hold before a log is sorted on disk.
-	fewLines, manyLines = 1 << 10, 16 << 10
+	// noLines, fewLines and manyLines are how many lines the open files hold back together, to be sorted. A log that
+	// needs more is read again with the next number, and then sorted on disk.
+	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
 	// orderBytes is how much text they hold back.
 	orderBytes = 4 << 20
 )
@@ -44,6 +44,9 @@ type kept struct {
 
 // next returns the next entry of the file, which is valid until the following call, or what is wrong with a line.
 func (o *order) next(f *file) (*Entry, error) {
+	if f.log.window == noLines {
+		return f.astray.next(f)
+	}
 	if o.given != nil {
 		o.letGo(o.given)
 		o.given = nil

@@ -59,6 +59,9 @@ func (r record) order(s record) int { return cmp.Or(cmp.Compare(r.nanos, s.nanos
 
 // add adds an entry.
 func (s *sorter) add(e *Entry) error {
+	if s.text == nil {
+		s.text = make([]byte, 0, s.room) // records point into it
+	}
 	from := len(s.text)
 	s.text = appendEntry(s.text, e)
 	s.added += int64(len(s.text) - from)

@@ -123,9 +123,6 @@ func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 			}
 			return err
 		}
-		if entry.Late > 0 && !r.asLogged {
-			return errLate
-		}
 		if err := errors.Join(failed, sorted(entry, r.clock.advance(entry.Time))); err != nil {
 			return err
 		}

@@ -17,12 +17,8 @@ const (
 	betweenLooks = 4096
 )
 
-var (
-	// errCramped says that a limiter had no room for a key, and that there is more.
-	errCramped = errors.New("there is no room for all keys")
-	// errLate says that a request is out of order, and that it is not seen what the log does as it stands.
-	errLate = errors.New("the log is out of order")
-)
+// errCramped says that a limiter had no room for a key, and that there is more.
+var errCramped = errors.New("there is no room for all keys")
 
 // An attempt is how a log is replayed.
 type attempt struct {
@@ -31,12 +27,13 @@ type attempt struct {
 }
 
 // repeat replays a log at the least cost, and when that is not enough at some point begins again: with all the room for
-// keys, with the decisions as logged beside the sorted ones, with more lines to be sorted. A stream has all but the
-// last at once: to read it again takes a copy of it.
+// keys, with more lines to be sorted and the decisions as logged beside the sorted ones. A stream has all but the disk
+// at once: to read it again takes a copy of it.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
-	a := attempt{room: littleRoom}
-	if log.Size() < 0 {
-		a = attempt{room: allRoom, asLogged: true}
+	a := attempt{room: allRoom, asLogged: true}
+	if log.Reopens() {
+		a = attempt{room: littleRoom}
+		log.HoldNone()
 	}
 	for {
 		result, err := replay(a)
@@ -44,10 +41,8 @@ func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, erro
 		switch {
 		case errors.Is(err, errCramped):
 			a.room = allRoom
-		case errors.Is(err, errLate):
-			a.asLogged = true
 		case errors.Is(err, accesslog.ErrUnsorted):
-			again = log.Widen
+			a.asLogged, again = true, log.Widen
 		default:
 			return result, err
 		}
